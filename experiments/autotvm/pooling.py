@@ -5,13 +5,15 @@
 Eight of the recorded programs are held back, by turns of chance. Of the others few make one model, as a
 user's own, and the rest another, as the one that comes with planish. Both are asked for the programs held
 back, centred and scaled as `planish.learn.cost.Pooled` does, and added with weights by the programs that they
-learnt from.
+learnt from. The same is told of programs that are of a kind with those of the small model.
 Rank correlations, means over the programs held back.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
 
 import numpy as np
 from held_out import LEAST, learnt
@@ -19,10 +21,11 @@ from numpy.typing import NDArray
 from record import SETTINGS
 from recorded import Recorded, recorded
 
+from planish.learn.cost import XgboostTrees
 from planish.learn.cost.model_quality import rank_correlation
 from planish.learn.cost.pooled import SAMPLE
 
-TURNS, HELD = 4, 8
+TURNS, HELD, KIN = 4, 8, 3
 FEW = (1, 2, 4, 8, 12)
 """Programs of the small model."""
 Floats = NDArray[np.float32]
@@ -48,24 +51,50 @@ def judged(told: list[tuple[int, Floats]], space: Recorded) -> list[float]:
     return [rank_correlation(each, costs) for each in found]
 
 
+def told_by(space: Recorded, larger: Sequence[Recorded], smaller: Sequence[Recorded]) -> list[float]:
+    """Learn two models, and judge them on a space that neither saw."""
+    features = space.described("all")
+    models = [(len(part), model_of(tuple(part))) for part in (larger, smaller)]
+    return judged([(count, model.predict(features).mean[:, 0]) for count, model in models], space)
+
+
+@lru_cache(maxsize=4)
+def model_of(spaces: tuple[Recorded, ...]) -> XgboostTrees:
+    """Learn from some rows of spaces."""
+    return learnt([*spaces], "all")
+
+
+def unlike(spaces: Sequence[Recorded], few: int) -> list[list[float]]:
+    """Judge on programs drawn from all; so are those of the small model."""
+    found = list[list[float]]()
+    for turn in range(TURNS):
+        drawn = [spaces[i] for i in np.random.default_rng(turn).permutation(len(spaces))]
+        found += [told_by(each, drawn[HELD + few :], drawn[HELD : HELD + few]) for each in drawn[:HELD]]
+    return found
+
+
+def alike(spaces: Sequence[Recorded], few: int) -> list[list[float]]:
+    """Judge on programs of the kind that the small model learnt from alone, and the larger one never saw."""
+    found = list[list[float]]()
+    for kind in (r"C\d+", r"\d+x\d+x\d+"):
+        own = [space for space in spaces if re.fullmatch(kind, space.setting.text)]
+        others = [space for space in spaces if space not in own]
+        for turn in range(TURNS):
+            drawn = [own[i] for i in np.random.default_rng(turn).permutation(len(own))]
+            found += [told_by(each, others, drawn[KIN : KIN + few]) for each in drawn[:KIN]]
+    return found
+
+
 def main() -> None:
-    """Print the table."""
+    """Print the tables."""
     usual = [each for each in SETTINGS if each.cores == 1 and not each.backend]
     spaces = [space for each in usual if len((space := recorded(each)).candidates) >= LEAST]
-    print(f"| programs | the larger | the smaller | {' | '.join(RULES)} |")
-    print(f"|---|---|---|{'---|' * len(RULES)}")
-    for few in FEW:
-        found = list[list[float]]()
-        for turn in range(TURNS):
-            drawn = [spaces[i] for i in np.random.default_rng(turn).permutation(len(spaces))]
-            parts = drawn[HELD + few :], drawn[HELD : HELD + few]
-            models = [(len(part), learnt(part, "all")) for part in parts]
-            for space in drawn[:HELD]:
-                features = space.described("all")
-                told = [(count, model.predict(features).mean[:, 0]) for count, model in models]
-                found.append(judged(told, space))
-        shown = " | ".join(f"{value:.3f}" for value in np.mean(found, axis=0))
-        print(f"| {len(spaces) - HELD - few} and {few} | {shown} |", flush=True)
+    for judge, counts in ((alike, FEW[:3]), (unlike, FEW)):
+        print(f"\n| {judge.__name__} | the larger | the smaller | {' | '.join(RULES)} |")
+        print(f"|---|---|---|{'---|' * len(RULES)}")
+        for few in counts:
+            shown = " | ".join(f"{value:.3f}" for value in np.mean(judge(spaces, few), axis=0))
+            print(f"| {few} | {shown} |", flush=True)
 
 
 if __name__ == "__main__":

@@ -49,7 +49,7 @@ def test_a_models_scale_does_not_make_it_count_more() -> None:
 
 def test_who_learnt_from_more_programs_counts_more() -> None:
     few, many = model(1, 0, 0, programs=4), model(-1, 0, 0, programs=100)
-    assert shares([few, many]) == pytest.approx([2 / 12, 10 / 12])
+    assert shares([few, many]) == pytest.approx([4 / 104, 100 / 104])
     asked = rows(2)
     found = predicted(Pooled.of([few, many], rows(1)), asked)
     assert rank_correlation(found, predicted(many.predicts, asked)) > 0.99

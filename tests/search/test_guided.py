@@ -114,15 +114,15 @@ def test_models_that_guide_together_are_named_with_their_weights(
     trees = XgboostTrees()
     trees.fit(dataset_of(ROUGH.features([ROUGH.sample(rng(1, i)) for i in range(50)]), list(range(50))))
     model = made_model("lattice", ROUGH.schema, "rank", {}, NOTHING, trees.trees)
-    for name, programs in (("few", 4), ("many", 1600)):
+    for name, programs in (("few", 40), ("many", 160)):
         write_model(replace(model, programs=programs, rows=programs, training=name), tmp_path / f"{name}.npz")
     searcher = make_searcher("model-guided", ROUGH, [ROUGH.objective], 0)
     drive(searcher, ROUGH.outcome, 8, 4)
     (note,) = notes(searcher)
     assert note.startswith(
-        "guided by the cost models your few.npz (learnt from 4 programs, weight 0.05) and "
+        "guided by the cost models your few.npz (learnt from 40 programs, weight 0.200) and "
     )
-    assert note.endswith("your many.npz (learnt from 1,600 programs, weight 0.95)")
+    assert note.endswith("your many.npz (learnt from 160 programs, weight 0.800)")
 
 
 def notes(searcher: Searcher) -> Sequence[str]:

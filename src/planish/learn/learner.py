@@ -277,7 +277,7 @@ def _guides(known: Mapping[str, SavedModel]) -> str:
     told = [f"{name} (learnt from {_programs(model.programs)}" for name, model in known.items()]
     if len(told) < 2:
         return f"guided by the cost model {told[0]})" if told else ""
-    parts = [f"{text}, weight {share:.2f})" for text, share in zip(told, shares(models), strict=True)]
+    parts = [f"{text}, weight {share:.3f})" for text, share in zip(told, shares(models), strict=True)]
     return f"guided by the cost models {', '.join(parts[:-1])} and {parts[-1]}"
 
 
