@@ -99,7 +99,7 @@ def environment(texts: Sequence[str], seed: int) -> Any:
         """A function is drawn for each episode."""
 
         action_space = gymnasium.spaces.Discrete(len(passes))
-        observation_space = gymnasium.spaces.Box(-np.inf, np.inf, (57,), np.float32)
+        observation_space = gymnasium.spaces.Box(-np.inf, np.inf, (57 + len(passes),), np.float32)
         episode: Episode | None = None
         cost = unit = 1
 
@@ -113,19 +113,24 @@ def environment(texts: Sequence[str], seed: int) -> Any:
             self.unit, self.cost = max(small.instructions(), 1), module.instructions()
             small.close()
             self.episode = Episode(module, passes)
-            return self.episode.seen(), {}
+            return self.read(), {}
 
         def step(self, action: np.int64) -> tuple[Floats, float, bool, bool, dict[str, Any]]:
             assert self.episode
             before, self.cost = self.cost, self.episode.act(int(action))
             over = self.episode.taken == LENGTH
-            return self.episode.seen(), (before - self.cost) / self.unit, over, False, {}
+            return self.read(), (before - self.cost) / self.unit, over, False, {}
+
+        def read(self) -> Floats:
+            """Give the features; behind them, as planish's networks have it, that each pass is legal."""
+            assert self.episode
+            return np.concatenate([self.episode.seen(), np.ones(len(passes), np.float32)])
 
     return Functions()
 
 
 def train(asked: argparse.Namespace) -> None:
-    from planish.learn.rl.algorithms import built, parameters
+    from planish.learn.rl.algorithms import USUAL, built, parameters
 
     rows, _ = draw_in_turns(asked.corpus, ["train"], asked.functions, set())
     texts = [row.ir for row in rows]
@@ -135,7 +140,7 @@ def train(asked: argparse.Namespace) -> None:
         found = algorithm.train()["env_runners"]
         steps = int(found["num_env_steps_sampled_lifetime"])
         print(f"{steps // LENGTH:,} episodes, return {found['episode_return_mean']:.3f}", flush=True)
-        np.savez(asked.agent, steps=steps, **parameters(algorithm))
+        np.savez(asked.agent, steps=steps, **parameters(algorithm, USUAL.depth))
     algorithm.stop()
 
 

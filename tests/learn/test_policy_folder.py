@@ -69,3 +69,12 @@ def test_a_damaged_one_is_left_out_with_a_warning(own: Path, caplog: pytest.LogC
     assert policy_for(space(64), "auto").name == "whole"
     assert "cut.safetensors" in caplog.text
     assert "it is left out" in caplog.text
+
+
+def test_each_width_of_vectors_has_a_shipped_policy() -> None:
+    assert {
+        vector_bytes: policy_for(space(vector_bytes), "auto").vector_bytes for vector_bytes in (32, 64)
+    } == {
+        32: 32,
+        64: 64,
+    }
