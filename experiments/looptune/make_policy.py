@@ -1,4 +1,4 @@
-"""The command that makes the shipped policy: measure, learn speeds, teach a network what actions lead to, and
+"""The command that makes a shipped policy, that of this machine's width of vectors: measure, learn speeds, teach a network what actions lead to, and
 then, on other programs, too, what its own proposals are worth.
 
     python experiments/looptune/make_policy.py -o src/planish/learn/policy/policy-loops.safetensors
@@ -14,8 +14,9 @@ half of one core in all; `--more-minutes 0` leaves the third part out.
 
 Measurements are kept in the folder, a file for each round (`round-*.jsonl`, `proposals-*.jsonl`, those of the
 third part in `more/`), and an interrupted round is taken up; so another `--network` learns from what was
-measured for the first one. With `--from` a policy that there is takes the place of the first part. The policy
-that comes with planish has learnt from one core of an Intel Xeon (model 207) with AVX-512.
+measured for the first one. With `--from` a policy that there is takes the place of the first part. Of those
+that come with planish, `loops` has learnt from one core of an Intel Xeon (model 207) with AVX-512, and
+`loops-avx2` from one of an AMD EPYC (Zen 3).
 """
 
 from __future__ import annotations
