@@ -1,5 +1,5 @@
-"""The command that makes a shipped policy, that of this machine's width of vectors: measure, learn speeds, teach a network what actions lead to, and
-then, on other programs, too, what its own proposals are worth.
+"""The command that makes a shipped policy, that of this machine's width of vectors: measure, learn speeds,
+teach a network what actions lead to, and then, on other programs, too, what its own proposals are worth.
 
     python experiments/looptune/make_policy.py -o src/planish/learn/policy/policy-loops.safetensors
         [--network mlp] [--minutes 28] [--rounds 3] [--matmuls 600] [--others 400] [--epochs 20]

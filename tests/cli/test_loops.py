@@ -85,7 +85,8 @@ def test_a_name_that_is_unknown_is_one_line(planish: Planish, words: tuple[str, 
 def test_a_searcher_that_does_not_fit_the_space_names_those_that_do(planish: Planish) -> None:
     said = planish("tune", MATMUL, "--size", SIZE, "--searcher", "genetic", "--space", "steps")
     assert said.code == PlanishError.exit_code
-    assert "does not offer: crossover, mutate. Searchers that fit: beam-bfs" in said.error
+    assert "does not offer: crossover, mutate. Name a space that does: --space template." in said.error
+    assert "Searchers that fit: beam-bfs" in said.error
 
 
 @pytest.fixture

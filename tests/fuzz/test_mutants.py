@@ -21,7 +21,12 @@ def test_what_was_accepted_once_is_refused(path: Path) -> None:
     mutant = Mutant.of_json(path.read_text())
     if mutant.backend not in available_backends():
         pytest.skip(f"this machine has no {mutant.backend}")
-    assert Confronting(mutant, 0).confront(mutant).verdict == "refused"
+    there = Confronting(mutant, 0)
+    try:
+        there.mutants.code(mutant.mistake, mutant.number)
+    except IndexError:
+        pytest.skip(f"with this machine's vectors the kernel has not so many places for '{mutant.mistake}'")
+    assert there.confront(mutant).verdict == "refused"
 
 
 def test_no_wrong_kernel_of_a_few_programs_is_accepted() -> None:

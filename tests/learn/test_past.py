@@ -84,7 +84,7 @@ def test_a_resumed_run_knows_of_others_what_it_knew_when_it_began(
 
         def late(*given: Any) -> Searcher:
             """Let another process store something just now, before this run has begun."""
-            context: SearchContext = given[-1]
+            context: SearchContext = given[5]
             if not known:
                 found = Measured({"time_s": 1.0, "error": 1.0})
                 store.add_trials(other, [Trial(Candidate(), found, time=time.time())])

@@ -45,8 +45,8 @@ class HasModel(Searcher, Protocol):
 class HasSearchNotes(Searcher, Protocol):
     """A searcher that has something to tell the user of how it searched.
 
-    Offered by `model-guided` alone: others do as their options say, while it depends on the models and
-    libraries that there are. Used by the run, which shows and stores the notes beside those of evaluators.
+    Offered by `model-guided` alone, for others do as their options say, while it depends on the models and
+    libraries that there are; used by the run, which shows and stores the notes beside those of evaluators.
     """
 
     @property

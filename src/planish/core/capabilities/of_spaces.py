@@ -209,8 +209,8 @@ class CanObserve(CanStep, Protocol):
 class HasMachine(CanObserve, Protocol):
     """A space that knows what its target's processor has.
 
-    Offered by the cursor spaces of `loops`; used to choose, of several policies, the one that has learnt on
-    vectors of that width.
+    Offered by the cursor spaces of `loops`; used by the choice among policies, of which each has learnt on
+    vectors of one width.
     """
 
     @property

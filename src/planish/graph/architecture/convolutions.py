@@ -16,6 +16,8 @@ PRODUCTS = frozenset(
 )
 AVERAGES = frozenset({"GlobalAveragePool", "ReduceMean", "AveragePool"})
 _POOLINGS = frozenset({"MaxPool", "AveragePool", "LpPool"})
+_REORDERS = frozenset({"ReorderInput", "ReorderOutput"})
+"""By ONNX Runtime, which lays channels side by side for some convolutions; which depends on the processor."""
 _HEAVY = CONVOLUTIONS | PRODUCTS | {"ConvTranspose", "LSTM", "GRU", "RNN"}
 _SKIPS = frozenset({"SkipLayerNormalization", "SkipSimplifiedLayerNormalization"})
 _ADDS = frozenset({"Add", "Sum", "QLinearAdd", "BiasAdd"}) | _SKIPS | CONVOLUTIONS
@@ -170,10 +172,15 @@ class Convolutional:
 
     def _is_squeeze(self, node: Node) -> bool:
         meeting = self._met(node)
-        # One factor is the feature map itself: no operation is on its way.
-        if meeting is None or (meeting.first and meeting.second):
+        if meeting is None:
             return False
-        branch = [n.op for n in (*meeting.first, *meeting.second)]
+        first, second = (
+            [n.op for n in way if n.op not in _REORDERS] for way in (meeting.first, meeting.second)
+        )
+        # One factor is the feature map itself: no operation is on its way.
+        if first and second:
+            return False
+        branch = [*first, *second]
         return any(op in AVERAGES for op in branch) and any(op in _HEAVY for op in branch)
 
     @cached_property
