@@ -26,3 +26,5 @@ def test_the_demo_tells_that_numpy_is_best(tmp_path: Path, capsys: pytest.Captur
     numpy = replace(result.comparison.finalists[0], candidate=Candidate((Library("numpy"),)))
     show("small", replace(result, comparison=replace(result.comparison, finalists=(numpy,))))
     assert "computed by numpy" in capsys.readouterr().out
+    show("small", replace(result, comparison=None))
+    assert "other programs took the time" in capsys.readouterr().out
