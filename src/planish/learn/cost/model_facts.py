@@ -15,7 +15,18 @@ OBJECTIVES = ("rank", "regression")
 
 @dataclass(frozen=True)
 class ModelFacts:
-    """What a model is for, and what it learnt from; see `planish.learn.cost.SavedModel`."""
+    """What a model is for, and what it learnt from.
+
+    Args:
+        level: whose candidates it predicts.
+        schema: of the features that it is asked with.
+        objective: what it learnt: "rank" or "regression".
+        metrics: name to value, on programs that it did not learn from.
+        rows: how many trials it learnt from.
+        programs: of how many programs they are.
+        training: hash of these rows.
+        version: planish's, that fitted it.
+    """
 
     level: str
     schema: FeatureSchema

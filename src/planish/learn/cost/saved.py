@@ -11,34 +11,20 @@ import numpy as np
 from planish import __version__
 from planish.core import FeatureSchema
 from planish.learn.cost.model import Dataset
+from planish.learn.cost.model_facts import ModelFacts
 from planish.learn.cost.tree_gru import TreeGru
 from planish.learn.cost.trees import BoostedTrees
 
 
 @dataclass(frozen=True)
-class SavedModel:
+class SavedModel(ModelFacts):
     """A model that knows what it is for.
 
     Args:
-        level: whose candidates it predicts.
-        schema: of the features that it is asked with.
-        objective: what it learnt: "rank" or "regression".
-        metrics: name to value, on programs that it did not learn from.
-        rows: how many trials it learnt from.
-        programs: of how many programs they are.
-        training: hash of these rows.
-        version: planish's, that fitted it.
+        level, schema, objective, metrics, rows, programs, training, version: see `ModelFacts`.
         predicts: what predicts.
     """
 
-    level: str
-    schema: FeatureSchema
-    objective: str
-    metrics: Mapping[str, float]
-    rows: int
-    programs: int
-    training: str
-    version: str
     predicts: BoostedTrees | TreeGru
 
     @property
