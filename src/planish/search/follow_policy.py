@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence, Set
-from itertools import chain, islice
+from itertools import chain
 from typing import Annotated
 
 from planish.core import (
@@ -15,12 +15,12 @@ from planish.core import (
     CanStep,
     Objective,
     Policy,
-    PolicyState,
     SearchContext,
 )
-from planish.search.decoding import priority_samples
+from planish.search.decoding import Node, PrefixTree, prioritised
+from planish.search.decoding.priority import WIDTH
 from planish.search.options import Option
-from planish.search.policy_searcher import Name, PolicySearcher, new_programs, new_states, timed_policy
+from planish.search.policy_searcher import Name, PolicySearcher, name_of_program, new_states, timed_policy
 from planish.search.rounds import Rounds, noted, once
 
 UNLIKELY = 3.0
@@ -62,21 +62,19 @@ def hoped(policy: Policy, space: CanName, ways: int = WAYS) -> Iterator[Candidat
         space: from whose start.
         ways: that it chooses among.
     """
-    ends = followed(policy, space)
+    tree = PrefixTree(policy, space)
+    *_, end = _walked(tree, space, tree.root)
     if isinstance(policy, CanJudge):
-        sampled = priority_samples(policy, space, samples=ways, by="whole")
-        several = list(islice(new_programs(space, chain(ends, sampled)), ways))
-        states = [_standing(policy, space, one) for one in several]
-        worth = policy.worth(states)
-        ends = iter([several[max(range(len(several)), key=worth.__getitem__)]])
-    yield from ends
-
-
-def _standing(policy: Policy, space: CanName, candidate: Candidate) -> PolicyState:
-    state = policy.begin(space)
-    for step in candidate.steps:
-        state = policy.extend(state, step)
-    return state
+        # Of the same tree: the policy is asked once about what the ways have in common.
+        sampled = prioritised(tree, samples=ways, by="whole", width=WIDTH)
+        name, several = name_of_program(space), dict[str, Node]()
+        for node in chain([end], sampled):
+            several.setdefault(name(node.candidate), node)
+            if len(several) == ways:
+                break
+        worth = policy.worth([node.state for node in several.values()])
+        end = max(zip(several.values(), worth, strict=True), key=lambda pair: pair[1])[0]
+    yield end.candidate
 
 
 def followed(policy: Policy, space: CanName, *, whole: bool = False) -> Iterator[Candidate]:
@@ -89,9 +87,10 @@ def followed(policy: Policy, space: CanName, *, whole: bool = False) -> Iterator
         space: from whose start.
         whole: whether the way counts too.
     """
-    *way, end = _walked(policy, space, policy.begin(space))
+    tree = PrefixTree(policy, space)
+    *way, end = _walked(tree, space, tree.root)
     if whole:
-        yield from (state.candidate for state in way)
+        yield from (node.candidate for node in way)
     yield end.candidate
 
 
@@ -108,8 +107,8 @@ def improved(policy: Policy, space: CanName) -> Rounds:
         policy: is followed.
         space: from whose start.
     """
-    known, lowest = set[str](), math.inf
-    candidates = (state.candidate for state in _walked(policy, space, policy.begin(space)))
+    known, lowest, tree = set[str](), math.inf, PrefixTree(policy, space)
+    candidates = (node.candidate for node in _walked(tree, space, tree.root))
     while True:
         asked = list[Candidate]()
         costs = yield noted(new_states(space, candidates, known), asked)
@@ -120,45 +119,46 @@ def improved(policy: Policy, space: CanName) -> Rounds:
         # Only what is strictly better is worth another round: each costs as many measurements as the way has
         # other steps, and equal states could take turns for ever.
         lowest = found[best]
-        candidates = _aside(policy, space, best)
+        candidates = _aside(tree, space, best)
 
 
-def _aside(policy: Policy, space: CanName, candidate: Candidate) -> Iterator[Candidate]:
+def _aside(tree: PrefixTree, space: CanName, candidate: Candidate) -> Iterator[Candidate]:
     """Leave the way to a candidate at each of its states, the end included, and follow the policy on."""
-    state = policy.begin(space)
+    node = tree.root
     # The end included: the best state may lie in the middle of a way that went on from it.
     for taken in (*candidate.steps, None):
-        for step in policy.log_probabilities([state])[0]:
+        tree.open([node])
+        for place, step in enumerate(node.steps):
             # Not the end: that prefix was a state of the way, and is measured already.
             if step is not None and step != taken:
-                yield from (after.candidate for after in _walked(policy, space, policy.extend(state, step)))
+                yield from (after.candidate for after in _walked(tree, space, tree.child(node, place)))
         if taken is not None:
-            state = policy.extend(state, taken)
+            node = tree.child(node, node.steps.index(taken))
 
 
-def _walked(policy: Policy, space: CanName, state: PolicyState) -> Iterator[PolicyState]:
-    """Give a state, and those that the most probable steps lead to."""
+def _walked(tree: PrefixTree, space: CanName, node: Node) -> Iterator[Node]:
+    """Give a beginning, and those that the most probable steps lead to."""
     seen = set[str]()
-    at: PolicyState | None = state
+    at: Node | None = node
     while at is not None:
         yield at
         # By state and not by candidate: different steps back lead to the same program.
         seen.add(space.state(at.candidate))
-        at = _onward(policy, space, at, seen)
+        at = _onward(tree, space, at, seen)
 
 
-def _onward(policy: Policy, space: CanName, state: PolicyState, seen: Set[str]) -> PolicyState | None:
-    """Give the state after the most probable step that leads to a new one; None for the end.
+def _onward(tree: PrefixTree, space: CanName, node: Node, seen: Set[str]) -> Node | None:
+    """Give what the most probable step that leads to a new state makes; None for the end.
 
     The end is no way out of a loop: where it is `UNLIKELY`, it is taken only if all else leads back.
     """
-    steps = policy.log_probabilities([state])[0]
-    ranked = sorted(steps, key=lambda step: -steps[step])
-    for step in ranked:
-        after = None if step is None else policy.extend(state, step)
-        # Reached only when all more probable steps lead back: see `UNLIKELY`.
-        if after is None and steps[None] >= steps[ranked[0]] - UNLIKELY:
-            return None
-        if after is not None and space.state(after.candidate) not in seen:
+    tree.open([node])
+    for place in range(len(node.steps)):
+        after = tree.child(node, place)
+        if after.ended:
+            # Reached only when all more probable steps lead back: see `UNLIKELY`.
+            if node.sure[place] >= node.sure[0] - UNLIKELY:
+                return None
+        elif space.state(after.candidate) not in seen:
             return after
     return None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Annotated
 
 from planish.core import (
@@ -71,10 +71,17 @@ def new_states(space: CanName, candidates: Iterable[Candidate], known: set[str])
             yield candidate
 
 
+def name_of_program(space: CanName) -> Callable[[Candidate], str]:
+    """Give what names the program that a candidate makes.
+
+    A state tells what may follow, too; nothing follows a whole sample.
+    """
+    return space.identity if isinstance(space, NamesPrograms) else space.state
+
+
 def new_programs(space: CanName, candidates: Iterable[Candidate]) -> Iterator[Candidate]:
     """Leave out what makes a program that another one has made, whatever can follow it."""
-    # A state tells what may follow, too; nothing follows a whole sample.
-    name = space.identity if isinstance(space, NamesPrograms) else space.state
+    name = name_of_program(space)
     known = set[str]()
     for candidate in candidates:
         program = name(candidate)

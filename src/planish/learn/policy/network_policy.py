@@ -45,14 +45,13 @@ class NetworkPolicy:
         Raises:
             PlanishError: the policy is for another space.
         """
-        usual = f"is for the actions of {self._saved.schema.name}"
-        why = self._saved.unfit(space) if isinstance(space, CanObserve) else usual
-        if why or not isinstance(space, CanObserve):
-            raise PlanishError(
-                f"the policy {self._saved.name} {why}",
-                "Use the space that it learnt in, or one of `planish policy`.",
-            )
-        return Standing(space, space.start())
+        why = f"is for the actions of {self._saved.schema.name}"
+        if isinstance(space, CanObserve) and not (why := self._saved.unfit(space)):
+            return Standing(space, space.start())
+        raise PlanishError(
+            f"the policy {self._saved.name} {why}",
+            "Use the space that it learnt in, or one of `planish policy`.",
+        )
 
     def extend(self, state: PolicyState, step: Step) -> Standing:
         """Take a step."""
