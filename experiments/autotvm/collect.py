@@ -71,7 +71,9 @@ def main() -> None:
     given.add_argument("--first", type=int, default=0, help="so many are passed over")
     given.add_argument("--trials", type=int, default=160)
     asked = given.parse_args()
-    level, settings = LoopsLevel(), Settings(searcher="genetic", searcher_options={"population": POPULATION})
+    level = LoopsLevel()
+    # Without a model: what one holds for good would be most of what the next one learns from.
+    settings = Settings(searcher="genetic", searcher_options={"population": POPULATION, "model": "none"})
     with open_store(asked.store) as store:
         for number, program in zip(range(asked.programs), programs(), strict=False):
             if number >= asked.first:

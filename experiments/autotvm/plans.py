@@ -90,7 +90,8 @@ def _by_representation(sources: tuple[Setting, ...]) -> Mapping[str, Variant]:
 
 _WAYS = {
     "random": RANDOM,
-    "genetic": Variant("genetic", {}, trials=256),
+    "genetic": Variant("genetic", ALONE, trials=256),
+    "genetic, shipped": Variant("genetic", {}),
     "trees alone, doubling": Variant(options=DOUBLING),
     "no history": Variant(),
     "shipped": Variant(options={}),
@@ -102,7 +103,8 @@ FIGURES: Mapping[str, Figure] = {
         (*SOME, *settings("64x64x64", "192x192x192", "384x384x384")),
         {
             "random": RANDOM,
-            "genetic": Variant("genetic", {}, trials=256),
+            "genetic": Variant("genetic", ALONE, trials=256),
+            "genetic, shipped": Variant("genetic", {}),
             "trees": Variant(),
             "tree-gru": Variant(options=GRU, seeds=1),
             "trees, shipped": Variant(options={}),

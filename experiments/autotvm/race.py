@@ -27,6 +27,7 @@ from tables import show as show_trials
 from planish.budget import Budget
 from planish.core import Candidate
 from planish.executors import LocalExecutor
+from planish.loops.lang.parse import parse
 from planish.loops.lang.program import Program
 from planish.loops.level import LoopsLevel
 from planish.loops.workloads import RESNET18, convolution, matmul
@@ -39,13 +40,29 @@ PRODUCTS = (
     (32, 1024, 1024),
     (128, 768, 3072),
 )
+BATCH = 8
+
+
+def batched(size: int, inputs: int, outputs: int, kernel: int, stride: int) -> Program:
+    """Give a convolution of eight images; arguments as of `convolution`."""
+    window = ", ".join(f"{stride}*{axis} + {at} - {kernel // 2}" for axis, at in (("y", "r"), ("x", "s")))
+    shapes = {"I": (BATCH, inputs, size, size), "W": (outputs, inputs, kernel, kernel)}
+    made = parse(f"O[b,k,y,x] += pad(I[b, c, {window}], 0) * W[k,c,r,s]", {}, shapes)
+    return made.with_constants(["W"])
+
+
 PROGRAMS: Mapping[str, Program] = {
     **{name: convolution(*shape) for name, shape in RESNET18.items()},
     **{"x".join(map(str, shape)): matmul(*shape) for shape in PRODUCTS},
 }
+SLOW: Mapping[str, Program] = {
+    **{f"{name}-batch-{BATCH}": batched(*RESNET18[name]) for name in ("C2", "C6", "C9")},
+}
+"""Whose candidates take long; a search asks for them by name."""
 SEARCHERS: Mapping[str, tuple[str, Mapping[str, str | int | float | bool]]] = {
     "random": ("random", {}),
-    "genetic": ("genetic", {}),
+    "genetic": ("genetic", {"model": "none"}),
+    "genetic, told": ("genetic", {}),
     "guided": ("model-guided", {}),
     "guided, no history": ("model-guided", {"model": "none"}),
 }
@@ -67,13 +84,22 @@ class Line:
 
 
 def search(
-    program: Program, name: str, seed: int, budget: Budget, executor: LocalExecutor, options: str
+    program: Program,
+    name: str,
+    seed: int,
+    budget: Budget,
+    executor: LocalExecutor,
+    options: str,
+    cores: int,
 ) -> Curve:
     """Search for so long; gives after each trial the seconds since the beginning, and the best time."""
     searcher, given = SEARCHERS[name]
     more = dict(part.split("=") for part in options.split(",") if part)
     settings = Settings(
-        searcher=searcher, searcher_options={**given, **(more if "guided" in name else {})}, seed=seed
+        searcher=searcher,
+        searcher_options={**given, **(more if "guided" in name else {})},
+        seed=seed,
+        cores=cores,
     )
     with tempfile.TemporaryDirectory() as folder, open_store(Path(folder) / "race.db") as store:
         begun = time.time()
@@ -102,6 +128,7 @@ def run(
     names: Sequence[str],
     programs: Sequence[str],
     options: str,
+    cores: int,
 ) -> None:
     """Search what the file does not have yet."""
     done = {(line.program, line.searcher, line.seed) for line in read(path)}
@@ -110,14 +137,14 @@ def run(
             missing = [name for name in names if (program, name, seed) not in done]
             if not missing:
                 continue
-            task = task_of(LEVEL, PROGRAMS[program], Settings())
+            task = task_of(LEVEL, {**PROGRAMS, **SLOW}[program], Settings(cores=cores))
             with LocalExecutor(LEVEL.evaluator(task), workers=2) as executor:
                 executor.submit([Candidate()], math.inf)  # the workers are there when the first search begins
                 list(executor.answers())
                 # Who is first differs from program to program.
                 turn = (number + seed) % len(missing)
                 for name in [*missing[turn:], *missing[:turn]]:
-                    curve = search(PROGRAMS[program], name, seed, budget, executor, options)
+                    curve = search(task.program, name, seed, budget, executor, options, cores)
                     with path.open("a", encoding="utf-8") as file:
                         file.write(json.dumps(vars(Line(program, name, seed, curve))) + "\n")
                     print(program, name, seed, len(curve), f"{curve[-1][1] * 1e6:.1f} us", flush=True)
@@ -189,12 +216,13 @@ def main() -> None:
     given.add_argument("--trials", type=int, default=200, help="of a search at most")
     given.add_argument("--seeds", type=int, nargs="+", default=[0])
     given.add_argument("--searchers", nargs="+", default=list(SEARCHERS), choices=list(SEARCHERS))
-    given.add_argument("--programs", nargs="+", default=list(PROGRAMS), choices=list(PROGRAMS))
+    given.add_argument("--programs", nargs="+", default=list(PROGRAMS), choices=[*PROGRAMS, *SLOW])
+    given.add_argument("--cores", type=int, default=1, help="of each candidate")
     given.add_argument("--options", default="", help="of the guided ones, as steps=4,batch=32")
     asked = given.parse_args()
     if not asked.table:
         budget = Budget(trials=asked.trials, seconds=asked.seconds)
-        run(asked.file, asked.seeds, budget, asked.searchers, asked.programs, asked.options)
+        run(asked.file, asked.seeds, budget, asked.searchers, asked.programs, asked.options, asked.cores)
     show(read(asked.file), asked.trials)
 
 

@@ -1,10 +1,10 @@
 """Policies that learnt from matmuls, on programs of other shapes and kinds.
 
-    python experiments/looptune/unseen.py [--seconds 4] [--policy auto NAME ...]
+    python experiments/looptune/unseen.py [--seconds 4] [--policy auto NAME ...] [--resnet18]
 
 For each program: the best that anything found in GFLOPS, and as shares of it what each policy's end
 computes without a measurement, the best of 16 samples, and what searches of the same space found in so many
-seconds.
+seconds. With `--resnet18` they are that network's twelve convolutions.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from cases import SAMPLES, Case, remeasured, searched
 from planish.learn.policy import NetworkPolicy, policy_for
 from planish.loops.lang.parse import parse
 from planish.loops.lang.program import Program
-from planish.loops.workloads import convolution, matmul
+from planish.loops.workloads import RESNET18, convolution, matmul
 from planish.search.decoding import priority_samples
 from planish.search.follow_policy import hoped
 from planish.search.policy_searcher import new_programs
@@ -56,8 +56,10 @@ def main() -> None:
     given = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     given.add_argument("--seconds", type=float, default=4.0)
     given.add_argument("--policy", nargs="+", default=["auto"])
+    given.add_argument("--resnet18", action="store_true")
     asked = given.parse_args()
-    for number, (name, program) in enumerate(PROGRAMS.items()):
+    convolutions = {name: convolution(*shape) for name, shape in RESNET18.items()}
+    for number, (name, program) in enumerate((convolutions if asked.resnet18 else PROGRAMS).items()):
         row = measured(program, asked.policy, asked.seconds)
         best = max(row.values())
         if not number:

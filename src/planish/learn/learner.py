@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from typing import TYPE_CHECKING
 
-from planish.core import Candidate, CanFeaturise, CanSample, PlanishError, rng, unknown
+from planish.core import Candidate, CanFeaturise, PlanishError, unknown
+from planish.learn.prior import CanBeLearnt, prior_of
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from planish.learn.cost import CostModel, GaussianProcess, LocalModel, Predicts, SavedModel
+    from planish.learn.cost import CostModel, GaussianProcess, LocalModel
 
 OBJECTIVES = ("rank", "regression")
 LOCAL = ("trees", "tree-gru")
@@ -26,11 +27,6 @@ FEW = 48
 """Trials below which a Gaussian process is asked."""
 LAST = 256
 """Of so many trials, the last, it learns where it is asked on: what it takes grows with their cube."""
-
-
-@runtime_checkable
-class CanBeLearnt(CanFeaturise, CanSample, Protocol):
-    """A space whose candidates are described by numbers; a sample of them shows how models predict."""
 
 
 class Learner:
@@ -204,12 +200,12 @@ def make_learner(
     ):
         if given not in legal:
             raise unknown(f"model-guided has no {name}", given, legal)
-    known = _known(space, model)
+    prior = prior_of(space, model)
     count = 1 if acquisition == "mean" else MEMBERS
     locals_ = [_local(space, local, objective, seed * MEMBERS + i) for i in range(count)]
     learns = locals_[0].can_learn
-    lacks = "" if learns else _lacks(space, local, knows=bool(known), few=few)
-    base = _together(space, known)
+    lacks = "" if learns else _lacks(space, local, knows=prior is not None, few=few)
+    base = prior.model if prior else None
     members = [Combined(each, base) for each in locals_]
     predicts = members[0] if count == 1 else Bootstrap(members, seed)
     process = GaussianProcess(base) if few else None
@@ -220,10 +216,10 @@ def make_learner(
         bound,
         few=process,
         below=few if learns else None,
-        knows=bool(known),
+        knows=prior is not None,
         learns=learns or process is not None,
         lacks=lacks,
-        guides=_guides(known),
+        guides=prior.note if prior else "",
     )
 
 
@@ -246,40 +242,3 @@ def _lacks(space: CanFeaturise, local: str, *, knows: bool, few: int) -> str:
         return f"{library} is not installed: the global model guides the search alone ({install})"
     what = f"no model for the features {space.schema.name}, and {library} is not installed to learn one"
     raise PlanishError(what, f"{install}; or without --set few=0, which leaves the Gaussian process out.")
-
-
-def _known(space: CanFeaturise, model: str) -> Mapping[str, SavedModel]:
-    """Find the global models, by what they are called in notes."""
-    from planish.learn.cost import model_named, models_for
-
-    if model == "none":
-        return {}
-    return models_for(space.schema) if model == "auto" else {model: model_named(model, space.schema)}
-
-
-def _together(space: CanBeLearnt, known: Mapping[str, SavedModel]) -> Predicts | None:
-    """Make one of the global models; None where there is none."""
-    from planish.learn.cost import Pooled
-    from planish.learn.cost.pooled import SAMPLE
-
-    models = [*known.values()]
-    if len(models) < 2:
-        return models[0].predicts if models else None
-    # The same whatever the search's seed: how models compare is no matter of chance.
-    return Pooled.of(models, space.features([space.sample(rng(0, i)) for i in range(SAMPLE)]))
-
-
-def _guides(known: Mapping[str, SavedModel]) -> str:
-    """Say which models guide, and how much each counts; nothing where there is none."""
-    from planish.learn.cost import shares
-
-    models = [*known.values()]
-    told = [f"{name} (learnt from {_programs(model.programs)}" for name, model in known.items()]
-    if len(told) < 2:
-        return f"guided by the cost model {told[0]})" if told else ""
-    parts = [f"{text}, weight {share:.3f})" for text, share in zip(told, shares(models), strict=True)]
-    return f"guided by the cost models {', '.join(parts[:-1])} and {parts[-1]}"
-
-
-def _programs(count: int) -> str:
-    return "1 program" if count == 1 else f"{count:,} programs"

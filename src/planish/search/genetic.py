@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import chain, count
+from itertools import chain, count, islice
 from typing import TYPE_CHECKING, Annotated
 
-from planish.core import UNTAUGHT, Candidate, CanEvolve, CanSeed, Objective, SearchContext, rng
+from planish.core import UNTAUGHT, Candidate, CanEvolve, CanSeed, Objective, PlanishError, SearchContext, rng
 from planish.search.fitness import quality
 from planish.search.options import Option
+from planish.search.promising import promising
 from planish.search.recall import Recall
 from planish.search.rounds import Costs, Rounds, RoundSearcher, noted
 from planish.search.sampling import changed, new_from, new_sample
@@ -17,6 +18,8 @@ from planish.search.visited import Visited
 
 if TYPE_CHECKING:
     from numpy.random import Generator
+
+    from planish.learn.prior import Prior
 
 
 class Genetic(RoundSearcher):
@@ -34,11 +37,23 @@ class Genetic(RoundSearcher):
         population: Annotated[int, Option("candidates of each generation", least=2)] = 100,
         elite: Annotated[int, Option("best candidates so far that stay parents", least=0)] = 3,
         mutation: Annotated[float, Option("chance of each step to be changed", least=0, most=1)] = 0.1,
+        model: Annotated[str, Option("chooses the first generation: auto, none, or a name or file")] = "auto",
     ) -> None:
         recall = Recall()
+        self._prior = _prior(space, model)
         first = space.seeds(context) if isinstance(space, CanSeed) else ()
-        rounds = genetic(space, seed, population, elite, mutation, first, recall)
+        rounds = genetic(space, seed, population, elite, mutation, first, recall, self._prior)
         super().__init__(objectives, rounds, recall)
+
+    @property
+    def model_s(self) -> float:
+        """Seconds that describing candidates and predicting took; see `planish.core.HasModel`."""
+        return self._prior.seconds if self._prior else 0.0
+
+    @property
+    def notes(self) -> Sequence[str]:
+        """Which models chose the first generation; see `planish.core.HasSearchNotes`."""
+        return (self._prior.note,) if self._prior else ()
 
 
 @dataclass(frozen=True)
@@ -55,13 +70,15 @@ def genetic(
     mutation: float,
     first: Sequence[Candidate] = (),
     recall: Recall | None = None,
+    prior: Prior | None = None,
 ) -> Rounds:
     """Breed generation after generation, no candidate twice, until nothing new is found.
 
     The parents of a generation are the last one and the elite. As in AutoTVM, each child has two
     parents drawn in proportion to their fitness, and is changed until it is new. There a failure
     is a parent of fitness 0; here it is none. With fewer than two parents, a generation is sampled. The
-    first one begins with what is known to be good.
+    first one begins with what is known to be good; with a model of other programs, the rest of it are the
+    most promising samples, where AutoTVM's are any.
 
     Args:
         space: where to search.
@@ -71,17 +88,18 @@ def genetic(
         mutation: the chance of each step of a child to be changed.
         first: what is known to be good.
         recall: what was proposed before.
+        prior: a model of other programs; None for none.
     """
     visited, parents, best = Visited(space, recall), list[_Parent](), list[_Parent]()
-    sown = [each for each in first if visited.add(each)]
+    sown = (each for each in first if visited.add(each))
+    if prior:
+        sown = chain(sown, promising(space, visited, prior, seed))
     for place in count(0, population):
-        # What is sown takes the first places, so the others are drawn as they would be without it.
-        places = range(place + len(sown), place + population)
-        bred = chain(sown, _breed(space, visited, parents, mutation, seed, places))
+        bred = _generation(space, visited, parents, mutation, seed, range(place, place + population), sown)
         generation = list[Candidate]()
         # Bred as they are asked for: nobody waits for a whole generation, nor breeds one to measure a few.
         costs = yield noted(bred, generation)
-        sown = []
+        sown = iter(())
         if not generation:
             return
         measured = _measured(generation, costs)
@@ -89,6 +107,34 @@ def genetic(
         # One that stood there twice would be drawn twice as often, and could be both parents.
         names = {parent.candidate.hash for parent in measured}
         parents = measured + [parent for parent in best if parent.candidate.hash not in names]
+
+
+def _prior(space: CanEvolve, model: str) -> Prior | None:
+    """Find the model that the user named, or one that knows such candidates; None where there is none."""
+    from planish.learn.prior import CanBeLearnt, prior_of
+
+    if isinstance(space, CanBeLearnt):
+        return prior_of(space, model)
+    if model in ("auto", "none"):
+        return None
+    raise PlanishError(f"no model is for the candidates of {type(space).__name__}", "Leave out --set model.")
+
+
+def _generation(
+    space: CanEvolve,
+    visited: Visited,
+    parents: Sequence[_Parent],
+    mutation: float,
+    seed: int,
+    places: range,
+    sown: Iterator[Candidate],
+) -> Iterator[Candidate]:
+    """Make a generation: what is sown takes the first places, so that the others do not depend on it."""
+    taken = 0
+    for each in islice(sown, len(places)):
+        yield each
+        taken += 1
+    yield from _breed(space, visited, parents, mutation, seed, places[taken:])
 
 
 def _measured(generation: Sequence[Candidate], costs: Costs) -> list[_Parent]:
