@@ -110,7 +110,7 @@ def small(backend: Backend, ir: str, oz: Sequence[str]) -> str:
 
 
 def _outcome(costs: FunctionCosts, found: Samples) -> Mapping[str, Any]:
-    every = [each for lists in found.values() for each in lists]
+    every = [*dict.fromkeys(each for lists in found.values() for each in lists)]
     costs.run(candidates_of(every))
     unoptimised = costs.unoptimised or 0
     known = {each: costs.ranking.costs[each] for each in every}

@@ -9,7 +9,7 @@ from planish.core import rng
 from planish.learn.language.writer import WriterShape
 from planish.learn.policy import SavedPolicy, WritingPolicy, policy_of
 from planish.llvm.passes import PassSpace, passes_of
-from planish.search.decoding import Decoding, PrefixTree, decode
+from planish.search.decoding import Decoding, Node, PrefixTree, decode
 
 BUDGETS = (1, 3, 5, 10, 30, 100)
 """Samples, as in table 6.1."""
@@ -45,11 +45,11 @@ WHOLE = ("beam", "diverse-beam", "arithmetic")
 
 def sampled(saved: SavedPolicy, space: PassSpace, seed: int) -> Iterator[tuple[str, Samples]]:
     """Take lists for a function in all ways; they share what the policy has said."""
-    tree = PrefixTree(policy_of(saved), space)
+    tree, known = PrefixTree(policy_of(saved), space), dict[Node, Passes]()
     for name, way in WAYS.items():
-        most = _lists(tree, replace(way, seed=seed))
+        most = _lists(tree, replace(way, seed=seed), known)
         few = {
-            n: _lists(tree, replace(way, seed=seed, samples=n)) if way.method in WHOLE else most[:n]
+            n: _lists(tree, replace(way, seed=seed, samples=n), known) if way.method in WHOLE else most[:n]
             for n in BUDGETS[:-1]
         }
         yield name, {**few, BUDGETS[-1]: most}
@@ -58,15 +58,20 @@ def sampled(saved: SavedPolicy, space: PassSpace, seed: int) -> Iterator[tuple[s
         yield FREE, {n: found[:n] for n in BUDGETS}
 
 
-def _lists(tree: PrefixTree, way: Decoding) -> list[Passes]:
-    return [passes_of(node.candidate) for node in decode(tree, way)]
+def _lists(tree: PrefixTree, way: Decoding, known: dict[Node, Passes]) -> list[Passes]:
+    """Take lists in one way; a node of the tree is read once, whichever way comes to it."""
+    found = [*decode(tree, way)]
+    for node in found:
+        if node not in known:
+            known[node] = passes_of(node.candidate)
+    return [known[node] for node in found]
 
 
 def _free(saved: SavedPolicy, space: PassSpace) -> list[Passes]:
     """Let the network write what it likes, and repair it: illegal passes go, and -Oz stands for nothing."""
     assert isinstance(saved.shape, WriterShape)
     number = {text: place for place, text in enumerate(saved.actions)}
-    written = _lists(PrefixTree(WritingPolicy(saved, free=True), space), Decoding("priority"))
+    written = _lists(PrefixTree(WritingPolicy(saved, free=True), space), Decoding("priority"), {})
     kept = [saved.shape.grammar.repaired([number[text] for text in each]) for each in written]
     return [tuple(saved.actions[token] for token in tokens) or ("default<Oz>",) for tokens in kept]
 

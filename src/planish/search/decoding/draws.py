@@ -25,14 +25,14 @@ def reshaped(sure: Floats, *, temperature: float = 1.0, top_k: int = 0, top_p: f
     Returns:
         Probabilities of the first few, which are kept; they sum to 1.
     """
-    if temperature == 0:
+    if temperature == 0 or len(sure) == 1:
         return np.ones(1)
     kept = sure[: top_k or None] / temperature
     # The greatest stands first: less it, no exponential overflows, and at least one is not 0.
     chances = np.exp(kept - kept[0])
     chances /= chances.sum()
     # One more than lie below: the step that crosses the threshold belongs to the nucleus.
-    inside = int(np.searchsorted(chances.cumsum(), top_p)) + 1
+    inside = int(chances.cumsum().searchsorted(top_p)) + 1
     return chances[:inside] / chances[:inside].sum()
 
 
@@ -98,4 +98,6 @@ def _together(
 
 def _place_of(point: float, ends: Floats) -> int:
     """Find the interval that a point lies in; sums of probabilities are not quite 1."""
-    return min(int(np.searchsorted(ends, point, side="right")), len(ends) - 1)
+    if len(ends) == 1:  # as most steps are of a policy that chooses among lists
+        return 0
+    return min(int(ends.searchsorted(point, side="right")), len(ends) - 1)
