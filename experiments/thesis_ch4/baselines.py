@@ -141,7 +141,9 @@ def collected(rows: Sequence[Any]) -> None:
             show(f"{name}, {count}", effects, sum(r["ways"][name]["unique"][place] for r in rows), len(rows))
         if not places:
             effects = [Saving(r["package"], r["baseline"], r["ways"][name]["best"]) for r in rows]
-            show(name, effects, sum(r["ways"][name]["evaluations"] for r in rows), 0)
+            # The autotuner begins with -Oz; an agent does not.
+            backups = 0 if name == "Autotuner" else len(rows)
+            show(name, effects, sum(r["ways"][name]["evaluations"] for r in rows), backups)
 
 
 def show(name: str, effects: Sequence[Saving], ran: int, backups: int) -> None:
