@@ -52,7 +52,7 @@ class TextLesson:
 
 
 def read_text_lessons(
-    corpus: Path, tables: Sequence[CostTable], objective: str, lists: Sequence[Passes], split: str
+    corpus: Path, tables: Sequence[CostTable], objective: str, lists: Sequence[Passes], split: str | None
 ) -> list[TextLesson]:
     """Read functions that have labels, and compile each with the best of its lists; else with -Oz.
 
@@ -61,7 +61,7 @@ def read_text_lessons(
         tables: what lists cost on functions.
         objective: what is made less.
         lists: some of each table's.
-        split: of the packages to be read.
+        split: of the packages to be read; None reads all.
 
     Raises:
         PlanishError: there is no corpus, or the tables do not fit it.

@@ -1,0 +1,201 @@
+"""Figures 4.17 and 4.18: what fewer functions, and leaving out the code, cost a small language model.
+
+    python experiments/thesis_ch4/ablation.py CORPUS... [--labels TABLE...] [--steps 120] \
+        [--folder build/ablation] [--plot page.html]
+
+Four networks are trained for as many steps. All learn from functions that fit with their answers into the
+context. Each look asks the same functions of packages that are held back: how far their lists and counts
+surprise, which all networks learn, and what greedy lists save. The folder keeps checkpoints and looks: the
+same command goes on, and shows what there is.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from language import LISTS, VARIANTS
+from numpy.typing import NDArray
+
+from planish.core import rng
+from planish.corpus.judged_answers import answers_of, judge_answers, summary
+from planish.corpus.labelling import lists_of_table
+from planish.corpus.policy_lessons import held_back
+from planish.corpus.text_lessons import TextLesson, read_text_lessons, text_samples
+from planish.learn.joined_costs import read_joined
+from planish.learn.language.decoder import DecoderShape
+from planish.learn.language.prompts import Tasks
+from planish.learn.language.samples import Sample
+from planish.learn.language.text_training import Progress, TextCourse, train_text
+from planish.learn.language.tokenizer import Tokenizer
+from planish.llvm.passes import elements
+
+LABELS = Path(__file__).parents[1] / "labels"
+TABLES = [LABELS / "joined-lists.npz", LABELS / "heldout-joined-lists.npz"]
+BATCH, RATE, LOOKS = 2048, 2e-3, 4
+"""Tokens of a step; the peak learning rate; looks."""
+HELD = 150
+"""Texts that are held back, at most."""
+SHOWN = [name for name in VARIANTS if name != "lists alone"]
+NATS, SAVED, BACKED = "nats an answer", "improvement", "improvement with -Oz as backup"
+Look = Mapping[str, float]
+
+
+@dataclass(frozen=True)
+class Lessons:
+    """What all networks share.
+
+    Args:
+        learnt: functions that are learnt from.
+        held: others, by whose lists and counts networks are judged.
+        tokenizer: of all.
+        shape: of all.
+        judged: so many of the others answer at each look.
+    """
+
+    learnt: Sequence[TextLesson]
+    held: Sequence[TextLesson]
+    tokenizer: Tokenizer
+    shape: DecoderShape
+    judged: int
+
+    def asking(self) -> list[Sample]:
+        """Give what surprise is measured by: lists and counts, and nothing behind them."""
+        samples = text_samples(self.tokenizer, self.held, self.shape.context, Tasks(code=False))
+        return [Sample(one.tokens[:-1], one.begin) for one in samples]
+
+
+def main() -> None:
+    given = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    given.add_argument("corpora", type=Path, nargs="+", metavar="CORPUS")
+    given.add_argument("--labels", type=Path, nargs="+", default=TABLES)
+    given.add_argument("--steps", type=int, default=120)
+    given.add_argument("--judged", type=int, default=32, help="those first that a list improves")
+    given.add_argument("--context", type=int, default=384)
+    given.add_argument("--width", type=int, default=96)
+    given.add_argument("--depth", type=int, default=3)
+    given.add_argument("--variants", nargs="*", default=SHOWN, choices=SHOWN, metavar="VARIANT")
+    given.add_argument("--folder", type=Path, default=Path("build/ablation"))
+    given.add_argument("--plot", type=Path, help="where figure 4.17 goes")
+    asked = given.parse_args()
+    asked.folder.mkdir(parents=True, exist_ok=True)
+    lessons = lessons_of(asked)
+    scale(lessons)
+    found = {name: trained(lessons, name, asked) for name in asked.variants}
+    by_step(found)
+    best(found)
+    if asked.plot:
+        draw(found, asked.plot)
+
+
+def lessons_of(asked: argparse.Namespace) -> Lessons:
+    """Read functions with labels, as many as fit with all of their answers."""
+    table = read_joined(asked.labels, "instructions")
+    lists = lists_of_table(table.split("train"), "instructions", LISTS)
+    # A tokenizer makes at least as many tokens as there are lexemes.
+    table = table.take(table.lexemes.sum(axis=1) <= asked.context)
+    every = [
+        one
+        for corpus in asked.corpora
+        for one in read_text_lessons(corpus, [table], "instructions", lists, None)
+    ]
+    back = held_back(np.array([one.package for one in every]))
+    learnt, held = (
+        [one for one, at in zip(every, back, strict=True) if at == side] for side in (False, True)
+    )
+    tokenizer = Tokenizer.learnt((one.ir for one in learnt), [*elements()])
+    shape = DecoderShape(tokenizer.size, asked.context, asked.width, asked.depth)
+    learnt, held = (
+        [one for one in some if text_samples(tokenizer, [one], asked.context)] for some in (learnt, held)
+    )
+    some = [held[place] for place in rng(0).permutation(len(held))[:HELD].tolist()]
+    return Lessons(learnt, some, tokenizer, shape, asked.judged)
+
+
+def scale(lessons: Lessons) -> None:
+    """Say what the tables are made at."""
+    parameters = sum(int(np.prod(size)) for size in lessons.shape.parameters().values())
+    print(f"{parameters:,} parameters")
+    for name, some in (("learnt from", lessons.learnt), ("held back", lessons.held)):
+        packages, better = len({one.package for one in some}), sum(gains(one) > 0 for one in some)
+        share = sum(map(gains, some)) / sum(one.oz for one in some)
+        print(f"{name}: {len(some):,} functions of {packages} packages; lists improve {better}, {share:.2%}")
+
+
+def gains(lesson: TextLesson) -> int:
+    """Give what the label saves over -Oz."""
+    return max(lesson.oz - (lesson.answer.after or lesson.oz), 0)
+
+
+def trained(lessons: Lessons, name: str, asked: argparse.Namespace) -> list[Look]:
+    """Train a network, or go on; give what each look has found."""
+    share, tasks = VARIANTS[name]
+    kept = rng(1).permutation(len(lessons.learnt))[: max(1, round(share * len(lessons.learnt)))].tolist()
+    some = [lessons.learnt[place] for place in kept]
+    samples = text_samples(lessons.tokenizer, some, lessons.shape.context, tasks)
+    asking, path, looks = lessons.asking(), asked.folder / f"{name}.jsonl", list[Look]()
+    listed = sum(len(one.tokens) - one.begin for one in asking) / len(asking)
+    every = -(-asked.steps // LOOKS)
+    course = TextCourse(asked.steps, 0, asked.folder / f"{name}.checkpoint", BATCH, rate=RATE, every=every)
+
+    answering = sorted(lessons.held, key=gains, reverse=True)[: lessons.judged]
+
+    def judge(arrays: Mapping[str, NDArray[np.float32]]) -> Mapping[str, float]:
+        answers = answers_of(lessons.shape, arrays, lessons.tokenizer, answering, code=False)
+        return summary(judge_answers(answering, answers))
+
+    def told(progress: Progress) -> None:
+        if progress.held is not None:
+            looks.append({"step": progress.step, NATS: progress.held * listed, **progress.judged})
+            with path.open("a") as out:
+                out.write(json.dumps(looks[-1]) + "\n")
+            left = f"{progress.rate:,.0f} tokens/s, {progress.left / 60:.0f} minutes left"
+            print(f"{name}: step {progress.step:,}, {looks[-1][NATS]:.3f} nats an answer, {left}", flush=True)
+
+    print(f"{name}: {len(samples):,} texts, {sum(len(one.tokens) for one in samples):,} tokens", flush=True)
+    train_text(samples, asking, lessons.shape, course, told, judge)
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def by_step(found: Mapping[str, Sequence[Look]]) -> None:
+    """Figure 4.17: what is held back, while networks learn."""
+    steps = [f"{look['step']:,}" for look in next(iter(found.values()))]
+    for name, form in ((NATS, ".3f"), (SAVED, ".2%")):
+        print(f"\n| {name}, after steps | {' | '.join(steps)} |\n{'|---' * (LOOKS + 1)}|")
+        for variant, looks in found.items():
+            print(f"| {variant} | {' | '.join(f'{look[name]:{form}}' for look in looks)} |")
+
+
+def best(found: Mapping[str, Sequence[Look]]) -> None:
+    """Figure 4.18: the best look of each network."""
+    print("\n| network | least nats an answer | at step | most saved | with -Oz behind it | by labels |")
+    print("|---" * 6 + "|")
+    for variant, looks in found.items():
+        least = min(looks, key=lambda look: look[NATS])
+        most = max(looks, key=lambda look: look[SAVED])
+        backed = max(look[BACKED] for look in looks)
+        cells = f"{least[NATS]:.3f} | {least['step']:,} | {most[SAVED]:.2%} | {backed:.2%}"
+        print(f"| {variant} | {cells} | {most['improvement of the labels']:.2%} |")
+
+
+def draw(found: Mapping[str, Sequence[Look]], path: Path) -> None:
+    import plotly.graph_objects as go
+    from plotly.subplots import make_subplots
+
+    drawn = make_subplots(rows=2, cols=1, subplot_titles=[NATS, SAVED], shared_xaxes=True)
+    for variant, looks in found.items():
+        steps = [look["step"] for look in looks]
+        for row, name in enumerate((NATS, SAVED), 1):
+            values = [look[name] for look in looks]
+            drawn.add_trace(go.Scatter(x=steps, y=values, name=f"{variant}, {name}"), row, 1)
+    drawn.update_xaxes(title="steps", row=2)
+    drawn.update_layout(template="simple_white", height=800)
+    drawn.write_html(path, include_plotlyjs=True)
+
+
+if __name__ == "__main__":
+    main()
