@@ -21,7 +21,8 @@ from planish.core import (
     candidate_from_json,
 )
 from planish.learn.batches import FIRST, GROWTH, MOST, batch_sizes, distinct_seeds
-from planish.learn.learner import FEW, CanBeLearnt, Learner, make_learner
+from planish.learn.learner import FEW, Learner, make_learner
+from planish.learn.prior import CanBeLearnt
 from planish.report.curve import value_of
 from planish.report.data import ReportData
 
