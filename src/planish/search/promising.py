@@ -39,9 +39,9 @@ def promising(space: CanSample, visited: Visited, prior: Prior, seed: int) -> It
             return
         # Stable, so that of equals the one that was drawn first comes first.
         best = prior.score(drawn).argsort(kind="stable")[:TAKEN].tolist()
-        before = idle
+        new = 0
         for place in best:
             if visited.add(drawn[place]):
-                idle = -1
+                new += 1
                 yield drawn[place]
-        idle = 0 if idle < 0 else before + 1
+        idle = 0 if new else idle + 1
