@@ -89,7 +89,9 @@ def test_who_has_little_patience_goes_on_beside_the_holder(tmp_path: Path) -> No
 
 
 # An interrupt between opening a file and its `with` leaves the closing to Python, which warns of it.
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+@pytest.mark.filterwarnings(
+    "ignore:Exception ignored in. <_io.FileIO name=./proc/:pytest.PytestUnraisableExceptionWarning"
+)
 @pytest.mark.parametrize("shown_s", [60.0, 0.05])
 def test_who_is_interrupted_while_waiting_keeps_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, shown_s: float

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import chain, count, islice
+from itertools import chain, count
 from typing import TYPE_CHECKING, Annotated
 
 from planish.core import UNTAUGHT, Candidate, CanEvolve, CanSeed, Objective, PlanishError, SearchContext, rng
@@ -95,7 +95,8 @@ def genetic(
     if prior:
         sown = chain(sown, promising(space, visited, prior, seed))
     for place in count(0, population):
-        bred = _generation(space, visited, parents, mutation, seed, range(place, place + population), sown)
+        # What is sown takes the first places, so the others are drawn as they would be without it.
+        bred = _breed(space, visited, parents, mutation, seed, range(place, place + population), sown)
         generation = list[Candidate]()
         # Bred as they are asked for: nobody waits for a whole generation, nor breeds one to measure a few.
         costs = yield noted(bred, generation)
@@ -120,23 +121,6 @@ def _prior(space: CanEvolve, model: str) -> Prior | None:
     raise PlanishError(f"no model is for the candidates of {type(space).__name__}", "Leave out --set model.")
 
 
-def _generation(
-    space: CanEvolve,
-    visited: Visited,
-    parents: Sequence[_Parent],
-    mutation: float,
-    seed: int,
-    places: range,
-    sown: Iterator[Candidate],
-) -> Iterator[Candidate]:
-    """Make a generation: what is sown takes the first places, so that the others do not depend on it."""
-    taken = 0
-    for each in islice(sown, len(places)):
-        yield each
-        taken += 1
-    yield from _breed(space, visited, parents, mutation, seed, places[taken:])
-
-
 def _measured(generation: Sequence[Candidate], costs: Costs) -> list[_Parent]:
     pairs = ((candidate, costs.get(candidate.hash)) for candidate in generation)
     return [_Parent(candidate, cost) for candidate, cost in pairs if cost is not None]
@@ -149,11 +133,13 @@ def _breed(
     mutation: float,
     seed: int,
     places: range,
+    sown: Iterator[Candidate],
 ) -> Iterator[Candidate]:
-    """Make new candidates, one for each place, until none is new."""
+    """Give what is sown, and then make new candidates, until each place has one or none is new."""
     fitness = _fitness(parents)
     for place in places:
-        new = visited.recalled() or _bred(space, visited, parents, fitness, mutation, rng(seed, place))
+        new = next(sown, None) or visited.recalled()
+        new = new or _bred(space, visited, parents, fitness, mutation, rng(seed, place))
         if new is None:
             return
         yield new
