@@ -11,7 +11,18 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from planish.core import Candidate, Failed, HasSearchNotes, Measured, PlanishError, Searcher, rng
+from planish.core import (
+    UNTAUGHT,
+    Candidate,
+    Failed,
+    HasSearchNotes,
+    Measured,
+    PlanishError,
+    ScheduleError,
+    SearchContext,
+    Searcher,
+    rng,
+)
 from planish.learn.cost import XgboostTrees, dataset_of, made_model, write_model
 from planish.search import make_searcher
 from planish.search.diverse import choose_diverse
@@ -44,14 +55,19 @@ def test_every_way_to_ask_finds_something(options: dict[str, str]) -> None:
 
 
 def test_a_global_model_guides_from_the_first_batch(tmp_path: Path) -> None:
+    model = _global_model(tmp_path)
+    first = [found("model-guided", seed, 8, model=model) for seed in range(5)]
+    assert np.mean(first) < np.mean([found("random", seed, 8) for seed in range(5)])
+
+
+def _global_model(folder: Path) -> str:
     candidates = [ROUGH.sample(rng(9, i)) for i in range(400)]
     trees = XgboostTrees()
     costs = [ROUGH.objective.cost(value) for value in _times(candidates)]
     trees.fit(dataset_of(ROUGH.features(candidates), costs))
-    path = tmp_path / "m.npz"
+    path = folder / "m.npz"
     write_model(made_model("lattice", ROUGH.schema, "rank", {}, NOTHING, trees.trees), path)
-    first = [found("model-guided", seed, 8, model=str(path)) for seed in range(5)]
-    assert np.mean(first) < np.mean([found("random", seed, 8) for seed in range(5)])
+    return str(path)
 
 
 def _times(candidates: list[Candidate]) -> list[float]:
@@ -167,3 +183,68 @@ def test_chains_walk_to_what_is_predicted_to_be_good_and_stay_there() -> None:
     assert len(met) > 100
     chains.restart([lattice.start()])
     assert lattice.start() in chains.states
+
+
+@pytest.mark.parametrize("fewer", [1, 5, 16])
+def test_of_fewer_chains_than_before_the_best_go_on(fewer: int) -> None:
+    """A first batch may be the largest: it holds all that the space begins with."""
+    lattice = Lattice((20, 20, 20))
+
+    def score(candidates: Sequence[Candidate]) -> NDArray[np.float32]:
+        return lattice.features(candidates).sum(axis=1).astype(np.float32)
+
+    chains = Chains(lattice, 1.0)
+    chains.begin([], 48, rng(1))
+    chains.walk(score, 2, rng(2))
+    best = sorted(score(chains.states).tolist())[:fewer]
+    chains.begin([], fewer, rng(3))
+    assert sorted(score(chains.states).tolist()) == best
+    first = [lattice.at((0, 0, place)) for place in range(1, 20)]
+    chains.restart(first)
+    assert set(chains.states) <= set(first)
+    chains.begin([], 30, rng(4))  # more again: the new ones have not walked yet
+    chains.restart(first)
+    assert len(chains.walk(score, 2, rng(5))) >= 30
+
+
+class Seeded(Lattice):
+    """Begins with more candidates than the batches that follow the first one have."""
+
+    def seeds(self, context: SearchContext = UNTAUGHT) -> list[Candidate]:
+        del context
+        return [self.sample(rng(8, i)) for i in range(12)]
+
+
+class Illegal(Lattice):
+    """Has no legal candidate but the start, which nothing proposes."""
+
+    def seeds(self, context: SearchContext = UNTAUGHT) -> list[Candidate]:
+        del context
+        return []
+
+    def sample(self, rng: np.random.Generator) -> Candidate:
+        raise ScheduleError(f"nothing legal was drawn with {rng}")
+
+
+def test_a_search_whose_first_batch_is_the_largest_goes_on(tmp_path: Path) -> None:
+    space = Seeded(ROUGH.sizes, ridge=2)
+    searcher = make_searcher("model-guided", space, [space.objective], 0, {"model": _global_model(tmp_path)})
+    trials = drive(searcher, space.outcome, 60, 4)
+    assert len({trial.candidate.hash for trial in trials}) == 60
+
+
+def test_where_nothing_legal_is_found_the_search_ends(tmp_path: Path) -> None:
+    space = Illegal(ROUGH.sizes, ridge=2)
+    searcher = make_searcher("model-guided", space, [space.objective], 0, {"model": _global_model(tmp_path)})
+    assert drive(searcher, space.outcome, 10, 4) == []
+
+
+@pytest.mark.parametrize("share", [0.0, 0.1, 1.0])
+def test_of_few_neighbours_each_round_proposes_one_until_the_space_is_used_up(share: float) -> None:
+    """What a walk met and did not propose may be proposed later; a share of a few is one at least."""
+    small = Lattice((5, 4))  # a candidate has 4 + 3 neighbours
+    options = {"model": "none", "first": 2, "batch": 2, "growth": 0.1, "epsilon": share, "top": 1.0}
+    searcher = make_searcher("model-guided", small, [small.objective], 0, options)
+    trials = drive(searcher, small.outcome, 100, 2)
+    assert {trial.candidate.hash for trial in trials} == small.table().keys()
+    assert len(trials) == small.size()

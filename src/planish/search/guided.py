@@ -232,6 +232,8 @@ def _chosen(
     ranked = sorted((pair for pair in met.items() if not known(pair[0])), key=lambda pair: pair[1])
     # Equation 3 is maximised over the best lambda * b candidates of the walk, not over all it met.
     few = ranked[: max(wanted, round(plan.top * size))]
+    if not few:
+        return []
     scores = np.array([score for _, score in few], np.float32)
     # In deviations of what is predicted, so that alpha weighs the same whatever a model predicts.
     unit = float(np.std(list(met.values()))) or 1.0

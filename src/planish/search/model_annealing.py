@@ -38,6 +38,8 @@ class Chains:
         """Move all chains so many steps; gives all they met, with the predictions."""
         import numpy as np
 
+        if not self.states:  # the space found nothing legal to begin with
+            return {}
         # Asked anew, for the model has learnt since the last walk: energies of before are of another scale.
         energies = score(self.states)
         met = _noted({}, self.states, energies)
@@ -63,22 +65,37 @@ class Chains:
 
     def begin(self, first: Sequence[Candidate], count: int, generator: Generator) -> None:
         """Have so many chains: those that there are, what is known to be good, and samples."""
-        self.states += first if not self.states else ()
+        if not self.states:
+            # What is known to be good stands first, so samples are what is cut where there are too many.
+            self.states, self._energies = list(first), None
+        self._keep(count)
         while len(self.states) < count and (drawn := sample(self._space, generator)):
             self.states.append(drawn)
-        # What is known to be good stands first, so samples are what is cut where there are too many.
-        self.states = self.states[:count]
 
     def restart(self, candidates: Iterable[Candidate]) -> None:
-        """Put candidates in the place of the chains that stand worst."""
+        """Replace the chains with the worst predictions by candidates."""
+        for index, candidate in zip(self._worst_first(), candidates, strict=False):
+            self.states[index] = candidate
+
+    def _keep(self, count: int) -> None:
+        """Drop the worst chains beyond a count; before the first walk, the last ones."""
+        excess = len(self.states) - count
+        if excess <= 0:
+            return
+        dropped = set(self._worst_first()[:excess])
+        kept = [index for index in range(len(self.states)) if index not in dropped][:count]
+        self.states = [self.states[index] for index in kept]
+        if self._energies is not None:
+            self._energies = self._energies[kept]
+
+    def _worst_first(self) -> list[int]:
+        """List the chains that have walked, those with the worst predictions first."""
         import numpy as np
 
         if self._energies is None:
-            return
+            return []
         # Stable, so that of equals a resumed run restarts the same.
-        places = np.argsort(-self._energies, kind="stable").tolist()
-        for place, candidate in zip(places, candidates, strict=False):
-            self.states[place] = candidate
+        return np.argsort(-self._energies, kind="stable").tolist()
 
 
 def _noted(
