@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import socket
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
@@ -71,26 +73,86 @@ def test_weights_may_be_in_a_file_beside_the_model(tmp_path: Path) -> None:
         read_text(program.text)
 
 
+def test_weights_are_found_where_a_link_to_the_model_leads(tmp_path: Path) -> None:
+    (tmp_path / "net").mkdir()
+    link = tmp_path / "link.onnx"
+    link.symlink_to(external(tmp_path / "net"))
+    program = read_model(link, {})
+    assert program.size > (tmp_path / "net" / "weights.bin").stat().st_size
+    assert read_text(program.text).digest == program.digest
+
+
 def _cut(weights: Path) -> None:
     weights.write_bytes(weights.read_bytes()[:-1])
 
 
 def _elsewhere(weights: Path) -> None:
-    outside = weights.parent.parent / "weights.bin"
+    outside = weights.absolute().parent.parent / "weights.bin"
     weights.rename(outside)
     weights.symlink_to(outside)
 
 
-@pytest.mark.parametrize("spoil", [_cut, _elsewhere])
-def test_weights_that_are_cut_short_or_elsewhere_are_told(
-    spoil: Callable[[Path], None], tmp_path: Path
+def _fifo(weights: Path) -> None:
+    weights.unlink()
+    os.mkfifo(weights)
+
+
+def _device(weights: Path) -> None:
+    weights.unlink()
+    weights.symlink_to("/dev/zero")
+
+
+def _socket(weights: Path) -> None:
+    weights.unlink()
+    with closing(socket.socket(socket.AF_UNIX)) as server:
+        server.bind(str(weights))
+
+
+def _folder(weights: Path) -> None:
+    weights.unlink()
+    weights.mkdir()
+
+
+@pytest.mark.parametrize(
+    ("spoil", "said"),
+    [
+        (_cut, r"the weights of '.*net\.onnx' cannot be read: "),
+        (_elsewhere, r"the weights of '.*net\.onnx' are in '.*weights\.bin', a link out of its folder"),
+        (_fifo, r"cannot read '.*weights\.bin': it is a FIFO, not a regular file"),
+        (_device, "a link out of its folder"),
+        (_socket, "it is a socket, not a regular file"),
+        (_folder, "it is a folder, not a regular file"),
+    ],
+)
+def test_weights_that_are_no_regular_file_beside_the_model_are_told(
+    spoil: Callable[[Path], None], said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "net").mkdir()
     file = external(tmp_path / "net")
-    spoil(tmp_path / "net" / "weights.bin")
-    with pytest.raises(ProgramError, match=r"the weights of '.*net\.onnx' cannot be read: ") as raised:
+    monkeypatch.chdir(tmp_path / "net")  # the address of a socket is short
+    spoil(Path("weights.bin"))
+    with pytest.raises(ProgramError, match=said) as raised:
         source.load_checked(read_model(file, {}))
     assert "\n" not in str(raised.value)
+
+
+@pytest.mark.parametrize("location", ["/dev/zero", "../weights.bin", "a/../../weights.bin"])
+def test_weights_outside_of_the_models_folder_are_told(location: str, tmp_path: Path) -> None:
+    made = convolutions()
+    tensor = made.graph.initializer[0]
+    set_external_data(tensor, location)
+    tensor.ClearField("raw_data")
+    with pytest.raises(ProgramError, match=f"the model has weights in '{location}', outside of its folder"):
+        read_model(write(made, tmp_path / "net.onnx"), {})
+
+
+@pytest.mark.parametrize("name", ["net.onnx", "in.npz"])
+def test_a_fifo_is_no_model_and_no_input(name: str, tmp_path: Path) -> None:
+    write(convolutions(), tmp_path / "net.onnx")
+    (tmp_path / name).unlink(missing_ok=True)
+    os.mkfifo(tmp_path / name)
+    with pytest.raises(ProgramError, match=f"cannot read '.*{name}': it is a FIFO, not a regular file"):
+        read_model(tmp_path / "net.onnx", {"inputs": str(tmp_path / "in.npz")})
 
 
 def _missing(folder: Path) -> Path:
@@ -193,18 +255,28 @@ def test_a_moved_file_is_told(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "shape"),
+    ("stored", "options", "shape"),
     [
-        ({"shape": "x=2,3,8,8"}, (2, 3, 8, 8)),
-        ({"shape": "x=2x3x8x8"}, (2, 3, 8, 8)),
-        ({"shape": "n=4"}, (4, 3, 8, 8)),
-        ({"batch": "5"}, (5, 3, 8, 8)),
+        ("n", {"shape": "x=2,3,8,8"}, (2, 3, 8, 8)),
+        ("n", {"shape": "x=2x3x8x8"}, (2, 3, 8, 8)),
+        ("n", {"shape": "n=4"}, (4, 3, 8, 8)),
+        ("n", {"batch": "5"}, (5, 3, 8, 8)),
+        (-1, {"shape": "x=2,3,8,8"}, (2, 3, 8, 8)),
+        (-1, {"batch": "5"}, (5, 3, 8, 8)),
     ],
 )
-def test_open_shapes_are_given(options: dict[str, str], shape: tuple[int, ...], tmp_path: Path) -> None:
-    program = read_model(write(convolutions(("n", 3, 8, 8)), tmp_path / "net.onnx"), options)
+def test_open_shapes_are_given(
+    stored: int | str, options: dict[str, str], shape: tuple[int, ...], tmp_path: Path
+) -> None:
+    program = read_model(write(convolutions((stored, 3, 8, 8)), tmp_path / "net.onnx"), options)
     assert program.inputs[0].shape == shape
     assert program.batch == shape[0]
+
+
+def test_extents_below_0_reach_no_pass(tmp_path: Path) -> None:
+    program = read_model(write(convolutions((-1, 3, 8, 8)), tmp_path / "net.onnx"), {"batch": "2"})
+    (port,) = source.load_checked(program).graph.input
+    assert [dim.dim_value for dim in port.type.tensor_type.shape.dim] == [0, 3, 8, 8]
 
 
 @pytest.mark.parametrize(

@@ -58,7 +58,8 @@ def introduced(task: Task[GraphProgram]) -> Sequence[str]:
     program = task.program
     known = known_relevance(program, widest_settings(task))
     relevant = [f"relevant passes: {known.kept} of {known.known}"] if known else []
-    return [*(f"class: {line}" for line in _class(program).splitlines()), *relevant]
+    problems = [f"relevance: {problem}" for problem in known.problems] if known else []
+    return [*(f"class: {line}" for line in _class(program).splitlines()), *relevant, *problems]
 
 
 def _class(program: GraphProgram) -> str:
@@ -144,6 +145,7 @@ def told_relevance(known: Relevance | None) -> str:
     ]
     if known.failing:
         lines.append(f"failing: {', '.join(f'{name} ({why})' for name, why in known.failing.items())}")
+    lines += [f"not found out: {problem}" for problem in known.problems]
     if known.untried or known.unknown:
         lines.append(
             f"There was no time for {len(known.untried)} passes and {known.unknown} pairs of passes."

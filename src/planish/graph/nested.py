@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from onnx import GraphProto, ModelProto, NodeProto, TensorProto
+    from onnx import GraphProto, ModelProto, NodeProto, SparseTensorProto, TensorProto
 
 
 def bodies(node: NodeProto) -> Iterator[GraphProto]:
@@ -34,9 +34,24 @@ def all_nodes(model: ModelProto) -> Iterator[NodeProto]:
 
 def all_tensors(model: ModelProto) -> Iterator[TensorProto]:
     """Give every tensor of a model: the weights, and those that are written into nodes."""
-    yield from model.graph.initializer
+    yield from weights_of(model.graph)
     for node in all_nodes(model):
         for attribute in node.attribute:
             yield from [attribute.t] if attribute.HasField("t") else attribute.tensors
+            if attribute.HasField("sparse_tensor"):
+                yield from _parts(attribute.sparse_tensor)
+            for each in attribute.sparse_tensors:
+                yield from _parts(each)
         for body in bodies(node):
-            yield from body.initializer
+            yield from weights_of(body)
+
+
+def weights_of(graph: GraphProto) -> Iterator[TensorProto]:
+    """Give the weights of a graph, and the values and indices of those that are stored sparsely."""
+    yield from graph.initializer
+    for each in graph.sparse_initializer:
+        yield from _parts(each)
+
+
+def _parts(sparse: SparseTensorProto) -> Iterator[TensorProto]:
+    yield from (sparse.values, sparse.indices)

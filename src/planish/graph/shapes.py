@@ -10,7 +10,7 @@ from planish.core import ProgramError, did_you_mean
 from planish.graph.program import Port
 
 if TYPE_CHECKING:
-    from onnx import ModelProto, TypeProto, ValueInfoProto
+    from onnx import ModelProto, TensorShapeProto, TypeProto, ValueInfoProto
 
 Given = Mapping[str, tuple[int, ...]]
 
@@ -69,8 +69,12 @@ def dtype_of(kind: TypeProto) -> str:
 
 
 def _extents(kind: TypeProto) -> tuple[int | None, ...]:
-    # An extent that is not set reads as 0.
-    return tuple(dim.dim_value or None for dim in kind.tensor_type.shape.dim)
+    return tuple(_extent(dim) or None for dim in kind.tensor_type.shape.dim)
+
+
+def _extent(dim: TensorShapeProto.Dimension) -> int:
+    """Return an extent; 0 where it is open: it is not set then, or stored as a number below 0."""
+    return max(dim.dim_value, 0)
 
 
 def _batch(options: Mapping[str, str]) -> int | None:
@@ -94,13 +98,13 @@ def _port(path: Path, value: ValueInfoProto, given: Given, batch: int | None) ->
         _check_fits(path, value.name, declared, found)
         return Port(value.name, dtype, found)
     extents = [
-        dim.dim_value
+        _extent(dim)
         or (given.get(dim.dim_param) or (0,))[0]
         or (batch if place == 0 and batch is not None else 0)
         for place, dim in enumerate(dims)
     ]
     if not all(extents):
-        names = [dim.dim_param or str(dim.dim_value or "?") for dim in dims]
+        names = [dim.dim_param or str(_extent(dim) or "?") for dim in dims]
         example = ",".join(str(extent or 1) for extent in extents)
         what = f"input '{value.name}' of '{path}' has an open shape: {', '.join(names)}"
         raise ProgramError(what, f"Give it: --shape {value.name}={example}.")

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from planish.core import ProgramError, did_you_mean, remember
+from planish.core.regular_files import read_regular
 from planish.graph.installed import SEARCH
 from planish.graph.nested import all_nodes, all_tensors
 from planish.graph.passes import find_pass, passes_of_kind
@@ -36,20 +37,22 @@ def read_model(path: Path, options: Mapping[str, str]) -> GraphProgram:
             are not there; an input's shape is open; an option is wrong.
     """
     content = _bytes(path)
-    _check_name(path.resolve())
+    file = path.resolve()
+    _check_name(file)
     model = _parsed(path, content)
     _check_operators(path, model)
     inputs = read_inputs(path, model, options)
     named = {name: data_file(Path(options[name])) for name in ("inputs", "labels") if options.get(name)}
-    digest = digest_of(path, content, model)
-    for known, place in ((digest, path.resolve()), *((file.digest, file.path) for file in named.values())):
+    # Weights are beside the file itself, where a link leads to it: ONNX Runtime looks for them there.
+    digest = digest_of(file, content, model)
+    for known, place in ((digest, file), *((file.digest, file.path) for file in named.values())):
         remember(known, place)
     return GraphProgram(
-        str(path.resolve()),
+        str(file),
         digest,
         _title(path, model, inputs),
         inputs,
-        len(content) + sum(_size(path.parent / name) for name in set(external_files(model))),
+        len(content) + sum(_size(file.parent / name) for name in set(external_files(model))),
         named.get("inputs"),
         named.get("labels"),
         _allowed(options.get("allow", "")),
@@ -92,10 +95,25 @@ def load_checked(program: GraphProgram) -> ModelProto:
         raise _changed(program.path)
     try:
         onnx.load_external_data_for_model(model, str(program.file.parent))
-    except (onnx.checker.ValidationError, ValueError) as error:
-        what = f"the weights of '{program.path}' cannot be read: {str(error).splitlines()[0].rstrip('.')}"
+    # ONNX raises many kinds of errors for a wrong offset, length or key.
+    except Exception as error:
+        what = f"the weights of '{program.path}' cannot be read: {_first_line(error)}"
         raise ProgramError(what, "Export it again, with its weights in a file beside it.") from error
+    _open_extents(model)
     return model
+
+
+def _open_extents(model: ModelProto) -> None:
+    """Leave out the extents that are stored as a number below 0: passes take them for sizes."""
+    graph = model.graph
+    for value in (*graph.input, *graph.output, *graph.value_info):
+        for dim in value.type.tensor_type.shape.dim:
+            if dim.dim_value < 0:
+                dim.ClearField("dim_value")
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).splitlines() or [type(error).__name__])[0].rstrip(".")
 
 
 def _changed(path: str) -> ProgramError:
@@ -121,11 +139,16 @@ def digest_of(path: Path, content: bytes, model: ModelProto) -> str:
     """Hash a model's content, with that of the files that hold its weights.
 
     Raises:
-        ProgramError: a file of weights is missing, or all are too large.
+        ProgramError: a file of weights is missing, no regular file or outside of the model's folder; or all
+            are too large.
     """
     digest, size = hashlib.sha256(content), len(content)
     for name in sorted(set(external_files(model))):
         file = path.parent / name
+        # ONNX Runtime and onnx refuse such a link too, each with an error of its own.
+        if not file.resolve().is_relative_to(path.parent.resolve()):
+            what = f"the weights of '{path}' are in '{file}', a link out of its folder"
+            raise ProgramError(what, "Copy the model and its weights into one folder: cp -L.")
         size += _size(file)
         if size > LARGEST:
             raise _too_large(path, size)
@@ -152,7 +175,7 @@ def _bytes(path: Path, hint: str = "Check the path.") -> bytes:
     try:
         if _size(path) > LARGEST:
             raise _too_large(path, _size(path))
-        return path.read_bytes()
+        return read_regular(path)
     except OSError as error:
         raise ProgramError(f"cannot read '{path}': {error.strerror}", hint) from error
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from planish.core import ProgramError
+from planish.core.regular_files import read_regular
 
 
 @dataclass(frozen=True)
@@ -51,7 +52,7 @@ def program_again(text: str) -> Program:
 def read_program(path: Path, function: str = "") -> Program:
     """Read a program from a file; raises ProgramError as `program_from` does, and where it cannot be read."""
     try:
-        source = path.read_bytes()
+        source = read_regular(path)
     except OSError as error:
         raise ProgramError(f"cannot read '{path}': {error.strerror}", "Check the path.") from error
     return program_from(source, function, f"'{path}'")

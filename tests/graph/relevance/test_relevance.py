@@ -8,9 +8,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
+import onnx
 import pytest
+from onnx import helper
 
-from graph.models import convolutions, one_node, write
+from graph.models import constant, convolutions, model, one_node, write
 from planish.graph.program import GraphProgram
 from planish.graph.relevance import (
     Examiner,
@@ -98,6 +101,67 @@ def test_a_process_that_hangs_is_a_failure(program: GraphProgram) -> None:
     with pytest.raises(ExaminerError, match="no answer in"):
         examiner.counts(())
     assert examiner.name(["onnxscript.no_op_cast"]) == "fails: onnxscript.no_op_cast"
+    examiner.close()
+
+
+def test_weights_may_be_beside_the_model(program: GraphProgram, tmp_path: Path) -> None:
+    apart = tmp_path / "net.onnx"
+    onnx.save(convolutions(), apart, save_as_external_data=True, location="net.data", size_threshold=0)
+    beside = Examiner(read_model(apart, {}), SessionSettings())
+    whole = Examiner(program, SessionSettings())
+    for disabled in ((), ("ConvBNFusion",)):
+        assert beside.optimised((), disabled) == whole.optimised((), disabled)
+    beside.close()
+    whole.close()
+
+
+def hard_swish(opset: int) -> onnx.ModelProto:
+    """Make a hard swish of its parts; its operator is of opset 14."""
+    node, scalars = helper.make_node, {"three": 3, "six": 6, "zero": 0}
+    nodes = [
+        node("Add", ["x", "three"], ["a"]),
+        node("Clip", ["a", "zero", "six"], ["c"]),
+        node("Mul", ["x", "c"], ["m"]),
+        node("Div", ["m", "six"], ["y"]),
+    ]
+    return model(nodes, [constant(n, np.array(v, np.float32)) for n, v in scalars.items()], opset=opset)
+
+
+@pytest.mark.parametrize(("opset", "is_valid"), [(13, False), (17, True)])
+def test_a_pass_that_makes_the_model_invalid_leaves_the_space(
+    opset: int, is_valid: bool, tmp_path: Path
+) -> None:
+    examiner = Examiner(read_model(write(hard_swish(opset), tmp_path / "h.onnx"), {}), SessionSettings())
+    found = analyse(examiner, patience_s=120.0)
+    examiner.close()
+    assert ("onnxscript.fuse_hardswish" in found.rewrites) is is_valid
+    assert ("HardSwish" in found.failing.get("onnxscript.fuse_hardswish", "")) is not is_valid
+
+
+def test_what_goes_wrong_is_told_and_ends_nothing(
+    program: GraphProgram, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: object) -> dict[str, int]:
+        raise ExaminerError("KeyError: 'w'")
+
+    examiner = Examiner(program, SessionSettings())
+    monkeypatch.setattr(Examiner, "counts", broken)
+    found = analyse(examiner, patience_s=1.0)
+    assert "nodes after no pass: KeyError: 'w'" in found.problems
+    assert not found.is_complete
+    monkeypatch.setattr(Examiner, "made", broken)
+    lost = analyse(examiner)
+    examiner.close()
+    assert lost.problems == ("the model as it came: KeyError: 'w'",)
+    assert "onnxscript.fuse_batchnorm_into_conv" in lost.rewrites
+    assert "NchwcTransformer" in lost.runtime
+
+
+def test_an_error_that_no_pass_foresaw_is_the_answer_to_one_question(program: GraphProgram) -> None:
+    examiner = Examiner(program, SessionSettings())
+    with pytest.raises(ExaminerError, match="AttributeError: "):
+        examiner.optimised((), (), "no level")
+    assert examiner.counts(())
     examiner.close()
 
 

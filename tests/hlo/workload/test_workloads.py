@@ -114,7 +114,7 @@ def test_where_the_data_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
         (PREDICT, INFERENCE + '[images]\nlayout = "NWHC"\n', "NHWC"),
         (PREDICT, INFERENCE + "[images]\ndeviation = [0.0]\n", "deviation of 0"),
         (PREDICT, INFERENCE + '[images]\nargument = "image"\n', "Did you mean 'images'"),
-        (PREDICT, INFERENCE.replace('folder = "data"', 'folder = "dota"'), "no folder"),
+        (PREDICT, INFERENCE.replace('folder = "data"', 'folder = "dota"'), "dota' that .* does not exist"),
         (PREDICT, INFERENCE.replace("w.npz", "v.npz"), "cannot read the weights"),
         (STEP, TRAINING + 'predict = "score"\n', "no function 'score'"),
         (STEP, TRAINING + 'labels = "label"\n', "Did you mean 'labels'"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from planish.core import PlanishError
 from planish.graph.passes import EXACT, passes_of_kind
 from planish.graph.relevance.examiner import Examiner
 from planish.graph.relevance.findings import Rewriting, Runtime
@@ -22,12 +23,23 @@ def analyse(examiner: Examiner, patience_s: float = PATIENCE_S) -> Relevance:
     """Find out which passes change a model at all, alone and after each other (section 3.2 of the paper).
 
     First each rewriting pass is tried alone; then each that changed nothing, after those that did. A pass is
-    not tried on a model that lacks its operators.
+    not tried on a model that lacks its operators, and counts as failing where the runtime refuses its result.
+    Whatever goes wrong is noted, and passes about which too little is known may matter.
 
     Args:
         examiner: of the model.
         patience_s: seconds of a processor for all.
     """
+    try:
+        return _analyse(examiner, patience_s)
+    except Exception as error:  # noqa: BLE001
+        every = tuple(each.name for each in passes_of_kind(*EXACT))
+        runtime = tuple(each.name for each in passes_of_kind("rule", "transformer"))
+        reason = error.message if isinstance(error, PlanishError) else f"{type(error).__name__}: {error}"
+        return Relevance((), runtime=runtime, untried=every, problems=(f"the model as it came: {reason}",))
+
+
+def _analyse(examiner: Examiner, patience_s: float) -> Relevance:
     until = PatienceClock(examiner, patience_s)
     found = Rewriting(examiner)
     runtime = Runtime(examiner)
@@ -56,4 +68,5 @@ def analyse(examiner: Examiner, patience_s: float = PATIENCE_S) -> Relevance:
         unknown=len(pairs) - done,
         seconds=until.spent,
         missing=runtime.missing(),
+        problems=(*found.problems, *runtime.problems),
     )

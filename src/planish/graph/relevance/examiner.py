@@ -73,6 +73,14 @@ class Examiner:
         """Count the nodes by type after some rewriting passes; raises ExaminerError where one fails."""
         return self._ask("counts", rewrites)
 
+    def load(self, rewrites: Sequence[str]) -> None:
+        """Load the model after some rewriting passes by the runtime.
+
+        Raises:
+            ExaminerError: a rewriting pass fails, or the runtime does not take what it makes.
+        """
+        self._ask("load", rewrites)
+
     def fired(self, rewrites: Sequence[str]) -> Mapping[str, bool]:
         """Tell which of the runtime's transformers there are, and whether each changes the model.
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 from planish.core import cache_folder, content_hash
@@ -44,7 +45,9 @@ def remembered(
         return known
     found = find_out()
     file = _file(program, settings)
-    write_whole(file, json.dumps(found.to_json()).encode())
+    # Without a folder for it, as on a full disk, the next run finds it out again.
+    with suppress(OSError):
+        write_whole(file, json.dumps(found.to_json()).encode())
     return found
 
 

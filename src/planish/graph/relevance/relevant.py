@@ -22,6 +22,7 @@ class Relevance:
         unknown: how many were not, since the time was over.
         seconds: of a processor that it took.
         missing: transformers of the catalogue that the installed runtime does not have; it would ignore them.
+        problems: what could not be found out, and why; what it concerns counts as what may matter.
     """
 
     alone: tuple[str, ...]
@@ -34,11 +35,12 @@ class Relevance:
     unknown: int = 0
     seconds: float = 0.0
     missing: tuple[str, ...] = ()
+    problems: tuple[str, ...] = ()
 
     @property
     def is_complete(self) -> bool:
-        """Whether there was time for everything."""
-        return not self.untried and not self.unknown
+        """Whether there was time for everything, and an answer."""
+        return not self.untried and not self.unknown and not self.problems
 
     @property
     def rewrites(self) -> tuple[str, ...]:

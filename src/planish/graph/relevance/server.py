@@ -23,6 +23,7 @@ from planish.graph.program import program_from
 from planish.graph.rewrite_cache import RewriteCache
 from planish.graph.rewriting import identity, node_counts
 from planish.graph.running import SessionSettings, open_session
+from planish.graph.running.ort_session import first_line
 from planish.isolation.cage import enter
 from planish.isolation.confinement import die_with_parent, settle
 
@@ -49,6 +50,11 @@ class Examining:
         """Count the nodes by type after some passes."""
         return node_counts(self._workshop.model(rewrites))
 
+    def load(self, rewrites: Sequence[str]) -> bool:
+        """Load the model after some passes; raises RefusedError where the runtime does not take it."""
+        open_session(self._workshop.made(rewrites).file, self._settings, as_it_is=True)
+        return True
+
     def fired(self, rewrites: Sequence[str]) -> Mapping[str, bool]:
         """Tell which of the runtime's transformers there are, and whether they change the model."""
         log = _said(lambda: open_session(self._workshop.made(rewrites).file, self._settings, verbose=True))
@@ -66,8 +72,11 @@ class Examining:
 
         kept = self._scratch / "optimised.onnx"
         settings = replace(self._settings, optimization=optimization or self._settings.optimization)
-        open_session(self._workshop.made(rewrites).file, settings, disabled, keep=kept)
-        made = onnx.load(kept)
+        file = self._workshop.made(rewrites).file
+        open_session(file, settings, disabled, keep=kept)
+        made = onnx.load(kept, load_external_data=False)
+        # The runtime names the files of weights that it did not change as they stand beside the model.
+        onnx.load_external_data_for_model(made, str(file.parent))
         return {"name": identity(made), "counts": node_counts(made)}
 
 
@@ -106,6 +115,9 @@ def main(lifeline: int) -> None:
             answer = {"answer": getattr(examining, asked["what"])(*asked["of"])}
         except PlanishError as error:
             answer = {"error": error.message}
+        # Libraries raise anything on a model that they did not foresee.
+        except Exception as error:  # noqa: BLE001
+            answer = {"error": f"{type(error).__name__}: {first_line(error)}"}
         answers.write(json.dumps({**answer, "spent": time.process_time()}) + "\n")
         answers.flush()
 

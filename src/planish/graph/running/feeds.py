@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from planish.core import ProgramError, did_you_mean, rng
 from planish.core.damaged_files import DAMAGED, why
+from planish.core.regular_files import check_regular
 from planish.graph.program import GraphProgram, Port
 
 if TYPE_CHECKING:
@@ -93,6 +94,7 @@ def arrays_in(path: Path) -> Mapping[str, NDArray[Any]]:
     import numpy as np
 
     try:
+        check_regular(path)
         loaded = np.load(path, allow_pickle=False)
         return {name: loaded[name] for name in loaded.files} if hasattr(loaded, "files") else {"": loaded}
     except DAMAGED as error:

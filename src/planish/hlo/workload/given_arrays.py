@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from planish.core import ProgramError, did_you_mean, unnamed
 from planish.core.damaged_files import DAMAGED, why
+from planish.core.regular_files import check_regular
 from planish.hlo.backend.element_types import numpy_type
 from planish.hlo.ir import TensorType
 from planish.hlo.workload.data import digest_of
@@ -40,6 +41,7 @@ def given_arrays(data: Data) -> Arrays:
         files = sorted(path.glob("*.npz")) if path.is_dir() else [path]
         if len(files) != 1:
             raise ProgramError(f"'{path}' has {len(files)} .npz files", "Name one file with --data.")
+        check_regular(files[0])
         with np.load(files[0], allow_pickle=False) as found:
             return dict(found)
     except (*DAMAGED, AttributeError) as error:

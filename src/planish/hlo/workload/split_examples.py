@@ -117,7 +117,7 @@ class Parts:
         if not data.folder:
             raise unnamed("the data")
         if not Path(data.folder).exists():
-            raise ProgramError(f"there is no folder '{data.folder}' with the data", "Name it with --data.")
+            raise ProgramError(f"the data '{data.folder}' does not exist", "Name it with --data.")
         if digest_of(Path(data.folder)) != data.digest:
             what = f"the data in '{data.folder}' is not what it was when the program was read"
             raise ProgramError(what, "Tune again.")

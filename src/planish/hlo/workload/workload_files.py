@@ -10,6 +10,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from planish.core import ProgramError, place_of, remember
+from planish.core.regular_files import read_regular
 from planish.hlo.workload.data import digest_of
 from planish.hlo.workload.metric import OUTPUTS, check_metric
 from planish.hlo.workload.own_metric import check_defines
@@ -122,7 +123,7 @@ def _read(path: Path) -> Workload:
     try:
         if path.suffix == ".py":
             return _of_python(path, name)
-        return workload_from(tomllib.loads(path.read_text(encoding="utf-8")), name)
+        return workload_from(tomllib.loads(read_regular(path).decode()), name)
     except OSError as error:
         raise ProgramError(f"cannot read the workload {name}: {error.strerror}", "Check the path.") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
@@ -162,7 +163,7 @@ def _located(workload: Workload, around: Path, given: str) -> Data:
 
 def _of_files(data: Data, folder: Path, which: str) -> Data:
     if not folder.exists():
-        raise ProgramError(f"there is no folder '{folder}'{which}, for the data", _MEND)
+        raise ProgramError(f"the data '{folder}'{which} does not exist", _MEND)
     try:
         found = replace(data, folder=str(folder), stand_in="", digest=digest_of(folder))
     except OSError as error:

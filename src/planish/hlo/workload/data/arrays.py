@@ -8,6 +8,7 @@ import numpy as np
 
 from planish.core import ProgramError
 from planish.core.damaged_files import DAMAGED, why
+from planish.core.regular_files import check_regular
 from planish.hlo.workload.data.examples import Examples, Group, examples_of
 
 _NAMES = {
@@ -22,6 +23,7 @@ def open_group(path: Path, group: Group) -> Examples | None:
     if file is None or file.suffix != ".npz":
         return None
     try:
+        check_regular(file)
         with np.load(file, allow_pickle=False) as found:
             for images, labels in _NAMES[group]:
                 if images in found and labels in found:

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planish.core import ProgramError
+from planish.core.regular_files import read_regular
 from planish.hlo.workload.data.examples import Examples, Group, examples_of
 
 _PATTERNS = {"train": "data_batch_?", "test": "test_batch"}
@@ -31,7 +32,10 @@ def open_group(folder: Path, group: Group) -> Examples | None:
 
 
 def _of_records(path: Path) -> tuple[NDArray[Any], NDArray[Any]]:
-    data = np.fromfile(path, np.uint8)
+    try:
+        data = np.frombuffer(read_regular(path), np.uint8)
+    except OSError as error:
+        raise ProgramError(f"cannot read '{path}': {error.strerror}", "Fetch it again.") from error
     if len(data) % (1 + _PIXELS):
         raise ProgramError(f"'{path}' has no whole number of records", "Fetch it again.")
     records = data.reshape(-1, 1 + _PIXELS)
@@ -40,7 +44,7 @@ def _of_records(path: Path) -> tuple[NDArray[Any], NDArray[Any]]:
 
 def _of_pickle(path: Path) -> tuple[NDArray[Any], NDArray[Any]]:
     try:
-        batch = _Arrays(io.BytesIO(path.read_bytes()), encoding="bytes").load()
+        batch = _Arrays(io.BytesIO(read_regular(path)), encoding="bytes").load()
         images, labels = np.asarray(batch[b"data"], np.uint8), np.asarray(batch[b"labels"])
         return images.reshape(-1, _PIXELS), labels
     except (OSError, EOFError, pickle.UnpicklingError, KeyError, TypeError, ValueError) as error:

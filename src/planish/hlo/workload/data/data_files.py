@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from planish.core import ProgramError
+from planish.core.regular_files import check_regular
 from planish.hlo.workload.data import arrays, batches, idx, pictures
 from planish.hlo.workload.data.examples import Examples, Group
 
@@ -43,8 +44,10 @@ def digest_of(path: Path) -> str:
     """Name the content of a folder's files, or of a file; in subfolders, names and sizes count alone.
 
     Raises:
-        OSError: a file cannot be read.
+        OSError: a file cannot be read; what was named is neither a folder nor a regular file.
     """
+    if not path.is_dir():
+        check_regular(path)
     folder = path if path.is_dir() else path.parent
     files = sorted(each for each in path.rglob("*") if each.is_file()) if path.is_dir() else [path]
     digest = hashlib.sha256()

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planish.core import ProgramError
+from planish.core.regular_files import read_regular
 from planish.hlo.workload.data.examples import Examples, Group, examples_of
 
 _PREFIXES = {"train": ("train",), "test": ("t10k", "test")}
@@ -32,7 +33,7 @@ def read_idx(path: Path) -> NDArray[np.uint8]:
         ProgramError: the file cannot be read, or is none.
     """
     try:
-        data = path.read_bytes()
+        data = read_regular(path)
         if path.suffix == ".gz":
             data = gzip.decompress(data)
     except (OSError, EOFError, zlib.error) as error:

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planish.core import ProgramError, TargetError
+from planish.core.regular_files import read_regular
 from planish.hlo.workload.data.examples import Examples, Group, Indices
 
 SUFFIXES = (".jpg", ".jpeg", ".png")
@@ -25,7 +26,7 @@ def open_group(folder: Path, group: Group) -> Examples | None:
         names = [f"{path.parent.name}/{path.name}" for path in found]
 
         def read(places: Sequence[int]) -> Iterator[bytes]:
-            return (found[place].read_bytes() for place in places)
+            return (read_regular(found[place]) for place in places)
 
         return _examples(names, read, f"'{folder / group}'")
     for suffix in _TARS:
