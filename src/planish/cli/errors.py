@@ -41,7 +41,7 @@ def guarded(action: Callable[[], None], *, debug: bool) -> int:
     except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001  (told to the user)
         if debug:
             with suppress(OSError):
-                traceback.print_exc()
+                _show(traceback.format_exc().rstrip("\n"))
         code = _told(error)
         _give_up_unwritable_output()
         return code
@@ -66,22 +66,29 @@ def _warning_plainly() -> Generator[None]:
 
     def show(message: Warning | str, *_: object, **__: object) -> None:
         with suppress(OSError):
-            typer.echo(f"planish: warning: {' '.join(str(message).split())}", err=True)
+            _show(f"planish: warning: {' '.join(str(message).split())}")
 
     with warnings.catch_warnings():
         warnings.showwarning = show
         yield
 
 
+def _show(text: str) -> None:
+    """Write to standard error; a password in a URL that was misplaced on the command line is masked."""
+    from planish.core.redaction import redact  # here: `planish.core` would double the time that --help takes
+
+    typer.echo(redact(text), err=True)
+
+
 def _told(error: BaseException) -> int:
     code, line = _described(error)
     with suppress(OSError):  # nobody reads it, or the disk is full that it goes to: the code tells the same
-        typer.echo(f"planish: error: {' '.join(line.split())}", err=True)
+        _show(f"planish: error: {' '.join(line.split())}")
     return code
 
 
 def _described(error: BaseException) -> tuple[int, str]:
-    from planish.core import PlanishError  # here: it would double the time that --help takes
+    from planish.core import PlanishError
 
     match error:
         case PlanishError():

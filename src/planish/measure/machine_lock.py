@@ -12,6 +12,7 @@ from pathlib import Path
 from platform import node
 
 from planish.core import PlanishError, cache_folder, private_folder
+from planish.core.redaction import redact
 from planish.isolation.process import WORKER
 
 VARIABLE = "PLANISH_LOCK"
@@ -110,6 +111,6 @@ def _command(pid: int) -> str:
             status = Path(f"/proc/{pid}/status").read_text(encoding="utf-8", errors="replace")
             return _command(int(status.partition("PPid:")[2].split()[0]))
         # A command line is another program's text: control characters in it must not steer the terminal.
-        text = " ".join("".join(c if c.isprintable() else " " for c in " ".join(words)).split())
+        text = redact(" ".join("".join(c if c.isprintable() else " " for c in " ".join(words)).split()))
         return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 1]}…"
     return ""

@@ -2,12 +2,13 @@
 
 import errno
 import sqlite3
-from collections.abc import Generator, Mapping
+from collections.abc import Collection, Generator, Mapping
 from contextlib import contextmanager
 
 from sqlalchemy.exc import DBAPIError
 
 from planish.core import StoreError
+from planish.core.redaction import hide
 
 _ELSEWHERE = "or name another store with --store or PLANISH_STORE"
 _SAFE = "what was stored before is safe"
@@ -101,24 +102,32 @@ _FILES: Mapping[int, _Cause] = {
 
 
 @contextmanager
-def explained(label: str, *, connected: bool = False) -> Generator[None]:
+def explained(label: str, *, connected: bool = False, hidden: Collection[str] = ()) -> Generator[None]:
     """Raise what the database or the file system reports as a `StoreError`.
 
     Args:
         label: the store, as it is named to people.
         connected: whether it was there before, so that a server that does not answer is a lost connection.
+        hidden: secrets that the report may repeat; they are masked.
     """
     try:
         yield
     except DBAPIError as error:
-        raise _explain(label, error.orig or error, error.connection_invalidated, connected) from error
+        found = _explain(label, error.orig or error, error.connection_invalidated, connected, hidden)
+        if not hidden:
+            raise found from error
+        # The cause has them too, and a traceback would show it.
+        found.add_note(hide(str(error), hidden))
+        raise found from None
     except UnicodeDecodeError as error:  # of a name or a text, as SQLite gave it
         raise StoreError(f"the store {label} {_DAMAGED[0]} ({error})", _DAMAGED[1]) from error
     except (sqlite3.Error, OSError) as error:
         raise _explain(label, error, lost=False, connected=False) from error
 
 
-def _explain(label: str, error: BaseException, lost: bool, connected: bool) -> StoreError:
+def _explain(
+    label: str, error: BaseException, lost: bool, connected: bool, hidden: Collection[str] = ()
+) -> StoreError:
     if isinstance(error, sqlite3.Error):
         cause = _sqlite_cause(error)
     elif isinstance(error, OSError):
@@ -128,7 +137,7 @@ def _explain(label: str, error: BaseException, lost: bool, connected: bool) -> S
     what, hint = cause or ("failed", "")
     text = f"{error.strerror}: {error.filename}" if isinstance(error, OSError) else str(error)
     # The first line: the others repeat the statement and its parameters.
-    detail = " ".join(text.split("\n")[0].split())
+    detail = hide(" ".join(text.split("\n")[0].split()), hidden)
     passing = cause is _NOT_READY or (cause in _PASSING and (connected or lost))
     kind = LostConnectionError if passing else StoreError
     return kind(f"the store {label} {what} ({detail})", hint)

@@ -5,6 +5,7 @@ from sqlalchemy.pool import NullPool
 
 from planish.core import StoreError
 from planish.store.failures import explained
+from planish.store.location import label, secrets
 from planish.store.locks import AdvisoryLocks
 from planish.store.store_session import StoreSession, persist
 
@@ -24,7 +25,7 @@ def open_postgres(url: URL, *, read_only: bool, timeout: float) -> StoreSession:
         StoreError: psycopg is missing, or the server cannot be reached, or it refuses. One that is starting
             up is waited for.
     """
-    label = url.set(drivername="postgresql").render_as_string(hide_password=True)
+    name, hidden = label(url), secrets(url)
     limits = f"-c lock_timeout={timeout * 1000:.0f} {_KEEPALIVE}"
     if read_only:
         limits += " -c default_transaction_read_only=on"
@@ -32,14 +33,14 @@ def open_postgres(url: URL, *, read_only: bool, timeout: float) -> StoreSession:
         engine = create_engine(_with(url, limits, max(2, round(timeout))), poolclass=NullPool)
     except ModuleNotFoundError as error:
         hint = "Install it: pip install 'planish[postgres]'."
-        raise StoreError(f"the store {label} needs psycopg, which is missing here", hint) from error
+        raise StoreError(f"the store {name} needs psycopg, which is missing here", hint) from error
 
     def connect(again: bool) -> Connection:
-        with explained(label, connected=again):
+        with explained(name, connected=again, hidden=hidden):
             return engine.connect()
 
     connection = persist(connect)
-    return StoreSession(connection, AdvisoryLocks(connection), label, read_only)
+    return StoreSession(connection, AdvisoryLocks(connection), name, read_only)
 
 
 def _with(url: URL, limits: str, seconds: int) -> URL:
