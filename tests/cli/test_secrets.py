@@ -5,6 +5,7 @@ import subprocess
 import sys
 from collections.abc import Mapping
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 from urllib.parse import quote
 
@@ -79,9 +80,11 @@ MISTAKES = (("show", "{}"), ("tune", "{}"), ("{}",), ("tune", PROGRAM, "--trials
 
 def _failed(words: tuple[str, ...], location: str) -> str:
     """Run a command that fails, and return what it printed."""
-    with pytest.MonkeyPatch.context() as patch:
+    with pytest.MonkeyPatch.context() as patch, TemporaryDirectory() as folder:
+        patch.chdir(folder)
         patch.setattr(psycopg, "connect", _refuse)
         done = CliRunner().invoke(app, [word.replace("{}", location) for word in words])
+        assert not os.listdir(folder)
     assert done.exit_code
     return done.stdout + done.stderr
 

@@ -16,9 +16,7 @@ _ESCAPES = "In a user or password, write @ as %40, / as %2F, : as %3A, ? as %3F 
 _FILE = "Write ./FILE where it is the name of a file."
 
 # What a mistyped URL begins with; a file that is named so can be given as ./FILE.
-_URL_LIKE = (
-    r"\s*(?:[a-z][a-z0-9+.-]*:/|postgres\w*(?:\+\w+)?:|sqlite\w*:|(?:host\w*|user|dbname|port|service)=)"
-)
+_URL_LIKE = r"\s*(?:[a-z][a-z0-9+.-]*:/|postgres\w*(?:\+\w+)?:|sqlite\w*:|[^\s/]*=)"
 _EXPLICIT = ("/", "./", "../", "~")
 # Of a query, only these name the server, and only where they cannot have swallowed something else.
 _SHOWN = ("host", "port")
