@@ -18,15 +18,17 @@ from planish.graph.program import GraphProgram
 from planish.graph.rewrite_cache import MadeModel, RewriteCache
 from planish.graph.rewriting import RewriteError
 from planish.graph.running import (
+    Batch,
     Feed,
     ModelSession,
     RefusedError,
     SessionSettings,
+    Verifier,
     accuracy,
     check_labels,
-    difference,
     labelled,
     make_feeds,
+    moved_answers,
     not_finite,
     open_session,
     similarity,
@@ -115,16 +117,28 @@ class _Evaluator:
         answers = _reference(spec, self._feeds)
         if self._labels is not None:
             check_labels(self._labels, answers)
-        self._compared = list(zip(self._feeds, answers, strict=True))
-        self.notes: tuple[str, ...] = ()
-        if spec.program.data is not None:
-            self._compare_further()
+        notes: list[str] = []
+        further = self._further(notes) if spec.program.data is not None else []
+        baseline = self._baseline()
+        batches = [*_batches(self._feeds, answers), *further]
+        self._verifier = Verifier(batches, baseline, self._moved)
+        if wrong := len(batches) - len(self._verifier.batches):
+            notes.append(
+                f"{wrong} of the inputs made of the given ones are left out: the baseline fails on them"
+            )
+        self.notes = tuple(notes)
         self._known: dict[tuple[str, Selection], Outcome] = {}
         self._verified: set[Candidate] = set()
-        self._timer = Timed(spec.program.file, spec.settings, spec.timing, spec.yardstick, self._feeds[0])
+        self._timer = Timed(baseline, spec.settings, spec.timing, spec.yardstick, self._feeds[0])
 
-    def _compare_further(self) -> None:
-        """Compare at the end on inputs made of the given ones too, where the model as it came takes them."""
+    def _baseline(self) -> ModelSession | None:
+        try:
+            return self._session(Selection(), self._program.file)
+        except RefusedError:  # that is the baseline's failure, in its turn
+            return None
+
+    def _further(self, notes: list[str]) -> list[Batch]:
+        """Make inputs of the given ones for the end, where the model as it came takes them."""
         made = derived(self._feeds, FURTHER)
         try:
             answers = _reference(self._spec, made)
@@ -134,9 +148,13 @@ class _Evaluator:
         else:
             why = "nothing in them may be moved"
         if not made:
-            self.notes = (f"candidates are compared on the given inputs alone: {why}",)
-        if not self._spec.remember:
-            self._compared += zip(made, answers, strict=True)
+            notes.append(f"candidates are compared on the given inputs alone: {why}")
+        return [] if self._spec.remember else _batches(made, answers, derived=True)
+
+    def _moved(self, feeds: Sequence[Feed]) -> Sequence[Sequence[Any]]:
+        """Give the answers with other roundings."""
+        settings = self._spec.settings.of_onnxruntime
+        return moved_answers(self._workshop.original, feeds, settings, self._workshop.new_file())
 
     def evaluate(self, candidate: Candidate, clock: StageClock) -> Outcome:
         """Rewrite the model, make a session, compare its answers with the original's, and measure."""
@@ -191,11 +209,7 @@ class _Evaluator:
     def _wrong(self, session: ModelSession, chosen: Selection) -> str:
         judged = _ACCURACY in self._spec.objectives
         allowed = tolerance(chosen.changes, self._program.tolerance, judged=judged)
-        for feed, expected in self._compared:
-            said = difference(session.run(feed), expected, allowed)
-            if said:
-                return said
-        return ""
+        return self._verifier.wrong(session, allowed)
 
     def _measured(
         self, session: ModelSession, chosen: Selection, file: Path, offline: float, clock: StageClock
@@ -245,8 +259,8 @@ class _Evaluator:
 
     def _similarity(self, session: ModelSession) -> float:
         """Give how like the model's own outputs a candidate's are, on the average of the inputs."""
-        found = [similarity(session.run(feed), expected) for feed, expected in self._compared]
-        return statistics.fmean(found)
+        batches = self._verifier.batches
+        return statistics.fmean(similarity(session.run(each.feed), each.expected) for each in batches)
 
 
 def cage_of(program: GraphProgram, settings: SessionSettings, writes: Sequence[Path] = ()) -> Cage:
@@ -265,6 +279,13 @@ def within_three_sigma(samples: Sequence[float]) -> Sequence[float]:
     """Leave out what is further than three standard deviations from the mean (section 5 of the paper)."""
     middle, spread = statistics.fmean(samples), statistics.pstdev(samples)
     return [each for each in samples if abs(each - middle) <= _SIGMAS * spread] or samples
+
+
+def _batches(
+    feeds: Sequence[Feed], answers: Sequence[Sequence[Any]], *, derived: bool = False
+) -> list[Batch]:
+    pairs = zip(feeds, answers, strict=True)
+    return [Batch(feed, expected, derived) for feed, expected in pairs]
 
 
 def _reference(spec: GraphEvaluatorSpec, feeds: Sequence[Feed]) -> list[Sequence[Any]]:

@@ -37,7 +37,7 @@ class GraphLevel:
     """ONNX models; a candidate is a selection of graph passes, verified and measured by ONNX Runtime."""
 
     name = "graph"
-    version = "2"
+    version = "3"
     objectives: Mapping[str, Objective] = {
         "latency": Objective("latency", "s"),
         "throughput": Objective("throughput", "items/s", "up"),

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 
-from planish.graph.running import Feed, ModelSession, SessionSettings, open_session
+from planish.graph.running import Feed, ModelSession, SessionSettings
 from planish.measure import Beside, Runs, Samples, Timing, Yardstick, repeated, time_call
 
 LEAST_S = 1e-3
@@ -18,27 +17,32 @@ class Timed:
     """Times the sessions of one model.
 
     Args:
-        file: the model as it came.
-        settings: under which it is the baseline.
+        baseline: a session of the baseline; None where the runtime refuses it.
+        settings: under which it is that.
         timing: how long each session is timed.
         yardstick: the seconds of the baseline; None: all are timed alone.
         feed: what sessions are run on.
     """
 
     def __init__(
-        self, file: Path, settings: SessionSettings, timing: Timing, yardstick: Yardstick | None, feed: Feed
+        self,
+        baseline: ModelSession | None,
+        settings: SessionSettings,
+        timing: Timing,
+        yardstick: Yardstick | None,
+        feed: Feed,
     ) -> None:
-        self._file, self._settings, self._timing = file, settings, timing
-        self._yardstick, self._feed = yardstick, feed
+        self._timing, self._yardstick, self._feed = timing, yardstick, feed
         self._one_core = settings.cores == 1 and settings.provider != "cuda"
-        self._baseline: Runs | None = None
+        self._baseline = self._runs(baseline) if baseline is not None and yardstick is not None else None
         self._beside: Beside | None = None
+        self._begun = False
         self._best = float("inf")
 
     def time(self, session: ModelSession) -> Samples:
         """Measure how long a call takes; enter the stage "run" first."""
-        if self._yardstick is not None and self._baseline is None:
-            self._begin(self._yardstick)
+        if self._yardstick is not None and self._baseline is not None and not self._begun:
+            self._begin(self._yardstick, self._baseline)
         if self._beside is not None and self._baseline is not None:
             return self._beside.time(self._runs(session), self._baseline)
         timed = time_call(self._runs(session), self._timing, self._best)
@@ -58,10 +62,10 @@ class Timed:
 
         return timed.named({"latency": float, "throughput": rate}, one_core=self._one_core)
 
-    def _begin(self, yardstick: Yardstick) -> None:
-        """Open the baseline; whoever measures it first decides for all workers whether it is too short."""
-        self._baseline = self._runs(open_session(self._file, self._settings))
-        alone = time_call(self._baseline, self._timing)
+    def _begin(self, yardstick: Yardstick, baseline: Runs) -> None:
+        """Time the baseline; whoever measures it first decides for all workers whether it is too short."""
+        self._begun = True
+        alone = time_call(baseline, self._timing)
         if yardstick.seconds(alone.median) >= LEAST_S:
             self._beside = Beside(yardstick, self._timing, one_core=self._one_core, patience=PATIENCE)
 

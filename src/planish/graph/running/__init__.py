@@ -10,20 +10,25 @@ from planish.graph.running.ort_session import (
     SessionSettings,
     weights_of,
 )
+from planish.graph.running.rounding import moved_answers
 from planish.graph.running.runtimes import open_session
+from planish.graph.running.verifier import Batch, Verifier
 
 __all__ = [
     "PROVIDERS",
+    "Batch",
     "Feed",
     "ModelSession",
     "RefusedError",
     "SessionSettings",
     "Tolerance",
+    "Verifier",
     "accuracy",
     "check_labels",
     "difference",
     "labelled",
     "make_feeds",
+    "moved_answers",
     "not_finite",
     "open_session",
     "similarity",

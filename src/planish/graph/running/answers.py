@@ -41,6 +41,7 @@ _NOISE, _NARROW_NOISE = 1e-5, 1e-3
 """What rounding alone may come to, as a share of an output's largest number; that in half precision."""
 _ZERO = 1e-6
 """Where all that is expected is as small, differences count by themselves."""
+DEFAULT = Tolerance()
 ANY = Tolerance(math.inf, math.inf, 1.0, by_part=False)
 """Shapes and types alone have to be right, and what is finite has to stay so."""
 _INTENDED = {
@@ -60,7 +61,7 @@ def tolerance(changes: Collection[str], wanted: float | None = None, *, judged: 
     """
     widest = max((_INTENDED.get(name, 0.0) for name in changes), default=0.0)
     if not widest:
-        return Tolerance()
+        return DEFAULT
     if wanted is not None:
         return Tolerance(wanted, wanted, wanted, by_part=False)
     return ANY if judged else Tolerance(widest, widest, by_part=False)
@@ -88,7 +89,32 @@ def _alike(found: NDArray[Any], expected: NDArray[Any]) -> float:
     return 1.0 if share <= _ROUNDING else max(0.0, 1.0 - share)
 
 
-def difference(found: Sequence[Any], expected: Sequence[Any], allowed: Tolerance) -> str:
+def largest_difference(found: Any, expected: Any) -> float:
+    """Give the most by which finite numbers with a fraction differ between outputs of one shape; else 0."""
+    import numpy as np
+
+    largest = 0.0
+    for one, other in zip(_arrays(found), _arrays(expected), strict=False):
+        if one.shape == other.shape and other.size and is_fraction(one.dtype) and is_fraction(other.dtype):
+            fine = np.isfinite(one) & np.isfinite(other)
+            off = np.where(fine, one, 0).astype("f8") - np.where(fine, other, 0).astype("f8")
+            largest = max(largest, float(np.abs(off).max()))
+    return largest
+
+
+def largest_number(output: Any) -> float:
+    """Give the largest magnitude of an output's finite numbers with a fraction; 0 where there are none."""
+    import numpy as np
+
+    fractions = (each for each in _arrays(output) if is_fraction(each.dtype) and each.size)
+    return max(
+        (float(np.abs(np.where(np.isfinite(a), a, 0)).astype("f8").max()) for a in fractions), default=0.0
+    )
+
+
+def difference(
+    found: Sequence[Any], expected: Sequence[Any], allowed: Tolerance, floors: Sequence[float] = ()
+) -> str:
     """Say how outputs differ from the expected ones; empty where they do not.
 
     Numbers with a fraction may differ by the tolerance; all else must be equal.
@@ -97,9 +123,10 @@ def difference(found: Sequence[Any], expected: Sequence[Any], allowed: Tolerance
         found: arrays, lists of them, or lists of dictionaries.
         expected: likewise.
         allowed: the tolerance.
+        floors: what numbers of each output may be off by in any case; by default nothing.
     """
     for place, (one, other) in enumerate(zip(found, expected, strict=True)):
-        said = _difference(one, other, allowed)
+        said = _difference(one, other, allowed, floors[place] if floors else 0.0)
         if said:
             return f"output {place}: {said}"
     return ""
@@ -125,27 +152,27 @@ def _arrays(output: Any) -> Iterator[Any]:
         yield np.asarray(output)
 
 
-def _difference(one: Any, other: Any, allowed: Tolerance) -> str:
+def _difference(one: Any, other: Any, allowed: Tolerance, least: float) -> str:
     if isinstance(other, dict):
         same = isinstance(one, dict) and list(one) == list(other)
-        return _of_parts(list(one.values()), list(other.values()), allowed) if same else "other keys"
+        return _of_parts(list(one.values()), list(other.values()), allowed, least) if same else "other keys"
     if isinstance(other, list):
         if not isinstance(one, list):
             return "no sequence"
-        return _of_parts(one, other, allowed)
+        return _of_parts(one, other, allowed, least)
     if isinstance(other, float) or hasattr(other, "dtype"):
-        return _of_arrays(one, other, allowed)
+        return _of_arrays(one, other, allowed, least)
     return "" if one == other else "not equal"
 
 
-def _of_parts(one: list[Any], other: list[Any], allowed: Tolerance) -> str:
+def _of_parts(one: list[Any], other: list[Any], allowed: Tolerance, least: float) -> str:
     if len(one) != len(other):
         return f"{len(one)} elements in place of {len(other)}"
-    told = (_difference(a, b, allowed) for a, b in zip(one, other, strict=True))
+    told = (_difference(a, b, allowed, least) for a, b in zip(one, other, strict=True))
     return next((f"element {i}: {said}" for i, said in enumerate(told) if said), "")
 
 
-def _of_arrays(found: Any, expected: Any, allowed: Tolerance) -> str:
+def _of_arrays(found: Any, expected: Any, allowed: Tolerance, least: float) -> str:
     import numpy as np
 
     one, other = np.asarray(found), np.asarray(expected)
@@ -154,17 +181,17 @@ def _of_arrays(found: Any, expected: Any, allowed: Tolerance) -> str:
     if not is_fraction(other.dtype):
         count = int(np.count_nonzero(one != other))
         return f"{count} of {other.size} elements differ" if count > allowed.of_whole * other.size else ""
-    # Where the original has an infinity, as masks do, it must be there.
+    # What is not finite must be where it is in the original, and the same: as infinities of masks are.
     fine = np.isfinite(other)
-    if not np.array_equal(np.isfinite(one), fine) or not other.size:
-        return "numbers that are not finite" if other.size else ""
+    if not np.array_equal(np.where(fine, 0, other), np.where(np.isfinite(one), 0, one), equal_nan=True):
+        return "numbers that are not finite"
     is_narrow = other.dtype.itemsize <= 2
     share, noise = (allowed.narrow, _NARROW_NOISE) if is_narrow else (allowed.of_largest, _NOISE)
     wanted, given = (np.where(fine, each.astype("f8"), 0) for each in (other, one))
     size, off = np.abs(wanted), np.abs(given - wanted)
-    largest = max(float(size.max()), _ZERO)
-    floor = (noise if allowed.by_part else share) * largest
-    if off.max() <= floor:
+    largest = max(float(size.max(initial=0.0)), _ZERO)
+    floor = max((noise if allowed.by_part else share) * largest, least)
+    if off.max(initial=0.0) <= floor:
         return ""
     part = scales(size) if allowed.by_part else np.full((1,) * size.ndim, size.max())
     beyond = off - np.maximum(share * np.maximum(part, _ZERO), floor)
