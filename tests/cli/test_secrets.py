@@ -84,7 +84,7 @@ def _failed(words: tuple[str, ...], location: str) -> str:
         patch.chdir(folder)
         patch.setattr(psycopg, "connect", _refuse)
         done = CliRunner().invoke(app, [word.replace("{}", location) for word in words])
-        assert not os.listdir(folder)
+        assert not list(Path(folder).iterdir())
     assert done.exit_code
     return done.stdout + done.stderr
 

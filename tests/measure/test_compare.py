@@ -105,8 +105,8 @@ def test_an_exact_objective_is_measured_once(tmp_path: Path) -> None:
     ("baseline", "objective", "plan", "message"),
     [
         (_actor("base", 1.0, "raise"), COST, Plan(), "baseline failed: build: ZeroDivisionError"),
-        (BASE, Objective("time_s"), Plan(), "'base' does not measure time_s"),
-        (_actor("base", -1.0), COST, Plan(), "cost of 'base' is -1"),
+        (BASE, Objective("time_s"), Plan(), "time_s is missing; measured: cost"),
+        (_actor("base", -1.0), COST, Plan(), "negative: cost is -1"),
         (BASE, COST, Plan(processes=2, rounds=1), "show no noise"),
         (BASE, COST, Plan(processes=0), "show no noise"),
     ],

@@ -1,6 +1,5 @@
 """One bad candidate is a row, not an end: whatever an evaluator does becomes an answer."""
 
-import math
 import platform
 import traceback
 from collections.abc import Mapping, Sequence
@@ -12,8 +11,6 @@ from planish.core import (
     Candidate,
     Evaluator,
     Failed,
-    Lost,
-    Measured,
     Outcome,
     PlanishError,
     ProgramError,
@@ -21,6 +18,7 @@ from planish.core import (
     Stage,
     StageClock,
 )
+from planish.core.checked_outcome import checked
 
 HOST = platform.node()
 _DETAIL = 1000
@@ -69,23 +67,10 @@ def answer(evaluator: Evaluator, position: int, candidate: Candidate, clock: Wor
     """Evaluate one candidate; an exception becomes `Failed` in the stage where it arose."""
     clock.restart()
     try:
-        outcome = _checked(evaluator.evaluate(candidate, clock))
+        outcome = checked(evaluator.evaluate(candidate, clock))
     except (Exception, SystemExit) as error:  # noqa: BLE001  (any error is this candidate's answer)
         outcome = _failure(clock.failed or "worker", error)
     return Answer(position, outcome, clock.stop())
-
-
-def _checked(outcome: object) -> Outcome:
-    match outcome:
-        case Failed() | Lost():
-            return outcome
-        # Here for all evaluators: a cost that is not a number would win or spoil every comparison.
-        case Measured(values) if all(map(math.isfinite, values.values())):
-            return outcome
-        case Measured(values):
-            return Failed("run", "not finite", f"{dict(values)}")
-        case _:
-            return Failed("worker", "no outcome", f"the evaluator gave {outcome!r}"[:_DETAIL])
 
 
 def _failure(stage: Stage, error: BaseException) -> Failed:

@@ -7,7 +7,7 @@ import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from planish.core import Failed, Lost, Measured, Objective, Outcome, PlanishError, Ratio, Verdict
+from planish.core import Failed, Lost, Measured, Objective, Outcome, Ratio, Verdict
 from planish.measure.evidence import Evidence
 from planish.measure.interval import Rounds, ratio
 from planish.measure.samples import by_processor_time
@@ -58,11 +58,9 @@ def tally(name: str, outcomes: Sequence[Sequence[Outcome]], objective: Objective
 
     Args:
         name: the variant's.
-        outcomes: by process, then by round; empty where there was no time.
+        outcomes: by process, then by round, each with a value of the objective where it is measured; empty
+            where there was no time.
         objective: which.
-
-    Raises:
-        PlanishError: the objective is not measured, or is negative.
     """
     flat = [outcome for rounds in outcomes for outcome in rounds]
     measured = [outcome for outcome in flat if isinstance(outcome, Measured)]
@@ -76,26 +74,17 @@ def tally(name: str, outcomes: Sequence[Sequence[Outcome]], objective: Objective
         )
     # By both or by one: rounds must be comparable among themselves.
     known = all(o.samples.get(by_processor_time(objective.name)) for o in measured)
-    values = tuple(tuple(_value(o, objective, name, both=known) for o in row) for row in outcomes)
+    values = tuple(tuple(_value(o, objective, both=known) for o in row) for row in outcomes)
     processor = tuple(tuple(_by_processor(o, objective) for o in row) for row in outcomes) if known else ()
     return PairedSamples(name, values, samples, (), None, "same", processor)
 
 
-def _value(outcome: Outcome, objective: Objective, name: str, *, both: bool) -> float:
+def _value(outcome: Outcome, objective: Objective, *, both: bool) -> float:
     """Give the value; by the clock, where there are samples by both."""
     assert isinstance(outcome, Measured)
     if both:
         return statistics.median(outcome.samples[objective.name])
-    value = outcome.values.get(objective.name)
-    if value is None:
-        raise PlanishError(
-            f"'{name}' does not measure {objective.name}", f"It measures {sorted(outcome.values)}."
-        )
-    if value < 0:
-        raise PlanishError(
-            f"{objective.name} of '{name}' is {value}", "A ratio needs values that are not negative."
-        )
-    return value
+    return outcome.values[objective.name]
 
 
 def _by_processor(outcome: Outcome, objective: Objective) -> float:

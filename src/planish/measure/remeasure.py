@@ -17,6 +17,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from planish.core import Objective, Outcome, PlanishError, Start
+from planish.core.checked_outcome import checked_for
 from planish.measure.looks import Table, until_settled
 from planish.measure.measuring_plan import Plan, Variant
 from planish.measure.paired_samples import PairedSamples, judged, tally
@@ -57,7 +58,7 @@ def remeasure_all(
         The baseline's samples by the objectives' names, then the variants' in their order.
 
     Raises:
-        PlanishError: the baseline fails, an objective is not measured or is negative, or there are
+        PlanishError: the baseline fails, also where one of its values is missing or cannot be, or there are
             fewer than 3 rounds in all.
     """
     plan = _checked(plan or Plan(), objectives)
@@ -66,15 +67,20 @@ def remeasure_all(
     noisy = [objective for objective in objectives if not objective.exact]
 
     def unsettled(table: Table) -> list[int]:
-        judged = [_judge(everybody, table, objective) for objective in noisy]
+        judged = [_judge(everybody, _sensible(table, objectives), objective) for objective in noisy]
         return [place for place in range(1, len(everybody)) if any(not _settled(j[place]) for j in judged)]
 
-    outcomes = until_settled(everybody, plan, start, unsettled)
+    outcomes = _sensible(until_settled(everybody, plan, start, unsettled), objectives)
     judged = [_judge(everybody, outcomes, objective) for objective in objectives]
     return [
         {objective.name: paired[place] for objective, paired in zip(objectives, judged, strict=True)}
         for place in range(len(everybody))
     ]
+
+
+def _sensible(table: Table, objectives: Sequence[Objective]) -> Table:
+    """Return the outcomes, in which one that lacks a value, or has one that cannot be, is a failure."""
+    return [[[checked_for(one, objectives) for one in row] for row in rows] for rows in table]
 
 
 def _settled(sampled: PairedSamples) -> bool:

@@ -36,8 +36,8 @@ def act(name: str = "measure", value: float = 1.0, stage: Stage = "build") -> Ca
 class Actor:
     """Does the acts of a candidate in turn; measures their sum as "cost".
 
-    The acts "fail", "lose", "nothing" and "nan" answer with a `Failed`, with a `Lost`, with None, and with
-    a value that is not a number.
+    The acts "fail", "lose" and "nothing" answer with a `Failed`, with a `Lost` and with None; "nan" and the
+    others of `_ANSWERS` with what is no sensible value.
     """
 
     def evaluate(self, candidate: Candidate, clock: StageClock) -> Outcome:
@@ -57,7 +57,15 @@ _ANSWERS: dict[str, Outcome] = {
     "fail": Failed("verify", "wrong answer", "off by one"),
     "lose": Lost("run", "killed", "its program was killed"),
     "nothing": None,  # pyright: ignore[reportAssignmentType]  # what a plug-in's mistake may give
+    "true": True,  # pyright: ignore[reportAssignmentType]
     "nan": Measured({"cost": float("nan")}),
+    "infinite": Measured({"cost": float("inf")}),
+    "huge": Measured({"cost": 10**400}),
+    "yes": Measured({"cost": True}),
+    "text": Measured({"cost": "1"}),  # pyright: ignore[reportArgumentType]
+    "none": Measured({"cost": None}),  # pyright: ignore[reportArgumentType]
+    "samples": Measured({"cost": 1.0}, {"cost": (1.0, float("nan"))}),
+    "stage": Failed("nowhere", "lost its way"),  # pyright: ignore[reportArgumentType]
 }
 
 

@@ -134,7 +134,15 @@ class ExecutorConformance:
             ("illegal", Failed("build", "illegal step", "axis 'm' is split already")),
             ("quit", Failed("build", "SystemExit", "1")),
             ("nothing", Failed("worker", "no outcome", "None")),
-            ("nan", Failed("run", "not finite", "cost")),
+            ("true", Failed("worker", "no outcome", "True")),
+            ("stage", Failed("worker", "no outcome", "nowhere")),
+            ("nan", Failed("run", "not finite", "cost is nan")),
+            ("infinite", Failed("run", "not finite", "cost is inf")),
+            ("huge", Failed("run", "not finite", "cost is 1000")),
+            ("yes", Failed("run", "not a number", "cost is True")),
+            ("text", Failed("run", "not a number", "cost is '1'")),
+            ("none", Failed("run", "not a number", "cost is None")),
+            ("samples", Failed("run", "not finite", "cost is nan")),
         ],
     )
     def test_a_failure_is_an_answer(self, actors: Executor, name: str, failure: Failed) -> None:

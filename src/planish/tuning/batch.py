@@ -24,6 +24,7 @@ from planish.core import (
     Task,
     evaluate,
 )
+from planish.core.checked_outcome import checked_for
 from planish.executors import LocalExecutor
 from planish.levels import load_program
 from planish.results.result import Result
@@ -228,9 +229,10 @@ def _ends(level: Level, task: Task, workers: Executor) -> tuple[float, float] | 
     ends = [Candidate(), level.baseline(task)]
     values: dict[int, float] = {}
     for answer in evaluate(workers, ends):
-        if not isinstance(answer.outcome, Measured):
-            return answer.outcome
-        values[answer.position] = answer.outcome.values[task.objectives[0].name]
+        outcome = checked_for(answer.outcome, task.objectives)
+        if not isinstance(outcome, Measured):
+            return outcome
+        values[answer.position] = outcome.values[task.objectives[0].name]
     return values[0], values[1]
 
 

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
 from planish.core import Candidate, Evaluation, KnowsPrograms, Level, Lost, Task, Trial
+from planish.core.checked_outcome import checked_for
 from planish.isolation.guard import HOST
 from planish.store import Store
 from planish.tuning.progress import Listener, Progress
@@ -94,8 +95,9 @@ class Journal:
         for stage, spent in answer.seconds.items():
             self.seconds[stage] = self.seconds.get(stage, 0.0) + spent
         place, host = self.trials.index(candidate), answer.host or HOST
-        trial = Trial(candidate, answer.outcome, place, self.seed, answer.seconds, host, time.time())
-        if isinstance(answer.outcome, Lost):
+        outcome = checked_for(answer.outcome, self.task.objectives)
+        trial = Trial(candidate, outcome, place, self.seed, answer.seconds, host, time.time())
+        if isinstance(outcome, Lost):
             self.lost[candidate.hash] = trial
             self.progress.lost = len(self.lost)
         else:

@@ -20,6 +20,7 @@ from planish.core import (
     evaluate,
     rng,
 )
+from planish.core.checked_outcome import checked_for
 from planish.measure import noise
 from planish.tuning.final.search_outcome import SearchOutcome
 
@@ -37,13 +38,15 @@ class PairedMeasurement:
     Args:
         executor: evaluates a batch in its order, as at the end of a run.
         seed: of the orders.
+        objectives: what each evaluation must give.
 
     Attributes:
         end: when no more is measured, by the monotonic clock; `OutOfTimeError` is raised then.
     """
 
-    def __init__(self, executor: Executor, seed: int = 0) -> None:
+    def __init__(self, executor: Executor, seed: int = 0, objectives: Sequence[Objective] = ()) -> None:
         self.end = math.inf
+        self._objectives = objectives
         self._executor, self._seed, self._batches = executor, seed, 0
 
     def measure(self, candidates: Sequence[Candidate], rounds: int = 1) -> list[list[Outcome]]:
@@ -74,7 +77,7 @@ class PairedMeasurement:
         outcomes: dict[int, Outcome] = {}
         if time.monotonic() < self.end:
             for answer in evaluate(self._executor, batch, self.end):
-                outcomes[answer.position] = answer.outcome
+                outcomes[answer.position] = checked_for(answer.outcome, self._objectives)
         if len(outcomes) < len(batch):
             raise OutOfTimeError
         return [outcomes[position] for position in range(len(batch))]
@@ -112,7 +115,7 @@ def open_bench(search: SearchOutcome) -> Generator[PairedMeasurement]:
     """Start a bench in a fresh process; it ends with the block."""
     spec = search.level.evaluator(search.task, final=True)
     with search.start(spec) as executor:
-        yield PairedMeasurement(executor, search.settings.seed)
+        yield PairedMeasurement(executor, search.settings.seed, search.task.objectives)
 
 
 def times_worse(objective: Objective, found: Sequence[Outcome], others: Sequence[Outcome]) -> float:

@@ -1,0 +1,46 @@
+"""Which values of an evaluator count."""
+
+import numpy as np
+import pytest
+
+from planish.core import Failed, Measured, Objective, Outcome
+from planish.core.checked_outcome import checked, checked_for
+
+TIME, SIZE, RATE = Objective("time_s", "s"), Objective("size", "bytes"), Objective("rate", "1/s", "up")
+ALL = (TIME, SIZE, RATE)
+
+
+def test_numbers_of_other_kinds_become_plain_ones() -> None:
+    returned = Measured({"size": np.float32(0.5), "count": 3, "whole": np.int64(4)}, {"size": [1, 2.0]})  # pyright: ignore[reportArgumentType]
+    found = checked(returned)
+    assert isinstance(found, Measured)
+    assert found == Measured({"size": 0.5, "count": 3.0, "whole": 4.0}, {"size": (1.0, 2.0)})
+    assert {type(value) for value in found.values.values()} == {float}
+
+
+NO_OUTCOMES = (True, None, "1", 1.0, Measured(1.0), Measured({1: 1.0}), Measured({}, 1))  # pyright: ignore[reportArgumentType]
+
+
+@pytest.mark.parametrize("returned", NO_OUTCOMES)
+def test_what_is_no_outcome_is_a_failure(returned: object) -> None:
+    found = checked(returned)
+    assert isinstance(found, Failed)
+    assert found.reason == "no outcome"
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        ({"time_s": 1.0, "size": 0.0, "rate": 0.0, "beside": -1.0}, None),
+        ({"time_s": 0.0, "size": 1.0, "rate": 1.0}, Failed("run", "no time", "time_s is 0 s")),
+        ({"time_s": -1.0, "size": 1.0, "rate": 1.0}, Failed("run", "negative", "time_s is -1.0")),
+        ({"time_s": 1.0, "size": -8.0, "rate": 1.0}, Failed("run", "negative", "size is -8.0")),
+        ({"time_s": 1.0}, Failed("run", "not measured", "size is missing; measured: time_s")),
+        ({}, Failed("run", "not measured", "time_s is missing; measured: nothing")),
+    ],
+)
+def test_all_that_was_asked_for_must_be_there_and_possible(
+    values: dict[str, float], expected: Outcome | None
+) -> None:
+    outcome = Measured(values)
+    assert checked_for(outcome, ALL) == (expected or outcome)
