@@ -139,7 +139,7 @@ def test_no_winner_is_told_beside_the_baseline_of_another_program(kept: Kept, pl
     lost = Lost("run", "killed", "its program was killed")
     first, second = compare_results(runs, start=measuring(lost))
     assert first.gain is not None
-    assert (second.gain, second.sampled.verdict) == (None, "left out")
+    assert (second.gain, second.sampled.verdict) == (None, "undecided")
     with pytest.raises(PlanishError, match=f"the baseline of run {runs[1]} failed: run: timeout"):
         compare_results(runs, start=measuring(Failed("run", "timeout")))
 

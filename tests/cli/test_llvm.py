@@ -167,9 +167,9 @@ def test_a_program_is_made_faster_where_it_spends_its_time(
     said = planish(*words)
     assert said.code == 0
     assert re.search(r"busy +90% +4 +\(gvn\)", said.out)
-    assert "2.000 ms by -O3; 1.250 times as fast (1.111 to 1.429): better" in said.out
+    assert "2.000 ms by -O3; 1.250 times as fast (1.111 to 1.429): faster" in said.out
     read = json.loads(planish(*words, "--trials", 4, "--format", "json").out)
-    assert (read["verdict"], read["functions"][1]["name"], read["files"]) == ("better", "", [])
+    assert (read["verdict"], read["functions"][1]["name"], read["files"]) == ("faster", "", [])
     assert asked == [(20.0, None), (20.0, 4)]
 
 

@@ -76,7 +76,7 @@ def test_ctrl_c_again_leaves_the_comparison_out(searching: subprocess.Popen[str]
     searching.send_signal(signal.SIGINT)
     out, err = searching.communicate()
     assert searching.returncode == 0, err
-    assert "Not compared with the baseline." in out
+    assert "Undecided: not compared with the baseline." in out
     assert "best time of the search" in out
     assert only_run(place).status == "stopped"
 

@@ -42,7 +42,7 @@ def test_failures_are_grouped_and_the_next_commands_are_named(planish: Planish) 
 @pytest.mark.usefixtures("uncompared")
 def test_what_was_not_compared_is_not_called_a_gain(planish: Planish) -> None:
     said = planish("tune", PROGRAM, *SHORT)
-    assert "Not compared with the baseline." in said.out
+    assert "Undecided: not compared with the baseline." in said.out
     assert "best time of the search: 773.8 µs" in said.out
     assert "faster" not in said.out
 
@@ -54,8 +54,8 @@ def test_a_gain_within_the_noise_is_called_no_gain(planish: Planish, monkeypatch
 
     monkeypatch.setattr(lattices.LatticeLevel, "baseline", optimum)
     said = planish("tune", PROGRAM, "--trials", 40, "--finalists", 1)
-    assert "No gain: nothing is better than the baseline" in said.out
-    assert "same" in said.out
+    assert "No gain: no candidate is better than the baseline" in said.out
+    assert "#1 = baseline" in said.out
 
 
 def test_a_loss_is_called_no_gain_and_the_baseline_is_exported(planish: Planish, tmp_path: Path) -> None:
@@ -64,7 +64,7 @@ def test_a_loss_is_called_no_gain_and_the_baseline_is_exported(planish: Planish,
         "tune", PROGRAM, "--searcher", "exhaustive", "--trials", 1, "--export", tmp_path, "--report",
         tmp_path / "r.html",
     )  # fmt: skip
-    assert "No gain: nothing is better than the baseline (Set(knob=0, value=1))." in said.out
+    assert "No gain: no candidate is better than the baseline (Set(knob=0, value=1))." in said.out
     assert json.loads(place.read_text()) == [["Set", {"knob": 0, "value": 1}]]
     assert re.search(f"^#2 .* {multiple(0.95)} .* slower$", said.out, re.MULTILINE)
     page = (tmp_path / "r.html").read_text()
@@ -82,9 +82,9 @@ def test_json_is_one_document_and_nothing_else(planish: Planish) -> None:
     assert (found["trials"], found["cached"], found["failed"]) == (40, 0, 11)
     assert found["baseline"]["median"] == pytest.approx(1.33e-3)
     winner = found["finalists"][0]
-    assert (winner["verdict"], winner["hash"]) == ("better", OPTIMUM.hash)
+    assert (winner["verdict"], winner["hash"]) == ("faster", OPTIMUM.hash)
     assert winner["gain"] == pytest.approx(1.719, rel=1e-3)
-    assert found["verdict"]["kind"] == "better"
+    assert found["verdict"]["kind"] == "faster"
     assert found["failures"][0]["reason"] == "last value of the last knob"
 
 

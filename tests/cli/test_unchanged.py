@@ -53,7 +53,7 @@ def test_of_a_tensor_program_the_winner_is_numpy_and_the_best_kernel_is_exported
     planish: Planish, place: Path, tmp_path: Path
 ) -> None:
     said, run = tuned(planish, *MATMUL, *SHORT, "--export", tmp_path / "out")
-    assert "No gain: nothing is better than the baseline (numpy)." in said.out
+    assert "No gain: no candidate is better than the baseline (numpy)." in said.out
     assert "#1 = baseline" in said.out
     assert "computed by numpy" in planish("show", run).out
     assert "Nothing is better than Library(name='numpy'), which cannot be exported" in said.err
@@ -68,7 +68,7 @@ def test_of_a_tensor_program_the_winner_is_numpy_and_the_best_kernel_is_exported
 def test_of_a_module_of_ir_it_is_the_one_that_clang_would_make(planish: Planish, tmp_path: Path) -> None:
     (tmp_path / "f.ll").write_text(MINIMAL)
     said, run = tuned(planish, tmp_path / "f.ll", *SHORT, "--export", tmp_path / "out")
-    assert "No gain: nothing is better than the baseline (default<Oz>)." in said.out
+    assert "No gain: no candidate is better than the baseline (default<Oz>)." in said.out
     assert (tmp_path / "out" / "pipeline.txt").read_text() == "default<Oz>\n"
     assert planish("validate", run).code == 0
 
@@ -84,7 +84,7 @@ def test_of_a_model_it_is_the_model_as_it_came(
     monkeypatch.chdir(tmp_path)
     model = write(convolutions(), tmp_path / "net.onnx")
     said, run = tuned(planish, model, *SHORT)
-    assert "No gain: nothing is better than the baseline (unchanged)." in said.out
+    assert "No gain: no candidate is better than the baseline (unchanged)." in said.out
     assert "wrote net.planish.onnx" in said.out
     before, after = (onnx.load(name).graph for name in ("net.onnx", "net.planish.onnx"))
     assert [node.op_type for node in after.node] == [node.op_type for node in before.node]
@@ -101,7 +101,7 @@ def test_of_a_network_it_is_the_network(planish: Planish, tmp_path: Path) -> Non
     module = write_all(tmp_path / "net", STEP, TRAINING)
     words = ("--objective", "time,error", "--searcher", "random", *SHORT, "--trials", 6)
     said, run = tuned(planish, module, *words, "--export", tmp_path / "out")
-    assert "the result is the baseline itself: nothing is to be changed" in said.out
+    assert "the result is the baseline itself" in said.out
     assert (tmp_path / "out" / "patch.json").read_text() == "[]\n"
     assert (tmp_path / "out" / "changes.diff").read_text() == "(no difference)\n"
     shown = json.loads(planish("show", run, "--format", "json").out)

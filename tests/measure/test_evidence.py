@@ -94,7 +94,7 @@ def test_a_clock_that_ticks_seldom_decides_nothing() -> None:
     assert sampled.evidence is not None
     assert sampled.evidence.processor == Ratio(0.9, 0.9, 0.9)
     assert sampled.ratio == sampled.evidence.wall
-    assert sampled.verdict == "same"
+    assert sampled.verdict == "undecided"
 
 
 def test_who_sleeps_as_long_gains_nothing() -> None:
@@ -111,4 +111,4 @@ def test_without_processor_time_the_clock_decides() -> None:
     clock = OneClock(0)
     base, good = (Variant(str(value), act(value=value), lambda: clock) for value in (1.0, 0.96))
     _, sampled = remeasure(base, [good], TIME, Here, Plan())
-    assert (sampled.processor, sampled.verdict) == ((), "same")
+    assert (sampled.processor, sampled.verdict) == ((), "undecided")

@@ -71,19 +71,19 @@ def test_rounds_go_first() -> None:
 
 def test_then_the_last_entrants_go() -> None:
     machine = Slow(1, [1, 2, 2, 2])
-    assert measured(machine, 3, seconds=32) == (["worse", "worse", "left out"], (5, 1))
+    assert measured(machine, 3, seconds=32) == (["worse", "worse", "undecided"], (5, 1))
     assert {variant for process, variant in machine.turns if process > 1} == {0, 1, 2}
 
 
 def test_then_processes_go() -> None:
     machine = Slow(1, [1, 2, 2, 2])
-    assert measured(machine, 3, seconds=17) == (["worse", "left out", "left out"], (3, 1))
+    assert measured(machine, 3, seconds=17) == (["worse", "undecided", "undecided"], (3, 1))
     assert machine.now <= 17
 
 
 def test_the_baseline_and_the_first_are_measured_in_two_processes() -> None:
     machine = Slow(10, [10, 10, 10])
-    assert measured(machine, 2, seconds=1) == (["worse", "left out"], (2, 1))
+    assert measured(machine, 2, seconds=1) == (["worse", "undecided"], (2, 1))
     assert machine.now == 2 * (10 + 20)
 
 
@@ -126,8 +126,8 @@ def test_a_batch_that_is_ended_before_two_processes_are_done_tells_nothing() -> 
 def test_it_ends_in_time_or_does_the_least(start: float, each: list[float], seconds: float) -> None:
     machine = Slow(start, each)
     verdicts, (processes, rounds) = measured(machine, len(each) - 1, seconds)
-    out = verdicts.count("left out")
-    assert verdicts == ["worse"] * (len(verdicts) - out) + ["left out"] * out
+    out = verdicts.count("undecided")
+    assert verdicts == ["worse"] * (len(verdicts) - out) + ["undecided"] * out
     assert 2 <= processes <= 5
     kept = each[: len(each) - out]
     assert out == len(each) - 2 or processes == 5, "variants go before processes"
@@ -135,7 +135,7 @@ def test_it_ends_in_time_or_does_the_least(start: float, each: list[float], seco
     assert rounds >= 1
 
 
-@pytest.mark.parametrize(("seconds", "verdicts"), [(8, ["worse"] * 3), (4, ["worse", "worse", "left out"])])
+@pytest.mark.parametrize(("seconds", "verdicts"), [(8, ["worse"] * 3), (4, ["worse", "worse", "undecided"])])
 def test_what_is_exact_is_measured_once_while_there_is_time(seconds: float, verdicts: list[str]) -> None:
     machine = Slow(1, [1, 1, 1, 1])
     assert measured(machine, 3, seconds, Objective("cost", exact=True)) == (verdicts, (1, 1))
@@ -148,4 +148,4 @@ def test_an_executor_that_ends_at_the_deadline_costs_the_late_ones_alone() -> No
 
     machine = FinalState(1, [1, 1, 1, 9])
     exact = Objective("cost", exact=True)
-    assert measured(machine, 3, 4.5, exact) == (["worse", "worse", "left out"], (1, 1))
+    assert measured(machine, 3, 4.5, exact) == (["worse", "worse", "undecided"], (1, 1))

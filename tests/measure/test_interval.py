@@ -73,7 +73,7 @@ def test_drift_that_both_share_cancels() -> None:
 def test_what_one_process_alone_shows_is_no_difference() -> None:
     """Its three rounds agree, but they are one observation."""
     over = [[0.5] * 3, *[[1.0 + 0.01 * p] * 3 for p in range(-2, 2)]]
-    assert ratio(over, [[1.0] * 3] * 5).verdict(TIME) == "same"
+    assert ratio(over, [[1.0] * 3] * 5).verdict(TIME) == "undecided"
 
 
 @pytest.mark.parametrize(("effect", "least", "most"), [(1.0, 0, 5), (0.95, 90, 100)])
@@ -94,8 +94,13 @@ def test_noise_is_seldom_taken_for_a_gain(effect: float, least: int, most: int) 
     [
         (0.8, 0.9, "better", "worse"),
         (1.1, 1.2, "worse", "better"),
-        (0.9, 1.1, "same", "same"),
-        (0.9, 1.0, "same", "same"),
+        (0.98, 1.02, "same", "same"),
+        (0.975, 1.0, "same", "same"),
+        (1.0, 1.0, "same", "same"),
+        (0.9, 1.1, "undecided", "undecided"),
+        (0.96, 1.0, "undecided", "undecided"),
+        (0.045, 50.0, "undecided", "undecided"),
+        (0.0, math.inf, "undecided", "undecided"),
         (math.inf, math.inf, "worse", "better"),
     ],
 )

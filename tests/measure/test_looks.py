@@ -55,7 +55,7 @@ def test_who_is_open_is_measured_further_beside_the_baseline() -> None:
     machine = Noisy()
     base, clear, same, broken = compared(machine, [CLEAR, OPEN, BROKEN], Plan())
     assert [len(sampled.values) for sampled in (base, clear, same, broken)] == [20, 5, 20, 0]
-    assert [clear.verdict, same.verdict, broken.verdict] == ["better", "same", "failed"]
+    assert [clear.verdict, same.verdict, broken.verdict] == ["better", "undecided", "failed"]
 
 
 def test_the_processes_have_a_bound() -> None:

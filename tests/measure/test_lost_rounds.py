@@ -105,7 +105,7 @@ def test_who_is_lost_again_and_again_is_left_out_alone(tmp_path: Path) -> None:
     base, harmless = (Variant(name, act(), Actor) for name in ("base", "harmless"))
     start = partial(LocalExecutor, lock=tmp_path / "lock")
     _, one, other = remeasure(base, [deadly, harmless], COST, start, PLAN)
-    assert (one.verdict, other.verdict) == ("left out", "same")
+    assert (one.verdict, other.verdict) == ("undecided", "same")
     assert one.failures == ()
     assert one.why.startswith("3 processes were lost while they measured it: killed by SIGKILL")
 

@@ -38,7 +38,7 @@ def test_the_table_has_both_baselines_first() -> None:
         *("agrees", "faster, more error"),
     )
     assert table.rows[4][-3:] == ("2", "agrees", "same time, less error")
-    assert table.rows[5][-2:] == ("differs", "disputed")
+    assert table.rows[5][-2:] == ("differs", "failed")
     assert table.note == (
         "error: as in the search; search, validation, final: at the end; verdict on error: by validation; "
         "reference: tree.mlir"
@@ -156,7 +156,7 @@ def test_with_one_objective_there_is_no_front(tmp_path: Path) -> None:
         (ERROR, "worse", "more error"),
         (Objective("score", "", "up"), "better", "more score"),
         (Objective("score", "", "up"), "worse", "less score"),
-        (ERROR, "disputed", "disputed"),
+        (ERROR, "failed", "failed"),
     ],
 )
 def test_a_verdict_names_its_objective(objective: Objective, verdict: str, words: str) -> None:

@@ -44,10 +44,10 @@ def test_it_is_shown_by_the_terminal_and_the_report(
     rows = {line.split()[0]: line for line in capsys.readouterr().out.splitlines() if line.startswith("#")}
     assert list(rows)[: count + 2] == [f"#{place}" for place in range(1, count + 3)]
     assert rows[f"#{count + 1}"].rstrip().endswith("failed: verify: wrong answer")
-    assert rows[f"#{count + 2}"].rstrip().endswith("left out")
+    assert rows[f"#{count + 2}"].rstrip().endswith("undecided")
     text = page.sections["tradeoffs" if count > 2 else "finalists"]
     assert text.count("failed: verify: wrong answer") == 1
-    assert "left out" in text
+    assert "undecided" in text
 
 
 @pytest.mark.parametrize("found", [ONE, fronts.front()], ids=["one", "several"])
@@ -58,7 +58,7 @@ def test_it_is_told_to_programs(found: Comparison, tmp_path: Path) -> None:
     told = [(each["verdict"], each["why"], each["hash"]) for each in document["unmeasured"]]
     assert told == [
         ("failed", "verify: wrong answer", WRONG.candidate.hash),
-        ("left out", "", LATE.candidate.hash),
+        ("undecided", "", LATE.candidate.hash),
     ]
     assert document["unmeasured"][0]["edits"] == {"searched": 3, "left": 1}
 
@@ -66,4 +66,4 @@ def test_it_is_told_to_programs(found: Comparison, tmp_path: Path) -> None:
 def test_where_there_is_none_nothing_is_said(tmp_path: Path) -> None:
     story, page = kept(tmp_path, compared([finalist(2, 0.5, "better")]))
     assert "unmeasured" not in result_document(story)
-    assert "left out" not in page.sections["finalists"]
+    assert "undecided" not in page.sections["finalists"]

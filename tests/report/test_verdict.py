@@ -1,6 +1,7 @@
 """What the report says first."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -46,6 +47,28 @@ def test_no_difference_is_said_as_plainly(store: Store) -> None:
     assert found.grounds[0].startswith(f"1.020{X}, which is within the noise: 95 % confidence interval 0.928")
 
 
+def test_an_interval_too_wide_to_tell_is_undecided_and_says_how_to_go_on(store: Store) -> None:
+    found = _verdict(store, [measured(3, 0.6e-3)], [finalist(3, 1 / 1.5, "undecided", 0.9)])
+    assert found.kind == "undecided"
+    assert found.headline == f"Undecided: about 1.50{X} as fast as the baseline, not settled"
+    assert found.grounds[0].startswith("#1: 95 % confidence interval 0.79")
+    assert found.grounds[0].endswith(", which is too wide to tell")
+    assert found.grounds[-1] == "run the same command again: it settles the comparison first"
+
+
+def test_a_baseline_that_is_kept_for_want_of_a_verdict_is_no_lack_of_gain(store: Store) -> None:
+    kept = finalist(0, 1.0, "same")
+    run_id = save_run(
+        store, [measured(0, 1e-3), measured(3, 0.6e-3)], [kept, finalist(3, 0.66, "undecided", 0.9)]
+    )
+    story = replace(read_report_data(store, run_id, Planks()), baseline=kept.candidate)
+    found = verdict_of(story)
+    assert (found.kind, story.keeps_baseline) == ("undecided", True)
+    assert "until it is settled, the result is the baseline itself" in found.grounds
+    settled = replace(story, baseline=Candidate((Saw(3),)))
+    assert verdict_of(settled).kind == "same", "the other one is the same as the baseline"
+
+
 def test_a_loss_is_said(store: Store) -> None:
     found = _verdict(store, [measured(3, 1.0)], [finalist(3, 1.25, "worse", 0.05)])
     assert (found.kind, found.headline) == ("worse", f"Slower than the baseline: 0.80{X}")
@@ -67,7 +90,7 @@ def test_a_count_is_smaller_and_has_no_noise(store: Store) -> None:
 
 def test_without_a_comparison_there_is_no_gain(store: Store) -> None:
     found = _verdict(store, [failed(0), measured(1, 2e-6), measured(2, 1e-6)])
-    assert (found.kind, found.headline) == ("open", "Not compared with the baseline")
+    assert (found.kind, found.headline) == ("undecided", "Undecided: not compared with the baseline")
     assert found.grounds[0] == "best time of the search: 1.000 µs, in trial 3"
 
 

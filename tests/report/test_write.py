@@ -102,7 +102,7 @@ def test_an_interrupted_run(tmp_path: Path) -> None:
         assert "the search goes on" in _page(store, run_id, tmp_path).verdict[1]
     with open_store(tmp_path / "planks.db", read_only=True) as store:
         page = _page(store, run_id, tmp_path)
-    assert page.verdict[0] == "open"
+    assert page.verdict[0] == "undecided"
     assert "interrupted" in page.verdict[1]
     assert list(page.sections) == [name for name in SECTIONS if name != "finalists"]
     assert "Best of the search" in page.sections["winner"]

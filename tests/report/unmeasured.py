@@ -15,7 +15,7 @@ WRONG = Finalist(
     unmeasured="failed",
     why="verify: wrong answer",
 )
-LATE = Finalist(candidate=Candidate((Saw(9),)), searched=1, unmeasured="left out")
+LATE = Finalist(candidate=Candidate((Saw(9),)), searched=1, unmeasured="undecided")
 
 
 def with_unmeasured(found: Comparison) -> Comparison:

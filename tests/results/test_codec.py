@@ -83,7 +83,7 @@ def test_a_candidate_that_reads_back_as_another_is_noticed() -> None:
 def test_a_later_version_is_refused() -> None:
     row = stored(encode(front()))[0]
     with pytest.raises(StoreError, match="of run a is of a newer planish"):
-        decode([replace(row, data={**row.data, "version": 4})], BOTH)
+        decode([replace(row, data={**row.data, "version": 5})], BOTH)
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from planish.cli.options import Form
 from planish.cli.output import document, one_line, say, table
 from planish.cli.watching import watching
 from planish.core import Objective
-from planish.report.wording import amount, improvement, label, multiple, saving, title, words
+from planish.report.wording import amount, improvement, label, multiple, saving, title, verdict_word
 from planish.search import split_settings
 from planish.settings import Settings
 from planish.store import open_store
@@ -114,7 +114,7 @@ def _show_rematches(rematches: Sequence[Rematch], names: Mapping[str, str]) -> N
             _amount(each.sampled.median, objective.unit),
             _amount(each.baseline.median, objective.unit),
             *_gain(each, objective),
-            words(objective).get(each.sampled.verdict, each.sampled.verdict),
+            verdict_word(each.sampled.verdict, objective),
         ]
         for each in rematches
     ]
@@ -155,6 +155,6 @@ def _rematch_document(each: Rematch) -> dict[str, Any]:
         "baseline": each.baseline.median,
         "gain": gain and gain.value,
         "interval": gain and [gain.low, gain.high],
-        "verdict": each.sampled.verdict,
+        "verdict": verdict_word(each.sampled.verdict, each.result.objective),
         "failures": [f"{f.stage}: {f.reason}" for f in each.sampled.failures],
     }

@@ -10,6 +10,7 @@ from planish.core import Candidate, Measured
 from planish.report.data import ReportData
 from planish.report.failure_groups import failure_groups
 from planish.report.verdict import verdict_of
+from planish.report.wording import verdict_word
 from planish.results.codec import chosen_to_json
 from planish.results.comparison import Compared, Finalist
 from planish.store import Run, StoredTask
@@ -39,7 +40,7 @@ def result_document(story: ReportData) -> dict[str, Any]:
     return {
         "run": run_document(story.run),
         "task": task_document(story.task),
-        "verdict": {"kind": found.kind, "headline": found.headline},
+        "verdict": {"kind": verdict_word(found.kind, story.objective), "headline": found.headline},
         "best": _best(story),
         "baseline": {**_measured(base), **baseline_document(story)} if base else None,
         **reference_document(story),
@@ -89,7 +90,11 @@ def _best(story: ReportData) -> dict[str, Any] | None:
 def _finalist(finalist: Finalist) -> dict[str, Any]:
     lead = finalist.lead
     interval = [lead.gain.low, lead.gain.high]
-    compared = {"gain": lead.gain.value, "interval": interval, "verdict": lead.verdict}
+    compared = {
+        "gain": lead.gain.value,
+        "interval": interval,
+        "verdict": verdict_word(lead.verdict, lead.objective),
+    }
     return {**candidate_document(finalist.candidate), **compared, **_measured(finalist)}
 
 

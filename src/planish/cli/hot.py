@@ -107,7 +107,8 @@ def _show(program: IRProgram, faster: Faster) -> None:
         return
     value, low, high = (1 / each for each in (faster.ratio.value, faster.ratio.high, faster.ratio.low))
     kept = "" if faster.verdict == "better" else ", and -O3 is the result"
-    say(f"{baseline}; {value:.3f} times as fast ({low:.3f} to {high:.3f}): {faster.verdict}{kept}")
+    said = f"{value:.3f} times as fast ({low:.3f} to {high:.3f}): {faster.verdict_word}"
+    say(f"{baseline}; {said}{kept}")
     say("(answers compared with the unoptimised program's; measured in turns, in fresh processes)")
 
 

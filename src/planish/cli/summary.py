@@ -10,6 +10,7 @@ from planish.cli.output import facts, one_line, remark, say, table, without_stee
 from planish.core import Objective, Trial
 from planish.report.data import ReportData
 from planish.report.failure_groups import failure_groups
+from planish.report.judgement import AGAIN
 from planish.report.stages import stage_times
 from planish.report.verdict import verdict_of
 from planish.report.wording import (
@@ -21,8 +22,8 @@ from planish.report.wording import (
     number,
     saving,
     title,
+    verdict_word,
     when,
-    words,
 )
 from planish.report.work import work_of
 
@@ -45,7 +46,7 @@ def show_result(story: ReportData) -> None:
         _show_comparison(story, compared)
     say(_plainly(story, found.kind, found.headline))
     if several or not compared:
-        say(("\n" if several else "; ").join(found.grounds))
+        say(("\n" if several else "; ").join(ground for ground in found.grounds if ground != AGAIN))
     show_failures(story.trials)
 
 
@@ -54,14 +55,14 @@ def _plainly(story: ReportData, kind: str, headline: str) -> str:
     match kind:
         case _ if len(story.task.objectives) > 1:
             return f"{headline}."
+        case "undecided":
+            kept = f" Until then, keep {baseline}." if story.keeps_baseline else ""
+            return f"{headline}. {AGAIN[0].upper()}{AGAIN[1:]}.{kept}"
         case _ if story.keeps_baseline:
-            return (
-                f"No gain: nothing is better than {baseline}. The result is that: nothing is to be changed."
-            )
-        case "same" if story.objective.exact:
-            return f"No gain: the best candidate and {baseline} are equal. Use the baseline."
+            return f"No gain: no candidate is better than {baseline}. Keep the baseline."
         case "same":
-            return f"No gain: the best candidate and {baseline} differ by no more than the noise."
+            differ = "are equal" if story.objective.exact else "differ by no more than the noise"
+            return f"No gain: the best candidate and {baseline} {differ}. Keep the baseline."
         case "worse":
             return f"No gain: {headline.lower()}. Keep {baseline}."
         case _:
@@ -100,11 +101,12 @@ def _values(objective: Objective, median: float, work: float | None) -> list[str
 
 def _row(story: ReportData, finalist: Finalist, work: float | None) -> list[str]:
     objective, lead = story.objective, finalist.lead
-    name = finalist.name + " = baseline" * (finalist.candidate == story.baseline)
+    values = _values(objective, lead.median, work)
+    if finalist.candidate == story.baseline:  # compared with itself it has neither an interval nor a verdict
+        return [f"{finalist.name} = baseline", *values, *[""] * (2 if objective.exact else 3)]
     ends = [] if objective.exact else [f"{multiple(lead.gain.low)} to {multiple(lead.gain.high)}"]
-    said = words(objective).get(lead.verdict, lead.verdict)
     gain = improvement(lead.gain.value, objective)
-    return [name, *_values(objective, lead.median, work), gain, *ends, said]
+    return [finalist.name, *values, gain, *ends, verdict_word(lead.verdict, objective)]
 
 
 def show_failures(trials: Sequence[Trial]) -> None:

@@ -8,16 +8,19 @@ from typing import Literal, get_args
 
 from planish.core.task import Objective
 
-Verdict = Literal["better", "same", "worse", "disputed", "failed", "left out"]
-"""Beside the baseline, by one objective.
+Verdict = Literal["better", "same", "worse", "undecided", "failed"]
+"""Compared with the baseline, by one objective.
 
-"same" is what noise may explain. "disputed" is better, but the second opinion differs. "left out" is not
-judged: the time was over before, or workers were lost, which is no fault of who they measured.
+"same": the interval contains 1 and is narrow. "undecided": the interval contains 1 and is too wide to tell,
+or nothing was measured because time ran out or workers were lost. "failed": it crashes, or its answer is
+wrong, also by the second opinion.
 """
 VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
 
 NOTICED = 0.01
-"""Less is no difference that anybody would notice."""
+"""A smaller difference is not noticed."""
+SAME = 0.03
+"""An interval around 1 that stays within this share of 1 shows that there is no difference."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +40,7 @@ class Ratio:
     def verdict(self, objective: Objective) -> Verdict:
         """Judge objective / baseline's objective."""
         if self.low <= 1.0 <= self.high:
-            return "same"
+            return "same" if self.is_within(SAME) else "undecided"
         return "better" if (self.high < 1.0) == (objective.direction == "down") else "worse"
 
     def gain(self, objective: Objective) -> Ratio:
@@ -46,6 +49,10 @@ class Ratio:
             return self
         value, high, low = (1 / each if each else math.inf for each in (self.value, self.low, self.high))
         return Ratio(value, low, high)
+
+    def is_within(self, share: float) -> bool:
+        """Return whether no end of the interval differs from 1 by more than a share."""
+        return self.low >= 1 / (1 + share) and self.high <= 1 + share
 
     @property
     def width(self) -> float:
@@ -60,7 +67,7 @@ class Ratio:
         wider than the difference that it shows.
         """
         if self.low <= 1.0 <= self.high:
-            return self.width == 0 or (self.low >= 1 - NOTICED and self.high <= 1 + NOTICED)
+            return self.width == 0 or self.is_within(NOTICED)
         return self.width <= abs(math.log(self.value)) if self.width else True
 
 

@@ -12,6 +12,8 @@ from planish.measure.evidence import Evidence
 from planish.measure.interval import Rounds, ratio
 from planish.measure.samples import by_processor_time
 
+NO_TIME = "no time left to measure it"
+
 
 @dataclass(frozen=True)
 class PairedSamples:
@@ -42,10 +44,12 @@ class PairedSamples:
 
     @property
     def why(self) -> str:
-        """Why there are no values, in one line; empty where there are some, and where there was no time."""
+        """Why there are no values, in one line; empty where there are some."""
         if self.failures:
             return f"{self.failures[0].stage}: {self.failures[0].reason}"
-        return self.lost.detail.partition("\n")[0] if self.lost else ""
+        if self.lost:
+            return self.lost.detail.partition("\n")[0]
+        return "" if self.values else NO_TIME
 
     @property
     def median(self) -> float:
@@ -70,7 +74,7 @@ def tally(name: str, outcomes: Sequence[Sequence[Outcome]], objective: Objective
     # One failure is enough: a program that is right only sometimes has no time to be proud of.
     if failures or lost or not flat:
         return PairedSamples(
-            name, (), samples, failures, None, "failed" if failures else "left out", lost=lost
+            name, (), samples, failures, None, "failed" if failures else "undecided", lost=lost
         )
     # By both or by one: rounds must be comparable among themselves.
     known = all(o.samples.get(by_processor_time(objective.name)) for o in measured)

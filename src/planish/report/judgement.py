@@ -3,7 +3,9 @@
 from dataclasses import dataclass
 from typing import Literal
 
-Kind = Literal["better", "same", "worse", "open", "nothing"]
+AGAIN = "run the same command again: it settles the comparison first"
+
+Kind = Literal["better", "same", "worse", "undecided", "failed", "open", "nothing"]
 
 
 @dataclass(frozen=True)
@@ -11,7 +13,8 @@ class Verdict:
     """The line, and what stands behind it.
 
     Args:
-        kind: "open" where nothing was compared, "nothing" where nothing was measured.
+        kind: "undecided" where the comparison is too uncertain to tell, or did not happen; "open" while the
+            search goes on; "nothing" where nothing was measured.
         headline: one line.
         grounds: sentences with the figures.
     """

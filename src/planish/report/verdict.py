@@ -2,19 +2,27 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Literal
 
 from planish.core import Ratio
 from planish.report.data import ReportData
 from planish.report.failure_groups import failure_groups
-from planish.report.judgement import Kind, Verdict
+from planish.report.judgement import AGAIN, Kind, Verdict
 from planish.report.tradeoffs import verdict_of_front
-from planish.report.wording import amount, improvement, label, multiple, number, saving, words
+from planish.report.wording import (
+    amount,
+    improvement,
+    label,
+    multiple,
+    number,
+    saving,
+    verdict_word,
+    words,
+)
 from planish.report.work import work_of
 from planish.results.comparison import Comparison, Finalist
 
-_UNSURE = "measured once, among many: the true value is likely to be worse"
-_KEEP = "the result is the baseline itself: nothing is to be changed"
+_UNSURE = "single measurement; the best of many is usually optimistic"
+_KEEP = "the result is the baseline itself"
 
 
 def verdict_of(story: ReportData) -> Verdict:
@@ -24,26 +32,40 @@ def verdict_of(story: ReportData) -> Verdict:
     if story.front:
         found = verdict_of_front(story.front)
         return replace(found, grounds=(_KEEP, *found.grounds)) if story.keeps_baseline else found
-    if story.comparison is None:
+    if story.comparison is None or not story.finalists:
         return _open(story)
-    if story.keeps_baseline:
-        return _kept(story)
-    kind = story.comparison.finalists[0].lead.verdict
-    if kind in ("better", "same", "worse"):
-        return _compared(story, kind, story.comparison)
-    return _open(story)
+    return _kept(story) if story.keeps_baseline else _compared(story, story.comparison)
 
 
 def _kept(story: ReportData) -> Verdict:
-    """Tell that the baseline is the result, and how the best of the others did."""
-    others = [f for f in story.finalists if f.candidate != story.baseline]
-    next_best = [f"the best of the others is {f.name}: {_beside(story, f)}" for f in others[:1]]
-    return Verdict("same", "Nothing is better than the baseline", (_KEEP, *next_best, _how(story)))
+    """Judge a run whose result is the baseline by the best of the others: it is the same, or undecided."""
+    best = story.contender
+    if best is None:
+        unknown = [f for f in story.unmeasured if f.verdict == "undecided"]
+        if unknown:
+            return Verdict(
+                "undecided", "Undecided: no candidate was compared with the baseline", (unknown[0].why, AGAIN)
+            )
+        return Verdict("same", "Nothing is better than the baseline", (_KEEP, _how(story)))
+    if best.lead.verdict == "undecided":
+        return _undecided(story, best)
+    told = f"the best of the others is {best.name}: {_beside(story, best)}"
+    return Verdict("same", "Nothing is better than the baseline", (_KEEP, told, _how(story)))
+
+
+def _undecided(story: ReportData, finalist: Finalist) -> Verdict:
+    """Report what was seen of a finalist whose interval is too wide to tell, and how to settle it."""
+    gain = finalist.lead.gain
+    quality = "fast" if story.objective.unit == "s" else "good"
+    headline = f"Undecided: about {multiple(gain.value)} as {quality} as the baseline, not settled"
+    grounds = [f"{finalist.name}: {_interval(gain)}, which is too wide to tell"]
+    if story.keeps_baseline:
+        grounds.append("until it is settled, the result is the baseline itself")
+    return Verdict("undecided", headline, (*grounds, _how(story), AGAIN))
 
 
 def _beside(story: ReportData, finalist: Finalist) -> str:
-    gain, verdict = finalist.lead.gain, finalist.lead.verdict
-    said = words(story.objective).get(verdict, verdict)
+    gain, said = finalist.lead.gain, verdict_word(finalist.lead.verdict, story.objective)
     if story.objective.exact:
         return f"{improvement(gain.value, story.objective)} {saving(story.objective)}, {said}"
     return f"{multiple(gain.value)}, {_interval(gain)}, {said}"
@@ -53,15 +75,17 @@ def _interval(gain: Ratio) -> str:
     return f"95 % confidence interval {multiple(gain.low)} to {multiple(gain.high)}"
 
 
-def _compared(story: ReportData, kind: Literal["better", "same", "worse"], comparison: Comparison) -> Verdict:
-    gain = comparison.finalists[0].lead.gain.value
+def _compared(story: ReportData, comparison: Comparison) -> Verdict:
+    kind, gain = comparison.finalists[0].lead.verdict, comparison.finalists[0].lead.gain.value
+    if kind == "undecided":
+        return _undecided(story, comparison.finalists[0])
     good, bad = words(story.objective).values()
-    headline = {
+    headlines: dict[Kind, str] = {
         "better": f"{improvement(gain, story.objective)} {good} than the baseline",
         "same": "No difference from the baseline",
         "worse": f"{bad.capitalize()} than the baseline: {multiple(gain)}",
-    }[kind]
-    return Verdict(kind, headline, tuple(_grounds(story, kind, comparison)))
+    }
+    return Verdict(kind, headlines.get(kind, "Failed"), tuple(_grounds(story, kind, comparison)))
 
 
 def _grounds(story: ReportData, kind: Kind, comparison: Comparison) -> Iterator[str]:
@@ -89,15 +113,14 @@ def _open(story: ReportData) -> Verdict:
     assert story.best is not None
     value = story.objective.cost(story.best.cost(story.objective) or 0.0)
     found = f"best {label(story.objective)} of the search: {amount(value, story.objective.unit)}"
-    return Verdict(
-        "open",
-        "Not compared with the baseline",
-        (
-            f"{found}, in trial {story.best.index + 1}",
-            *(() if story.objective.exact else (_UNSURE,)),
-            "the search goes on" if story.run.status == "running" else f"the run is {story.run.status}",
-        ),
+    grounds = (
+        f"{found}, in trial {story.best.index + 1}",
+        *(() if story.objective.exact else (_UNSURE,)),
     )
+    if story.run.status == "running":
+        return Verdict("open", "Not compared with the baseline", (*grounds, "the search goes on"))
+    undecided = "Undecided: not compared with the baseline"
+    return Verdict("undecided", undecided, (*grounds, f"the run is {story.run.status}", AGAIN))
 
 
 def _nothing(story: ReportData) -> Verdict:

@@ -103,6 +103,11 @@ def words(objective: Objective) -> dict[str, str]:
     return {"better": good, "worse": bad}
 
 
+def verdict_word(verdict: str, objective: Objective) -> str:
+    """Write a verdict in the words of an objective: `faster`, `same`, `slower`, `undecided`, `failed`."""
+    return words(objective).get(verdict, verdict)
+
+
 def outcome_words(objective: Objective, verdict: str) -> str:
     """Say a comparison's verdict by one of several objectives: `faster`, `same time`, `more error`."""
     name = label(objective)

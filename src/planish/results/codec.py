@@ -2,8 +2,9 @@
 
 The keys of a row's JSON, by objective name where a value is a mapping:
 
-- `version`: 3; version 2 has nobody who was not measured; version 1, of planish 0.1, has no number, says
-  "faster", "no difference" and "slower" for "better", "same" and "worse", and repeats much;
+- `version`: 4; version 3 says "disputed" and "left out" for "failed" and "undecided"; version 2 has nobody
+  who was not measured; version 1 has no number, says "faster", "no difference" and "slower" for "better",
+  "same" and "worse", and repeats much;
 - `hash`: of the candidate; `samples`: by the leading objective;
 - `objectives`: for each `median`, `ratio` (value, low, high; of objective / baseline's), `verdict`,
   `baseline` (the median). Where processor time is known too, `clocks` (see
@@ -19,7 +20,7 @@ The keys of a row's JSON, by objective name where a value is a mapping:
 
 Who was not measured again comes last, with `hash`, `edits`, `trial` and `notes` as above, and
 
-- `unmeasured`: "failed", or "left out"; `why`, in one line, empty where the time was over.
+- `unmeasured`: "failed", or "undecided"; `why`, in one line.
 
 In the first row there is also what belongs to all:
 
@@ -38,7 +39,7 @@ from planish.core import Effect, Opinion, Ratio
 from planish.results.comparison import Clocks, Compared, Comparison, Finalist, Measurement
 from planish.store import ResultRow
 
-VERSION = 3
+VERSION = 4
 
 
 def encode(comparison: Comparison) -> list[ResultRow]:

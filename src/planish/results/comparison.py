@@ -113,7 +113,7 @@ class Finalist(Compared):
         figures: what was measured for `describe`, as JSON; see `planish.core.HasFigures`.
         notes: what could not be done for it, in sentences.
         unmeasured: the verdict on one that was not measured again; None on all others.
-        why: why it was not, in one line; empty where the time was over.
+        why: why it was not, in one line.
         intact: whether the store gave back the candidate that was stored.
     """
 
@@ -131,7 +131,7 @@ class Finalist(Compared):
 
     @property
     def verdict(self) -> Verdict:
-        """By the leading objective, or that it failed or was left out."""
+        """By the leading objective; of one that was not measured, failed or undecided."""
         return self.unmeasured or self.lead.verdict
 
     @property
@@ -164,8 +164,8 @@ class Comparison:
             measured in turns; None where there is none.
         noise: objective name to the share by which equals differ; empty where that was not measured.
         notes: how the run was measured, in sentences.
-        unmeasured: who was chosen too, and failed when it was measured again, or was left out; in the order
-            in which they were chosen. There are no measurements of them.
+        unmeasured: the finalists without measurements, in the order in which they were chosen: those that
+            failed when they were measured again, and those that were not, which are undecided.
     """
 
     finalists: tuple[Finalist, ...]

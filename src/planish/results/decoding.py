@@ -13,7 +13,13 @@ from planish.results.codec import VERSION
 from planish.results.comparison import Clocks, Compared, Comparison, Finalist, Measurement
 from planish.store import ResultRow
 
-_OLD: Mapping[str, Verdict] = {"faster": "better", "no difference": "same", "slower": "worse"}
+_OLD: Mapping[str, Verdict] = {
+    "faster": "better",
+    "no difference": "same",
+    "slower": "worse",
+    "disputed": "failed",
+    "left out": "undecided",
+}
 _Json = Mapping[str, Any]
 
 

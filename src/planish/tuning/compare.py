@@ -219,7 +219,9 @@ def _beside(base: PairedSamples, sampled: PairedSamples, result: Result) -> Pair
     if base.failures:
         raise PlanishError(f"the baseline of run {result.run.id} failed: {base.why}")
     if not base.values:
-        return replace(sampled, ratio=None, evidence=None, verdict="left out", lost=sampled.lost or base.lost)
+        return replace(
+            sampled, ratio=None, evidence=None, verdict="undecided", lost=sampled.lost or base.lost
+        )
     return judged(sampled, base, result.objective)
 
 

@@ -108,7 +108,7 @@ def test_what_the_second_opinion_denies_is_no_win_and_comes_last(full: Ended) ->
     assert [first(member.candidate) for member in full.result.finalists] == [2, 1, 0, 3]
     denied = full.result.finalists[-1]
     assert denied.opinion.why == "far apart"
-    assert {denied.measured["time_s"].verdict, denied.measured["error"].verdict} == {"disputed"}
+    assert {denied.measured["time_s"].verdict, denied.measured["error"].verdict} == {"failed"}
     assert full.result.candidate != denied.candidate
 
 
@@ -163,7 +163,7 @@ def test_the_store_keeps_all_of_it(full: Ended) -> None:
     ratio = member.measured["error"].ratio
     assert found.reference is not None
     assert json.loads(json.dumps(dict(data))) == {
-        "version": 3,
+        "version": 4,
         "hash": member.candidate.hash,
         "samples": [],
         "baseline": {"median": found.baseline.lead.median, "samples": []},
@@ -250,15 +250,17 @@ def test_who_is_left_out_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     one = Settings(objectives=("time",), searcher="random", workers=1)
     found = ended(tmp_path, Plain(), one)
     assert len(found.result.finalists) == 1
-    assert found.result.notes == ("measured again 1 times in place of 3: the time for it, 0 s, was short",)
+    assert found.result.notes == (
+        "only 1 of 3 repeats of the comparison fitted into 0 s, so the interval is wide",
+    )
     assert found.stored[0].data["run_notes"] == [*found.result.notes]
     left = comparison(found).unmeasured
     assert [(each.name, each.verdict, each.why) for each in left] == [
-        ("#2", "left out", ""),
-        ("#3", "left out", ""),
+        ("#2", "undecided", "no time left to measure it"),
+        ("#3", "undecided", "no time left to measure it"),
     ]
     assert all(each.trial for each in left), "what the search measured is known"
-    assert [row.data.get("unmeasured") for row in found.stored] == [None, "left out", "left out"]
+    assert [row.data.get("unmeasured") for row in found.stored] == [None, "undecided", "undecided"]
 
 
 @pytest.mark.parametrize(
@@ -402,6 +404,6 @@ def test_a_comparison_that_does_not_end_is_none(tmp_path: Path, monkeypatch: pyt
 
     monkeypatch.setattr(compare, "remeasure_all", cut_short)
     found = ended(tmp_path, Full())
-    assert found.result.notes == ("not compared with the baseline: the time for it was over",)
+    assert found.result.notes == ("no time left to compare with the baseline; run the same command again",)
     assert (found.stored, found.result.finalists, found.result.gain) == ([], (), None)
     assert found.result.candidate == found.result.best.candidate

@@ -102,7 +102,7 @@ def test_what_harms_nothing_comes_first_and_noise_does_not_rank() -> None:
 
 def test_a_win_that_the_second_opinion_denies_is_disputed() -> None:
     denied = judged(0.5, 0.9, ("better", "worse"), agrees=False)
-    assert [each.verdict for each in denied.measured.values()] == ["disputed", "worse"]
+    assert [each.verdict for each in denied.measured.values()] == ["failed", "worse"]
 
 
 def test_the_baseline_is_taken_where_nothing_is_proven() -> None:
@@ -145,7 +145,7 @@ def test_nobody_is_judged_by_a_score_that_was_lost() -> None:
 
     state = judge_by_held_back(FinalState((failed, lost), base), {lost.candidate})
 
-    assert [each.measured["error"].verdict for each in state.finalists] == ["failed", "left out"]
+    assert [each.measured["error"].verdict for each in state.finalists] == ["failed", "undecided"]
     assert [each.lead.verdict for each in state.finalists] == ["better", "better"]
     assert ordered(state, BOTH, BASE).finalists[0].candidate == lost.candidate, "who failed comes after it"
     found = state.comparison(BASE)

@@ -78,7 +78,7 @@ def test_a_finalist_whose_scoring_was_lost_is_not_judged(tmp_path: Path) -> None
             HeldBack(), Text(), budget=Budget(trials=60), settings=settings, store=store, start=Here
         )
     told = {first(each.candidate): each for each in found.finalists}
-    assert told[1].measured[ERROR.name].verdict == "left out"
+    assert told[1].measured[ERROR.name].verdict == "undecided"
     assert told[2].measured[ERROR.name].verdict == "failed"
     assert told[1].notes == ("cannot be scored on unseen data: killed: killed by SIGKILL",)
 

@@ -49,7 +49,7 @@ def manifest(faster: Faster) -> dict[str, object]:
         "llvm": whole_backend().version,
         "baseline_s": faster.baseline_s,
         "ratio": asdict(faster.ratio) if faster.ratio else None,
-        "verdict": faster.verdict,
+        "verdict": faster.verdict_word,
         "functions": [asdict(each) for each in faster.functions],
         "samples": faster.samples,
         "tried": faster.tried,

@@ -66,3 +66,8 @@ class Faster:
     samples: int
     tried: int
     seconds: float
+
+    @property
+    def verdict_word(self) -> str:
+        """The verdict in the words of times."""
+        return {"better": "faster", "worse": "slower"}.get(self.verdict, self.verdict)

@@ -53,7 +53,9 @@ def compare(search: SearchOutcome, state: FinalState, end: float) -> FinalState:
     try:
         base, *found = remeasure_all(baseline, list(variants.values()), task.objectives, start, plan)
     except CutShortError:
-        return replace(state, finalists=()).noted("not compared with the baseline: the time for it was over")
+        return replace(state, finalists=()).noted(
+            "no time left to compare with the baseline; run the same command again"
+        )
     leading = task.objectives[0].name
     others = [each[leading] for each in found]
     told = _notes(base[leading], others, plan) if noisy else ()
@@ -103,8 +105,8 @@ def _notes(base: PairedSamples, found: Sequence[PairedSamples], plan: Plan) -> S
     notes: list[str] = []
     if times < plan.processes * plan.rounds:
         notes.append(
-            f"measured again {times} times in place of {plan.processes * plan.rounds}: "
-            f"the time for it, {plan.seconds:.0f} s, was short"
+            f"only {times} of {plan.processes * plan.rounds} repeats of the comparison fitted into "
+            f"{plan.seconds:.0f} s, so the interval is wide"
         )
     return [*notes, *_clocked(found)]
 
@@ -121,7 +123,7 @@ def _clocked(found: Sequence[PairedSamples]) -> Sequence[str]:
             f"{times:.0f} times as precise as the clock"
         )
     if disputed := sum(each.disputed for each in evidence):
-        notes.append(f"disputed: processor time does not bear out what the clock says of {disputed}")
+        notes.append(f"undecided: processor time contradicts the clock for {disputed} of {len(found)}")
     return notes
 
 

@@ -44,7 +44,7 @@ def ordered(state: FinalState, objectives: Sequence[Objective], baseline: Candid
         if len(objectives) > 1:
             return disputed, *_place_on_front(finalist, objectives, state.baseline)
         lead = finalist.lead
-        unproven = lead.verdict not in ("better", "disputed")
+        unproven = lead.verdict != "better"
         # Medians would not do: who is settled early is not measured in the same moments as the others.
         cost = objectives[0].cost(lead.ratio.value)
         return disputed, unproven, unproven and finalist.candidate != baseline, cost
@@ -64,7 +64,7 @@ def _place_on_front(
 def _cost(finalist: Finalist, objective: Objective, baseline: Compared | None) -> float:
     # Within the noise it counts as the baseline's: else chance would decide before the next objective is
     # asked.
-    same = finalist.measured[objective.name].verdict == "same"
+    same = finalist.measured[objective.name].verdict in ("same", "undecided")
     whose = baseline if same and baseline is not None else finalist
     held = whose.held_back(objective.name)
     return objective.cost(whose.measured[objective.name].median if held is None else held)
@@ -75,7 +75,7 @@ def dispute(finalist: Finalist) -> Finalist:
     if finalist.opinion.agrees is not False:
         return finalist
     # Only wins: that something is worse needs no second opinion.
-    word: Mapping[Verdict, Verdict] = {"better": "disputed"}
+    word: Mapping[Verdict, Verdict] = {"better": "failed"}
     told = {
         name: replace(each, verdict=word.get(each.verdict, each.verdict))
         for name, each in finalist.measured.items()
@@ -98,7 +98,7 @@ def judge_by_held_back(state: FinalState, unjudged: Collection[Candidate] = ()) 
         return state
 
     def judged(finalist: Finalist) -> Finalist:
-        missing: Verdict = "left out" if finalist.candidate in unjudged else "failed"
+        missing: Verdict = "undecided" if finalist.candidate in unjudged else "failed"
         found = {
             name: replace(each, verdict=_verdict(each.objective, finalist, base, missing) or each.verdict)
             for name, each in finalist.measured.items()
