@@ -45,7 +45,10 @@ def test_what_ends_a_child_is_refused_and_the_rest_is_done(die: Callable[[], Non
                 die()
         return allowed
 
-    done = {one.item: one for one in forked("abcdefg", work, 2, at_once=3, limits=ForkLimits(seconds=0.04))}
+    done = {
+        one.item: one
+        for one in forked("abcdefg", work, list[bool], 2, at_once=3, limits=ForkLimits(seconds=0.04))
+    }
 
     assert {item: one.answer for item, one in done.items()} == {
         item: [True, item != "b", item != "e"] for item in "abcdefg"
@@ -63,7 +66,7 @@ def test_an_item_that_always_kills_is_given_up() -> None:
             if item != 2:
                 return item
 
-    done = {one.item: one.answer for one in forked(range(5), work, 1)}
+    done = {one.item: one.answer for one in forked(range(5), work, int, 1)}
 
     assert done == {0: 0, 1: 1, 2: None, 3: 3, 4: 4}
 
@@ -74,7 +77,7 @@ def test_a_death_between_evaluations_gives_the_item_up_at_once() -> None:
             _exit()
         return item
 
-    done = {one.item: one.answer for one in forked(range(3), work, 1)}
+    done = {one.item: one.answer for one in forked(range(3), work, int, 1)}
 
     assert done == {0: 0, 1: None, 2: 2}
 
@@ -84,7 +87,7 @@ def test_an_exception_of_the_work_is_raised_here() -> None:
         return 1 // item
 
     with pytest.raises(ZeroDivisionError):
-        list(forked([1, 0], work, 1))
+        list(forked([1, 0], work, int, 1))
 
 
 def test_no_child_outlives_a_caller_that_stops_listening(tmp_path: Path) -> None:
@@ -94,7 +97,7 @@ def test_no_child_outlives_a_caller_that_stops_listening(tmp_path: Path) -> None
             time.sleep(60)
         return item
 
-    answers = forked(range(4), work, 2, at_once=1)
+    answers = forked(range(4), work, int, 2, at_once=1)
     assert next(answers).answer == 0
     answers.close()
 
@@ -112,11 +115,11 @@ def test_what_a_child_started_ends_with_it(tmp_path: Path) -> None:
         time.sleep(60)
         return item
 
-    (done,) = forked([1], work, 1)
+    (done,) = forked([1], work, int, 1)
     assert done.given_up is not None
     assert dies_out(int((tmp_path / "group").read_text().split()[0]))
 
-    with closing(ForkPool(work, 1)) as pool:
+    with closing(ForkPool(work, int, 1)) as pool:
         pool.add([0])
         (tmp_path / "group").unlink()
         list(pool.over(0.0))
@@ -134,7 +137,7 @@ def work(item, watchdog):
     with Path(sys.argv[1]).open("a") as file:
         file.write(f"{os.getpid()}\\n")
     time.sleep(1000)
-list(forked(range(2), work, 2))
+list(forked(range(2), work, int, 2))
 """
 
 
@@ -161,7 +164,7 @@ def test_who_is_killed_by_somebody_else_has_nothing_refused(
             os.kill(os.getpid(), signal.SIGKILL)
         return item
 
-    done = {one.item: one for one in forked(range(4), work, 2)}
+    done = {one.item: one for one in forked(range(4), work, int, 2)}
 
     assert {item: one.answer for item, one in done.items()} == {0: 0, 1: 1, 2: answer, 3: 3}
     assert not any(one.refused for one in done.values())
@@ -173,7 +176,7 @@ def test_more_may_be_added_while_something_is_under_way() -> None:
         return item + 1
 
     found: list[int] = []
-    with closing(ForkPool(work, 2)) as pool:
+    with closing(ForkPool(work, int, 2)) as pool:
         pool.add([0])
         while pool.busy:
             for done in pool.over():
@@ -189,7 +192,7 @@ def test_what_a_child_prints_is_told_with_its_end_alone(capfd: pytest.CaptureFix
         if item == "last":
             _exit()
 
-    *_, done = forked(["first", "last"], work, 1)
+    *_, done = forked(["first", "last"], work, None, 1)
 
     assert done.given_up is not None
     assert done.given_up.detail == "exited with code 1: last"
@@ -203,7 +206,7 @@ def test_temporary_files_end_with_the_pool(tmp_path: Path, monkeypatch: pytest.M
     def work(_: int, __: Watchdog) -> str:
         return tempfile.mkdtemp()
 
-    (done,) = forked([1], work, 1)
+    (done,) = forked([1], work, str, 1)
 
     assert done.answer is not None
     assert Path(done.answer).is_relative_to(tmp_path)
@@ -225,7 +228,7 @@ def test_a_death_is_noticed_though_somebody_else_holds_the_pipe(tmp_path: Path) 
             _exit()
         return item
 
-    done = {one.item: one for one in forked(range(3), work, 1, at_once=3)}
+    done = {one.item: one for one in forked(range(3), work, int, 1, at_once=3)}
 
     holder = int((tmp_path / "holder").read_text())
     assert living(holder), "who holds the pipe was waited for"
@@ -240,7 +243,7 @@ def test_what_a_child_has_sent_before_it_died_counts(tmp_path: Path) -> None:
             _exit()
         return bytes(30_000)
 
-    with closing(ForkPool(work, 1, at_once=3)) as pool:
+    with closing(ForkPool(work, bytes, 1, at_once=3)) as pool:
         pool.add([0, 1, 2])
         found = list(pool.over(0.0))  # on a busy machine some are over by then
         while not (tmp_path / "dead").exists():
@@ -262,7 +265,7 @@ def test_a_part_with_a_long_name_is_refused_too() -> None:
                 _exit()
         return allowed
 
-    (done,) = forked([1], work, 1)
+    (done,) = forked([1], work, list[bool], 1)
 
     assert done.answer == [True, False, True]
 
@@ -274,7 +277,7 @@ def test_a_fork_that_is_refused_leaves_nothing_open(monkeypatch: pytest.MonkeyPa
     def work(item: int, _: Watchdog) -> int:
         return item
 
-    with closing(ForkPool(work, 1)) as pool:
+    with closing(ForkPool(work, int, 1)) as pool:
         pool.add([1])
         while pool.busy:
             list(pool.over())

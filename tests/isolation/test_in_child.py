@@ -15,12 +15,12 @@ SHORT = ForkLimits(seconds=0.3)
 
 def test_a_child_gives_its_answer_and_changes_nothing_here() -> None:
     seen: list[int] = []
-    assert in_child(lambda: (seen.append(1), "ä\n42")[1]) == "ä\n42"
+    assert in_child(lambda: (seen.append(1), "ä\n42")[1], str) == "ä\n42"
     assert not seen
 
 
 def test_an_answer_may_be_none() -> None:
-    assert in_child(lambda: None) is None
+    assert in_child(lambda: None, None) is None
 
 
 def crash() -> str:
@@ -51,7 +51,7 @@ CRASHED, LEFT = "killed by SIGSEGV", "exited with code 1"
     ],
 )
 def test_a_child_that_ends_early_is_told_of(work: Callable[[], str], end: End) -> None:
-    assert in_child(work, SHORT) == end
+    assert in_child(work, str, SHORT) == end
 
 
 def test_our_own_mistakes_are_not_taken_for_crashes() -> None:
@@ -59,11 +59,11 @@ def test_our_own_mistakes_are_not_taken_for_crashes() -> None:
         raise KeyError("ours")
 
     with pytest.raises(KeyError, match="ours") as raised:
-        in_child(mistaken)
+        in_child(mistaken, str)
     assert "in mistaken" in str(raised.value.__cause__)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="other kernels do not keep this limit")
 def test_a_child_cannot_have_all_memory() -> None:
     with pytest.raises(MemoryError):
-        in_child(lambda: str(len(bytearray(8 * GIBIBYTE))), ForkLimits(memory_bytes=4 * GIBIBYTE))
+        in_child(lambda: str(len(bytearray(8 * GIBIBYTE))), str, ForkLimits(memory_bytes=4 * GIBIBYTE))

@@ -29,7 +29,7 @@ def test_what_a_child_uses_counts_while_it_runs() -> None:
         while True:  # it never ends by itself
             item += 1
 
-    found.spend(work, lambda: 1, heard.append)
+    found.spend(work, int, lambda: 1, heard.append)
     assert found.passed > 0.1
     assert heard == []
 
@@ -45,7 +45,7 @@ def test_evaluations_end_it_too() -> None:
         watchdog.enter("work")
         return item
 
-    found.spend(work, lambda: 7, hear)
+    found.spend(work, int, lambda: 7, hear)
     assert found.done == 3
 
 
@@ -63,5 +63,5 @@ def test_what_is_under_way_when_its_share_is_over_may_end(monkeypatch: pytest.Mo
         time.sleep(0.5)  # longer than it is waited for at a time
         return item
 
-    found.spend(work, item, heard.append, 0.5)
+    found.spend(work, int, item, heard.append, 0.5)
     assert [over.answer for over in heard] == [7]

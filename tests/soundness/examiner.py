@@ -126,7 +126,7 @@ class Examiner:
 
     def _compiled(self, pipeline: str, only: Collection[int] | None) -> list[bytes] | Verdict:
         """Transform and compile the modules in a child."""
-        made = in_child(partial(self._in_child, pipeline, only), COMPILING)
+        made = in_child(partial(self._in_child, pipeline, only), list[str] | Verdict, COMPILING)
         if isinstance(made, End):
             return Verdict("hung" if made.hung else "crashed", detail=made.detail)
         return made if isinstance(made, Verdict) else [self._object(name).read_bytes() for name in made]

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
-from contextlib import closing
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
-from multiprocessing.connection import Connection, wait
 
 from planish.cc.function_cache import FunctionMemory
 from planish.cc.object_cache import ObjectCache
 from planish.core import PlanishError
-from planish.isolation.fork import ForkedChild
+from planish.isolation.fork import ForkedChild, Send, wait
+from planish.isolation.plain_data import DataError, dumps, loads
 from planish.isolation.scratch import Scratch
 
 _MEMORY_BYTES = 8 << 30
@@ -55,6 +56,9 @@ class FoundBuild:
     trouble: str
 
 
+_ANSWER = FoundBuild | str
+
+
 def search(asked: Asked, cache: ObjectCache, scratch: Scratch) -> FoundBuild:
     """Search in a child.
 
@@ -63,14 +67,8 @@ def search(asked: Asked, cache: ObjectCache, scratch: Scratch) -> FoundBuild:
     """
     child = ForkedChild(partial(_work, asked, cache), _MEMORY_BYTES, scratch.path)
     try:
-        if not wait(child.ends, asked.patience_s):
-            child.kill()
-            raise SearchError(f"the search did not end within {asked.patience_s:.0f} s")
-        try:
-            answer = child.receive()
-        except (EOFError, OSError):
-            answer = None
-    except KeyboardInterrupt:
+        answer = _answer(child, asked.patience_s)
+    except (SearchError, KeyboardInterrupt):
         child.kill()
         raise
     end = child.end()
@@ -79,13 +77,30 @@ def search(asked: Asked, cache: ObjectCache, scratch: Scratch) -> FoundBuild:
     raise SearchError(answer if isinstance(answer, str) else f"the search died: {end.cause}")
 
 
-def _work(asked: Asked, cache: ObjectCache, sends: Connection) -> None:
+def _answer(child: ForkedChild, seconds: float) -> FoundBuild | str | None:
+    """Wait for a child's answer; None where it dies, or sends something else.
+
+    Raises:
+        SearchError: it does not come in time.
+    """
+    deadline = time.monotonic() + seconds
+    with suppress(EOFError):
+        while wait(child.ends, max(0.0, deadline - time.monotonic())):
+            for message in child.receive():
+                try:
+                    return loads(message, _ANSWER)
+                except DataError as error:
+                    child.reject(error)
+        raise SearchError(f"the search did not end within {seconds:.0f} s")
+    return None
+
+
+def _work(asked: Asked, cache: ObjectCache, send: Send) -> None:
     """Search, and send what comes of it, or why nothing does."""
-    with closing(sends):
-        try:
-            sends.send(_found(asked, cache))
-        except (PlanishError, ImportError) as error:
-            sends.send(str(error))
+    try:
+        send(dumps(_found(asked, cache), _ANSWER))
+    except (PlanishError, ImportError) as error:
+        send(dumps(str(error), _ANSWER))
 
 
 def _found(asked: Asked, cache: ObjectCache) -> FoundBuild:

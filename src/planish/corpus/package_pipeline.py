@@ -101,7 +101,7 @@ class Pipeline:
             OSError: the disk is full.
         """
         waiting, under_way = deque(packages), list[Passage]()
-        with closing(ForkPool(self._work, self.jobs, limits=_LIMITS)) as pool:
+        with closing(ForkPool(self._work, Prepared | Crop | str, self.jobs, limits=_LIMITS)) as pool:
             while waiting or under_way:
                 while waiting and len(under_way) < self.jobs + _AHEAD:
                     under_way.append(Passage(waiting.popleft()))

@@ -274,7 +274,7 @@ class LocalExecutor:
             return
         self._pool.fire(worker)
         if reply.serial == self._serial:
-            raise reply.error from RuntimeError(f"in the worker:\n{reply.traceback}")
+            raise reply.error.error() from RuntimeError(f"in the worker:\n{reply.error.traceback}")
 
     def _look_at_waits(self) -> None:
         """Show and note who keeps the machine from the workers."""
@@ -334,6 +334,7 @@ def _stage(phase: str) -> Stage:
 
 def _pickled(spec: EvaluatorSpec) -> bytes:
     try:
+        # To a worker, which runs its code anyway; nothing that comes back is a pickle.
         return pickle.dumps(spec, pickle.HIGHEST_PROTOCOL)
     except Exception as error:
         raise PlanishError(

@@ -48,7 +48,7 @@ def _made(examiner: Examiner, chosen: Selection, *, by_file: bool) -> str:
         # Which level it is shows in what is made, so its name does not count.
         session = dict(chosen.session)
         level = session.pop("optimization", "")
-        made = examiner.optimised(chosen.rewrites, sorted(chosen.disabled), level)["name"]
+        made = examiner.optimised(chosen.rewrites, sorted(chosen.disabled), level).name
         return " ".join([made, *(f"{name}={value}" for name, value in sorted(session.items()))])
     rest = replace(chosen, rewrites=(), offline=False).candidate.hash
     return f"{examiner.made(chosen.rewrites)} {rest}"

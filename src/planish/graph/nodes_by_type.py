@@ -35,8 +35,8 @@ class Nodes:
         made = (chosen.rewrites, sorted(chosen.disabled), chosen.session.get("optimization", ""))
         return Nodes(
             [_counted(lambda each=each: examiner.counts(each)) for each in lists],
-            _counted(lambda: examiner.optimised(*made)["counts"]),
-            _counted(lambda: examiner.optimised(())["counts"]),
+            _counted(lambda: examiner.optimised(*made).counts),
+            _counted(lambda: examiner.optimised(()).counts),
         )
 
     def to_json(self) -> Mapping[str, Any]:

@@ -7,6 +7,7 @@ once what this process has read.
 from __future__ import annotations
 
 import faulthandler
+import math
 import os
 import resource
 import signal
@@ -15,16 +16,21 @@ import tempfile
 import time
 import traceback
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import ExitStack, suppress
-from multiprocessing.connection import Connection, Pipe, wait
+from functools import partial
 from pathlib import Path
-from typing import Any, NoReturn
+from select import POLLIN, poll
+from typing import NoReturn
 
 from planish.isolation.confinement import cap_memory, die_with_parent
 from planish.isolation.endings import End, ending_of, is_from_outside, is_timeout
+from planish.isolation.plain_data import DataError, FrameReader, framed
 
 _SAID = 2000
+_READ_BYTES = 1 << 20
+Send = Callable[[bytes], None]
+"""Sends a message to the parent; it is plain data, for the child runs what may go wrong in any way."""
 _OF_PROCESS = 2  # what Linux calls the clock of a process's time on the processor
 _lifelines: set[int] = set()
 """The ends that this process holds; children that held them too would keep each other alive."""
@@ -36,7 +42,7 @@ class ForkedChild:
     Its standard input is empty, and what it prints is kept for `end`.
 
     Args:
-        work: what the child does; it sends its answers through the connection.
+        work: what the child does; it is given what sends its answers.
         memory_bytes: that the child may have beyond this process's; 0: no limit.
         scratch: where its temporary files go.
 
@@ -45,11 +51,14 @@ class ForkedChild:
         ends: to be waited for; one is ready when it has sent something, or is dead.
     """
 
-    def __init__(self, work: Callable[[Connection], object], memory_bytes: int, scratch: Path) -> None:
+    def __init__(self, work: Callable[[Send], object], memory_bytes: int, scratch: Path) -> None:
+        self._frames, self._malformed = FrameReader(), ""
         with ExitStack() as theirs, ExitStack() as ours:
-            self._answers, sends = Pipe(duplex=False)
-            ours.enter_context(self._answers)
-            theirs.enter_context(sends)
+            self._answers, sends = os.pipe()
+            ours.callback(os.close, self._answers)
+            theirs.callback(os.close, sends)
+            # A child may end in the middle of a message: the rest must not be waited for.
+            os.set_blocking(self._answers, False)
             lifeline, held = os.pipe()
             ours.callback(_let_go, held)
             theirs.callback(os.close, lifeline)
@@ -63,7 +72,7 @@ class ForkedChild:
             death = _death_of(self.pid)
             if death is not None:
                 ours.callback(os.close, death)
-            self.ends: tuple[Connection | int, ...] = (self._answers, *([] if death is None else [death]))
+            self.ends = (self._answers, *([] if death is None else [death]))
             self._ours = ours.pop_all()
 
     def processor_s(self) -> float:
@@ -74,30 +83,44 @@ class ForkedChild:
         except OSError:
             return 0.0
 
-    def receive(self) -> Any:
-        """Give what it has sent, once one of its ends is ready.
+    def receive(self) -> list[bytes]:
+        """Read the messages that have come whole, once one of the ends is ready; there may be none yet.
 
         Raises:
-            EOFError: it is dead, or sends nothing any more; whoever it started may hold its pipe still.
-            OSError: the same, in the middle of what it sent.
+            EOFError: it is dead, or sends nothing any more; whoever it started may hold its pipe still. Or
+                it sent what is not a message: then it is killed.
         """
-        if wait(self.ends[1:], 0):
-            # It is dead: what it had sent is there, and nothing more will come to be waited for.
-            os.set_blocking(self._answers.fileno(), False)
-        if not self._answers.poll():
+        dead = bool(wait(self.ends[1:], 0))
+        messages: list[bytes] = []
+        with suppress(BlockingIOError):
+            while data := os.read(self._answers, _READ_BYTES):
+                try:
+                    messages += self._frames.feed(data)
+                except DataError as error:
+                    self.reject(error)
+            dead = True
+        # What it had sent before it died counts.
+        if dead and not messages:
             raise EOFError
-        return self._answers.recv()
+        return messages
+
+    def reject(self, error: DataError) -> NoReturn:
+        """Kill it for a message that is malformed; raises EOFError."""
+        self._malformed = f"sent what is not an answer: {error}"
+        self._kill_group()
+        raise EOFError from error
 
     def end(self) -> End:
         """Wait for its death, end what it started, and say how it ended."""
         os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOWAIT)  # until it is buried, its group is its own
         self._kill_group()
         code = os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
-        cause = ending_of(code)
+        cause = self._malformed or ending_of(code)
         self._said.seek(max(0, self._said.seek(0, os.SEEK_END) - _SAID))
         said = self._said.read().decode(errors="replace").strip()
         self._ours.close()
-        return End(cause, f"{cause}: {said}" if said else cause, is_from_outside(code), is_timeout(code))
+        outside = is_from_outside(code) and not self._malformed
+        return End(cause, f"{cause}: {said}" if said else cause, outside, is_timeout(code))
 
     def kill(self) -> None:
         """End it and all that it started."""
@@ -110,17 +133,17 @@ class ForkedChild:
 
     def _work_and_exit(
         self,
-        work: Callable[[Connection], object],
-        sends: Connection,
+        work: Callable[[Send], object],
+        sends: int,
         lifeline: int,
         memory_bytes: int,
         scratch: Path,
     ) -> NoReturn:
         code = 1
         try:
-            self._answers.close()
+            os.close(self._answers)
             self._settle(lifeline, memory_bytes, scratch)
-            work(sends)
+            work(partial(_send, sends))
             code = 0
         except BaseException:  # noqa: BLE001  (the child must not go on as if it were the parent)
             traceback.print_exc(file=sys.__stderr__)
@@ -148,6 +171,21 @@ class ForkedChild:
             os.dup2(ours, theirs)
         if memory_bytes:
             cap_memory(memory_bytes)
+
+
+def wait(ends: Iterable[int], seconds: float | None) -> set[int]:
+    """Wait for the first ends of children that are ready, at most so many seconds; None: without a limit."""
+    polled = poll()
+    for end in ends:
+        polled.register(end, POLLIN)
+    # Rounded up: a fraction of a millisecond is no reason to ask again and again.
+    return {end for end, _ in polled.poll(None if seconds is None else math.ceil(seconds * 1e3))}
+
+
+def _send(descriptor: int, body: bytes) -> None:
+    view = memoryview(framed(body))
+    while view:
+        view = view[os.write(descriptor, view) :]
 
 
 def _fork() -> int:

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import traceback
 import weakref
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from itertools import islice
-from multiprocessing.connection import Connection, wait
-from typing import Generic, TypeVar
+from typing import Any, Generic, Optional, TypeVar
 
 from planish.isolation.endings import End
-from planish.isolation.fork import ForkedChild, forget_output
+from planish.isolation.fork import ForkedChild, Send, forget_output, wait
 from planish.isolation.losses import LostError
+from planish.isolation.plain_data import DataError, ErrorData, dumps, loads
 from planish.isolation.scratch import Scratch
 from planish.isolation.watchdog import Note, Watchdog
 
@@ -86,7 +85,9 @@ class ForkPool(Generic[Item, Answer]):
     nothing.
 
     Args:
-        work: gives an item's answer, which is pickled; it tells the watchdog of its parts.
+        work: gives an item's answer; it tells the watchdog of its parts.
+        answer: the type of answers, None apart: it is sent as plain data and checked by that
+            (`planish.isolation.plain_data`).
         jobs: children side by side.
         at_once: items of one child at most, which then ends: what it leaks is given back.
         limits: of each child.
@@ -95,12 +96,14 @@ class ForkPool(Generic[Item, Answer]):
     def __init__(
         self,
         work: Callable[[Item, Watchdog], Answer],
+        answer: Any,
         jobs: int,
         *,
         at_once: int = 1,
         limits: ForkLimits | None = None,
     ) -> None:
         self._work, self._count, self._at_once = work, jobs, at_once
+        self._message = tuple[Optional[answer], ErrorData | None]  # noqa: UP045  (None | None is an error)
         self._limits = limits or ForkLimits()
         self._waiting: deque[_Job[Item]] = deque()
         self._children: list[_Working[Item]] = []
@@ -133,7 +136,7 @@ class ForkPool(Generic[Item, Answer]):
             Exception: whatever the work raises.
         """
         self._fill()
-        ready = set(wait([end for working in self._children for end in working.child.ends], seconds))
+        ready = wait([end for working in self._children for end in working.child.ends], seconds)
         for working in [each for each in self._children if not ready.isdisjoint(each.child.ends)]:
             yield from self._hear(working)
         self._fill()
@@ -156,37 +159,45 @@ class ForkPool(Generic[Item, Answer]):
     def _begin(self, jobs: deque[_Job[Item]]) -> None:
         note = Note()
 
-        def work(sends: Connection) -> None:
+        def work(send: Send) -> None:
             for job in jobs:
                 # What ends the child from here to the first part is no part's fault.
                 note.write("")
                 forget_output()
-                sends.send(self._done(job, note))
+                send(self._done(job, note))
 
         child = ForkedChild(work, self._limits.memory_bytes, self._scratch.path)
         self._children.append(_Working(child, note, jobs))
 
-    def _done(self, job: _Job[Item], note: Note) -> tuple[Answer | None, Exception | None, str]:
-        """Work on one item, in the child."""
+    def _done(self, job: _Job[Item], note: Note) -> bytes:
+        """Work on one item, in the child, and give the message that says what came of it."""
         watchdog = Watchdog(note, job.refused, self._limits.seconds)
         try:
-            return self._work(job.item, watchdog), None, ""
+            return dumps((self._work(job.item, watchdog), None), self._message)
         except Exception as error:  # noqa: BLE001  (the parent raises it)
-            return None, error, traceback.format_exc()
+            return dumps((None, ErrorData.of(error)), self._message)
         finally:
             watchdog.leave()
 
     def _hear(self, working: _Working[Item]) -> Iterator[Done[Item, Answer]]:
         try:
-            answer, error, trace = working.child.receive()
-        except (EOFError, OSError):
+            for message in working.child.receive():
+                yield self._over(working, message)
+        except EOFError:
             yield from self._bury(working)
-            return
+
+    def _over(self, working: _Working[Item], message: bytes) -> Done[Item, Answer]:
+        """Read a child's message on the item that it has begun with."""
+        try:
+            answer, error = loads(message, self._message)
+            if not working.jobs:
+                raise DataError("it was asked for nothing more")
+        except DataError as malformed:
+            working.child.reject(malformed)
         if error is not None:
-            # A traceback cannot be pickled, so its text goes along as the cause.
-            raise error from RuntimeError(f"in a child:\n{trace}")
+            raise error.error() from RuntimeError(f"in a child:\n{error.traceback}")
         job = working.jobs.popleft()
-        yield Done(job.item, answer, tuple(job.refused))
+        return Done(job.item, answer, tuple(job.refused))
 
     def _bury(self, working: _Working[Item]) -> Iterator[Done[Item, Answer]]:
         """Note what a child died of; another goes on in its place."""
@@ -210,6 +221,7 @@ class ForkPool(Generic[Item, Answer]):
 def forked(
     items: Iterable[Item],
     work: Callable[[Item, Watchdog], Answer],
+    answer: Any,
     jobs: int,
     *,
     at_once: int = 16,
@@ -219,7 +231,7 @@ def forked(
 
     Args:
         items: taken as children become free.
-        work, jobs, at_once, limits: as `ForkPool` takes them.
+        work, answer, jobs, at_once, limits: as `ForkPool` takes them.
 
     Yields:
         Items that are over, in any order.
@@ -228,15 +240,20 @@ def forked(
         Exception: whatever the work raises.
     """
     left, ahead = iter(items), jobs * at_once
-    with closing(ForkPool(work, jobs, at_once=at_once, limits=limits)) as pool:
+    with closing(ForkPool(work, answer, jobs, at_once=at_once, limits=limits)) as pool:
         pool.add(islice(left, ahead))
         while pool.busy:
             yield from pool.over()
             pool.add(islice(left, ahead - pool.waiting))
 
 
-def in_child(work: Callable[[], Answer], limits: ForkLimits | None = None) -> Answer | End:
+def in_child(work: Callable[[], Answer], answer: Any, limits: ForkLimits | None = None) -> Answer | End:
     """Do one piece of work in a forked child; give its answer, or how the child ended.
+
+    Args:
+        work: what is done.
+        answer: the type of its answer, as `ForkPool` takes it.
+        limits: of the child.
 
     Raises:
         Exception: whatever the work raises.
@@ -247,7 +264,7 @@ def in_child(work: Callable[[], Answer], limits: ForkLimits | None = None) -> An
         # None would mean that it was given up.
         return (work(),)
 
-    (done,) = forked([None], watched, 1, limits=replace(limits or ForkLimits(), deaths=1))
+    (done,) = forked([None], watched, tuple[answer], 1, limits=replace(limits or ForkLimits(), deaths=1))
     if done.answer is None:
         assert done.given_up is not None
         return done.given_up

@@ -15,7 +15,8 @@ from planish.isolation.cage import Cage
 from planish.isolation.child import ChildProcess
 from planish.isolation.dial import DIAL_BYTES, Dial
 from planish.isolation.endings import End, ending_of, is_from_outside
-from planish.isolation.wire import Chunk, Decoder, Made, Make, Reply, Setup, encode, send
+from planish.isolation.plain_data import FrameReader
+from planish.isolation.wire import Chunk, Made, Make, Reply, Setup, decode_reply, encode_command, send
 from planish.isolation.withheld import Withheld
 
 WORKER = "planish.isolation.worker"
@@ -64,15 +65,16 @@ class WorkerProcess:
         # A worker may be killed in the middle of an answer: the rest must not be waited for.
         os.set_blocking(self.replies, False)
         os.set_blocking(self.errors, False)
-        self._decoder = Decoder()
+        self._frames = FrameReader()
         self._tail = b""
+        self._malformed = ""
         self.serial = 0
         self.cage: Cage | None = None
         self.making = False
         self.evaluated = 0
         self.pending: deque[int] = deque()
         self.withheld = Withheld(self._process.pid)
-        self._send(encode(setup))
+        self._send(encode_command(setup))
 
     @property
     def pid(self) -> int:
@@ -91,11 +93,11 @@ class WorkerProcess:
     def make(self, serial: int, spec: bytes, cage: Cage | None) -> None:
         """Have it make another evaluator; in the cage in which it is, where it is in one."""
         self.serial, self.making, self.cage = serial, True, cage
-        self._send(encode(Make(serial, spec, cage)))
+        self._send(encode_command(Make(serial, spec, cage)))
 
     def evaluate(self, positions: Sequence[int], candidates: Sequence[Candidate]) -> None:
         """Have it evaluate these; only while it is not busy, or the pipe may block."""
-        frame = encode(Chunk(positions, candidates))
+        frame = encode_command(Chunk(positions, candidates))
         self.pending.extend(positions)
         self._send(frame)
 
@@ -112,16 +114,20 @@ class WorkerProcess:
             self._tail = b""  # whatever it printed belongs to what is finished
             self._mark()
             try:
-                for reply in self._decoder.feed(data):
+                for body in self._frames.feed(data):
+                    reply = decode_reply(body)
                     self._note(reply)
                     yield reply
-            except Exception as error:
+            except ValueError as error:
                 # Evaluated code may write to the pipe: then nothing that comes after can be believed.
-                raise EOFError("what it wrote is no answer") from error
+                self._malformed = f"sent what is not an answer: {error}"
+                raise EOFError(self._malformed) from error
 
     def _note(self, reply: Reply) -> None:
-        if isinstance(reply, Made):
+        if isinstance(reply, Made) and self.making and reply.serial == self.serial:
             self.making = False
+        elif isinstance(reply, Made):
+            raise ValueError(f"no evaluator {reply.serial} is being made")
         elif self.pending and self.pending[0] == reply.position:
             self.pending.popleft()
             self.evaluated += 1
@@ -147,14 +153,15 @@ class WorkerProcess:
         """Say how it ended."""
         code = 0
         try:
-            code = self._process.wait(_DEATH_S)
+            # One that sent what is not an answer is alive, and is ended because of that.
+            code = self._process.wait(0.0 if self._malformed else _DEATH_S)
         except subprocess.TimeoutExpired:
-            cause = "closed its pipe"
+            cause = self._malformed or "closed its pipe"
         else:
-            cause = ending_of(code)
+            cause = self._malformed or ending_of(code)
         self.drain()
         last = self._tail.decode(errors="replace").splitlines()[-_TAIL_LINES:]
-        return End(cause, "\n".join([cause, *last]), is_from_outside(code))
+        return End(cause, "\n".join([cause, *last]), is_from_outside(code) and not self._malformed)
 
     def kill(self) -> None:
         """End it and all that it started."""

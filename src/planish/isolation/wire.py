@@ -1,16 +1,22 @@
-"""What an executor and its workers say to each other: pickles, each after its length."""
+"""Protocol between an executor and its workers: messages with a length in front, over pipes.
+
+Commands are pickles: the executor itself writes them, they hold any spec, candidate and clock, and the worker
+that reads them runs code for the executor anyway. Replies come from a process that runs what is evaluated. So
+they are plain data (`planish.isolation.plain_data`), which is checked when it is read.
+"""
 
 import os
 import pickle
 import struct
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from planish.core import Candidate, PlanishError
+from planish.core import Candidate
 from planish.isolation.cage import Cage
 from planish.isolation.dial import Dial
 from planish.isolation.guard import Answer, WorkerClock
+from planish.isolation.plain_data import ErrorData, dumps, framed, loads
 
 _LENGTH = struct.Struct("<Q")
 
@@ -58,22 +64,38 @@ class Made:
         serial: as in `Make`.
         notes: what the evaluator has to tell the user.
         error: why there is none.
-        traceback: of the error.
     """
 
     serial: int
     notes: tuple[str, ...] = ()
-    error: PlanishError | None = None
-    traceback: str = ""
+    error: ErrorData | None = None
 
 
 Reply = Made | Answer
 
 
-def encode(message: Any) -> bytes:
-    """Write a message as it goes over a pipe."""
-    body = pickle.dumps(message, pickle.HIGHEST_PROTOCOL)
+def encode_command(message: Setup | Make | Chunk) -> bytes:
+    """Write a message to a worker as it goes over the pipe."""
+    body = pickle.dumps(message, pickle.HIGHEST_PROTOCOL)  # see the module's docstring
     return _LENGTH.pack(len(body)) + body
+
+
+def encode_reply(reply: Reply) -> bytes:
+    """Write a message of a worker as it goes over the pipe.
+
+    Raises:
+        DataError: it holds something else than its types say.
+    """
+    return framed(dumps(reply, Reply))
+
+
+def decode_reply(body: bytes) -> Reply:
+    """Read a message of a worker.
+
+    Raises:
+        DataError: it is malformed.
+    """
+    return loads(body, Reply)
 
 
 def send(descriptor: int, frame: bytes) -> None:
@@ -84,14 +106,14 @@ def send(descriptor: int, frame: bytes) -> None:
         view = view[os.write(descriptor, view) :]
 
 
-def receive(descriptor: int) -> Any:
-    """Wait for the next message and read it.
+def receive_command(descriptor: int) -> Any:
+    """Wait for the next message to a worker and read it.
 
     Raises:
-        EOFError: the other side is gone.
+        EOFError: the executor is gone.
     """
     (length,) = _LENGTH.unpack(_exactly(descriptor, _LENGTH.size))
-    return pickle.loads(_exactly(descriptor, length))
+    return pickle.loads(_exactly(descriptor, length))  # see the module's docstring
 
 
 def _exactly(descriptor: int, size: int) -> bytes:
@@ -102,22 +124,3 @@ def _exactly(descriptor: int, size: int) -> bytes:
             raise EOFError
         data += part
     return bytes(data)
-
-
-class Decoder:
-    """Takes bytes as they come, and gives the messages that are complete."""
-
-    def __init__(self) -> None:
-        self._data = bytearray()
-
-    def feed(self, data: bytes) -> Iterator[Any]:
-        """Add bytes; give each message that they complete."""
-        self._data += data
-        while len(self._data) >= _LENGTH.size:
-            end = _LENGTH.size + _LENGTH.unpack_from(self._data)[0]
-            # The rest comes with a later read: a pipe knows no messages.
-            if len(self._data) < end:
-                return
-            body = bytes(self._data[_LENGTH.size : end])
-            del self._data[:end]
-            yield pickle.loads(body)

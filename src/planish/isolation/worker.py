@@ -8,15 +8,16 @@ import mmap
 import os
 import pickle
 import sys
-import traceback
 from collections.abc import Sequence
+from dataclasses import replace
 
-from planish.core import Evaluator, HasNotes, PlanishError, TargetError
+from planish.core import Evaluator, Failed, HasNotes, PlanishError, TargetError
 from planish.isolation.cage import enter
 from planish.isolation.confinement import cap_memory, die_with_parent, settle
 from planish.isolation.dial import DIAL_BYTES, Dial
-from planish.isolation.guard import WorkerClock, answer
-from planish.isolation.wire import Chunk, Made, Make, Setup, encode, receive, send
+from planish.isolation.guard import Answer, WorkerClock, answer
+from planish.isolation.plain_data import DataError, ErrorData
+from planish.isolation.wire import Chunk, Made, Make, Setup, encode_reply, receive_command, send
 
 
 def main(descriptors: Sequence[int]) -> None:
@@ -26,7 +27,7 @@ def main(descriptors: Sequence[int]) -> None:
     commands, replies, memory, lifeline = descriptors
     die_with_parent(lifeline)
     settle()
-    setup = receive(commands)
+    setup = receive_command(commands)
     assert isinstance(setup, Setup)
     # The parent's own, so that plug-ins and files beside a script are found here, too.
     sys.path[:] = setup.import_path
@@ -41,11 +42,11 @@ def _serve(commands: int, replies: int, clock: WorkerClock) -> None:
     serial = 0
     while True:
         try:
-            message = receive(commands)
+            message = receive_command(commands)
         except EOFError:
             return
         except Exception as error:  # noqa: BLE001  (the parent raises it)
-            send(replies, encode(_broken(serial, error)))
+            send(replies, encode_reply(_broken(serial, error)))
             return
         if isinstance(message, Make):
             serial = message.serial
@@ -58,12 +59,12 @@ def _serve(commands: int, replies: int, clock: WorkerClock) -> None:
 def _make(message: Make, replies: int, clock: WorkerClock) -> Evaluator | None:
     try:
         lacking = enter(message.cage, clock.folders()) if message.cage else ()
-        evaluator: Evaluator = pickle.loads(message.spec)()
+        evaluator: Evaluator = pickle.loads(message.spec)()  # made by the executor itself, as all commands
+        notes = tuple(map(str, evaluator.notes)) if isinstance(evaluator, HasNotes) else ()
     except Exception as error:  # noqa: BLE001  (the parent raises it)
-        send(replies, encode(_broken(message.serial, error)))
+        send(replies, encode_reply(_broken(message.serial, error)))
         return None
-    notes = evaluator.notes if isinstance(evaluator, HasNotes) else ()
-    send(replies, encode(Made(message.serial, (*lacking, *notes))))
+    send(replies, encode_reply(Made(message.serial, (*lacking, *notes))))
     return evaluator
 
 
@@ -73,22 +74,32 @@ def _evaluate(evaluator: Evaluator, chunk: Chunk, replies: int, clock: WorkerClo
         reply = answer(evaluator, position, candidate, clock)
         if os.getpid() != myself:
             os._exit(0)  # the evaluated code forked, and this is the child
-        send(replies, encode(reply))
+        send(replies, _encoded(reply))
+
+
+def _encoded(reply: Answer) -> bytes:
+    """Encode an answer; one whose values are not of their types is a failure of its candidate."""
+    try:
+        return encode_reply(reply)
+    except DataError as error:
+        outcome = Failed("worker", "no outcome", f"what the evaluator gave cannot be sent: {error}")
+        return encode_reply(Answer(reply.position, outcome, reply.seconds))
 
 
 def _broken(serial: int, error: Exception) -> Made:
     """Tell the parent why there is no evaluator; an error made for the user goes as it is."""
+    told = ErrorData.of(error)
     if isinstance(error, PlanishError):
-        return Made(serial, error=error, traceback=traceback.format_exc())
+        return Made(serial, error=told)
     if isinstance(error, MemoryError):
         what = f"a worker may not have as much memory as this takes: {error}".removesuffix(": ")
-        smaller = TargetError(what, "Give smaller sizes.")
-        return Made(serial, error=smaller, traceback=traceback.format_exc())
-    wrapped = PlanishError(
-        f"a worker cannot make its evaluator: {type(error).__name__}: {error}",
-        "What is sent to workers must be importable there: not of __main__, no lambda, no closure.",
-    )
-    return Made(serial, error=wrapped, traceback=traceback.format_exc())
+        shown: PlanishError = TargetError(what, "Give smaller sizes.")
+    else:
+        shown = PlanishError(
+            f"a worker cannot make its evaluator: {type(error).__name__}: {error}",
+            "What is sent to workers must be importable there: not of __main__, no lambda, no closure.",
+        )
+    return Made(serial, error=replace(ErrorData.of(shown), traceback=told.traceback))
 
 
 if __name__ == "__main__":

@@ -47,7 +47,7 @@ def export_module(task: Task[IRProgram], candidate: Candidate, path: Path) -> Se
 def _made_apart(path: Path, ir: str, backend: str, pipeline: str) -> tuple[str, bytes]:
     """Do as `_made` in a child, since LLVM may crash."""
     try:
-        made = in_child(partial(_made, ir, backend, pipeline), _LIMITS)
+        made = in_child(partial(_made, ir, backend, pipeline), tuple[str, bytes], _LIMITS)
     except PlanishError as error:
         raise PlanishError(f"cannot make {path / OPTIMISED}: {error.message}") from error
     if isinstance(made, End):

@@ -42,7 +42,7 @@ def identities(task: Task[IRProgram]) -> Generator[Callable[[Candidate], Identit
             return candidate.hash
         try:
             look = partial(_made, ir, backend, print_pipeline(passes), leads, least if doubtful else -1)
-            made = in_child(look, _LIMITS)  # LLVM may crash
+            made = in_child(look, Identity | None, _LIMITS)  # LLVM may crash
         except PlanishError:
             return candidate.hash
         if isinstance(made, int):

@@ -48,6 +48,9 @@ end:
 PLAIN = MUSTTAIL.replace("musttail call", "call")
 
 
+WRONG = list[tuple[str, ...]]
+
+
 def wrong_after(ir: str, lists: list[tuple[str, ...]]) -> list[tuple[str, ...]]:
     """Give the lists after which a module is invalid."""
     found: list[tuple[str, ...]] = []
@@ -62,9 +65,9 @@ def wrong_after(ir: str, lists: list[tuple[str, ...]]) -> list[tuple[str, ...]]:
 def test_one_pass_breaks_musttail_calls() -> None:
     backend = open_backend()
     lists = [(text,) for text in elements() if backend.runs(print_pipeline([text]))]
-    found = in_child(partial(wrong_after, MUSTTAIL, lists), ForkLimits(seconds=60.0))
+    found = in_child(partial(wrong_after, MUSTTAIL, lists), WRONG, ForkLimits(seconds=60.0))
     assert found == [("mergereturn",)]
-    assert in_child(partial(wrong_after, PLAIN, [("mergereturn",)])) == []
+    assert in_child(partial(wrong_after, PLAIN, [("mergereturn",)]), WRONG) == []
 
 
 @pytest.mark.parametrize("name", ["passes", "uniform", "safe"])
@@ -90,6 +93,6 @@ def test_no_list_of_a_whole_module_is_lost_by_one_function() -> None:
             assert {name for job in listed for name in job.chunk.names} == {"even", "odd"}
             assert any("mergereturn" in job.passes for job in listed) == holds
             found = in_child(
-                partial(wrong_after, ir, [job.passes for job in listed]), ForkLimits(seconds=60.0)
+                partial(wrong_after, ir, [job.passes for job in listed]), WRONG, ForkLimits(seconds=60.0)
             )
             assert found == []

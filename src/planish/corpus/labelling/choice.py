@@ -26,6 +26,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
+_COSTS = tuple[int | None, list[int | None]]
+
+
 def most_saving(labels: Iterable[Label], count: int) -> list[Passes]:
     """List the lists that saved most over -Oz on training functions, summed over those they are best for."""
     saved: Counter[Passes] = Counter()
@@ -146,7 +149,7 @@ def cost_table(
     import numpy as np
 
     work, plan = Costing(bench, lists), bench.plan
-    done = list(forked(rows, work, plan.processes, at_once=bench.at_once(len(lists))))
+    done = list(forked(rows, work, _COSTS, plan.processes, at_once=bench.at_once(len(lists))))
     for each in done:
         each.check()
     known = [(d.answer[0], d.answer[1]) for d in done if d.answer and d.answer[0] is not None]

@@ -157,7 +157,7 @@ class _Run:
             # Children are forked, so what is over is this very object.
             places = {id(item): place for place, item in enumerate(items)}
             at_once = self.bench.at_once(evaluations)
-            with closing(forked(items, work, self.bench.plan.processes, at_once=at_once)) as over:
+            with closing(forked(items, work, Label, self.bench.plan.processes, at_once=at_once)) as over:
                 for one in over:
                     one.check()
                     label = _noted(one.answer or otherwise(one.item), one.refused)

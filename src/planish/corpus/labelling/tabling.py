@@ -87,7 +87,9 @@ def table_corpus(
         rows = [row for row in rows if wide is None or row.identity in wide.places]
         tally = Tally("costing", known + len(rows), known, known)
         try:
-            with closing(forked(rows, work, plan.processes, at_once=bench.at_once(len(lists)))) as over:
+            with closing(
+                forked(rows, work, CostRow, plan.processes, at_once=bench.at_once(len(lists)))
+            ) as over:
                 for one in over:
                     one.check()
                     if one.answer:

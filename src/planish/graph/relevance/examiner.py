@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 import time
 import weakref
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, replace
+from contextlib import suppress
+from dataclasses import asdict, dataclass, replace
 from select import select
 from typing import Any
 
@@ -14,10 +16,35 @@ from planish.core import PlanishError
 from planish.graph.program import GraphProgram
 from planish.graph.running import SessionSettings
 from planish.isolation import DEVNULL, PIPE, ChildProcess, ending_of
+from planish.isolation.plain_data import DataError, FrameReader, loads
 
 PATIENCE_S = 40.0
 """Seconds for one answer, and one more for each 20 MB of the model."""
 _PACE = 20e6
+_READ_BYTES = 1 << 16
+
+
+@dataclass(frozen=True)
+class Optimised:
+    """What the runtime makes of a model: its name, and its nodes by type."""
+
+    name: str
+    counts: Mapping[str, int]
+
+
+ANSWERS: Mapping[str, Any] = {
+    "name": str,
+    "counts": Mapping[str, int],
+    "load": bool,
+    "fired": Mapping[str, bool],
+    "optimised": Optimised,
+}
+"""Questions, and the types of their answers."""
+
+
+def reply_type(what: str) -> Any:
+    """Return the type of a reply: the answer, else why there is none; and the processor's seconds so far."""
+    return tuple[ANSWERS[what] | None, str, float]
 
 
 class ExaminerError(PlanishError):
@@ -91,8 +118,8 @@ class Examiner:
 
     def optimised(
         self, rewrites: Sequence[str], disabled: Sequence[str] = (), optimization: str = ""
-    ) -> Mapping[str, Any]:
-        """Give `name` and `counts` of what the runtime makes where some of its passes are left out.
+    ) -> Optimised:
+        """Give the name and the nodes of what the runtime makes where some of its passes are left out.
 
         Args:
             rewrites: rewriting passes, in their order.
@@ -116,16 +143,15 @@ class Examiner:
             self._child = _Child(self._program, self._settings)
         start = time.monotonic()
         try:
-            answer = self._child.ask({"what": what, "of": of}, self._patience)
+            answer, error, self._running = self._child.ask(what, of, self._patience)
         except ExaminerError:
             self.close()
             # By the clock: nobody knows any more how much of the processor a dead process has used.
             self._lost += time.monotonic() - start
             raise
-        self._running = answer["spent"]
-        if "error" in answer:
-            raise ExaminerError(answer["error"])
-        return answer["answer"]
+        if answer is None:
+            raise ExaminerError(error)
+        return answer
 
 
 class _Child:
@@ -138,7 +164,7 @@ class _Child:
             stdout=PIPE,
             stderr=DEVNULL,
         )
-        self._process = child.process
+        self._process, self._frames = child.process, FrameReader()
         self.pid = self._process.pid
         # Also where nobody closes it.
         self.close = weakref.finalize(self, child.kill)
@@ -150,22 +176,30 @@ class _Child:
             }
         )
 
-    def ask(self, question: Mapping[str, Any], patience: float) -> Mapping[str, Any]:
-        """Wait for an answer; raises ExaminerError where none comes."""
-        assert self._process.stdout is not None
+    def ask(self, what: str, of: Sequence[Sequence[str]], patience: float) -> tuple[Any, str, float]:
+        """Wait for a reply; raises ExaminerError where none comes."""
+        deadline = time.monotonic() + patience
+        with suppress(BrokenPipeError):  # it ended: that is seen below
+            self._write({"what": what, "of": of})
         try:
-            self._write(question)
-            ready = select([self._process.stdout], [], [], patience)[0]
-        except BrokenPipeError:
-            ready = [self._process.stdout]  # it ended: its last words, or their end, are read below
-        if not ready:
-            raise ExaminerError(f"no answer in {patience:.0f} s")
-        line = self._process.stdout.readline()
-        # A line that was cut off is the end of a crash, and no answer.
-        if not line.endswith(b"\n"):
-            code = self._process.wait()
-            raise ExaminerError(f"the process {ending_of(code)}" if code >= 0 else ending_of(code))
-        return json.loads(line)
+            return loads(self._message(deadline, patience), reply_type(what))
+        except DataError as error:
+            raise ExaminerError(f"the process sent what is not an answer: {error}") from error
+
+    def _message(self, deadline: float, patience: float) -> bytes:
+        assert self._process.stdout is not None
+        messages: list[bytes] = []
+        while not messages:
+            if not select([self._process.stdout], [], [], max(0.0, deadline - time.monotonic()))[0]:
+                raise ExaminerError(f"no answer in {patience:.0f} s")
+            data = os.read(self._process.stdout.fileno(), _READ_BYTES)
+            if not data:
+                code = self._process.wait()
+                raise ExaminerError(f"the process {ending_of(code)}" if code >= 0 else ending_of(code))
+            messages = list(self._frames.feed(data))
+        if len(messages) > 1:
+            raise DataError("more than one answer")
+        return messages[0]
 
     def _write(self, document: Mapping[str, Any]) -> None:
         assert self._process.stdin is not None

@@ -107,7 +107,7 @@ class Runtime:
         if self._whole is None:
             self._whole = self._optimised()
         try:
-            rest = self._examiner.optimised((), [name])["name"]
+            rest = self._examiner.optimised((), [name]).name
         except ExaminerError:  # to leave it out is a candidate's failure, in its turn
             rest = ""
         # Without an answer the rule may matter.
@@ -117,7 +117,7 @@ class Runtime:
     def _optimised(self) -> str:
         """Name what the runtime makes of the model as it came; empty where that cannot be found out."""
         try:
-            return self._examiner.optimised(())["name"]
+            return self._examiner.optimised(()).name
         except ExaminerError as error:
             self.problems.append(f"the model that the runtime makes: {error.message}")
             return ""

@@ -1,7 +1,7 @@
 """A process that applies passes and tells what they do: `python -m planish.graph.relevance.server LIFELINE`.
 
-It answers lines of JSON from standard input, the first of which names the model. What passes print goes to
-standard error, so that it cannot be taken for an answer.
+It answers lines of JSON from standard input, the first of which names the model, by plain data
+(`planish.isolation.plain_data`). What passes print goes to standard error, and is never read as an answer.
 """
 
 from __future__ import annotations
@@ -15,17 +15,18 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from planish.core import PlanishError
 from planish.graph.evaluator import cage_of
 from planish.graph.program import program_from
+from planish.graph.relevance.examiner import Optimised, reply_type
 from planish.graph.rewrite_cache import RewriteCache
 from planish.graph.rewriting import identity, node_counts
 from planish.graph.running import SessionSettings, open_session
 from planish.graph.running.ort_session import first_line
 from planish.isolation.cage import enter
 from planish.isolation.confinement import die_with_parent, settle
+from planish.isolation.plain_data import dumps, framed
 
 _FIRED = re.compile(rb"GraphTransformer (\S+) modified: ([01])")
 
@@ -64,9 +65,7 @@ class Examining:
             found[name.decode()] = found.get(name.decode(), False) or modified == b"1"
         return found
 
-    def optimised(
-        self, rewrites: Sequence[str], disabled: Sequence[str], optimization: str
-    ) -> Mapping[str, Any]:
+    def optimised(self, rewrites: Sequence[str], disabled: Sequence[str], optimization: str) -> Optimised:
         """Name and count what the runtime makes of the model where some of its passes are left out."""
         import onnx
 
@@ -77,7 +76,7 @@ class Examining:
         made = onnx.load(kept, load_external_data=False)
         # The runtime names the files of weights that it did not change as they stand beside the model.
         onnx.load_external_data_for_model(made, str(file.parent))
-        return {"name": identity(made), "counts": node_counts(made)}
+        return Optimised(identity(made), node_counts(made))
 
 
 def _said(work: Callable[[], object]) -> bytes:
@@ -100,7 +99,7 @@ def main(lifeline: int) -> None:
     die_with_parent(lifeline)
     settle()
     # Kept apart, for libraries print to standard output as they like.
-    answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
     first = json.loads(sys.stdin.readline())
     scratch = Path(first["scratch"])
@@ -112,13 +111,13 @@ def main(lifeline: int) -> None:
         asked = json.loads(line)
         try:
             examining = examining or Examining(RewriteCache(program, scratch), settings, scratch)
-            answer = {"answer": getattr(examining, asked["what"])(*asked["of"])}
+            answer, why = getattr(examining, asked["what"])(*asked["of"]), ""
         except PlanishError as error:
-            answer = {"error": error.message}
+            answer, why = None, error.message
         # Libraries raise anything on a model that they did not foresee.
         except Exception as error:  # noqa: BLE001
-            answer = {"error": f"{type(error).__name__}: {first_line(error)}"}
-        answers.write(json.dumps({**answer, "spent": time.process_time()}) + "\n")
+            answer, why = None, f"{type(error).__name__}: {first_line(error)}"
+        answers.write(framed(dumps((answer, why, time.process_time()), reply_type(asked["what"]))))
         answers.flush()
 
 

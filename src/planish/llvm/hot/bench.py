@@ -79,7 +79,7 @@ class Bench:
         Raises:
             NotRunnableError: it cannot be run with the sampler.
         """
-        return _caged(self.running, self.link, partial(_sampled, self))
+        return _caged(self.running, self.link, partial(_sampled, self), Counter[str])
 
     def beside(self, code: bytes, seconds: float, *, patient: bool = False) -> Times | None:
         """Verify a version, and measure it in turns with the baseline; None where its answer is wrong.
@@ -92,7 +92,7 @@ class Bench:
         work = partial(_beside, self, code, seconds, patient)
         with exclusive():
             try:
-                return _caged(self.running, self.link, work)
+                return _caged(self.running, self.link, work, Times)
             except NotRunnableError:
                 return None
 
@@ -105,7 +105,8 @@ def answer_of(
     Raises:
         NotRunnableError: it cannot be run, or answers differ.
     """
-    return _caged(running, link, partial(_answered, running, reference, baseline, link))
+    work = partial(_answered, running, reference, baseline, link)
+    return _caged(running, link, work, RunAnswer)
 
 
 def judged(all_times: list[Times]) -> Ratio:
@@ -117,7 +118,7 @@ def judged(all_times: list[Times]) -> Ratio:
     return Evidence(wall, ratio(owns, [times.baseline_processor for times in all_times])).ratio
 
 
-def _caged(running: Running, link: LinkCommand | None, work: Callable[[], T]) -> T:
+def _caged(running: Running, link: LinkCommand | None, work: Callable[[], T], answer: type[T]) -> T:
     reads = link.reads if link else linker_folders()
 
     def confined() -> T | str:
@@ -127,7 +128,7 @@ def _caged(running: Running, link: LinkCommand | None, work: Callable[[], T]) ->
         except (NotRunnableError, EndedError) as error:
             return str(error)
 
-    found = in_child(confined, _LIMITS)
+    found = in_child(confined, answer | str, _LIMITS)
     if isinstance(found, End):
         raise NotRunnableError(found.cause)
     if isinstance(found, str):

@@ -15,7 +15,7 @@ from planish.llvm.functions.attributes import without_optnone
 from planish.llvm.hot.faster import Faster
 from planish.llvm.modules.export import write_module
 from planish.llvm.modules.forked_work import whole_backend
-from planish.llvm.modules.script import begun_names, write_script
+from planish.llvm.modules.script import BegunNames, begun_names, write_script
 from planish.llvm.program import IRProgram
 
 Answer = TypeVar("Answer")
@@ -38,8 +38,8 @@ def export_faster(program: IRProgram, faster: Faster, folder: Path) -> Sequence[
     """
     folder.mkdir(parents=True, exist_ok=True)
     ir = without_optnone(program.ir)
-    text, names = _survived(partial(_text, faster.made.bitcode)), partial(begun_names, ir, faster.recipe)
-    write_script(faster.recipe, _survived(names), folder)
+    text, names = _survived(partial(_text, faster.made.bitcode), str), partial(begun_names, ir, faster.recipe)
+    write_script(faster.recipe, _survived(names, BegunNames), folder)
     return write_module(folder, ir, text, faster.made.bitcode, faster.made.code, manifest(faster))
 
 
@@ -58,8 +58,8 @@ def manifest(faster: Faster) -> dict[str, object]:
     }
 
 
-def _survived(work: Callable[[], Answer]) -> Answer:
-    found = in_child(work)
+def _survived(work: Callable[[], Answer], answer: type[Answer]) -> Answer:
+    found = in_child(work, answer)
     if isinstance(found, End):
         raise PlanishError(f"LLVM does not survive what it did before: {found.detail}")
     return found

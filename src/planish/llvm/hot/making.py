@@ -57,19 +57,19 @@ class HotBegun:
         Raises:
             PlanishError: LLVM does not survive it.
         """
-        made = in_child(partial(_begun, ir), _LIMITS)
+        made = in_child(partial(_begun, ir), tuple[bytes, dict[str, str]], _LIMITS)
         if isinstance(made, End):
             raise PlanishError(f"LLVM does not survive what -O3 begins with: {made.detail}")
         return HotBegun(*made)
 
     def after(self, lists: Lists) -> HotBegun | None:
         """Run lists on functions; None where LLVM refuses it."""
-        made = in_child(partial(_after, self.bitcode, ModuleRecipe("", lists, "")), _LIMITS)
+        made = in_child(partial(_after, self.bitcode, ModuleRecipe("", lists, "")), bytes | None, _LIMITS)
         return None if isinstance(made, End) or made is None else HotBegun(made, self.identities)
 
     def finished(self, recipe: ModuleRecipe) -> HotBuild | None:
         """Do what a recipe says after the beginning; None where LLVM refuses it."""
-        made = in_child(partial(_finished, self.bitcode, recipe), _LIMITS)
+        made = in_child(partial(_finished, self.bitcode, recipe), HotBuild | None, _LIMITS)
         return None if isinstance(made, End) else made
 
 
@@ -79,7 +79,7 @@ def make(ir: str, recipe: ModuleRecipe) -> HotBuild:
     Raises:
         PlanishError: LLVM does not survive it.
     """
-    made = in_child(partial(_made, ir, recipe), _LIMITS)
+    made = in_child(partial(_made, ir, recipe), HotBuild, _LIMITS)
     if isinstance(made, End):
         raise PlanishError(f"LLVM does not survive {recipe.passes or 'making code'}: {made.detail}")
     return made

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Generator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from planish.isolation import Done, ForkLimits, ForkPool, Watchdog
 
@@ -68,6 +68,7 @@ class EvaluationBudget:
     def spend(
         self,
         work: Callable[[Item, Watchdog], Answer],
+        answer: Any,
         item: Callable[[], Item | None],
         hear: Callable[[Done[Item, Answer]], None],
         share: float = 1.0,
@@ -76,11 +77,15 @@ class EvaluationBudget:
 
         Args:
             work: what is done with an item; what ends a child costs the item.
+            answer: the type of its answer, as `ForkPool` takes it.
             item: gives the next item; None where there is none now.
             hear: is given each item that is over, and counts what it was in `done`.
             share: of the time, in which items begin; those that are under way then may end.
         """
-        with closing(ForkPool(work, self.cores, limits=LIMITS)) as pool, self._watching(pool.processor_s):
+        with (
+            closing(ForkPool(work, answer, self.cores, limits=LIMITS)) as pool,
+            self._watching(pool.processor_s),
+        ):
             under_way = 0
             while (left := self.left()) > 0:
                 while under_way < self.cores and self.left(share) > 0 and (given := item()) is not None:

@@ -8,14 +8,14 @@ from contextlib import closing
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
-from typing import TypeVar, cast
+from typing import Any, TypeVar, cast
 
 from planish.core import PlanishError
 from planish.isolation import Watchdog, forked
 from planish.llvm.modules.evaluation_budget import LIMITS
 from planish.llvm.modules.forked_work import measured, whole_backend
 from planish.llvm.modules.module_result import Improved
-from planish.llvm.modules.script import REPEAT, STEPS, begun_names, write_script
+from planish.llvm.modules.script import REPEAT, STEPS, BegunNames, begun_names, write_script
 from planish.llvm.modules.trying import Sizes
 from planish.llvm.repeat_commands import OBJECT, OPTIMISED, PREPARED
 
@@ -49,7 +49,7 @@ def compare_measures(improved: Improved) -> tuple[SizeRow, ...]:
         PlanishError: LLVM does not survive it.
     """
     modules = improved.before, improved.bitcode
-    before, after = _survived_all([partial(_both_sizes, each) for each in modules])
+    before, after = _survived_all([partial(_both_sizes, each) for each in modules], tuple[Sizes, Sizes])
     names = dict.fromkeys(name for sizes in (*before, *after) for name in sizes)
     order = [measure for pair in zip(before, after, strict=True) for measure in pair]
     return tuple(SizeRow(name, *(sizes.get(name, 0) for sizes in order)) for name in names)
@@ -72,7 +72,7 @@ def export_improved(code: str, improved: Improved, folder: Path) -> Sequence[Pat
     """
     folder.mkdir(parents=True, exist_ok=True)
     works = partial(_printed, improved.bitcode), partial(begun_names, code, improved.recipe)
-    (text, made), names = _survived_pair(*works)
+    (text, made), names = _survived_pair(*works, tuple[str, bytes] | BegunNames)
     write_script(improved.recipe, names, folder)
     return write_module(folder, code, text, improved.bitcode, made, _manifest(improved))
 
@@ -106,13 +106,13 @@ def _manifest(improved: Improved) -> Mapping[str, object]:
     }
 
 
-def _survived_pair(one: Callable[[], Answer], other: Callable[[], Other]) -> tuple[Answer, Other]:
-    """Do two works in children, side by side."""
-    first, second = _survived_all([one, other])
+def _survived_pair(one: Callable[[], Answer], other: Callable[[], Other], kinds: Any) -> tuple[Answer, Other]:
+    """Do two works in children, side by side; `kinds` is the union of the types of their answers."""
+    first, second = _survived_all([one, other], kinds)
     return cast("tuple[Answer, Other]", (first, second))
 
 
-def _survived_all(works: Sequence[Callable[[], Answer]]) -> Sequence[Answer]:
+def _survived_all(works: Sequence[Callable[[], Answer]], kinds: Any) -> Sequence[Answer]:
     """Do works in children, side by side, since LLVM may crash."""
 
     def watched(place: int, watchdog: Watchdog) -> tuple[Answer]:
@@ -120,7 +120,7 @@ def _survived_all(works: Sequence[Callable[[], Answer]]) -> Sequence[Answer]:
         return (works[place](),)
 
     answers: dict[int, Answer] = {}
-    for done in forked(range(len(works)), watched, len(works), limits=LIMITS):
+    for done in forked(range(len(works)), watched, tuple[kinds], len(works), limits=LIMITS):
         if done.answer is None:
             why = done.given_up.detail if done.given_up else ""
             raise PlanishError(f"LLVM does not survive what it did before: {why}")

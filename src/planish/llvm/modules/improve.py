@@ -77,7 +77,7 @@ def improve_module(
     spending = EvaluationBudget(seconds, evaluations, cores)
     _check(objective)
     oz = ModuleRecipe(OZ, (), LAST)
-    base = in_child(partial(remake, code, oz, objective), LIMITS)
+    base = in_child(partial(remake, code, oz, objective), MadeModule, LIMITS)
     if isinstance(base, End):
         raise PlanishError(f"LLVM does not survive -Oz: {base.detail}")
     spending.reserve = (_MEASURING + afterwards) * spending.passed
@@ -92,7 +92,7 @@ def improve_module(
     found = (
         _searched(code, objective, spending, remember, told) if spending.left() > spending.passed else None
     )
-    made = in_child(partial(measured, found.bitcode, objective), LIMITS) if found else base
+    made = in_child(partial(measured, found.bitcode, objective), MadeModule, LIMITS) if found else base
     # By the whole module: the sum of its functions leaves out what lies between them.
     if found is None or isinstance(made, End) or made.total >= base.total:
         found, made = Smaller(base.bitcode, oz, spending.done), base
@@ -166,7 +166,7 @@ def _searched(
 
 def _again(code: str | bytes, objective: str, known: Known) -> Smaller | None:
     """Make a module as it was made before."""
-    made = in_child(partial(remake, code, known.recipe, objective), LIMITS)
+    made = in_child(partial(remake, code, known.recipe, objective), MadeModule, LIMITS)
     return None if isinstance(made, End) else Smaller(made.bitcode, known.recipe, 0)
 
 

@@ -82,7 +82,7 @@ class ListSearch:
                     self.trier.known.update(over.answer.texts)
                     self._take(over.item, over.answer)
 
-            self.spending.spend(work, lambda: next(items, None), hear)
+            self.spending.spend(work, TriedLists, lambda: next(items, None), hear)
 
     def _take(self, job: ListJob, tried: TriedLists) -> None:
         for name in job.chunk.names:
@@ -97,7 +97,7 @@ class ListSearch:
         # One list for all is what the module was made with already.
         if len(recipe.lists) < 2:
             return None
-        made = in_child(partial(finish, self.whole.made.begun, recipe, self.trier), LIMITS)
+        made = in_child(partial(finish, self.whole.made.begun, recipe, self.trier), Begun | None, LIMITS)
         return None if made is None or isinstance(made, End) else Whole(recipe, made)
 
     def _together(self) -> ModuleRecipe:

@@ -87,7 +87,7 @@ class ModuleSearch:
         recipe = self._usual(inlining)
         trier = self._trier if measured else None
         began = self.spending.passed
-        made = in_child(partial(begin_and_try, module, recipe, trier), LIMITS)
+        made = in_child(partial(begin_and_try, module, recipe, trier), Begun | None, LIMITS)
         if made is None or isinstance(made, End):
             return False
         # The first time tells how long a whole module takes: so much is kept back for the end.
@@ -129,6 +129,6 @@ class ModuleSearch:
                     self.kept(whole.total, lambda: whole.recipe)
             self.told(found.total)
 
-        self.spending.spend(work, found.next, hear, _ON_INLINING)
+        self.spending.spend(work, Begun, found.next, hear, _ON_INLINING)
         if not found.is_confirmed:
             self._begin(module, found.inlining)

@@ -48,7 +48,7 @@ def compile_lists(
 
     numbered = [(place, *job) for place, job in enumerate(jobs)]
     found: list[Compiled | None] = [None] * len(numbered)
-    with closing(forked(numbered, work, processes, at_once=64)) as over:
+    with closing(forked(numbered, work, tuple[int, Compiled | None], processes, at_once=64)) as over:
         for one in over:
             one.check()
             if one.answer:

@@ -65,7 +65,7 @@ def survives(address: Address) -> bool:
         return False
 
     # In a child, since a wrong address does not raise: it ends the process.
-    return in_child(trial, _TRIAL_LIMITS) is True
+    return in_child(trial, bool, _TRIAL_LIMITS) is True
 
 
 def _passes(backend: CBackend) -> bool:
