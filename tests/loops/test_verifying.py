@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
@@ -294,7 +295,7 @@ def test_what_is_left_from_the_run_before_shows() -> None:
         packed.setdefault("B", verifier.inputs["B"].copy())
         np.matmul(verifier.inputs["A"], packed["B"], out=verifier.outputs["C"])
 
-    assert (verifier.wrong(Called(lambda: packs_once)) or "").endswith("on input set 2 of 2")
+    assert (verifier.wrong(Called(lambda: packs_once)) or "").startswith("C[")
 
 
 def test_constants_are_packed_anew_for_each_set() -> None:
@@ -330,6 +331,44 @@ def test_what_is_right_on_the_search_s_inputs_alone_is_not_kept(monkeypatch: pyt
     assert isinstance(kept, Failed)
     assert (kept.stage, kept.reason) == ("verify", "wrong answer")
     assert "C[2, 3] is " in kept.detail
+
+
+@pytest.mark.parametrize("final", [False, True])
+def test_answers_that_go_wrong_while_they_are_timed_are_refused(
+    monkeypatch: pytest.MonkeyPatch, *, final: bool
+) -> None:
+    program, calls = matmul(4, 5, 6), itertools.count()
+
+    def right_at_first(_: Program, arrays: Mapping[str, Any]) -> Callable[[], object]:
+        def call() -> None:
+            np.matmul(arrays["A"], arrays["B"], out=arrays["C"])
+            arrays["C"][0, 0] += next(calls) > 50
+
+        return call
+
+    monkeypatch.setattr(evaluator, "numpy_callable", right_at_first)
+    task = Task(program, this_machine(1), (LEVEL.objectives["time_s"],), LEVEL.version)
+    outcome = LEVEL.evaluator(task, final=final)().evaluate(LEVEL.baseline(task), no_clock)
+    assert isinstance(outcome, Failed)
+    assert (outcome.stage, outcome.reason) == ("verify", "wrong answer")
+    assert outcome.detail.startswith("C[0, 0] is ")
+    assert outcome.detail.endswith(", after the timed calls")
+
+
+def test_inputs_that_are_timed_are_those_of_no_earlier_call() -> None:
+    verifier, seen = search_verifier(matmul(4, 5, 6)), list[bytes]()
+
+    def look() -> None:
+        np.matmul(verifier.inputs["A"], verifier.inputs["B"], out=verifier.outputs["C"])
+        seen.append(verifier.inputs["A"].tobytes())
+
+    timed = Called(lambda: look)
+    assert verifier.wrong_at_first(timed) is None
+    verifier.begin_last(timed)
+    assert verifier.inputs["A"].tobytes() not in seen
+    assert (verifier.wrong_at_last() or "").startswith("C[")  # no call has written it
+    timed.repeat(2)
+    assert verifier.wrong_at_last() is None
 
 
 def test_a_kernel_with_a_wrong_answer_is_no_function(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -83,13 +83,19 @@ class _Evaluator:
         return outcome
 
     def _measured(self, runs: Runs, clock: StageClock) -> Outcome:
-        """Verify and time what computes the program."""
+        """Verify and time what computes the program; the answers of the timed calls are verified, too."""
         with clock("verify"):
-            wrong = self._verifier.wrong(runs)
+            wrong = self._verifier.wrong_at_first(runs)
+            if wrong is None:
+                self._verifier.begin_last(runs)
         if wrong:
             return Failed("verify", "wrong answer", wrong)
         with clock("run"):
             timed = time_call(runs.repeat, self._timing, self._best)
+        with clock("verify"):
+            wrong = self._verifier.wrong_at_last()
+        if wrong:
+            return Failed("verify", "wrong answer", f"{wrong}, after the timed calls")
         self._best = min(self._best, timed.median)
         billions = self._program.flops / 1e9
         return Measured(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from itertools import product
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
@@ -13,10 +13,10 @@ from planish.loops.backends import Executable
 from planish.loops.lang.program import Program
 from planish.loops.lang.whole import WHOLE
 from planish.loops.reference.bounds import limits
-from planish.loops.reference.cases import Case, choose_cases, shows_all
-from planish.loops.reference.checking import check
+from planish.loops.reference.cases import Case, choose_cases, shows_all, special_cases
+from planish.loops.reference.checking import Expected, check
 from planish.loops.reference.surrounded import Surrounded
-from planish.loops.reference.views import Array, chunks
+from planish.loops.reference.views import Array, same_bits
 
 SEARCH_SEED = 0
 """Of the sets that every candidate is verified on."""
@@ -73,47 +73,94 @@ class Called:
             self._call()
 
 
+class _Round(NamedTuple):
+    """A run of a kernel in verification.
+
+    Args:
+        byte: what all memory is filled with; None leaves what the run before left there.
+        number: of the input set, from 1 on.
+        case: the input set.
+    """
+
+    byte: int | None
+    number: int
+    case: Case
+
+
 class Verifier:
     """Verifies kernels of one program, each on the same sets of inputs.
 
     Args:
         program: what they compute.
-        cases: the sets; the arrays hold the first one's inputs when a kernel has passed, to time it on.
+        cases: the sets; on the first one kernels are timed.
+        special: sets with special values, each of which is run once; libraries are not verified on them.
+        final: whether to compare the inputs after each run, not after the last one alone.
 
     Attributes:
         inputs: the arrays that kernels are to read.
         outputs: the arrays that they are to write.
     """
 
-    def __init__(self, program: Program, cases: Sequence[Case]) -> None:
+    def __init__(
+        self, program: Program, cases: Sequence[Case], special: Sequence[Case] = (), *, final: bool = True
+    ) -> None:
         self._places = {name: Surrounded(program.type[name]) for name in (*program.inputs, *program.outputs)}
         self.inputs = {name: self._places[name].array for name in program.inputs}
         self.outputs = {name: self._places[name].array for name in program.outputs}
-        self._program, self._cases = program, (*cases[1:], cases[0])
-        self._runs = _runs(program, self._cases)
+        self._program, self._sets, self._final = program, len(cases) + len(special), final
+        usual = _rounds(program, (*cases[1:], cases[0]))
+        self._special = [_Round(usual[0].byte, len(cases) + i, case) for i, case in enumerate(special, 1)]
+        self._usual, self._last = usual[:-1], usual[-1]
         self._around = 0
         self._load(cases[0])
 
     def wrong(self, runs: Runs) -> str | None:
-        """Say what is wrong with a kernel's answers; None if they are correct on every set.
+        """Describe what is wrong with a kernel's answers; None if they are correct on every set.
 
         Outputs are poisoned before each run, so that an element which is not written shows; so are the
         kernel's own memory and what is around the arrays. In some runs a kernel finds what the run before, on
-        other inputs, left in its own memory, so that it shows where that is read.
+        other inputs, left in its own memory, so that it shows where that is read. Inputs must be unchanged.
         """
-        for number, (byte, (place, case)) in enumerate(self._runs, 1):
-            self._load(case)
-            if byte is None:
-                runs.prepare()
-            else:
-                self._surround(byte)
-                runs.poison(byte)
-            for name, array in self.outputs.items():
-                _poison(array, case.answer.expected[name].value, number)
-            runs.repeat(1)
-            if wrong := check(self._program, self.outputs, case.answer) or self._beside():
-                return f"{wrong}, on input set {place} of {len(self._cases)}" if number > 1 else wrong
+        if wrong := self.wrong_at_first(runs):
+            return wrong
+        self.begin_last(runs)
+        runs.repeat(1)
+        return self.wrong_at_last()
+
+    def wrong_at_first(self, runs: Runs) -> str | None:
+        """Describe what is wrong with a kernel's answers on any set but the one that it is timed on."""
+        special = () if isinstance(runs, Called) else self._special
+        with np.errstate(all="ignore"):
+            for number, each in enumerate((*self._usual, *special), 1):
+                self._begin(runs, each, number)
+                runs.repeat(1)
+                if wrong := self._wrong(each):
+                    return wrong
         return None
+
+    def begin_last(self, runs: Runs) -> None:
+        """Load the inputs that a kernel is timed on, which it has not seen, and poison its outputs."""
+        self._begin(runs, self._last, len(self._special) + len(self._usual) + 1)
+
+    def wrong_at_last(self) -> str | None:
+        """Describe what is wrong with the answers that are left by the calls since `begin_last`."""
+        return self._wrong(self._last)
+
+    def _begin(self, runs: Runs, each: _Round, number: int) -> None:
+        self._load(each.case)
+        if each.byte is None:
+            runs.prepare()
+        else:
+            self._surround(each.byte)
+            runs.poison(each.byte)
+        for name, array in self.outputs.items():
+            _poison(array, each.case.answer.expected[name], number)
+
+    def _wrong(self, each: _Round) -> str | None:
+        wrong = check(self._program, self.outputs, each.case.answer) or self._beside()
+        if not wrong and (self._final or each is self._last):
+            wrong = self._changed(each.case)
+        return wrong and f"{wrong}, on input set {each.number} of {self._sets}"
 
     def _surround(self, byte: int) -> None:
         self._around = byte
@@ -126,13 +173,19 @@ class Verifier:
                 return f"memory beside {name} is written"
         return None
 
+    def _changed(self, case: Case) -> str | None:
+        for name, array in self.inputs.items():
+            if not same_bits(array, case.inputs[name]):
+                return f"input {name} is changed"
+        return None
+
     def _load(self, case: Case) -> None:
         for name, array in self.inputs.items():
             np.copyto(array, case.inputs[name])
 
 
-def _runs(program: Program, cases: Sequence[Case]) -> list[tuple[int | None, tuple[int, Case]]]:
-    """List what is run: the byte in all memory, None for what the run before left there, and the set.
+def _rounds(program: Program, cases: Sequence[Case]) -> list[_Round]:
+    """List what is run, on each set at least once.
 
     Where NaN may be hidden, memory that was never written shows by what is above all numbers, or below, or 0,
     and for each of them on other inputs.
@@ -140,29 +193,39 @@ def _runs(program: Program, cases: Sequence[Case]) -> list[tuple[int | None, tup
     numbered = list(enumerate(cases, 1))
     first = LARGE_BYTES if program.arithmetic == WHOLE else NAN_BYTES
     if shows_all(program) or _elements(program) > MANY:
-        return [(None if i else first, each) for i, each in enumerate(numbered)]
+        return [_Round(None if i else first, *each) for i, each in enumerate(numbered)]
     small = SMALL_WHOLE_BYTES if program.arithmetic == WHOLE else SMALL_BYTES
-    return list(product(dict.fromkeys((first, None, LARGE_BYTES, small, 0)), numbered))
+    return [
+        _Round(byte, *each)
+        for byte, each in product(dict.fromkeys((first, None, LARGE_BYTES, small, 0)), numbered)
+    ]
 
 
 def _elements(program: Program) -> int:
     return sum(program.type[name].size for name in (*program.inputs, *program.outputs))
 
 
-def _poison(array: Array, expected: Array, number: int) -> None:
+def _poison(array: Array, expected: Expected, number: int) -> None:
     """Fill with NaN at first; later with huge numbers of both signs, which no `max` or `min` hides."""
     whole = array.dtype.kind == "i"
-    if number == 1 and not whole and not any(np.isnan(chunk).any() for (chunk,) in chunks(expected)):
+    if number == 1 and not whole and not expected.has_nan:
         array.fill(np.nan)
         return
     huge = np.iinfo(array.dtype).max // 4 if whole else float(limits(array.dtype.name).max) / 4
-    array.fill(huge if number % 2 else -huge)
-    array.reshape(-1)[1::2] *= -1
+    pair = np.array([huge, -huge] if number % 2 else [-huge, huge], array.dtype)
+    flat = array.reshape(-1)
+    if flat.dtype.itemsize <= 4:
+        # Two at once: every other element alone takes ten times as long.
+        flat[: flat.size // 2 * 2].view(f"u{2 * flat.itemsize}").fill(pair.view(f"u{2 * flat.itemsize}")[0])
+        flat[flat.size // 2 * 2 :] = pair[0]
+    else:
+        flat[0::2], flat[1::2] = pair
 
 
 def search_verifier(program: Program) -> Verifier:
     """Make what candidates are verified by; raises ProgramError where no inputs tell right from wrong."""
-    return Verifier(program, choose_cases(program, SEARCH_SEED))
+    cases = choose_cases(program, SEARCH_SEED)
+    return Verifier(program, cases, special_cases(program, SEARCH_SEED, cases), final=False)
 
 
 def final_verifier(program: Program) -> Verifier:
@@ -173,9 +236,10 @@ def final_verifier(program: Program) -> Verifier:
     """
     if _elements(program) > LARGE:
         return Verifier(program, choose_cases(program, KEPT_SEED))
-    return Verifier(
-        program, [*choose_cases(program, SEARCH_SEED), *choose_cases(program, KEPT_SEED, least=1)]
-    )
+    cases = [*choose_cases(program, SEARCH_SEED), *choose_cases(program, KEPT_SEED, least=1)]
+    special = special_cases(program, SEARCH_SEED, cases)
+    special += special_cases(program, KEPT_SEED, [*cases, *special], apart=True)
+    return Verifier(program, cases, special)
 
 
 def verify_again(kernel: Executable, seed: int = KEPT_SEED) -> str | None:
@@ -191,7 +255,9 @@ def verify_again(kernel: Executable, seed: int = KEPT_SEED) -> str | None:
     Raises:
         ProgramError: no inputs tell right from wrong.
     """
-    verifier = Verifier(kernel.program, choose_cases(kernel.program, seed, least=1))
+    program = kernel.program
+    cases = choose_cases(program, seed, least=1)
+    verifier = Verifier(program, cases, special_cases(program, seed, cases))
     return verifier.wrong(kernel.bind(verifier.inputs, verifier.outputs))
 
 

@@ -258,7 +258,8 @@ def _propagated(function: str, value: Array, args: Sequence[Bounded]) -> Array |
     x, e = args[0].value, args[0].errors
     match function:
         case "sqrt":
-            return value - np.sqrt(np.maximum(x - e, 0.0))  # concave: the lower end is farther off
+            # Concave: the lower end is farther off, where there is an upper one.
+            return np.where(np.isinf(e), np.inf, value - np.sqrt(np.maximum(x - e, 0.0)))
         case "exp":
             return np.where(np.isinf(value), 0.0, value * np.expm1(e))
         case "log":  # convex: the upper end is

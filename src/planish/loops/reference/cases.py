@@ -9,23 +9,26 @@ where they have few elements.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import islice, repeat
+from itertools import islice, product, repeat
 from math import prod
 
 import numpy as np
 
 from planish.core import ProgramError
+from planish.loops.lang.gathering import index_ranges
 from planish.loops.lang.program import Apply, Expr, Program
+from planish.loops.lang.whole import WHOLE
 from planish.loops.reference.checking import Answer
 from planish.loops.reference.exactness import is_long, terms_of
 from planish.loops.reference.inputs import make_inputs
 from planish.loops.reference.mistakes import changes_of, mistaken
 from planish.loops.reference.probes import Probe, all_probes
 from planish.loops.reference.reference import reference
-from planish.loops.reference.styles import Styles, all_styles, usual_styles
-from planish.loops.reference.views import Arrays
+from planish.loops.reference.specials import special_inputs, special_kinds, whole_range_inputs
+from planish.loops.reference.styles import MIXED, POSITIVE, Styles, all_styles, must_be_positive, usual_styles
+from planish.loops.reference.views import Array, Arrays
 
 LEAST, MOST = 2, 16
 TRIES = 64
@@ -33,6 +36,10 @@ WORK = 3e7
 """Points of iteration spaces that may be computed to choose inputs: about a third of a second."""
 SOME, SOME_WORK = 8, 1 << 18
 """Sets of inputs that small programs have, and the points that are computed for them."""
+SIGNS = 4
+"""Sets of inputs that small linear programs have: each pair of corners has every combination of signs."""
+_TELLING = 0.25
+"""The least share of outputs that are usual numbers in a set with special values of all kinds."""
 _CALLS = 10_000
 """Points that take as long as to call NumPy for a statement."""
 _BY_BLAS = 50
@@ -70,30 +77,119 @@ def choose_cases(program: Program, seed: int, least: int = LEAST) -> list[Case]:
     Raises:
         ProgramError: an output is NaN or infinite on all inputs that were tried.
     """
-    probes, evaluations = _affordable(program, seed)
+    wanted = max(least, _enough(program))
+    probes, evaluations = _affordable(program, seed, wanted)
     tried: list[Case] = []
-    wanted, usable, hidden = max(least, _enough(program)), 0, frozenset(probes)
+    usable, hidden = 0, frozenset(probes)
     for number, styles in enumerate(islice(_styles(program, seed), TRIES)):
         looked_for = probes if usable < LEAST else hidden
         # Fewer than 1000 are tried for each seed.
-        case = _case(program, make_inputs(program, seed * 1000 + number, styles), looked_for)
+        inputs = make_inputs(program, seed * 1000 + number, styles)
+        mixed = [n for n in _of_any_sign(program) if styles[n].signs == "mixed"]
+        for i, name in enumerate(mixed):
+            _sign_corners(inputs[name], _combination(number + 3 * seed, i))
+        case = _case(program, inputs, looked_for)
         tried.append(case)
         # A set in which some element tells nothing does not count, for a mistake may hide there.
         if case.testable == 1:
             usable, hidden = usable + 1, hidden - case.shown
         # A set takes one evaluation for the answer, and one for each mistake.
         evaluations -= 1 + len(looked_for)
-        if (usable >= wanted and not hidden) or (number + 1 >= LEAST and evaluations <= 0):
+        if (usable >= wanted and not hidden) or (number + 1 >= min(LEAST, wanted) and evaluations <= 0):
             break
     kept = _chosen(tried, frozenset(probes), least, wanted)
     _refuse_untestable(program, kept)
-    return kept
+    return [*kept, *_of_missing_signs(program, seed, kept)] if wanted >= SOME else kept
+
+
+def _of_missing_signs(program: Program, seed: int, kept: Sequence[Case]) -> Iterator[Case]:
+    """Make sets whose corners have the signs that they have in no other."""
+    missing = {name: _missing(name, kept) for name in _of_any_sign(program)}
+    for number in range(max(map(len, missing.values()), default=0)):
+        inputs = make_inputs(program, seed * 1000 + TRIES + number)
+        for name in (name for name, signs in missing.items() if signs):
+            _sign_corners(inputs[name], missing[name].pop())
+        case = _case(program, inputs, ())
+        if case.testable == 1:
+            yield case
+
+
+def special_cases(program: Program, seed: int, cases: Sequence[Case], *, apart: bool = False) -> list[Case]:
+    """Make inputs with special values; of programs of integers, from the whole range of their types.
+
+    Args:
+        program: what the kernels compute.
+        seed: of the inputs.
+        cases: those that kernels are verified on besides; the sets have the signs at corners that these lack.
+        apart: one set for each kind of special values; else one for all, unless most outputs would be NaN.
+
+    Returns:
+        The sets; none where to compute their answers takes too long.
+    """
+    if _work(program) > WORK:
+        return []
+    names = _of_any_sign(program)
+    missing = {name: _missing(name, cases) for name in names}
+
+    def case(inputs: Arrays) -> Case:
+        for i, name in enumerate(names):
+            _sign_corners(inputs[name], missing[name].pop() if missing[name] else _combination(2 + seed, i))
+        return _case(program, inputs, ())
+
+    if program.arithmetic == WHOLE:
+        return [case(whole_range_inputs(program, seed, ends=ends)) for ends in (False, True)]
+    kinds, small = special_kinds(program), shows_all(program)
+    if not apart:
+        together = case(special_inputs(program, seed, kinds, small=small))
+        if together.testable >= _TELLING:
+            return [together]
+    return [case(special_inputs(program, seed, [kind], small=False)) for kind in kinds]
+
+
+def _missing(name: str, cases: Sequence[Case]) -> list[tuple[bool, bool]]:
+    """List the signs, whether negative, that the first and the last element of an input have in no case."""
+    arrays = (case.inputs[name].reshape(-1) for case in cases)
+    with np.errstate(invalid="ignore"):
+        found = {(bool(flat[0] < 0), bool(flat[-1] < 0)) for flat in arrays}
+    return [pair for pair in product((False, True), repeat=2) if pair not in found]
+
+
+def _of_any_sign(program: Program) -> list[str]:
+    """List the inputs that are neither indices nor have to be positive."""
+    excluded = {*index_ranges(program), *must_be_positive(program)}
+    return [name for name in program.inputs if name not in excluded]
+
+
+def _combination(number: int, place: int) -> tuple[bool, bool]:
+    """Return signs, whether negative, of the corners of an input, in each of four sets others.
+
+    Args:
+        number: of the set.
+        place: of the input. Whatever two corners are looked at, of one input or of two in a row, they have
+            each combination of signs in one of the four.
+    """
+    bits = (3, 0, 2, 1)[number % SIGNS]
+    first, last = ((bits & (corner % 3 + 1)).bit_count() % 2 == 1 for corner in (2 * place, 2 * place + 1))
+    return first, last
+
+
+def _sign_corners(array: Array, negative: tuple[bool, bool]) -> None:
+    """Let the first and the last element be negative, or not."""
+    flat = array.reshape(-1)
+    for at, wanted in zip((0, -1), negative, strict=True):
+        if flat.dtype.kind == "i":
+            flat[at] = ~flat[at] if (flat[at] < 0) != wanted else flat[at]
+        else:
+            flat[at] = -abs(flat[at]) if wanted else abs(flat[at])
 
 
 def _styles(program: Program, seed: int) -> Iterator[Styles]:
     """List styles; long sums are exact where the signs are mixed, so that comes several times."""
     if any(is_long(statement, program) for statement in program.statements):
         yield from repeat(usual_styles(program), LEAST - 1)
+    elif shows_all(program):
+        yield from (dict.fromkeys(program.inputs, style) for style in (MIXED, POSITIVE))
+        yield from (dict.fromkeys(program.inputs, MIXED.scaled(scale)) for scale in (4, 1 / 16))
     yield from all_styles(program, seed)
 
 
@@ -134,10 +230,10 @@ def _is_shown(program: Program, inputs: Arrays, probe: Probe, answer: Answer) ->
         )
 
 
-def _affordable(program: Program, seed: int) -> tuple[list[Probe], int]:
+def _affordable(program: Program, seed: int, wanted: int) -> tuple[list[Probe], int]:
     """Give the mistakes to be made, none where every mistake shows anyway, and how often to evaluate."""
     if shows_all(program):
-        return [], LEAST
+        return [], wanted
     evaluations = int(WORK / _work(program))
     probes = all_probes(program, seed)[: evaluations // LEAST - 1] if evaluations >= 2 * LEAST else []
     return probes, evaluations
@@ -145,7 +241,9 @@ def _affordable(program: Program, seed: int) -> tuple[list[Probe], int]:
 
 def _enough(program: Program) -> int:
     """Give how many sets are taken though fewer hide nothing: in few elements not every mistake shows."""
-    return 0 if shows_all(program) else min(SOME, int(SOME_WORK / _work(program)))
+    if shows_all(program) and program.arithmetic == WHOLE:
+        return 0  # those with special values have the other signs
+    return min(SIGNS if shows_all(program) else SOME, int(SOME_WORK / _work(program)))
 
 
 def shows_all(program: Program) -> bool:

@@ -287,7 +287,7 @@ def _summed(nest: _Nest) -> Bounded:
 
     A long sum of terms of random signs stays small, and so do the errors of its additions.
     """
-    first, second = _factors(nest.statement.value)
+    first, second = factors(nest.statement.value)
     n = nest.terms_per_output
     value, magnitude, plain = (np.zeros(_shape(nest)) for _ in range(3))
     grain, largest, exact, unknown = np.inf, 0.0, True, False
@@ -319,8 +319,10 @@ def _summed(nest: _Nest) -> Bounded:
         if most < magnitude.min(initial=np.inf):  # so the terms' signs are random
             added = np.minimum(added, scattered(n, most, nest.precision))
     error = moved + added + nest.precision.tiny
-    # In some order a partial sum may overflow the kernel's type.
-    error = np.where(np.isfinite(value) & (magnitude > nest.precision.huge), np.inf, error)
+    # In some order a partial sum may overflow the kernel's type; an infinite sum may then be NaN.
+    huge = nest.precision.huge
+    error = np.where(np.isfinite(value) & (magnitude > huge), np.inf, error)
+    unknown = unknown | (np.isinf(value) & (n * largest > huge))
     return Bounded(value, settled(value, error, unknown), grain, n * largest)
 
 
@@ -342,7 +344,7 @@ def _partly(nest: _Nest, first: Expr, second: Expr) -> float:
     return max(_DOUBT * most, cancelled(nest.statement, float(np.sqrt(squares.max()))))
 
 
-def _factors(expr: Expr) -> tuple[Expr, Expr]:
+def factors(expr: Expr) -> tuple[Expr, Expr]:
     """Write an expression as a product of two; the second one is 1 where it is no product of tensors."""
     flat = _flat(expr)
     tensors = [f for f in flat if axes_of(f)]

@@ -63,7 +63,7 @@ Styles = Mapping[str, Style]
 
 def usual_styles(program: Program) -> Styles:
     """Give mixed signs, but positive numbers where roots, logarithms and divisors are made of them."""
-    positive = _must_be_positive(program)
+    positive = must_be_positive(program)
     return {name: POSITIVE if name in positive else MIXED for name in program.inputs}
 
 
@@ -169,7 +169,7 @@ def _any_style(generator: np.random.Generator) -> Style:
     return style.scaled(float(4.0 ** generator.integers(-2, 3)))
 
 
-def _must_be_positive(program: Program) -> set[str]:
+def must_be_positive(program: Program) -> set[str]:
     """Find the tensors that roots, logarithms and divisors are made of, directly or by other tensors."""
     found: set[str] = set()
     # Backwards, as above.

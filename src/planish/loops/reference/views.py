@@ -83,6 +83,13 @@ def chunks(*arrays: Array) -> Iterator[tuple[Array, ...]]:
     return (tuple([each[start : start + CHUNK] for each in flat]) for start in range(0, flat[0].size, CHUNK))
 
 
+def same_bits(a: Array, b: Array) -> bool:
+    """Return True if two contiguous arrays of one shape and type have the same bits, also of NaN."""
+    # The widest words that fit: the fewest comparisons, and the smallest array of their results.
+    word = next(f"u{size}" for size in (8, 4, 2, 1) if a.nbytes % size == 0)
+    return bool(np.array_equal(a.reshape(-1).view(word), b.reshape(-1).view(word)))
+
+
 def within(array: Array, window: tuple[slice, ...]) -> Array:
     """Take a window of what broadcasts over the whole space."""
     return array[tuple(w if n > 1 else slice(None) for w, n in zip(window, array.shape, strict=True))]
