@@ -2,6 +2,7 @@
 
 import ctypes
 import threading
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -73,12 +74,12 @@ def test_entries_run_in_order_and_parallel_ones_in_parts(cores: int) -> None:
     bound.repeat(0)
     assert calls == []
     bound.repeat(3)
-    each = cores + 1
-    for turn in (calls[i * each : (i + 1) * each] for i in range(3)):
-        assert turn[0] == ("first", 0, 1)
-        assert sorted(i for _, begin, end in turn[1:] for i in range(begin, end)) == list(range(7))
-        assert max(end - begin for _, begin, end in turn[1:]) <= 7 // cores + 1
-    assert len(calls) == 3 * each
+    turns = [place for place, call in enumerate(calls) if call == ("first", 0, 1)]
+    assert len(turns) == 3
+    for begin, end in pairwise([*turns, len(calls)]):
+        parts = [range(*part) for name, *part in calls[begin:end] if name == "shared"]
+        assert sorted(i for part in parts for i in part) == list(range(7))
+        assert max(map(len, parts)) <= (7 if cores == 1 else 7 // cores + 1)
 
 
 def bad(name: str, array: NDArray[Any] | None, side: str = "inputs") -> tuple[Arrays, Arrays]:

@@ -1,22 +1,27 @@
-"""Teams of threads: every iteration runs once, whoever sleeps, and nothing outlives the process."""
+"""Teams of threads: every iteration runs once, whatever the scheduler does, and all end with the process."""
 
+import ctypes
 import os
+import signal
 import subprocess
 import sys
 import threading
 import time
+from collections import Counter
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from planish.core import usable_cores
+from planish.loops.codegen.kernel import Entry
 from planish.loops.codegen.llvm import compile_tree
 from planish.loops.ir.schedule import unscheduled
 from planish.loops.lang.parse import parse
 from planish.loops.lower.lowering import lower
-from planish.loops.runtime.affinity import beside_caller
-from planish.loops.runtime.kernels import Bound, Kernel
+from planish.loops.runtime.kernels import Bound, Job, Kernel
 from planish.loops.runtime.threads import Team, team
 from planish.loops.steps import Parallel
 
@@ -51,29 +56,163 @@ def test_sleepers_are_woken() -> None:
         assert (c == 2 * i).all()
 
 
-@pytest.mark.skipif(usable_cores() < 2, reason="there is one processor")
-@pytest.mark.skipif(not hasattr(os, "sched_getaffinity"), reason="this system places threads itself")
-def test_threads_keep_off_the_processor_of_the_caller_while_it_waits_for_them() -> None:
-    """Linux would leave one that is woken on the caller's processor for some tenths of a second."""
-    allowed = os.sched_getaffinity(0)
-    ready, over = threading.Event(), threading.Event()
-    other = threading.Thread(target=lambda: (ready.set(), over.wait()))
-    other.start()
-    number = other.native_id or 0
-    with beside_caller([number]):
-        placed = os.sched_getaffinity(number)
-    freed = os.sched_getaffinity(number)
-    over.set()
-    other.join()
-    assert placed < allowed
-    assert len(placed) == len(allowed) - 1
-    assert freed == allowed
+FUNCTION = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
 
 
-def test_threads_stay_where_they_are_where_processors_are_few() -> None:
-    before = os.sched_getaffinity(0)
-    with beside_caller([os.getpid()] * 10000):
-        assert os.sched_getaffinity(0) == before
+def run(cores: int, iterations: int, chunk: Callable[[int, int, int], None], times: int = 1) -> None:
+    """Share the iterations of a function of Python: it takes a lane, and the chunk's begin and end."""
+    lanes = [(ctypes.c_int64 * 1)(lane) for lane in range(cores)]
+
+    def call(args: int, begin: int, end: int) -> None:
+        chunk(ctypes.c_int64.from_address(args).value, begin, end)
+
+    function = FUNCTION(call)
+    address = ctypes.cast(function, ctypes.c_void_p).value
+    assert address is not None
+    Job([Entry(address, iterations, parallel=True)], lanes).run(times)
+
+
+@pytest.mark.parametrize("cores", [2, 3, 5])
+@pytest.mark.parametrize("iterations", [2, 3, 7, 64, 1000])
+def test_each_iteration_runs_once(cores: int, iterations: int) -> None:
+    seen = Counter[int]()
+    guard = threading.Lock()
+
+    def chunk(lane: int, begin: int, end: int) -> None:
+        assert lane < cores
+        with guard:
+            seen.update(range(begin, end))
+
+    run(cores, iterations, chunk, times=5)
+    assert seen == Counter(dict.fromkeys(range(iterations), 5))
+
+
+def test_a_worker_that_makes_no_progress_holds_one_chunk_and_the_rest_is_done_without_it() -> None:
+    total = 64
+    done, begun = [0, 0], [0, 0]
+    all_else, guard = threading.Event(), threading.Lock()
+
+    def count(to: list[int], lane: int, size: int) -> None:
+        with guard:
+            to[lane] += size
+            if done[0] + begun[1] == total:
+                all_else.set()
+
+    def chunk(lane: int, begin: int, end: int) -> None:
+        count(begun, lane, end - begin)
+        if lane:  # it stays here until the leader has done all that it did not begin
+            assert all_else.wait(30)
+        count(done, lane, end - begin)
+
+    for _ in range(20):
+        done[:] = begun[:] = 0, 0
+        all_else.clear()
+        run(2, total, chunk)
+        assert sum(done) == total
+        assert done[1] <= total // 4  # half of its share
+
+
+def test_what_a_worker_has_begun_is_waited_for() -> None:
+    late: list[int] = []
+
+    def chunk(lane: int, begin: int, end: int) -> None:
+        time.sleep(0.002 if lane else 0.0002)  # long enough that others begin one
+        late.extend([lane] * (end - begin))
+
+    for _ in range(20):
+        late.clear()
+        run(3, 16, chunk)
+        assert len(late) == 16
+
+
+def test_a_job_within_a_job_runs_in_its_thread() -> None:
+    parts = [counting(3) for _ in range(3)]
+    right: list[bool] = []
+
+    def chunk(lane: int, begin: int, end: int) -> None:
+        bound, a, c = parts[lane]
+        a.fill(end - begin)
+        bound()
+        right.append(bool((c == 2 * a).all()))
+
+    run(3, 30, chunk)
+    assert len(right) >= 3
+    assert all(right)
+
+
+@contextmanager
+def burning(count: int) -> Generator[None]:
+    """Keep so many threads computing without end, which give no processor away by themselves."""
+    over = threading.Event()
+
+    def burn() -> None:
+        bound, _, _ = counting(1)
+        while not over.is_set():
+            bound.repeat(100_000)
+
+    threads = [threading.Thread(target=burn) for _ in range(count)]
+    for thread in threads:
+        thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        for thread in threads:
+            thread.join()
+
+
+@pytest.mark.parametrize("cores", [2, 3])
+def test_results_are_right_while_others_want_the_processors(cores: int) -> None:
+    """A worker that comes late must not run a chunk of a job that is over, whose memory others use."""
+    program = parse("C[m] = A[m] * 2", {"m": 4096})
+    tree = lower(Parallel("m").apply(unscheduled(program)))
+    kernel = Kernel(program, tree, compile_tree(tree), cores)
+    with burning(usable_cores()):
+        for i in range(1500):
+            a, c = np.full(4096, i, np.float32), np.full(4096, -1, np.float32)
+            kernel.bind({"A": a}, {"C": c})()
+            kept = c.copy()
+            c.fill(-1)  # a late chunk would write into it
+            assert (kept == 2 * i).all()
+            if i % 100 == 0:
+                time.sleep(0.001)
+            assert (c == -1).all()
+
+
+def test_without_any_worker_all_is_done(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(_: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    bound, a, c = counting(7)
+    monkeypatch.setattr(threading.Thread, "start", refuse)
+    assert threading.active_count() >= 1
+    for i in range(3):
+        a.fill(i)
+        bound()
+        assert (c == 2 * i).all()
+
+
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="this system has no timers for signals")
+def test_an_interrupt_leaves_the_team_as_it_was() -> None:
+    def interrupt(*_: object) -> None:
+        raise InterruptedError
+
+    def go_on() -> None:
+        while True:
+            bound.repeat(100)
+
+    bound, a, c = counting(2)
+    before = signal.signal(signal.SIGALRM, interrupt)
+    try:
+        for i in range(10):
+            signal.setitimer(signal.ITIMER_REAL, 0.0005)
+            with pytest.raises(InterruptedError):  # raised after the job that runs, for machine code goes on
+                go_on()
+            a.fill(i)
+            bound()
+            assert (c == 2 * i).all()
+    finally:
+        signal.signal(signal.SIGALRM, before)
 
 
 def test_a_process_has_one_team_of_a_size() -> None:
@@ -83,7 +222,7 @@ def test_a_process_has_one_team_of_a_size() -> None:
     assert threading.active_count() <= before + 1
 
 
-def test_callers_take_turns() -> None:
+def test_callers_at_the_same_time_are_answered_alike() -> None:
     parts = [counting(2) for _ in range(4)]
     threads = [threading.Thread(target=bound.repeat, args=(200,)) for bound, _, _ in parts]
     for thread in threads:
@@ -99,6 +238,16 @@ def test_a_stopped_team_has_no_threads() -> None:
     assert threading.active_count() == before + 3
     own.stop()
     assert threading.active_count() == before
+
+
+def test_what_runs_after_the_workers_have_ended_is_done_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    bound, a, c = counting(4)
+    own = Team(4)
+    own.stop()
+    monkeypatch.setattr("planish.loops.runtime.threads.team", lambda _: own)  # pyright: ignore[reportUnknownLambdaType]
+    a.fill(5)
+    bound.repeat(20)
+    assert (c == 10).all()
 
 
 PROGRAM = """
@@ -117,6 +266,29 @@ print("right")
 
 BODIES = {
     "ends at once": "",
+    "calls when it ends": """
+import atexit
+@atexit.register
+def late():
+    for i in range(3):
+        a.fill(i)
+        bound()
+        assert (c == 2 * i).all()
+""",
+    "begins with several threads": """
+parts = [counting(3) for _ in range(6)]
+from planish.loops.runtime import native, threads
+native._natives.clear()
+threads._teams.clear()
+barrier = threading.Barrier(6)
+def first(bound):
+    barrier.wait()
+    bound.repeat(2000)
+several = [threading.Thread(target=first, args=(part[0],)) for part in parts]
+[thread.start() for thread in several]
+[thread.join() for thread in several]
+assert all((c == 2 * a).all() for _, a, c in parts)
+""",
     "sleeps first": "time.sleep(0.1)",
     "forks": """
 child = os.fork()

@@ -21,6 +21,8 @@ Bytes = NDArray[np.uint8]
 
 _ROOM = 4 * ALIGNMENT
 """Bytes on either side of a kernel's own memory."""
+MOST_ITERATIONS = (1 << 31) - 1
+"""Iterations of a loop that threads share; see the ranges of `planish.loops.runtime.native`."""
 _ENTRY = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
 
 
@@ -156,14 +158,14 @@ class Job:
         tables = [
             (ctypes.c_void_p * width)(*(ctypes.addressof(a) for a in lanes)),
             (ctypes.c_void_p * n)(*(e.address for e in entries)),
-            (ctypes.c_int64 * n)(*(e.parallel for e in entries)),
+            (ctypes.c_int64 * n)(*map(_is_shared, entries)),
             (ctypes.c_int64 * len(bounds))(*bounds),
         ]
         # The record has only their addresses.
         self._tables = tables
         self._words = (ctypes.c_int64 * 6)(n, width, *map(ctypes.addressof, tables))
         self._record = ctypes.c_void_p(ctypes.addressof(self._words))
-        self.parallel = width > 1 and any(e.parallel for e in entries)
+        self.parallel = width > 1 and any(map(_is_shared, entries))
 
     def once(self) -> Callable[[], object]:
         """Give what runs it once with the least overhead."""
@@ -189,10 +191,13 @@ class Job:
             native().repeat(self._record, times)
 
 
+def _is_shared(entry: Entry) -> bool:
+    """Decide whether threads share an entry: it has iterations to share, and not more than can be counted."""
+    return entry.parallel and 1 < entry.iterations <= MOST_ITERATIONS
+
+
 def _bounds(entry: Entry, lanes: int) -> list[int]:
-    """Share an entry's iterations among lanes, evenly; a serial entry is lane 0's."""
-    if not entry.parallel:
-        return [0] + [1] * lanes  # [0, 1), and nothing for the others
+    """Share an entry's iterations among lanes, evenly."""
     # Of whole numbers, so that bounds meet and shares differ by one at most.
     return [entry.iterations * lane // lanes for lane in range(lanes + 1)]
 

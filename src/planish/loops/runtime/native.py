@@ -1,218 +1,90 @@
-"""The machine code of the runtime: repeating a kernel, and handing parallel loops to waiting threads.
+"""Machine code of the runtime: repeating a kernel, and sharing its parallel loops with waiting threads.
 
 Made by LLVM once in a process, on first use. The functions read two records of 64-bit words.
 
 A job is what one bound kernel runs: [entries, lanes, args, functions, parallel, bounds]. `args` points to
-one args array for each lane (a lane is a thread's place in the team), `functions` and `parallel` to a word
-for each entry, `bounds` to lanes + 1 iteration numbers for each entry: lane i runs [bounds[i], bounds[i+1]).
+one args array for each lane (a lane is the index of a thread in the team), `functions` and `parallel` to a
+word for each entry, `bounds` to lanes + 1 iteration numbers for each entry: [bounds[i], bounds[i+1]) is the
+share of lane i.
 
-A team is what its threads share; see `FIELDS`. The leader publishes an entry by raising `generation`;
-every worker runs its part and lowers `pending`; the leader goes on when that is 0. A worker that waited
-for long counts itself a sleeper and leaves, unless the team is active; Python code then makes it wait.
-The leader first marks the team active, then reads the sleepers: whoever it does not see will see the mark.
+A team is what its threads have in common; see `FIELDS` and `LANE`. Work is scheduled dynamically. The leader,
+which is the calling thread, writes each lane's share of an entry into the lane's range and raises
+`generation`. Every thread takes chunks from its own range, and then from the ranges of others, until all are
+empty; the leader then waits for `pending`, the iterations that are not done. So a thread that gets no
+processor delays nothing unless it has begun a chunk.
+
+A range is one word, begin + (end << 32), and a chunk is taken from it by compare-and-swap: half of what is
+left, by its own lane from the front, where the caches have what that lane computed last time, by others from
+the back. The job and the entry are read after the chunk was taken: then they are its own, for the leader
+changes them only when `pending` is 0. A thread that comes late, even one that slept through many jobs,
+therefore finds empty ranges, or a chunk of the job that runs now; it reads no job that is over.
+
+A worker that has found no work for some time, or whose processor others want, marks its lane asleep and waits
+for the lane's lock; the leader wakes it. The leader raises `generation` before it reads the marks, a worker
+sets its mark before it reads `generation`: one of them sees the other (as in Dekker's algorithm), which holds
+because all four are seq_cst.
+
+A worker that has begun a chunk may lose its processor for milliseconds. While the leader waits for `pending`
+it therefore reads the processor time of the workers that compute. One whose time stands still it moves to its
+own processor, and sleeps until nothing is pending; the worker that finishes the last chunk wakes it.
 """
 
 from __future__ import annotations
 
 import ctypes
 import os
+import threading
+import time
 from dataclasses import dataclass
-from functools import cache
 from typing import Any
 
 from planish.loops.codegen.llvm.jit import load
 from planish.loops.codegen.llvm.machine import Machine, host_machine
+from planish.loops.runtime.native_placing import KEEP_OFF, KEEP_OFF_NONE, MOVE_STOPPED, NOW, NOW_NONE
+from planish.loops.runtime.native_sharing import LEAD, PART, SHARE, WAKE, WORK
 
-FIELDS = {"generation": 0, "pending": 8, "active": 16, "sleepers": 24, "job": 32, "entry": 33, "yield": 34}
-"""Fields of a team to their places, in words; those that different threads write are in different lines."""
+FIELDS = {
+    "generation": 0,  # rises with each entry, and when the team ends
+    "pending": 8,  # iterations of the entry that are not done
+    "busy": 16,  # 1 while a leader runs a job
+    "job": 24,
+    "entry": 25,
+    "lanes": 26,
+    "ended": 27,
+    "processor": 28,  # which the leader was on when the workers were last kept off it; -1 where they are not
+    "mask": 32,  # MASK_WORDS words: a set of processors, to be written by the leader
+}
+"""Words of a team before its lanes; those that different threads write are in different cache lines."""
+MASK_WORDS = 16
+TEAM_WORDS = FIELDS["mask"] + MASK_WORDS
+"""Words before the lanes."""
+LANE = {
+    "range": 0,  # iterations that nobody has taken: begin in the low half, end in the high one
+    "asleep": 1,
+    "lock": 2,  # of CPython; free for a moment when the thread is to wake up
+    "thread": 3,  # the system's number of the worker; 0 where it is not known
+    "computes": 4,  # 1 while the worker looks for chunks, or computes one
+    "time": 5,  # its processor time when the leader last read it, in nanoseconds
+    "moved": 6,  # 1 after the leader moved it to its own processor
+}
+LANE_WORDS = 8
+"""Words of a lane, which is one cache line."""
 
-TEAM_WORDS = 40
 SPINS = 4000
-"""Looks at the flag, some 100 microseconds, before a waiting thread gives way to others."""
-YIELDS = 200
-"""Times that a worker gives way before it sleeps."""
+"""Looks at the flag, some 100 microseconds, before a waiting thread sleeps or, the leader, gives way."""
+LOOKS = 64
+"""Looks, a microsecond or two, after which a worker gives way, to see if others want its processor."""
+CHECKS = 1024
+"""Looks, some 20 microseconds, after which the leader finds out whether those that it waits for still run."""
+WANTED_NS = 50_000
+"""A worker that gave way and came back later than this has a processor that others want."""
+LEAST_SHARED_NS, MOST_SHARED_NS = 10_000_000, 200_000_000
+"""So long it then sleeps at once when it has no work: at first, and at most; twice as long each time.
 
-_PART = """
-define internal void @part(ptr %job, i64 %entry, i64 %lane) {
-  %lanes_ = getelementptr i64, ptr %job, i64 1
-  %lanes = load i64, ptr %lanes_
-  %args_ = getelementptr ptr, ptr %job, i64 2
-  %all = load ptr, ptr %args_
-  %mine = getelementptr ptr, ptr %all, i64 %lane
-  %args = load ptr, ptr %mine
-  %functions_ = getelementptr ptr, ptr %job, i64 3
-  %functions = load ptr, ptr %functions_
-  %function_ = getelementptr ptr, ptr %functions, i64 %entry
-  %function = load ptr, ptr %function_
-  %bounds_ = getelementptr ptr, ptr %job, i64 5
-  %bounds = load ptr, ptr %bounds_
-  %width = add i64 %lanes, 1
-  %row = mul i64 %entry, %width
-  %column = add i64 %row, %lane
-  %begin_ = getelementptr i64, ptr %bounds, i64 %column
-  %begin = load i64, ptr %begin_
-  %end_ = getelementptr i64, ptr %begin_, i64 1
-  %end = load i64, ptr %end_
-  %some = icmp slt i64 %begin, %end
-  br i1 %some, label %run, label %done
-run:
-  call void %function(ptr %args, i64 %begin, i64 %end)
-  br label %done
-done:
-  ret void
-}
-
-define internal i1 @is_parallel(ptr %job, i64 %entry) {
-  %parallel_ = getelementptr ptr, ptr %job, i64 4
-  %parallel = load ptr, ptr %parallel_
-  %flag_ = getelementptr i64, ptr %parallel, i64 %entry
-  %flag = load i64, ptr %flag_
-  %yes = icmp ne i64 %flag, 0
-  ret i1 %yes
-}
+OpenBLAS's threads look for work for about 100 milliseconds after each multiplication, and never give way. A
+worker that did likewise would keep them from working, and they it.
 """
 
-_RELAX = """
-define internal void @relax(ptr %team, i64 %spins) {
-  @PAUSE@
-  %long = icmp ugt i64 %spins, @SPINS@
-  br i1 %long, label %give, label %done
-give:
-  %yield_ = getelementptr ptr, ptr %team, i64 @yield@
-  %yield = load ptr, ptr %yield_
-  %ignored = call i32 %yield()
-  br label %done
-done:
-  ret void
-}
-"""
-
-# What is stored before `generation` rises is seen by whoever loads the new one with acquire.
-_LEAD = """
-define void @lead(ptr %team, ptr %job, i64 %times) {
-start:
-  %entries = load i64, ptr %job
-  %lanes_ = getelementptr i64, ptr %job, i64 1
-  %lanes = load i64, ptr %lanes_
-  %others = sub i64 %lanes, 1
-  %generation = getelementptr i64, ptr %team, i64 @generation@
-  %pending = getelementptr i64, ptr %team, i64 @pending@
-  %active = getelementptr i64, ptr %team, i64 @active@
-  %job_ = getelementptr ptr, ptr %team, i64 @job@
-  %entry_ = getelementptr i64, ptr %team, i64 @entry@
-  %total = mul i64 %times, %entries
-  %none = icmp eq i64 %total, 0
-  br i1 %none, label %end, label %each
-each:
-  %i = phi i64 [0, %start], [%next, %done]
-  %entry = urem i64 %i, %entries
-  %shared = call i1 @is_parallel(ptr %job, i64 %entry)
-  br i1 %shared, label %publish, label %alone
-alone:
-  call void @part(ptr %job, i64 %entry, i64 0)
-  br label %done
-publish:
-  store ptr %job, ptr %job_
-  store i64 %entry, ptr %entry_
-  store i64 %others, ptr %pending
-  %before = atomicrmw add ptr %generation, i64 1 seq_cst
-  call void @part(ptr %job, i64 %entry, i64 0)
-  br label %wait
-wait:
-  %spins = phi i64 [0, %publish], [%more, %again]
-  %left = load atomic i64, ptr %pending acquire, align 8
-  %ready = icmp eq i64 %left, 0
-  br i1 %ready, label %done, label %again
-again:
-  call void @relax(ptr %team, i64 %spins)
-  %more = add i64 %spins, 1
-  br label %wait
-done:
-  %next = add i64 %i, 1
-  %finished = icmp eq i64 %next, %total
-  br i1 %finished, label %end, label %each
-end:
-  store atomic i64 0, ptr %active seq_cst, align 8
-  ret void
-}
-
-define i64 @begin(ptr %team) {
-  %active = getelementptr i64, ptr %team, i64 @active@
-  %sleepers = getelementptr i64, ptr %team, i64 @sleepers@
-  %before = atomicrmw xchg ptr %active, i64 1 seq_cst
-  %count = load atomic i64, ptr %sleepers seq_cst, align 8
-  ret i64 %count
-}
-
-define void @repeat(ptr %job, i64 %times) {
-start:
-  %entries = load i64, ptr %job
-  %total = mul i64 %times, %entries
-  %none = icmp eq i64 %total, 0
-  br i1 %none, label %end, label %each
-each:
-  %i = phi i64 [0, %start], [%next, %each]
-  %entry = urem i64 %i, %entries
-  call void @part(ptr %job, i64 %entry, i64 0)
-  %next = add i64 %i, 1
-  %finished = icmp eq i64 %next, %total
-  br i1 %finished, label %end, label %each
-end:
-  ret void
-}
-"""
-
-# The leader stores `active` and loads `sleepers`, a worker the other way round (as in Dekker's algorithm):
-# were this not seq_cst, either load could overtake the store before it, and both would miss each other.
-_WORK = """
-define i64 @work(ptr %team, i64 %lane, i64 %seen) {
-start:
-  %generation = getelementptr i64, ptr %team, i64 @generation@
-  %pending = getelementptr i64, ptr %team, i64 @pending@
-  %active = getelementptr i64, ptr %team, i64 @active@
-  %sleepers = getelementptr i64, ptr %team, i64 @sleepers@
-  %job_ = getelementptr ptr, ptr %team, i64 @job@
-  %entry_ = getelementptr i64, ptr %team, i64 @entry@
-  %woken = atomicrmw sub ptr %sleepers, i64 1 seq_cst
-  br label %look
-look:
-  %known = phi i64 [%seen, %start], [%known, %again], [%now, %ran]
-  %spins = phi i64 [0, %start], [%more, %again], [0, %ran]
-  %now = load atomic i64, ptr %generation acquire, align 8
-  %new = icmp ne i64 %now, %known
-  br i1 %new, label %take, label %idle
-take:
-  %job = load ptr, ptr %job_
-  %entry = load i64, ptr %entry_
-  %stop = icmp eq ptr %job, null
-  br i1 %stop, label %end, label %run
-run:
-  call void @part(ptr %job, i64 %entry, i64 %lane)
-  br label %ran
-ran:
-  %rest = atomicrmw sub ptr %pending, i64 1 seq_cst
-  br label %look
-idle:
-  call void @relax(ptr %team, i64 %spins)
-  %more = add i64 %spins, 1
-  %long = icmp ugt i64 %more, @LIMIT@
-  br i1 %long, label %tired, label %again
-tired:
-  %added = atomicrmw add ptr %sleepers, i64 1 seq_cst
-  %busy = load atomic i64, ptr %active seq_cst, align 8
-  %called = icmp ne i64 %busy, 0
-  br i1 %called, label %stay, label %leave
-stay:
-  %removed = atomicrmw sub ptr %sleepers, i64 1 seq_cst
-  br label %again
-again:
-  br label %look
-leave:
-  ret i64 %known
-end:
-  ret i64 -1
-}
-"""
 
 _PAUSE = {"x86": "call void @llvm.x86.sse2.pause()", "aarch64": "call void @llvm.aarch64.hint(i32 1)"}
 
@@ -222,50 +94,84 @@ class Native:
     """The functions, callable from Python; all release the GIL.
 
     Args:
-        repeat: (job, times): run a serial job.
-        begin: (team): mark the team active; returns how many workers must be woken.
-        lead: (team, job, times): run a job with the team; at the end the team is no longer active.
-        work: (team, lane, generation seen): after sleep, run the parts of a lane; returns the generation
-            seen when it is time to sleep, or -1 when it is time to end.
+        repeat: (job, times): run a job in the calling thread.
+        lead: (team, job, times): run a job with the team; in the calling thread alone where another thread
+            leads the team.
+        work: (team, lane): take part in jobs until the team ends.
+        end: (team): have all workers return.
         owner: keeps the code.
     """
 
     repeat: Any
-    begin: Any
     lead: Any
     work: Any
+    end: Any
     owner: object
 
 
-@cache
+_compiling = threading.Lock()
+_natives: list[Native] = []
+
+
 def native() -> Native:
-    """Compile the runtime's functions for this processor."""
+    """Compile the runtime's functions for this processor; all threads get the same ones."""
+    if not _natives:
+        with _compiling:  # of two compiled at once, the code of one would be freed while it runs
+            if not _natives:
+                _natives.append(_compiled())
+    return _natives[0]
+
+
+def _compiled() -> Native:
     machine = host_machine()
-    owner, addresses = load(_text(machine), ["repeat", "begin", "lead", "work"], machine, 1)
+    owner, addresses = load(_text(machine), ["repeat", "lead", "work", "end"], machine, 1)
     pointer, word = ctypes.c_void_p, ctypes.c_int64
     types = [
         ctypes.CFUNCTYPE(None, pointer, word),
-        ctypes.CFUNCTYPE(word, pointer),
         ctypes.CFUNCTYPE(None, pointer, pointer, word),
-        ctypes.CFUNCTYPE(word, pointer, word, word),
+        ctypes.CFUNCTYPE(None, pointer, word),
+        ctypes.CFUNCTYPE(None, pointer),
     ]
-    repeat, begin, lead, work = (t(a) for t, a in zip(types, addresses, strict=True))
-    return Native(repeat, begin, lead, work, owner)
-
-
-def yield_address() -> int:
-    """Find the system's function that lets other threads run; it takes no arguments."""
-    library, name = (None, "sched_yield") if os.name == "posix" else ("kernel32", "SwitchToThread")
-    found = ctypes.cast(getattr(ctypes.CDLL(library), name), ctypes.c_void_p).value
-    assert found is not None
-    return found
+    repeat, lead, work, end = (t(a) for t, a in zip(types, addresses, strict=True))
+    return Native(repeat, lead, work, end, owner)
 
 
 def _text(machine: Machine) -> str:
     family = "x86" if machine.triple.startswith(("x86_64", "i686")) else machine.triple.split("-")[0]
     pause = _PAUSE.get(family, "")
-    text = _PART + _RELAX + _LEAD + _WORK
-    values = {**FIELDS, "SPINS": SPINS, "LIMIT": SPINS + YIELDS, "PAUSE": pause}
+    functions = _system_functions()
+    placing = {"GETCPU", "GETAFFINITY", "SETAFFINITY"} <= functions.keys()
+    text = PART + SHARE + WAKE + LEAD + WORK
+    text += KEEP_OFF + MOVE_STOPPED if placing else KEEP_OFF_NONE
+    text += NOW if "CLOCK" in functions else NOW_NONE
+    values: dict[str, object] = {**FIELDS, **{f"lane.{name}": place for name, place in LANE.items()}}
+    values |= {"TEAM_WORDS": TEAM_WORDS, "LANE_WORDS": LANE_WORDS, "MASK_WORDS": MASK_WORDS}
+    values |= {"MASK_BYTES": 8 * MASK_WORDS, "MASK_BITS": 64 * MASK_WORDS, "MONOTONIC": _MONOTONIC}
+    values |= {"SPINS": SPINS, "LOOKS": LOOKS, "CHECKS": CHECKS, "PAUSE": pause}
+    values |= {"WANTED_NS": WANTED_NS, "LEAST_SHARED_NS": LEAST_SHARED_NS, "MOST_SHARED_NS": MOST_SHARED_NS}
+    values |= {name: f"inttoptr (i64 {address} to ptr)" for name, address in functions.items()}
     for name, value in values.items():
         text = text.replace(f"@{name}@", str(value))
     return text + ("declare " + pause.removeprefix("call ").replace("i32 1", "i32") if pause else "")
+
+
+_MONOTONIC = getattr(time, "CLOCK_MONOTONIC", 0)
+_SYSTEM = {
+    "CLOCK": "clock_gettime",
+    "GETCPU": "sched_getcpu",
+    "GETAFFINITY": "sched_getaffinity",
+    "SETAFFINITY": "sched_setaffinity",
+}
+"""Functions that some systems lack."""
+
+
+def _system_functions() -> dict[str, int]:
+    """Find the addresses of the functions that the machine code calls."""
+    library, name = (None, "sched_yield") if os.name == "posix" else ("kernel32", "SwitchToThread")
+    system, python = ctypes.CDLL(library), ctypes.pythonapi
+    found = {"YIELD": getattr(system, name)}
+    found |= {"ACQUIRE": python.PyThread_acquire_lock, "RELEASE": python.PyThread_release_lock}
+    for name, function in _SYSTEM.items():
+        if os.name == "posix" and hasattr(system, function):
+            found[name] = getattr(system, function)
+    return {name: ctypes.cast(function, ctypes.c_void_p).value or 0 for name, function in found.items()}

@@ -1,4 +1,4 @@
-"""Teams of threads that wait for parallel loops; kept for the life of the process, made on first use."""
+"""Teams of threads that share parallel loops; kept for the life of the process, made on first use."""
 
 from __future__ import annotations
 
@@ -6,18 +6,19 @@ import atexit
 import ctypes
 import os
 import threading
-from contextlib import nullcontext
-from queue import SimpleQueue
+from contextlib import suppress
 
-from planish.loops.runtime.affinity import beside_caller
-from planish.loops.runtime.native import FIELDS, TEAM_WORDS, native, yield_address
+from planish.loops.runtime.native import FIELDS, LANE, LANE_WORDS, TEAM_WORDS, native
+from planish.loops.runtime.short_slices import request_short_slices
+
+_CACHE_LINE = 64
 
 
 class Team:
     """A leader, which is the calling thread, and workers; each has a lane, the leader's is 0.
 
-    Workers sleep at first. Once woken they wait in native code without the GIL; after a while without work
-    they sleep again. The machine code of what they run, and its arrays, must live until `run` returns.
+    Workers wait in machine code, without the GIL. Jobs need none of them: what no worker has begun, the
+    leader does. So there may be fewer than lanes, where the system allows no more threads.
 
     Args:
         lanes: threads in all, at least 2.
@@ -26,61 +27,66 @@ class Team:
     def __init__(self, lanes: int) -> None:
         self.lanes = lanes
         self._native = native()
-        # Eight words more, to begin at a cache line: fields that different threads write are in lines of
-        # their own.
-        self._words = (ctypes.c_int64 * (TEAM_WORDS + 8))()
-        self._start = -(-ctypes.addressof(self._words) // 64) * 64
+        words = TEAM_WORDS + lanes * LANE_WORDS
+        # One line more, to begin at a cache line: fields that different threads write are in lines of their
+        # own.
+        self._memory = (ctypes.c_int64 * (words + _CACHE_LINE // 8))()
+        self._start = -(-ctypes.addressof(self._memory) // _CACHE_LINE) * _CACHE_LINE
         self._team = ctypes.c_void_p(self._start)
-        self._word("yield").value = yield_address()
-        self._word("sleepers").value = lanes - 1
-        self._turn = threading.Lock()
-        self._wake: SimpleQueue[None] = SimpleQueue()
-        self._threads = [
-            threading.Thread(target=self._work, args=(lane,), name=f"planish-{lane}", daemon=True)
-            for lane in range(1, lanes)
-        ]
-        for thread in self._threads:
-            thread.start()
-        self._numbers = [thread.native_id or 0 for thread in self._threads]
+        self._word(FIELDS["lanes"]).value = lanes
+        self._word(FIELDS["processor"]).value = -1
+        self._word(TEAM_WORDS + LANE["lock"]).value = _held_lock()
+        self._threads = list[threading.Thread]()
+        with suppress(RuntimeError):  # no further thread can be started
+            for lane in range(1, lanes):
+                self._threads.append(self._started(lane))
 
     def run(self, job: ctypes.c_void_p, times: int) -> None:
-        """Run a job, each parallel entry by all lanes; see `planish.loops.runtime.native` for the record.
+        """Run a job; see `planish.loops.runtime.native` for the record.
+
+        Where another thread runs a job with this team, the calling thread does all by itself. The machine
+        code of a job, and its arrays, must live until this returns, and no longer.
 
         Args:
             job: address of the record; it must be made for this number of lanes.
             times: how often.
         """
-        with self._turn:
-            try:
-                # Before waking anybody: who is about to sleep sees the mark, and stays.
-                asleep = self._native.begin(self._team)
-                with beside_caller(self._numbers) if asleep else nullcontext():
-                    for _ in range(asleep):
-                        self._wake.put(None)
-                    self._native.lead(self._team, job, times)
-            except BaseException:
-                self._word("active").value = 0  # else its workers would never sleep again
-                raise
+        self._native.lead(self._team, job, times)
 
     def stop(self) -> None:
-        """End the workers; the team is of no use afterwards."""
-        with self._turn:
-            # No job is the sign to end; the generation rises after it, as workers look at that first.
-            self._word("job").value = 0
-            self._word("generation").value += 1
-            for _ in self._threads:
-                self._wake.put(None)
+        """End the workers; what is run afterwards, the calling thread does by itself."""
+        self._native.end(self._team)
         for thread in self._threads:
             thread.join()
 
-    def _word(self, field: str) -> ctypes.c_int64:
-        return ctypes.c_int64.from_address(self._start + 8 * FIELDS[field])
+    def _word(self, index: int) -> ctypes.c_int64:
+        return ctypes.c_int64.from_address(self._start + 8 * index)
+
+    def _started(self, lane: int) -> threading.Thread:
+        line = TEAM_WORDS + lane * LANE_WORDS
+        self._word(line + LANE["lock"]).value = _held_lock()
+        thread = threading.Thread(target=self._work, args=(lane,), name=f"planish-{lane}", daemon=True)
+        thread.start()
+        self._word(line + LANE["thread"]).value = thread.native_id or 0
+        return thread
 
     def _work(self, lane: int) -> None:
-        seen = 0
-        while seen >= 0:
-            self._wake.get()
-            seen = self._native.work(self._team, lane, seen)
+        request_short_slices()
+        self._native.work(self._team, lane)
+
+
+def _held_lock() -> int:
+    """Make a lock that is held; of CPython's own, which machine code can use without the GIL."""
+    python = ctypes.pythonapi
+    allocate = ctypes.PYFUNCTYPE(ctypes.c_void_p)(("PyThread_allocate_lock", python))
+    acquire = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_int)(
+        ("PyThread_acquire_lock", python)
+    )
+    lock = allocate()
+    if not lock:
+        raise RuntimeError("no lock can be made")
+    acquire(lock, 1)
+    return lock
 
 
 _teams: dict[int, Team] = {}
@@ -98,9 +104,9 @@ def team(lanes: int) -> Team:
 
 
 def _stop_all() -> None:
+    # They are kept: what other functions run at the end of the process is done without workers.
     for found in _teams.values():
         found.stop()
-    _teams.clear()
 
 
 def _forget_after_fork() -> None:
