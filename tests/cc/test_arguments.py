@@ -1,10 +1,38 @@
+import re
+import subprocess
 from pathlib import Path
 
 import pytest
 
 from planish.cc.arguments import Invocation, code_options
 from planish.cc.cc_settings import UsageError, read_settings
-from planish.cc.response import ResponseError, expand, split
+from planish.cc.compiler import Compiler
+from planish.cc.known_options import is_known
+from planish.cc.response import ResponseError, expand, split, translated
+
+EVERYDAY = {
+    "autotools": """-DHAVE_CONFIG_H -I. -I.. -g -Oz -Wall -Wno-unused -fPIC -DPIC -MT x.lo -MD -MP
+        -MF .deps/x.Tpo -c x.c -o x.o""",
+    "cmake": """-DNDEBUG -Os -std=gnu++17 -fPIC -fvisibility=hidden -fvisibility-inlines-hidden
+        -fcolor-diagnostics -MD -MT d/a.cpp.o -MF d/a.cpp.o.d -o d/a.cpp.o -c a.cpp -isystem /usr/include/x
+        -Werror=return-type -pthread""",
+    "linux": """-Wp,-MMD,.x.o.d -nostdinc -I./arch/x86/include -include ./kconfig.h -D__KERNEL__
+        -fmacro-prefix-map=./= -std=gnu11 -fshort-wchar -funsigned-char -fno-common -fno-PIE -mno-sse
+        -fno-strict-aliasing -mno-80387 -fcf-protection=none -m64 -falign-loops=1 -mno-fp-ret-in-387
+        -mstack-alignment=8 -mtune=generic -mno-red-zone -mcmodel=kernel -fno-asynchronous-unwind-tables
+        -mretpoline-external-thunk -Oz -mfunction-return=thunk-extern -fpatchable-function-entry=16,16
+        -fno-delete-null-pointer-checks -fno-allow-store-data-races -fstack-protector-strong -fno-lto
+        -ftrivial-auto-var-init=zero -fstrict-flex-arrays=3 -Wframe-larger-than=2048 -fms-extensions
+        -fzero-call-used-regs=used-gpr -gdwarf-5 --target=x86_64-linux-gnu -fintegrated-as -c -o x.o x.c""",
+    "debian": """-g -Oz -ffile-prefix-map=/build=. -fstack-protector-strong -fstack-clash-protection -Wformat
+        -Werror=format-security -fcf-protection -Wdate-time -D_FORTIFY_SOURCE=2 -c a.c""",
+    "fedora": """-Oz -pipe -Wp,-U_FORTIFY_SOURCE,-D_FORTIFY_SOURCE=3 -Wp,-D_GLIBCXX_ASSERTIONS -fexceptions
+        -m64 -march=x86-64 -fno-omit-frame-pointer -mno-omit-leaf-frame-pointer -c a.c""",
+    "arm": """-Oz -fno-rtti -fno-exceptions -fno-threadsafe-statics -fdata-sections -ffunction-sections
+        -mthumb -march=armv7-a -mfpu=neon -mfloat-abi=hard -Wa,--noexecstack --sysroot=/x -fno-builtin-memcpy
+        -fdiagnostics-color=always -fuse-ld=lld -Wl,--gc-sections -ansi -fno-tree-vectorize
+        -ftemplate-depth=1024 -c a.c""",
+}
 
 
 def read(text: str) -> Invocation:
@@ -54,6 +82,65 @@ def test_questions_are_left_to_clang(line: str) -> None:
 )
 def test_what_clang_does_besides_must_stay(option: str) -> None:
     assert read(f"-Oz -c x.c {option}").keeps == option.partition(" ")[0]
+
+
+@pytest.mark.parametrize("name", EVERYDAY)
+def test_everyday_command_lines_are_known(name: str) -> None:
+    assert Invocation(translated(EVERYDAY[name].split())).keeps == ""
+
+
+@pytest.mark.parametrize(
+    "word",
+    [
+        *("-Wp,-MD", "-Wp,-DX,-include,file", "-Wa,-I,.", "-fno-integrated-as", "-include-pch", "-I-", "-H"),
+        *("-fbasic-block-sections=list=file", "-fprofile-list=file", "-fplugin=file", "-Xassembler", "-###x"),
+        *("-fsanitize-ignorelist=file", "-fxray-attr-list=file", "-fmodule-map-file=file", "--config=file"),
+        *("-ivfsoverlay", "-fa-flag-of-a-later-clang", "-Wsystem-headers-in-module=x", "--driver-mode=cl"),
+        *(
+            "-object-file-name=x",
+            "-fdebug-prefix-mapfile=x",
+            "-fprofile-sample-use=x",
+            "-fmemory-profile-use=x",
+        ),
+    ],
+)
+def test_options_that_are_not_known_are_left_to_clang(word: str) -> None:
+    assert read(f"-Oz -c {word} x.c").keeps == word
+
+
+def clangs_options(clang: Compiler) -> dict[str, str]:
+    """Return the options of clang's driver, with all that it and its front end say of each."""
+    found: dict[str, str] = {}
+    for words in (["--help-hidden"], ["--autocomplete=-"], ["-cc1", "--help"]):
+        said = subprocess.run([clang.path, *words], capture_output=True, text=True, check=True).stdout
+        for row in re.finditer(r"^ *(-[^\s<\[]+)((?:.*\n)(?: {8,}.*\n)*)", said, re.MULTILINE):
+            if "-cc1" not in words or row[1] in found:
+                found[row[1]] = found.get(row[1], "") + row[2]
+    return found
+
+
+HEADERS_AND_LINKING = """-I -L -B -T -o -MF -MT -MQ -include -imacros -isystem -isystem-after -iquote
+    -idirafter -isysroot -iwithsysroot -cxx-isystem -stdlib++-isystem -resource-dir --gcc-install-dir=
+    --gcc-toolchain= --gcc-triple= --ld-path= --sysroot= -fuse-ld= -Xlinker"""
+TEXT_IN_THE_OBJECT = """-fdebug-prefix-map= -ffile-prefix-map= -fmacro-prefix-map= -fcoverage-prefix-map=
+    -fdebug-compilation-dir= -fdebug-compilation-dir -fcoverage-compilation-dir= -ffile-compilation-dir="""
+
+
+def test_no_option_of_clangs_that_takes_a_file_is_known(clang: Compiler) -> None:
+    """But for those whose files are listed with the headers, or are the linker's."""
+    options = clangs_options(clang)
+    assert len(options) > 2000
+    takes = re.compile(r"^=? ?<[^>]*(file|path|dir)|\b[Ff]iles? (holding|with|containing|of)|[Pp]ath to")
+    files = {
+        name
+        for name, said in options.items()
+        if is_known(f"{name}x" if name.endswith("=") else name) and takes.search(said.split("\n\n")[0])
+    }
+    assert "-isystem" in files
+    assert files - {*HEADERS_AND_LINKING.split(), *TEXT_IN_THE_OBJECT.split()} == set()
+    for name in ("-frandomize-layout-seed-file=", "-fprofile-list=", "--warning-suppression-mappings="):
+        assert name in options
+        assert not is_known(f"{name}x")
 
 
 def test_the_language_holds_for_what_follows() -> None:

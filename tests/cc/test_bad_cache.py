@@ -11,10 +11,11 @@ from planish.cc.command import main
 from store.mounts import small_disk, write_protected
 
 
-def test_a_damaged_cache_is_told_once_and_mended(words: Place) -> None:
+@pytest.mark.parametrize("left", [-5, 100])
+def test_a_damaged_cache_is_reported_once_and_written_again(words: Place, left: int) -> None:
     words.cc("-Oz", "-c", "words.c", "-o", "first.o")
     (entry,) = words.cache.glob("objects/*/*")
-    entry.write_bytes(entry.read_bytes()[:-5])
+    entry.write_bytes(entry.read_bytes()[:left])
     done = words.cc("-Oz", "-c", "words.c", "-o", "second.o")
     assert (done.returncode, done.stderr.count("\n")) == (0, 1)
     assert "damaged" in done.stderr

@@ -5,10 +5,17 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Sequence
+from pathlib import Path
 
 import pytest
 
 from cc.conftest import Place
+from planish.cc.arguments import Invocation, Source
+from planish.cc.compiler import Compiler
+from planish.cc.direct import Direct
+from planish.cc.frontend import Unit
+from planish.cc.object_cache import ObjectCache
+from planish.cc.reading import TOOLCHAINS, Reading
 
 SOURCE = '#include "value.h"\nint value(void) { return VALUE; }\n'
 COMPILE = ("-Oz", "-c", "-Ifirst", "-Isecond", "value.c")
@@ -109,7 +116,8 @@ def test_a_header_in_a_folder_of_a_variable_may_be_found_first(read: Place) -> N
     [
         "const char *when = __TIME__;\n",
         'asm(".incbin \\"value.c\\"");\n',
-        '#if __has_include("more.h")\nint more;\n#endif\n',
+        '#define MORE "more.h"\n#if __has_include(MORE)\nint more;\n#endif\n',
+        "#define JOIN(a, b) a##b\n#define DATE(a, b) JOIN(a, b)\nconst char *when = DATE(__DA, TE__);\n",
     ],
 )
 def test_what_files_do_not_tell_is_asked_each_time(read: Place, source: str) -> None:
@@ -117,6 +125,47 @@ def test_what_files_do_not_tell_is_asked_each_time(read: Place, source: str) -> 
     settle()
     assert read.cc(*COMPILE).returncode == 0
     assert not known(read)
+
+
+def test_a_header_that_is_asked_for_may_come(read: Place) -> None:
+    read.write("value.c", SOURCE + '#if __has_include("more.h")\nint more;\n#endif\n')
+    settle()
+    read.cc(*COMPILE)
+    assert known(read)
+    read.write("second/more.h", "")
+    assert not known(read)
+
+
+def test_a_precompiled_header_beside_is_another_compilation(read: Place) -> None:
+    words = (*COMPILE, "-include", "second/value.h")
+    read.cc(*words)
+    assert known(read, words)
+    read.write("second/value.h.pch", "")
+    assert not known(read, words)
+
+
+def test_another_installation_of_gcc_is_another_compilation(
+    read: Place, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """clang takes the headers of C++ from the newest one."""
+    toolchains = tmp_path / "gcc"
+    toolchains.mkdir()
+    monkeypatch.chdir(read.folder)
+    unit = Unit(*unit_of(read))
+    direct = Direct(unit, ObjectCache(str(read.cache)))
+    direct.put("key", reading := Reading(unit, time.time_ns()))
+    assert TOOLCHAINS in reading.toolchains
+    assert direct.get() == ("key", b"")
+    reading.toolchains.add(os.fsencode(toolchains))
+    direct.put("key", reading)
+    assert direct.get() == ("key", b"")
+    (toolchains / "13").mkdir()
+    assert direct.get() is None
+
+
+def unit_of(place: Place) -> tuple[Compiler, Invocation, Source, str, str]:
+    invocation = Invocation(list(COMPILE))
+    return place.clang, invocation, invocation.sources[0], "value.o", "value.o"
 
 
 def test_warnings_are_said_each_time(read: Place) -> None:

@@ -37,6 +37,21 @@ def test_a_clang_of_another_version_compiles_alone(words: Place, tmp_path: Path)
     assert not (words.folder / "words.o").exists()
 
 
+def test_another_compiler_compiles_alone(place: Place, tmp_path: Path) -> None:
+    """Named by mistake: it takes most of clang's options."""
+    other = tmp_path / "gcc"
+    other.write_text("#!/bin/sh\necho gcc version 12 >&2\nfor out; do :; done\necho made > $out\n")
+    other.chmod(0o755)
+    words = ("-Oz", "-c", "mixed.c", "-o", "mixed.o")
+    strict = place.cc(*words, "--planish-strict", PLANISH_CLANG=str(other))
+    assert (strict.returncode, strict.stderr.count("\n")) == (2, 1)
+    assert f"{other} is no clang" in strict.stderr
+    assert not (place.folder / "mixed.o").exists()
+    done = place.cc(*words, PLANISH_CLANG=str(other))
+    assert (done.returncode, done.stderr.count("\n"), "is no clang" in done.stderr) == (0, 2, True)
+    assert (place.folder / "mixed.o").read_text() == "made\n"
+
+
 def test_a_search_that_crashes_leaves_clangs_object(
     words: Place, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 
+from planish.cc.known_options import is_known
+
 C, CXX = "c", "c++"
 LANGUAGES = {"c": C, "cpp-output": C, "c++": CXX, "c++-cpp-output": CXX}
 """What `-x` calls the languages that are improved."""
@@ -18,7 +20,8 @@ _SEPARATE = frozenset(
     """-o -x -I -D -U -L -l -F -T -B -u -z -e -A -G -MF -MT -MQ -MJ -include -imacros -isystem
     -isystem-after -idirafter -iquote -iprefix -iwithprefix -iwithprefixbefore -iwithsysroot -isysroot
     -iframework -iframeworkwithsysroot -ivfsoverlay -vfsoverlay -include-pch -cxx-isystem -stdlib++-isystem
-    -Xclang -Xclangas -Xlinker -Xassembler -Xpreprocessor -Xanalyzer -Xarch_device -Xarch_host
+    -fdebug-compilation-dir -Xclang -Xclangas -Xlinker
+    -Xassembler -Xpreprocessor -Xanalyzer -Xarch_device -Xarch_host
     -Xcuda-fatbinary -Xcuda-ptxas -Xopenmp-target -Xoffload-linker -mllvm -mmlir -arch -target -meabi
     -mthread-model -aux-info --param -resource-dir -working-directory -serialize-diagnostics -dumpbase
     -dumpdir -dumpbase-ext -fmodules-user-build-path -gen-cdb-fragment-path -dependency-file -dependency-dot
@@ -34,42 +37,12 @@ _ASKS = frozenset(
     """.split()
 )
 _ASK_BEGINNINGS = ("-print-", "--print-", "--help", "-rewrite", "-emit-", "-ccc-print", "-module-file-info")
-# What clang does besides -Oz, or writes besides the object: neither would be there after an improvement.
-_KEEP = frozenset(
-    """-pg -p --coverage -coverage -ftest-coverage -fcoverage-mapping -save-temps --save-temps -save-stats
-    -MJ -Xclang -mllvm -working-directory -serialize-diagnostics --serialize-diagnostics -arch
-    -fembed-bitcode -fmodules -fcxx-modules -fstack-usage -ftime-report -grecord-command-line
-    -frecord-command-line -grecord-gcc-switches -frecord-gcc-switches -fopenmp-target-debug -ivfsoverlay
-    -fwhole-program-vtables -fvirtual-function-elimination -gen-cdb-fragment-path -Xclangas -dependency-file
-    -dependency-dot -fcrash-diagnostics -Xpreprocessor -fsplit-lto-unit -fthin-link-bitcode
-    -fmerge-functions --compile --dependencies --user-dependencies --write-dependencies
-    --write-user-dependencies
-    """.split()
-)
-_KEEP_BEGINNINGS = (
-    *("-flto", "-fthinlto", "-fsanitize", "-fprofile", "-fcs-profile", "-fauto-profile", "-finstrument"),
-    *("-fplugin", "-fpass-plugin", "-Xarch_", "-save-temps=", "--save-temps=", "-save-stats=", "-R"),
-    *("-fsave-optimization", "-foptimization-record", "-gsplit-dwarf", "-fembed-", "-ftime-trace"),
-    *(
-        "-fopenmp-targets",
-        "--offload",
-        "-fmodule",
-        "-fpseudo-probe",
-        "-fveclib",
-        "-Wp,-M",
-        "-fcuda",
-        "--cuda",
-        "--config",
-    ),
-    *("-fxray", "-fmemory-profile", "-fapinotes", "-index-", "-fprebuilt-module", "-ftime-report="),
-    *("-fbuild-session", "-Wp,-d", "-ffat-lto", "-fcoverage", "--output", "--language"),
-)
 # What does not follow from the unoptimised bitcode, and has no part in making code of it.
 _FRONT_JOINED = ("-I", "-D", "-U", "-MF", "-MT", "-MQ", "-isystem", "-iquote", "-idirafter", "-L", "-l")
 _FRONT_SEPARATE = frozenset(
     (*_FRONT_JOINED, "-include", "-imacros", "-o", "-x", "-isystem-after", "-cxx-isystem")
 )
-_FRONT_ALONE = frozenset(("-c", "-MD", "-MMD", "-MP", "-MG", "-MV"))
+_FRONT_ALONE = frozenset(("-c", "-MD", "-MMD", "-MP", "-MV"))
 
 
 class Source:
@@ -96,7 +69,7 @@ class Invocation:
         dependency_file: what -MF names; None where it names nothing.
         has_target: whether -MT or -MQ is there.
         asks: whether it asks for something else than an object or a program.
-        keeps: the option because of which clang's own result must stay; empty where there is none.
+        keeps: an option that is not known to have no other effect than on the object; empty: there is none.
     """
 
     def __init__(self, words: list[str]) -> None:
@@ -147,7 +120,7 @@ class Invocation:
     def _option(self, word: str, value: str | None) -> None:
         if word in _ASKS or word.startswith(_ASK_BEGINNINGS):
             self.asks = True
-        elif word in _KEEP or word.startswith(_KEEP_BEGINNINGS):
+        elif not is_known(word):
             self.keeps = self.keeps or word
         elif word == "-c":
             self.compiles = True

@@ -8,10 +8,17 @@ from planish.cc.arguments import Invocation, Source
 from planish.cc.cc_settings import CompileSettings, say
 from planish.cc.compiler import Compiler
 from planish.cc.compiling import compile_unit
-from planish.cc.configuration import configuration
 from planish.cc.frontend import Unit
+from planish.cc.installation import find_installation
 from planish.cc.noting import note, refused
 from planish.cc.object_cache import ObjectCache, open_cache
+
+VARIABLES = (
+    *("CCC_OVERRIDE_OPTIONS", "QA_OVERRIDE_GCC3_OPTIONS", "RC_DEBUG_OPTIONS", "AS_SECURE_LOG_FILE"),
+    *("DEPENDENCIES_OUTPUT", "SUNPRO_DEPENDENCIES", "CC_LOG_DIAGNOSTICS", "CC_PRINT_HEADERS"),
+    *("CC_PRINT_OPTIONS", "CC_PRINT_PROC_STAT", "CC_PRINT_INTERNAL_STAT"),
+)
+"""Variables by which clang takes other options, or writes something else besides."""
 
 
 def compile_all(compiler: Compiler, invocation: Invocation, settings: CompileSettings) -> int | None:
@@ -26,7 +33,9 @@ def compile_all(compiler: Compiler, invocation: Invocation, settings: CompileSet
     if why:
         _note_refused(cache, invocation, settings, why)
         return None
-    compiler.configuration = configuration(compiler, cache)
+    if not find_installation(compiler, cache):
+        settings.fall_back(f"{compiler.path} is no clang")
+        return None
     try:
         if not invocation.compiles:
             from planish.cc.linking import compile_and_link
@@ -51,8 +60,11 @@ def _output(invocation: Invocation, source: Source) -> str:
 
 def _refusal(invocation: Invocation) -> str:
     """Say why clang's own result must stay; empty where it need not."""
+    variable = next(filter(os.environ.get, VARIABLES), None)
+    if variable:
+        return f"clang does other things for the variable {variable}"
     if invocation.keeps:
-        return f"clang does more than -Oz for {invocation.keeps}"
+        return f"planish cc does not handle {invocation.keeps}"
     if any(source.path == "-" or not os.path.isfile(source.path) for source in invocation.sources):
         return "a source can be read only once"
     output = invocation.output

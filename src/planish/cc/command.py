@@ -83,7 +83,7 @@ def _main(words: list[str], *, plus: bool) -> int:
         say(f"error: {what}. Install clang-22, or name one: {VARIABLE}=/path/to/clang.")
         return NO_CLANG
     invocation = _taken_apart(words)
-    if invocation and _is_ours(invocation, settings):
+    if invocation and _has_folder() and _is_ours(invocation, settings):
         code = _compiled(compiler, invocation, settings)
         if code is not None:
             return code
@@ -121,6 +121,14 @@ def _taken_apart(words: list[str]) -> Invocation | None:
         return Invocation(translated(expand(words)))
     except ResponseError:
         return None  # clang says what is wrong
+
+
+def _has_folder() -> bool:
+    """Return whether the folder of this process is still there; clang knows what to do without one."""
+    try:
+        return bool(os.getcwd())
+    except OSError:
+        return False
 
 
 def _is_ours(invocation: Invocation, settings: CompileSettings) -> bool:

@@ -16,20 +16,20 @@ class Compiler:
     Attributes:
         command: the program, and what it always needs: to be a C++ compiler, for instance.
         path: the program's path.
-        configuration: names what its configuration files say.
+        installation: names the version of its libraries, and what its configuration files say.
     """
 
-    __slots__ = ("command", "configuration", "path")
+    __slots__ = ("command", "installation", "path")
 
     def __init__(self, path: str, more: list[str]) -> None:
-        self.path, self.command, self.configuration = path, [path, *more], ""
+        self.path, self.command, self.installation = path, [path, *more], ""
 
     @property
     def identity(self) -> str:
         """What tells it from another one, and from what it was before an upgrade or with other options."""
         found = os.stat(self.path)
         program = f"{os.path.realpath(self.path)}\n{found.st_size}\n{found.st_mtime_ns}"
-        return f"{program}\n{self.command[1:]}{self.configuration}"
+        return f"{program}\n{self.command[1:]}{self.installation}"
 
     def replace_process(self, words: list[str]) -> None:
         """Become clang: its exit code, its signals and its output are this process's then.

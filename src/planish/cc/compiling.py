@@ -15,7 +15,7 @@ from planish.cc.whole_file import write_whole
 
 
 def compile_unit(unit: Unit, settings: CompileSettings, cache: ObjectCache) -> bool:
-    """Make one object; False where clang has to say why it cannot be made."""
+    """Make one object; False where clang has to make it, or to say why it cannot be made."""
     began, began_ns = monotonic(), time_ns()
     direct = Direct(unit, cache)
     if found := direct.get():
@@ -28,34 +28,51 @@ def compile_unit(unit: Unit, settings: CompileSettings, cache: ObjectCache) -> b
     key = _key(unit, front.written)
     entry = cache.get(key)
     if entry and entry.is_enough(settings.seconds, settings.evaluations):
-        _keep(direct, entry, front, key, began_ns)
+        if not (entry.speaks or entry.is_clangs or front.messages):
+            _keep(unit, direct, key, began_ns)
         return _take(unit, entry, front.messages, settings, cache, began)
-    if not _make(unit, front, key, settings, cache, began):
-        return False
-    if entry := cache.get(key):
-        _keep(direct, entry, front, key, began_ns)
-    return True
+    return _make(unit, direct, front, key, settings, cache, (began, began_ns))
 
 
 def _make(
-    unit: Unit, front: Ended, key: str, settings: CompileSettings, cache: ObjectCache, began: float
+    unit: Unit,
+    direct: Direct,
+    front: Ended,
+    key: str,
+    settings: CompileSettings,
+    cache: ObjectCache,
+    began: tuple[float, int],
 ) -> bool:
     """Make an object that is not known; False where clang shall do it, or say why it cannot be made."""
+
+    def keep(entry: CachedObject) -> bool:
+        from planish.cc.reading import Reading
+
+        # What was changed since may be in the object, and not in the bitcode that names it.
+        reading = Reading(unit, began[1])
+        if not reading.is_unchanged:
+            return False
+        cache.put(key, entry)
+        if not (entry.speaks or entry.is_clangs or front.messages):  # only clang can say it again
+            direct.put(key, reading)
+        return True
+
     if settings.for_time:
         from planish.cc.timed_unit import compile_timed
 
-        return compile_timed(unit, front, key, settings, cache, began)
+        return compile_timed(unit, front, keep, settings, cache, began[0])
     if not settings.seconds:
         return False
     from planish.cc.improving import improve
 
-    return improve(unit, front, key, settings, cache, began)
+    return improve(unit, front, keep, settings, cache, began[0])
 
 
-def _keep(direct: Direct, entry: CachedObject, front: Ended, key: str, began_ns: int) -> None:
-    """Keep what was read, where clang says nothing: only clang can say it again."""
-    if not (entry.speaks or front.messages):
-        direct.put(key, began_ns)
+def _keep(unit: Unit, direct: Direct, key: str, began_ns: int) -> None:
+    """Keep what was read for an object that is known."""
+    from planish.cc.reading import Reading
+
+    direct.put(key, Reading(unit, began_ns))
 
 
 def _write(unit: Unit, dependencies: bytes) -> bool:
@@ -70,7 +87,7 @@ def _write(unit: Unit, dependencies: bytes) -> bool:
 
 def _key(unit: Unit, bitcode: bytes) -> str:
     """Name what the object follows from; the search's budget is none of it."""
-    options = "\0".join(code_options(unit.options))
+    options = "\0".join([unit.host, *code_options(unit.options)])
     return digest(unit.compiler.identity.encode(), os.fsencode(options), bitcode)
 
 
@@ -82,7 +99,10 @@ def _take(
     cache: ObjectCache,
     began: float,
 ) -> bool:
-    """Write the object that is known, and say what clang would."""
+    """Write the object that is known, and say what clang would; False where clang shall make it."""
+    if entry.is_clangs:
+        note(cache, settings, unit.belongs_to, unit.source, "clang", entry.about, 0.0)
+        return False
     if entry.speaks:
         ended = run([*unit.compiler.command, *unit.words])
         if ended.code:

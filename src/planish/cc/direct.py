@@ -1,4 +1,4 @@
-"""What a compilation read: where all of that is as it was, clang need not read it again to know the object.
+"""Records of compilations by their command line, so that a known object needs no start of clang.
 
 Of a tiny file, clang's start and its front end are nearly all that a compilation takes. A record names the
 files that were read, by their content, and what was found beside them under the names that were looked for:
@@ -9,26 +9,26 @@ from __future__ import annotations
 
 import os
 
-from planish.cc.frontend import Unit, run
+from planish.cc.frontend import Unit
 from planish.cc.object_cache import ObjectCache, digest
 
-_MAGIC = b"planish-direct-1"
-_READ = ("CPATH", "C_INCLUDE_PATH", "CPLUS_INCLUDE_PATH", "SOURCE_DATE_EPOCH", "CCC_OVERRIDE_OPTIONS", "PWD")
-"""Variables that clang reads."""
-_WRITES = ("DEPENDENCIES_OUTPUT", "SUNPRO_DEPENDENCIES", "CC_PRINT_HEADERS", "CC_LOG_DIAGNOSTICS")
-"""Variables by which clang writes something else besides."""
-_CHANGING = (b"__TIME__", b"__DATE__", b"__TIMESTAMP__", b".incbin")
-"""What is another thing the next time though all files are the same, or names a file that is not told."""
-_ABSENT = (b"__has_include", b"__has_embed", b"#embed")
-"""What reads the absence of a file, which nobody tells; the system's own headers may do so."""
-_REFUSED = tuple(
-    "-include-pch -MG -fpch -ivfsoverlay --precompile -Xclang -Xpreprocessor -Wp, -iwith -iprefix "
-    "-iframework -F -cxx-isystem -c-isystem -stdlib++-isystem --include-directory".split()
+TYPE_CHECKING = False  # as `typing` has it
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable
+
+    from planish.cc.reading import Reading
+
+_MAGIC = b"planish-direct-2"
+READ = (
+    *("CPATH", "C_INCLUDE_PATH", "CPLUS_INCLUDE_PATH", "SOURCE_DATE_EPOCH", "PWD", "COMPILER_PATH"),
+    *("RC_DEBUG_PREFIX_MAP",),
+    *("LIBRARY_PATH", "LLVM_OVERRIDE_PRODUCER", "SDKROOT", "MACOSX_DEPLOYMENT_TARGET", "INCLUDE"),
+    *("IPHONEOS_DEPLOYMENT_TARGET", "TVOS_DEPLOYMENT_TARGET", "WATCHOS_DEPLOYMENT_TARGET"),
+    *("XROS_DEPLOYMENT_TARGET", "DRIVERKIT_DEPLOYMENT_TARGET", "EXTERNAL_INCLUDE"),
 )
-"""Options that read or write otherwise, or name folders where headers are looked for in another way."""
-_FOLDERS = ("-I", "-iquote", "-isystem", "-idirafter")
-_ALONE, _WITH_VALUE = ("-MD", "-MMD", "-MP", "-MV"), ("-MF", "-MT", "-MQ")
-_OF_SYSTEM = (b"/usr/", b"/lib/")
+"""Variables that clang reads to compile C and C++ for any target; `installation` has the libraries'."""
+_PRECOMPILED = (".pch", ".gch")
+_ABSENT = b"-"
 
 
 class Direct:
@@ -46,80 +46,80 @@ class Direct:
         self._key = _key(unit)
 
     def get(self) -> tuple[str, bytes] | None:
-        """Give the object's key and the dependencies that clang writes, where all is as it was."""
+        """Return the object's key and the dependencies that clang writes, where all is as it was."""
         held = self._cache.read("direct", self._key) if self._key else None
         parts = (held or b"").split(b"\0\0")
-        if len(parts) != 5 or digest(*parts[1:]).encode() != parts[0] or parts[1] != _MAGIC:
+        if len(parts) != 8 or digest(*parts[1:]).encode() != parts[0] or parts[1] != _MAGIC:
             return None
-        key, dependencies, files = parts[2:]
-        names = [line.partition(b" ") for line in files.split(b"\0")]
-        read = [name for check, _, name in names if check]
-        if any(check and _content(name) != check for check, _, name in names):
+        key, dependencies, files, asked, folders, toolchains = parts[2:]
+        named = [line.partition(b" ") for line in files.split(b"\0")]
+        read = [name for check, _, name in named if check != _ABSENT]
+        if any(check != _content(name) for check, _, name in named if check != _ABSENT):
             return None
-        beside = [name for check, _, name in names if not check and name]
-        return (key.decode(), dependencies) if _beside(self._unit, read) == beside else None
+        if any(check != _names_in(name) for check, _, name in _lines(toolchains)):
+            return None
+        stamps = _lines(folders)
+        if any(check != _stamp(name) for check, _, name in stamps):
+            beside = [name for check, _, name in named if check == _ABSENT]
+            if _beside(read, asked.split(b"\0"), {name for _, _, name in stamps}) != beside:
+                return None
+        return key.decode(), dependencies
 
-    def put(self, key: str, began_ns: int) -> None:
+    def put(self, key: str, reading: Reading) -> None:
         """Keep what a compilation read.
 
         Args:
             key: of its object.
-            began_ns: when it began; what was changed since may not be what it read.
+            reading: it.
         """
         written = self._unit.dependency_file
         dependencies = _read(os.fsencode(written)) if written else b""
-        read = _files(self._unit) if self._key and dependencies is not None else []
-        checks = [_content(name) for name in read]
-        changing = b"" in checks or any(_changed(name) > began_ns for name in read)
-        if not read or dependencies is None or changing:
+        checks = [_content(name) for name in reading.files]
+        if not self._key or dependencies is None or b"" in checks or not reading.is_stable:
             return
-        lines = [b" ".join(row) for row in zip(checks, read, strict=True)]
-        lines += [b" " + name for name in _beside(self._unit, read)]
-        parts = [_MAGIC, key.encode(), dependencies, b"\0".join(lines)]
+        asked = sorted(reading.asked)
+        folders = _with_subfolders(reading)
+        lines = [b" ".join(row) for row in zip(checks, reading.files, strict=True)]
+        lines += [_ABSENT + b" " + name for name in _beside(reading.files, asked, folders)]
+        settled = (reading.is_settled(name) or not os.path.exists(name) for name in folders)
+        stamps = (_stamp(name) if old else b"0" for name, old in zip(folders, settled, strict=True))
+        parts = [
+            *(_MAGIC, key.encode(), dependencies, b"\0".join(lines), b"\0".join(asked)),
+            b"\0".join(b" ".join(row) for row in zip(stamps, folders, strict=True)),
+            b"\0".join(_names_in(name) + b" " + name for name in sorted(reading.toolchains)),
+        ]
         self._cache.put_plain("direct", self._key, b"\0\0".join([digest(*parts).encode(), *parts]))
 
 
 def _key(unit: Unit) -> str:
     """Name a compilation by its command; empty where that is not enough."""
-    environment = os.environ
     words = unit.options
-    if any(name in environment for name in _WRITES) or any(word.startswith(_REFUSED) for word in words):
+    if _has_precompiled(words):
         return ""
+    variables = (os.environ.get(name, "") for name in READ)
     output = unit.output if unit.dependency_file else ""
-    said = [os.getcwd(), unit.source, output, *(environment.get(name, "") for name in _READ), *words]
+    said = [os.getcwd(), unit.source, output, unit.host, *variables, *words]
     return digest(unit.compiler.identity.encode(), *map(os.fsencode, said))
 
 
-def _files(unit: Unit) -> list[bytes]:
-    """Ask clang which files it reads; none where it does not say."""
-    options: list[str] = []
-    skip = False
-    for word in unit.options:
-        if skip or word in _ALONE:
-            skip = False
-        elif word.startswith(_WITH_VALUE):
-            skip = word in _WITH_VALUE
-        else:
-            options.append(word)
-    asked = run([*unit.compiler.command, *options, "-M", "-MV", "-MT", "x", "-w", "-Qunused-arguments"])
-    return _listed(asked.written) if not asked.code else []
+def _has_precompiled(words: list[str]) -> bool:
+    """Return whether clang would take a precompiled header for what -include names."""
+    values = (
+        words[index + 1] if word == "-include" and index + 1 < len(words) else word.removeprefix("-include")
+        for index, word in enumerate(words)
+        if word.startswith("-include")
+    )
+    return any(os.path.exists(value + suffix) for value in values for suffix in _PRECOMPILED)
 
 
-def _listed(rule: bytes) -> list[bytes]:
-    """Read a rule as NMake has it: names with spaces are quoted, and nothing else is changed."""
-    found: list[bytes] = []
-    for place, part in enumerate(rule.partition(b":")[2].replace(b"\\\n", b" ").split(b'"')):
-        found += [part] if place % 2 else part.split()
-    return found
+def _lines(part: bytes) -> list[tuple[bytes, bytes, bytes]]:
+    return [line.partition(b" ") for line in part.split(b"\0")]
 
 
 def _content(name: bytes) -> bytes:
-    """Name a file's content; empty where it cannot be read, or says something else each time."""
+    """Name a file's content; empty where it cannot be read."""
     data = _read(name)
-    telling = _CHANGING if name.startswith(_OF_SYSTEM) else _CHANGING + _ABSENT
-    if data is None or any(word in data for word in telling):
-        return b""
-    return digest(data).encode()
+    return b"" if data is None else digest(data).encode()
 
 
 def _read(name: bytes) -> bytes | None:
@@ -130,40 +130,67 @@ def _read(name: bytes) -> bytes | None:
         return None
 
 
-def _changed(name: bytes) -> int:
-    found = os.stat(name)
-    # What was put in its place may keep the time of its content; that of its entry is new.
-    return max(found.st_mtime_ns, found.st_ctime_ns)
+def _stamp(folder: bytes) -> bytes:
+    """Return when the names in a folder were changed last."""
+    try:
+        return b"%d" % os.stat(folder).st_mtime_ns
+    except OSError:
+        return _ABSENT
 
 
-def _beside(unit: Unit, read: list[bytes]) -> list[bytes]:
-    """List files that have names of those that were read, in folders where they were looked for too."""
+def _names_in(folder: bytes) -> bytes:
+    """Name the names in a folder."""
+    try:
+        return digest(*sorted(os.listdir(folder))).encode()
+    except OSError:
+        return _ABSENT
+
+
+def _names(read: Iterable[bytes], asked: Iterable[bytes], folders: Collection[bytes]) -> set[bytes]:
+    """Return the names that may have been looked for.
+
+    clang joins a folder and a name to the path that it reports, and removes nothing but a leading `./`.
+    """
+    found = {name for name in asked if name}
+    for path in read:
+        end = path.rfind(b"/")
+        while end > 0:
+            if path[:end] in folders:
+                found.add(path[end + 1 :])
+            end = path.rfind(b"/", 0, end)
+        if not path.startswith(b"/"):
+            found.add(path)
+    return found
+
+
+def _beside(read: list[bytes], asked: list[bytes], folders: Collection[bytes]) -> list[bytes]:
+    """List files that have names of those that were looked for, in folders where they were looked for too."""
+    wanted: dict[bytes, list[bytes]] = {}
+    for name in _names(read, asked, folders):
+        wanted.setdefault(name.partition(b"/")[0], []).append(name)
     known = set(read)
-    names = [name.split(b"/") for name in read]
     found: list[bytes] = []
-    for folder in _folders(unit, read):
+    for folder in folders:
         try:
-            there = set(os.listdir(folder or b"."))
+            there = {*os.listdir(folder), b".."}
         except OSError:
             continue
-        for parts in names:
-            # An include may name the file alone, or with any of the folders that it is in.
-            for i in range(len(parts)):
-                if parts[i] in there:
-                    path = b"/".join([folder, *parts[i:]]) if folder else b"/".join(parts[i:])
-                    if path not in known and os.path.isfile(path):
-                        known.add(path)
-                        found.append(path)
+        for first in wanted.keys() & there:
+            for name in wanted[first]:
+                path = name if folder == b"." else folder + b"/" + name
+                if path not in known and os.path.isfile(path):
+                    known.add(path)
+                    found.append(path)
     return sorted(found)
 
 
-def _folders(unit: Unit, read: list[bytes]) -> list[bytes]:
-    folders = {os.path.dirname(name) for name in read if not name.startswith(_OF_SYSTEM)}
-    for name in _READ[:3]:
-        folders.update(map(os.fsencode, filter(None, os.environ.get(name, "").split(":"))))
-    words = iter(unit.options)
-    for word in words:
-        if word.startswith(_FOLDERS):
-            joined = next(word[len(option) :] for option in _FOLDERS if word.startswith(option))
-            folders.add(os.fsencode(joined or next(words, "")))
-    return sorted(folders)
+def _with_subfolders(reading: Reading) -> set[bytes]:
+    """Add the folders within those of headers that a name which is looked for would lead to."""
+    below: set[bytes] = set()
+    for name in _names(reading.files, reading.asked, reading.folders):
+        while name := os.path.dirname(name):
+            below.add(name)
+    found = set(reading.folders)
+    for folder in reading.folders:
+        found.update(path for name in below if os.path.isdir(path := folder + b"/" + name))
+    return found

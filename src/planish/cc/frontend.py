@@ -24,10 +24,21 @@ class Unit:
         belongs_to: what it is made for: the same, or the program that it is linked into.
         words: for clang, to make the object.
         dependency_file: where clang writes what the object depends on; None: it does not.
+        host: this machine's processor where code is made for it (-march=native); empty where it is not.
     """
 
     __slots__ = (
-        *("_made", "belongs_to", "compiler", "dependency_file", "options", "output", "source", "words"),
+        *(
+            "_made",
+            "belongs_to",
+            "compiler",
+            "dependency_file",
+            "host",
+            "options",
+            "output",
+            "source",
+            "words",
+        ),
     )
 
     def __init__(
@@ -42,6 +53,7 @@ class Unit:
         self.dependency_file: str | None = None
         if invocation.makes_dependencies:
             self.dependency_file = invocation.dependency_file or os.path.splitext(output)[0] + ".d"
+        self.host = _host() if any(word.endswith("=native") for word in self.options) else ""
         self._made = _dependencies(invocation, output)
 
     @property
@@ -75,6 +87,13 @@ def _dependencies(invocation: Invocation, output: str) -> list[str]:
     return file if invocation.has_target else [*file, "-MQ", output]
 
 
+def _host() -> str:
+    """Describe this machine's first processor as the kernel does, without what varies."""
+    with open("/proc/cpuinfo", encoding="utf-8", errors="replace") as file:
+        first = file.read(1 << 14).partition("\n\n")[0]
+    return "\n".join(line for line in first.splitlines() if "MHz" not in line and "apic" not in line)
+
+
 class Ended:
     """How a program ended: its exit code, negative for a signal, what it wrote, and what it said."""
 
@@ -84,12 +103,13 @@ class Ended:
         self.code, self.written, self.messages = code, written, messages
 
 
-def run(command: list[str], given: bytes = b"") -> Ended:
+def run(command: list[str], given: bytes = b"", **variables: str) -> Ended:
     """Run a program to its end. What it writes and says is kept in memory.
 
     Args:
         command: the program's path, and its arguments.
         given: its standard input; without it, it has this process's.
+        variables: of its environment, besides this process's.
 
     Raises:
         OSError: it does not start.
@@ -101,7 +121,7 @@ def run(command: list[str], given: bytes = b"") -> Ended:
         if given:
             _fill(read, given)
         moves = [(os.POSIX_SPAWN_DUP2, mine, its) for its, mine in enumerate((read, out, err))]
-        pid = os.posix_spawn(command[0], command, os.environ, file_actions=moves)
+        pid = os.posix_spawn(command[0], command, {**os.environ, **variables}, file_actions=moves)
         from planish.cc.interrupts import Stoppable  # here: clang is at work meanwhile
 
         with Stoppable():

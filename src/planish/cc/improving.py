@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 from time import monotonic
@@ -13,9 +14,9 @@ from planish.cc.cc_settings import CompileSettings, UsageError, pass_on
 from planish.cc.compiler import Compiler
 from planish.cc.frontend import Ended, Unit, run
 from planish.cc.interrupts import Stoppable
-from planish.cc.noting import note
+from planish.cc.noting import left_to_clang, note
 from planish.cc.object_cache import CachedObject, ObjectCache
-from planish.cc.searching import Asked, FoundBuild, SearchError, search
+from planish.cc.searching import Asked, FoundBuild, ReadsFilesError, SearchError, search
 from planish.cc.whole_file import write_whole
 from planish.core import PlanishError
 from planish.isolation.scratch import Scratch
@@ -30,7 +31,12 @@ _CODE_ONLY = ("-Xclang", "-disable-llvm-passes", "-Qunused-arguments", "-w", "-c
 
 
 def improve(
-    unit: Unit, front: Ended, key: str, settings: CompileSettings, cache: ObjectCache, began: float
+    unit: Unit,
+    front: Ended,
+    keep: Callable[[CachedObject], bool],
+    settings: CompileSettings,
+    cache: ObjectCache,
+    began: float,
 ) -> bool:
     """Compile, search, and leave the smaller object; False where clang has to say why it cannot be made."""
     with Stoppable():
@@ -41,13 +47,18 @@ def improve(
         pass_on(own.messages)
         try:
             code, about = _searched(unit, front.written, settings, cache, took)
+        except ReadsFilesError as error:
+            entry = left_to_clang(str(error))
+            keep(entry)
+            note(cache, settings, unit.belongs_to, unit.source, "clang", entry.about, 0.0)
+            return True
         except (SearchError, PlanishError, OSError) as error:
             _fall_back(unit, settings, " ".join(str(error).split()).rstrip("."))
             return True
         about["clang_s"], about["search_s"] = round(took, 3), round(monotonic() - began - took, 3)
         text = json.dumps(about).encode()
         speaks = own.messages != front.messages
-        cache.put(key, CachedObject(settings.seconds, settings.evaluations, text, code, speaks=speaks))
+        keep(CachedObject(settings.seconds, settings.evaluations, text, code, speaks=speaks))
         note(cache, settings, unit.belongs_to, unit.source, "searched", text, monotonic() - began)
         return True
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from planish.cc.cc_settings import CompileSettings
-from planish.cc.object_cache import ObjectCache
+from planish.cc.object_cache import CachedObject, ObjectCache
 
 
 def note(
@@ -31,6 +31,11 @@ def note(
         from planish.cc.reporting import tell
 
         tell(source, how, about, seconds)
+
+
+def left_to_clang(why: str) -> CachedObject:
+    """Return what is kept of a source whose object clang has to make each time."""
+    return CachedObject(float("inf"), 0, refused(why), b"", speaks=False)
 
 
 def refused(why: str) -> bytes:

@@ -39,7 +39,7 @@ class CachedObject:
         evaluations: that it was given; 0: as many as the time allowed.
         speaks: whether clang says more than its front end does: it has to be run for that.
         about: the report of the search, as JSON.
-        code: the object.
+        code: the object; empty: see `is_clangs`.
     """
 
     __slots__ = ("about", "code", "evaluations", "seconds", "speaks")
@@ -47,6 +47,11 @@ class CachedObject:
     def __init__(self, seconds: float, evaluations: int, about: bytes, code: bytes, *, speaks: bool) -> None:
         self.seconds, self.evaluations, self.speaks = seconds, evaluations, speaks
         self.about, self.code = about, code
+
+    @property
+    def is_clangs(self) -> bool:
+        """Whether clang has to make the object each time: it may depend on more than is known."""
+        return not self.code
 
     def is_enough(self, seconds: float, evaluations: int) -> bool:
         """Whether as much was spent on it as is to be spent now."""

@@ -22,6 +22,10 @@ class SearchError(Exception):
     """There is no result; the message is for the user."""
 
 
+class ReadsFilesError(Exception):
+    """An object depends on files that are not known: only clang can make it."""
+
+
 @dataclass(frozen=True)
 class Asked:
     """A search.
@@ -48,12 +52,14 @@ class FoundBuild:
         passes: function to the list that it has of its own.
         evaluations: lists that were run on functions.
         trouble: what is wrong with the cache; empty: nothing.
+        reading_directive: of assembly, by which the object may depend on more files; empty: there is none.
     """
 
     bitcode: bytes
     passes: Mapping[str, tuple[str, ...]]
     evaluations: int
     trouble: str
+    reading_directive: str = ""
 
 
 _ANSWER = FoundBuild | str
@@ -73,8 +79,15 @@ def search(asked: Asked, cache: ObjectCache, scratch: Scratch) -> FoundBuild:
         raise
     end = child.end()
     if isinstance(answer, FoundBuild):
+        if answer.reading_directive:
+            raise ReadsFilesError(reads_files(answer.reading_directive))
         return answer
     raise SearchError(answer if isinstance(answer, str) else f"the search died: {end.cause}")
+
+
+def reads_files(directive: str) -> str:
+    """Say why clang has to make an object each time."""
+    return f"its assembly has '{directive}', which may read files"
 
 
 def _answer(child: ForkedChild, seconds: float) -> FoundBuild | str | None:
@@ -104,8 +117,10 @@ def _work(asked: Asked, cache: ObjectCache, send: Send) -> None:
 
 
 def _found(asked: Asked, cache: ObjectCache) -> FoundBuild:
-    from planish.llvm.modules import make_smaller
+    from planish.llvm.modules import make_smaller, reading_directive_of
 
+    if directive := reading_directive_of(asked.bitcode):
+        return FoundBuild(b"", {}, 0, cache.trouble, directive)
     found = make_smaller(asked.bitcode, asked.seconds, asked.evaluations, FunctionMemory(cache))
     if found is None:
         return FoundBuild(b"", {}, 0, cache.trouble)

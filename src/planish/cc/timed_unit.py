@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from time import monotonic
 
@@ -11,9 +13,13 @@ from planish.cc.arguments import code_options
 from planish.cc.cc_settings import CompileSettings, pass_on
 from planish.cc.frontend import Ended, Unit, run
 from planish.cc.interrupts import Stoppable
-from planish.cc.noting import note
+from planish.cc.noting import left_to_clang, note
 from planish.cc.object_cache import CachedObject, ObjectCache, digest
+from planish.cc.searching import reads_files
+from planish.isolation import in_child
 from planish.llvm.backend.elf import code_bytes
+from planish.llvm.modules import reading_directive_of
+from planish.llvm.modules.evaluation_budget import LIMITS
 
 _KIND = "units"
 
@@ -34,7 +40,12 @@ class TimedUnit:
 
 
 def compile_timed(
-    unit: Unit, front: Ended, key: str, settings: CompileSettings, cache: ObjectCache, began: float
+    unit: Unit,
+    front: Ended,
+    keep: Callable[[CachedObject], bool],
+    settings: CompileSettings,
+    cache: ObjectCache,
+    began: float,
 ) -> bool:
     """Have clang make an object, and keep what it was made of; False where clang has to say why it cannot."""
     with Stoppable():
@@ -43,11 +54,18 @@ def compile_timed(
             return False
         pass_on(own.messages)
         code = Path(unit.output).read_bytes()
-        _put(cache, code, TimedUnit(unit.source, code_options(unit.options), front.written))
+        directive = in_child(partial(reading_directive_of, front.written), str, LIMITS)
+        if directive:
+            word = directive if isinstance(directive, str) else "something that LLVM does not survive"
+            entry = left_to_clang(reads_files(word))
+            keep(entry)
+            note(cache, settings, unit.belongs_to, unit.source, "clang", entry.about, 0.0)
+            return True
         about = json.dumps({"text": [code_bytes(code)] * 2}).encode()
         speaks = own.messages != front.messages
         # For any search: none is made here that more time could improve.
-        cache.put(key, CachedObject(float("inf"), 0, about, code, speaks=speaks))
+        if keep(CachedObject(float("inf"), 0, about, code, speaks=speaks)):
+            _put(cache, code, TimedUnit(unit.source, code_options(unit.options), front.written))
         note(cache, settings, unit.belongs_to, unit.source, "compiled", about, monotonic() - began)
         return True
 

@@ -8,6 +8,7 @@ from contextlib import closing
 from dataclasses import dataclass
 
 from planish.core import TargetError
+from planish.llvm.assembly import reading_directive
 from planish.llvm.backend import Backend, IRError, Module, PassError, open_backend
 from planish.llvm.backend.capi.module import CModule
 from planish.llvm.backend.elf import code_bytes, function_bytes
@@ -46,6 +47,16 @@ def single(module: Module) -> CModule:
     """Give a module of a back end that can treat functions one by one."""
     assert isinstance(module, CModule)
     return module
+
+
+def reading_directive_of(code: str | bytes) -> str:
+    """Return a directive of a module's assembly that may read a file; empty where none does.
+
+    Raises:
+        IRError: the module is malformed.
+    """
+    with closing(single(whole_backend().parse(code))) as module:
+        return reading_directive(module.text())
 
 
 def remake(code: str | bytes, recipe: ModuleRecipe, objective: str) -> MadeModule:
