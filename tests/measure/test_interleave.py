@@ -63,13 +63,20 @@ def test_with_time_nothing_is_cut() -> None:
     assert machine.now == 5 * (1 + 3 * 3)
 
 
-def test_rounds_go_first() -> None:
+def test_the_last_entrants_go_first() -> None:
     machine = Slow(1, [1, 1, 1])
-    assert measured(machine, 2, seconds=40) == (["worse", "worse"], (5, 2))
+    assert measured(machine, 2, seconds=40) == (["worse", "undecided"], (5, 3))
+    assert machine.now == (1 + 2 * 3 + 2) + 4 * (1 + 3 * 2)
+    assert {variant for process, variant in machine.turns if process > 1} == {0, 1}
+
+
+def test_then_rounds_go() -> None:
+    machine = Slow(1, [1, 2])
+    assert measured(machine, 1, seconds=40) == (["worse"], (5, 2))
     assert machine.now == (1 + 3 * 3) + 4 * (1 + 2 * 3)
 
 
-def test_then_the_last_entrants_go() -> None:
+def test_who_fits_into_the_rounds_of_the_first_is_kept() -> None:
     machine = Slow(1, [1, 2, 2, 2])
     assert measured(machine, 3, seconds=32) == (["worse", "worse", "undecided"], (5, 1))
     assert {variant for process, variant in machine.turns if process > 1} == {0, 1, 2}

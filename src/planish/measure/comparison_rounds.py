@@ -147,7 +147,39 @@ def _process(turns: Turns, start: Start, losses: Losses) -> RoundsDone:
                     raise
                 break
             found.append(outcomes)
+            if turns.process == 0:
+                kept = _that_fit(turns, len(everybody), took, len(found), starting)
+                took *= kept / len(everybody)
+                everybody, found = everybody[:kept], [outcomes[:kept] for outcomes in found]
     return RoundsDone(found, starting + took)
+
+
+def _that_fit(turns: Turns, count: int, round_s: float, done: int, starting: float) -> int:
+    """Return how many variants leave time for as many rounds as the baseline and the first can have.
+
+    The least promising are dropped before rounds are: of a variant with few rounds nothing can be decided.
+
+    Args:
+        turns: what is to be done.
+        count: how many are measured by now.
+        round_s: how long their last round took, in seconds.
+        done: how many rounds this process has done. The first round takes longer than the others, so that
+            after it only the time of the second one is asked for.
+        starting: how long a process takes to start, in seconds.
+    """
+    later = turns.plan.processes - turns.process - 1
+    left = turns.rounds - done
+    if not left and not later:
+        return count
+
+    def fits(variants: int, more: int) -> bool:
+        each = round_s * variants / count
+        return time.monotonic() + more * each + later * (starting + (done + more) * each) <= turns.ends[1]
+
+    for more in range(min(1, left) if done == 1 else left, -1, -1):
+        if fits(min(_LEAST, count), more):
+            return max(n for n in range(1, count + 1) if fits(n, more))
+    return min(_LEAST, count)
 
 
 def _fits_later(later: int, starting: float, over: float, round_: float) -> bool:

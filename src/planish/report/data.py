@@ -90,16 +90,6 @@ class ReportData:
         return bool(self.finalists) and self.finalists[0].candidate == self.baseline
 
     @property
-    def contender(self) -> Finalist | None:
-        """The best finalist apart from the baseline; None where no other one was measured."""
-        return next((f for f in self.finalists if f.candidate != self.baseline), None)
-
-    @property
-    def unmeasured(self) -> Sequence[Finalist]:
-        """The finalists that have no measurements."""
-        return self.comparison.unmeasured if self.comparison else ()
-
-    @property
     def failed(self) -> int:
         """How many trials failed."""
         return sum(isinstance(trial.outcome, Failed) for trial in self.trials)

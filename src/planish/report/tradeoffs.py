@@ -17,7 +17,7 @@ def verdict_of_front(front: Comparison) -> Verdict:
     objectives = front.objectives
     found = [(o, member) for o in objectives if (member := _best(front, o)) is not None]
     if not found:
-        if unsettled := _unsettled(front):
+        if unsettled := front.undecided(None):
             told = f"Undecided: {unsettled.name} may be better than the baseline, not settled"
             return Verdict("undecided", told, (*_ends(front), *_how(front), AGAIN))
         return Verdict("same", _NOTHING, (*_ends(front), *_how(front)))
@@ -25,16 +25,6 @@ def verdict_of_front(front: Comparison) -> Verdict:
     members = {member.name: member for _, member in found}
     unseen = [line for member in members.values() for line in _unseen(front, member)]
     return Verdict("better", told[0].upper() + told[1:], (*unseen, *_ends(front), *_how(front)))
-
-
-def _unsettled(front: Comparison) -> Finalist | None:
-    """Find a member that may be better than the baseline in something and worse in nothing."""
-
-    def is_open(member: Finalist) -> bool:
-        verdicts = {each.verdict for each in member.measured.values()}
-        return "undecided" in verdicts and not verdicts & {"worse", "failed"}
-
-    return next(filter(is_open, front.finalists), None)
 
 
 def _best(front: Comparison, objective: Objective) -> Finalist | None:

@@ -34,23 +34,20 @@ def verdict_of(story: ReportData) -> Verdict:
         return replace(found, grounds=(_KEEP, *found.grounds)) if story.keeps_baseline else found
     if story.comparison is None or not story.finalists:
         return _open(story)
-    return _kept(story) if story.keeps_baseline else _compared(story, story.comparison)
+    judge = _kept if story.keeps_baseline else _compared
+    return judge(story, story.comparison)
 
 
-def _kept(story: ReportData) -> Verdict:
+def _kept(story: ReportData, comparison: Comparison) -> Verdict:
     """Judge a run whose result is the baseline by the best of the others: it is the same, or undecided."""
-    best = story.contender
-    if best is None:
-        unknown = [f for f in story.unmeasured if f.verdict == "undecided"]
-        if unknown:
-            return Verdict(
-                "undecided", "Undecided: no candidate was compared with the baseline", (unknown[0].why, AGAIN)
-            )
-        return Verdict("same", "Nothing is better than the baseline", (_KEEP, _how(story)))
-    if best.lead.verdict == "undecided":
-        return _undecided(story, best)
-    told = f"the best of the others is {best.name}: {_beside(story, best)}"
-    return Verdict("same", "Nothing is better than the baseline", (_KEEP, told, _how(story)))
+    if unknown := comparison.undecided(story.baseline):
+        if unknown.unmeasured is None:
+            return _undecided(story, unknown)
+        headline = "Undecided: no candidate was compared with the baseline"
+        return Verdict("undecided", headline, (f"{unknown.name}: {unknown.why}", AGAIN))
+    best = comparison.contender(story.baseline)
+    told = [f"the best of the others is {best.name}: {_beside(story, best)}"] if best else []
+    return Verdict("same", "Nothing is better than the baseline", (_KEEP, *told, _how(story)))
 
 
 def _undecided(story: ReportData, finalist: Finalist) -> Verdict:

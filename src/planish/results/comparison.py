@@ -149,6 +149,17 @@ class Finalist(Compared):
         """Whether it is worse than the baseline in nothing."""
         return all(each.verdict in ("better", "same") for each in self.measured.values())
 
+    @property
+    def improves(self) -> bool:
+        """Whether it is better than the baseline in something, and worse in nothing."""
+        return self.unharmed and any(each.verdict == "better" for each in self.measured.values())
+
+    @property
+    def may_improve(self) -> bool:
+        """Whether some verdict on it is undecided, and none is bad."""
+        verdicts = {each.verdict for each in self.measured.values()}
+        return "undecided" in verdicts and not verdicts & {"worse", "failed"}
+
 
 @dataclass(frozen=True)
 class Comparison:
@@ -179,6 +190,24 @@ class Comparison:
     def objectives(self) -> tuple[Objective, ...]:
         """The task's, the leading one first."""
         return tuple(each.objective for each in self.baseline.measured.values())
+
+    def contender(self, baseline: Candidate | None) -> Finalist | None:
+        """Return the best finalist apart from the baseline; None where no other one was measured."""
+        return next((each for each in self.finalists if each.candidate != baseline), None)
+
+    def undecided(self, baseline: Candidate | None) -> Finalist | None:
+        """Return the finalist that may be better than the baseline, where none is known to be.
+
+        With one objective it is the contender; where none was measured, a finalist that there was no time
+        for. With several it is the first one that is worse than the baseline in nothing, as far as is known.
+        """
+        if any(each.improves for each in self.finalists):
+            return None
+        if len(self.objectives) > 1:
+            return next((each for each in self.finalists if each.may_improve), None)
+        contender = self.contender(baseline)
+        found = self.unmeasured if contender is None else (contender,)
+        return next((each for each in found if each.verdict == "undecided"), None)
 
     @property
     def everybody(self) -> tuple[Compared, ...]:

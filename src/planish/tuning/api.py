@@ -5,6 +5,7 @@ from __future__ import annotations
 import platform
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
@@ -19,6 +20,7 @@ from planish.core import (
     Program,
     Space,
     Start,
+    StoreError,
     SuitsObjectives,
     SuitsSpaces,
     Task,
@@ -28,16 +30,20 @@ from planish.executors import LocalExecutor
 from planish.learn.transfer import context_of, stored
 from planish.levels import level_named, load_program
 from planish.results.result import Result
+from planish.results.stored_run import read_comparison
 from planish.search import make_searcher
 from planish.settings import Settings
 from planish.store import HeldError, Store, store_at
 from planish.store import Run as StoredRun
+from planish.tuning.final import LEAST_S
 from planish.tuning.journal import Journal
 from planish.tuning.progress import Listener, Progress, Silent
 from planish.tuning.run import TuningRun
 from planish.tuning.trials import Trials
 
 DEFAULT_BUDGET = Budget(seconds=10)
+AGAIN = 3
+"""A comparison that was undecided has so many times as long when it is repeated, at least."""
 
 
 def tune(
@@ -198,7 +204,23 @@ def _begin(
     trials = Trials(store, run_id, level.steps)
     journal = Journal(level, task, settings.seed, store, listener, progress, trials)
     journal.seconds["load"] = progress.loading_s
-    return TuningRun(settings, budget, searcher, spec, start, journal)
+    settles_s = _settling_s(store, level, task, budget, old) if compares and old is not None else None
+    return TuningRun(settings, budget, searcher, spec, start, journal, settles_s=settles_s)
+
+
+def _settling_s(store: Store, level: Level, task: Task, budget: Budget, old: StoredRun) -> float | None:
+    """Return the seconds to repeat the comparison of a finished run; None where it needs no repetition.
+
+    It has the time of the command, and at least `AGAIN` times what it had before. A search that is to have
+    more trials comes first: its end has a comparison of its own.
+    """
+    if old.status != "finished" or (budget.seconds is None and budget.trials_left(old.trials)):
+        return None
+    with suppress(StoreError):  # what cannot be read is made anew
+        comparison = read_comparison(store, old.id, level, task.objectives)
+        if comparison is None or comparison.undecided(level.baseline(task)) is not None:
+            return max(budget.seconds or 0.0, AGAIN * old.seconds.get("compare", 0.0), LEAST_S)
+    return None
 
 
 def _usual_searcher(level: Level, space: str) -> str:

@@ -38,6 +38,11 @@ from planish.tuning.loop import SearchLoop
 from planish.tuning.spending import Spending
 from planish.tuning.underway import UnderWay
 
+_SETTLES = (
+    "the last comparison was undecided, so it was repeated with all the time of this command; once it is "
+    "decided, the same command goes on with the search"
+)
+
 _log = logging.getLogger("planish")
 
 
@@ -57,6 +62,8 @@ class TuningRun:
         stopped: whether it did, as far as is known by now.
         notes: what the workers and the searcher have to say.
         start_s: from starting the workers until their first answer.
+        settles_s: the seconds for the comparison, where the last one left the verdict undecided: it is
+            repeated in place of a search. None where there is a search.
     """
 
     settings: Settings
@@ -70,6 +77,7 @@ class TuningRun:
     stopped: bool = False
     notes: tuple[str, ...] = ()
     start_s: float = 0.0
+    settles_s: float | None = None
 
     def execute(self, executor: Executor | None) -> Result:
         """Search, compare the best few with the baseline, and store what was found."""
@@ -82,15 +90,10 @@ class TuningRun:
         spending = Spending(self.budget, journal.progress, journal.trials, self.stops, self.started)
         try:
             self._take_up(spending)
-            with self._workers(executor) as ready:
-                try:
-                    self._loop(ready, spending)
-                finally:
-                    self.notes = (
-                        *ready.notes,
-                        *loss_notes(ready.losses, len(journal.lost)),
-                        *(self.searcher.notes if isinstance(self.searcher, HasSearchNotes) else ()),
-                    )
+            if self.settles_s is None or journal.progress.best is None:
+                self._search_with_workers(executor, spending)
+            else:
+                self.notes = (_SETTLES,)
         except KeyboardInterrupt:
             self.stopped = True
         except BaseException:
@@ -104,6 +107,17 @@ class TuningRun:
         if journal.progress.best is None:
             journal.store.finish_run(journal.run_id, "stopped" if self.stopped else "failed", journal.seconds)
             raise self._nothing_measured()
+
+    def _search_with_workers(self, executor: Executor | None, spending: Spending) -> None:
+        with self._workers(executor) as ready:
+            try:
+                self._loop(ready, spending)
+            finally:
+                self.notes = (
+                    *ready.notes,
+                    *loss_notes(ready.losses, len(self.journal.lost)),
+                    *(self.searcher.notes if isinstance(self.searcher, HasSearchNotes) else ()),
+                )
 
     def _take_up(self, spending: Spending) -> None:
         self.journal.introduce()
@@ -172,7 +186,7 @@ class TuningRun:
             journal.progress,
             journal.trials,
             journal.seconds,
-            time.monotonic() - self.started,
+            self.settles_s or time.monotonic() - self.started,
             self.stopped,
             self.start,
             self.notes,

@@ -32,12 +32,12 @@ def test_steps_that_keep_to_theirs_are_over_in_time(
     assert allowance.ends == 100 + max(module.LEAST_S, searched_s)
     for step, used in zip(steps, uses, strict=False):
         until = allowance.until(step)
-        assert clock.now <= until <= allowance.ends + 1e-6
+        reserved = max(module.LEAST_S, module.COMPARED * searched_s) * (step == "compare")
+        assert clock.now <= until <= max(allowance.ends, clock.now + reserved) + 1e-6
         clock.now += used * (until - clock.now)
-    if steps:
-        assert allowance.until(steps[-1]) == pytest.approx(allowance.ends), (
-            "the last may take all that is left"
-        )
+    if steps and steps[-1] != "compare":
+        least = max(allowance.ends, clock.now)
+        assert allowance.until(steps[-1]) == pytest.approx(least), "the last may take all that is left"
 
 
 def test_what_a_step_leaves_is_there_for_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -46,8 +46,20 @@ def test_what_a_step_leaves_is_there_for_the_others(monkeypatch: pytest.MonkeyPa
     allowance = Allowance(60.0, ["minimise", "compare", "describe"], clock)
     assert allowance.until("compare") == pytest.approx(100 + 60 * 0.4 / 0.5)
     clock.now += 50
-    assert allowance.until("compare") == pytest.approx(150 + 10 * 0.4 / 0.5)
+    assert allowance.until("describe") == pytest.approx(160)
     assert allowance.told == "at most 10 s to the end"
-    assert (allowance.has(7.9, "compare"), allowance.has(8.1, "compare")) == (True, False)
+    assert (allowance.has(9.9, "describe"), allowance.has(10.1, "describe")) == (True, False)
     clock.now += 20
-    assert (allowance.has(0.0, "compare"), allowance.until("compare")) == (False, clock.now)
+    assert (allowance.has(0.0, "describe"), allowance.until("describe")) == (False, clock.now)
+
+
+@pytest.mark.parametrize(("searched_s", "reserved"), [(3.0, 5.0), (60.0, 12.0)])
+def test_the_comparison_has_its_time_whatever_came_before_it_took(
+    searched_s: float, reserved: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "LEAST_S", 5.0)
+    clock = Clock()
+    allowance = Allowance(searched_s, ["minimise", "compare", "describe"], clock)
+    clock.now += 2 * searched_s + 10
+    assert allowance.until("minimise") == clock.now
+    assert allowance.until("compare") == clock.now + reserved

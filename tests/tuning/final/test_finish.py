@@ -58,6 +58,8 @@ def ended(folder: Path, level: Plain, settings: Settings = SETTINGS, trials: int
 def no_time(monkeypatch: pytest.MonkeyPatch) -> None:
     """Leave no time for the end, however long the search took."""
     monkeypatch.setattr(allowance.Allowance, "__post_init__", over)
+    monkeypatch.setattr(allowance, "LEAST_S", 0.0)
+    monkeypatch.setattr(allowance, "COMPARED", 0.0)
 
 
 def over(allowance: allowance.Allowance) -> None:
@@ -261,6 +263,30 @@ def test_who_is_left_out_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ]
     assert all(each.trial for each in left), "what the search measured is known"
     assert [row.data.get("unmeasured") for row in found.stored] == [None, "undecided", "undecided"]
+
+
+def doubtful(row: ResultRow) -> ResultRow:
+    """Return a stored row of one objective whose interval is too wide to tell."""
+    found = row.data["objectives"]["time_s"] | {"ratio": [0.7, 0.045, 50.0], "verdict": "undecided"}
+    return replace(row, data={**row.data, "objectives": {"time_s": found}})
+
+
+def test_an_undecided_comparison_is_repeated_before_the_search_goes_on(tmp_path: Path) -> None:
+    one, level = Settings(objectives=("time",), searcher="random", workers=1), Plain()
+    first = ended(tmp_path, level, one, trials=20)
+    with open_store(tmp_path / "store.db") as store:
+        store.resume_run(first.result.run_id)
+        store.save_result(first.result.run_id, [*map(doubtful, first.stored)])
+        store.finish_run(first.result.run_id)
+        read = decode(store.result_rows(first.result.run_id, level.steps), first.result.task.objectives)
+    assert read is not None
+    assert read.undecided(level.baseline(first.result.task)) == read.finalists[0]
+    again = ended(tmp_path, level, one, trials=20)
+    assert again.result.finalists[0].verdict == "better"
+    assert "the last comparison was undecided" in again.result.notes[0]
+    assert again.result.run_id == first.result.run_id
+    more = ended(tmp_path, level, one, trials=30)
+    assert (more.result.trials, more.result.notes) == (30, ())
 
 
 @pytest.mark.parametrize(

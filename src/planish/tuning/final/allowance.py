@@ -7,7 +7,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 LEAST_S = 5.0
-"""The end may take so long even where the search took less: nothing could be said otherwise."""
+"""The end, and its comparison, may take so long even where the search took less."""
+COMPARED = 0.2
+"""The share of the search's time that is reserved for the comparison, whatever came before it took."""
 
 WEIGHTS = {
     "minimise": 0.25,
@@ -25,7 +27,8 @@ WEIGHTS = {
 class Allowance:
     """The seconds that the end of a run may take: as many as the search took, `LEAST_S` at least.
 
-    What a step does not use is there for the later ones.
+    What a step does not use is there for the later ones. The comparison has its time in any case, since
+    without it there is no verdict.
 
     Args:
         searched_s: how long the search took.
@@ -60,4 +63,6 @@ class Allowance:
         """Give when a step that begins now is to be over."""
         now, later = self.now(), self.steps[self.steps.index(step) :]
         # Of what is left now, among those that are still to come: so an early end of one is the others' gain.
-        return now + max(0.0, self.ends - now) * WEIGHTS[step] / sum(WEIGHTS[each] for each in later)
+        share = max(0.0, self.ends - now) * WEIGHTS[step] / sum(WEIGHTS[each] for each in later)
+        reserved = max(LEAST_S, COMPARED * self.searched_s) if step == "compare" else 0.0
+        return now + max(share, reserved)

@@ -52,7 +52,7 @@ class FinalState:
         if self.baseline is None:
             return None
         found = self.finalists
-        if not (found and _is_better(found[0])):
+        if not (found and found[0].improves):
             others = (each for each in found if each.candidate != baseline)
             found = (_unchanged(self.baseline, baseline), *others)
         named = tuple(
@@ -61,11 +61,6 @@ class FinalState:
         )
         last = len(found)
         return Comparison(named[:last], self.baseline, self.reference, self.noise, self.notes, named[last:])
-
-
-def _is_better(finalist: Finalist) -> bool:
-    """Whether it is better than the baseline in something, beyond the noise, and worse in nothing."""
-    return finalist.unharmed and any(each.verdict == "better" for each in finalist.measured.values())
 
 
 def _unchanged(baseline: Compared, candidate: Candidate) -> Finalist:

@@ -148,7 +148,8 @@ def _timed(search: SearchOutcome, stage: FinalStage, allowance: Allowance) -> Ge
     """
     end = allowance.until(stage.name) if stage.name else math.inf
     # Minimising heeds its end by itself, between measurements.
-    limit = {"minimise": math.inf, "compare": allowance.ends, "score": allowance.ends}.get(stage.name, end)
+    whole = max(end, allowance.ends)
+    limit = {"minimise": math.inf, "compare": whole, "score": whole}.get(stage.name, end)
     started = time.monotonic()
     try:
         with ends_by(limit):
