@@ -12,12 +12,19 @@ call, timed once more: how far it is from 1 is luck. Each case begins with an em
 what its first call took in seconds; before that, one of another shape has loaded the libraries, except for
 `--cold`. A case named by a number is a multiplication of square matrices: 64 of float32, 64d of float64.
 `python benchmarks/einsum.py --cases 16,32,64d` runs some; run it on a quiet machine.
+
+`--alternated` compares planish's call with `@` in blocks, and then call by call in turns, as programs call
+them that use both: OpenBLAS's threads still look for work then, and have the processors that planish's want.
+Medians and means; a ratio above 1 says that planish's call is the shorter one, and the last line has their
+geometric means. OpenBLAS runs as it does by default: settings of its core type are removed.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
 import statistics
+import sys
 import tempfile
 import time
 from collections.abc import Callable, Mapping
@@ -33,11 +40,18 @@ from planish.einsum.contraction import contraction_of
 from planish.einsum.decision import decided, known_of
 from planish.einsum.planning import task_of
 from planish.loops.compiled import CompiledKernel
+from planish.measure import rest
 from planish.store import open_store
-from side_by_side import rested
+from side_by_side import REST_S, geomean, rested
 
 SIZES = (16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1024, 1536, 2048)
 SQUARES = tuple(f"{size}{kind}" for size in SIZES for kind in ("", "d"))
+BESIDE = ("128", "192", "256", "384", "512", "768", "256d", "transposed")
+"""Cases of `--alternated`: those that are worth two cores."""
+BLOCK_S = 3e-3
+"""Seconds of a block of `--alternated`, which has at least so many:"""
+LEAST_BLOCKS = 3
+CORE_TYPES = ("OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE")
 SLOW = 4.0
 """NumPy's einsum is timed no further where it takes so many times as long as `@`."""
 COLUMNS = ("numpy", "@", "planish", "bound", "kernel")
@@ -171,22 +185,71 @@ def alone(compiled: CompiledKernel, operands: list[Array]) -> Callable[[], objec
     return compiled.kernel.bind(inputs, {program.outputs[0]: result})
 
 
+def alternate(name: str, folder: Path, budget_s: float, seconds: float) -> tuple[float, float, float]:
+    """Tune a case, time it beside `@`, print its line, and return the ratios.
+
+    Returns:
+        The time of `@` to that of planish's call: in blocks, and by turns the medians and the means.
+    """
+    subscripts, operands = case(name)
+    product = multiplied(subscripts, operands)
+    assert product is not None
+    planish.einsum(subscripts, *operands, budget_s=budget_s, store=folder / f"{name}.db")
+    calls = (product, lambda: planish.einsum(subscripts, *operands))
+    count = max(3, int(BLOCK_S / min(seconds_of(product) for _ in range(3))))
+    blocks: tuple[list[float], list[float]] = ([], [])
+    turns: tuple[list[float], list[float]] = ([], [])
+    end = time.perf_counter() + seconds
+    while time.perf_counter() < end or len(blocks[0]) < LEAST_BLOCKS:
+        for call, times in zip(calls, blocks, strict=True):
+            rest(REST_S)
+            call()
+            call()
+            times.append(statistics.fmean(seconds_of(call) for _ in range(count)))
+        for _ in range(2 * count):
+            for call, times in zip(calls, turns, strict=True):
+                times.append(seconds_of(call))
+    medians = [[1e6 * statistics.median(t) for t in pair] for pair in (blocks, turns)]
+    means = [1e6 * statistics.fmean(t) for t in turns]
+    ratios = medians[0][0] / medians[0][1], medians[1][0] / medians[1][1], means[0] / means[1]
+    columns = " ".join(f"{t:>10.2f}" for t in (*medians[0], *medians[1], *means))
+    print(f"{name:<11}{columns} " + " ".join(f"{r:>6.2f}" for r in ratios), flush=True)
+    return ratios
+
+
+def print_alternated(names: list[str], folder: Path, budget_s: float, seconds: float) -> None:
+    """Print the table of `--alternated`."""
+    heads = ("@ block", "block", "@ turns", "turns", "@ mean", "mean")
+    print(f"{'case':<11}{' '.join(f'{h:>10}' for h in heads)}  block  turns   mean")
+    ratios = [alternate(name, folder, budget_s, seconds) for name in names]
+    print(f"{'geomean':<77}" + " ".join(f"{geomean(column):>6.2f}" for column in zip(*ratios, strict=True)))
+
+
 def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description="Time einsum.")
-    parser.add_argument("--cases", default=",".join((*SQUARES, *OTHERS)), help="sizes and names")
+    parser.add_argument("--cases", help="sizes and names")
     parser.add_argument("--budget", type=float, default=1.0, help="seconds of the first call")
     parser.add_argument("--seconds", type=float, default=2.0, help="for timing a case")
     parser.add_argument("--cold", action="store_true", help="load the libraries within the first first call")
+    parser.add_argument("--alternated", action="store_true", help="in turns with @, call by call")
     options = parser.parse_args()
-    print(
-        f"{'case':<11}{' '.join(f'{c:>10}' for c in COLUMNS)} {'over':>8}{'bound':>8} {'ratio':>6} control "
-        f"{'first':>6} {'rounds':>7}  way"
+    names = (
+        options.cases.split(",") if options.cases else BESIDE if options.alternated else (*SQUARES, *OTHERS)
     )
+    if options.alternated and any(os.environ.pop(name, None) for name in CORE_TYPES):
+        os.execv(sys.executable, [sys.executable, *sys.argv])  # OpenBLAS has read them already
     with tempfile.TemporaryDirectory() as folder:
         if not options.cold:
             planish.einsum("ab,bc->ac", np.ones((9, 9)), np.ones((9, 9)), store=Path(folder) / "warm.db")
-        for name in options.cases.split(","):
+        if options.alternated:
+            print_alternated(list(names), Path(folder), options.budget, options.seconds)
+            return
+        print(
+            f"{'case':<11}{' '.join(f'{c:>10}' for c in COLUMNS)} {'over':>8}{'bound':>8} {'ratio':>6} "
+            f"control {'first':>6} {'rounds':>7}  way"
+        )
+        for name in names:
             measure(name, Path(folder), options.budget, options.seconds)
 
 
