@@ -164,7 +164,7 @@ def _line(found: Sequence[Found]) -> str:
     by_cpu = statistics.fmean(each.by_processor for each in found)
     processes = statistics.fmean(each.processes for each in found)
     return (
-        f"{covered(decided):>10}{verdicts.count('faster'):>10}{verdicts.count('slower'):>10}{width(decided):>10.1%}"
+        f"{covered(decided):>10}{verdicts.count('better'):>10}{verdicts.count('worse'):>10}{width(decided):>10.1%}"
         f"{by_cpu:>10.0%}{processes:>10.1f}{'':>10}{covered(wall):>10}{width(wall):>10.1%}"
     )
 

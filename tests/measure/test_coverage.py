@@ -69,7 +69,7 @@ def compared(noise: Noise, gains: Sequence[float], seed: int) -> tuple[list[Pair
     # The same value as the baseline's would share its offset and drift.
     times = [1.0, *(1 / gain - (gain == 1) * 1e-9 for gain in gains)]
     base, *others = (Variant(str(time), act(value=time), Actor) for time in times)
-    return remeasure(base, others, TIME, machine, Plan(seed=seed))[1:], machine.processes
+    return remeasure(base, others, TIME, machine, Plan(seed=seed, most=40))[1:], machine.processes
 
 
 @pytest.mark.parametrize("noise", [IDLE, BUSY, STORM])
@@ -81,8 +81,8 @@ def test_intervals_cover_the_truth_and_equals_are_seldom_called_faster(noise: No
             assert sampled.ratio is not None
             covered += sampled.ratio.low <= 1 / gain <= sampled.ratio.high
             faster += gain == 1.0 and sampled.verdict == "better"
-    assert covered >= 370  # of 400
-    assert faster <= 5  # of 100
+    assert covered >= 390  # of 400
+    assert faster <= 2  # of 100
 
 
 @pytest.mark.parametrize(
@@ -97,5 +97,5 @@ def test_it_goes_on_only_while_too_little_is_known() -> None:
     clear = [compared(IDLE, [1.5], seed)[1] for seed in range(20)]
     same = [compared(BUSY, [1.0], seed)[1] for seed in range(20)]
     assert max(clear) == 5
-    assert set(same) <= {5, 10, 20}
-    assert max(same) == 20
+    assert set(same) <= {5, 10, 20, 40}
+    assert max(same) == 40

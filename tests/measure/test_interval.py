@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from planish.core import Objective, Ratio
+from planish.measure import interval
 from planish.measure.interval import ratio
 from planish.measure.noise import noise
 
@@ -49,7 +50,7 @@ def test_nobody_is_faster_than_himself(values: np.ndarray) -> None:
 
 @pytest.mark.parametrize("count", range(8, 13))
 def test_of_many_processes_it_is_what_wilcoxons_test_does_not_reject(count: int) -> None:
-    """The test, by all 2 ** count ways to give ranks a sign, rejects (2 %) just outside, not just inside."""
+    """The test, by all 2 ** count ways to give ranks a sign, rejects (1 %) just outside, not just inside."""
     logs = np.random.default_rng(count).normal(0.1, 0.2, count)
     found = ratio([[v] for v in np.exp(logs)], [[1.0]] * count)
     signs = np.array(list(product([0, 1], repeat=count)))
@@ -58,10 +59,31 @@ def test_of_many_processes_it_is_what_wilcoxons_test_does_not_reject(count: int)
     def rejects(centre: float) -> bool:
         moved = logs - centre
         rank = (np.abs(moved).argsort().argsort() + 1)[moved > 0].sum()
-        return 2 * min((sums <= rank).mean(), (sums >= rank).mean()) <= 0.02
+        return 2 * min((sums <= rank).mean(), (sums >= rank).mean()) <= 0.01
 
     ends = np.log([found.low - 1e-9, found.low + 1e-9, found.high - 1e-9, found.high + 1e-9])
     assert [rejects(end) for end in ends] == [True, False, False, True]
+
+
+@pytest.mark.parametrize(
+    ("tail", "freedom", "t"), [(0.01, 1, 31.821), (0.005, 2, 9.925), (0.005, 4, 4.604), (0.001, 9, 4.297)]
+)
+def test_few_processes_are_judged_by_students_distribution(tail: float, freedom: int, t: float) -> None:
+    assert interval._student(tail, freedom) == pytest.approx(t, abs=1e-3)  # pyright: ignore[reportPrivateUsage]
+
+
+def test_the_more_variants_the_wider_is_the_interval_of_each() -> None:
+    for count in (3, 5, 10, 20, 40):
+        over = np.exp(np.random.default_rng(count).normal(0, 0.05, (count, 1))).tolist()
+        alone, *others = (ratio(over, [[1.0]] * count, variants) for variants in (1, 3, 9))
+        assert alone.width < others[0].width <= others[1].width
+
+
+def test_a_few_processes_that_agree_by_luck_prove_no_small_gain() -> None:
+    """Five memory layouts out of five may favour one side: that happens in 3 % of comparisons of equals."""
+    agree = [[0.99], [0.9901], [0.9899], [0.9902], [0.9898]]
+    assert ratio(agree, [[1.0]] * 5).verdict(TIME) == "undecided"
+    assert ratio(agree * 2, [[1.0]] * 10).verdict(TIME) == "better"
 
 
 def test_drift_that_both_share_cancels() -> None:
@@ -76,7 +98,7 @@ def test_what_one_process_alone_shows_is_no_difference() -> None:
     assert ratio(over, [[1.0] * 3] * 5).verdict(TIME) == "undecided"
 
 
-@pytest.mark.parametrize(("effect", "least", "most"), [(1.0, 0, 5), (0.95, 90, 100)])
+@pytest.mark.parametrize(("effect", "least", "most"), [(1.0, 0, 5), (0.95, 85, 100)])
 def test_noise_is_seldom_taken_for_a_gain(effect: float, least: int, most: int) -> None:
     generator = np.random.default_rng(0)
 

@@ -16,7 +16,8 @@ class Evidence:
     is up to 20 times as precise. Where one core does all the work, without a pause, both stand for the same.
     So processor time decides where it is clearly more precise, unless it claims more than the clock allows: a
     program that sleeps, or waits for a disk, gains nothing by less processor time. That the clock claims more
-    is usual: on a busy machine a longer call is interrupted more often, and its median then jumps.
+    is usual: on a busy machine a longer call is interrupted more often, and its median then jumps. Where one
+    says better and the other worse, nothing is decided.
 
     Args:
         wall: by the clock.
@@ -37,6 +38,14 @@ class Evidence:
         return better or worse
 
     @property
+    def contradictory(self) -> bool:
+        """Whether one clock says better and the other worse."""
+        if self.processor is None:
+            return False
+        low, high = sorted((self.wall, self.processor), key=lambda each: each.value)
+        return low.high < 1.0 < high.low
+
+    @property
     def by_processor(self) -> bool:
         """Whether processor time decides."""
         # Clearly: where both are about as precise, the clock is what the user asked for. And with some noise:
@@ -46,5 +55,8 @@ class Evidence:
 
     @property
     def ratio(self) -> Ratio:
-        """The one that decides."""
+        """The one that decides; where they contradict each other, an interval that holds both."""
+        if self.processor is not None and self.contradictory:
+            ends = (self.wall.low, self.wall.high, self.processor.low, self.processor.high)
+            return Ratio(self.wall.value, min(ends), max(ends))
         return self.processor if self.processor is not None and self.by_processor else self.wall

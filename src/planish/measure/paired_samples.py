@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 from planish.core import Failed, Lost, Measured, Objective, Outcome, Ratio, Verdict
 from planish.measure.evidence import Evidence
-from planish.measure.interval import Rounds, ratio
+from planish.measure.interval import ratio
 from planish.measure.samples import by_processor_time
 
 NO_TIME = "no time left to measure it"
@@ -96,21 +96,22 @@ def _by_processor(outcome: Outcome, objective: Objective) -> float:
     return statistics.median(outcome.samples[by_processor_time(objective.name)])
 
 
-def judged(sampled: PairedSamples, base: PairedSamples, objective: Objective) -> PairedSamples:
+def judged(
+    sampled: PairedSamples, base: PairedSamples, objective: Objective, variants: int = 1
+) -> PairedSamples:
     """Judge samples beside others, which were measured in the same processes and rounds.
 
     Args:
         sampled: unchanged where it has no values.
         base: whom it is compared with.
         objective: by which both were measured.
+        variants: how many are compared with it.
     """
     if not sampled.values or not base.values:
         return sampled
-    processor = _known_ratio(sampled.processor, base.processor)
-    evidence = Evidence(ratio(sampled.values, base.values), processor)
+    processor = (
+        ratio(sampled.processor, base.processor, variants) if sampled.processor and base.processor else None
+    )
+    evidence = Evidence(ratio(sampled.values, base.values, variants), processor)
     verdict = evidence.ratio.verdict(objective)
     return replace(sampled, ratio=evidence.ratio, verdict=verdict, evidence=evidence)
-
-
-def _known_ratio(values: Rounds, baseline: Rounds) -> Ratio | None:
-    return ratio(values, baseline) if values and baseline else None

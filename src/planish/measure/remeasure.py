@@ -108,4 +108,5 @@ def _judge(
     if base.failures:
         failure = base.failures[0]
         raise PlanishError(f"the baseline failed: {failure.stage}: {failure.reason}: {failure.detail}")
-    return [judged(sampled, base, objective) for sampled in (base, *others)]
+    variants = max(1, sum(bool(each.values) for each in others))
+    return [judged(sampled, base, objective, variants) for sampled in (base, *others)]

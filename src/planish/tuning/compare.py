@@ -209,12 +209,12 @@ def compare_results(
     base = dict(zip(tasks, paired, strict=False))
     again = paired[len(tasks) :]
     return [
-        Rematch(r, _beside(base[r.task.key], s, r), base[r.task.key])
+        Rematch(r, _beside(base[r.task.key], s, r, len(results)), base[r.task.key])
         for r, s in zip(results, again, strict=True)
     ]
 
 
-def _beside(base: PairedSamples, sampled: PairedSamples, result: Result) -> PairedSamples:
+def _beside(base: PairedSamples, sampled: PairedSamples, result: Result, winners: int) -> PairedSamples:
     """Judge a winner beside the baseline of its own task; it was judged beside that of the first task."""
     if base.failures:
         raise PlanishError(f"the baseline of run {result.run.id} failed: {base.why}")
@@ -222,7 +222,7 @@ def _beside(base: PairedSamples, sampled: PairedSamples, result: Result) -> Pair
         return replace(
             sampled, ratio=None, evidence=None, verdict="undecided", lost=sampled.lost or base.lost
         )
-    return judged(sampled, base, result.objective)
+    return judged(sampled, base, result.objective, winners)
 
 
 def _common_objective(results: Sequence[Result]) -> Objective:

@@ -20,6 +20,9 @@ from planish.tuning.final.search_outcome import SearchOutcome
 REFERENCE_S = 10.0
 """Another baseline is measured so long at most."""
 
+MOST = 40
+"""Processes in all; the time that the comparison has may end it before."""
+
 SamplesByObjective = Mapping[str, PairedSamples]
 """How somebody did, by the objectives' names."""
 
@@ -46,7 +49,7 @@ def compare(search: SearchOutcome, state: FinalState, end: float) -> FinalState:
     # Not the baseline once more: beside itself it would only show noise, and take a share of the time.
     variants = {c: Variant(f"#{i}", c, spec) for i, c in enumerate(candidates, 1) if c != unchanged}
     baseline = Variant("baseline", unchanged, spec)
-    plan = Plan(seed=search.settings.seed, seconds=max(0.0, end - time.monotonic()))
+    plan = Plan(seed=search.settings.seed, seconds=max(0.0, end - time.monotonic()), most=MOST)
     noisy = not all(objective.exact for objective in task.objectives)
     # What is exact needs no fresh processes.
     start = search.start if search.executor is None or noisy else partial(_lent, search.executor)
