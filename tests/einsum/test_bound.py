@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import pickle
 import sys
 import threading
 import weakref
@@ -41,6 +42,16 @@ def test_it_computes_what_comes(bound: BoundEinsum) -> None:
     for factor in (1, 2, 3):
         np.testing.assert_array_equal(bound(factor * A, B), factor * (A @ B))
     assert bound.way in repr(bound)
+
+
+def test_it_can_be_pickled(bound: BoundEinsum) -> None:
+    again = pickle.loads(pickle.dumps(bound))
+    assert repr(again) == repr(bound)
+    assert again.cores == bound.cores
+    np.testing.assert_array_equal(again(A, B), bound(A, B))
+    with pytest.raises(ProgramError):
+        again(A, A)
+    assert pickle.loads(pickle.dumps(again)).way == bound.way
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,8 +11,8 @@ from numpy.typing import NDArray
 
 from planish.einsum.contraction import contraction_of
 from planish.einsum.einsum_request import PLANNING, EinsumRequest
-from planish.einsum.ways import Way, enter
-from planish.loops.compiled import check_operands
+from planish.einsum.ways import Way, enter, numpy_ways
+from planish.loops.compiled import CompiledKernel, check_operands
 from planish.loops.runtime.arrayspec import ArraySpec
 from planish.loops.runtime.dispatch import Table
 
@@ -56,6 +57,10 @@ class BoundEinsum:
         """
         return self._call(*operands)
 
+    def __reduce__(self) -> tuple[Callable[..., BoundEinsum], tuple[Any, ...]]:
+        kernel = self._generic if isinstance(self._generic, CompiledKernel) else None
+        return _restored, (self.subscripts, self.operands, self.way, self.cores, kernel)
+
     def __repr__(self) -> str:
         return f"<einsum '{self.subscripts}' of {', '.join(map(str, self.operands))} by {self.way}>"
 
@@ -63,6 +68,17 @@ class BoundEinsum:
         """Take a call that the table does not: it is wrong, or another thread computes just now."""
         check_operands([f"operand {i}" for i in range(len(self.operands))], self.operands, operands)
         return self._generic(*operands)
+
+
+def _restored(
+    subscripts: str, operands: Sequence[ArraySpec], name: str, cores: int, kernel: CompiledKernel | None
+) -> BoundEinsum:
+    """Make what was pickled."""
+    arrays = tuple(spec.empty() for spec in operands)
+    if kernel is not None:
+        return BoundEinsum(subscripts, arrays, Way(name, kernel, cores))
+    ways = numpy_ways(contraction_of(subscripts, arrays), subscripts)
+    return BoundEinsum(subscripts, arrays, next(way for way in ways if way.name == name))
 
 
 def kernel(

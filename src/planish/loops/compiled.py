@@ -64,6 +64,9 @@ class CompiledKernel:
         simple = not code.ahead_entries and not (code.annotated and code.annotated.past_caches)
         return len(program.outputs) == 1 and simple and bool(self.operands and self.operands[0].shape)
 
+    def __reduce__(self) -> tuple[type[CompiledKernel], tuple[Any, ...]]:
+        return CompiledKernel, (self.kernel, self.operands, self.result)
+
     def __call__(self, *operands: Array) -> Any:
         """Compute the result.
 
@@ -100,28 +103,48 @@ def function_of(program: Program, candidate: Candidate, target: Target) -> Calla
         PlanishError: a kernel of it is wrong on inputs that the search did not see.
     """
     if library_of(candidate):
-        return _allocating(program, lambda ins, outs: numpy_callable(program, {**ins, **outs})())
+        return _Allocating(program, candidate, target, lambda arrays: numpy_callable(program, arrays)())
     kernel = executable_of(program, candidate, target, tree_of(program, candidate))
     refuse_wrong(kernel)
     if isinstance(kernel, Kernel):
         return CompiledKernel(kernel)
-    return _allocating(program, lambda ins, outs: kernel.bind(ins, outs).repeat(1))
+
+    def run(arrays: Arrays) -> None:
+        outputs = {name: arrays[name] for name in program.outputs}
+        kernel.bind({name: arrays[name] for name in program.inputs}, outputs).repeat(1)
+
+    return _Allocating(program, candidate, target, run)
 
 
-def _allocating(program: Program, run: Callable[[Arrays, Arrays], object]) -> Callable[..., Any]:
-    """Make what takes operands and gives new arrays, of what fills arrays."""
-    types = program.type
-    specs = [ArraySpec.row_major(types[name].shape, types[name].dtype) for name in program.inputs]
+class _Allocating:
+    """Takes operands and returns new arrays, by what fills arrays; pickled, it is made anew.
 
-    def call(*operands: Array) -> Any:
-        check_operands(program.inputs, specs, operands)
+    Args:
+        program: what is computed.
+        candidate: by what.
+        target: on which machine.
+        run: computes the outputs among the arrays that it is given, by name.
+    """
+
+    def __init__(
+        self, program: Program, candidate: Candidate, target: Target, run: Callable[[Arrays], object]
+    ) -> None:
+        types = program.type
+        self._specs = [ArraySpec.row_major(types[name].shape, types[name].dtype) for name in program.inputs]
+        self._made_of = program, candidate, target
+        self._program, self._run = program, run
+
+    def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+        return function_of, self._made_of
+
+    def __call__(self, *operands: Array) -> Any:
+        program, types = self._program, self._program.type
+        check_operands(program.inputs, self._specs, operands)
         outputs = {
             name: np.empty(types[name].shape, numpy_type(types[name].dtype)) for name in program.outputs
         }
-        run(dict(zip(program.inputs, operands, strict=True)), outputs)
+        self._run({**dict(zip(program.inputs, operands, strict=True)), **outputs})
         return _results(list(outputs.values()))
-
-    return call
 
 
 def _results(outputs: Sequence[Array]) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -136,6 +136,10 @@ class Result:
             PlanishError: programs of this level cannot be called from Python.
         """
         return function_of(self.level, self.task, self.candidate)
+
+    def __getstate__(self) -> dict[str, Any]:
+        # Without what was computed from them, as the function, which is machine code.
+        return {each.name: getattr(self, each.name) for each in fields(self)}
 
     def __call__(self, *inputs: Any) -> Any:
         """Compute the program by the candidate: `function(*inputs)`."""

@@ -63,6 +63,8 @@ class Code:
         assembly: given a prefix P, writes assembly that defines the entries as P_run0, P_run1, ...
             and the ahead entries as P_prepare0, ...
         annotated: the decisions that the functions carry out; None where the back end made its own.
+        again: generates the same code once more; it is what is pickled, for addresses hold in one process
+            alone. None where that is not possible.
     """
 
     entries: tuple[Entry, ...]
@@ -71,6 +73,12 @@ class Code:
     layout: Layout
     assembly: Callable[[str], str]
     annotated: AnnotatedTree | None = None
+    again: Callable[[], Code] | None = None
+
+    def __reduce__(self) -> tuple[Callable[[], Code], tuple[()]]:
+        if self.again is None:
+            raise TypeError("this machine code cannot be pickled: nothing says how to generate it again")
+        return self.again, ()
 
 
 def arithmetic_of(tree: LoopTree) -> str:

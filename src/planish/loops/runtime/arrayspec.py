@@ -62,6 +62,11 @@ class ArraySpec:
         """The row-major tensor that it is."""
         return TensorType(tuple(self.shape[d] for d in self.order), self.dtype)
 
+    def empty(self) -> Array:
+        """Allocate an array of this kind."""
+        rows = np.empty([self.shape[d] for d in self.order], numpy_type(self.dtype))
+        return rows.transpose(sorted(range(len(self.order)), key=self.order.__getitem__))
+
     def fits(self, array: object) -> bool:
         """Whether something is an array of this kind; strides along extents of 1 do not matter."""
         return (

@@ -46,7 +46,8 @@ def compile_tree(
     entries = tuple(_entry(tree, a, f) for a, f in zip(addresses, functions, strict=True))
     split = len(names[0])
     write = partial(emit, tree, machine=machine, opt_level=opt_level)
-    return Code(entries[:split], entries[split:], owner, layout(annotated), write, annotated)
+    again = partial(compile_tree, tree, vector_bits=vector_bits, opt_level=opt_level, cpu=cpu)
+    return Code(entries[:split], entries[split:], owner, layout(annotated), write, annotated, again)
 
 
 def emit(tree: LoopTree, prefix: str, machine: Machine | None = None, opt_level: int = OPT_LEVEL) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from dataclasses import replace
+from functools import partial
 
 from planish.loops.codegen.kernel import Code, Entry, Layout, arithmetic_of, layout
 from planish.loops.codegen.x86 import cpu
@@ -53,7 +54,9 @@ def compile_tree(tree: LoopTree, isa: IsaName | None = None, extras: frozenset[s
             blob += code
     memory = ExecutableMemory(bytes(blob))
     run, prepare = [tuple([replace(e, address=memory.address + e.address) for e in es]) for es in entries]
-    return Code(run, prepare, memory, layout(annotated), lambda prefix: assembly(prefix, *codes), annotated)
+    again = partial(compile_tree, tree, isa, extras)
+    places = layout(annotated)
+    return Code(run, prepare, memory, places, lambda prefix: assembly(prefix, *codes), annotated, again)
 
 
 _Codes = tuple[list[bytes], list[bytes]]

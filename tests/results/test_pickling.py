@@ -1,0 +1,87 @@
+"""Results and functions are pickled: as joblib, dask and multiprocessing send them to other processes."""
+
+from __future__ import annotations
+
+import copy
+import multiprocessing
+import pickle
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from planish.budget import Budget
+from planish.core import Candidate, ProgramError
+from planish.loops.backends import PREFERRED, backend_named
+from planish.loops.compiled import CompiledKernel, function_of
+from planish.loops.ir.schedule import unscheduled
+from planish.loops.lang.parse import parse
+from planish.loops.level import LoopsLevel
+from planish.loops.library import Library
+from planish.loops.lower.lowering import lower
+from planish.loops.runtime.kernels import Kernel
+from planish.loops.space import TemplateSpace
+from planish.loops.steps import Parallel
+from planish.results.result import Result
+from planish.settings import Settings
+from planish.tuning.api import tune_program
+
+MATMUL = parse("C[m,n] += A[m,k] * B[k,n]", {"m": 7, "n": 5, "k": 9})
+A, B = np.arange(63, dtype=np.float32).reshape(7, 9), np.ones((9, 5), np.float32)
+
+
+@pytest.fixture(scope="module")
+def result(tmp_path_factory: pytest.TempPathFactory) -> Result:
+    store = tmp_path_factory.mktemp("pickled") / "s.db"
+    return tune_program(
+        LoopsLevel(),
+        MATMUL,
+        budget=Budget(trials=3),
+        settings=Settings(workers=1),
+        store=store,
+        compares=False,
+    )
+
+
+def called(function: Any) -> NDArray[Any]:
+    return function(A, B)
+
+
+def test_a_result_is_the_same_before_its_first_call_and_after_it(result: Result) -> None:
+    before = pickle.dumps(result)
+    np.testing.assert_array_equal(result(A, B), A @ B)
+    for again in (pickle.loads(before), pickle.loads(pickle.dumps(result)), copy.deepcopy(result)):
+        assert again == result
+        np.testing.assert_array_equal(again(A, B), A @ B)
+
+
+def test_another_process_computes_with_a_result_and_its_function(result: Result) -> None:
+    with multiprocessing.get_context("spawn").Pool(1) as pool:
+        for found in pool.map(called, [result, result.function]):
+            np.testing.assert_array_equal(found, A @ B)
+
+
+@pytest.mark.parametrize("candidate", [Candidate((Library("numpy"),)), None])
+def test_functions_of_programs_are_pickled(candidate: Candidate | None) -> None:
+    target = LoopsLevel().target(MATMUL, 1)
+    function = function_of(MATMUL, candidate or TemplateSpace(MATMUL, target).start(), target)
+    again = pickle.loads(pickle.dumps(function))
+    np.testing.assert_array_equal(again(A, B), A @ B)
+    with pytest.raises(ProgramError, match="1 operands given"):
+        again(A)
+
+
+@pytest.mark.parametrize("name", PREFERRED)
+def test_kernels_are_pickled(name: str) -> None:
+    tree = lower(Parallel("m").apply(unscheduled(MATMUL)))
+    backend = backend_named(name)
+    if not backend.works():
+        pytest.skip(f"{name} does not work on this machine")
+    kernel = backend.compile(MATMUL, tree, 2)
+    assert isinstance(kernel, Kernel)
+    again = pickle.loads(pickle.dumps(kernel))
+    assert again.cores == 2
+    for prefix in "ab":
+        assert again.code.assembly(prefix) == kernel.code.assembly(prefix)
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(CompiledKernel(again)))(A, B), A @ B)
