@@ -15,7 +15,7 @@ import pytest
 from llvm.modules import require_compiler, require_linker
 from planish.cc.function_cache import FunctionMemory
 from planish.cc.object_cache import ObjectCache
-from planish.core import Objective, ProgramError
+from planish.core import Objective, ProgramError, is_locked
 from planish.llvm.backend import open_backend
 from planish.llvm.hot import Faster, HotBuild, export_faster, hot_search, speed_up
 from planish.llvm.hot.bench import Bench, Times, answer_of, judged
@@ -102,6 +102,37 @@ def test_a_wrong_answer_is_no_version(program: IRProgram) -> None:
     wrong = make(program.ir.replace("3.750000e-01", "2.500000e-01"), ModuleRecipe(O3, (), ""))
     assert wrong.code != bench.baseline
     assert bench.beside(wrong.code, 0.0) is None
+    assert bench.beside(bench.baseline, 0.0) is not None
+
+
+HANGING = r"""
+#include <stdio.h>
+#include <unistd.h>
+int main(void) {
+  if (!access("ran", F_OK) && HANGS) for (;;) pause();
+  fclose(fopen("ran", "w"));
+  puts("done");
+  return 0;
+}
+"""
+
+
+def test_a_version_that_hangs_while_it_is_timed_is_none_and_frees_the_machine(
+    program: IRProgram, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    del program  # which skips where nothing can be built
+    lock = tmp_path / "lock"
+    for module in ("llvm.hot.bench", "measure.exclusion"):  # else others who measure here would be in the way
+        monkeypatch.setattr(f"planish.{module}.machine_lock", lambda: lock)
+    monkeypatch.setattr("planish.llvm.hot.bench._LEAST_S", 0.5)
+    made: list[IRProgram] = []
+    for hangs in ("0", "1"):
+        path = tmp_path / f"hangs{hangs}.c"
+        path.write_text(HANGING.replace("HANGS", hangs))
+        made.append(loaded(path, {"run": "./prog"}))
+    bench = bench_of(made[0])
+    assert bench.beside(make(made[1].ir, ModuleRecipe(O3, (), "")).code, 0.0) is None
+    assert not is_locked(lock)
     assert bench.beside(bench.baseline, 0.0) is not None
 
 

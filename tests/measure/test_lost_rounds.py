@@ -1,5 +1,6 @@
 """Processes of a comparison that are killed: they are replaced, and their rounds done again."""
 
+import fcntl
 import math
 import os
 import random
@@ -14,11 +15,11 @@ import pytest
 
 from isolation.actors import Signed
 from isolation.processes import diary
-from planish.core import Candidate, EvaluatorSpec, Objective
+from planish.core import Candidate, EvaluatorSpec, Objective, PlanishError
 from planish.executors import LocalExecutor
-from planish.isolation import LostError
+from planish.isolation import Limits, LostError
 from planish.measure import Plan, Variant, remeasure
-from planish.testing.acting import Actor, act
+from planish.testing.acting import Actor, Diary, act
 
 COST = Objective("cost")
 PLAN = Plan(processes=3, rounds=2, most=3)
@@ -115,3 +116,28 @@ def test_if_it_is_the_baseline_nothing_is_compared(tmp_path: Path) -> None:
     start = partial(LocalExecutor, lock=tmp_path / "lock")
     with pytest.raises(LostError, match="3 processes were lost while they measured it: killed by SIGKILL"):
         remeasure(base, [Variant("other", act(), Actor)], COST, start, PLAN)
+
+
+@pytest.mark.parametrize("name", ["spin", "crash"])
+def test_a_variant_that_ends_its_process_is_measured_once(tmp_path: Path, name: str) -> None:
+    """One that hangs keeps the machine until its limit, and others wait: it is not tried again."""
+    book, lock = tmp_path / "diary", tmp_path / "lock"
+    bad = Variant("bad", act(name, 7.0, "run"), Diary(book))
+    base, good = (Variant(each, act(), Diary(book)) for each in ("base", "good"))
+    start = partial(LocalExecutor, lock=lock, limits=Limits(run=0.5))
+    _, failed, other = remeasure(base, [bad, good], COST, start, PLAN)
+    assert (failed.verdict, other.verdict) == ("failed", "same")
+    assert failed.why == {"spin": "run: timeout", "crash": "run: crash"}[name]
+    assert [len(row) for row in other.values] == [2, 2, 2]
+    assert book.read_text().count(f"'{name}'") == 1
+    with lock.open() as file:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+def test_a_baseline_that_ends_its_process_is_an_error_at_once(tmp_path: Path) -> None:
+    book = tmp_path / "diary"
+    base, other = Variant("base", act("crash"), Diary(book)), Variant("other", act(), Diary(book))
+    start = partial(LocalExecutor, lock=tmp_path / "lock")
+    with pytest.raises(PlanishError, match="the baseline failed: build: crash"):
+        remeasure(base, [other], COST, start, PLAN)
+    assert book.read_text().count("'crash'") == 1

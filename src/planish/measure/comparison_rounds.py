@@ -9,11 +9,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
-from planish.core import Candidate, Executor, Lost, Outcome, Start, evaluate, rng
+from planish.core import Candidate, Executor, Failed, Lost, Measured, Outcome, Start, evaluate, rng
 from planish.isolation.losses import LostError
 from planish.measure.deadline import deadline
 from planish.measure.measuring_plan import Plan, Round, Variant
 from planish.measure.multiplex import Panel, Turn
+from planish.measure.paired_samples import baseline_failed
 
 _LEAST = 2
 """The baseline and the first variant are never left out."""
@@ -46,18 +47,31 @@ class Turns:
 
 @dataclass
 class Losses:
-    """Over whom processes were lost, by place.
+    """Variants that are not measured any more, and processes that were lost, by the variant's index.
 
     Args:
-        in_a_row: how many since it was measured.
-        given_up: the outcomes of those over whom too many were; they are not measured any more.
+        in_a_row: how many processes were lost since it was measured.
+        given_up: the outcomes of those over whom too many were lost, and of those that failed: one failure is
+            enough, and one that hangs would keep the machine from others each time.
+        excused: whether a failure came since the process began: it may have ended the process.
     """
 
     in_a_row: Counter[int] = field(default_factory=Counter[int])
-    given_up: dict[int, Lost] = field(default_factory=dict[int, Lost])
+    given_up: dict[int, Lost | Failed] = field(default_factory=dict[int, Lost | Failed])
+    excused: bool = False
+
+    def note(self, place: int, outcome: Measured | Failed) -> None:
+        """Note what was measured of a variant; one that failed is given up."""
+        # In a row, since the machine may kill processes at random: that says nothing of whom it met.
+        self.in_a_row[place] = 0
+        if isinstance(outcome, Failed):
+            self.given_up[place] = outcome
+            self.excused = True
 
     def add(self, place: int, lost: Lost) -> None:
-        """Count one; it may be one too many."""
+        """Count one; it may be one too many. Where a failure ended the process, the next is not blamed."""
+        if self.excused:
+            return
         self.in_a_row[place] += 1
         if self.in_a_row[place] == _LOSSES:
             why = f"{_LOSSES} processes were lost while they measured it: {lost.detail}"
@@ -106,6 +120,7 @@ def measured(turns: Turns, start: Start, losses: Losses) -> RoundsDone:
 
     Raises:
         CutShortError: the executor ended the first round early.
+        PlanishError: the baseline failed, and its process ended.
         LostError: the baseline is given up, or as many processes are lost as would do for everybody.
     """
     began, lost_s, cause = time.monotonic(), 0.0, ""
@@ -117,14 +132,20 @@ def measured(turns: Turns, start: Start, losses: Losses) -> RoundsDone:
         except _ProcessLostError as loss:
             losses.add(loss.place, loss.lost)
             lost_s, cause = time.monotonic() - began, loss.lost.detail
-        if 0 in losses.given_up:
-            raise LostError(losses.given_up[0].detail)
+        match losses.given_up.get(0):
+            case Lost(detail=detail):
+                raise LostError(detail)
+            case Failed() as failure:
+                raise baseline_failed(failure)
+            case None:
+                pass
     raise LostError(f"one process after the other was lost: {cause}")
 
 
 def _process(turns: Turns, start: Start, losses: Losses) -> RoundsDone:
     everybody, found = turns.everybody, list[Round]()
     took, began, later = 0.0, time.monotonic(), turns.plan.processes - turns.process - 1
+    losses.excused = False
     with start(Panel(tuple(variant.spec for variant in everybody))) as executor:
         starting = time.monotonic() - began
         while len(found) < turns.rounds and (not found or _fits(took, later * (starting + took), turns.ends)):
@@ -261,8 +282,7 @@ def _round(
             lost = _ProcessLostError(place, outcome)
             break  # which ends the batch
         answers[place] = outcome
-        # In a row, since the machine may kill processes at random: that says nothing of whom it met.
-        losses.in_a_row[place] = 0
+        losses.note(place, outcome)
     if lost:
         raise lost
     if len(answers) < len(order):

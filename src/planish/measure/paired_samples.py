@@ -7,7 +7,7 @@ import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from planish.core import Failed, Lost, Measured, Objective, Outcome, Ratio, Verdict
+from planish.core import Failed, Lost, Measured, Objective, Outcome, PlanishError, Ratio, Verdict
 from planish.measure.evidence import Evidence
 from planish.measure.interval import ratio
 from planish.measure.samples import by_processor_time
@@ -55,6 +55,11 @@ class PairedSamples:
     def median(self) -> float:
         """The median of the values; not a number if there are none."""
         return statistics.median([v for row in self.values for v in row]) if self.values else math.nan
+
+
+def baseline_failed(failure: Failed) -> PlanishError:
+    """Return the error of a comparison whose baseline failed."""
+    return PlanishError(f"the baseline failed: {failure.stage}: {failure.reason}: {failure.detail}")
 
 
 def tally(name: str, outcomes: Sequence[Sequence[Outcome]], objective: Objective) -> PairedSamples:

@@ -20,7 +20,7 @@ from planish.core import Objective, Outcome, PlanishError, Start
 from planish.core.checked_outcome import checked_for
 from planish.measure.looks import Table, until_settled
 from planish.measure.measuring_plan import Plan, Variant
-from planish.measure.paired_samples import PairedSamples, judged, tally
+from planish.measure.paired_samples import PairedSamples, baseline_failed, judged, tally
 
 
 def remeasure(
@@ -106,7 +106,6 @@ def _judge(
     """Judge everybody by one objective; the first is the baseline."""
     base, *others = (tally(e.name, o, objective) for e, o in zip(everybody, outcomes, strict=True))
     if base.failures:
-        failure = base.failures[0]
-        raise PlanishError(f"the baseline failed: {failure.stage}: {failure.reason}: {failure.detail}")
+        raise baseline_failed(base.failures[0])
     variants = max(1, sum(bool(each.values) for each in others))
     return [judged(sampled, base, objective, variants) for sampled in (base, *others)]

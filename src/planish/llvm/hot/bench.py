@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import statistics
 import time
 from collections import Counter
@@ -30,6 +31,7 @@ from planish.llvm.link_command import LinkCommand
 from planish.llvm.program import Harness, Running
 from planish.measure import Evidence, exclusive
 from planish.measure.interval import ratio
+from planish.measure.machine_lock import machine_lock, opened_lock
 
 _LIMITS = ForkLimits(seconds=60.0)
 _SLOWER, _LEAST_S = 20.0, 2.0
@@ -84,17 +86,20 @@ class Bench:
     def beside(self, code: bytes, seconds: float, *, patient: bool = False) -> Times | None:
         """Verify a version, and measure it in turns with the baseline; None where its answer is wrong.
 
+        The machine is kept for the measuring alone, and a version that hangs there is ended in time.
+
         Args:
             code: its object.
             seconds: to measure.
             patient: whether what is slow is measured as long as what is fast.
         """
+        lock = machine_lock()
+        os.close(opened_lock(lock))  # it is there then: the child is confined, and could not make it
         work = partial(_beside, self, code, seconds, patient)
-        with exclusive():
-            try:
-                return _caged(self.running, self.link, work, Times)
-            except NotRunnableError:
-                return None
+        try:
+            return _caged(self.running, self.link, work, Times, str(lock.parent))
+        except NotRunnableError:
+            return None
 
 
 def answer_of(
@@ -118,8 +123,10 @@ def judged(all_times: list[Times]) -> Ratio:
     return Evidence(wall, ratio(owns, [times.baseline_processor for times in all_times])).ratio
 
 
-def _caged(running: Running, link: LinkCommand | None, work: Callable[[], T], answer: type[T]) -> T:
-    reads = link.reads if link else linker_folders()
+def _caged(
+    running: Running, link: LinkCommand | None, work: Callable[[], T], answer: type[T], *folders: str
+) -> T:
+    reads = (*(link.reads if link else linker_folders()), *folders)
 
     def confined() -> T | str:
         enter(Cage((*reads, *filter(os.path.isabs, running.args))))
@@ -171,13 +178,26 @@ def _beside(bench: Bench, code: bytes, seconds: float, patient: bool) -> Times:
         given = max(_LEAST_S, _SLOWER * bench.expected.seconds)
         if wrong := runner.answer(path, given).differs(bench.expected):
             raise NotRunnableError(wrong)
-        return _in_turns(
-            partial(runner.repeat, before, bench.expected.code),
-            partial(runner.repeat, path, bench.expected.code),
-            max(1, round(_BLOCK_S / max(bench.expected.seconds, 1e-4))),
-            seconds,
-            patient,
-        )
+        with exclusive():
+            return _in_turns(
+                _ended_in_time(partial(runner.repeat, before, bench.expected.code), given),
+                _ended_in_time(partial(runner.repeat, path, bench.expected.code), given),
+                max(1, round(_BLOCK_S / max(bench.expected.seconds, 1e-4))),
+                seconds,
+                patient,
+            )
+
+
+def _ended_in_time(block: Callable[[int], None], seconds: float) -> Callable[[int], None]:
+    """Return a block of calls that ends this process where they take so many seconds each."""
+
+    def ended(calls: int) -> None:
+        # By the alarm: to wait for a process with a limit is to look now and then, which is measured too.
+        signal.setitimer(signal.ITIMER_REAL, calls * seconds)
+        block(calls)
+        signal.setitimer(signal.ITIMER_REAL, 0)
+
+    return ended
 
 
 def _in_turns(

@@ -50,7 +50,7 @@ class PairedMeasurement:
         self._executor, self._seed, self._batches = executor, seed, 0
 
     def measure(self, candidates: Sequence[Candidate], rounds: int = 1) -> list[list[Outcome]]:
-        """Measure candidates, in each round each once, in a shuffled order.
+        """Measure candidates, in each round each once, in a shuffled order; one that fails is not repeated.
 
         Returns:
             The outcomes of each by round; of fewer rounds where the time ends, but of one at least.
@@ -63,13 +63,16 @@ class PairedMeasurement:
         for number in range(rounds):
             # Another order in each batch and round, so that nobody always follows the same one.
             order = rng(self._seed, self._batches, number).permutation(len(candidates)).tolist()
+            last = {place: row[-1] for place, row in enumerate(found) if row}
+            failed = {place: outcome for place, outcome in last.items() if isinstance(outcome, Failed)}
+            left = [place for place in order if place not in failed]
             try:
-                outcomes = self._outcomes([candidates[place] for place in order])
+                outcomes = self._outcomes([candidates[place] for place in left])
             except OutOfTimeError:
                 if number == 0:
                     raise
                 break
-            for place, outcome in zip(order, outcomes, strict=True):
+            for place, outcome in [*failed.items(), *zip(left, outcomes, strict=True)]:
                 found[place].append(outcome)
         return found
 
