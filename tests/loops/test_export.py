@@ -220,6 +220,40 @@ def test_the_header_is_cxx_too_and_no_name_is_a_keyword(tmp_path: Path) -> None:
     subprocess.run([str(tmp_path / "main")], check=True)
 
 
+@pytest.mark.skipif(not shutil.which("g++"), reason="there is no C++ compiler")
+def test_a_tensor_may_be_called_as_a_header_calls_something(tmp_path: Path) -> None:
+    called = {
+        **{
+            name: f"{name}_"
+            for name in ("int8_t", "uint_fast16_t", "uintptr_t", "INT64_MAX", "UINT8_C", "NULL")
+        },
+        **{name: f"{name}_" for name in ("int8_t_", "SIZE_MAX", "wchar_t", "unix", "f_run0", "F_H", "F_H_")},
+        "__LINE__": "t__LINE__",
+        "t__LINE__": "tt__LINE__",
+        "f": "f",
+        "x_": "x_",
+    }
+    program = parse(f"Y[m] = {' + '.join(f'{name}[m]' for name in called)}", {"m": 20})
+    exported(program, (), "portable", tmp_path)
+    parameters = ", ".join(f"const float *{name}" for name in called.values())
+    assert f"f({parameters}, float *Y)" in (tmp_path / "f.h").read_text()
+    values = ", ".join("b" for _ in called)
+    body = f"float a[20], b[20] = {{0}}; f({values}, a); return a[3] != 0;"
+    source = f'#include "f.h"\nint main(void) {{ {body} }}\n'
+    for compiler in (["gcc", "-std=gnu17", "-x", "c", *STRICT], CXX):
+        build(tmp_path, source, compiler)
+        subprocess.run([str(tmp_path / "main")], check=True)
+
+
+@pytest.mark.parametrize(
+    "name", ["int", "int8_t", "UINT64_C", "PTRDIFF_MIN", "operator", "_X", "__file", "main"]
+)
+def test_a_name_that_a_header_has_is_none_for_a_kernel(tmp_path: Path, name: str) -> None:
+    task = task_of(parse("C[m] = A[m]", {"m": 20}), "portable")
+    with pytest.raises(ProgramError, match=rf"'{name}' cannot name a C function\. Use .* <stdint.h>"):
+        export_kernel(task, Candidate(), tmp_path, name)
+
+
 def test_the_record_gives_the_schedule_back(tmp_path: Path) -> None:
     program = parse("C[m,n] += A[m,k] * B[k,n]", {"m": 13, "n": 35, "k": 9})
     candidate = Candidate((Split("m", 4), Backend("portable")))

@@ -92,12 +92,35 @@ def test_an_administrator_may_name_one_for_all(own: Path, monkeypatch: pytest.Mo
     shared.mkdir()
     shared.chmod(0o777)
     monkeypatch.setenv("PLANISH_LOCK", str(shared / "lock"))
-    assert machine_lock() == shared / "lock"
-    with pytest.raises(PlanishError, match="make the file beforehand"), exclusive():
-        pass
+    with pytest.raises(PlanishError, match="make the file beforehand"):
+        machine_lock()
     (shared / "lock").touch()
+    assert machine_lock() == shared / "lock"
     with exclusive():
         assert holder_of(shared / "lock") is not None or sys.platform != "linux"
+
+
+@pytest.mark.parametrize("name", ["folder", "pipe", "link", "file/lock", "missing/lock"])
+def test_a_name_that_cannot_be_a_lock_is_an_error(
+    own: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    (own / "folder").mkdir()
+    os.mkfifo(own / "pipe")
+    (own / "file").touch()
+    (own / "link").symlink_to(own / "file")
+    monkeypatch.setenv("PLANISH_LOCK", str(own / name))
+    with pytest.raises(
+        PlanishError, match=rf"PLANISH_LOCK={own / name} cannot be used: .*PLANISH_LOCK=FILE"
+    ) as error:
+        machine_lock()
+    assert ("it is a folder" in str(error.value)) == (name == "folder")
+    if name != "folder":  # one is enough to see that it is a command's only error
+        return
+    command = [sys.executable, "-c", "from planish.cli import main; main()", "tune", "Y[i] = X[i] + X[i]"]
+    done = subprocess.run([*command, "--size", "i=8"], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr.count("error:")) == (2, 1)
+    assert f"PLANISH_LOCK={own / name} cannot be used" in done.stderr
+    assert len(done.stderr.splitlines()) <= 3
 
 
 def test_a_pipe_does_not_hang_who_opens_it(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from planish.core import Candidate, PlanishError, ProgramError, Task, content_ha
 from planish.loops.build import compile_with, tree_of
 from planish.loops.lang.program import Program
 from planish.loops.library import backend_of, library_of
+from planish.loops.runtime.c_names import can_name_function
 from planish.loops.runtime.header import Exported, header
 from planish.loops.runtime.kernels import Kernel
 from planish.loops.target import available_backends
@@ -41,8 +42,9 @@ def export_kernel(task: Task[Program], candidate: Candidate, path: Path, name: s
         )
     program = task.program
     name = name or f"kernel_{content_hash(program.text + candidate.text)[:8]}"
-    if not (name.isascii() and name.isidentifier()):
-        raise ProgramError(f"'{name}' cannot name a C function", "Use letters, digits and underscores.")
+    if not can_name_function(name):
+        hint = "Use letters, digits and underscores, and no word of C, C++ or <stdint.h>."
+        raise ProgramError(f"'{name}' cannot name a C function", hint)
     tree = tree_of(program, candidate)
     backend = backend_of(candidate) or task.target.toolchain["backend"]
     code = compile_with(backend, tree)

@@ -45,10 +45,10 @@ def machine_lock() -> Path:
     only where an administrator makes a file for them.
 
     Raises:
-        PlanishError: the user has no folder that nobody else can write to.
+        PlanishError: the file that is named cannot be used, or the user has no folder of their own.
     """
     if named := os.environ.get(VARIABLE):
-        return Path(named).absolute()
+        return _checked(Path(named).absolute())
     name = f"timing-{node() or 'machine'}.lock"  # a home may be shared by machines
     with suppress(PlanishError):
         return cache_folder() / name
@@ -57,6 +57,20 @@ def machine_lock() -> Path:
         return private_folder(runtime / "planish") / name
     except OSError as error:
         raise PlanishError(f"there is no place for the lock of timed runs: {error}", _MEND) from error
+
+
+def _checked(path: Path) -> Path:
+    """Open a lock file once, so that a wrong name is an error before any worker is started.
+
+    Raises:
+        PlanishError: it cannot be opened.
+    """
+    try:
+        os.close(opened_lock(path))
+    except OSError as error:
+        why = "it is a folder" if path.is_dir() else str(error)
+        raise PlanishError(f"{VARIABLE}={path} cannot be used: {why}", _MEND) from error
+    return path
 
 
 def opened_lock(path: Path) -> int:

@@ -8,6 +8,7 @@ from itertools import accumulate
 from planish.loops.codegen.kernel import ALIGNMENT, Code, Entry
 from planish.loops.ir.tree import Buffer, LoopTree, Node, leaves, refs
 from planish.loops.lang.program import DTYPES, Program
+from planish.loops.runtime.c_names import parameter_name
 
 _C_TYPES = {
     "float32": "float",
@@ -19,16 +20,6 @@ _C_TYPES = {
     "int64": "int64_t",
 }
 """C has no name for the narrow ones that all compilers know, so there it is their bits."""
-
-_WORDS = """
-    auto break case char const continue default do double else enum extern float for goto if inline int
-    long register restrict return short signed sizeof static struct switch typedef union unsigned void
-    volatile while bool true false class new delete this template typename namespace public private
-    protected virtual operator friend using try catch throw and or not xor asm main NULL
-    args prepared workspace
-"""
-_RESERVED = frozenset(_WORDS.split())
-"""What a parameter may not be called, in C or C++."""
 
 
 @dataclass(frozen=True)
@@ -162,8 +153,8 @@ def _function(
     for b in kernel.tree.buffers:
         if b.kind in ("input", "output"):
             used = b.name in touched
-            parameters += [_parameter(b)] * used
-            args.append(f"(void *)(uintptr_t){_c_name(b.name)}" if used else "0")
+            parameters += [_parameter(b, kernel.name)] * used
+            args.append(f"(void *)(uintptr_t){parameter_name(b.name, kernel.name)}" if used else "0")
         elif b.kind == "ahead":
             args.append(f"(char *)(uintptr_t)prepared + {prepared[b.name]}")
     parameters += [f"{'' if suffix else 'const '}void *prepared"] * bool(size)
@@ -177,10 +168,6 @@ def _function(
     return f"{_comment(note)}\n{signature}\n{{\n{body}\n}}\n"
 
 
-def _parameter(buffer: Buffer) -> str:
+def _parameter(buffer: Buffer, kernel: str) -> str:
     const = "const " if buffer.kind == "input" else ""
-    return f"{const}{_C_TYPES[buffer.dtype]} *{_c_name(buffer.name)}"
-
-
-def _c_name(tensor: str) -> str:
-    return f"{tensor}_" if tensor in _RESERVED else tensor
+    return f"{const}{_C_TYPES[buffer.dtype]} *{parameter_name(buffer.name, kernel)}"
