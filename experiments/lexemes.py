@@ -48,7 +48,7 @@ def counted(corpus: Path, identities: Collection[str]) -> Mapping[str, tuple[int
     """Count the lexemes of functions, before and after -Oz."""
     rows = [row for row in read_corpus(corpus) if row.identity in identities]
     found: dict[str, tuple[int, int]] = {}
-    for done in forked(rows, counts, _JOBS):
+    for done in forked(rows, counts, tuple[int, int], _JOBS):
         if done.answer:
             found[done.item.identity] = done.answer
     return found

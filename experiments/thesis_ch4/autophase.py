@@ -151,7 +151,7 @@ class Acting:
     bench: LabelBench
     weights: Mapping[str, Floats]
 
-    def __call__(self, row: Row, watchdog: Watchdog) -> Mapping[str, Any] | None:
+    def __call__(self, row: Row, watchdog: Watchdog) -> str | None:
         with self.bench.costing(row, watchdog) as costs:
             baseline = costs.cost(self.bench.baseline) if costs else None
         if baseline is None:
@@ -163,7 +163,8 @@ class Acting:
             cost = episode.act(int(self._scores(episode.seen()).argmax()))
         episode.module.close()
         ways = {"AutoPhase": {"best": cost, "evaluations": LENGTH}}
-        return {"identity": row.identity, "package": row.package, "baseline": baseline, "ways": ways}
+        known = {"identity": row.identity, "package": row.package, "baseline": baseline, "ways": ways}
+        return json.dumps(known)
 
     def _scores(self, hidden: Floats) -> Floats:
         last = sum(name.isdigit() for name in self.weights) - 1
@@ -178,9 +179,9 @@ def run(asked: argparse.Namespace) -> None:
     with np.load(asked.agent) as held:
         work = Acting(made, {name: held[name] for name in held.files if name != "steps"})
     with asked.out.open("w") as out:
-        for done in forked(rows, work, made.plan.processes, at_once=made.at_once(LENGTH)):
+        for done in forked(rows, work, str, made.plan.processes, at_once=made.at_once(LENGTH)):
             if done.answer is not None:
-                out.write(json.dumps(done.answer) + "\n")
+                out.write(done.answer + "\n")
 
 
 def main() -> None:

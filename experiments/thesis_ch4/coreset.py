@@ -89,7 +89,9 @@ def costs_of(made: LabelBench, rows: Sequence[Row], lists: Sequence[Passes]) -> 
     """
     place = {row.identity: i for i, row in enumerate(rows)}
     costs, baseline = np.full((len(rows), len(lists)), np.inf), np.zeros(len(rows))
-    for done in forked(rows, Costing(made, lists), made.plan.processes, at_once=made.at_once(len(lists))):
+    answer = tuple[int | None, list[int | None]]
+    at_once = made.at_once(len(lists))
+    for done in forked(rows, Costing(made, lists), answer, made.plan.processes, at_once=at_once):
         if done.answer and done.answer[0] is not None:
             at = place[done.item.identity]
             baseline[at] = done.answer[0]

@@ -94,7 +94,7 @@ def drawn(asked: argparse.Namespace, split: str) -> list[Row]:
 
 def show(made: LabelBench, rows: Sequence[Row], trying: Trying, asked: argparse.Namespace) -> None:
     began = time.monotonic()
-    done = forked(rows, trying, made.plan.processes, at_once=made.at_once(2000))
+    done = forked(rows, trying, Tried, made.plan.processes, at_once=made.at_once(2000))
     tried = [one.answer for one in done if one.answer]
     packages = len({one.package for one in tried})
     each = sum(one.evaluations for one in tried) / len(tried)

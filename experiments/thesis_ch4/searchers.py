@@ -67,7 +67,7 @@ def curve(rows: Sequence[Row], asked: argparse.Namespace, searcher: str) -> list
         LabelPlan(evaluations=asked.evaluations, searcher=searcher, seed=asked.seed, jobs=asked.jobs)
     )
     tracing = Tracing(made, asked.evaluations)
-    done = forked(rows, tracing, made.plan.processes, at_once=made.at_once(asked.evaluations))
+    done = forked(rows, tracing, list[int], made.plan.processes, at_once=made.at_once(asked.evaluations))
     sums = [sum(costs) for costs in zip(*(one.answer for one in done if one.answer), strict=True)]
     return [(sums[0] - each) / sums[0] for each in sums]
 

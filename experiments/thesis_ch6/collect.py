@@ -47,7 +47,7 @@ class Sampling:
     uniform: PassSpace
     gate: Gate
 
-    def __call__(self, row: Row, watchdog: Watchdog) -> Mapping[str, Any] | None:
+    def __call__(self, row: Row, watchdog: Watchdog) -> str | None:
         with self.bench.costing(row, watchdog) as costs:
             baseline = costs.cost(self.bench.baseline) if costs else None
             if costs is None or baseline is None:
@@ -65,7 +65,8 @@ class Sampling:
             ways["Autotuner"] = self._autotuned(searched, row)
         about = {"identity": row.identity, "package": row.package, "split": row.split, "file": row.file}
         known = dict(zip(("costs", "gains", "features"), listed, strict=True))
-        return {**about, "baseline": baseline, "unoptimised": costs.unoptimised, "ways": ways, **known}
+        measured = {"baseline": baseline, "unoptimised": costs.unoptimised, "ways": ways}
+        return json.dumps({**about, **measured, **known})
 
     def _list_costs(self, costs: FunctionCosts) -> list[int]:
         """Give what the gate's lists cost, in its order."""
@@ -139,9 +140,9 @@ def main() -> None:
     work = Sampling(made, load_policy(asked.policy), uniform, shipped_gate(made.plan.objective))
     end = time.monotonic() + 60 * asked.minutes
     with asked.out.open("a") as out:
-        for done in forked(_until(rows, end), work, made.plan.processes, at_once=made.at_once(500)):
+        for done in forked(_until(rows, end), work, str, made.plan.processes, at_once=made.at_once(500)):
             if done.answer is not None:
-                out.write(json.dumps(done.answer) + "\n")
+                out.write(done.answer + "\n")
                 out.flush()
 
 

@@ -88,7 +88,7 @@ def main() -> None:
             enough = np.count_nonzero(table.packages == package) >= asked.functions
             if enough or mark.exists() or time.monotonic() > over:
                 continue
-            rows = in_child(partial(rows_of, path.read_bytes(), package, split))
+            rows = in_child(partial(rows_of, path.read_bytes(), package, split), list[CostRow])
             found = [] if isinstance(rows, End) else rows
             known = set(table.identities.tolist())
             new = {row.identity: row for row in found if row.identity not in known}

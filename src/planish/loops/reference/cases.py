@@ -151,7 +151,8 @@ def _missing(name: str, cases: Sequence[Case]) -> list[tuple[bool, bool]]:
     arrays = (case.inputs[name].reshape(-1) for case in cases)
     with np.errstate(invalid="ignore"):
         found = {(bool(flat[0] < 0), bool(flat[-1] < 0)) for flat in arrays}
-    return [pair for pair in product((False, True), repeat=2) if pair not in found]
+    either = (False, True)
+    return [pair for pair in product(either, either) if pair not in found]
 
 
 def _of_any_sign(program: Program) -> list[str]:
