@@ -3,9 +3,13 @@
 import os
 import random
 import secrets
+import select
 import shutil
+import socket
 import sys
+import threading
 from collections.abc import Generator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -95,6 +99,48 @@ def test_a_broken_connection_is_made_again(server: URL, database: URL) -> None:
         _break_connections(server, database)
         store.finish_run(run_id)
         assert [run.status for run in store.runs()] == ["finished"]
+
+
+@contextmanager
+def _cutting(server: URL, folder: Path, cuts: list[int]) -> Generator[URL]:
+    """Serve the server elsewhere; its first connections are cut after so many bytes of its answers."""
+    name = f".s.PGSQL.{server.port or 5432}"
+    left = list(cuts)
+
+    def serve(client: socket.socket) -> None:
+        most = left.pop(0) if left else sys.maxsize
+        with client, socket.socket(socket.AF_UNIX) as behind:
+            behind.connect(str(Path(str(server.query["host"])) / name))
+            while most > 0:
+                for ready in select.select([client, behind], [], [])[0]:
+                    if not (data := ready.recv(1 << 16)):
+                        return
+                    other = behind if ready is client else client
+                    other.sendall(data if ready is client else data[:most])
+                    most -= 0 if ready is client else len(data)
+
+    def listen() -> None:
+        with suppress(OSError):  # it is closed in the end
+            while True:
+                threading.Thread(target=serve, args=(listening.accept()[0],), daemon=True).start()
+
+    with socket.socket(socket.AF_UNIX) as listening:
+        listening.bind(str(folder / name))
+        listening.listen()
+        threading.Thread(target=listen, daemon=True).start()
+        yield server.update_query_dict({"host": str(folder)})
+        listening.shutdown(socket.SHUT_RDWR)
+    assert not left
+
+
+@pytest.mark.parametrize("cuts", [[0, 1, 100], [400, 500, 600], [700, 1000, 1500]])
+def test_a_connection_that_is_cut_while_it_is_opened_is_opened_again(
+    database: URL, tmp_path: Path, cuts: list[int]
+) -> None:
+    with _cutting(database, tmp_path, cuts) as url, open_store(as_text(url)) as store:
+        run_id = begin(store)
+        store.add_trials(run_id, [make_trial(0)])
+        assert store.run_trials(run_id, STEPS) == [make_trial(0)]
 
 
 def test_a_run_taken_over_after_a_broken_connection_is_refused(

@@ -43,8 +43,8 @@ _DAMAGED: _Cause = (
     f"Save what can be read with `sqlite3 FILE .recover`, go back to a copy, {_ELSEWHERE}.",
 )
 
-_PASSING = (_LOST, _NOT_READY, _UNREACHABLE)
-"""What a server that was there before is waited for; one that was never reached may not exist."""
+_PASSING = (_LOST, _NOT_READY)
+"""What is waited for: the server was there, though it may have cut the connection while it was opened."""
 
 _SQLITE: Mapping[int, _Cause] = {
     sqlite3.SQLITE_BUSY: _LOCKED,
@@ -85,6 +85,14 @@ _REFUSALS: Mapping[str, _Cause] = {
     "pg_hba.conf": _DENIED,
     "does not exist": _MISSING,
 }
+
+# What libpq says of a connection that is cut, where the server had no time to say why.
+_CUTS = (
+    "server closed the connection unexpectedly",
+    "connection has been closed unexpectedly",
+    "could not receive data from server",
+    "terminating connection",
+)
 
 # What SQLite says of damage that it has no code for.
 _UNSOUND = ("no such table", "no such column", "Could not decode", "malformed", "no such index")
@@ -138,7 +146,8 @@ def _explain(
     text = f"{error.strerror}: {error.filename}" if isinstance(error, OSError) else str(error)
     # The first line: the others repeat the statement and its parameters.
     detail = hide(" ".join(text.split("\n")[0].split()), hidden)
-    passing = cause is _NOT_READY or (cause in _PASSING and (connected or lost))
+    # One that was never reached may not exist.
+    passing = cause in _PASSING or (cause is _UNREACHABLE and (connected or lost))
     kind = LostConnectionError if passing else StoreError
     return kind(f"the store {label} {what} ({detail})", hint)
 
@@ -155,5 +164,7 @@ def _postgres_cause(error: BaseException) -> _Cause | None:
     if state is not None:
         # From the exact condition to its class, since only some are told apart.
         return _POSTGRES.get(state) or _POSTGRES.get(state[:3]) or _POSTGRES.get(state[:2])
+    if any(text in str(error) for text in _CUTS):
+        return _LOST
     refusal = str(error).rpartition("FATAL:")[2]
     return next((cause for text, cause in _REFUSALS.items() if text in refusal), _UNREACHABLE)
