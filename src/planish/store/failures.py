@@ -68,7 +68,10 @@ _POSTGRES: Mapping[str, _Cause] = {
     "28": _DENIED,
     "3D": _MISSING,
     "3F": ("names no schema that this user may use", "Look at search_path, and at the user's rights."),
-    "42501": ("lacks a right", "Let the owner of the database grant it."),
+    "42501": (
+        "lacks a right",
+        "Let its owner grant it; the page 'Share a store' of the documentation lists what.",
+    ),
     "53100": _FULL,
     "53300": ("has no connection to spare", "Let other programs end, or raise max_connections."),
     "55P03": _LOCKED,
