@@ -55,6 +55,36 @@ def test_a_new_process_sweeps(tmp_path: Path) -> None:
     assert len(list(tmp_path.iterdir())) == 1
 
 
+ENDED = {
+    "made": """
+def mkdtemp(**options):
+    made(**options)
+    os.kill(os.getpid(), 15)
+made, tempfile.mkdtemp = tempfile.mkdtemp, mkdtemp
+Scratch()
+""",
+    "removed": """
+scratch = Scratch()
+os.rmdir = lambda *_, **__: os.kill(os.getpid(), 15)
+scratch.remove()
+""",
+}
+
+
+@pytest.mark.parametrize("moment", ENDED)
+def test_a_folder_that_is_only_half_made_or_removed_is_swept(tmp_path: Path, moment: str) -> None:
+    """As where the second of two signals ends a process: before the lock is made, or after it is removed."""
+    code = f"import os, tempfile\nfrom planish.isolation.scratch import Scratch\n{ENDED[moment]}"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == -15
+    (left,) = tmp_path.iterdir()
+    assert not list(left.iterdir())
+    sweep(tmp_path)
+    assert left.exists(), "it is young"
+    os.utime(left, (0, 0))
+    subprocess.run([sys.executable, "-c", OWNER.replace("input()", "")], check=True)
+    assert not left.exists()
+
+
 def test_what_others_put_there_is_no_trap(tmp_path: Path) -> None:
     """A pipe would hold who opens it for ever; a link would have a folder elsewhere removed."""
     trap, elsewhere = tmp_path / "planish-trap", tmp_path / "elsewhere"

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from planish.core import is_locked
 
-_PREFIX = "planish-"
+_PREFIX = "planish-scratch-"
 _LOCK = ".planish-lives"
 _YOUNG_S = 60.0
 _shared: list[Scratch] = []
@@ -39,7 +39,11 @@ class Scratch:
         fcntl.flock(self._lock, fcntl.LOCK_EX)
 
     def remove(self) -> None:
-        """Remove the folder; it is called once. What is written by others meanwhile stays."""
+        """Remove the folder; it is called once. What is written by others meanwhile stays.
+
+        A process that is killed here, or in the midst of `__init__`, leaves a folder without a lock: `sweep`
+        takes it away.
+        """
         shutil.rmtree(self.path, ignore_errors=True)
         os.close(self._lock)
 
@@ -74,20 +78,34 @@ def sweep(folder: Path, young_s: float = _YOUNG_S) -> None:
         folder: where they are.
         young_s: seconds for which a new one is let be, since it is not locked at once.
     """
-    for lock in folder.glob(f"{_PREFIX}*/{_LOCK}"):
-        with suppress(OSError):  # somebody removes it too
-            if not _is_own(lock):
-                continue
+    for scratch in folder.glob(f"{_PREFIX}*"):
+        with suppress(OSError):  # another process removes it too
             # Another process may have made it, and not locked it yet.
-            if time.time() - lock.stat().st_mtime >= young_s and not is_locked(lock):
-                shutil.rmtree(lock.parent, ignore_errors=True)
+            if _is_own(scratch) and _age_s(scratch) >= young_s and not _is_held(scratch / _LOCK):
+                shutil.rmtree(scratch, ignore_errors=True)
 
 
-def _is_own(lock: Path) -> bool:
-    """Whether a lock and its folder are this user's: what others put there may be a trap, such as a pipe."""
-    found = lock.lstat()
-    owners = {found.st_uid, lock.parent.lstat().st_uid}
-    return stat.S_ISREG(found.st_mode) and owners == {os.geteuid()} and not lock.parent.is_symlink()
+def _age_s(scratch: Path) -> float:
+    lock = scratch / _LOCK
+    return time.time() - (lock if lock.exists() else scratch).stat().st_mtime
+
+
+def _is_held(lock: Path) -> bool:
+    try:
+        return is_locked(lock)
+    except FileNotFoundError:
+        return False
+
+
+def _is_own(scratch: Path) -> bool:
+    """Return whether a folder and its lock are this user's: what others put there may be a trap."""
+    folder = scratch.lstat()
+    owners, regular = {folder.st_uid}, True
+    with suppress(FileNotFoundError):
+        lock = (scratch / _LOCK).lstat()
+        owners.add(lock.st_uid)
+        regular = stat.S_ISREG(lock.st_mode)
+    return regular and stat.S_ISDIR(folder.st_mode) and owners == {os.geteuid()}
 
 
 _sweep_once = cache(sweep)
