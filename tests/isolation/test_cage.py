@@ -1,4 +1,4 @@
-"""What a program in a cage may not do, shown by C programs that try: each does it where there is no cage."""
+"""What security.md says of confinement, shown by a C program that tries: it can where nothing confines it."""
 
 import json
 import os
@@ -6,8 +6,9 @@ import socket
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -17,81 +18,48 @@ from planish.isolation import landlock, seccomp
 from planish.isolation.cage import told
 from planish.llvm.execution import find_linker
 
-PROBES = """
-#define _GNU_SOURCE
-#include <arpa/inet.h>
-#include <errno.h>
-#include <fcntl.h>
-#include <sched.h>
-#include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/ptrace.h>
-#include <sys/socket.h>
-#include <sys/syscall.h>
-#include <sys/un.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
-static int said(int result) { puts(result < 0 ? strerrorname_np(errno) : "done"); return 0; }
-
-int main(int count, char **words) {
-  char *what = words[1], *on = count > 2 ? words[2] : "";
-  if (!strcmp(what, "write")) return said(open(on, O_WRONLY | O_CREAT, 0600));
-  if (!strcmp(what, "truncate")) return said(truncate(on, 0));
-  if (!strcmp(what, "remove")) return said(unlink(on));
-  if (!strcmp(what, "read")) return said(open(on, O_RDONLY));
-  if (!strcmp(what, "connect")) {
-    struct sockaddr_in to = {AF_INET, htons(atoi(on)), {htonl(INADDR_LOOPBACK)}};
-    int end = socket(AF_INET, SOCK_STREAM, 0);
-    return said(end < 0 ? end : connect(end, (struct sockaddr *)&to, sizeof to));
-  }
-  if (!strcmp(what, "unix")) return said(socket(AF_UNIX, SOCK_STREAM, 0));
-  if (!strcmp(what, "setsid")) {
-    int child = fork(), state;
-    if (!child) exit(setsid() < 0 ? errno : 0);
-    waitpid(child, &state, 0);
-    errno = WEXITSTATUS(state);
-    return said(errno ? -1 : 0);
-  }
-  if (!strcmp(what, "kill")) return said(kill(atoi(on), SIGTERM));
-  if (!strcmp(what, "tgkill")) return said(syscall(SYS_tgkill, atoi(on), atoi(on), SIGTERM));
-  if (!strcmp(what, "ptrace")) return said(ptrace(PTRACE_TRACEME, 0, 0, 0));
-  if (!strcmp(what, "unshare")) return said(unshare(CLONE_NEWUSER));
-  if (!strcmp(what, "linger")) {
-    if (fork()) return 0;
-    if (fork()) return 0;
-    printf("%d\\n", getpid());
-    fflush(stdout);
-    close(1);
-    sleep(60);
-  }
-  if (!strcmp(what, "fork")) {
-    for (int children = 0;; ++children) {
-      int child = children < 500 ? fork() : 1;
-      if (children == 500) return said(0);
-      if (child < 0) return said(-1);
-      if (!child) { close(1); sleep(60); exit(0); }
-    }
-  }
-  return 1;
-}
-"""
 HELPER = """
-import json, os, subprocess, sys, tempfile
+# All that is needed later is loaded now: another user may be unable to read this Python.
+import concurrent.futures.thread, encodings.ascii, json, os, subprocess, sys, tempfile
 from pathlib import Path
 from planish.isolation import cage, confinement, strays
-program, confined, reads, user = sys.argv[1], sys.argv[2] == "yes", *map(json.loads, sys.argv[3:5])
+from planish.isolation.launcher import launch, program_environment
+program, confined, reads, user = sys.argv[1], sys.argv[2], *map(json.loads, sys.argv[3:5])
+if user:
+    os.setgroups([]), os.setgid(user), os.setuid(user)
+replies, pipe = os.pipe()
+os.set_blocking(replies, False)
 confinement._PROCESSES = 40
-lacking = cage.enter(cage.Cage(tuple(reads))) if confined else ()
-own = {"WORKER": str(os.getpid()), "SCRATCH/file": tempfile.gettempdir() + "/file"}
-words = [own.get(word, word) for word in sys.argv[5:]]
-done = subprocess.run([program, *words], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, user=user)
-strays.end_strays()
-print(json.dumps([done.stdout.decode().strip(), lacking]))
+lacking = ()
+if confined != "free":
+    confinement.settle()
+    confinement.cap_memory(4 << 30)
+    lacking = cage.enter(cage.Cage(tuple(reads)) if confined == "program" else cage.Cage.for_code())
+scratch = tempfile.gettempdir()
+own = {"WORKER": str(os.getpid()), "SCRATCH": scratch, "file": scratch + "/file", "new": scratch + "/new"}
+file = Path(scratch, "file")
+def start(words):
+    said = dict(stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+    return subprocess.run([program, *words], env=program_environment(), **said)
+def tried(words):
+    words = [own.get(word, word) for word in words]
+    file.touch()
+    done = launch(lambda: start(words)) if confined == "program" else start(words)
+    strays.end_strays()
+    for made in Path(scratch).glob("*e*"):
+        made.unlink()
+    return done.stdout.decode().strip()
+said = [tried(words.split()) for words in sys.argv[5:]]
+try:
+    caught = os.read(replies, 99).decode()
+except BlockingIOError:
+    caught = ""
+print(json.dumps([said, lacking, caught]))
 """
-FILES, CALLS, SIGNALS = "no Landlock", "no seccomp", "signals to your other processes"
+CALLS, FILES, SIGNALS = "no seccomp", "no Landlock", "signals to your other processes"
+NOBODY = 65534
+USERS = [None, NOBODY] if os.geteuid() == 0 else [None]
+PAGE = Path(__file__).parents[2] / "docs" / "security.md"
 
 
 def need(lacking: str) -> None:
@@ -101,42 +69,43 @@ def need(lacking: str) -> None:
 
 @dataclass(frozen=True)
 class Prober:
-    """Runs a probe, in a cage or free.
+    """Runs a probe: free, as a program that a worker measures, or as code in a worker.
 
     Args:
         program: the executable.
         scratch: the folder that is its scratch.
+        other: a process of the user, and a file of his.
+        port: on which somebody listens.
     """
 
     program: Path
     scratch: Path
+    other: int
+    file: Path
+    port: int
 
-    def free(self, *words: object) -> str:
-        return self._run("no", (), words, None)
+    def run(self, confined: str, words: str, user: int | None = None, reads: Sequence[str] = ()) -> str:
+        return self.run_all(confined, (words,), user, reads)[0]
 
-    def caged(self, *words: object, reads: tuple[str, ...] = (), user: int | None = None) -> str:
-        return self._run("yes", (str(self.program), *reads), words, user)
-
-    def _run(self, confined: str, reads: tuple[str, ...], words: tuple[object, ...], user: int | None) -> str:
-        helper = [
-            sys.executable,
-            "-c",
-            HELPER,
-            str(self.program),
-            confined,
-            json.dumps(reads),
-            json.dumps(user),
-        ]
+    def run_all(
+        self, confined: str, probes: Sequence[str], user: int | None, reads: Sequence[str] = ()
+    ) -> Sequence[str]:
+        """Run probes, each a name and on what, and give what each said."""
+        places = {"OTHER": self.other, "FILE": self.file, "PORT": self.port}
+        own = [" ".join(str(places.get(word, word)) for word in probe.split()) for probe in probes]
+        given = [json.dumps([str(self.program), *reads]), json.dumps(user)]
+        secrets = {"PLANISH_STORE": "postgresql://me:secret@host", "PGPASSWORD": "secret"}
         done = subprocess.run(
-            [*helper, *map(str, words)],
+            [sys.executable, "-c", HELPER, str(self.program), confined, *given, *own],
             capture_output=True,
             text=True,
-            env={**os.environ, "TMPDIR": str(self.scratch)},
+            env={**os.environ, **secrets, "OMP_NUM_THREADS": "2", "TMPDIR": str(self.scratch)},
             check=False,
         )
         assert done.returncode == 0, done.stderr
-        said, lacking = json.loads(done.stdout)
+        said, lacking, caught = json.loads(done.stdout)
         assert lacking == []
+        assert not (confined != "free" and caught), "a program wrote to the worker's pipe"
         return said
 
 
@@ -152,85 +121,187 @@ def prober() -> Iterator[Prober]:
         folder.chmod(0o755)
         (folder / "scratch").mkdir()
         (folder / "scratch").chmod(0o777)
-        (folder / "probes.c").write_text(PROBES)
-        subprocess.run([*linker, str(folder / "probes.c"), "-o", str(folder / "probes")], check=True)
-        yield Prober(folder / "probes", folder / "scratch")
+        source = Path(__file__).with_name("probes.c")
+        subprocess.run([*linker, str(source), "-o", str(folder / "probes")], check=True)
+        (folder / "file").touch()
+        waits = [sys.executable, "-c", "input()"]
+        with (
+            socket.create_server(("127.0.0.1", 0)) as server,
+            subprocess.Popen(waits, stdin=subprocess.PIPE) as other,
+        ):
+            port = server.getsockname()[1]
+            yield Prober(folder / "probes", folder / "scratch", other.pid, folder / "file", port)
+            assert other.poll() is None, "nothing confined has ended it"
+            other.kill()
 
 
-@pytest.mark.parametrize("what", ["write", "truncate", "remove", "read"])
-def test_files_outside_of_the_scratch_are_out_of_reach(prober: Prober, what: str, tmp_path: Path) -> None:
+BOTH: Mapping[str, Sequence[tuple[str, str]]] = {
+    "write, make or remove files, but in the worker's scratch folder": [
+        ("write FILE", "EACCES"),
+        ("truncate FILE", "EACCES"),
+        ("remove FILE", "EACCES"),
+        ("write new", "done"),
+        ("remove file", "done"),
+        ("write /dev/null", "done"),
+    ],
+    "use the network, or any socket": [("connect PORT", "EPERM"), ("unix", "EPERM")],
+    "signal your other processes": [("kill OTHER", "EPERM")],
+    "see the memory, open files or environment of your other processes": [("reach OTHER", "0")],
+    "trace processes, leave its session, make namespaces, mount, use io_uring, bpf or keys": [
+        ("ptrace", "EPERM"),
+        ("attach OTHER", "EPERM"),
+        ("setsid", "EPERM"),
+        ("unshare", "EPERM"),
+        ("mount SCRATCH", "EPERM"),
+        ("io_uring", "EPERM"),
+        ("bpf", "EPERM"),
+        ("key", "EPERM"),
+    ],
+    "change permissions, owners, times or attributes of files, or make devices and named pipes": [
+        ("chmod FILE", "EPERM"),
+        ("chown FILE", "EPERM"),
+        ("utime FILE", "EPERM"),
+        ("xattr FILE", "EPERM"),
+        ("attributes FILE", "EPERM"),
+        ("mkfifo new", "EPERM"),
+        ("mknod new", "EPERM"),
+    ],
+    "make shared memory, semaphores or queues of System V, set the clock or the host's name": [
+        ("shmget", "EPERM"),
+        ("semget", "EPERM"),
+        ("msgget", "EPERM"),
+        ("clock", "EPERM"),
+        ("adjust", "EPERM"),
+        ("hostname", "EPERM"),
+    ],
+    "take memory, files or disk without end": [
+        ("private 5", "ENOMEM"),
+        ("private 1", "done"),
+        ("grow file", "EFBIG"),
+        ("files", "EMFILE"),
+    ],
+}
+"""Rows of the first table, and probes of each: what is tried, and what comes of it."""
+PROGRAMS: Mapping[str, Sequence[tuple[str, str]]] = {
+    "read files, but those of the system, Python and the compiler, its own, and paths among its `--args`": [
+        ("read FILE", "EACCES"),
+        ("read /etc/passwd", "done"),
+    ],
+    "signal its worker, or the worker's group": [
+        ("kill WORKER", "EPERM"),
+        ("tgkill WORKER", "EPERM"),
+        ("kill 0", "EPERM"),
+        ("kill -1", "EPERM"),
+    ],
+    "see or write the memory, open files or environment of its worker": [
+        ("reach WORKER", "0"),
+        ("attach WORKER", "EPERM"),
+    ],
+    "see variables of the environment, but those of the locale, the loader, the allocator and threads": [
+        ("environment PLANISH_STORE", "not there"),
+        ("environment PGPASSWORD", "not there"),
+        ("environment OMP_NUM_THREADS", "2"),
+    ],
+    "have more shared memory than memory": [
+        ("shared 6", "ENOMEM"),
+        ("shared 0", "done"),
+        ("memfd", "EPERM"),
+    ],
+    "leave processes behind": [("linger", "PID")],
+}
+"""Rows of the second table, likewise."""
+
+
+def rows_of(page: str, header: str) -> list[str]:
+    """List what the rows of a table say may not be done."""
+    (_, table) = page.split(f"| {header} ", 1)
+    lines = table.split("\n\n", 1)[0].splitlines()[2:]
+    return [line.split(" | ")[0].removeprefix("| ") for line in lines]
+
+
+def test_each_row_of_the_page_has_probes() -> None:
+    page = PAGE.read_text()
+    assert rows_of(page, "nothing in a sandbox may") == list(BOTH)
+    assert rows_of(page, "a program of your own may also not") == list(PROGRAMS)
+
+
+def trials(tables: Sequence[Mapping[str, Sequence[tuple[str, str]]]]) -> list[tuple[str, str]]:
+    return [probe for table in tables for probes in table.values() for probe in probes if probe[1] != "PID"]
+
+
+def needs(words: str) -> str:
+    """Tell without what a probe would not be refused."""
+    what, _, on = words.partition(" ")
+    if on == "OTHER" and what == "kill":
+        return SIGNALS
+    return FILES if what in ("write", "truncate", "remove", "read") else CALLS
+
+
+@pytest.fixture(scope="module")
+def results(prober: Prober) -> Callable[[str, int | None, str], str]:
+    """Look up what a probe says; all of a kind are run when the first is asked for, in one worker."""
+
+    @cache
+    def run(confined: str, user: int | None) -> Mapping[str, str]:
+        kinds = {"program": [BOTH, PROGRAMS], "code": [BOTH], "free": [BOTH, PROGRAMS]}
+        wanted = [words for words, _ in trials(kinds[confined]) if confined != "free" or words in FREE]
+        return dict(zip(wanted, prober.run_all(confined, wanted, user), strict=True))
+
+    return lambda confined, user, words: run(confined, user)[words]
+
+
+Results = Callable[[str, int | None, str], str]
+
+
+@pytest.mark.parametrize("user", USERS, ids=lambda user: "me" if user is None else "nobody")
+@pytest.mark.parametrize(("words", "expected"), trials([BOTH, PROGRAMS]))
+def test_a_program_that_is_measured(results: Results, words: str, expected: str, user: int | None) -> None:
+    need(needs(words))
+    assert results("program", user, words) == expected
+
+
+@pytest.mark.parametrize(("words", "expected"), trials([BOTH]))
+def test_code_in_a_worker(results: Results, words: str, expected: str) -> None:
+    need(needs(words))
+    assert results("code", None, words) == expected
+
+
+FREE = [
+    *(f"{what} FILE" for what in ("write", "read", "truncate", "chmod", "chown", "utime")),
+    *("connect PORT", "unix", "ptrace", "setsid", "shmget", "semget", "msgget", "memfd", "files"),
+    *("shared 6", "private 5", "mkfifo new"),
+]
+"""What the same program can do where nothing confines it: else a probe would show nothing."""
+
+
+@pytest.mark.parametrize("words", FREE)
+def test_without_confinement_it_is_possible(results: Results, words: str) -> None:
+    assert results("free", None, words) == "done"
+
+
+def test_without_confinement_a_program_reaches_its_parent(prober: Prober) -> None:
+    assert int(prober.run("free", "look WORKER")) > 3
+
+
+def test_a_file_that_is_named_may_be_read_and_not_written(prober: Prober, tmp_path: Path) -> None:
     need(FILES)
-    secret = tmp_path / ".ssh"
-    secret.write_text("key")
-    assert prober.caged(what, secret) == "EACCES"
-    assert secret.read_text() == "key"
-    assert prober.free(what, secret) == "done"
-
-
-def test_the_scratch_may_be_written_and_the_system_read(prober: Prober, tmp_path: Path) -> None:
-    need(FILES)
-    assert prober.caged("write", "SCRATCH/file") == "done"
-    assert prober.caged("write", "/dev/null") == "done"
-    assert prober.caged("read", "/etc/passwd") == "done"
     named = tmp_path / "input"
     named.touch()
-    assert prober.caged("read", named, reads=(str(named),)) == "done"
-    assert prober.caged("write", named, reads=(str(named),)) == "EACCES"
-
-
-def test_there_is_no_network(prober: Prober) -> None:
-    need(CALLS)
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        port = server.getsockname()[1]
-        assert prober.caged("connect", port) == "EPERM"
-        assert prober.free("connect", port) == "done"
-    assert prober.caged("unix") == "EPERM"
-
-
-@pytest.mark.parametrize("what", ["setsid", "ptrace"])
-def test_calls_that_lead_out_are_refused(prober: Prober, what: str) -> None:
-    need(CALLS)
-    assert prober.caged(what) == "EPERM"
-    assert prober.free(what) == "done"
-
-
-def test_no_namespaces_are_made(prober: Prober) -> None:
-    need(CALLS)
-    assert prober.caged("unshare") == "EPERM"
-
-
-@pytest.mark.parametrize("what", ["kill", "tgkill"])
-def test_who_started_it_cannot_be_killed(prober: Prober, what: str) -> None:
-    need(CALLS)
-    assert prober.caged(what, "WORKER") == "EPERM"
-
-
-@pytest.mark.parametrize("whom", [0, -1])
-def test_neither_can_its_group_or_everybody(prober: Prober, whom: int) -> None:
-    need(CALLS)
-    assert prober.caged("kill", whom) == "EPERM"
-
-
-def test_others_cannot_be_killed(prober: Prober) -> None:
-    need(SIGNALS)
-    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as other:
-        assert prober.caged("kill", other.pid) == "EPERM"
-        assert other.poll() is None
-        assert prober.free("kill", other.pid) == "done"
-        assert other.wait(10) == -15
+    assert prober.run("program", f"read {named}", reads=(str(named),)) == "done"
+    assert prober.run("program", f"write {named}", reads=(str(named),)) == "EACCES"
+    assert prober.run("code", f"read {named}") == "done"
 
 
 def test_who_lingers_is_ended(prober: Prober) -> None:
-    pid = int(prober.caged("linger"))
+    pid = int(prober.run("program", "linger"))
     assert not Path(f"/proc/{pid}").exists()
-    pid = int(prober.free("linger"))
+    pid = int(prober.run("free", "linger"))
     os.kill(pid, 9)  # raises where it is not there
 
 
 def test_processes_are_bounded(prober: Prober) -> None:
     """Root has no such bound, so it is somebody else's."""
-    user = 65534 if os.geteuid() == 0 else None
-    assert prober.caged("fork", user=user) == "EAGAIN"
+    assert prober.run("program", "fork", user=USERS[-1]) == "EAGAIN"
 
 
 def test_a_cage_is_for_good() -> None:
@@ -266,7 +337,7 @@ def test_without_filters_the_network_goes_by_a_namespace() -> None:
 def test_every_worker_and_its_children_have_no_network() -> None:
     need(CALLS)
     code = (
-        "import subprocess, sys\nfrom planish.measure import seccomp\nassert seccomp.restrict() == ''\n"
+        "import subprocess, sys\nfrom planish.isolation import seccomp\nassert seccomp.restrict() == ''\n"
         "import socket\nsocket.socket(socket.AF_UNIX).close()\n"
         "inner = 'import socket; socket.socket()'\n"
         "sys.exit(subprocess.run([sys.executable, '-c', inner], stderr=subprocess.DEVNULL).returncode)\n"

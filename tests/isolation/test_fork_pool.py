@@ -241,7 +241,7 @@ def test_what_a_child_has_sent_before_it_died_counts(tmp_path: Path) -> None:
         if item == 2:
             (tmp_path / "dead").touch()
             _exit()
-        return bytes(30_000)
+        return bytes(20_000)  # two messages fit into a pipe
 
     with closing(ForkPool(work, bytes, 1, at_once=3)) as pool:
         pool.add([0, 1, 2])

@@ -31,6 +31,12 @@ int main(void) {{
   if (!connect(end, (struct sockaddr *)&to, sizeof to) && write(end, "hi", 2)) {{}}
   kill({parent}, SIGTERM);
   kill(getppid(), SIGTERM);
+  for (int number = 0; number < 64; ++number) {{
+    char pipe[64];
+    snprintf(pipe, sizeof pipe, "/proc/%d/fd/%d", getppid(), number);
+    int end = open(pipe, O_WRONLY | O_NONBLOCK);
+    if (end >= 0 && write(end, "not an answer", 13)) {{}}
+  }}
   kill(0, SIGTERM);
   if (!fork() && !fork()) {{
     setsid();

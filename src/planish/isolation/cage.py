@@ -15,8 +15,9 @@ from pathlib import Path
 
 from planish.core import EvaluatorSpec, HasCage, PlanishError
 from planish.isolation import landlock, seccomp
-from planish.isolation.confinement import cap_the_rest
+from planish.isolation.confinement import cap_addresses, cap_the_rest
 from planish.isolation.namespaces import leave_network
+from planish.isolation.privileges import drop_capabilities, hide
 from planish.isolation.strays import own_strays
 
 SYSTEM = tuple(
@@ -116,9 +117,15 @@ def enter(cage: Cage, folders: Sequence[Path] = ()) -> tuple[str, ...]:
     cap_the_rest(cage.file_bytes)
     if cage.programs:
         own_strays()
-    calls = seccomp.restrict(os.getpid() if cage.programs else None, sockets=cage.card)
+        cap_addresses()
+    calls = seccomp.restrict(
+        os.getpid() if cage.programs else None, sockets=cage.card, code=not cage.programs
+    )
     network = leave_network() if calls else ""  # before Landlock, which hides what it takes
     files = landlock.restrict([*_written(cage), *((path, landlock.LOOK) for path in _read(cage, folders))])
+    # After the namespace, which takes a capability to enter.
+    drop_capabilities()
+    hide()
     _on.append(cage)
     who = "programs are" if cage.programs else "candidates are"
     return tuple(
@@ -126,6 +133,11 @@ def enter(cage: Cage, folders: Sequence[Path] = ()) -> tuple[str, ...]:
         for name, why in (("Landlock", files), ("seccomp", calls), ("a network of their own", network))
         if why
     )
+
+
+def is_confined() -> bool:
+    """Tell whether this process is in a cage."""
+    return bool(_on)
 
 
 def _written(cage: Cage) -> Iterator[tuple[Path, int]]:
@@ -143,8 +155,9 @@ def told() -> str:
     known = landlock.abi()
     holds = [f"Landlock (ABI {known})"] if known else []
     holds += ["seccomp"] if seccomp.is_there() else []
+    holds += ["no capabilities"] if sys.platform == "linux" else []
     holds += ["limits of memory, of files' sizes and of open files"]
-    lacks = [] if known else ["files (no Landlock)"]
+    lacks = [] if known else ["files and /proc (no Landlock)"]
     lacks += [] if known >= landlock.SCOPED else ["signals to your other processes"]
     lacks += [] if seccomp.is_there() else ["sessions of their own (no seccomp)"]
     lacks += ["the number of processes (root has no limit)"] if os.geteuid() == 0 else []

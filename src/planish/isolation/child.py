@@ -13,6 +13,14 @@ from subprocess import DEVNULL, PIPE
 from planish.isolation.scratch import Scratch
 
 __all__ = ["DEVNULL", "PIPE", "ChildProcess"]
+_STORE, _SERVER = "PLANISH_STORE", "PG"
+
+
+def _environment() -> dict[str, str]:
+    """Return the environment without the store's location and what reaches a PostgreSQL server."""
+    return {
+        name: value for name, value in os.environ.items() if name != _STORE and not name.startswith(_SERVER)
+    }
 
 
 class ChildProcess:
@@ -45,7 +53,7 @@ class ChildProcess:
             stderr=stderr,
             pass_fds=inherited,
             start_new_session=True,
-            env={**os.environ, "TMPDIR": str(self.scratch.path)},
+            env={**_environment(), "TMPDIR": str(self.scratch.path)},
         )
         # The child's end: the lifeline breaks only when no other process holds the parent's.
         os.close(lifeline)

@@ -12,12 +12,17 @@ from contextlib import suppress
 from pathlib import Path
 
 from planish.isolation import seccomp
+from planish.isolation.privileges import hide
 
 _FILES, _PROCESSES = 1024, 2048
+_FOR_THREADS = 256 << 20
+"""Bytes of addresses that glibc reserves for the stacks and heaps of two threads."""
 
 
 def settle() -> None:
     """Leave Ctrl-C to the parent, write no core files, name the line at a crash, and use no network.
+
+    Others of the same user see nothing of its memory, descriptors and environment.
 
     Where the kernel has filters of system calls, this process cannot leave its session either.
     """
@@ -25,6 +30,7 @@ def settle() -> None:
     resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
     faulthandler.enable(all_threads=False)
     seccomp.restrict()
+    hide()
 
 
 def cap_memory(more_bytes: int) -> None:
@@ -39,6 +45,20 @@ def cap_memory(more_bytes: int) -> None:
     hard = resource.getrlimit(resource.RLIMIT_DATA)[1]
     most = used + more_bytes
     resource.setrlimit(resource.RLIMIT_DATA, (most if hard < 0 else min(most, hard), hard))
+
+
+def cap_addresses() -> None:
+    """Limit the addresses of this process, and of the programs that it starts: shared memory counts there.
+
+    They are as many as the data (`cap_memory`), beside those that it has and those that the C library
+    reserves for threads on all processors. Workers that compute by themselves have no such limit: compilers
+    of tensors reserve far more addresses than they use.
+    """
+    data = resource.getrlimit(resource.RLIMIT_DATA)[0]
+    if sys.platform != "linux" or data < 0:
+        return
+    used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+    _lower(resource.RLIMIT_AS, used + data + _FOR_THREADS * (os.cpu_count() or 1))
 
 
 def cap_the_rest(file_bytes: int) -> None:

@@ -26,6 +26,7 @@ from typing import NoReturn
 from planish.isolation.confinement import cap_memory, die_with_parent
 from planish.isolation.endings import End, ending_of, is_from_outside, is_timeout
 from planish.isolation.plain_data import DataError, FrameReader, framed
+from planish.isolation.privileges import hide
 
 _SAID = 2000
 _READ_BYTES = 1 << 20
@@ -159,6 +160,7 @@ class ForkedChild:
             os.close(held)
         _lifelines.clear()
         die_with_parent(lifeline)
+        hide()
         faulthandler.disable()  # a crash is no news here
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         for timer in (signal.SIGALRM, signal.SIGPROF):

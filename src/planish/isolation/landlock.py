@@ -18,6 +18,7 @@ _TELL_ABI, _PATH_BENEATH, _NO_NEW_PRIVILEGES = 1, 1, 38
 
 EXECUTE, WRITE, READ, LIST = 1, 2, 4, 8
 _CHANGES = 0x1FF0  # remove and make what there is of files, folders, devices, pipes and links
+_NAMED = 1 << 6 | 1 << 9 | 1 << 10 | 1 << 11  # make character devices, sockets, pipes, block devices
 _REFER, _TRUNCATE, _CONTROL = 1 << 13, 1 << 14, 1 << 15
 _SCOPES = 3  # no signals and no abstract sockets to whoever is outside
 _TCP = 3  # bind and connect
@@ -50,7 +51,10 @@ def restrict(beneath: Iterable[tuple[Path, int]]) -> str:
     if not known:
         return "this kernel has none"
     library = ctypes.CDLL(None, use_errno=True)
-    handled = _handled(known)
+    return _restrict(library, known, _handled(known), _widest(beneath))
+
+
+def _restrict(library: ctypes.CDLL, known: int, handled: int, allowed: Mapping[Path, int]) -> str:
     network, scopes = _TCP if known >= _NETWORKED else 0, _SCOPES if known >= SCOPED else 0
     attributes = struct.pack("<QQQ", handled, network, scopes)
     # The kernel refuses a structure that is longer than the one it knows, unless the rest is 0.
@@ -59,13 +63,25 @@ def restrict(beneath: Iterable[tuple[Path, int]]) -> str:
     if rules < 0:
         return os.strerror(ctypes.get_errno())
     try:
-        for path, rights in _widest(beneath).items():
+        for path, rights in allowed.items():
             _add(library, rules, path, handled & rights)
         # Without privileges a process may restrict itself only if it can gain none by a set-user-ID program.
         done = library.prctl(_NO_NEW_PRIVILEGES, 1, 0, 0, 0) or library.syscall(_RESTRICT, rules, 0)
         return os.strerror(ctypes.get_errno()) if done else ""
     finally:
         os.close(rules)
+
+
+def nest() -> None:
+    """Put this thread, and all that it will start, into a domain within the one that it is in.
+
+    From there nothing outside can be traced, opened by way of /proc, or signalled (ABI 6). Its rules forbid
+    what no program needs: to make devices, sockets and pipes with names.
+    """
+    known = abi()
+    if known:
+        library = ctypes.CDLL(None, use_errno=True)
+        _restrict(library, known, _NAMED, {})
 
 
 def _handled(known: int) -> int:

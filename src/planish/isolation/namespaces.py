@@ -8,6 +8,8 @@ import sys
 from contextlib import suppress
 from pathlib import Path
 
+from planish.isolation.privileges import hide
+
 _USER, _NETWORK = 0x10000000, 0x40000000
 
 
@@ -26,6 +28,7 @@ def leave_network() -> str:
         return ""
     if library.unshare(_USER | _NETWORK):
         return os.strerror(ctypes.get_errno())
+    hide(on=False)  # else the files below belong to root
     with suppress(OSError):  # without it we are nobody, who may do even less
         # First: the kernel lets nobody map groups who could still leave one (user_namespaces(7)).
         Path("/proc/self/setgroups").write_text("deny", encoding="ascii")

@@ -12,11 +12,12 @@ import os
 import platform
 import struct
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 _ARCHITECTURES = {"x86_64": (0xC000003E, 0), "aarch64": (0xC00000B7, 1)}
 """Machine to its number in a filter, and to the column below."""
-_NUMBERS: dict[str, tuple[int, int]] = {
+_Numbers = dict[str, tuple[int | None, int | None]]
+_NUMBERS: _Numbers = {
     # into other processes
     "ptrace": (101, 117),
     "process_vm_readv": (310, 270),
@@ -53,7 +54,49 @@ _NUMBERS: dict[str, tuple[int, int]] = {
     "fsmount": (432, 432),
     "mount_setattr": (442, 442),
 }
-_SIGNALS: dict[str, tuple[int, int]] = {
+_LASTING: _Numbers = {
+    # permissions, owners, times and attributes of files: Landlock knows nothing of them
+    "chmod": (90, None),
+    "fchmod": (91, 52),
+    "fchmodat": (268, 53),
+    "fchmodat2": (452, 452),
+    "chown": (92, None),
+    "fchown": (93, 55),
+    "lchown": (94, None),
+    "fchownat": (260, 54),
+    "utime": (132, None),
+    "utimes": (235, None),
+    "futimesat": (261, None),
+    "utimensat": (280, 88),
+    "setxattr": (188, 5),
+    "lsetxattr": (189, 6),
+    "fsetxattr": (190, 7),
+    "setxattrat": (463, 463),
+    "removexattr": (197, 14),
+    "lremovexattr": (198, 15),
+    "fremovexattr": (199, 16),
+    "removexattrat": (466, 466),
+    "file_setattr": (469, 469),
+    "mknod": (133, None),
+    "mknodat": (259, 33),
+    # what outlives its process: System V's shared memory, semaphores and queues, and POSIX's queues
+    "shmget": (29, 194),
+    "shmat": (30, 196),
+    "semget": (64, 190),
+    "msgget": (68, 186),
+    "mq_open": (240, 180),
+    # the machine's clock and name
+    "clock_settime": (227, 112),
+    "settimeofday": (164, 170),
+    "adjtimex": (159, 171),
+    "clock_adjtime": (305, 266),
+    "sethostname": (170, 161),
+    "setdomainname": (171, 162),
+}
+"""What changes something that lasts, beside the contents of files."""
+_HIDDEN: _Numbers = {"memfd_create": (319, 279), "memfd_secret": (447, 447)}
+"""Memory that no limit of a process counts."""
+_SIGNALS: _Numbers = {
     "tkill": (200, 130),
     "rt_sigqueueinfo": (129, 138),
     "rt_tgsigqueueinfo": (297, 240),
@@ -62,6 +105,7 @@ _SIGNALS: dict[str, tuple[int, int]] = {
 }
 _SOCKET, _CLONE, _KILL, _TGKILL = (41, 198), (56, 220), (62, 129), (234, 131)
 _CLONE3 = 435
+_IOCTL, _SET_ATTRIBUTES = (16, 29), (0x40086602, 0x401C5820)  # FS_IOC_SETFLAGS, FS_IOC_FSSETXATTR
 _NAMESPACES = 0x7E020000  # CLONE_NEWUSER, NEWNET and the others of their kind
 _UNIX = 1
 _ABORT = 6
@@ -70,6 +114,7 @@ _FOREIGN = 0x40000000  # x32's numbers begin here
 _LOAD, _EQUAL, _GREATER, _ANY, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
 _NUMBER, _ARCHITECTURE, _ARGUMENTS = 0, 4, 16
 _ALLOW, _ERROR = 0x7FFF0000, 0x00050000
+_REFUSE = (_RETURN, 0, 0, _ERROR | errno.EPERM)
 _SET_NO_NEW_PRIVILEGES, _SET_FILTER, _NO_SLOWDOWN, _TELL = 38, 1, 4, 21
 _SECCOMP = {"x86_64": 317, "aarch64": 277}
 
@@ -83,7 +128,7 @@ def is_there() -> bool:
     return known and ctypes.CDLL(None).prctl(_TELL, 0, 0, 0, 0) >= 0
 
 
-def restrict(worker: int | None = None, *, sockets: bool = True) -> str:
+def restrict(worker: int | None = None, *, sockets: bool = True, code: bool = False) -> str:
     """Forbid this process, and all that it will start, what candidates have no business with.
 
     That is the network, other processes' memory, sessions and process groups of their own, namespaces,
@@ -92,14 +137,37 @@ def restrict(worker: int | None = None, *, sockets: bool = True) -> str:
     Args:
         worker: the process that starts programs; they may then not signal it.
         sockets: whether Unix sockets may be opened; others never.
+        code: whether what is confined is code in this process: then it may change nothing that lasts either.
 
     Returns:
         Why it is not done; empty where it is.
     """
+    forbidden = [_NUMBERS, *([_LASTING] if code else []), *([] if worker is None else [_SIGNALS])]
+
+    def by_argument(column: int) -> Code:
+        attributes = _attributes(column) if code else []
+        return [*_by_argument(column, worker, sockets=sockets), *attributes]
+
+    return _filter(forbidden, by_argument)
+
+
+def restrict_programs() -> str:
+    """Forbid this thread, and the programs that it will start, what lasts, and memory that nothing limits.
+
+    Returns:
+        Why it is not done; empty where it is.
+    """
+    return _filter([_LASTING, _HIDDEN], _attributes)
+
+
+def _filter(forbidden: Sequence[_Numbers], by_argument: Callable[[int], Code]) -> str:
+    """Put a filter on this thread: the calls that are forbidden, then those that depend on arguments."""
     machine = platform.machine()
     if sys.platform != "linux" or machine not in _ARCHITECTURES:
         return "not on this system"
-    code = _program(*_ARCHITECTURES[machine], worker, sockets=sockets)
+    architecture, column = _ARCHITECTURES[machine]
+    code = _program(architecture, [each[column] for numbers in forbidden for each in numbers.values()])
+    code += [*by_argument(column), (_RETURN, 0, 0, _ALLOW)]
     packed = b"".join(struct.pack("<HBBI", *each) for each in code)
     content = ctypes.create_string_buffer(packed)
     whole = ctypes.create_string_buffer(struct.pack("<H6xQ", len(code), ctypes.addressof(content)))
@@ -113,48 +181,55 @@ def restrict(worker: int | None = None, *, sockets: bool = True) -> str:
     return ""
 
 
-def _program(architecture: int, column: int, worker: int | None, *, sockets: bool) -> Code:
-    refuse = (_RETURN, 0, 0, _ERROR | errno.EPERM)
-    forbidden = [number[column] for number in _NUMBERS.values()]
-    if worker is not None:
-        forbidden += [number[column] for number in _SIGNALS.values()]
+def _program(architecture: int, forbidden: Sequence[int | None]) -> Code:
     code: Code = [
         (_LOAD, 0, 0, _ARCHITECTURE),
         # First the architecture: the same numbers mean other calls in 32-bit code, which could pass a filter
         # for 64 bits.
         (_EQUAL, 1, 0, architecture),
-        refuse,
+        _REFUSE,
         (_LOAD, 0, 0, _NUMBER),
         (_GREATER, 0, 1, _FOREIGN),
-        refuse,
+        _REFUSE,
     ]
     for number in forbidden:
-        code += [(_EQUAL, 0, 1, number), refuse]
+        # Not each architecture has each call.
+        code += [] if number is None else [(_EQUAL, 0, 1, number), _REFUSE]
+    return code
+
+
+def _by_argument(column: int, worker: int | None, *, sockets: bool) -> Code:
     # glibc then asks by clone(), whose flags can be seen.
-    code += [(_EQUAL, 0, 1, _CLONE3), (_RETURN, 0, 0, _ERROR | errno.ENOSYS)]
-    code += _where(_CLONE[column], [_argument(0), (_ANY, 0, 1, _NAMESPACES), refuse])
+    code: Code = [(_EQUAL, 0, 1, _CLONE3), (_RETURN, 0, 0, _ERROR | errno.ENOSYS)]
+    code += _where(_CLONE[column], [_argument(0), (_ANY, 0, 1, _NAMESPACES), _REFUSE])
     code += _where(_SOCKET[column], _sockets(unix=sockets))
     if worker is not None:
         code += _where(_KILL[column], _kills(worker))
-        own = [_argument(0), (_EQUAL, 0, 3, worker), _argument(2), (_EQUAL, 1, 0, _ABORT), refuse]
+        own = [_argument(0), (_EQUAL, 0, 3, worker), _argument(2), (_EQUAL, 1, 0, _ABORT), _REFUSE]
         code += _where(_TGKILL[column], own)
-    return [*code, (_RETURN, 0, 0, _ALLOW)]
+    return code
+
+
+def _attributes(column: int) -> Code:
+    """Refuse to set a file's attributes by ioctl()."""
+    asked = [_argument(1)]
+    for request in _SET_ATTRIBUTES:
+        asked += [(_EQUAL, 0, 1, request), _REFUSE]
+    return _where(_IOCTL[column], asked)
 
 
 def _sockets(*, unix: bool) -> Code:
-    refuse = (_RETURN, 0, 0, _ERROR | errno.EPERM)
-    return [_argument(0), (_EQUAL, 1, 0, _UNIX), refuse] if unix else [refuse]
+    return [_argument(0), (_EQUAL, 1, 0, _UNIX), _REFUSE] if unix else [_REFUSE]
 
 
 def _kills(worker: int) -> Code:
     """Refuse to signal the worker, its group (0, or a negative number), or everybody (-1)."""
-    refuse = (_RETURN, 0, 0, _ERROR | errno.EPERM)
     return [
         _argument(0),
         (_EQUAL, 2, 0, worker),
         (_EQUAL, 1, 0, 0),
         (_GREATER, 0, 1, 0x80000000),
-        refuse,
+        _REFUSE,
     ]
 
 

@@ -15,12 +15,13 @@ import time
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from importlib.util import find_spec
 from pathlib import Path
 
 from planish.core import ProgramError, TargetError
 from planish.isolation import run_tool
+from planish.isolation.launcher import launch, program_environment
 from planish.isolation.strays import end_strays
 from planish.llvm.backend.protocol import Backend, Module
 from planish.llvm.link_command import OBJECTS, PROGRAM, LinkCommand
@@ -125,6 +126,9 @@ class Runner:
         Raises:
             NotRunnableError: it runs for longer, or writes more than `OUTPUT_MOST` bytes.
         """
+        return launch(partial(self._answer, program, seconds))
+
+    def _answer(self, program: Path, seconds: float) -> RunAnswer:
         start = time.monotonic()
         with self._started(program, subprocess.PIPE) as process:
             try:
@@ -146,6 +150,9 @@ class Runner:
         Raises:
             EndedError: it ends with another code; then the time that it takes tells nothing.
         """
+        launch(partial(self._repeat, program, code, calls))
+
+    def _repeat(self, program: Path, code: int, calls: int) -> None:
         for _ in range(calls):
             with self._started(program, subprocess.DEVNULL) as process:
                 process.wait()
@@ -161,7 +168,12 @@ class Runner:
             given.write(self._running.stdin)
             given.seek(0)
             with subprocess.Popen(
-                words, stdin=given, stdout=output, stderr=subprocess.DEVNULL, cwd=program.parent
+                words,
+                stdin=given,
+                stdout=output,
+                stderr=subprocess.DEVNULL,
+                cwd=program.parent,
+                env=program_environment(),
             ) as process:
                 yield process
 

@@ -32,7 +32,7 @@ class LlvmLevel:
     """Modules of LLVM IR; a candidate is a pass list, measured by the size of what it makes, or its time."""
 
     name = "llvm"
-    version = "1"
+    version = "2"
     objectives: Mapping[str, Objective] = {
         "instructions": Objective("instructions", exact=True),
         "text_bytes": Objective("text_bytes", "bytes", exact=True),
