@@ -9,6 +9,7 @@ from pathlib import Path
 import planish
 from planish.budget import Budget
 from planish.loops.workloads import matmul, workload
+from planish.results.comparison import Finalist
 from planish.results.result import Result
 from planish.store import open_store
 
@@ -18,18 +19,33 @@ SECONDS = 4.0
 
 def show(title: str, result: Result) -> None:
     """Print what a run found."""
-    if result.comparison is None:
-        print(f"\n{title}: other programs took the time in which the best would have been timed beside NumPy")
-        return
-    best, baseline = result.comparison.finalists[0].lead, result.comparison.baseline.lead
-    flops = getattr(result.task.program, "flops", 0)
     print(f"\n{title}: {result.trials} schedules built, verified and measured")
-    for name, seconds in (("NumPy", baseline.median), ("planish", best.median)):
+    if result.comparison is None:
+        print("  undecided: no time was left to compare with NumPy; run 'make demo' again")
+        return
+    baseline = result.comparison.baseline.lead
+    kernel = result.comparison.contender(result.level.baseline(result.task))
+    flops = getattr(result.task.program, "flops", 0)
+    measured = {"NumPy": baseline.median, **({"planish": kernel.lead.median} if kernel else {})}
+    for name, seconds in measured.items():
         print(f"  {name:<8}{seconds * 1e6:>9.1f} us{flops / seconds / 1e9:>9.1f} GFLOPS")
-    gain = best.gain
-    print(f"  {best.verdict}: {gain.value:.2f} times (95 % interval {gain.low:.2f} to {gain.high:.2f})")
+    print(f"  {verdict(kernel)}")
     first = next(iter(result.describe().values()))  # the loop tree, or that NumPy's call is best here
     print("\n".join("    " + line for line in first.splitlines()))
+
+
+def verdict(kernel: Finalist | None) -> str:
+    """Say what the comparison shows of the best kernel; None: none was measured."""
+    if kernel is None:
+        return "undecided: no kernel was measured beside NumPy; run 'make demo' again"
+    gain = kernel.lead.gain
+    seen = f"{gain.value:.2f} times as fast as NumPy (95 % interval {gain.low:.2f} to {gain.high:.2f})"
+    return {
+        "better": f"faster: {seen}",
+        "same": f"same: {seen}; NumPy's way is kept",
+        "worse": f"slower: {seen}; NumPy's way is kept",
+        "undecided": f"undecided: about {seen}, not settled; run 'make demo' again",
+    }.get(kernel.lead.verdict, kernel.lead.verdict)
 
 
 def main() -> None:

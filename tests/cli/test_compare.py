@@ -6,6 +6,7 @@ import math
 import pytest
 
 from cli.conftest import PROGRAM, Kept, Planish
+from cli.lattices import LatticeLevel
 from planish.cli.compare_output import marks
 from planish.core import (
     Candidate,
@@ -18,14 +19,17 @@ from planish.core import (
     PlanishError,
     Start,
     StoreError,
+    Task,
 )
 from planish.isolation import Answer
 from planish.measure.multiplex import Turn
 from planish.settings import Settings
+from planish.testing.lattice import Lattice
 from planish.tuning.compare import Contestant, Curves, compare_results, compare_searches
 from scripted import Scripted
 
 TIME = Objective("time_s", "s")
+OPTIMUM = Lattice((6, 4, 4)).at((5, 2, 2))
 BOTH = "--searcher", "random", "--searcher", "genetic:population=8,mutation=0.5"
 
 
@@ -107,6 +111,29 @@ def test_winners_are_measured_again_each_beside_its_own_baseline(kept: Kept, pla
     assert second.gain.value == pytest.approx(other["finalists"][0]["gain"])
     said = planish("compare", kept.run, other["run"]["id"])
     assert [line.split()[0] for line in said.out.splitlines()[3:]] == [kept.run, other["run"]["id"]]
+
+
+def test_where_the_baseline_was_kept_the_best_other_candidate_is_measured(
+    kept: Kept, planish: Planish, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    del kept
+
+    def optimum(_: object, task: Task) -> Candidate:
+        del task
+        return OPTIMUM
+
+    monkeypatch.setattr(LatticeLevel, "baseline", optimum)
+    run = json.loads(planish("tune", PROGRAM, "--trials", 40, "--seed", 3, "--format", "json").out)
+    assert run["finalists"][0]["hash"] == OPTIMUM.hash
+    other = run["finalists"][1]
+    (found,) = compare_results([run["run"]["id"]])
+    assert found.result.candidate == OPTIMUM
+    assert found.result.contender.hash == other["hash"]
+    assert found.gain is not None
+    assert found.gain.value == pytest.approx(other["gain"])
+    detail = f"{other['gain']:.4g} to {other['gain']:.4g} now"
+    assert detail in planish("validate", run["run"]["id"]).out
+    assert detail not in planish("validate", run["run"]["id"], "--pick", 1).out
 
 
 class SecondBaseline(Scripted):

@@ -1,6 +1,8 @@
 """`planish show`, `report` and `export`: what is stored, looked at."""
 
 import json
+import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -8,6 +10,7 @@ import pytest
 from cli.conftest import PROGRAM, Kept, Planish
 from planish.core import StoreError
 from planish.store import open_store
+from report.planks import measured, save_run
 
 
 def test_runs_are_listed_with_their_programs(kept: Kept, planish: Planish) -> None:
@@ -76,6 +79,19 @@ def test_the_newest_run_is_reported_by_default(
     path = json.loads(said.out)["report"] if words else said.out.strip()
     assert path == f"planish-{kept.run}.html"
     assert kept.run in Path(path).read_text()
+
+
+def test_the_run_that_was_last_worked_on_is_reported(tmp_path: Path) -> None:
+    with open_store(tmp_path / "work.db") as store:
+        assert store.last_run() is None
+        old, new = (save_run(store, [measured(knob, 1e-3)]) for knob in (0, 1))
+        assert store.last_run() == store.run(new)
+        store.resume_run(old)
+        store.add_trials(old, [replace(measured(2, 1e-3), time=time.time() + 1)])
+        assert store.last_run() == store.run(old), "it is being worked on"
+        store.finish_run(old)
+        assert store.last_run() == store.run(old)
+        assert store.runs()[0].id == new
 
 
 def test_a_report_goes_where_it_is_wanted(kept: Kept, planish: Planish, tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """Factories that workers import by name."""
 
 import os
+import signal
 import time
 from contextlib import suppress
 from dataclasses import dataclass
@@ -75,6 +76,27 @@ class Signing(Diarist):
         with clock("run"):
             time.sleep(self._pause)
         return Measured({"cost": 1.0}, {"cost": (float(os.getpid()),)})
+
+
+@dataclass(frozen=True)
+class Stillborn(Signed):
+    """Makes evaluators as `Signed` does; the first processes are killed before theirs is made.
+
+    Args:
+        births: the file that counts them.
+        times: how many are killed.
+    """
+
+    births: Path = Path()
+    times: int = 0
+
+    def __call__(self) -> "Signing":
+        with self.births.open("a+b") as file:
+            file.write(b".")
+            file.flush()
+            if file.tell() <= self.times:
+                os.kill(os.getpid(), signal.SIGKILL)
+        return super().__call__()
 
 
 class Hurried(Diarist):

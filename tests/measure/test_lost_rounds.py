@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from isolation.actors import Signed
+from isolation.actors import Signed, Stillborn
 from isolation.processes import diary
 from planish.core import Candidate, EvaluatorSpec, Objective, PlanishError
 from planish.executors import LocalExecutor
@@ -141,3 +141,21 @@ def test_a_baseline_that_ends_its_process_is_an_error_at_once(tmp_path: Path) ->
     with pytest.raises(PlanishError, match="the baseline failed: build: crash"):
         remeasure(base, [other], COST, start, PLAN)
     assert book.read_text().count("'crash'") == 1
+
+
+def compared_after(deaths: int, folder: Path) -> list[tuple[str, list[int]]]:
+    """Compare two variants, of whose processes so many are killed as they start."""
+    spec = Stillborn(folder / "diary", 0.0, folder / "births", deaths)
+    base, other = (Variant(f"#{place}", act(), spec) for place in range(2))
+    paired = remeasure(base, [other], COST, partial(LocalExecutor, lock=folder / "lock"), PLAN)
+    return [(sampled.verdict, [len(row) for row in sampled.values]) for sampled in paired]
+
+
+def test_processes_that_are_killed_while_they_start_are_started_again(tmp_path: Path) -> None:
+    assert compared_after(4, tmp_path) == [("same", [2, 2, 2])] * 2
+
+
+def test_a_comparison_whose_processes_are_always_killed_ends(tmp_path: Path) -> None:
+    with pytest.raises(LostError, match="one process after the other was lost: a worker cannot make"):
+        compared_after(1000, tmp_path)
+    assert (tmp_path / "births").stat().st_size == 3 * 3 * 2

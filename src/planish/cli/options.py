@@ -157,6 +157,15 @@ Finalists = Annotated[
 Pick = Annotated[
     int, typer.Option("--pick", metavar="N", min=1, help="Which of the finalists: 1 for #1, the first shown.")
 ]
+PickOrBest = Annotated[
+    int | None,
+    typer.Option(
+        "--pick",
+        metavar="N",
+        min=1,
+        help="Which of the finalists: 1 for #1, the first shown. Default: the best but the baseline.",
+    ),
+]
 Remeasure = Annotated[bool, typer.Option("--remeasure", help="Begin anew, measuring what is known again.")]
 ReportFile = Annotated[Path | None, typer.Option("--report", metavar="FILE", help="Write a report (HTML).")]
 OutputFile = Annotated[

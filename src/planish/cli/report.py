@@ -20,8 +20,8 @@ def report(
 ) -> None:
     """Write a run as one HTML file, or show what `planish cc` saved in a build.
 
-    Without ID, it is the newest run. The path is printed. Of a folder, what `planish cc` compiled into it is
-    shown: what was saved, by file and function, and what took time.
+    Without ID, it is the run that was last worked on. The path is printed. Of a folder, what `planish cc`
+    compiled into it is shown: what was saved, by file and function, and what took time.
     """
     if run_id is not None and Path(run_id).is_dir():
         from planish.cli.builds import show_build
@@ -36,13 +36,13 @@ def report(
     from planish.store import open_store
 
     with open_store(store, read_only=True) as opened:
-        runs = opened.runs(limit=1) if run_id is None else [opened.run(run_id)]
-        if not runs:
+        run = opened.last_run() if run_id is None else opened.run(run_id)
+        if run is None:
             raise StoreError("there is no run to report yet", "Tune something first.")
-        level = level_named(opened.task(runs[0].task_key).level)
+        level = level_named(opened.task(run.task_key).level)
         name_files(level, file or ())
-        path = write_report(opened, runs[0].id, level, output or Path(f"planish-{runs[0].id}.html"))
+        path = write_report(opened, run.id, level, output or Path(f"planish-{run.id}.html"))
     if form == "json":
-        document({"run": runs[0].id, "report": str(path)})
+        document({"run": run.id, "report": str(path)})
     else:
         say(str(path))

@@ -7,7 +7,7 @@ from planish.cli import options as given
 
 def validate(
     run_id: given.RunId,
-    pick: given.Pick = 1,
+    pick: given.PickOrBest = None,
     run: given.RunStored = False,
     file: given.Files = None,
     store: given.StorePlace = None,

@@ -18,6 +18,8 @@ from planish.measure.paired_samples import baseline_failed
 
 _LEAST = 2
 """The baseline and the first variant are never left out."""
+_PATIENCE_S = 30.0
+"""Processes that are lost are replaced for so long at least."""
 _LOSSES = 3
 """Who is lost so often, in place of one process, is given up."""
 
@@ -121,10 +123,12 @@ def measured(turns: Turns, start: Start, losses: Losses) -> RoundsDone:
     Raises:
         CutShortError: the executor ended the first round early.
         PlanishError: the baseline failed, and its process ended.
-        LostError: the baseline is given up, or as many processes are lost as would do for everybody.
+        LostError: the baseline is given up, or as many processes are lost as would do for all variants.
     """
     began, lost_s, cause = time.monotonic(), 0.0, ""
     for _ in range(_LOSSES * len(turns.everybody)):
+        if lost_s > max(turns.plan.seconds, _PATIENCE_S):
+            break
         try:
             # What losses took is added to the ends: else the comparison would be shorter for those who did
             # nothing wrong.
@@ -132,6 +136,12 @@ def measured(turns: Turns, start: Start, losses: Losses) -> RoundsDone:
         except _ProcessLostError as loss:
             losses.add(loss.place, loss.lost)
             lost_s, cause = time.monotonic() - began, loss.lost.detail
+        except CutShortError:
+            if turns.process == 0 and cause:  # what took the time is the better reason
+                raise LostError(f"one process after the other was lost: {cause}") from None
+            raise
+        except LostError as loss:  # while it started, which says nothing of the variants
+            lost_s, cause = time.monotonic() - began, loss.message
         match losses.given_up.get(0):
             case Lost(detail=detail):
                 raise LostError(detail)

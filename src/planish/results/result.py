@@ -111,6 +111,13 @@ class Result:
         return self.finalist.candidate if self.finalist else self.best.candidate
 
     @property
+    def contender(self) -> Candidate:
+        """The best candidate apart from the baseline; where there is no other one, the result."""
+        baseline = self.level.baseline(self.task)
+        found = self.comparison.contender(baseline) if self.comparison else None
+        return found.candidate if found else self.candidate
+
+    @property
     def exported(self) -> Candidate:
         """What `export` writes: the candidate; where that is a library's call, the best other one."""
         return first_exportable(self.level, [self.candidate, *(each.candidate for each in self.finalists)])

@@ -87,7 +87,7 @@ class _Span:
 def validate(
     run_id: str,
     *,
-    pick: int = 1,
+    pick: int | None = None,
     run: bool = False,
     files: Iterable[Path] = (),
     store: Reader | str | Path | None = None,
@@ -97,7 +97,8 @@ def validate(
 
     Args:
         run_id: the run's id, or a unique beginning of it.
-        pick: which of the finalists, from 1, in the order that they are shown.
+        pick: which of the finalists, from 1, in the order that they are shown; None for the best one apart
+            from the baseline, which may be the result.
         run: whether code may be run that stands in the store, with this user's rights.
         files: as `planish.results.result.read_result` takes them.
         store: an open store, or where it is; None for the user's own.
@@ -118,9 +119,12 @@ def validate(
     record = store.run(run_id)
     name_files(level_named(store.task(record.task_key).level), files)
     try:
-        result = read_result(store, record.id, pick)
+        result = read_result(store, record.id, pick or 1)
     except ProgramError as error:
         return _not_replayed(record.id, str(error))
+    if pick is None and result.contender != result.candidate:
+        numbers = [each.candidate for each in result.finalists]
+        result = replace(result, pick=1 + numbers.index(result.contender))
     if result.task.key != record.task_key:
         return _not_replayed(record.id, "the stored program reads back as another")
     if not _is_recorded(result, store):

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any, Self
 
-from sqlalchemy import ColumnElement, Connection, RowMapping, Select, select
+from sqlalchemy import ColumnElement, Connection, RowMapping, Select, func, select
 
 from planish.core import Candidate, StoreError, Task, Trial, did_you_mean
 from planish.store.checksums import TRIAL, damaged, total
@@ -34,6 +34,8 @@ _CHUNK = 500  # well below what a database takes in one statement
 
 _RUNS = select(runs).order_by(runs.c.started.desc(), runs.c.id)
 _IDS = select(runs.c.id).order_by(runs.c.started.desc(), runs.c.id)
+_LAST_TRIAL = select(func.max(trials.c.time)).where(trials.c.run_id == runs.c.id).scalar_subquery()
+_BY_WORK = select(runs).order_by(func.coalesce(runs.c.ended, _LAST_TRIAL, runs.c.started).desc(), runs.c.id)
 _TRIALS = select(*TRIAL_COLUMNS)
 _RESULTS = select(*RESULT_COLUMNS)
 
@@ -107,6 +109,10 @@ class Reader:
             limit: at most so many.
         """
         return self._runs(_RUNS if task_key is None else _RUNS.where(runs.c.task_key == task_key), limit)
+
+    def last_run(self) -> Run | None:
+        """Return the run that was last worked on: begun, resumed or ended; None where there is none."""
+        return next(iter(self._runs(_BY_WORK, 1)), None)
 
     def trials(self, task_key: str, steps: Steps) -> list[Trial]:
         """List all that was measured for a task, by whatever run, in the order of storing.

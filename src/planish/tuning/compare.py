@@ -154,10 +154,10 @@ def _best_so_far(trials: Sequence[Trial], objective: Objective) -> tuple[float, 
 
 @dataclass(frozen=True)
 class Rematch:
-    """A stored winner, measured again beside others.
+    """The best candidate of a stored run, measured again beside others.
 
     Args:
-        result: the winner's run.
+        result: its run.
         sampled: what was measured of it; its ratio is to the baseline of its own task.
         baseline: how that baseline did in the same run.
     """
@@ -180,7 +180,9 @@ def compare_results(
     plan: Plan | None = None,
     start: Start = LocalExecutor,
 ) -> list[Rematch]:
-    """Measure the winners of runs again, interleaved in one run, beside the baselines of their tasks.
+    """Measure the best candidates of runs again, interleaved in one run, beside the baselines of their tasks.
+
+    Where the result of a run is the baseline itself, its best other candidate is measured.
 
     Args:
         run_ids: ids of runs, or unique beginnings.
@@ -203,7 +205,7 @@ def compare_results(
     tasks = {result.task.key: result for result in results}
     specs = {key: r.level.evaluator(r.task, final=True) for key, r in tasks.items()}
     baselines = [Variant("baseline", r.level.baseline(r.task), specs[key]) for key, r in tasks.items()]
-    winners = [Variant(r.run.id, r.candidate, specs[r.task.key]) for r in results]
+    winners = [Variant(r.run.id, r.contender, specs[r.task.key]) for r in results]
     paired = remeasure(baselines[0], [*baselines[1:], *winners], objective, start, plan)
     # The baselines come first.
     base = dict(zip(tasks, paired, strict=False))

@@ -102,7 +102,7 @@ def finish(search: SearchOutcome, listener: Listener, *, at_once: bool = False) 
     except KeyboardInterrupt:
         stopped = True
     except LostError as error:
-        state = state.noted(f"not compared with the baseline: {error.message}")
+        state = state.noted(f"not compared with the baseline: {error.message}; run the same command again")
         _save(search, state)
     except Exception:  # such as a baseline that fails; what was searched is kept all the same
         with suppress(StoreError):  # it may be why this failed, and the first error tells more
@@ -135,7 +135,8 @@ def _worked(stage: FinalStage, search: SearchOutcome, state: FinalState, end: fl
     try:
         return stage.work(search, state, end)
     except PlanishError as error:
-        if state.baseline is None:
+        # Candidates that could not be minimised for lost workers are compared as they are.
+        if state.baseline is None and not (stage.name == "minimise" and isinstance(error, LostError)):
             raise
         return state.noted(f"{stage.lost or f'no {stage.name}'}: {error}".rstrip("."))
 
