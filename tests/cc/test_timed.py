@@ -1,6 +1,7 @@
 """`planish cc --planish-objective time`: programs that are run, and made faster where their time goes."""
 
 import json
+import os
 import shutil
 import subprocess
 from itertools import count
@@ -10,6 +11,7 @@ import pytest
 
 from cc.conftest import Place
 from llvm.modules import require_linker
+from planish.cc import timed_program
 from planish.cc.command import main
 from planish.cc.link_parts import exchanged, link_parts, without_output
 from planish.cc.object_cache import digest, open_cache
@@ -123,6 +125,31 @@ def test_a_second_time_it_is_known(built: Place, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setenv("PLANISH_RUN", "./program size again")
     assert link() == 0
     assert len(seen) > 3
+
+
+@pytest.mark.usefixtures("built")
+def test_a_search_that_load_cuts_short_is_gone_on_with(monkeypatch: pytest.MonkeyPatch) -> None:
+    def half(*_: float) -> float:
+        return 300.0  # of 600
+
+    monkeypatch.setattr(timed_program, "_had", half)
+    for is_known in (False, False, True):
+        seen = faster(monkeypatch, 0.5)
+        assert link() == 0
+        assert (seen == []) == is_known
+
+
+@pytest.mark.parametrize(
+    ("passed", "used", "load", "had"),
+    [(20.5, 3.0, 8.0, 3.0), (20.5, 3.0, 0.5, 20.0), (20.5, 15.0, 8.0, 20.0), (5.0, 1.0, 8.0, 20.0)],
+    ids=["loaded", "a program that waits", "enough", "over before its time"],
+)
+def test_seconds_of_a_loaded_machine_are_those_of_the_processor(
+    monkeypatch: pytest.MonkeyPatch, passed: float, used: float, load: float, had: float
+) -> None:
+    monkeypatch.setattr(timed_program, "usable_cores", lambda: 2)
+    monkeypatch.setattr(os, "getloadavg", lambda: (load, 0.0, 0.0))
+    assert timed_program._had(20.0, passed, used) == had  # pyright: ignore[reportPrivateUsage]
 
 
 def test_what_is_not_faster_is_left(

@@ -7,25 +7,31 @@ import shutil
 import subprocess
 from collections import Counter
 from collections.abc import Sequence
+from itertools import islice
 from pathlib import Path
+from typing import cast
 
 import pytest
 
 from planish.core import PlanishError, TargetError
 from planish.llvm.backend import IRError, elf, open_backend
 from planish.llvm.backend.capi.calls import Calls
+from planish.llvm.backend.capi.module import CModule
 from planish.llvm.clang import find_compiler
 from planish.llvm.modules import (
     Improved,
     ModuleProgress,
     ModuleRecipe,
     compare_measures,
+    evaluation_budget,
     export_improved,
     improve_module,
     make_smaller,
 )
+from planish.llvm.modules.chunks import ModuleChunk
 from planish.llvm.modules.forked_work import remake, single
 from planish.llvm.modules.inlining_search import InliningSearch
+from planish.llvm.modules.next_jobs import ListJob, jobs
 from planish.llvm.passes import print_pipeline
 
 SOURCE = r"""
@@ -249,6 +255,29 @@ def test_a_longer_search_goes_on_from_a_shorter_one(module: str) -> None:
     assert more.total <= first.total
     less = improve_module(module, seconds=10, evaluations=50, remember=kept)
     assert (less.evaluations, less.recipe) == (0, more.recipe)
+
+
+def test_a_search_that_load_cuts_short_is_gone_on_with(module: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    kept, code = Kept(), module.encode()
+    monkeypatch.setattr(evaluation_budget, "_PATIENCE", 0.02)  # as if others had the processor
+    first = make_smaller(code, 1.0, remember=kept)
+    monkeypatch.setattr(evaluation_budget, "_PATIENCE", 1e9)  # whatever else runs on this machine
+    assert first is not None
+    assert first.seconds < 1.0
+    second = make_smaller(code, 1.0, remember=kept)
+    assert second is not None
+    assert (second.seconds, second.evaluations > 0) == (1.0, True)
+    third = make_smaller(code, 1.0, remember=kept)
+    assert third is not None
+    assert (third.seconds, third.evaluations, third.recipe) == (1.0, 0, second.recipe)
+
+
+def test_a_search_goes_on_behind_lists_that_were_tried() -> None:
+    none = cast("CModule", None)
+    one, other = ModuleChunk(none, ("f",), 9), ModuleChunk(none, ("g",), 8)
+    fresh, good = list(islice(jobs([one, other]), 20)), ("dce",)
+    again = list(islice(jobs([one, other], [good], 7), 15))
+    assert again == [ListJob(good, one), ListJob(good, other), *fresh[7:]]
 
 
 def test_what_is_remembered_wrongly_is_searched_again(module: str) -> None:

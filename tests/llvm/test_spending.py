@@ -20,6 +20,19 @@ def test_waiting_costs_a_quarter_where_seconds_are_of_the_processor(monkeypatch:
     assert 250 <= by_processor.passed < 500
 
 
+def test_load_leaves_fewer_seconds_than_were_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    budgets = [
+        EvaluationBudget(2.0, limit, 1, of_processor=of)
+        for limit, of in ((None, True), (3, True), (3, False))
+    ]
+    assert [each.had for each in budgets] == [2.0, 2.0, 2.0]
+    later = time.monotonic() + 1000  # and hardly any of it on the processor
+    monkeypatch.setattr(evaluation_budget, "time", SimpleNamespace(monotonic=lambda: later))
+    budgets[1].done = 3
+    assert budgets[0].had < 1.0
+    assert [each.had for each in budgets[1:]] == [2.0, 2.0]
+
+
 def test_what_a_child_uses_counts_while_it_runs() -> None:
     found = EvaluationBudget(0.2, None, 1, of_processor=True)
     heard: list[Done[int, int]] = []

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import closing
 from pathlib import Path
 from time import monotonic
@@ -16,7 +17,7 @@ from planish.cc.frontend import Ended, Unit, run
 from planish.cc.interrupts import Stoppable
 from planish.cc.noting import left_to_clang, note
 from planish.cc.object_cache import CachedObject, ObjectCache
-from planish.cc.searching import Asked, FoundBuild, ReadsFilesError, SearchError, search
+from planish.cc.searching import Asked, ReadsFilesError, SearchError, search
 from planish.cc.whole_file import write_whole
 from planish.core import PlanishError
 from planish.isolation.scratch import Scratch
@@ -46,7 +47,7 @@ def improve(
         took = monotonic() - began
         pass_on(own.messages)
         try:
-            code, about = _searched(unit, front.written, settings, cache, took)
+            code, about, seconds = _searched(unit, front.written, settings, cache, took)
         except ReadsFilesError as error:
             entry = left_to_clang(str(error))
             keep(entry)
@@ -58,7 +59,7 @@ def improve(
         about["clang_s"], about["search_s"] = round(took, 3), round(monotonic() - began - took, 3)
         text = json.dumps(about).encode()
         speaks = own.messages != front.messages
-        keep(CachedObject(settings.seconds, settings.evaluations, text, code, speaks=speaks))
+        keep(CachedObject(seconds, settings.evaluations, text, code, speaks=speaks))
         note(cache, settings, unit.belongs_to, unit.source, "searched", text, monotonic() - began)
         return True
 
@@ -73,11 +74,10 @@ def _fall_back(unit: Unit, settings: CompileSettings, why: str) -> None:
 
 def _searched(
     unit: Unit, bitcode: bytes, settings: CompileSettings, cache: ObjectCache, clang_s: float
-) -> tuple[bytes, dict[str, object]]:
-    """Put the smaller object in its place; give its content, and the report."""
+) -> tuple[bytes, dict[str, object], float]:
+    """Put the smaller object in its place; return its content, the report, and the seconds that it had."""
     check_version(unit.compiler)
     own = Path(unit.output).read_bytes()
-    before, loaded = code_bytes(own), loaded_bytes(own)
     scratch = Scratch()
     with closing(Removed(scratch)):
         patience = settings.seconds * _SLOWEST + clang_s * _PATIENCE + _PATIENCE_S
@@ -87,13 +87,30 @@ def _searched(
             cache.trouble = cache.trouble or found.trouble
         options = code_options(unit.options)
         made = code_of(unit.compiler, options, found.bitcode, scratch) if found.bitcode else own
-    after, loads = code_bytes(made), loaded_bytes(made)
+        best, passes = (made, found.passes) if _is_smaller(made, own) else (own, {})
+        other = _of_less_effort(unit, scratch)
+        if other and _is_smaller(other, best):
+            best, passes = other, dict.fromkeys(function_bytes(other), ("-Os",))
+    if best != own:
+        write_whole(unit.output, best)
+    return best, _about(passes, found.evaluations, own, best), found.seconds
+
+
+def _is_smaller(made: bytes, other: bytes) -> bool:
+    """Return whether an object has less code or data than another, and more of neither."""
+    after, before = ((code_bytes(each), loaded_bytes(each)) for each in (made, other))
     # Smaller code with more data beside it is no gain.
-    better = after <= before and loads <= loaded and (after, loads) != (before, loaded)
-    if not better:
-        return own, _about(found, own, own)
-    write_whole(unit.output, made)
-    return made, _about(found, own, made)
+    return after[0] <= before[0] and after[1] <= before[1] and after != before
+
+
+def _of_less_effort(unit: Unit, scratch: Scratch) -> bytes:
+    """Make the object by -Os: -Oz leaves loops as they are written, which may take more code; empty: none."""
+    if [word for word in unit.options if word.startswith("-O")][-1:] != ["-Oz"]:
+        return b""
+    path = scratch.path / "other.o"
+    elsewhere = ["-MF", os.devnull] if unit.dependency_file else []
+    words = [*unit.options, "-Os", *elsewhere, "-w", "-Qunused-arguments", "-c", "-o", str(path)]
+    return b"" if run([*unit.compiler.command, *words]).code else path.read_bytes()
 
 
 class Removed:
@@ -134,13 +151,15 @@ def code_of(compiler: Compiler, options: list[str], bitcode: bytes, scratch: Scr
     return path.read_bytes()
 
 
-def _about(found: FoundBuild, own: bytes, made: bytes) -> dict[str, object]:
+def _about(
+    passes: Mapping[str, tuple[str, ...]], evaluations: int, own: bytes, made: bytes
+) -> dict[str, object]:
     """Report what clang's object has, and what is left there: bytes of all code and of each function."""
     before, after = function_bytes(own), function_bytes(made)
     both = ((name, before.get(name, 0), after.get(name, 0)) for name in {**before, **after})
     changed = sorted((row for row in both if row[1] != row[2]), key=lambda row: row[2] - row[1])
     return {
         "text": [code_bytes(own), code_bytes(made)],
-        "functions": [(*row, found.passes.get(row[0], ())) for row in changed],
-        "evaluations": found.evaluations,
+        "functions": [(*row, passes.get(row[0], ())) for row in changed],
+        "evaluations": evaluations,
     }

@@ -51,6 +51,7 @@ class FoundBuild:
         bitcode: improved; empty where nothing else can be made.
         passes: function to the list that it has of its own.
         evaluations: lists that were run on functions.
+        seconds: that were spent on it by now; fewer than were asked for where load cut the search short.
         trouble: what is wrong with the cache; empty: nothing.
         reading_directive: of assembly, by which the object may depend on more files; empty: there is none.
     """
@@ -58,6 +59,7 @@ class FoundBuild:
     bitcode: bytes
     passes: Mapping[str, tuple[str, ...]]
     evaluations: int
+    seconds: float
     trouble: str
     reading_directive: str = ""
 
@@ -120,8 +122,8 @@ def _found(asked: Asked, cache: ObjectCache) -> FoundBuild:
     from planish.llvm.modules import make_smaller, reading_directive_of
 
     if directive := reading_directive_of(asked.bitcode):
-        return FoundBuild(b"", {}, 0, cache.trouble, directive)
+        return FoundBuild(b"", {}, 0, asked.seconds, cache.trouble, directive)
     found = make_smaller(asked.bitcode, asked.seconds, asked.evaluations, FunctionMemory(cache))
     if found is None:
-        return FoundBuild(b"", {}, 0, cache.trouble)
-    return FoundBuild(found.bitcode, found.passes(), found.evaluations, cache.trouble)
+        return FoundBuild(b"", {}, 0, asked.seconds, cache.trouble)
+    return FoundBuild(found.bitcode, found.passes(), found.evaluations, found.seconds, cache.trouble)

@@ -54,10 +54,20 @@ class EvaluationBudget:
     def passed(self) -> float:
         """How many seconds it has taken."""
         waited = time.monotonic() - self._began
-        if not self.of_processor:
-            return waited
+        return max(self._used, waited / _PATIENCE) if self.of_processor else waited
+
+    @property
+    def had(self) -> float:
+        """Return the seconds that it had, once it is over; load leaves fewer than `seconds`."""
+        used, waited = self._used, (time.monotonic() - self._began) / _PATIENCE
+        evaluated = self.evaluations is not None and self.done >= self.evaluations
+        cut_short = self.of_processor and not evaluated and self.left() <= 0 and used < waited
+        return min(used, self.seconds) if cut_short else self.seconds
+
+    @property
+    def _used(self) -> float:
         # Children that still run are in no sum of the system's yet.
-        return max(_processor_s() - self._processor + self._under_way(), waited / _PATIENCE)
+        return _processor_s() - self._processor + self._under_way()
 
     def left(self, share: float = 1.0) -> float:
         """Give the seconds that a share of the time has left; none where evaluations are used up."""

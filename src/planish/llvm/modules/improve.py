@@ -31,11 +31,13 @@ class Smaller:
         bitcode: the module.
         recipe: how it is made again.
         evaluations: lists that were run on functions.
+        seconds: that were spent on it by now; fewer than were asked for where load cut the search short.
     """
 
     bitcode: bytes
     recipe: ModuleRecipe
     evaluations: int
+    seconds: float
 
     def passes(self) -> dict[str, Passes]:
         """Give the list of each function that has one of its own."""
@@ -95,7 +97,7 @@ def improve_module(
     made = in_child(partial(measured, found.bitcode, objective), MadeModule, LIMITS) if found else base
     # By the whole module: the sum of its functions leaves out what lies between them.
     if found is None or isinstance(made, End) or made.total >= base.total:
-        found, made = Smaller(base.bitcode, oz, spending.done), base
+        found, made = Smaller(base.bitcode, oz, spending.done, spending.seconds), base
     if progress:
         progress(ModuleProgress(spending.passed, spending.done, base.total, made.total))
     gains = _gains(base, made, found)
@@ -148,26 +150,30 @@ def _searched(
     known = read_known(remember.get(key)) if remember is not None else None
     if known and known.is_enough(spending):
         return _again(code, objective, known)
-    before, least = (known.recipe, known.total or inf) if known else (None, inf)
+    least = (known and known.total) or inf
     interim = Interim(remember, key, spending, least)
     start = loose_start(backend)
-    whole = ModuleSearch(code, start, objective, spending, told, interim.keep, before).run()
+    search = ModuleSearch(code, start, objective, spending, told, interim.keep, known)
+    whole = search.run()
     if whole is None:
         return None
-    found, total = Smaller(whole.made.ended, whole.recipe, spending.done), whole.total
+    had = spending.had
+    if known and had < spending.seconds:  # load may last: builds add up what they have
+        had = min(known.seconds + had, spending.seconds)
+    found, total = Smaller(whole.made.ended, whole.recipe, spending.done, had), whole.total
+    tried = search.tried
     # A later search may be unlucky: more time must never make a module larger.
     if known and 0 < known.total <= total and (old := _again(code, objective, known)):
-        found, total = replace(old, evaluations=spending.done), known.total
+        found, total, tried = replace(old, evaluations=spending.done, seconds=had), known.total, known.tried
     if remember is not None:
-        spent = spending.seconds, spending.evaluations
-        remember.put(key, Known(found.recipe, total, *spent).to_json())
+        remember.put(key, Known(found.recipe, total, had, spending.evaluations, tried).to_json())
     return found
 
 
 def _again(code: str | bytes, objective: str, known: Known) -> Smaller | None:
     """Make a module as it was made before."""
     made = in_child(partial(remake, code, known.recipe, objective), MadeModule, LIMITS)
-    return None if isinstance(made, End) else Smaller(made.bitcode, known.recipe, 0)
+    return None if isinstance(made, End) else Smaller(made.bitcode, known.recipe, 0, known.seconds)
 
 
 def _gains(base: MadeModule, made: MadeModule, found: Smaller) -> tuple[FunctionGain, ...]:

@@ -47,6 +47,8 @@ class ListSearch:
         told: is given what the functions are expected to cost, now and then.
         kept: is given that too, and how the module is made so.
         before: how the module was made at its best before; its lists are tried first. None: it was not.
+        tried: pairs of a list and a part of the module that were tried before; it goes on behind them, and
+            counts its own.
     """
 
     whole: Whole
@@ -55,6 +57,7 @@ class ListSearch:
     told: Callable[[int], None]
     kept: Callable[[int, Callable[[], ModuleRecipe]], None]
     before: ModuleRecipe | None = None
+    tried: int = 0
     _best: dict[str, tuple[int, Passes]] = field(init=False, default_factory=dict[str, tuple[int, Passes]])
 
     def run(self) -> Whole | None:
@@ -70,14 +73,20 @@ class ListSearch:
             module = held.enter_context(closing(single(whole_backend().parse(self.whole.made.begun))))
             counts = module.definitions().instructions()
             wanted = {name: count for name, count in counts.items() if name in self._best}
-            items = jobs(cut(module, wanted, held), [passes for passes in known if passes != usual])
+            again = [passes for passes in known if passes != usual]
+            chunks = cut(module, wanted, held)
+            items = jobs(chunks, again, self.tried)
+            left = len(again) * len(chunks)
 
             def work(item: ListJob, watchdog: Watchdog) -> TriedLists | None:
                 watchdog.enter("list")
                 return self.trier.try_list(item.chunk.module, print_pipeline(item.passes))
 
             def hear(over: Done[ListJob, TriedLists | None]) -> None:
+                nonlocal left
                 self.spending.done += len(over.item.chunk.names)
+                self.tried += left <= 0
+                left -= 1
                 if over.answer:
                     self.trier.known.update(over.answer.texts)
                     self._take(over.item, over.answer)

@@ -17,6 +17,7 @@ from planish.llvm.modules.function_lists import shipped_lists
 from planish.llvm.modules.inlining_search import Flip, InliningSearch
 from planish.llvm.modules.list_search import ListSearch, Whole
 from planish.llvm.modules.module_result import Inlining, ModuleRecipe
+from planish.llvm.modules.remembered import Known
 from planish.llvm.modules.start import LAST
 from planish.llvm.modules.trying import Trier
 from planish.llvm.passes import print_pipeline
@@ -45,7 +46,10 @@ class ModuleSearch:
         spending: what it may use.
         told: is given what the functions are expected to cost, now and then.
         kept: is given that too, and how the module is made so.
-        before: how it was made at its best before; None: it was not.
+        before: the search that was made before; None: there was none.
+
+    Attributes:
+        tried: see `Known`.
     """
 
     code: str | bytes
@@ -54,7 +58,8 @@ class ModuleSearch:
     spending: EvaluationBudget
     told: Callable[[int], None]
     kept: Callable[[int, Callable[[], ModuleRecipe]], None]
-    before: ModuleRecipe | None = None
+    before: Known | None = None
+    tried: int = field(init=False, default=0)
     _whole: Whole | None = None
     _took: float = 0.0
     _trier: Trier = field(init=False)
@@ -72,14 +77,20 @@ class ModuleSearch:
             if self._whole and self._whole.total and self.spending.left() > 0:
                 self._search_inlining(module)
         if self._whole and self._whole.total and self.spending.left() > 0:
-            given = self.spending, self.told, self.kept, self.before
-            if found := ListSearch(self._whole, self._trier, *given).run():
+            recipe = self.before.recipe if self.before else None
+            # With other inlining it is another module, on which nothing was tried yet.
+            same = self.before is not None and self.before.recipe.inlining == self._whole.recipe.inlining
+            behind = self.before.tried if self.before and same else 0
+            given = self.spending, self.told, self.kept, recipe, behind
+            search = ListSearch(self._whole, self._trier, *given)
+            if found := search.run():
                 self._keep(found)
+            self.tried = search.tried
         return self._whole
 
     def _begin_any(self, module: CModule, measured: bool) -> bool:
         """Begin as it was done before, or as LLVM inlines by itself."""
-        before = self.before.inlining if self.before else ()
+        before = self.before.recipe.inlining if self.before else ()
         return self._begin(module, before, measured) or bool(before and self._begin(module, (), measured))
 
     def _begin(self, module: CModule, inlining: Inlining, measured: bool = True) -> bool:

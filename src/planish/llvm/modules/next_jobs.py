@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 from planish.llvm.modules.chunks import ModuleChunk
 from planish.llvm.modules.function_lists import Passes, further_lists, shipped_lists
@@ -20,17 +21,22 @@ class ListJob:
     chunk: ModuleChunk
 
 
-def jobs(chunks: Sequence[ModuleChunk], known: Sequence[Passes] = ()) -> Iterator[ListJob]:
+def jobs(chunks: Sequence[ModuleChunk], known: Sequence[Passes] = (), tried: int = 0) -> Iterator[ListJob]:
     """Give what is to be tried, where most is expected for the time first; it never ends.
 
     Args:
         chunks: of the module.
         known: lists that were good before; they come first.
+        tried: how many of the others were tried before.
     """
     if not chunks:
         return
-    lists = shipped_lists().first
     yield from (_job(passes, chunk) for passes in known for chunk in chunks)
+    yield from islice(_others(chunks), tried, None)
+
+
+def _others(chunks: Sequence[ModuleChunk]) -> Iterator[ListJob]:
+    lists = shipped_lists().first
     # Without the first: the module was made with it.
     worth = [(saves * _share(chunk), passes, chunk) for passes, saves in lists[1:] for chunk in chunks]
     worth.sort(key=lambda each: -each[0])

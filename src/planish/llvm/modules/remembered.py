@@ -22,14 +22,16 @@ class Known:
     Args:
         recipe: the best that it made.
         total: what the functions cost then; 0: that was not measured.
-        seconds: that it had.
+        seconds: that it had, with those of searches that were cut short before it.
         evaluations: that it might make; None: any number.
+        tried: how many pairs of a list and a part of the module; another search goes on behind them.
     """
 
     recipe: ModuleRecipe
     total: int
     seconds: float
     evaluations: int | None
+    tried: int = 0
 
     def is_enough(self, spending: EvaluationBudget) -> bool:
         """Whether it had as much as another search has."""
@@ -41,7 +43,12 @@ class Known:
     def to_json(self) -> str:
         """Write it."""
         return json.dumps(
-            {"budget": [self.seconds, self.evaluations], "total": self.total, **asdict(self.recipe)}
+            {
+                "budget": [self.seconds, self.evaluations],
+                "total": self.total,
+                "tried": self.tried,
+                **asdict(self.recipe),
+            }
         )
 
 
@@ -85,6 +92,6 @@ def read_known(text: str | None) -> Known | None:
     try:
         data = json.loads(text)
         seconds, evaluations = data["budget"]
-        return Known(read_recipe(data), int(data["total"]), float(seconds), evaluations)
+        return Known(read_recipe(data), int(data["total"]), float(seconds), evaluations, int(data["tried"]))
     except (ValueError, KeyError, TypeError):
         return None
