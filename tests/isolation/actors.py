@@ -1,14 +1,19 @@
 """Factories that workers import by name."""
 
 import os
+import pickle
 import signal
+import sys
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from planish.core import Candidate, Failed, Measured, Outcome, StageClock
-from planish.isolation import Limits
+from planish.core import Candidate, Failed, Measured, Outcome, PlanishError, StageClock
+from planish.isolation import Answer, Limits
+from planish.isolation.plain_data import ErrorData, framed
+from planish.isolation.wire import Made, encode_reply
 from planish.testing.acting import Actor, Diarist, Diary, Mortal
 
 HASTY = Limits(build=0.3)
@@ -114,3 +119,47 @@ class Hurry(Diary):
 
     def __call__(self) -> Hurried:
         return Hurried(self.path)
+
+
+class Trap:
+    """Whatever unpickles it makes a folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def __reduce__(self) -> tuple[Callable[[str], None], tuple[str]]:
+        return os.mkdir, (str(self._folder),)
+
+
+@dataclass(frozen=True)
+class Forger:
+    """Makes evaluators that write to their worker's pipe of replies where a candidate has steps.
+
+    Args:
+        what: a name of `FORGERIES`.
+        folder: is made by whatever unpickles what is written.
+    """
+
+    what: str
+    folder: Path
+
+    def __call__(self) -> "Forger":
+        return self
+
+    def evaluate(self, candidate: Candidate, clock: StageClock) -> Outcome:
+        del clock
+        if candidate.steps:
+            replies = int(sys.argv[2])
+            os.write(replies, FORGERIES[self.what](self.folder))
+            time.sleep(60)
+        return Measured({"cost": 1.0})
+
+
+FORGERIES: dict[str, Callable[[Path], bytes]] = {
+    "a pickle": lambda folder: framed(pickle.dumps(Trap(folder))),
+    "an endless message": lambda _: b"\xff" * 8,
+    "an answer to another candidate": lambda _: encode_reply(Answer(5, Measured({"cost": 0.0}))),
+    "an evaluator that nobody asked for": lambda _: encode_reply(Made(1)),
+    "an error for the user": lambda _: encode_reply(Made(1, error=ErrorData.of(PlanishError("no")))),
+}
+"""What may be written to the pipe of replies in place of an answer."""

@@ -7,17 +7,17 @@ import sys
 import threading
 import time
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
 
-from isolation.actors import Dying, Humble, Hurry
-from isolation.processes import diary
+from isolation.actors import FORGERIES, Dying, Forger, Humble, Hurry
+from isolation.processes import diary, dies_out
 from planish.core import Candidate, Failed, Lost, Measured, PlanishError, Stage, evaluate
 from planish.executors import LocalExecutor
 from planish.isolation import Limits
-from planish.testing.acting import Act, Mortal, act
+from planish.testing.acting import Act, Diary, Mortal, act
 
 LIMITS = Limits(build=1.0, verify=1.0, run=1.0, worker=10.0)
 
@@ -36,7 +36,8 @@ def striking(book: Path, *blows: tuple[float, signal.Signals]) -> Generator[None
             time.sleep(0.005)
         for after, number in blows:
             time.sleep(after)
-            os.kill(diary(book)[0][0], number)
+            with suppress(ProcessLookupError):  # it was ended meanwhile
+                os.kill(diary(book)[0][0], number)
 
     striker = threading.Thread(target=strike)
     striker.start()
@@ -68,6 +69,48 @@ def test_who_is_stopped_for_long_is_measured_by_another(executor: LocalExecutor,
         (answer,) = evaluate(executor, [Candidate((Act("sleep", 0.3),))])
     assert isinstance(answer.outcome, Measured)
     assert executor.losses == {"its worker was stopped": 1}
+
+
+def test_a_worker_that_goes_on_after_it_was_given_up_answers_no_second_time(
+    tmp_path: Path, book: Path
+) -> None:
+    """It is stopped for several times its limit, then goes on; a retried worker may answer at that moment."""
+    limits = Limits(build=0.4)
+    with LocalExecutor(Diary(book), workers=2, limits=limits, lock=tmp_path / "lock") as executor:
+        for until in (0.3, 0.6, 0.9):
+            book.unlink(missing_ok=True)
+            with striking(book, (0.0, signal.SIGSTOP), (until, signal.SIGCONT)):
+                answers = list(evaluate(executor, [Candidate((Act("sleep", 0.1),))] * 6))
+            assert sorted(answer.position for answer in answers) == list(range(6))
+            assert all(isinstance(answer.outcome, Measured) for answer in answers)
+
+
+def test_after_a_hang_the_next_candidate_has_a_fresh_process(executor: LocalExecutor, book: Path) -> None:
+    """It waits in native code for what nobody sets, and has started a process that waits too."""
+    hangs = Candidate((Act("fork"), Act("spin in C")))
+    first, second = (answer.outcome for answer in evaluate(executor, [hangs, act()]))
+    assert first == Failed("build", "timeout", "over 1 s")
+    assert isinstance(second, Measured)
+    (old, _), (new, _) = diary(book)
+    assert old != new
+    assert dies_out(old)
+
+
+def test_an_unknown_exit_code_is_a_row_of_its_candidate_and_the_rest_goes_on(executor: LocalExecutor) -> None:
+    outcomes = [answer.outcome for answer in evaluate(executor, [act("leave", 77), act(), act("leave", 77)])]
+    assert outcomes[0] == outcomes[2] == Failed("build", "crash", "exited with code 77\nleaving")
+    assert isinstance(outcomes[1], Measured)
+
+
+@pytest.mark.parametrize("what", FORGERIES)
+def test_a_worker_whose_reply_is_forged_is_ended_and_its_candidate_fails(tmp_path: Path, what: str) -> None:
+    forger = Forger(what, tmp_path / "executed")
+    with LocalExecutor(forger, lock=tmp_path / "lock") as executor:
+        outcomes = [answer.outcome for answer in evaluate(executor, [act(), Candidate(), Candidate()])]
+    assert isinstance(outcomes[0], Failed)
+    assert outcomes[0].detail.startswith("sent what is not an answer")
+    assert [type(outcome) for outcome in outcomes[1:]] == [Measured] * 2
+    assert not (tmp_path / "executed").exists()
 
 
 def test_a_failure_after_a_stop_is_not_believed(tmp_path: Path, book: Path) -> None:

@@ -20,6 +20,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from isolation.actors import Trap
 from planish.core import Failed, Lost, Measured, PlanishError, TargetError
 from planish.isolation import Answer, End, forked, in_child
 from planish.isolation.plain_data import MOST_BYTES, DataError, ErrorData, FrameReader, dumps, framed, loads
@@ -89,16 +90,6 @@ def test_replies_survive_the_pipe_however_it_cuts_them(replies: list[Any], size:
     parts = [stream[start : start + size] for start in range(0, len(stream), size)]
     got = [decode_reply(body) for part in parts for body in reader.feed(part)]
     assert repr(got) == repr(replies)
-
-
-class Trap:
-    """Whatever unpickles it writes a file."""
-
-    def __init__(self, file: Path) -> None:
-        self._file = file
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return os.mkdir, (str(self._file),)
 
 
 MALFORMED = [
