@@ -28,6 +28,7 @@ from planish.core import PlanishError
 MOST_BYTES = 256 << 20
 """Size limit of one message, in bytes: modules are the largest."""
 _LENGTH = struct.Struct("<Q")
+_ENCODER = json.JSONEncoder(separators=(",", ":"), check_circular=False)
 _Argument = bool | int | float | str | None
 
 
@@ -49,7 +50,7 @@ def dumps(value: object, of: Any) -> bytes:
         DataError: the value is not of that type, or the type is not supported.
     """
     try:
-        return json.dumps(_codec(of).dump(value), separators=(",", ":")).encode("ascii")
+        return _ENCODER.encode(_codec(of).dump(value)).encode("ascii")
     except DataError:
         raise
     except (TypeError, ValueError, AttributeError, RecursionError) as error:
