@@ -11,7 +11,7 @@ from planish.core import capabilities
 
 ALL = {name: found for name, found in vars(capabilities).items() if inspect.isclass(found)}
 SOURCE = Path(capabilities.__file__).parents[2]
-ALONE = {"KnowsPrograms", "SuitsSpaces"}
+ALONE = {"CanReplaceBaseline", "KnowsPrograms", "SuitsSpaces"}
 """Those that one offers, and that say why."""
 
 

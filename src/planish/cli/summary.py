@@ -155,8 +155,10 @@ def show_winner(story: ReportData, titles: Collection[str] | None = None) -> Non
 
 
 def tell_stand_in(result: Result) -> None:
-    """Say, on standard error, where what is exported is not the winner, since that has no files."""
-    if result.exported != result.candidate:
+    """Say, on standard error, where what is exported is not the winner, and why."""
+    if not result.finalists and result.exported != result.candidate:
+        remark("The best of the search was not compared with the original, so that the original is written.")
+    elif result.exported != result.candidate:
         remark(
             f"Nothing is better than {result.candidate}, which cannot be exported: this is the best other."
         )

@@ -177,7 +177,8 @@ def _files(store: Store, result: Result, report: Path | None, export: Path | Non
         tell_stand_in(result)
     elif isinstance(level, ShowsWinners):
         with writing(Path.cwd(), f"The result is stored: 'planish export {result.run_id} DIR' writes it."):
-            files += level.deliver(result.task, result.candidate, Path())
+            files += level.deliver(result.task, result.exported, Path())
+        tell_stand_in(result)
     return files
 
 

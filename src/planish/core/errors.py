@@ -61,6 +61,22 @@ class AllFailedError(PlanishError):
     exit_code = 6
 
 
+class WrongBaselineError(PlanishError):
+    """The baseline answers wrongly.
+
+    Args:
+        message: how wrong, and by what.
+        hint: what to do.
+        instead: the same program with another baseline, which answers rightly; None where none was found.
+    """
+
+    exit_code = 2
+
+    def __init__(self, message: str, hint: str = "", instead: object = None) -> None:
+        super().__init__(message, hint)
+        self.instead = instead
+
+
 class MismatchError(PlanishError):
     """A stored result does not reproduce: replay, value or answer differ."""
 

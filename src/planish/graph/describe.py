@@ -9,7 +9,7 @@ from planish.core import Candidate, Task
 from planish.graph.evaluator_spec import widest_settings
 from planish.graph.first_lists import recognition_of
 from planish.graph.nodes_by_type import Nodes
-from planish.graph.pass_effects import ROUNDS, Figures, beside, name_of, parts
+from planish.graph.pass_effects import ROUNDS, Figures, beside, defaults_of, name_of, parts
 from planish.graph.passes import IN_BFLOAT16, Selection, selection_of
 from planish.graph.program import GraphProgram
 from planish.graph.relevance import Relevance, known_relevance
@@ -45,7 +45,7 @@ def described(
     return {
         **(first if len(task.objectives) == 1 else {"class and passes": "\n\n".join(first.values())}),
         "nodes": nodes.table() if "nodes" in figures else UNMEASURED,
-        "compared": _compared(beside(program, chosen), compared),
+        "compared": _compared(program, beside(program, chosen), compared),
         "relevance": told_relevance(known),
     }
 
@@ -59,7 +59,8 @@ def introduced(task: Task[GraphProgram]) -> Sequence[str]:
     known = known_relevance(program, widest_settings(task))
     relevant = [f"relevant passes: {known.kept} of {known.known}"] if known else []
     problems = [f"relevance: {problem}" for problem in known.problems] if known else []
-    return [*(f"class: {line}" for line in _class(program).splitlines()), *relevant, *problems]
+    wrong = [f"wrong by default: {', '.join(program.without)} of ONNX Runtime"] if program.without else []
+    return [*(f"class: {line}" for line in _class(program).splitlines()), *wrong, *relevant, *problems]
 
 
 def _class(program: GraphProgram) -> str:
@@ -79,9 +80,9 @@ def _passes(
     found: Figures,
     nodes: Nodes,
 ) -> str:
-    if chosen == Selection():
-        return f"none: the file stays as it is, under {_runtime(chosen, program)}'s defaults"
-    base, whole = found.get(name_of(Selection())), found.get(name_of(chosen))
+    if chosen == program.baseline:
+        return f"none: the file stays as it is, under {defaults_of(program)}"
+    base, whole = found.get(name_of(program.baseline)), found.get(name_of(chosen))
     rows = [["", "gain alone", "loss without it", "nodes"]]
     for place, (text, (alone, rest)) in enumerate(steps.items()):
         change = nodes.change(place) if place < len(chosen.rewrites) else ""
@@ -106,8 +107,8 @@ def _passes(
     return "\n".join(lines)
 
 
-def _compared(others: Mapping[str, Selection], found: Figures) -> str:
-    base = found.get(name_of(Selection()))
+def _compared(program: GraphProgram, others: Mapping[str, Selection], found: Figures) -> str:
+    base = found.get(name_of(program.baseline))
     if base is None:
         return UNMEASURED
     rows: list[Sequence[str]] = [["", "latency", "gain", "session", "saved", "size"]]

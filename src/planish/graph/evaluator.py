@@ -36,7 +36,7 @@ from planish.graph.running import (
     weights_of,
 )
 from planish.graph.running.derived import derived
-from planish.graph.running.feeds import FURTHER
+from planish.graph.running.feeds import BELOW_0, FURTHER
 from planish.graph.running.peak_memory import peak_memory
 from planish.graph.timed import Timed
 from planish.isolation import Limits
@@ -112,9 +112,13 @@ class _Evaluator:
         self._program = spec.program
         # The folder of temporary files is the worker's own, and ends with it.
         self._workshop = RewriteCache(spec.program, Path(tempfile.mkdtemp()), shelf=spec.shelf)
-        self._feeds = make_feeds(spec.program, self._workshop.original, further=not spec.remember)
+        self._feeds = list(make_feeds(spec.program, self._workshop.original, further=not spec.remember))
         self._labels = labelled(spec.program)
-        answers = _reference(spec, self._feeds)
+        answers = _answers(spec, self._feeds)
+        # As of a logarithm of what stays positive where numbers are of both signs.
+        if spec.program.data is None and not_finite(answers[BELOW_0]):
+            del self._feeds[BELOW_0], answers[BELOW_0]
+        _require_finite(spec.program, answers)
         if self._labels is not None:
             check_labels(self._labels, answers)
         notes: list[str] = []
@@ -126,6 +130,8 @@ class _Evaluator:
             notes.append(
                 f"{wrong} of the inputs made of the given ones are left out: the baseline fails on them"
             )
+        if spec.program.without:
+            notes.append(wrong_by_default(spec.program))
         self.notes = tuple(notes)
         self._known: dict[tuple[str, Selection], Outcome] = {}
         self._verified: set[Candidate] = set()
@@ -133,7 +139,7 @@ class _Evaluator:
 
     def _baseline(self) -> ModelSession | None:
         try:
-            return self._session(Selection(), self._program.file)
+            return self._session(self._program.baseline, self._program.file)
         except RefusedError:  # that is the baseline's failure, in its turn
             return None
 
@@ -141,7 +147,8 @@ class _Evaluator:
         """Make inputs of the given ones for the end, where the model as it came takes them."""
         made = derived(self._feeds, FURTHER)
         try:
-            answers = _reference(self._spec, made)
+            answers = _answers(self._spec, made)
+            _require_finite(self._program, answers)
         except ProgramError as error:
             made, answers = (), []
             why = f"the model takes no others made of them ({error.message})"
@@ -275,6 +282,16 @@ def cage_of(program: GraphProgram, settings: SessionSettings, writes: Sequence[P
     return Cage.for_code(writes, card=settings.provider == "cuda", file_bytes=largest)
 
 
+def wrong_by_default(program: GraphProgram) -> str:
+    """Say which passes of the runtime's defaults are wrong for a model."""
+    passes = ", ".join(program.without)
+    return (
+        f"ONNX Runtime's defaults answer wrongly on this model: {passes} changes what it computes, and is"
+        " left out of the baseline and of every candidate; without planish, name it in disabled_optimizers"
+        " of InferenceSession"
+    )
+
+
 def within_three_sigma(samples: Sequence[float]) -> Sequence[float]:
     """Leave out what is further than three standard deviations from the mean (section 5 of the paper)."""
     middle, spread = statistics.fmean(samples), statistics.pstdev(samples)
@@ -288,19 +305,21 @@ def _batches(
     return [Batch(feed, expected, derived) for feed, expected in pairs]
 
 
-def _reference(spec: GraphEvaluatorSpec, feeds: Sequence[Feed]) -> list[Sequence[Any]]:
+def _answers(spec: GraphEvaluatorSpec, feeds: Sequence[Feed]) -> list[Sequence[Any]]:
     """Run the model as it came, with every optimisation off."""
     path = spec.program.file
     try:
         # The runtime's own passes are among what is judged, so they cannot tell what is right.
         session = open_session(path, spec.settings.of_onnxruntime, as_it_is=True)
-        found = [session.run(feed) for feed in feeds]
+        return [session.run(feed) for feed in feeds]
     except RefusedError as error:
         raise ProgramError(f"ONNX Runtime does not run '{path}': {error.message}") from error
-    if any(map(not_finite, found)):
-        what = f"'{path}' gives numbers that are not finite, before anything is changed"
+
+
+def _require_finite(program: GraphProgram, answers: Sequence[Sequence[Any]]) -> None:
+    if any(map(not_finite, answers)):
+        what = f"'{program.file}' gives numbers that are not finite, before anything is changed"
         raise ProgramError(what, "Give it inputs that suit it: --option inputs=FILE.npz.")
-    return found
 
 
 def lacking(objectives: frozenset[str], there: Mapping[str, object]) -> PlanishError | None:

@@ -137,7 +137,11 @@ def space_of(task: Task[GraphProgram], name: str) -> SelectionSpace:
     namer = examiner.name if name == "exact" else None
     letters = every if name == "all" else relevant
     return SelectionSpace(
-        letters, namer, partial(seeds_of, task), model=lambda: recognition_of(program).features
+        letters,
+        namer,
+        partial(seeds_of, task),
+        model=lambda: recognition_of(program).features,
+        start=program.baseline,
     )
 
 
@@ -163,9 +167,12 @@ def seeds_of(task: Task[GraphProgram], taught: Sequence[Candidate] = ()) -> Sequ
 
 
 def _fitting(task: Task[GraphProgram], found: Sequence[Selection]) -> Sequence[Selection]:
-    """Keep of selections the rewriting passes alone where the target is another runtime."""
+    """Keep of selections the rewriting passes alone where the target is another runtime.
+
+    Of ONNX Runtime's passes those are left out with which it answers wrongly.
+    """
     if not settings_of(task).elsewhere:
-        return found
+        return list(dict.fromkeys(each.leaving_out(task.program.without) for each in found))
     return list(dict.fromkeys(Selection(each.rewrites, settings=each.settings) for each in found))
 
 

@@ -151,9 +151,14 @@ class GraphLevel:
         return evaluator_spec_of(task, final=final)
 
     def baseline(self, task: Task[GraphProgram]) -> Candidate:
-        """Give the file as it came, under ONNX Runtime's defaults."""
-        del task
-        return Candidate()
+        """Give the file as it came, under ONNX Runtime's defaults, without passes that are wrong for it."""
+        return task.program.baseline.candidate
+
+    def sound(self, task: Task[GraphProgram], executor: Executor) -> GraphProgram | None:
+        """Find the passes that make ONNX Runtime's defaults wrong; see `planish.core.CanReplaceBaseline`."""
+        from planish.graph.culprits import without_culprits
+
+        return without_culprits(task, executor)
 
     def variants(self, task: Task[GraphProgram], candidate: Candidate) -> Sequence[Candidate]:
         """Give the baseline, so that the winner is never worse, and what it is compared with besides."""

@@ -46,15 +46,22 @@ def parts(chosen: Selection, matter: Collection[str]) -> Mapping[str, tuple[Sele
 def beside(program: GraphProgram, chosen: Selection) -> Mapping[str, Selection]:
     """Name what a selection is compared with, and itself."""
     if program.settings.get("provider") == OPENVINO:
-        return {"OpenVINO's defaults": Selection(), "this selection": chosen}
-    lists = class_lists(program)[:1]
+        return {defaults_of(program): Selection(), "this selection": chosen}
+    lists = [each.leaving_out(program.without) for each in class_lists(program)[:1]]
     return {
-        "ONNX Runtime's defaults": Selection(),
+        defaults_of(program): program.baseline,
         "no optimisation": unoptimised(),
         **({"its class's list": lists[0]} if lists else {}),
         "this selection": chosen,
         **({} if chosen.elsewhere else {"this selection, offline": replace(chosen, offline=True)}),
     }
+
+
+def defaults_of(program: GraphProgram) -> str:
+    """Name what a program's baseline runs under."""
+    if program.settings.get("provider") == OPENVINO:
+        return "OpenVINO's defaults"
+    return " without ".join(["ONNX Runtime's defaults", *filter(None, [", ".join(program.without)])])
 
 
 def name_of(selection: Selection) -> str:
@@ -73,10 +80,10 @@ def figures_of(task: Task[GraphProgram], candidate: Candidate, executor: Executo
     known = known_relevance(program, widest_settings(task))
     steps = parts(chosen, known.runtime if known else chosen.disabled)
     executor.serve(replace(evaluator_spec_of(task, final=True), objectives=frozenset({"latency"})))
-    compared = list(dict.fromkeys([Selection(), *beside(program, chosen).values()]))
+    compared = list(dict.fromkeys([program.baseline, *beside(program, chosen).values()]))
     alone = [each for pair in steps.values() for each in pair if each not in compared]
     figures: dict[str, Any] = {"compared": measured(executor, compared)}
-    figures["parts"] = measured(executor, [Selection(), chosen, *alone]) if alone else {}
+    figures["parts"] = measured(executor, [program.baseline, chosen, *alone]) if alone else {}
     with closing(Examiner(program, settings_of(task).of_onnxruntime)) as examiner:
         figures["nodes"] = Nodes.count(examiner, chosen).to_json()
     return figures

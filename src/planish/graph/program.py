@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from planish.core import ProgramError, canonical_json, place_of, unnamed
+from planish.graph.passes import Selection
 
 _MARK = "# planish runs the model "
 _DIGEST = re.compile("[0-9a-f]{32}")
@@ -70,6 +71,8 @@ class GraphProgram:
         providers: whether the user asked for the runtime to be searched too.
         tolerance: how far answers may be off where passes change results, as a share of the largest number;
             None: the user did not say.
+        without: passes of ONNX Runtime that make this model answer wrongly: the baseline and all candidates
+            leave them out.
         settings: of the session, as the user asked for them; empty for ONNX Runtime's defaults. They are of
             the target, and not of the text.
         stored: the canonical text, where the program comes from a store: the paths that stand there count for
@@ -87,6 +90,7 @@ class GraphProgram:
     session: bool = False
     providers: bool = False
     tolerance: float | None = None
+    without: tuple[str, ...] = ()
     settings: Mapping[str, str] = field(default_factory=dict[str, str], compare=False)
     stored: str = field(default="", compare=False)
 
@@ -103,6 +107,11 @@ class GraphProgram:
         if not self.path:
             raise unnamed(f"{self.title.partition(':')[0]} and its data")
         return Path(self.path)
+
+    @property
+    def baseline(self) -> Selection:
+        """The file as it came, under the runtime's defaults, but for passes that make it answer wrongly."""
+        return Selection(disabled=frozenset(self.without))
 
     @property
     def batch(self) -> int:
@@ -122,6 +131,7 @@ class GraphProgram:
             **({"session": True} if self.session else {}),
             **({"providers": True} if self.providers else {}),
             **({"tolerance": self.tolerance} if self.tolerance is not None else {}),
+            **({"without": self.without} if self.without else {}),
         }
 
 
@@ -177,4 +187,5 @@ def _program(text: str) -> GraphProgram:
         session=data.get("session", False),
         providers=data.get("providers", False),
         tolerance=data.get("tolerance"),
+        without=tuple(data.get("without", ())),
     )

@@ -57,6 +57,7 @@ class SelectionSpace:
             them those that other models taught.
         longest: rewriting passes of the longest list.
         model: tells what the model's graph is made of, when features are asked for first.
+        start: the selection to begin with; what it leaves out of the runtime, every one does.
     """
 
     def __init__(
@@ -66,7 +67,9 @@ class SelectionSpace:
         seeds: Callable[[Sequence[Candidate]], Sequence[Selection]] = lambda _: (),
         longest: int = LONGEST,
         model: Callable[[], Features | None] = lambda: None,
+        start: Selection = Selection(),  # noqa: B008
     ) -> None:
+        self._start = start
         self._tell_model = model
         self._make_letters = letters
         self._name = name
@@ -77,11 +80,12 @@ class SelectionSpace:
     @cached_property
     def letters(self) -> Letters:
         """What selections are made of."""
-        return self._make_letters()
+        made = self._make_letters()
+        return replace(made, disables=tuple(n for n in made.disables if n not in self._start.disabled))
 
     def start(self) -> Candidate:
         """Give the file as it came, under the runtime's defaults."""
-        return Candidate()
+        return self._start.candidate
 
     def seeds(self, context: SearchContext = UNTAUGHT) -> Sequence[Candidate]:
         """List what is known to be good for models like this one, the best first."""
@@ -142,7 +146,7 @@ class SelectionSpace:
         )
         for _ in range(int(rng.geometric(_OUT)) - 1 if letters.settings else 0):
             chosen = _set(chosen, letters, rng)
-        return chosen.candidate
+        return self._made(chosen)
 
     def mutate(self, candidate: Candidate, rng: Generator) -> Candidate:
         """Insert, replace, delete or swap a rewriting pass, or change what the runtime does: each alike."""
@@ -161,7 +165,7 @@ class SelectionSpace:
             changes.append(lambda: replace(chosen, offline=not chosen.offline))
         if letters.settings:
             changes.append(lambda: _set(chosen, letters, rng))
-        return changes[int(rng.integers(len(changes)))]().candidate if changes else candidate
+        return self._made(changes[int(rng.integers(len(changes)))]()) if changes else candidate
 
     def crossover(self, a: Candidate, b: Candidate, rng: Generator) -> tuple[Candidate, Candidate]:
         """Cut each list at a point and swap the rests; deal out what only one leaves out, and settings."""
@@ -175,8 +179,8 @@ class SelectionSpace:
         second = other.rewrites[:away] + one.rewrites[cut:]
         mine, others = _dealt(one.settings, other.settings, rng)
         return (
-            Selection(first[: self._longest], both | dealt, one.offline, mine).candidate,
-            Selection(second[: self._longest], both | rest, other.offline, others).candidate,
+            self._made(Selection(first[: self._longest], both | dealt, one.offline, mine)),
+            self._made(Selection(second[: self._longest], both | rest, other.offline, others)),
         )
 
     def selected(self, candidate: Candidate, places: Sequence[int]) -> Candidate:
@@ -191,6 +195,9 @@ class SelectionSpace:
     def features(self, candidates: Sequence[Candidate]) -> NDArray[np.float32]:
         """Describe selections, and the model that they are for."""
         return selection_features(self._model, candidates)
+
+    def _made(self, chosen: Selection) -> Candidate:
+        return chosen.leaving_out(self._start.disabled).candidate
 
     @cached_property
     def _model(self) -> Features | None:

@@ -11,6 +11,7 @@ from typing import Any
 
 from planish.core import (
     Candidate,
+    CanReplaceBaseline,
     Failed,
     Level,
     Measured,
@@ -119,7 +120,13 @@ class Result:
 
     @property
     def exported(self) -> Candidate:
-        """What `export` writes: the candidate; where that is a library's call, the best other one."""
+        """What `export` writes: the candidate; where that is a library's call, the best other one.
+
+        Where a compiler may be wrong for the program, the comparison alone verifies on inputs that the search
+        did not see: without it the baseline is written.
+        """
+        if not self.finalists and isinstance(self.level, CanReplaceBaseline):
+            return self.level.baseline(self.task)
         return first_exportable(self.level, [self.candidate, *(each.candidate for each in self.finalists)])
 
     @property

@@ -6,6 +6,7 @@ import platform
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
@@ -24,6 +25,7 @@ from planish.core import (
     SuitsObjectives,
     SuitsSpaces,
     Task,
+    WrongBaselineError,
     unknown,
 )
 from planish.executors import LocalExecutor
@@ -86,8 +88,8 @@ def tune(
     level, read = _read(program, chosen, options)
     with store_at(store) as opened:
         task = task_of(level, read, chosen)
-        run = _begin(level, task, chosen, budget, opened, listener or Silent(), began, start)
-        return run.execute(executor)
+        begin = partial(_begin, level, settings=chosen, budget=budget, store=opened, began=began, start=start)
+        return _execute(partial(begin, listener=listener or Silent()), task, executor)
 
 
 def tune_program(
@@ -111,10 +113,18 @@ def tune_program(
     chosen = settings or Settings()
     task = task_of(level, program, chosen)
     with store_at(store) as opened:
-        run = _begin(
-            level, task, chosen, budget, opened, listener or Silent(), began, start, compares=compares
-        )
-        return run.execute(executor)
+        begin = partial(_begin, level, settings=chosen, budget=budget, store=opened, began=began, start=start)
+        return _execute(partial(begin, listener=listener or Silent(), compares=compares), task, executor)
+
+
+def _execute(begin: Callable[[Task], TuningRun], task: Task, executor: Executor | None) -> Result:
+    """Run a search, and another one with another baseline where the level's is wrong and it finds one."""
+    try:
+        return begin(task).execute(executor)
+    except WrongBaselineError as error:
+        if error.instead is None:
+            raise
+        return begin(replace(task, program=error.instead)).execute(executor)
 
 
 def require_fit(level: Level, program: Program, settings: Settings) -> None:

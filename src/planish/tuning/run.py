@@ -13,6 +13,7 @@ from planish.core import (
     AllFailedError,
     CanAnchor,
     CanRecall,
+    CanReplaceBaseline,
     EvaluatorSpec,
     Executor,
     Failed,
@@ -25,6 +26,7 @@ from planish.core import (
     StoppedError,
     Stops,
     StoreError,
+    WrongBaselineError,
     stoppable,
     usable_cores,
 )
@@ -143,7 +145,8 @@ class TuningRun:
         loop = SearchLoop(self.searcher, under_way, claims, journal, spending)
         try:
             if journal.progress.growth is not None or isinstance(self.spec, CanAnchor):
-                self._measure_baseline(loop)  # which has an index too: a proposal's is not its place then
+                # The baseline has an index too: a proposal's is not its place then.
+                self._measure_baseline(loop, executor)
             elif isinstance(self.searcher, CanRecall):
                 self.searcher.recall(journal.trials.proposed)
             loop.search()
@@ -152,10 +155,11 @@ class TuningRun:
             if isinstance(self.searcher, HasModel):
                 journal.part("search", "model", self.searcher.model_s)
 
-    def _measure_baseline(self, loop: SearchLoop) -> None:
+    def _measure_baseline(self, loop: SearchLoop, executor: Executor) -> None:
         """Measure what others are compared with, before there are any.
 
         Raises:
+            WrongBaselineError: it answers wrongly; the level may have found another one.
             PlanishError: it fails.
         """
         baseline = self.journal.level.baseline(self.journal.task)
@@ -169,7 +173,12 @@ class TuningRun:
                     f"the baseline's worker was lost: {reason}: {detail}", "The same command goes on."
                 )
             told = f"the baseline failed: {stage}: {reason}: {detail}"
-            raise PlanishError(told, "Mend the program, or its data or metric; --remeasure tries it again.")
+            hint = "Mend the program, or its data or metric; --remeasure tries it again."
+            if stage != "verify":
+                raise PlanishError(told, hint)
+            level, task = self.journal.level, self.journal.task
+            found = level.sound(task, executor) if isinstance(level, CanReplaceBaseline) else None
+            raise WrongBaselineError(told, hint, found)
         if isinstance(self.spec, CanAnchor):
             self.spec.anchor(trial.outcome)
         if self.journal.progress.growth is not None:

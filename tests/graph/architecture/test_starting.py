@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
+import numpy as np
+import onnx
 import pytest
+from onnx import helper
 
 from graph.architecture.nets import CASES, EXPECTED, Sketch, small_model
+from graph.models import constant, model, weight, write
 from planish.core import Candidate
 from planish.graph.architecture import recognise, starting_list, table4
 from planish.graph.architecture.classes import CLASSES
 from planish.graph.architecture.paper_lists import LEFT_OUT, ORDERS, class_selection
+from planish.graph.first_lists import class_lists
 from planish.graph.passes import find_pass, selection_of
+from planish.graph.source import read_model
 
 LONGEST = 8
 
@@ -79,3 +87,28 @@ def test_the_order_does_not_change_what_is_selected(name: str) -> None:
     first, second = (selection_of(starting_list(found, order)) for order in (0, 1))
     assert sorted(first.rewrites) == sorted(second.rewrites)
     assert first.disabled == second.disabled
+
+
+def depthwise(opset: int) -> onnx.ModelProto:
+    """Make convolutions as MobileNet has them."""
+    node, weights = (
+        helper.make_node,
+        [constant("lo", np.zeros((), "f4")), constant("hi", np.full((), 6, "f4"))],
+    )
+    nodes: list[onnx.NodeProto] = []
+    for place in range(6):
+        before, wide = (f"a{place}", 8) if place else ("x", 3)
+        weights += [weight(f"p{place}", 8, wide, 1, 1), weight(f"d{place}", 8, 1, 3, 3)]
+        nodes += [
+            node("Conv", [before, f"p{place}"], [f"b{place}"]),
+            node("Clip", [f"b{place}", "lo", "hi"], [f"c{place}"]),
+            node("Conv", [f"c{place}", f"d{place}"], [f"a{place + 1}"], group=8, pads=[1] * 4),
+        ]
+    return model([*nodes, node("Relu", ["a6"], ["y"])], weights, opset=opset)
+
+
+@pytest.mark.parametrize(("opset", "there"), [(13, False), (17, True)])
+def test_a_list_has_no_pass_whose_operators_the_opset_lacks(opset: int, there: bool, tmp_path: Path) -> None:
+    lists = class_lists(read_model(write(depthwise(opset), tmp_path / "net.onnx"), {}))
+    assert len(lists) == 2
+    assert all(("onnxscript.fuse_hardswish" in each.rewrites) is there for each in lists)

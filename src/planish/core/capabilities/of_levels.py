@@ -79,6 +79,24 @@ class KnowsPrograms(Protocol):
         ...
 
 
+@runtime_checkable
+class CanReplaceBaseline(Protocol):
+    """A level whose baseline may answer wrongly, since a compiler's defaults are wrong for a program.
+
+    One level alone has a reference that is no candidate: the runtime without any optimisation. Offered by
+    `graph`; used by the loop, where the verification of the baseline fails, and by what is exported.
+    """
+
+    def sound(self, task: Task, executor: Executor) -> Any:
+        """Find a form of a task's program whose baseline answers rightly; None where there is none.
+
+        Args:
+            task: its baseline is wrong.
+            executor: has nothing under way, and evaluates the task's candidates.
+        """
+        ...
+
+
 Identity = str | int
 """What a candidate makes: a name, or a count where the task asks for that alone and less of it is better."""
 

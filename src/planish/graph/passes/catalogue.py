@@ -27,12 +27,14 @@ class GraphPass:
         kind: whose it is.
         what: what it does, in one line.
         when: types of operators, without one of which it changes nothing; empty: it may always matter.
+        opset: the oldest that has all operators which it makes.
     """
 
     name: str
     kind: Kind
     what: str
     when: tuple[str, ...] = ()
+    opset: int = 1
 
     @property
     def is_rewriting(self) -> bool:

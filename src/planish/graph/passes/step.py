@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 
 from planish.core import Candidate, ProgramError, ScheduleError, Step, did_you_mean
@@ -125,6 +125,10 @@ class Selection:
     def elsewhere(self) -> bool:
         """Whether it is set to another runtime than ONNX Runtime."""
         return not self.settings.isdisjoint((BY_OPENVINO, IN_BFLOAT16))
+
+    def leaving_out(self, names: Collection[str]) -> Selection:
+        """Leave out more of the runtime's passes, where it is ONNX Runtime that optimises."""
+        return replace(self, disabled=self.disabled.union(names)) if self.optimises else self
 
     @property
     def changes(self) -> tuple[str, ...]:

@@ -21,6 +21,8 @@ Feed = Mapping[str, "NDArray[np.generic]"]
 
 COUNT = 3
 """Random inputs of each comparison."""
+BELOW_0 = 1
+"""The number of the batch without numbers above 0, in which wrong padding shows."""
 FURTHER = 2
 """Random inputs more, for what is about to be kept."""
 
@@ -49,7 +51,7 @@ def make_feeds(program: GraphProgram, model: ModelProto, *, further: bool = Fals
         return batches(program, arrays_in(program.data.file))
     bounds = {port.name: _bound(model, port) for port in program.inputs}
     return [
-        {port.name: _random(port, bounds[port.name], rng(_SEED, number, place))
+        {port.name: _random(port, bounds[port.name], rng(_SEED, number, place), below_0=number == BELOW_0)
          for place, port in enumerate(program.inputs)}
         for number in range(COUNT + FURTHER * further)
     ]  # fmt: skip
@@ -108,13 +110,14 @@ def is_fraction(dtype: np.dtype[Any]) -> bool:
     return dtype.kind == "f" or dtype.name == "bfloat16"
 
 
-def _random(port: Port, bound: int, generator: Generator) -> NDArray[np.generic]:
-    """Draw an input: normal numbers, truth values, or whole numbers below their bound."""
+def _random(port: Port, bound: int, generator: Generator, *, below_0: bool) -> NDArray[np.generic]:
+    """Draw an input: normal numbers, of both signs or below 0; truth values; whole numbers below a bound."""
     import numpy as np
 
     dtype, shape = np.dtype(port.dtype), tuple(extent or 1 for extent in port.shape)
     if is_fraction(dtype):
-        return generator.standard_normal(shape).astype(dtype)
+        drawn = generator.standard_normal(shape)
+        return (-np.abs(drawn) if below_0 else drawn).astype(dtype)
     if dtype.kind == "b":
         return generator.random(shape) < 0.5
     return generator.integers(0, bound, shape).astype(dtype)
