@@ -1,11 +1,14 @@
 """Are verdicts true on a busy machine? Comparisons of work whose ratio is known, beside our own burners.
 
-    python benchmarks/verdicts.py --count 5 --save verdicts.jsonl
+    python benchmarks/verdicts.py --kind loops --burners 5 --count 200 --save verdicts.jsonl
+    python benchmarks/verdicts.py --kind graph --burners 5 --count 200 --save verdicts.jsonl
 
-Each comparison is of five: the baseline, and what is 1, 1.02, 1.05 and 1.2 times as fast, in fresh worker
-processes, by the code that compares finalists at the end of a run. With `--save` results are added to a
-file, and all that are in it are told. Targets, of 100 verdicts: 90 intervals cover the truth, and at most 5
-of 100 equals are called faster.
+Each comparison is of a baseline and of what is 1, 1.05 and 1.2 times as fast, in fresh worker processes, by
+the code that compares finalists at the end of a run. The work is kernels of loops, as the level times them
+(`loops`); networks in sessions of ONNX Runtime, timed beside the baseline as the level `graph` has it
+(`graph`); or hashes, timed in either way (`alone`, `paired`). With `--save` each comparison is added to a
+file as it is done, and the same command goes on where it was interrupted. Targets, of 200 comparisons: at most
+4 of equals are called faster, and 95 % of the intervals hold the truth.
 """
 
 from __future__ import annotations
@@ -15,20 +18,28 @@ import json
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from known_work import Work, Worker, calls
+from known_work import Layers, Networks, Work, Worker, calls, write_network
 from planish.core import Candidate, Objective, Ratio
 from planish.executors import LocalExecutor
+from planish.levels import load_program
 from planish.measure import PairedSamples, Plan, Variant, Yardstick, remeasure
+from planish.settings import Settings
+from planish.tuning.api import task_of
 
-GAINS = (1.0, 1.02, 1.05, 1.2)
-WHOLE = 714
-"""Rounds come in multiples of this, so that each gain is exact."""
+GAINS = (1.0, 1.05, 1.2)
+KINDS = ("loops", "graph", "alone", "paired")
+WHOLE = 42
+"""Amounts of work come in multiples of this, so that each gain is exact."""
+MOST = 40
+CALL_S = 5e-3
+"""A call of the baseline, where hashes are the work."""
 TIME = Objective("time_s", "s")
 BURNER = "while True: pass"
 
@@ -63,19 +74,18 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--count", type=int, default=25, help="comparisons, of four each")
+    parser.add_argument("--kind", choices=KINDS, default="loops")
+    parser.add_argument("--count", type=int, default=60, help="comparisons, with those in the file")
     parser.add_argument("--seconds", type=float, default=15.0, help="bound of a comparison")
-    parser.add_argument("--load", type=int, default=5, help="burners")
-    parser.add_argument("--call", type=float, default=5e-3, help="seconds of a call of the baseline")
-    parser.add_argument("--kind", choices=["alone", "paired"], default="paired")
+    parser.add_argument("--burners", type=int, default=5, help="processes that keep the machine busy")
     parser.add_argument("--save", type=Path, help="where results are kept")
     asked = parser.parse_args()
     known = _read(asked.save)
-    setting = f"load {asked.load}, {asked.kind}, {asked.call * 1e3:g} ms, {asked.seconds:g} s"
-    with burning(asked.load):
-        for number in range(asked.count):
-            seed = len(known) + number
-            found = compared(setting, asked.kind == "paired", asked.call, asked.seconds, seed)
+    setting = f"{asked.kind}, {asked.burners} burners, {asked.seconds:g} s"
+    done = sum((each.setting, each.gain) == (setting, GAINS[0]) for each in known)
+    with burning(asked.burners), tempfile.TemporaryDirectory() as folder:
+        for number in range(done, asked.count):
+            found = compared(setting, variants(asked.kind, Path(folder)), asked.seconds, number)
             known += found
             if asked.save:
                 with asked.save.open("a", encoding="utf-8") as file:
@@ -97,15 +107,37 @@ def burning(count: int) -> Generator[None]:
             burner.wait()
 
 
-def compared(setting: str, paired: bool, call_s: float, seconds: float, seed: int) -> list[Found]:
+def compared(setting: str, everybody: Sequence[Variant], seconds: float, seed: int) -> list[Found]:
     """Compare all gains at once."""
-    rounds = round(call_s / _round_s() / WHOLE) * WHOLE
-    spec = Worker(rounds if paired else 0, Yardstick())
-    everybody = [Variant(str(g), Candidate((Work(round(rounds / g)),)), spec) for g in (1.0, *GAINS)]
-    began = time.monotonic()
-    _, *others = remeasure(everybody[0], everybody[1:], TIME, LocalExecutor, Plan(seed=seed, seconds=seconds))
+    began, plan = time.monotonic(), Plan(seed=seed, seconds=seconds, most=MOST)
+    _, *others = remeasure(everybody[0], everybody[1:], TIME, LocalExecutor, plan)
     took = time.monotonic() - began
-    return [_found(setting, gain, took, each) for gain, each in zip(GAINS, others, strict=True)]
+    pairs = zip(GAINS, others, strict=True)
+    return [_found(setting, gain, took, each) for gain, each in pairs if each.evidence is not None]
+
+
+def variants(kind: str, folder: Path) -> list[Variant]:
+    """Make the baseline, and what is so many times as fast."""
+    amounts = [WHOLE, *(round(WHOLE / gain) for gain in GAINS)]
+    if kind == "loops":
+        return [_kernel(amount) for amount in amounts]
+    if kind == "graph":
+        for amount in {*amounts}:
+            if not (file := folder / f"{amount}.onnx").exists():
+                write_network(file, amount)
+        networks = Networks(folder, WHOLE, Yardstick())
+        return [Variant(str(amount), Candidate((Layers(amount),)), networks) for amount in amounts]
+    unit = max(1, round(CALL_S / _round_s() / WHOLE))
+    worker = Worker(WHOLE * unit if kind == "paired" else 0, Yardstick())
+    return [Variant(str(amount), Candidate((Work(amount * unit),)), worker) for amount in amounts]
+
+
+def _kernel(amount: int) -> Variant:
+    """Make a kernel of so many equal products of matrices, with an evaluator and memory of its own."""
+    size = f"b={amount},m=32,n=32,k=32"
+    level, program = load_program("C[b,m,n] += A[b,m,k] * B[k,n]", "loops", {"size": size})
+    task = task_of(level, program, Settings(cores=1))
+    return Variant(str(amount), level.space(task, level.spaces[0]).start(), level.evaluator(task, final=True))
 
 
 def _round_s() -> float:
@@ -132,7 +164,8 @@ def _found(setting: str, gain: float, seconds: float, sampled: PairedSamples) ->
 
 
 def _gains(ratio: Ratio) -> tuple[float, float]:
-    return 1 / ratio.high, 1 / ratio.low
+    gain = ratio.gain(TIME)
+    return gain.low, gain.high
 
 
 def _read(path: Path | None) -> list[Found]:
@@ -143,11 +176,12 @@ def _read(path: Path | None) -> list[Found]:
 
 def show(found: Sequence[Found]) -> None:
     """Print a table of what was found."""
-    columns = ("gain", "verdicts", "covered", "faster", "slower", "width", "by CPU", "processes")
+    words = ("faster", "slower", "same", "undecided")
+    columns = ("gain", "verdicts", "covered", *words, "width", "by CPU", "processes")
     print("".join(f"{name:>10}" for name in (*columns, "clock:", "covered", "width")))
     for gain in GAINS:
-        of = [each for each in found if each.gain == gain]
-        print(f"{gain:>10g}{len(of):>10}" + _line(of))
+        if of := [each for each in found if each.gain == gain]:
+            print(f"{gain:>10g}{len(of):>10}" + _line(of))
     print(f"{'all':>10}{len(found):>10}" + _line(found))
     print(f"{statistics.fmean(each.seconds for each in found) / len(GAINS):.1f} s a verdict")
 
@@ -164,7 +198,8 @@ def _line(found: Sequence[Found]) -> str:
     by_cpu = statistics.fmean(each.by_processor for each in found)
     processes = statistics.fmean(each.processes for each in found)
     return (
-        f"{covered(decided):>10}{verdicts.count('better'):>10}{verdicts.count('worse'):>10}{width(decided):>10.1%}"
+        f"{covered(decided):>10}{verdicts.count('better'):>10}{verdicts.count('worse'):>10}"
+        f"{verdicts.count('same'):>10}{verdicts.count('undecided'):>10}{width(decided):>10.1%}"
         f"{by_cpu:>10.0%}{processes:>10.1f}{'':>10}{covered(wall):>10}{width(wall):>10.1%}"
     )
 
