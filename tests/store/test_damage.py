@@ -98,6 +98,7 @@ def test_commands_end_with_code_4(tmp_path: Path) -> None:
 
 STATEMENTS = {
     "trials": "UPDATE trials SET outcome = '[' || outcome WHERE id = 3",
+    "cut short": "UPDATE trials SET outcome = substr(outcome, 1, min(100, length(outcome) / 2)) WHERE id = 3",
     "nested": "UPDATE trials SET outcome = printf('%.*c', 100000, '[') WHERE id = 3",
     "number": 'UPDATE trials SET "index" = 1e300 WHERE id = 3',
     "nothing": "UPDATE trials SET checksum = NULL WHERE id = 3",
