@@ -6,6 +6,7 @@ import itertools
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from hypothesis import given, settings
 
 from loops.mutants import mutants, some_mutants
 from planish.core import Candidate, Failed, Measured, PlanishError, ProgramError, Stage, Task
+from planish.executors import InlineExecutor
 from planish.levels import function_of
 from planish.loops import compiled, evaluator
 from planish.loops.build import compile_with, kernel_of, schedule_of, tree_of
@@ -41,6 +43,7 @@ from planish.loops.verifying import (
     verify_again,
 )
 from planish.loops.workloads import matmul
+from planish.measure import Clocks, time_call
 from planish.testing.programs import programs
 
 LEVEL = LoopsLevel()
@@ -369,6 +372,17 @@ def test_inputs_that_are_timed_are_those_of_no_earlier_call() -> None:
     assert (verifier.wrong_at_last() or "").startswith("C[")  # no call has written it
     timed.repeat(2)
     assert verifier.wrong_at_last() is None
+
+
+def test_a_clock_that_stands_still_fails_the_candidate(monkeypatch: pytest.MonkeyPatch) -> None:
+    still = Clocks(lambda: 7, lambda: 7)
+    monkeypatch.setattr(evaluator, "time_call", partial(time_call, clocks=still))
+    task = Task(parse("R[i] = A[i]", {"i": 1}), this_machine(1), (LEVEL.objectives["time_s"],), LEVEL.version)
+    executor = InlineExecutor(LEVEL.evaluator(task)())
+    executor.submit([Candidate()])
+    (found,) = executor.answers()
+    assert isinstance(found.outcome, Failed)
+    assert (found.outcome.stage, found.outcome.reason) == ("run", "ClockError")
 
 
 def test_a_kernel_with_a_wrong_answer_is_no_function(monkeypatch: pytest.MonkeyPatch) -> None:

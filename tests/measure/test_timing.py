@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from planish.measure import FINAL_TIMING, SEARCH_TIMING, Clocks, Samples, Timing, time_call
+from planish.measure.timed_blocks import ClockError
 
 
 class Machine:
@@ -130,6 +131,13 @@ def test_blocks_do_not_stay_short_after_a_wait(call: int) -> None:
 def test_a_machine_where_every_block_waits_is_not_waited_for_without_end() -> None:
     every = Machine(50_000, interruptions=dict.fromkeys(range(10_000), 2e7), others=True)
     assert len(every.measure().seconds) <= 5
+
+
+def test_a_clock_that_stands_still_is_an_error() -> None:
+    still, blocks = Clocks(lambda: 7, lambda: 7), list[int]()
+    with pytest.raises(ClockError, match="the clock does not advance"):
+        time_call(blocks.append, clocks=still)
+    assert sum(blocks) < 3000
 
 
 def test_the_real_clock_is_the_default() -> None:

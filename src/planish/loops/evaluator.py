@@ -14,6 +14,7 @@ from planish.loops.lang.program import Program
 from planish.loops.library import backend_of, library_of
 from planish.loops.lower.lowering import lower
 from planish.loops.reference.numpy_baseline import numpy_callable
+from planish.loops.roofline import Roofline
 from planish.loops.verifying import Called, Runs, final_verifier, search_verifier
 from planish.measure import SEARCH_TIMING, Timing, time_call
 
@@ -57,6 +58,7 @@ class _Evaluator:
         # In a search processor time decides nothing, and trials are many.
         self._weighed = spec.target.cores == 1 and spec.final
         self._verifier = (final_verifier if spec.final else search_verifier)(self._program)
+        self._roofline = Roofline(self._program, spec.target.cores)
         self._best = math.inf
         self._known: dict[tuple[str, str | None], Outcome] = {}
         # The baseline must not use more cores than the target has.
@@ -96,6 +98,10 @@ class _Evaluator:
             wrong = self._verifier.wrong_at_last()
         if wrong:
             return Failed("verify", "wrong answer", f"{wrong}, after the timed calls")
+        with clock("run"):
+            too_fast = self._roofline.refuses(timed.median)
+        if too_fast:
+            return Failed("run", "faster than the machine", too_fast)
         self._best = min(self._best, timed.median)
         billions = self._program.flops / 1e9
         return Measured(

@@ -16,7 +16,7 @@ from planish.measure import exclusive
 # 24 results in registers of AVX-512, or 12 in those of AVX2: operands have the rest.
 _TILES = ((12, 32), (6, 64), (8, 48), (6, 16), (4, 24))
 _DEPTH = 256
-_SECONDS = 0.02
+_SECONDS, _QUICK_SECONDS = 0.02, 0.002
 
 
 @cache
@@ -30,10 +30,21 @@ def measured_peak(backend: str, dtype: str = "float32") -> float:
         backend: one of `planish.loops.backends.PREFERRED`.
         dtype: the element type.
     """
+    return measure_peak(backend, dtype)
+
+
+def measure_peak(backend: str, dtype: str) -> float:
+    """Measure the peak anew; see `measured_peak`."""
     return max(_rate(backend, dtype, m, n) for m, n in _TILES)
 
 
-def _rate(backend: str, dtype: str, rows: int, columns: int) -> float:
+@cache
+def quick_peak(backend: str, dtype: str = "float32") -> float:
+    """Measure the peak of one core in GFLOPS within some milliseconds, by one kernel; see `measured_peak`."""
+    return _rate(backend, dtype, *_TILES[0 if "512" in backend else 3], seconds=_QUICK_SECONDS)
+
+
+def _rate(backend: str, dtype: str, rows: int, columns: int, seconds: float = _SECONDS) -> float:
     columns //= 1 if dtype == "float32" else 2
     program = parse("C[m,n] += A[m,k] * B[k,n]", {"m": 2 * rows, "n": columns, "k": _DEPTH}, dtype=dtype)
     schedule = Candidate((Split("m", rows), Reorder((f"m:{rows}", "k", "m", "n"))))
@@ -43,7 +54,8 @@ def _rate(backend: str, dtype: str, rows: int, columns: int) -> float:
     best = float("inf")
     calls = 20
     with exclusive():
-        end = time.perf_counter() + _SECONDS
+        bound.repeat(calls)
+        end = time.perf_counter() + seconds
         while time.perf_counter() < end:
             start = time.perf_counter()
             bound.repeat(calls)

@@ -13,7 +13,7 @@ from planish.loops.backends import Executable
 from planish.loops.lang.program import Program
 from planish.loops.lang.whole import WHOLE
 from planish.loops.reference.bounds import limits
-from planish.loops.reference.cases import Case, choose_cases, shows_all, special_cases
+from planish.loops.reference.cases import Case, choose_cases, shows_all, special_cases, varied_cases
 from planish.loops.reference.checking import Expected, check
 from planish.loops.reference.surrounded import Surrounded
 from planish.loops.reference.views import Array, same_bits
@@ -22,6 +22,8 @@ SEARCH_SEED = 0
 """Of the sets that every candidate is verified on."""
 KEPT_SEED = 1
 """Of the further set for what is about to be kept."""
+SEARCH_VARIED, KEPT_VARIED = 8, 160
+"""Random sets of small programs, in the search and at the end."""
 LARGE = 1 << 24
 """Elements of inputs and outputs that take a second and more to be made and checked."""
 MANY = 1 << 18
@@ -93,7 +95,8 @@ class Verifier:
     Args:
         program: what they compute.
         cases: the sets; on the first one kernels are timed.
-        special: sets with special values, each of which is run once; libraries are not verified on them.
+        special: sets with special values and random ones, which are run once; libraries are not verified on
+            them.
         final: whether to compare the inputs after each run, not after the last one alone.
 
     Attributes:
@@ -225,7 +228,10 @@ def _poison(array: Array, expected: Expected, number: int) -> None:
 def search_verifier(program: Program) -> Verifier:
     """Make what candidates are verified by; raises ProgramError where no inputs tell right from wrong."""
     cases = choose_cases(program, SEARCH_SEED)
-    return Verifier(program, cases, special_cases(program, SEARCH_SEED, cases), final=False)
+    special = special_cases(program, SEARCH_SEED, cases)
+    return Verifier(
+        program, cases, [*special, *varied_cases(program, SEARCH_SEED, SEARCH_VARIED)], final=False
+    )
 
 
 def final_verifier(program: Program) -> Verifier:
@@ -239,7 +245,7 @@ def final_verifier(program: Program) -> Verifier:
     cases = [*choose_cases(program, SEARCH_SEED), *choose_cases(program, KEPT_SEED, least=1)]
     special = special_cases(program, SEARCH_SEED, cases)
     special += special_cases(program, KEPT_SEED, [*cases, *special], apart=True)
-    return Verifier(program, cases, special)
+    return Verifier(program, cases, [*special, *varied_cases(program, KEPT_SEED, KEPT_VARIED)])
 
 
 def verify_again(kernel: Executable, seed: int = KEPT_SEED) -> str | None:

@@ -7,10 +7,22 @@ import time
 from collections.abc import Callable
 from typing import NamedTuple
 
+from planish.core import PlanishError
+
 Runs = Callable[[int], object]
 """Makes n calls."""
 
 _GROWTH = 10  # a block grows by no more at once: one short reading of the clock would mislead
+
+
+_STILL = 1000
+"""Calls in which every clock advances."""
+
+
+class ClockError(PlanishError):
+    """The clock does not advance, so nothing can be timed by it."""
+
+    exit_code = 5
 
 
 class Clocks(NamedTuple):
@@ -71,10 +83,20 @@ def calls_of(block: Callable[[int], float], length: float) -> int:
 
 
 def filled(length: float, block: Callable[[int], float]) -> int:
-    """Find how many calls fill a block, which warms up; the last block is one of so many."""
+    """Find how many calls fill a block, which warms up; the last block is one of so many.
+
+    Raises:
+        ClockError: the clock does not advance.
+    """
     calls, least = 1, block(1)  # of a call; one interruption shall not make short blocks look long enough
     while calls * least < length:
         # Twice as many at least, or the estimate would creep up on the length block by block.
         calls = math.ceil(calls * min(_GROWTH, max(2, length / max(calls * least, 1e-9))))
-        least = min(least, block(calls) / calls)
+        took = block(calls)
+        if took <= 0 and calls >= _STILL:
+            raise ClockError(
+                f"the clock does not advance: {calls} calls took {took:g} s",
+                "Check the machine's clock source.",
+            )
+        least = min(least, took / calls)
     return calls

@@ -28,6 +28,7 @@ from planish.loops.reference.probes import Probe, all_probes
 from planish.loops.reference.reference import reference
 from planish.loops.reference.specials import special_inputs, special_kinds, whole_range_inputs
 from planish.loops.reference.styles import MIXED, POSITIVE, Styles, all_styles, must_be_positive, usual_styles
+from planish.loops.reference.varied import varied_inputs
 from planish.loops.reference.views import Array, Arrays
 
 LEAST, MOST = 2, 16
@@ -38,6 +39,8 @@ SOME, SOME_WORK = 8, 1 << 18
 """Sets of inputs that small programs have, and the points that are computed for them."""
 SIGNS = 4
 """Sets of inputs that small linear programs have: each pair of corners has every combination of signs."""
+VARIED_ELEMENTS = 1 << 22
+"""Elements of all random sets together at most."""
 _TELLING = 0.25
 """The least share of outputs that are usual numbers in a set with special values of all kinds."""
 _CALLS = 10_000
@@ -144,6 +147,22 @@ def special_cases(program: Program, seed: int, cases: Sequence[Case], *, apart: 
         if together.testable >= _TELLING:
             return [together]
     return [case(special_inputs(program, seed, [kind], small=False)) for kind in kinds]
+
+
+def varied_cases(program: Program, seed: int, most: int) -> list[Case]:
+    """Make random sets for a program that does more than add and multiply.
+
+    Args:
+        program: what the kernels compute.
+        seed: of the inputs.
+        most: how many at most; fewer where the program is large, or its outputs are NaN or infinite.
+    """
+    if shows_all(program):
+        return []
+    size = sum(program.type[name].size for name in (*program.inputs, *program.outputs))
+    count = min(most, int(most * SOME_WORK / SOME / _work(program)), VARIED_ELEMENTS // size)
+    cases = (_case(program, varied_inputs(program, seed, number), ()) for number in range(count))
+    return [case for case in cases if case.testable >= _TELLING]
 
 
 def _missing(name: str, cases: Sequence[Case]) -> list[tuple[bool, bool]]:

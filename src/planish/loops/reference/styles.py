@@ -83,7 +83,7 @@ def all_styles(program: Program, seed: int) -> Iterator[Styles]:
     """
     tied, also = _compared(program), tuple(dict.fromkeys((0.0, *_numbers(program))))
     # A sum of a tensor and a number is 0 where the tensor is the number's opposite.
-    every = tuple(dict.fromkeys((*also, *(n for x in _all_numbers(program) for n in (x, -x)))))[:_MOST_ALSO]
+    every = tuple(dict.fromkeys((*also, *(n for x in numbers_of(program) for n in (x, -x)))))[:_MOST_ALSO]
     ordered = _ordered(program, {"levels": _TIES, "also": also} if tied else {}, tied)
     for number in count():
         # In turns: what has one style for all inputs hides that one is taken for another.
@@ -142,7 +142,7 @@ def _numbers(program: Program) -> Iterator[float]:
         yield from (x.value for x in comparison.args[:2] if isinstance(x, Const) and isfinite(x.value))
 
 
-def _all_numbers(program: Program) -> Iterator[float]:
+def numbers_of(program: Program) -> Iterator[float]:
     """List the numbers in a program that are neither infinite nor large."""
     waiting: list[Expr] = [s.value for s in program.statements]
     for expr in waiting:  # grows
