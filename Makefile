@@ -63,7 +63,7 @@ fuzz: $(READY) ## Try random programs on every back end, and calls of einsum (mi
 soundness: $(READY) ## Look for passes that break programs (half an hour; SOUNDNESS='--programs 2 --lists 20 --no-lua')
 	@PYTHONPATH=tests $(BIN)/python -m soundness $(SOUNDNESS)
 
-faults: $(READY) ## Disturb searches in every way, and count what is lost (20 minutes, as root; FAULTS='--kind kills')
+faults: $(READY) ## Disturb searches in every way, and count what is lost (an hour, as root; in parts: FAULTS='--state FILE --events 100')
 	@PYTHONPATH=tests $(BIN)/python -m faults $(FAULTS)
 
 bench: $(READY) ## Run every benchmark (many minutes; BENCH=searchers runs one; `make peers` gives more to compare with)

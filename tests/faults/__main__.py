@@ -1,49 +1,82 @@
 """Disturb searches in every way that a machine does, and count what is lost, wrong or left over.
 
 `PYTHONPATH=tests python -m faults` needs root for the disks that are too small, and PostgreSQL for its part.
-It prints a table, and ends with 1 where anything was lost, wrong or left over.
+It prints a table, and ends with 1 where anything was lost, wrong or left over. With `--state FILE` it goes on
+where it ended the last time; with `--events N` it ends after so many, and the table is of all so far.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import random
 import sys
 import tempfile
 import time
+from dataclasses import asdict
 from pathlib import Path
 
 from faults.disturb import KINDS
 from faults.running import Tally
 
+_PART = 20
+"""Events between two times that the state is written."""
+
 
 def main() -> int:
     """Run the program; gives its exit code."""
     options = _options()
-    found: dict[str, Tally] = {}
-    _say(f"{'kind':12}{'events':>8}{'lost':>8}{'wrong':>8}{'orphans':>9}{'seconds':>9}")
-    for kind in options.kind or KINDS:
-        disturb, events = KINDS[kind]
-        start = time.monotonic()
-        with tempfile.TemporaryDirectory(prefix="planish-faults-") as folder:
-            found[kind] = disturb(
-                Path(folder), random.Random(f"{options.seed} {kind}"), max(1, round(events * options.share))
-            )
-        _row(kind, found[kind], time.monotonic() - start)
-    _row("all", _sum(found), 0.0)
+    found = _read(options.state)
+    left = options.events
+    while (kind := _next(found, options.kind or [*KINDS])) and left > 0:
+        tally = found.setdefault(kind, Tally())
+        before = tally.events
+        _disturb(kind, tally, min(_PART, left, KINDS[kind][1] - before), options.seed)
+        left -= max(1, tally.events - before)
+        _row(kind, tally)
+        if options.state:
+            options.state.write_text(json.dumps({name: asdict(each) for name, each in found.items()}))
+    _say(f"\n{'kind':12}{'events':>8}{'of':>6}{'lost':>8}{'wrong':>8}{'orphans':>9}{'seconds':>9}")
+    for kind, tally in found.items():
+        _row(kind, tally)
+    _row("all", _sum(found))
     return int(not all(tally.clean for tally in found.values()))
 
 
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="faults", description=(__doc__ or "").split("\n\n")[0])
     parser.add_argument("--seed", type=int, default=0, help="of all that is drawn")
-    parser.add_argument("--share", type=float, default=1.0, help="of the events of a whole campaign")
+    parser.add_argument("--events", type=int, default=sys.maxsize, help="at most so many in this part")
+    parser.add_argument("--state", type=Path, help="the file that a campaign in parts is kept in")
     parser.add_argument("--kind", action="append", choices=KINDS, help="only this one; may be repeated")
     return parser.parse_args()
 
 
-def _row(kind: str, tally: Tally, seconds: float) -> None:
-    counts = f"{tally.events:8,}{tally.lost:8}{tally.wrong:8}{tally.orphans:9}{seconds:9.0f}"
+def _read(state: Path | None) -> dict[str, Tally]:
+    if state is None or not state.exists():
+        return {}
+    return {kind: Tally(**fields) for kind, fields in json.loads(state.read_text()).items()}
+
+
+def _next(found: dict[str, Tally], kinds: list[str]) -> str:
+    """Return the kind of which the least share is done; empty where all are."""
+    shares = {kind: found.get(kind, Tally()).events / KINDS[kind][1] for kind in kinds}
+    least = min(shares, key=lambda kind: shares[kind])
+    return least if shares[least] < 1 else ""
+
+
+def _disturb(kind: str, tally: Tally, events: int, seed: int) -> None:
+    """Have some events of a kind, other ones in each part."""
+    disturb, _ = KINDS[kind]
+    start = time.monotonic()
+    with tempfile.TemporaryDirectory(prefix="planish-faults-") as folder:
+        tally.add(disturb(Path(folder), random.Random(f"{seed} {kind} {tally.events}"), events))
+    tally.seconds += time.monotonic() - start
+
+
+def _row(kind: str, tally: Tally) -> None:
+    whole = KINDS[kind][1] if kind in KINDS else sum(events for _, events in KINDS.values())
+    counts = f"{tally.events:8,}{whole:6,}{tally.lost:8}{tally.wrong:8}{tally.orphans:9}{tally.seconds:9.0f}"
     _say("\n    ".join([f"{kind:12}{counts}", *tally.said]))
 
 
@@ -55,10 +88,8 @@ def _say(text: str) -> None:
 def _sum(found: dict[str, Tally]) -> Tally:
     total = Tally()
     for tally in found.values():
-        total.events += tally.events
-        total.lost += tally.lost
-        total.wrong += tally.wrong
-        total.orphans += tally.orphans
+        total.add(tally)
+    total.said.clear()
     return total
 
 

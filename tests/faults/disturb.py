@@ -70,13 +70,41 @@ def workers(folder: Path, dice: random.Random, events: int) -> Tally:
     return tally
 
 
+def comparisons(folder: Path, dice: random.Random, events: int) -> Tally:
+    """Kill a worker while the comparison starts, or is under way; the comparison is made all the same."""
+    tally = Tally()
+    while tally.events < events:
+        place = folder / str(tally.events)
+        place.mkdir()
+        session = Session(place, str(place / "planish.db"))
+        with session.start("--option", "pause=0.05", "--workers", "1", "--trials", "12") as process:
+            assert process.stderr is not None
+            while (line := process.stderr.readline()) and not line.startswith("measuring the best"):
+                pass
+            time.sleep(dice.choice((0.0, dice.uniform(0.0, 1.5))))
+            for pid in [pid for pid, _ in processes(session.mark) if pid != process.pid]:
+                with suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+            tally.events += 1
+            _ended(process, (0,), tally)
+        session.check(tally)
+        if not session.compared():
+            tally.blame(f"{session.place}: the best is not compared with the baseline")
+    return tally
+
+
 def _hit_workers(session: Session, process: subprocess.Popen[str], dice: random.Random) -> int:
-    """Hit a worker, now and then, while the command lives; gives the number of blows."""
-    blows, end = 0, time.monotonic() + 9.0
+    """Hit a worker, now and then, while the command lives; gives the number of blows.
+
+    Between two blows something is measured: workers that are killed again and again before they begin are
+    an error, as where there is too little memory for one.
+    """
+    blows, end, known = 0, time.monotonic() + 9.0, -1
     while process.poll() is None and time.monotonic() < end:
-        time.sleep(dice.uniform(0.3, 1.2))  # a worker needs a moment to begin
+        time.sleep(dice.uniform(0.3, 1.2))
         others = [pid for pid, _ in processes(session.mark) if pid != process.pid]
-        if others:
+        if others and session.told() > known:
+            known = session.told()
             with suppress(ProcessLookupError):
                 _blow(dice.choice(others), dice)
                 blows += 1
@@ -130,6 +158,31 @@ def servers(folder: Path, dice: random.Random, events: int) -> Tally:
     return tally
 
 
+def connections(folder: Path, dice: random.Random, events: int) -> Tally:
+    """Break the store's connections again and again, also while they are opened; the run loses nothing."""
+    tally, programs = Tally(), installed()
+    if programs is None:
+        tally.said.append("PostgreSQL is not installed: apt-get install postgresql")
+        return tally
+    with new_cluster(programs) as cluster:
+        session = Session(folder, as_text(cluster.url))
+        while tally.events < events:
+            mean_s, end = dice.choice((0.05, 0.15, 0.4, 1.0)), time.monotonic() + 12.0
+            with session.start(*PAUSE, "--seconds", "3") as process:
+                while process.poll() is None and time.monotonic() < end:
+                    time.sleep(dice.uniform(0.3, 1.7) * mean_s)
+                    tally.events += _break_connections(cluster)
+                _ended(process, (0,), tally)
+            session.check(tally)
+    return tally
+
+
+def _break_connections(cluster: Cluster) -> int:
+    """Break all connections; gives how many there were."""
+    clients = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid()"
+    return len(administer(cluster.url, f"{clients} AND backend_type = 'client backend'"))
+
+
 def _wait_for_run(process: subprocess.Popen[str]) -> None:
     assert process.stderr is not None
     while (line := process.stderr.readline()) and not line.startswith("run "):
@@ -138,8 +191,7 @@ def _wait_for_run(process: subprocess.Popen[str]) -> None:
 
 def _disturb_server(cluster: Cluster, dice: random.Random) -> None:
     if dice.random() < 0.4:
-        clients = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid()"
-        administer(cluster.url, f"{clients} AND backend_type = 'client backend'")
+        _break_connections(cluster)
         return
     cluster.stop(dice.choice(("fast", "immediate")))
     time.sleep(dice.uniform(0.0, 1.0))
@@ -201,10 +253,12 @@ def _ended(process: subprocess.Popen[str], codes: tuple[int, ...], tally: Tally)
 Disturbance = Callable[[Path, random.Random, int], Tally]
 KINDS: dict[str, tuple[Disturbance, int]] = {
     "kills": (kills, 250),
-    "workers": (workers, 250),
+    "workers": (workers, 200),
+    "comparisons": (comparisons, 80),
     "signals": (signals, 100),
     "disks": (disks, 20),
     "servers": (servers, 60),
-    "damage": (damage, 400),
+    "connections": (connections, 150),
+    "damage": (damage, 200),
 }
 """Each with its number of events in a whole campaign."""

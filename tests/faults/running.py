@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import secrets
 import subprocess
 import sys
 import time
@@ -18,7 +17,6 @@ from planish.store import open_store
 from planish.testing.lattice import Lattice
 
 TESTS = Path(__file__).parents[1]
-MARK = "PLANISH_FAULTS"
 SIZES = (40, 40, 40)
 LEFT_S = 10.0
 """How long processes may take to end after the one that started them."""
@@ -33,7 +31,8 @@ class Tally:
         lost: trials that had been stored and are not there any more.
         wrong: stored outcomes that are not true, commands that end otherwise than they say, tracebacks.
         orphans: processes that went on without the one that started them.
-        said: what was found, for whoever mends it.
+        said: what was found, for those who fix it.
+        seconds: that it took.
     """
 
     events: int = 0
@@ -41,11 +40,21 @@ class Tally:
     wrong: int = 0
     orphans: int = 0
     said: list[str] = field(default_factory=list[str])
+    seconds: float = 0.0
 
     @property
     def clean(self) -> bool:
         """Whether nothing was lost, wrong or left over."""
         return not (self.lost or self.wrong or self.orphans)
+
+    def add(self, other: Tally) -> None:
+        """Count another part of the same kind too."""
+        self.events += other.events
+        self.lost += other.lost
+        self.wrong += other.wrong
+        self.orphans += other.orphans
+        self.said += other.said
+        self.seconds += other.seconds
 
     def blame(self, what: str) -> None:
         """Count something wrong."""
@@ -60,15 +69,19 @@ class Session:
     Args:
         folder: for the journal and the store.
         place: the store.
-        mark: by which the processes of this session are known.
     """
 
     folder: Path
     place: str
-    mark: str = field(default_factory=lambda: secrets.token_hex(8))
+
+    @property
+    def mark(self) -> Path:
+        """The working folder of this session's processes alone, by which they are known."""
+        return self.folder / "working"
 
     def start(self, *words: str) -> subprocess.Popen[str]:
         """Begin the search, or go on with it."""
+        self.mark.mkdir(exist_ok=True)
         sizes = "x".join(map(str, SIZES))
         command = [
             sys.executable,
@@ -80,7 +93,8 @@ class Session:
         ]
         return subprocess.Popen(
             [*command, "--store", self.place, "--finalists", "1", *words],
-            env={**os.environ, "PYTHONPATH": os.pathsep.join([str(TESTS), *sys.path]), MARK: self.mark},
+            cwd=self.mark,
+            env={**os.environ, "PYTHONPATH": os.pathsep.join([str(TESTS), *sys.path])},
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
@@ -102,6 +116,16 @@ class Session:
         tally.orphans += len(left)
         tally.said += [f"process {pid} is left: {command}" for pid, command in left.items()]
 
+    def told(self) -> int:
+        """Return how many trials the journal has."""
+        journal = self.folder / "journal"
+        return len(journal.read_text().split()) if journal.exists() else 0
+
+    def compared(self) -> bool:
+        """Return whether the newest run's finalists were measured again beside the baseline."""
+        with open_store(self.place, read_only=True) as store:
+            return len(store.result_rows(store.runs(limit=1)[0].id, LatticeLevel.steps)) > 0
+
     def _stored(self) -> Mapping[str, Trial]:
         found: dict[str, Trial] = {}
         with suppress(StoreError), open_store(self.place, read_only=True) as store:  # it may be empty yet
@@ -118,13 +142,11 @@ class Session:
         return left
 
 
-def processes(mark: str) -> Iterator[tuple[int, str]]:
-    """List the living processes that were started under a mark, with their commands."""
+def processes(mark: Path) -> Iterator[tuple[int, str]]:
+    """List the living processes that were started in a folder, with their commands."""
     for entry in Path("/proc").iterdir():
         try:
-            if entry.name.isdigit() and f"{MARK}={mark}".encode() in (entry / "environ").read_bytes().split(
-                b"\0"
-            ):
+            if entry.name.isdigit() and (entry / "cwd").readlink() == mark:
                 yield int(entry.name), (entry / "cmdline").read_text().replace("\0", " ")
         except OSError:
             continue  # it has ended meanwhile
