@@ -14,6 +14,7 @@ import numpy as np
 
 from planish.core import PlanishError, ProgramError
 from planish.einsum.einsum_request import PLANNING, EinsumRequest
+from planish.einsum.releasing import release_memory
 from planish.einsum.ways import Way, enter
 from planish.loops.runtime.dispatch import Table
 
@@ -45,8 +46,9 @@ PAUSE_S = 10.0
 DECISIONS = 5
 """Of a process at most; the last one is kept."""
 _UNKNOWN = object()
-_MOST = 4096
-"""Kinds of calls that are known at most; with more of them all are forgotten."""
+_MOST = 1024
+"""Kinds of calls that are known at most, of some 50 KB each and what their kernels keep; with more of them
+all are forgotten, and what is called again is looked up in the store."""
 _ways: dict[Hashable, Callable[..., Any]] = {}
 """What is done with the operands, by all that a call is told."""
 _tables: dict[int | None, Table] = {}
@@ -74,7 +76,8 @@ def einsum(
     taken for now, or a kernel on one core that beats it all the same, and a later call compares again. NumPy
     computes, with the very arguments of the call: operands that are not plain float32 or float64 arrays of
     one type without gaps, letters that an operand repeats, "...", what NumPy gives as a view, and calls with
-    any argument of NumPy's beside the operands.
+    any argument of NumPy's beside the operands. A process keeps the kernels of 1,024 kinds of calls at most;
+    with more of them it forgets all, and looks up in the store what is called again.
 
     Args:
         operands: as for `numpy.einsum`: subscripts and arrays.
@@ -141,6 +144,7 @@ def _planned(
         return None
     finally:
         PLANNING.release()
+        release_memory()
     decisions = 1 + (last.decisions if last else 0)
     if kept or decisions >= DECISIONS:
         _for_now.pop(key, None)

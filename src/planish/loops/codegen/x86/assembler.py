@@ -28,7 +28,8 @@ class _Encoded(dict[Emitted, bytes]):
         return data
 
 
-_ENCODED_MAX = 200_000
+_ENCODED_MAX = 40_000
+"""Instructions that are kept, of some 300 bytes each; beyond, all are forgotten."""
 _encoded = _Encoded()
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Sequence
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -153,9 +154,16 @@ class _Definition(ctypes.Structure):
 _FASTCALL = 0x0080
 
 
-def _built_in(address: int, words: _Words) -> Function:
+@cache
+def _definition(address: int) -> _Definition:
+    """Make the definition that all built-in functions of this machine code have in common."""
     definition = _Definition(b"call", address, _FASTCALL, None)
-    # CPython looks at it when the function goes, which may be at the very end of the process.
+    # CPython looks at it when a function goes, which may be at the very end of the process.
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(definition))
+    return definition
+
+
+def _built_in(address: int, words: _Words) -> Function:
     new = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p)
-    return new(("PyCFunction_NewEx", ctypes.pythonapi))(ctypes.addressof(definition), words, None)
+    create = new(("PyCFunction_NewEx", ctypes.pythonapi))
+    return create(ctypes.addressof(_definition(address)), words, None)
