@@ -99,6 +99,10 @@ def test_commands_end_with_code_4(tmp_path: Path) -> None:
 STATEMENTS = {
     "trials": "UPDATE trials SET outcome = '[' || outcome WHERE id = 3",
     "cut short": "UPDATE trials SET outcome = substr(outcome, 1, min(100, length(outcome) / 2)) WHERE id = 3",
+    "candidate cut short": "UPDATE trials SET candidate = substr(candidate, 1, 9) WHERE id = 3",
+    "result cut short": "UPDATE results SET data = substr(data, 1, length(data) / 2) WHERE rank = 1",
+    "program cut short": "UPDATE tasks SET program = substr(program, 1, length(program) / 2)",
+    "run cut short": "UPDATE runs SET versions = substr(versions, 1, length(versions) / 2)",
     "nested": "UPDATE trials SET outcome = printf('%.*c', 100000, '[') WHERE id = 3",
     "number": 'UPDATE trials SET "index" = 1e300 WHERE id = 3',
     "nothing": "UPDATE trials SET checksum = NULL WHERE id = 3",
@@ -133,6 +137,18 @@ def test_what_others_have_written_is_one_clear_error(whole: Path, tmp_path: Path
             _everything(store)
         assert caught.value.exit_code == 4
         assert caught.value.hint
+
+
+@pytest.mark.parametrize("size", [50, 100, 10_000])
+def test_a_file_that_is_cut_short_is_one_clear_error(whole: Path, tmp_path: Path, size: int) -> None:
+    place = tmp_path / "planish.db"
+    place.write_bytes(whole.read_bytes()[:size])
+    for words in (("runs",), ("tune", "C[m] += A[m,k]", "--size", "m=8,k=8", "--trials", "1")):
+        done = _planish(place, *words)
+        assert done.returncode == 4
+        assert done.stderr.startswith(f"planish: error: the store {place} is ")
+        assert done.stderr.count("\n") == 1
+    assert place.stat().st_size == size
 
 
 def test_json_that_is_too_deep_or_strange_is_an_error_even_with_a_checksum(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ The codes are documented in docs/reference/exit-codes.md.
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 import traceback
@@ -97,6 +98,9 @@ def _described(error: BaseException) -> tuple[int, str]:
             return error.exit_code, f"{_ended(error.format_message())} {_help_hint(error)}"
         case KeyboardInterrupt():
             return _signalled(), "interrupted. What was measured before is stored."
+        case OSError(errno=errno.ENOSPC | errno.EDQUOT):
+            where = error.filename or "the output, or a temporary file,"
+            return UNEXPECTED, f"the disk is full: {where} cannot be written. Make room there."
         case OSError():
             return UNEXPECTED, f"the system refuses: {error}. See where with --debug."
         case _:
