@@ -134,7 +134,18 @@ def test_several_objectives_have_their_trade_off(store: Store, tmp_path: Path) -
     page = _page(store, run_id, tmp_path)
     assert "tradeoffs" in page.sections
     diamonds = [t for c in page.charts for t in c["data"] if t.get("marker", {}).get("symbol") == "diamond"]
-    assert [(t["name"], t["x"], t["y"]) for t in diamonds] == [("baseline", [1], [1e-3])]
+    assert [(t["name"], t["x"], t["y"]) for t in diamonds] == [
+        ("baseline in the search", [1000], [0.1]),
+        ("baseline", [1], [1e-3]),
+    ]
+
+
+def test_the_trials_stand_beside_the_baseline_of_the_search(store: Store, tmp_path: Path) -> None:
+    trials = [replace(measured(0, 3.0), candidate=Candidate()), measured(1, 2.0), measured(2, 1.0)]
+    page = _page(store, save_run(store, trials, [finalist(2, 0.5, "better")]), tmp_path)
+    (line,) = (t for t in page.charts[0]["data"] if t["name"].startswith("baseline"))
+    assert line["name"] == "baseline 3.000 s"
+    assert line["y"] == [3, 3]
 
 
 def test_values_that_are_not_finite_do_not_break_the_charts(store: Store, tmp_path: Path) -> None:

@@ -37,6 +37,7 @@ def tradeoff_figure(tradeoff: Tradeoff, *, joined: bool) -> Figure:
         plane.marks(tradeoff.finalists, "finalists", **circle)
         plane.marks(start, "baseline", symbol="diamond", size=13, color=ORANGE)
     else:
+        plane.marks(start, "baseline in the search", symbol="diamond", size=8, color=ORANGE)
         _draw_again(plane, again, label(tradeoff.y))
     plane.axes(label(tradeoff.x), label(tradeoff.y))
     return plane.figure.to_plotly_json()

@@ -148,10 +148,14 @@ def _search(story: ReportData) -> list[Mapping[str, Any]]:
 
 
 def _baseline(story: ReportData) -> float | None:
-    """Give the baseline's value: of the comparison at the end, else of the search."""
-    if story.comparison and math.isfinite(final := story.comparison.baseline.lead.median):
+    """Return the baseline's value as the search measured it, else that of the comparison.
+
+    The two may be of other data or of other minutes: trials stand beside what was measured as they were.
+    """
+    known = value_for(story.trials, story.baseline, story.objective)
+    if known is None and story.comparison and math.isfinite(final := story.comparison.baseline.lead.median):
         return final
-    return value_for(story.trials, story.baseline, story.objective)
+    return known
 
 
 def _tradeoffs(story: ReportData) -> list[Mapping[str, Any]]:
