@@ -25,6 +25,12 @@ class Telling(Actor):
     notes = ("it is late",)
 
 
+class Environed(Actor):
+    """An actor that names some variables of its environment."""
+
+    notes = tuple(sorted({"OMP_NUM_THREADS", "PGPASSWORD", "PLANISH_STORE"} & set(os.environ)))
+
+
 @dataclass(frozen=True)
 class Hasty(Diary):
     """A spec that asks for limits of its own."""

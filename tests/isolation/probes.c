@@ -30,7 +30,7 @@ static int said(long result) { puts(result < 0 ? strerrorname_np(errno) : "done"
 
 static int mapped(const char *gibibytes, int kind) {
   size_t size = atoi(gibibytes) ? (size_t)atoi(gibibytes) << 30 : 1 << 20;
-  return said(mmap(0, size, PROT_READ | PROT_WRITE, kind | MAP_ANONYMOUS, -1, 0) == MAP_FAILED ? -1 : 0);
+  return said(mmap(0, size, PROT_READ | PROT_WRITE, kind | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0) == MAP_FAILED ? -1 : 0);
 }
 
 static int in_child(long (*work)(void)) {

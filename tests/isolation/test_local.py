@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from isolation.actors import Hasty, Telling
+from isolation.actors import Environed, Hasty, Telling
 from isolation.processes import diary, dies_out, living
 from planish.core import Candidate, Evaluation, Failed, Measured, Outcome, PlanishError, TargetError, evaluate
 from planish.executors import LocalExecutor
@@ -135,6 +135,16 @@ def test_what_an_evaluator_has_to_tell_is_known(tmp_path: Path) -> None:
         executor.serve(Actor)
         list(evaluate(executor, [act()]))
         assert executor.notes == ()
+
+
+def test_a_worker_does_not_get_what_reaches_the_store(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("OMP_NUM_THREADS", "PGPASSWORD", "PLANISH_STORE"):
+        monkeypatch.setenv(name, "1")
+    with LocalExecutor(Environed, lock=tmp_path / "lock") as executor:
+        list(evaluate(executor, [act()]))
+        assert executor.notes == ("OMP_NUM_THREADS",)
 
 
 def test_a_worker_that_closes_its_pipes_is_replaced(executor: LocalExecutor) -> None:
