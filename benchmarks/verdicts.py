@@ -7,8 +7,8 @@ Each comparison is of a baseline and of what is 1, 1.05 and 1.2 times as fast, i
 the code that compares finalists at the end of a run. The work is kernels of loops, as the level times them
 (`loops`); networks in sessions of ONNX Runtime, timed beside the baseline as the level `graph` has it
 (`graph`); or hashes, timed in either way (`alone`, `paired`). With `--save` each comparison is added to a
-file as it is done, and the same command goes on where it was interrupted. Targets, of 200 comparisons: at most
-4 of equals are called faster, and 95 % of the intervals hold the truth.
+file as it is done, and the same command goes on where it was interrupted. Targets, of 200 comparisons:
+at most 4 of equals are called faster, and 95 % of the intervals hold the truth.
 """
 
 from __future__ import annotations
