@@ -17,9 +17,10 @@ import pytest
 
 from hlo.modules import CHAIN, SUM, evaluate
 from hlo.workloads import INFERENCE, PREDICT, task, write_all
-from planish.core import Candidate, Failed, Measured, PlanishError, ProgramError, TargetError
-from planish.executors import LocalExecutor
-from planish.hlo import program_from
+from planish.core import Candidate, Failed, Measured, Outcome, PlanishError, ProgramError, TargetError
+from planish.core import evaluate as evaluate_all
+from planish.executors import InlineExecutor, LocalExecutor
+from planish.hlo import cross, program_from
 from planish.hlo.backend import Backend, BackendError, compute, open_backend
 from planish.hlo.cross import TOLERANCE, cross_check, difference, tolerated
 from planish.hlo.edits import Narrow, ReplaceConstant, narrowable
@@ -95,6 +96,80 @@ def test_arrays_of_every_type_go_in_and_come_out(backend: Backend) -> None:
     assert (b.dtype, b.tolist()) == (np.int64, [-1, -(2**40), 3])
     assert c.shape == ()
     assert abs(c + 0.1) < 1e-12
+
+
+NOT_FINITE = """
+func.func public @main(%x: tensor<3x5xf32>) -> (tensor<3x5xf32>, tensor<3x5xf32>, tensor<3xf32>) {
+  %zero = stablehlo.constant dense<0.0> : tensor<3x5xf32>
+  %a = stablehlo.multiply %zero, %x : tensor<3x5xf32>
+  %b = stablehlo.subtract %x, %x : tensor<3x5xf32>
+  %least = stablehlo.constant dense<0xFF800000> : tensor<f32>
+  %m = stablehlo.reduce(%x init: %least) applies stablehlo.maximum across dimensions = [1]
+      : (tensor<3x5xf32>, tensor<f32>) -> tensor<3xf32>
+  return %a, %b, %m : tensor<3x5xf32>, tensor<3x5xf32>, tensor<3xf32>
+}
+"""
+
+ARG_MAX = """
+func.func public @main(%x: tensor<4x8xf32> loc("images")) -> (tensor<4xf32>, tensor<4xi32>) {
+  %i = stablehlo.iota dim = 1 : tensor<4x8xi32>
+  %least = stablehlo.constant dense<0xFF800000> : tensor<f32>
+  %zero = stablehlo.constant dense<0> : tensor<i32>
+  %r:2 = stablehlo.reduce(%x init: %least), (%i init: %zero) across dimensions = [1]
+      : (tensor<4x8xf32>, tensor<4x8xi32>, tensor<f32>, tensor<i32>) -> (tensor<4xf32>, tensor<4xi32>)
+    reducer(%a: tensor<f32>, %b: tensor<f32>) (%p: tensor<i32>, %q: tensor<i32>) {
+      %g = stablehlo.compare GE, %a, %b : (tensor<f32>, tensor<f32>) -> tensor<i1>
+      %m = stablehlo.select %g, %a, %b : tensor<i1>, tensor<f32>
+      %n = stablehlo.select %g, %p, %q : tensor<i1>, tensor<i32>
+      stablehlo.return %m, %n : tensor<f32>, tensor<i32>
+    }
+  return %r#0, %r#1 : tensor<4xf32>, tensor<4xi32>
+}
+"""
+
+
+def test_what_is_not_finite_is_as_in_ieee_754(backend: Backend) -> None:
+    x = np.array([[np.inf, -np.inf, np.nan, -0.0, 1e38], [-1] * 4 + [np.nan], [-np.inf] * 5], np.float32)
+    with np.errstate(invalid="ignore"):
+        expected = [np.float32(0) * x, x - x, x.max(axis=1)]
+    for one, other in zip(run(backend, NOT_FINITE, x), expected, strict=True):
+        np.testing.assert_array_equal(one, other)
+    assert np.signbit(run(backend, NOT_FINITE, x)[0][0, 3])
+
+
+def test_a_reduction_of_two_operands_is_computed_or_refused(backend: Backend) -> None:
+    x = np.random.default_rng(0).standard_normal((4, 8)).astype(np.float32)
+    try:
+        largest, places = run(backend, ARG_MAX, x)
+    except BackendError:
+        return  # that is no second opinion, and no other one
+    np.testing.assert_array_equal(largest, x.max(axis=1))
+    np.testing.assert_array_equal(places, x.argmax(axis=1))
+
+
+def test_a_back_end_that_does_not_take_a_module_has_no_opinion(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(_: object, text: str) -> Backend:
+        raise BackendError(f"no reduction of two operands in {len(text)} bytes")
+
+    class Refusing:
+        name, compile = "second", refuse
+
+    def opened(name: str) -> object:
+        return open_backend("xla") if name == "xla" else Refusing()
+
+    monkeypatch.setattr(cross, "open_backend", opened)
+    of = task(write_all(tmp_path, PREDICT, INFERENCE))
+    (outcome,) = evaluate_all(InlineExecutor(cross.Comparing(of.program)()), [Candidate()])
+
+    def found(*_: object) -> list[Outcome]:
+        return [outcome.outcome]
+
+    monkeypatch.setattr(cross, "cross_check", found)
+    (opinion,) = cross.opinions(of, [Candidate()], LocalExecutor)
+    assert opinion.agrees is None
+    assert "does not run by second: no reduction of two operands" in opinion.why
 
 
 def test_results_are_arguments_again(backend: Backend) -> None:

@@ -134,3 +134,12 @@ def test_a_function_of_the_user_may_change_what_it_is_given(tmp_path: Path) -> N
 def test_targets_of_another_shape(metric: str, answers: tuple[int, ...], targets: Any, said: str) -> None:
     with pytest.raises(ProgramError, match=said):
         check_targets(Workload(metric=metric, inputs=Inputs()), answers, targets)
+
+
+@pytest.mark.parametrize("odd", [NAN, float("inf"), -float("inf")])
+def test_what_is_not_finite_on_one_side_alone_is_an_error(odd: float) -> None:
+    right = np.array([[1.0, 2.0], [3.0, 4.0]], np.float32)
+    wrong = np.array([[1.0, 2.0], [3.0, odd]], np.float32)
+    assert distance([wrong], [right]) == distance([right], [wrong]) == 0.5
+    assert distance([wrong], [wrong]) == 0
+    assert distance([-wrong], [wrong]) > 0
