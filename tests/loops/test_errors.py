@@ -52,12 +52,28 @@ TEXTS = [
     "C[m] = A[m] | B[m]",
     "C[m + k] = A[k] | B[m]",
     "C[m + k, i + j] = A[m,i] | B[k,j]",
+    "C[m] =\u00a0A[m]",
+    "C[m] = A[m]\u2028D[m] = A[m]",
+    "C[m] = A[m] \u00d7 B[m]",
+    "C[m] = A[m] \x07",
+    "C[m] = A[m] * \u200bB[m]",
+    "C[m] = A[m] * 1e999",
+    "C[m] += pad(A[m + k], -1e999)",
+    "C[m] = max(A[m], B[m], D[m])",
+    "C[m] = max()",
+    "C[m] = abs(A[m], 2)",
+    "C[m] = where(A[m], 2)",
     "C[m] = " + "(" * 50 + "A[m]" + ")" * 50,
     "C[m] = " + " + ".join(["A[m]"] * 300),
 ]
 
 Shapes = dict[str, tuple[int, ...]]
 SIZED: list[tuple[str, dict[str, int], Shapes]] = [
+    ("C[m] = A[m] * 1e39", {"m": 4}, {}),
+    ("C[m] += pad(A[m + k], -1e39)", {"m": 4, "k": 2}, {"A": (4,)}),
+    ("C[m] max= A[m]", {"m": 4}, {}),
+    ("C[m] = max(A[m])", {"m": 4}, {}),
+    ("C[m] = 2 * sum(A[m] * B[])", {"m": 4}, {}),
     (GEMM, {"m": 4, "n": 5}, {}),
     (GEMM, {"m": 4, "n": 5, "k": 6, "q": 7}, {}),
     (GEMM, {"m": 4, "n": 5, "k": 0}, {}),
@@ -92,8 +108,18 @@ def said(text: str, sizes: dict[str, int], shapes: Shapes, dtype: str = "float32
     return str(caught.value)
 
 
+def visible(character: str) -> str:
+    """Return a character, escaped where it cannot be seen."""
+    seen = character == "\n" or character.isprintable()
+    return character if seen else f"\\u{ord(character):04x}"
+
+
 def test_of_texts(golden: Golden) -> None:
-    lines = [f"{text[:60]}\n    {said(text, {'m': 4} if 'm' in text else {}, {})}" for text in TEXTS]
+    shown = [
+        "".join(c if c == "\n" or c.isprintable() else f"\\u{ord(c):04x}" for c in t[:60]) for t in TEXTS
+    ]
+    errors = [said(text, {"m": 4} if "m" in text else {}, {}) for text in TEXTS]
+    lines = [f"{text}\n    {error}" for text, error in zip(shown, errors, strict=True)]
     golden.check("loops/errors-of-texts.txt", "\n".join(lines))
 
 
@@ -153,6 +179,34 @@ def test_of_options() -> None:
         read_sizes("m=1,n=1.5")
     with pytest.raises(ProgramError, match=r"'I=1y3' is no shape\. Write --shape"):
         read_shapes("I=1y3")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"size": "m=4,m=5"}, "axis 'm' has two sizes, 4 and 5"),
+        ({"size": "m=4 k=2;m=4"}, "axis 'm' has two sizes, 4 and 4"),
+        ({"shape": "A=4x6,A=4x7"}, "tensor 'A' has two shapes"),
+        ({"dtype": "A=float16,A=float32"}, "tensor 'A' has two element types"),
+        ({"dtype": "float16,float32"}, "the rest has two element types"),
+    ],
+)
+def test_of_options_that_say_two_things(options: dict[str, str], message: str) -> None:
+    with pytest.raises(ProgramError, match=message):
+        LoopsLevel().load(GEMM, {"size": "m=2,n=3,k=4", **options})
+
+
+def test_of_numbers_that_are_none() -> None:
+    m = Axis("m", 4)
+    for number, message in (
+        (float("nan"), "is NaN"),
+        (1e39, r"1e\+39 is larger than every number of float32"),
+    ):
+        A, C = Tensor("A"), Tensor("C")
+        C[m] = A[m] * number
+        with pytest.raises(ProgramError, match=message):
+            program(C)
+    parse("C[m] = A[m] * 1e39", {"m": 4}, dtype="float64")
 
 
 def test_of_python() -> None:

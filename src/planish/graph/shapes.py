@@ -51,6 +51,8 @@ def parse_shapes(text: str) -> Given:
         head, equals, rest = piece.rpartition("=")
         if equals:
             name = head.strip()
+            if name in found:
+                raise ProgramError(f"shape '{text}' names '{name}' twice", "Give each name one shape.")
             found[name] = []
         numbers = rest.strip().split("x")
         if not name or not all(number.isdecimal() and int(number) > 0 for number in numbers):

@@ -14,7 +14,7 @@ from planish.loops.lang.extents import Shapes, uses
 from planish.loops.lang.gathering import check_gathers, index_ranges
 from planish.loops.lang.program import DTYPES, INDICES, POSITIONS, Access, Program, accesses, number_text
 from planish.loops.lang.scattering import check_spread, is_spread
-from planish.loops.lang.whole import WHOLE, check_whole_numbers
+from planish.loops.lang.whole import WHOLE, check_numbers, check_whole_numbers
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
@@ -157,6 +157,8 @@ def check_program(program: Program, given: Shapes) -> None:
     _check_positions(program)
     if program.arithmetic == WHOLE:
         check_whole_numbers(program)
+    else:
+        check_numbers(program)
     _check_memory(program)
 
 

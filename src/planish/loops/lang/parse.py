@@ -60,6 +60,8 @@ def parse_canonical(text: str) -> Program:
         match = re.fullmatch(r"(\w+):(\w+)\[((?:\d{1,18}(?:,\d{1,18})*)?)\]", item)
         if not match:
             raise ProgramError(f"'{item}' is no type", "Write name:float32[64,64].")
+        if match[1] in types:
+            raise ProgramError(f"tensor '{match[1]}' has two types", "Give each tensor one type.")
         shapes[match[1]] = tuple(map(int, filter(None, match[3].split(","))))
         types[match[1]] = match[2]
     program = parse(body, read_sizes(rest[0]), shapes, types)
@@ -73,6 +75,11 @@ def read_sizes(text: str) -> dict[str, int]:
         match = re.fullmatch(r"([A-Za-z_]\w*)=(-?\d{1,18})", item)
         if not match:
             raise ProgramError(f"'{item}' is no size", "Write --size m=192,n=192.")
+        if match[1] in result:
+            raise ProgramError(
+                f"axis '{match[1]}' has two sizes, {result[match[1]]} and {match[2]}",
+                "Give each axis one size.",
+            )
         result[match[1]] = int(match[2])
     return result
 
@@ -84,5 +91,9 @@ def read_shapes(text: str) -> dict[str, tuple[int, ...]]:
         match = re.fullmatch(r"([A-Za-z_]\w*)=((?:-?\d{1,18}(?:[,x]-?\d{1,18})*)?)", item)
         if not match:
             raise ProgramError(f"'{item}' is no shape", "Write --shape I=1x3x224x224.")
+        if match[1] in result:
+            raise ProgramError(
+                f"tensor '{match[1]}' has two shapes, in '{text}'", "Give each tensor one shape."
+            )
         result[match[1]] = tuple(map(int, filter(None, re.split("[,x]", match[2]))))
     return result

@@ -42,7 +42,10 @@ def read_types(text: str) -> dict[str, str]:
     found: dict[str, str] = {}
     for item in filter(None, re.split(r"[,;\s]+", text)):
         name, equals, dtype = item.rpartition("=")
-        if bool(equals) != bool(name) or name in found:
+        if name in found:
+            what = f"tensor '{name}' has" if name else "the rest has"
+            raise ProgramError(f"{what} two element types, in '{text}'", "Give each tensor one type.")
+        if bool(equals) != bool(name):
             raise ProgramError(f"'{text}' gives no element types", "Write --dtype float16, or A=float16.")
         found[name] = known(dtype)
     return found

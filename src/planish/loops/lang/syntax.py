@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from math import isinf
 from typing import NoReturn
 
 from planish.core.errors import ProgramError, did_you_mean
@@ -22,6 +24,19 @@ _TOKEN = re.compile(
     r"(?P<space>[ \t]+)|(?P<end>[;\n])|(?P<op>\+=|\*=|max=|min=|[<>=!]=|[-+*/=|()\[\],<>])"
     r"|(?P<number>(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?)|(?P<name>[A-Za-z_][A-Za-z0-9_]*)|(?P<bad>.)"
 )
+_ARGUMENTS = "x", "y"
+
+
+def _named(character: str) -> str:
+    """Return a character that is not one of ASCII, with its name."""
+    name = unicodedata.name(character, "a control character")
+    seen = character.isprintable() and not character.isspace()
+    return f"'{character}', U+{ord(character):04X} {name}" if seen else f"U+{ord(character):04X} {name}"
+
+
+def _shown(text: str) -> str:
+    """Return a piece of the text, in which characters that cannot be seen are escaped."""
+    return "".join(c if c.isprintable() else f"\\u{ord(c):04x}" for c in text)
 
 
 @dataclass(frozen=True)
@@ -94,9 +109,13 @@ class _Parser:
         before = self.text[: token.start]
         line, column = before.count("\n") + 1, token.start - (before.rfind("\n") + 1) + 1
         place = f"column {column}" if "\n" not in self.text.strip() else f"line {line}, column {column}"
-        found = (
-            f"at '{self.text[token.start :].splitlines()[0][:20]}'" if token.text.strip() else "at the end"
-        )
+        if token.kind == "bad" and not " " < token.text < "\x7f":
+            hint = "Write a plain space, or what the character stands for in ASCII."
+            found = f"at {_named(token.text)}"
+        elif token.text.strip():
+            found = f"at '{_shown(self.text[token.start :].splitlines()[0][:20])}'"
+        else:
+            found = "at the end"
         raise ProgramError(f"{place}: {message}, {found}", hint or _EXAMPLE)
 
     def name(self, what: str) -> str:
@@ -214,8 +233,11 @@ class _Parser:
         sign = -1 if self.take("-") else 1
         if not self.is_number():
             self.fail("expected a number")
+        text = self.token.text
+        if isinf(float(text)) and text != "inf":
+            self.fail(f"{text} is larger than every number of float64", "An infinity is written inf.")
         self.at += 1
-        return sign * float(self.tokens[self.at - 1].text)
+        return sign * float(text)
 
     def atom(self) -> Expr:
         if self.is_number():
@@ -255,8 +277,18 @@ class _Parser:
             return Apply(FOLDS[name], tuple(args))
         wanted = 3 if name == "where" else FUNCTIONS.get(name, 1)
         if len(args) != wanted:
-            self.fail(f"{name} takes {wanted} argument{'s' * (wanted > 1)}, not {len(args)}", at=start)
+            self.fail_count(name, wanted, len(args), start)
         return chosen(*args) if name == "where" else Apply(name, tuple(args))
+
+    def fail_count(self, name: str, wanted: int, given: int, at: int) -> NoReturn:
+        """Refuse a call with another number of arguments."""
+        if name in FOLDS and wanted == 2:
+            message = f"{name} takes 2 arguments, or 1 to reduce, not {given}"
+            hint = f"Write {name}(a, {name}(b, c)) for three values; {name}(x) alone reduces over axes."
+        else:
+            message = f"{name} takes {wanted} argument{'s' * (wanted > 1)}, not {given}"
+            hint = f"Write {name}({', '.join(_ARGUMENTS[:wanted]) if wanted != 3 else 'a < b, x, y'})."
+        self.fail(message, hint, at)
 
     def padded(self) -> Expr:
         tensor = self.tensor()

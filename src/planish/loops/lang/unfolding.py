@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from planish.core.errors import ProgramError
-from planish.loops.lang.draft import PLACES, Draft, Linear, axes_of, fresh, is_fold
+from planish.loops.lang.draft import FOLDS, PLACES, Draft, Linear, axes_of, fresh, is_fold
 from planish.loops.lang.placing import placed
-from planish.loops.lang.program import Access, Apply, Const, Expr, accesses
+from planish.loops.lang.program import FUNCTIONS, Access, Apply, Const, Expr, accesses
 
 MOST_OPERATIONS = 200
 """In one statement; beyond it, recursion over expressions would run into Python's limit."""
@@ -53,6 +53,7 @@ def _unfolded(
     # What a spread target is filled with follows from its own operator: it is assigned what a fold gives.
     alone = len(draft.parts) == 1 and not draft.spread
     if draft.reduce is None and alone and isinstance(first, Apply) and is_fold(first):
+        _check_reduces(first, draft, draft.axes)
         yield from _unfolded(Draft(draft.tensor, draft.subscripts, first.function, first.args), names, done)
         return
     parts: list[Expr] = []
@@ -60,6 +61,7 @@ def _unfolded(
         folds, outside = _folds(part), (*draft.axes, *_own_axes(part))
         results: dict[Expr, Expr] = {}
         for fold in folds:
+            _check_reduces(fold, draft, outside)
             kept = tuple(a for a in dict.fromkeys(outside) if a in axes_of(fold))
             plain = tuple(Linear(((a, 1),)) for a in kept)
             if (fold, kept) not in done:
@@ -69,6 +71,20 @@ def _unfolded(
             results[fold] = Access(done[fold, kept], tuple(s.index() for s in plain))
         parts.append(_replaced(part, results))
     yield Draft(draft.tensor, draft.subscripts, draft.reduce, tuple(parts))
+
+
+def _check_reduces(fold: Apply, draft: Draft, outside: Sequence[str]) -> None:
+    """Refuse a reduction inside a value that has no axis to reduce."""
+    if fold.function in PLACES or not set(axes_of(fold)) <= set(outside):
+        return
+    name = next(name for name, function in FOLDS.items() if function == fold.function)
+    takes = (
+        f"{name} takes 2 arguments, or 1 to reduce" if name in FUNCTIONS else f"{name} reduces its argument"
+    )
+    raise ProgramError(
+        f"{name} of one argument reduces nothing in the statement of {draft}: all axes stand elsewhere in it",
+        f"{takes} over axes that stand nowhere else, as in D[m] = {name}(A[m,k]).",
+    )
 
 
 def _own_axes(expr: Expr) -> tuple[str, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from math import isinf
+from math import isinf, isnan
 
 from planish.core.errors import ProgramError
 from planish.loops.lang.gathering import is_gather
@@ -31,6 +31,23 @@ def check_whole_numbers(program: Program) -> None:
                 _check_number(pad, program.type[tensor].dtype)
             case _:
                 pass
+
+
+LARGEST: Mapping[str, float] = {"float32": (2 - 2.0**-23) * 2.0**127, "float64": (2 - 2.0**-52) * 2.0**1023}
+
+
+def check_numbers(program: Program) -> None:
+    """Refuse numbers that the type of a program's arithmetic does not reach; raises ProgramError."""
+    for expr in (part for s in program.statements for part in _parts(s.value)):
+        number = expr.value if isinstance(expr, Const) else getattr(expr, "pad", None)
+        if number is None or isinf(number):
+            continue
+        if isnan(number):
+            raise ProgramError("a number of the program is NaN", "Write numbers, or inf.")
+        if abs(number) > LARGEST[program.arithmetic]:
+            hint = "Use --dtype float64." if program.arithmetic == "float32" else "Write inf for an infinity."
+            what = f"{number_text(number)} is larger than every number of {program.arithmetic}"
+            raise ProgramError(what, hint)
 
 
 def _parts(expr: Expr) -> Iterator[Expr]:
