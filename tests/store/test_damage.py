@@ -89,11 +89,30 @@ def test_commands_end_with_code_4(tmp_path: Path) -> None:
     with closing(sqlite3.connect(place, isolation_level=None)) as connection:
         (run_id,) = connection.execute("SELECT id FROM runs").fetchone()
         connection.execute("UPDATE trials SET outcome = replace(outcome, '1', '2') WHERE id = 1")
-    for words in (("show", run_id), ("report", run_id), ("export", run_id, "out"), tune):
+    for words in (("show", run_id), ("report", run_id), ("export", run_id, "out")):
         done = _planish(place, *words)
         assert done.returncode == 4, (words, done.stderr)
         assert done.stderr.startswith(f"planish: error: the store {place} is damaged: row 1 of table trials.")
         assert done.stderr.count("\n") == 1
+
+
+def test_a_trial_that_was_cut_short_is_measured_again(tmp_path: Path) -> None:
+    place = tmp_path / "planish.db"
+    tune = ("tune", "C[m] += A[m,k]", "--size", "m=8,k=8", "--trials", "3", "--finalists", "1")
+    assert _planish(place, *tune).returncode == 0
+    with closing(sqlite3.connect(place, isolation_level=None)) as connection:
+        (run_id,) = connection.execute("SELECT id FROM runs").fetchone()
+        connection.execute("UPDATE trials SET outcome = substr(outcome, 1, 100) WHERE id = 2")
+        (length,) = connection.execute("SELECT length(outcome) FROM trials WHERE id = 2").fetchone()
+    assert length == 100
+    again = _planish(place, *tune)
+    assert again.returncode == 0, again.stderr
+    assert again.stderr.count(f"1 damaged trials of run {run_id} were deleted; they are measured again") == 1
+    with open_store(place, read_only=True) as store:
+        (run,) = store.runs()
+        assert (run.id, run.trials, run.status) == (run_id, 3, "finished")
+    assert "damaged" not in _planish(place, *tune).stderr
+    assert _planish(place, "show", run_id).returncode == 0
 
 
 STATEMENTS = {

@@ -43,6 +43,14 @@ def total(checksums: Iterable[int]) -> int:
     return sum(checksums)
 
 
+def damaged_trial(label: str, row: int, run_id: str) -> StoreError:
+    """Make the error of a trial that is not as it was written."""
+    hint = (
+        f"Repeat the run's command, which measures it again, or delete the run: planish runs delete {run_id}."
+    )
+    return StoreError(f"the store {label} is damaged: row {row} of table trials", hint)
+
+
 def damaged(label: str, what: str, run_id: str = "") -> StoreError:
     """Make the error of a store that is not as planish left it.
 

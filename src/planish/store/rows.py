@@ -21,7 +21,7 @@ from planish.core import (
     stored_candidate,
     uncollected,
 )
-from planish.store.checksums import RESULT, RUN, TASK, TRIAL, checksum, damaged, sealed
+from planish.store.checksums import RESULT, RUN, TASK, TRIAL, checksum, damaged, damaged_trial, sealed
 from planish.store.records import ResultRow, Run, StoredTask
 from planish.store.schema import results, trials
 
@@ -131,7 +131,7 @@ def trials_from_rows(rows: Iterable[Record], steps: Steps, label: str) -> list[T
         with uncollected():
             for row in rows:
                 if row[-1] != checksum(row[1:-1]):
-                    raise damaged(label, f"row {row[0]} of table trials", row[2])
+                    raise damaged_trial(label, row[0], row[2])
                 _, _, _, index, name, candidate, outcome, seconds, seed, host, ended, cached, _ = row
                 became, spent = read(f"[{outcome},{seconds}]")
                 sequence = stored_candidate(candidate, name, steps, seen)
@@ -142,15 +142,9 @@ def trials_from_rows(rows: Iterable[Record], steps: Steps, label: str) -> list[T
     return found
 
 
-def check_trials(rows: Iterable[Record], label: str) -> None:
-    """See that rows of `TRIAL_COLUMNS` are as they were written.
-
-    Raises:
-        StoreError: one is not.
-    """
-    for row in rows:
-        if row[-1] != checksum(row[1:-1]):
-            raise damaged(label, f"row {row[0]} of table trials", row[2])
+def damaged_trials(rows: Iterable[Record]) -> list[Record]:
+    """Return the rows of `TRIAL_COLUMNS` that are not as they were written."""
+    return [row for row in rows if row[-1] != checksum(row[1:-1])]
 
 
 def results_from_rows(rows: Iterable[Record], steps: Steps, label: str) -> list[ResultRow]:

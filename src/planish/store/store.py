@@ -16,7 +16,7 @@ from planish.store.failures import HeldError, LostConnectionError
 from planish.store.inserting import insert_new
 from planish.store.moving import drop, unpack
 from planish.store.records import ResultRow
-from planish.store.rows import result_row, task_row, to_json, trial_row
+from planish.store.rows import damaged_trials, result_row, task_row, to_json, trial_row
 from planish.store.schema import claims, results, runs, tasks, trials
 from planish.store.store_reader import Reader
 from planish.store.store_session import StoreSession
@@ -150,6 +150,36 @@ class Store(Reader):
 
         with uninterrupted():  # what is held here is what is stored
             self._held[run_id] = self._session.write(write)
+
+    def drop_damaged_trials(self, run_id: str) -> int:
+        """Delete the trials of a run that are not as they were written, so that they are measured again.
+
+        Args:
+            run_id: a run begun or resumed here.
+
+        Returns:
+            How many there were.
+
+        Raises:
+            StoreError: trials are lost, so that it is not known which are damaged.
+        """
+        rows = [row for part in self._each(run_id) for row in damaged_trials(part)]
+        if not rows:
+            return 0
+
+        def write(connection: Connection, again: bool) -> _Row:
+            held = self._own(run_id, again)
+            # The sum of what was stored is still right: it counts what each row's checksum is.
+            sums = held["trials_sum"] - total(row[-1] for row in rows)
+            new = _changed(held, stored=held["stored"] - len(rows), trials_sum=sums)
+            if not (again and self._was_stored(connection, held, new)):
+                connection.execute(delete(trials).where(trials.c.id.in_([row[0] for row in rows])))
+                _rewrite(connection, new)
+            return new
+
+        with uninterrupted():  # what is held here is what is stored
+            self._held[run_id] = self._session.write(write)
+        return len(rows)
 
     @property
     def is_shared(self) -> bool:

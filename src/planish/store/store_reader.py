@@ -18,7 +18,6 @@ from planish.store.rows import (
     Record,
     Steps,
     check_run,
-    check_trials,
     results_from_rows,
     run_from_row,
     subject,
@@ -156,18 +155,6 @@ class Reader:
         for rows in self._each(run_id):
             yield from trials_from_rows(rows, steps, self._session.label)
 
-    def check_trials(self, run_id: str) -> None:
-        """See that a run's trials are as they were written.
-
-        Args:
-            run_id: the whole id.
-
-        Raises:
-            StoreError: one is not, or is lost.
-        """
-        for rows in self._each(run_id):
-            check_trials(rows, self._session.label)
-
     def trials_at(self, run_id: str, indices: Iterable[int], steps: Steps) -> list[Trial]:
         """List those of a run's trials that have one of these indices.
 
@@ -288,7 +275,11 @@ class Reader:
         # By index and not by OFFSET, for which all rows before it would be read again.
         while rows := self._rows(query.where(trials.c.index > last)):
             yield rows
-            last, count, sums = rows[-1][_INDEX], count + len(rows), sums + total(row[-1] for row in rows)
+            last, count, sums = (
+                rows[-1][_INDEX],
+                count + len(rows),
+                sums + total(row[-1] or 0 for row in rows),
+            )
         found = {run_id: (count, sums)}
         self._session.read(lambda connection: self._compare(connection, runs.c.id == run_id, found))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import platform
 import time
 from collections.abc import Callable, Mapping
@@ -46,6 +47,8 @@ from planish.tuning.trials import Trials
 DEFAULT_BUDGET = Budget(seconds=10)
 AGAIN = 3
 """A comparison that was undecided has so many times as long when it is repeated, at least."""
+
+_log = logging.getLogger("planish")
 
 
 def tune(
@@ -207,7 +210,9 @@ def _begin(
             store.resume_run(run_id)
         except HeldError:  # another process has taken it up just now; this one shares its trials
             return _begin(level, task, settings, budget, store, listener, began, start, compares=compares)
-        store.check_trials(run_id)  # what is damaged is told before the run begins
+        if dropped := store.drop_damaged_trials(run_id):
+            _log.warning("%d damaged trials of run %s were deleted; they are measured again", dropped, run_id)
+            old = replace(old, trials=old.trials - dropped)
     growth = Growth(task.objectives, level.baseline(task)) if len(task.objectives) > 1 else None
     loading_s = time.monotonic() - began
     progress = Progress(task, run_id, growth=growth, compares=compares, loading_s=loading_s)
