@@ -313,6 +313,25 @@ def test_answers_that_are_not_finite_before_anything_is_changed_are_told(tmp_pat
         evaluator_of(read_model(write(broken, tmp_path / "net.onnx"), {}))
 
 
+@pytest.mark.parametrize("trains", [True, False])
+def test_a_model_that_answers_at_random_is_told(trains: bool, tmp_path: Path) -> None:
+    nodes = [helper.make_node("Dropout", ["x", "ratio", "trains"], ["y"])]
+    weights = [constant("ratio", np.array(0.5, np.float32)), constant("trains", np.array(trains))]
+    program = read_model(write(model(nodes, weights), tmp_path / "net.onnx"), {})
+    if not trains:
+        evaluator_of(program)
+        return
+    with pytest.raises(ProgramError, match=r"answers at random: it has Dropout\. Export it for inference"):
+        evaluator_of(program)
+
+
+def test_an_input_may_be_a_number(tmp_path: Path) -> None:
+    program = read_model(
+        write(model([helper.make_node("Relu", ["x"], ["y"])], [], ()), tmp_path / "n.onnx"), {}
+    )
+    evaluator_of(program)
+
+
 def test_what_the_runtime_refuses_is_told(tmp_path: Path) -> None:
     made = write(model([helper.make_node("NoSuchOperator", ["x"], ["y"])], []), tmp_path / "net.onnx")
     with pytest.raises(PlanishError, match=r"ONNX Runtime does not run .*NoSuchOperator") as raised:

@@ -13,6 +13,7 @@ from typing import Any
 from planish.core import Candidate, Failed, Measured, Outcome, PlanishError, ProgramError, StageClock
 from planish.graph.counters import QUANTITIES, Meter
 from planish.graph.model_cache import ModelCache
+from planish.graph.nested import all_nodes
 from planish.graph.passes import Selection, selection_of
 from planish.graph.program import GraphProgram
 from planish.graph.rewrite_cache import MadeModel, RewriteCache
@@ -35,6 +36,7 @@ from planish.graph.running import (
     tolerance,
     weights_of,
 )
+from planish.graph.running.answers import DEFAULT, difference
 from planish.graph.running.derived import derived
 from planish.graph.running.feeds import BELOW_0, FURTHER
 from planish.graph.running.peak_memory import peak_memory
@@ -51,6 +53,18 @@ LAST_TIMING = Timing(budget_s=0.15, block_s=1e-3, fewest=5, most=50, slow_factor
 CREATIONS = 5
 """Sessions that are made where the time to make one is wanted."""
 
+DRAWING = frozenset(
+    (
+        "Bernoulli",
+        "Dropout",
+        "Multinomial",
+        "RandomNormal",
+        "RandomNormalLike",
+        "RandomUniform",
+        "RandomUniformLike",
+    )
+)
+"""Types of operators that may draw numbers at random."""
 _SIGMAS = 3.0
 _COPIES = 4
 """So many times a model's size a file of a worker may have, beyond the usual."""
@@ -119,6 +133,7 @@ class _Evaluator:
         if spec.program.data is None and not_finite(answers[BELOW_0]):
             del self._feeds[BELOW_0], answers[BELOW_0]
         _require_finite(spec.program, answers)
+        self._require_steady()
         if self._labels is not None:
             check_labels(self._labels, answers)
         notes: list[str] = []
@@ -136,6 +151,18 @@ class _Evaluator:
         self._known: dict[tuple[str, Selection], Outcome] = {}
         self._verified: set[Candidate] = set()
         self._timer = Timed(baseline, spec.settings, spec.timing, spec.yardstick, self._feeds[0])
+
+    def _require_steady(self) -> None:
+        """Raise ProgramError where the model draws at random, and answers otherwise in another call."""
+        drawing = sorted({node.op_type for node in all_nodes(self._workshop.original)} & DRAWING)
+        if not drawing:
+            return
+        once, again = _answers(self._spec, [self._feeds[0]] * 2)
+        if difference(again, once, DEFAULT):
+            what = f"'{self._program.file}' answers at random: it has {', '.join(drawing)}"
+            raise ProgramError(
+                what, "Export it for inference, as by model.eval(), without what draws numbers."
+            )
 
     def _baseline(self) -> ModelSession | None:
         try:

@@ -117,10 +117,13 @@ def _random(port: Port, bound: int, generator: Generator, *, below_0: bool) -> N
     dtype, shape = np.dtype(port.dtype), tuple(extent or 1 for extent in port.shape)
     if is_fraction(dtype):
         drawn = generator.standard_normal(shape)
-        return (-np.abs(drawn) if below_0 else drawn).astype(dtype)
-    if dtype.kind == "b":
-        return generator.random(shape) < 0.5
-    return generator.integers(0, bound, shape).astype(dtype)
+        drawn = -np.abs(drawn) if below_0 else drawn
+    elif dtype.kind == "b":
+        drawn = generator.random(shape) < 0.5
+    else:
+        drawn = generator.integers(0, bound, shape)
+    # NumPy draws a number in place of an array without axes, which ONNX Runtime does not take.
+    return np.asarray(drawn, dtype)
 
 
 def _bound(model: ModelProto, port: Port) -> int:
