@@ -88,6 +88,9 @@ def test_a_function_of_the_user(tmp_path: Path) -> None:
         "def text(answers, targets): return 'few'\n"
         "def nan(answers, targets): return float('nan')\nnumber = 3\n"
         "def likelihood(answers, targets): return -0.5\n"
+        "import random\n"
+        "def dropout(answers, targets): return random.random()\n"
+        "def seeded(answers, targets): return random.Random(1).random()\n"
     )
 
     def metric(name: str) -> float:
@@ -102,6 +105,11 @@ def test_a_function_of_the_user(tmp_path: Path) -> None:
             metric(name)
     with pytest.raises(MetricError, match=r"^'likelihood' gives -0\.5, and must not be negative$"):
         metric("likelihood")
+    assert metric("seeded") == metric("seeded")
+    with pytest.raises(
+        MetricError, match=r"^'dropout' gives 0\.\d+, then 0\.\d+ for the same answers: it is random"
+    ):
+        metric("dropout")
     with pytest.raises(NotFiniteError, match="'nan' gives nan"):
         metric("nan")
     for name in ("number", "missing"):

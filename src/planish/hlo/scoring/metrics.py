@@ -30,7 +30,7 @@ Raises NotFiniteError where there is nothing to score, MetricError where it fail
 def metric_of(workload: Workload) -> Metric:
     """Give the metric of a workload; the user's own is executed. Raises ProgramError where that fails."""
     if workload.code is not None:
-        return partial(_by_own, _own(workload.code, workload.metric), workload.metric)
+        return _OwnMetric(_own(workload.code, workload.metric), workload.metric)
     if compares_outputs(workload):
         return distance
     if not workload.metric:
@@ -160,6 +160,7 @@ def _all_finite(rows: NDArray[Any]) -> None:
         raise NotFiniteError(f"{wrong} of {len(rows)} answers are not finite")
 
 
+_ROUNDING = 1e-6
 _LOSSES = {"cross-entropy": _cross_entropy, "perplexity": _perplexity, "mse": _mse}
 
 
@@ -178,6 +179,25 @@ def _own(file: File, name: str) -> Callable[..., object]:
     if not callable(found):
         raise ProgramError(f"the metric '{file.path}' has no function '{name}'", "Define it.")
     return found
+
+
+class _OwnMetric:
+    """The user's metric; the first answers are scored twice, since one that draws numbers ranks by luck."""
+
+    def __init__(self, function: Callable[..., object], name: str) -> None:
+        self._function, self._name, self._is_steady = function, name, False
+
+    def __call__(self, answers: Arrays, targets: Arrays) -> float:
+        number = _by_own(self._function, self._name, answers, targets)
+        again = number if self._is_steady else _by_own(self._function, self._name, answers, targets)
+        # A sum by several threads may round otherwise.
+        if not np.isclose(number, again, rtol=_ROUNDING, atol=0):
+            what = f"'{self._name}' gives {number:g}, then {again:g} for the same answers: it is random"
+            raise MetricError(
+                f"{what}; seed it in each call, or leave out what draws numbers, as Dropout does"
+            )
+        self._is_steady = True
+        return number
 
 
 def _by_own(function: Callable[..., object], name: str, answers: Arrays, targets: Arrays) -> float:
