@@ -14,11 +14,13 @@ from planish.budget import Budget
 from planish.core import (
     AllFailedError,
     Candidate,
+    CanEnumerate,
     Failed,
     Growth,
     Measured,
     PlanishError,
     Target,
+    Task,
     Trial,
     growth_of,
     usable_cores,
@@ -125,6 +127,21 @@ def test_remeasuring_begins_a_run_of_its_own(tmp_path: Path) -> None:
     second, trials = run(tmp_path / "a.db", 6, Settings(workers=1, remeasure=True))
     assert first.run_id != second.run_id
     assert not any(t.cached for t in trials)
+
+
+def test_a_search_of_a_small_space_ends_with_it_and_says_so(tmp_path: Path) -> None:
+    level, program = LoopsLevel(), parse("C[i] = A[i]", {"i": 1})
+    task = Task(program, level.target(program, 1), (level.objectives["time_s"],), level.version)
+    space = level.space(task, "template")
+    assert isinstance(space, CanEnumerate)
+    with open_store(tmp_path / "planish.db") as store:
+        for trials, said in ((97_600, True), (1, False)):
+            settings = Settings(searcher="exhaustive", seed=trials)
+            result = tune_program(
+                level, program, budget=Budget(trials=trials), settings=settings, store=store, compares=False
+            )
+            assert result.trials == min(trials, len(list(space.candidates())))
+            assert any("candidates of the space were tried" in note for note in result.notes) is said
 
 
 def test_a_target_value_ends_the_search(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from pathlib import Path
 from planish.budget import Budget
 from planish.core import (
     UNTAUGHT,
+    CanEnumerate,
     Executor,
     Growth,
     Level,
@@ -220,7 +221,8 @@ def _begin(
     journal = Journal(level, task, settings.seed, store, listener, progress, trials)
     journal.seconds["load"] = progress.loading_s
     settles_s = _settling_s(store, level, task, budget, old) if compares and old is not None else None
-    return TuningRun(settings, budget, searcher, spec, start, journal, settles_s=settles_s)
+    size = space.size() if isinstance(space, CanEnumerate) else None
+    return TuningRun(settings, budget, searcher, spec, start, journal, settles_s=settles_s, space_size=size)
 
 
 def _settling_s(store: Store, level: Level, task: Task, budget: Budget, old: StoredRun) -> float | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 
@@ -66,6 +66,7 @@ class TuningRun:
         start_s: from starting the workers until their first answer.
         settles_s: the seconds for the comparison, where the last one left the verdict undecided: it is
             repeated in place of a search. None where there is a search.
+        space_size: how many candidates the space has, or at most; None where it is not listed.
     """
 
     settings: Settings
@@ -80,6 +81,7 @@ class TuningRun:
     notes: tuple[str, ...] = ()
     start_s: float = 0.0
     settles_s: float | None = None
+    space_size: int | None = None
 
     def execute(self, executor: Executor | None) -> Result:
         """Search, compare the best few with the baseline, and store what was found."""
@@ -119,7 +121,19 @@ class TuningRun:
                     *ready.notes,
                     *loss_notes(ready.losses, len(self.journal.lost)),
                     *(self.searcher.notes if isinstance(self.searcher, HasSearchNotes) else ()),
+                    *self._ended_early(spending),
                 )
+
+    def _ended_early(self, spending: Spending) -> Sequence[str]:
+        """Describe why a search ended before its budget was spent; nothing where it did not."""
+        if spending.is_spent() or spending.trials_left() == 0:
+            return ()
+        count = self.journal.trials.placed
+        if self.space_size is not None and count >= self.space_size:
+            return (f"the search ended before its budget: all {count} candidates of the space were tried",)
+        return (
+            f"the search ended before its budget: the searcher proposed nothing new after {count} candidates",
+        )
 
     def _take_up(self, spending: Spending) -> None:
         self.journal.introduce()
