@@ -13,7 +13,7 @@ WIDE, NARROW = Ratio(0.9, 0.5, 1.6), Ratio(0.7, 0.65, 0.75)
 
 
 @pytest.mark.parametrize(
-    ("wall", "processor", "decides", "disputed"),
+    ("wall", "processor", "decides", "disagree"),
     [
         (WIDE, NARROW, True, False),
         (NARROW, WIDE, False, False),
@@ -27,9 +27,9 @@ WIDE, NARROW = Ratio(0.9, 0.5, 1.6), Ratio(0.7, 0.65, 0.75)
         (WIDE, None, False, False),
     ],
 )
-def test_who_decides(wall: Ratio, processor: Ratio | None, decides: bool, disputed: bool) -> None:
+def test_who_decides(wall: Ratio, processor: Ratio | None, decides: bool, disagree: bool) -> None:
     evidence = Evidence(wall, processor)
-    assert (evidence.by_processor, evidence.disputed) == (decides, disputed)
+    assert (evidence.by_processor, evidence.clocks_disagree) == (decides, disagree)
     assert evidence.ratio == (processor if decides else wall)
 
 

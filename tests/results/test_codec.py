@@ -33,7 +33,7 @@ def stored(rows: list[ResultRow]) -> list[ResultRow]:
 def test_a_comparison_comes_back_as_it_was() -> None:
     ratio = Ratio(0.5, 0.4, 0.6)
     clocks = Clocks(
-        ratio, ratio, "processor", disputed=True, samples=((1.0, 2.0),), baseline_samples=((3.0,),)
+        ratio, ratio, "processor", disagree=True, samples=((1.0, 2.0),), baseline_samples=((3.0,),)
     )
     found = front()
     first, *others = found.finalists

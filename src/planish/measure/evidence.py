@@ -28,8 +28,8 @@ class Evidence:
     processor: Ratio | None = None
 
     @property
-    def disputed(self) -> bool:
-        """Whether processor time claims a difference that the clock rules out."""
+    def clocks_disagree(self) -> bool:
+        """Return whether processor time claims a difference that the clock rules out."""
         if self.processor is None:
             return False
         # Only beyond 1, too: that the clock claims more than processor time is usual on a busy machine.
@@ -51,7 +51,7 @@ class Evidence:
         # Clearly: where both are about as precise, the clock is what the user asked for. And with some noise:
         # where processor time shows none, it ticks too seldom to tell.
         clearer = self.processor is not None and 0 < self.processor.width < CLEARLY * self.wall.width
-        return clearer and not self.disputed
+        return clearer and not self.clocks_disagree
 
     @property
     def ratio(self) -> Ratio:

@@ -132,7 +132,7 @@ def _clocks_to_json(clocks: Clocks) -> dict[str, Any]:
         "wall": _ends(clocks.wall),
         "processor": _ends(clocks.processor),
         "decides": clocks.decides,
-        "disputed": clocks.disputed,
+        "disputed": clocks.disagree,
         "samples": [list(row) for row in clocks.samples],
         "baseline_samples": [list(row) for row in clocks.baseline_samples],
     }

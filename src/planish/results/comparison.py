@@ -30,7 +30,7 @@ class Clocks:
         wall: by the clock.
         processor: by processor time.
         decides: which of them counts.
-        disputed: whether they contradict each other.
+        disagree: whether they contradict each other.
         samples: what the processor's is made of.
         baseline_samples: the same of the baseline.
     """
@@ -38,7 +38,7 @@ class Clocks:
     wall: Ratio
     processor: Ratio
     decides: Literal["wall", "processor"]
-    disputed: bool
+    disagree: bool
     samples: Rounds = field(default=(), repr=False)
     baseline_samples: Rounds = field(default=(), repr=False)
 

@@ -99,7 +99,7 @@ def _clocks(sampled: PairedSamples, baseline: PairedSamples) -> Clocks | None:
         return None
     decides = "processor" if evidence.by_processor else "wall"
     rows = sampled.processor, baseline.processor
-    return Clocks(evidence.wall, evidence.processor, decides, evidence.disputed, *rows)
+    return Clocks(evidence.wall, evidence.processor, decides, evidence.clocks_disagree, *rows)
 
 
 def _notes(base: PairedSamples, found: Sequence[PairedSamples], plan: Plan) -> Sequence[str]:
@@ -115,7 +115,7 @@ def _notes(base: PairedSamples, found: Sequence[PairedSamples], plan: Plan) -> S
 
 
 def _clocked(found: Sequence[PairedSamples]) -> Sequence[str]:
-    """Say which gains processor time tells, and which it disputes."""
+    """Say which gains processor time tells, and which it contradicts."""
     evidence = [each.evidence for each in found if each.evidence is not None]
     by_processor = [each for each in evidence if each.by_processor and each.processor is not None]
     notes: list[str] = []
@@ -125,8 +125,10 @@ def _clocked(found: Sequence[PairedSamples]) -> Sequence[str]:
             f"the machine was busy: {len(by_processor)} of {len(found)} were compared by processor time, "
             f"{times:.0f} times as precise as the clock"
         )
-    if disputed := sum(each.disputed for each in evidence):
-        notes.append(f"undecided: processor time contradicts the clock for {disputed} of {len(found)}")
+    if disagree := sum(each.clocks_disagree for each in evidence):
+        notes.append(
+            f"processor time contradicts the clock for {disagree} of {len(found)}, so it does not count there"
+        )
     return notes
 
 

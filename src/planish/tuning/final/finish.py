@@ -42,13 +42,13 @@ class FinalStage:
         name: of its share of the time (see `WEIGHTS`); empty where it takes none.
         work: makes the next state, by a time of the monotonic clock.
         said: what the listener is told, with the `count` of finalists and the `time` that is left.
-        lost: what is said where there is no time left to begin; empty where it begins all the same.
+        skip_message: what is said where there is no time left to begin; empty where it begins all the same.
     """
 
     name: str
     work: Callable[[SearchOutcome, FinalState, float], FinalState]
     said: str = ""
-    lost: str = ""
+    skip_message: str = ""
 
 
 def stages(search: SearchOutcome) -> Iterator[FinalStage]:
@@ -117,8 +117,8 @@ def _states(
 ) -> Generator[FinalState]:
     """Go through the stages; each state outlives a kill once it is stored."""
     for stage in stages(search):
-        if stage.lost and not allowance.has(search.start_s, stage.name):
-            state = state.noted(f"{stage.lost}: the time for it was over")
+        if stage.skip_message and not allowance.has(search.start_s, stage.name):
+            state = state.noted(f"{stage.skip_message}: the time for it was over")
         else:
             with _timed(search, stage, allowance) as end:
                 if stage.said:
@@ -138,7 +138,7 @@ def _worked(stage: FinalStage, search: SearchOutcome, state: FinalState, end: fl
         # Candidates that could not be minimised for lost workers are compared as they are.
         if state.baseline is None and not (stage.name == "minimise" and isinstance(error, LostError)):
             raise
-        return state.noted(f"{stage.lost or f'no {stage.name}'}: {error}".rstrip("."))
+        return state.noted(f"{stage.skip_message or f'no {stage.name}'}: {error}".rstrip("."))
 
 
 @contextmanager
