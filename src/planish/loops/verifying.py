@@ -22,7 +22,7 @@ SEARCH_SEED = 0
 """Of the sets that every candidate is verified on."""
 KEPT_SEED = 1
 """Of the further set for what is about to be kept."""
-SEARCH_VARIED, KEPT_VARIED = 8, 160
+SEARCH_VARIED, KEPT_VARIED = 8, 96
 """Random sets of small programs, in the search and at the end."""
 LARGE = 1 << 24
 """Elements of inputs and outputs that take a second and more to be made and checked."""

@@ -41,6 +41,8 @@ SIGNS = 4
 """Sets of inputs that small linear programs have: each pair of corners has every combination of signs."""
 VARIED_ELEMENTS = 1 << 22
 """Elements of all random sets together at most."""
+DRAWN = 2
+"""So many random sets are drawn for each that is taken."""
 _TELLING = 0.25
 """The least share of outputs that are usual numbers in a set with special values of all kinds."""
 _CALLS = 10_000
@@ -161,8 +163,14 @@ def varied_cases(program: Program, seed: int, most: int) -> list[Case]:
         return []
     size = sum(program.type[name].size for name in (*program.inputs, *program.outputs))
     count = min(most, int(most * SOME_WORK / SOME / _work(program)), VARIED_ELEMENTS // size)
-    cases = (_case(program, varied_inputs(program, seed, number), ()) for number in range(count))
-    return [case for case in cases if case.testable >= _TELLING]
+    cases = (_case(program, varied_inputs(program, seed, n), ()) for n in range(DRAWN * count))
+    return sorted((c for c in cases if c.testable >= _TELLING), key=_distinct, reverse=True)[:count]
+
+
+def _distinct(case: Case) -> float:
+    """Return the share of distinct values in outputs: where few differ, saturation hides mistakes."""
+    outputs = [expected.value for expected in case.answer.expected.values()]
+    return sum(np.unique(each).size for each in outputs) / sum(each.size for each in outputs)
 
 
 def _missing(name: str, cases: Sequence[Case]) -> list[tuple[bool, bool]]:
