@@ -10,9 +10,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/file.h>
 #include <sys/mount.h>
 #include <sys/msg.h>
 #include <sys/ptrace.h>
+#include <sys/resource.h>
 #include <sys/sem.h>
 #include <sys/shm.h>
 #include <sys/socket.h>
@@ -88,6 +90,12 @@ int main(int count, char **words) {
     return said(end < 0 ? end : connect(end, (struct sockaddr *)&to, sizeof to));
   }
   PROBE("kill") said(kill(atoi(on), SIGTERM));
+  PROBE("limit") said(prlimit(atoi(on), RLIMIT_CORE, &(struct rlimit){0, 0}, NULL));
+  PROBE("renice") said(setpriority(PRIO_PROCESS, atoi(on), 0));
+  PROBE("signalled") said(fcntl(open("/dev/null", O_RDONLY), F_SETOWN, atoi(on)));
+  PROBE("raise") said(setrlimit(RLIMIT_DATA, &(struct rlimit){RLIM_INFINITY, RLIM_INFINITY}));
+  PROBE("core") said(setrlimit(RLIMIT_CORE, &(struct rlimit){1, 1}));
+  PROBE("flock") said(flock(open(on, O_RDONLY), LOCK_SH | LOCK_NB));
   PROBE("tgkill") said(syscall(SYS_tgkill, atoi(on), atoi(on), SIGTERM));
   PROBE("reach") reached(on, 1);
   PROBE("look") reached(on, 0);
@@ -107,6 +115,9 @@ int main(int count, char **words) {
   PROBE("mkfifo") said(mkfifo(on, 0600));
   PROBE("mknod") said(mknod(on, S_IFCHR | 0600, 0x103));
   PROBE("shmget") said(shmget(IPC_PRIVATE, 4096, 0600));
+  PROBE("shmctl") said(shmctl(0, IPC_INFO, (struct shmid_ds *)&(struct shminfo){0}));
+  PROBE("semctl") said(semctl(0, 0, IPC_INFO, &(struct seminfo){0}));
+  PROBE("msgctl") said(msgctl(0, IPC_INFO, (struct msqid_ds *)&(struct msginfo){0}));
   PROBE("semget") said(semget(IPC_PRIVATE, 1, 0600));
   PROBE("msgget") said(msgget(IPC_PRIVATE, 0600));
   PROBE("clock") said(clock_settime(CLOCK_REALTIME, times));

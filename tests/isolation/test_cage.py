@@ -146,6 +146,7 @@ BOTH: Mapping[str, Sequence[tuple[str, str]]] = {
     ],
     "use the network, or any socket": [("connect PORT", "EPERM"), ("unix", "EPERM")],
     "signal your other processes": [("kill OTHER", "EPERM")],
+    "set limits or priorities of your other processes": [("limit OTHER", "EPERM"), ("renice OTHER", "EPERM")],
     "see the memory, open files or environment of your other processes": [("reach OTHER", "0")],
     "trace processes, leave its session, make namespaces, mount, use io_uring, bpf or keys": [
         ("ptrace", "EPERM"),
@@ -166,8 +167,11 @@ BOTH: Mapping[str, Sequence[tuple[str, str]]] = {
         ("mkfifo new", "EPERM"),
         ("mknod new", "EPERM"),
     ],
-    "make shared memory, semaphores or queues of System V, set the clock or the host's name": [
+    "make or use shared memory, semaphores or queues of System V, set the clock or the host's name": [
         ("shmget", "EPERM"),
+        ("shmctl", "EPERM"),
+        ("semctl", "EPERM"),
+        ("msgctl", "EPERM"),
         ("semget", "EPERM"),
         ("msgget", "EPERM"),
         ("clock", "EPERM"),
@@ -177,6 +181,8 @@ BOTH: Mapping[str, Sequence[tuple[str, str]]] = {
     "take memory, files or disk without end": [
         ("private 5", "ENOMEM"),
         ("private 1", "done"),
+        ("raise", "EPERM"),
+        ("core", "EPERM"),
         ("grow file", "EFBIG"),
         ("files", "EMFILE"),
     ],
@@ -186,13 +192,17 @@ PROGRAMS: Mapping[str, Sequence[tuple[str, str]]] = {
     "read files, but those of the system, Python and the compiler, its own, and paths among its `--args`": [
         ("read FILE", "EACCES"),
         ("read /etc/passwd", "done"),
+        ("read /dev/shm", "EACCES"),
+        ("read /dev/ptmx", "EACCES"),
     ],
     "signal its worker, or the worker's group": [
         ("kill WORKER", "EPERM"),
         ("tgkill WORKER", "EPERM"),
         ("kill 0", "EPERM"),
         ("kill -1", "EPERM"),
+        ("signalled WORKER", "EPERM"),
     ],
+    "hold the lock of timed runs, or any that flock() takes": [("flock /etc/passwd", "EPERM")],
     "see or write the memory, open files or environment of its worker": [
         ("reach WORKER", "0"),
         ("attach WORKER", "EPERM"),
@@ -269,7 +279,8 @@ def test_code_in_a_worker(results: Results, words: str, expected: str) -> None:
 FREE = [
     *(f"{what} FILE" for what in ("write", "read", "truncate", "chmod", "chown", "utime")),
     *("connect PORT", "unix", "ptrace", "setsid", "shmget", "semget", "msgget", "memfd", "files"),
-    *("shared 6", "private 5", "mkfifo new"),
+    *("shared 6", "private 5", "mkfifo new", "limit OTHER", "renice OTHER", "signalled WORKER", "raise"),
+    *("shmctl", "semctl", "msgctl", "flock /etc/passwd", "read /dev/shm", "core"),
 ]
 """What the same program can do where nothing confines it: else a probe would show nothing."""
 

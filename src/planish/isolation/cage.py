@@ -35,14 +35,15 @@ SYSTEM = tuple(
             "/etc",
             "/proc",
             "/sys",
-            "/dev",
+            "/dev/random",
+            "/dev/urandom",
             "/nix",
             "/gnu",
             "/var/lib",
         ],
     )
 )
-"""Where a system keeps what programs need; homes, other disks and /tmp are not among it."""
+"""Where a system keeps what programs need; homes, disks, terminals and /tmp are not among it."""
 _DEVICES = tuple(map(Path, ("/dev/null", "/dev/zero", "/dev/full", "/dev/tty")))
 _OF_CARDS = (Path("/dev/shm"), Path("~/.nv").expanduser())
 FILE_BYTES = 1 << 30

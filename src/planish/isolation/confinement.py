@@ -27,7 +27,7 @@ def settle() -> None:
     Where the kernel has filters of system calls, this process cannot leave its session either.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     faulthandler.enable(all_threads=False)
     seccomp.restrict()
     hide()
@@ -42,9 +42,7 @@ def cap_memory(more_bytes: int) -> None:
         return
     # /proc/self/statm: its sixth number is data and stack, in pages.
     used = int(Path("/proc/self/statm").read_text().split()[5]) * resource.getpagesize()
-    hard = resource.getrlimit(resource.RLIMIT_DATA)[1]
-    most = used + more_bytes
-    resource.setrlimit(resource.RLIMIT_DATA, (most if hard < 0 else min(most, hard), hard))
+    _lower(resource.RLIMIT_DATA, used + more_bytes)
 
 
 def cap_addresses() -> None:

@@ -79,12 +79,21 @@ _LASTING: _Numbers = {
     "file_setattr": (469, 469),
     "mknod": (133, None),
     "mknodat": (259, 33),
-    # what outlives its process: System V's shared memory, semaphores and queues, and POSIX's queues
+    # what outlives its process: System V's shared memory, semaphores and queues, and POSIX's queues. Those of
+    # other processes need no `get`: their numbers can be guessed.
     "shmget": (29, 194),
     "shmat": (30, 196),
+    "shmctl": (31, 195),
     "semget": (64, 190),
+    "semop": (65, 193),
+    "semtimedop": (220, 192),
+    "semctl": (66, 191),
     "msgget": (68, 186),
+    "msgsnd": (69, 189),
+    "msgrcv": (70, 188),
+    "msgctl": (71, 187),
     "mq_open": (240, 180),
+    "mq_unlink": (241, 181),
     # the machine's clock and name
     "clock_settime": (227, 112),
     "settimeofday": (164, 170),
@@ -96,6 +105,8 @@ _LASTING: _Numbers = {
 """What changes something that lasts, beside the contents of files."""
 _HIDDEN: _Numbers = {"memfd_create": (319, 279), "memfd_secret": (447, 447)}
 """Memory that no limit of a process counts."""
+_LOCKS: _Numbers = {"flock": (73, 32)}
+"""Locks of files that may only be read, such as the lock of timed runs."""
 _SIGNALS: _Numbers = {
     "tkill": (200, 130),
     "rt_sigqueueinfo": (129, 138),
@@ -106,6 +117,9 @@ _SIGNALS: _Numbers = {
 _SOCKET, _CLONE, _KILL, _TGKILL = (41, 198), (56, 220), (62, 129), (234, 131)
 _CLONE3 = 435
 _IOCTL, _SET_ATTRIBUTES = (16, 29), (0x40086602, 0x401C5820)  # FS_IOC_SETFLAGS, FS_IOC_FSSETXATTR
+_SET_SOCKET_OWNER = (0x8901, 0x8902)  # FIOSETOWN, SIOCSPGRP
+_FCNTL, _SET_OWNER = (72, 25), (8, 15)  # F_SETOWN, F_SETOWN_EX: the kernel then signals the owner
+_LIMITS, _PRIORITIES = (302, 261), ((141, 140), (251, 30))  # prlimit64; setpriority and ioprio_set
 _NAMESPACES = 0x7E020000  # CLONE_NEWUSER, NEWNET and the others of their kind
 _UNIX = 1
 _ABORT = 6
@@ -145,19 +159,22 @@ def restrict(worker: int | None = None, *, sockets: bool = True, code: bool = Fa
     forbidden = [_NUMBERS, *([_LASTING] if code else []), *([] if worker is None else [_SIGNALS])]
 
     def by_argument(column: int) -> Code:
-        attributes = _attributes(column) if code else []
-        return [*_by_argument(column, worker, sockets=sockets), *attributes]
+        own = _own_limits(column) if code or worker is not None else []
+        attributes = _requests(column, _SET_ATTRIBUTES) if code else []
+        return [*_by_argument(column, worker, sockets=sockets), *own, *attributes]
 
     return _filter(forbidden, by_argument)
 
 
 def restrict_programs() -> str:
-    """Forbid this thread, and the programs that it will start, what lasts, and memory that nothing limits.
+    """Forbid this thread, and the programs that it will start, what lasts, and what no limit bounds.
+
+    That is memory that no limit counts, and locks, which would keep the machine from timed runs.
 
     Returns:
         Why it is not done; empty where it is.
     """
-    return _filter([_LASTING, _HIDDEN], _attributes)
+    return _filter([_LASTING, _HIDDEN, _LOCKS], lambda column: _requests(column, _SET_ATTRIBUTES))
 
 
 def _filter(forbidden: Sequence[_Numbers], by_argument: Callable[[int], Code]) -> str:
@@ -207,15 +224,32 @@ def _by_argument(column: int, worker: int | None, *, sockets: bool) -> Code:
         code += _where(_KILL[column], _kills(worker))
         own = [_argument(0), (_EQUAL, 0, 3, worker), _argument(2), (_EQUAL, 1, 0, _ABORT), _REFUSE]
         code += _where(_TGKILL[column], own)
+        code += _where(_FCNTL[column], _refused(1, _SET_OWNER))
+        code += _requests(column, _SET_SOCKET_OWNER)
     return code
 
 
-def _attributes(column: int) -> Code:
-    """Refuse to set a file's attributes by ioctl()."""
-    asked = [_argument(1)]
-    for request in _SET_ATTRIBUTES:
-        asked += [(_EQUAL, 0, 1, request), _REFUSE]
-    return _where(_IOCTL[column], asked)
+def _requests(column: int, requests: Sequence[int]) -> Code:
+    """Refuse some requests of ioctl()."""
+    return _where(_IOCTL[column], _refused(1, requests))
+
+
+def _refused(place: int, values: Sequence[int]) -> Code:
+    """Refuse some values of an argument."""
+    return [_argument(place), *(line for each in values for line in ((_EQUAL, 0, 1, each), _REFUSE))]
+
+
+def _own_limits(column: int) -> Code:
+    """Refuse to set limits and priorities of other processes: a limit of 0 seconds kills.
+
+    0 is the calling process, or thread. The kinds that are not those of a process begin with 1 for
+    setpriority() and with 2 for ioprio_set(), of which 1 is a process.
+    """
+    code = _where(_LIMITS[column], [_argument(0), (_EQUAL, 1, 0, 0), _REFUSE])
+    for call, kind in zip(_PRIORITIES, (0, 1), strict=True):
+        process = [_argument(0), (_EQUAL, 0, 2, kind), _argument(1), (_EQUAL, 1, 0, 0), _REFUSE]
+        code += _where(call[column], process)
+    return code
 
 
 def _sockets(*, unix: bool) -> Code:
