@@ -4,6 +4,7 @@ import json
 import os
 import shutil
 import subprocess
+import time
 from itertools import count
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from planish.cc.command import main
 from planish.cc.link_parts import exchanged, link_parts, without_output
 from planish.cc.object_cache import digest, open_cache
 from planish.cc.reporting import builds
+from planish.cc.timed_unit import read_unit
 from planish.llvm.backend import open_backend
 from planish.llvm.hot.bench import Bench, Times
 from planish.llvm.hot.hot_search import HotSearch
@@ -233,6 +235,19 @@ def test_what_is_damaged_is_made_anew(built: Place, monkeypatch: pytest.MonkeyPa
     assert link() == 0
     assert (built.folder / "program").read_bytes() == program
     assert len(seen) > 3
+
+
+def test_an_object_that_two_sources_have_is_left(built: Place) -> None:
+    """Sums that wrap, and sums that must not overflow: the same object, until other passes make it."""
+    source, sums = "sum.c", "int sum(int a, int b) { return a + b; }\n"
+    built.write(source, sums)
+    time.sleep(0.05)  # what was written just now is not kept
+    names: list[str] = []
+    for more in ((), ("-fwrapv",)):
+        assert main(["-O2", *more, "-c", source, *OBJECTIVE], plus=False) == 0
+        names.append(digest((built.folder / "sum.o").read_bytes()))
+        assert (read_unit(open_cache(), names[0]) is None) == bool(more)
+    assert names[0] == names[1]
 
 
 def test_members_of_archives_are_objects_too(built: Place) -> None:

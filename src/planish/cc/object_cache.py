@@ -93,6 +93,17 @@ class ObjectCache:
             self.note(f"cannot be read: {error}")
         return None
 
+    def names(self, kind: str, beginning: str) -> list[str]:
+        """List the keys of a kind that begin so; at least the first two characters are given."""
+        folder, rest = os.path.split(self._path(kind, beginning))
+        try:
+            return [beginning[:2] + name for name in os.listdir(folder) if name.startswith(rest)]
+        except (FileNotFoundError, NotADirectoryError):
+            pass
+        except OSError as error:
+            self.note(f"cannot be read: {error}")
+        return []
+
     def put(self, key: str, entry: CachedObject) -> None:
         """Keep an entry; where the cache is full, older ones go."""
         check = digest(entry.about, entry.code)

@@ -68,10 +68,12 @@ def _found(
     """Give how it was found, what is told of it, and the objects that are faster."""
     parts = link_parts(words)
     running = read_running(settings.run)
+    units = {part: unit for part in parts if (unit := read_unit(cache, part.name))}
+    made_of = {part: unit.key for part, unit in units.items()}
     key = digest(
         compiler.identity.encode(),
         os.fsencode("\0".join(without_output(words))),
-        *(part.name.encode() for part in parts),
+        *(f"{part.name} {made_of.get(part, '')}".encode() for part in parts),
         running.text.encode("latin-1", "backslashreplace"),
     )
     known = _known(cache, key, parts, settings.program_seconds)
@@ -79,9 +81,10 @@ def _found(
         return "known", *known
     if not settings.program_seconds:
         return "clang", refused("there is no time to search in"), {}
-    units = {part: unit for part in parts if (unit := read_unit(cache, part.name))}
     if not units:
-        raise SearchError("it is not known what its objects were made of: build them by planish cc too")
+        raise SearchError(
+            "it is not known what its objects were made of: build them by planish cc too, and no two the same"
+        )
     check_version(compiler)
     began, used, scratch = monotonic(), _processor_s(), Scratch()
     with closing(Removed(scratch)):

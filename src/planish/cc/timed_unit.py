@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -21,7 +22,8 @@ from planish.llvm.backend.elf import code_bytes
 from planish.llvm.modules import reading_directive_of
 from planish.llvm.modules.evaluation_budget import LIMITS
 
-_KIND = "units"
+_KIND, _MADE = "units", "made"
+"""What objects were made of, by its content, and which object was made of which."""
 
 
 @dataclass(frozen=True)
@@ -37,6 +39,11 @@ class TimedUnit:
     source: str
     options: list[str]
     bitcode: bytes
+
+    @property
+    def key(self) -> str:
+        """Its code follows from this."""
+        return digest(os.fsencode("\0".join(self.options)), self.bitcode)
 
 
 def compile_timed(
@@ -71,20 +78,27 @@ def compile_timed(
 
 
 def read_unit(cache: ObjectCache, name: str) -> TimedUnit | None:
-    """Give what an object was made of; None where that is not known, or damaged.
+    """Return what an object was made of; None where that is not known, damaged, or one of several.
 
     Args:
         cache: where it is kept.
         name: the object's content, by `digest`.
     """
-    check, _, rest = (cache.read(_KIND, name) or b"").partition(b"\n")
-    if not rest or digest(rest).encode() != check:
+    made = cache.names(_MADE, f"{name}-")
+    # clang makes the same object of sources that differ, and other passes would not.
+    if len(made) != 1:
         return None
-    about, _, bitcode = rest.partition(b"\n")
+    unit = made[0].partition("-")[2]
+    data = cache.read(_KIND, unit) or b""
+    if digest(data) != unit:
+        return None
+    about, _, bitcode = data.partition(b"\n")
     source, *options = json.loads(about)
     return TimedUnit(source, options, bitcode)
 
 
 def _put(cache: ObjectCache, code: bytes, unit: TimedUnit) -> None:
-    rest = json.dumps([unit.source, *unit.options]).encode() + b"\n" + unit.bitcode
-    cache.put_plain(_KIND, digest(code), digest(rest).encode() + b"\n" + rest)
+    data = json.dumps([unit.source, *unit.options]).encode() + b"\n" + unit.bitcode
+    name = digest(data)
+    cache.put_plain(_KIND, name, data)
+    cache.put_plain(_MADE, f"{digest(code)}-{name}", b"")  # empty, so that the full cache does not lose it
