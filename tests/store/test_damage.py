@@ -107,7 +107,7 @@ def test_a_trial_that_was_cut_short_is_measured_again(tmp_path: Path) -> None:
     assert length == 100
     again = _planish(place, *tune)
     assert again.returncode == 0, again.stderr
-    assert again.stderr.count(f"1 damaged trials of run {run_id} were deleted; they are measured again") == 1
+    assert again.stderr.count(f"deleted 1 damaged trial of run {run_id}; measuring again") == 1
     with open_store(place, read_only=True) as store:
         (run,) = store.runs()
         assert (run.id, run.trials, run.status) == (run_id, 3, "finished")

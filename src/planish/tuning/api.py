@@ -212,7 +212,8 @@ def _begin(
         except HeldError:  # another process has taken it up just now; this one shares its trials
             return _begin(level, task, settings, budget, store, listener, began, start, compares=compares)
         if dropped := store.drop_damaged_trials(run_id):
-            _log.warning("%d damaged trials of run %s were deleted; they are measured again", dropped, run_id)
+            what = "1 damaged trial" if dropped == 1 else f"{dropped} damaged trials"
+            _log.warning("deleted %s of run %s; measuring again", what, run_id)
             old = replace(old, trials=old.trials - dropped)
     growth = Growth(task.objectives, level.baseline(task)) if len(task.objectives) > 1 else None
     loading_s = time.monotonic() - began
