@@ -2,14 +2,19 @@
 
 import json
 import re
+import shlex
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 
 from cli import lattices
 from cli.conftest import PROGRAM, Kept, Planish
-from planish.cli import places, watching
+from planish.budget import Budget
+from planish.cli import again, places, watching
 from planish.core import AllFailedError, Candidate, Task
+from planish.report.data import ReportData
 from planish.report.wording import multiple
 from planish.store import open_store
 from planish.testing.lattice import Lattice
@@ -203,3 +208,33 @@ def test_places_that_are_to_be_made_are_not_made_before_there_is_a_result(
     said = planish("tune", PROGRAM, *SHORT, "--export", new, "--report", new / "r")
     assert said.code == 0
     assert {file.name for file in new.iterdir()} == {"place.json", "r"}
+
+
+@pytest.mark.usefixtures("uncompared")
+def test_an_undecided_run_prints_the_command_that_goes_on(planish: Planish, place: Path) -> None:
+    words = ("tune", PROGRAM, "--trials", 3, "--store", place)
+    line = shlex.join(["planish", *map(str, words)])
+    assert f"Run this command, which settles the comparison first:\n    {line}\n" in planish(*words).out
+    run = json.loads(planish(*words, "--format", "json").out)
+    assert run["again"].startswith("planish tune 'lattice ")
+    shown = planish("show", run["run"]["id"]).out
+    assert "Repeat the command, or the call of planish.tune, that made this run: it settles the" in shown
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (("a.c", "--seconds", "5", "--seed", "1"), "planish tune a.c --seed 1 --seconds 60"),
+        (("--seconds=5", "--", "-a.c"), "planish tune --seconds 60 -- -a.c"),
+        (("a.c", "--store", "postgresql://me:secret@forge/x"), "planish tune a.c --store '{}' --seconds 60"),
+    ],
+)
+def test_the_command_that_goes_on_has_time_for_all_repeats_and_no_password(
+    words: tuple[str, ...], expected: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    samples = SimpleNamespace(lead=SimpleNamespace(samples=(1.0,) * 5))
+    run, comparison = SimpleNamespace(seconds={"compare": 10.0}), SimpleNamespace(baseline=samples)
+    monkeypatch.setattr(again, "verdict_of", lambda _: SimpleNamespace(kind="undecided"))  # type: ignore[reportUnknownLambdaType]
+    story = cast("ReportData", SimpleNamespace(run=run, comparison=comparison))
+    expected = expected.format("postgresql://me:***@forge/x")
+    assert again.command_again(("tune", *words), story, Budget(seconds=5)) == expected

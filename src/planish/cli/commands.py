@@ -54,11 +54,11 @@ class Front(TyperGroup):
         end = words.index("--") if "--" in words else len(words)
         debug = DEBUG in words[:end]
         rest = [word for i, word in enumerate(words) if word != DEBUG or i >= end]
-        words = how_run([DEBUG, *rest] if debug and rest else rest)
-        sys.exit(guarded(lambda: self._run(words), debug=debug))
+        given, words = words, how_run([DEBUG, *rest] if debug and rest else rest)
+        sys.exit(guarded(lambda: self._run(words, given), debug=debug))
 
-    def _run(self, words: list[str]) -> None:
-        with self.make_context("planish", words) as context:
+    def _run(self, words: list[str], given: Sequence[str]) -> None:
+        with self.make_context("planish", words, obj=given) as context:
             self.invoke(context)
         sys.stdout.flush()
 

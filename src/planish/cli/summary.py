@@ -10,7 +10,7 @@ from planish.cli.output import facts, one_line, remark, say, table, without_stee
 from planish.core import Objective, Trial
 from planish.report.data import ReportData
 from planish.report.failure_groups import failure_groups
-from planish.report.judgement import AGAIN
+from planish.report.judgement import continuation
 from planish.report.stages import stage_times
 from planish.report.verdict import verdict_of
 from planish.report.wording import (
@@ -34,19 +34,28 @@ if TYPE_CHECKING:
 _SHOWN = 5
 
 
-def show_result(story: ReportData) -> None:
-    """Write the verdict, the finalists beside the baseline, and the failures."""
+def show_result(story: ReportData, command: str = "") -> None:
+    """Write the verdict, the finalists beside the baseline, and the failures.
+
+    Args:
+        story: the run.
+        command: what goes on with it where it is undecided; empty where the command line is not known.
+    """
     found = verdict_of(story)
     say(f"{one_line(title(story.task.program))}\non {_target(story)}\n")
     compared = story.comparison
-    several = len(story.task.objectives) > 1
+    several, undecided = len(story.task.objectives) > 1, found.kind == "undecided"
     if several:
         show_front(story)
     elif compared:
         _show_comparison(story, compared)
     say(_plainly(story, found.kind, found.headline))
     if several or not compared:
-        say(("\n" if several else "; ").join(ground for ground in found.grounds if ground != AGAIN))
+        grounds = found.grounds[:-1] if undecided else found.grounds
+        say(("\n" if several else "; ").join(filter(None, grounds)))
+    if undecided:
+        what = f"Run this command, which {continuation(story.run.status)}:\n    {command}"
+        say(what if command else f"{found.grounds[-1][0].upper()}{found.grounds[-1][1:]}.")
     show_failures(story.trials)
 
 
@@ -57,7 +66,7 @@ def _plainly(story: ReportData, kind: str, headline: str) -> str:
             return f"{headline}."
         case "undecided":
             kept = f" Until then, keep {baseline}." if story.keeps_baseline else ""
-            return f"{headline}. {AGAIN[0].upper()}{AGAIN[1:]}.{kept}"
+            return f"{headline}.{kept}"
         case _ if story.keeps_baseline:
             return f"No gain: no candidate is better than {baseline}. Keep the baseline."
         case "same":

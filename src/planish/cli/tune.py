@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,6 +11,7 @@ import typer
 from planish.cli import options as given
 
 if TYPE_CHECKING:
+    from planish.budget import Budget
     from planish.cli.request import Request
     from planish.results.result import Result
     from planish.store import Store
@@ -93,7 +95,7 @@ def tune(
     if per_function:
         _for_each_function(request, store, form, report, export)
     else:
-        _carry_out(request, store, form, report, export)
+        _carry_out(request, store, form, report, export, command.find_root().obj or ())
 
 
 def _for_each_function(
@@ -118,7 +120,12 @@ def _for_each_function(
 
 
 def _carry_out(
-    request: Request, store: str | None, form: given.Form, report: Path | None, export: Path | None
+    request: Request,
+    store: str | None,
+    form: given.Form,
+    report: Path | None,
+    export: Path | None,
+    words: Sequence[str],
 ) -> None:
     from planish import tune as tuned
     from planish.cli.places import require_places
@@ -132,11 +139,20 @@ def _carry_out(
             result = tuned(
                 program, budget=budget, settings=settings, store=opened, listener=listener, **options
             )
-        _tell(opened, result, form, report, export)
+        _tell(opened, result, form, report, export, words, budget)
 
 
-def _tell(store: Store, result: Result, form: given.Form, report: Path | None, export: Path | None) -> None:
+def _tell(
+    store: Store,
+    result: Result,
+    form: given.Form,
+    report: Path | None,
+    export: Path | None,
+    words: Sequence[str],
+    budget: Budget,
+) -> None:
     """Write the result; then the files that were asked for, so that it is seen even where those fail."""
+    from planish.cli.again import command_again
     from planish.cli.documents import result_document
     from planish.cli.output import document, say
     from planish.cli.summary import show_notes, show_result, show_winner
@@ -146,13 +162,21 @@ def _tell(store: Store, result: Result, form: given.Form, report: Path | None, e
 
     level = level_named(result.task.level)
     story = read_report_data(store, result.run_id, level)
+    again = command_again(words, story, budget)
     if form == "text":
-        show_result(story)
+        show_result(story, again)
         show_winner(story, level.telling if isinstance(level, ShowsWinners) else ())
         show_notes(result.notes)
     files = _files(store, result, report, export)
     if form == "json":
-        document({**result_document(story), "notes": list(result.notes), "files": [*map(str, files)]})
+        document(
+            {
+                **result_document(story),
+                "notes": list(result.notes),
+                "again": again,
+                "files": [*map(str, files)],
+            }
+        )
         return
     for file in files:
         say(f"wrote {file}")

@@ -66,7 +66,7 @@ def known_of(store: Reader, task: Task) -> Known:
     )
     decisions = [row for row in rows if isinstance(row.data.get("call"), Mapping)]
     newest = max(decisions, key=lambda row: began.get(row.run_id, 0.0), default=None)
-    return Known(newest, next((row for row in rows if "call" not in row.data), None))
+    return Known(newest, next((row for row in rows if "call" not in row.data and row.ratio > 0), None))
 
 
 def decided(known: Known, contraction: Contraction, task: Task, ways: Sequence[Way]) -> Way | None:

@@ -45,3 +45,11 @@ class Plan:
     seed: int = 0
     seconds: float = math.inf
     most: int = 20
+
+    def seconds_for_all(self, repeats: int) -> int:
+        """Return a budget in seconds in which all repeats fit, where only so many fitted into `seconds`.
+
+        The comparison has a part of its command's time, and the machine may be busier then: it is twice as
+        much as these repeats took.
+        """
+        return 5 * max(1, math.ceil(2 * self.seconds * self.processes * self.rounds / max(1, repeats) / 5))

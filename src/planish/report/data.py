@@ -71,7 +71,7 @@ class ReportData:
 
     @property
     def notes(self) -> Sequence[str]:
-        """How the run was measured, in sentences; empty where nothing was compared."""
+        """How the run was measured, or why nothing was compared, in sentences."""
         return self.stored.notes
 
     @property

@@ -1,9 +1,9 @@
-"""What a verdict is."""
+"""Verdict of a run, and how an undecided one goes on."""
 
 from dataclasses import dataclass
 from typing import Literal
 
-AGAIN = "run the same command again: it settles the comparison first"
+from planish.store.records import RunStatus
 
 Kind = Literal["better", "same", "worse", "undecided", "failed", "open", "nothing"]
 
@@ -22,3 +22,10 @@ class Verdict:
     kind: Kind
     headline: str
     grounds: tuple[str, ...]
+
+
+def continuation(status: RunStatus) -> str:
+    """Return what the command that made a run does when it is given again."""
+    return (
+        "settles the comparison first" if status == "finished" else "goes on with the search, then compares"
+    )

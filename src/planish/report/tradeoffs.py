@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from planish.core import HELD_BACK, Objective, is_within, within
-from planish.report.judgement import AGAIN, Verdict
+from planish.report.judgement import Verdict
 from planish.report.wording import amount, label, multiple, number, words
 from planish.results.comparison import Compared, Comparison, Finalist
 
@@ -19,7 +19,7 @@ def verdict_of_front(front: Comparison) -> Verdict:
     if not found:
         if unsettled := front.undecided(None):
             told = f"Undecided: {unsettled.name} may be better than the baseline, not settled"
-            return Verdict("undecided", told, (*_ends(front), *_how(front), AGAIN))
+            return Verdict("undecided", told, (*_ends(front), *_how(front)))
         return Verdict("same", _NOTHING, (*_ends(front), *_how(front)))
     told = "; ".join(_bargain(front, o, member) for o, member in found)
     members = {member.name: member for _, member in found}

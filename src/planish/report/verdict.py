@@ -6,7 +6,7 @@ from dataclasses import replace
 from planish.core import Ratio
 from planish.report.data import ReportData
 from planish.report.failure_groups import failure_groups
-from planish.report.judgement import AGAIN, Kind, Verdict
+from planish.report.judgement import Kind, Verdict, continuation
 from planish.report.tradeoffs import verdict_of_front
 from planish.report.wording import (
     amount,
@@ -26,7 +26,19 @@ _KEEP = "the result is the baseline itself"
 
 
 def verdict_of(story: ReportData) -> Verdict:
-    """Judge a run by the comparison at its end, and by nothing else."""
+    """Judge a run by the comparison at its end, and by nothing else.
+
+    The last ground of an undecided one is how to go on.
+    """
+    found = _judged(story)
+    if found.kind != "undecided":
+        return found
+    # The store has no command lines: they may hold passwords.
+    repeated = "repeat the command, or the call of planish.tune, that made this run"
+    return replace(found, grounds=(*found.grounds, f"{repeated}: it {continuation(story.run.status)}"))
+
+
+def _judged(story: ReportData) -> Verdict:
     if story.best is None:
         return _nothing(story)
     if story.front:
@@ -44,7 +56,7 @@ def _kept(story: ReportData, comparison: Comparison) -> Verdict:
         if unknown.unmeasured is None:
             return _undecided(story, unknown)
         headline = "Undecided: no candidate was compared with the baseline"
-        return Verdict("undecided", headline, (f"{unknown.name}: {unknown.why}", AGAIN))
+        return Verdict("undecided", headline, (f"{unknown.name}: {unknown.why}",))
     best = comparison.contender(story.baseline)
     told = [f"the best of the others is {best.name}: {_beside(story, best)}"] if best else []
     return Verdict("same", "Nothing is better than the baseline", (_KEEP, *told, _how(story)))
@@ -58,7 +70,7 @@ def _undecided(story: ReportData, finalist: Finalist) -> Verdict:
     grounds = [f"{finalist.name}: {_interval(gain)}, which is too wide to tell"]
     if story.keeps_baseline:
         grounds.append("until it is settled, the result is the baseline itself")
-    return Verdict("undecided", headline, (*grounds, _how(story), AGAIN))
+    return Verdict("undecided", headline, (*grounds, _how(story)))
 
 
 def _beside(story: ReportData, finalist: Finalist) -> str:
@@ -117,7 +129,7 @@ def _open(story: ReportData) -> Verdict:
     if story.run.status == "running":
         return Verdict("open", "Not compared with the baseline", (*grounds, "the search goes on"))
     undecided = "Undecided: not compared with the baseline"
-    return Verdict("undecided", undecided, (*grounds, f"the run is {story.run.status}", AGAIN))
+    return Verdict("undecided", undecided, (*grounds, f"the run is {story.run.status}"))
 
 
 def _nothing(story: ReportData) -> Verdict:

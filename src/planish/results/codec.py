@@ -29,13 +29,16 @@ In the first row there is also what belongs to all:
 - `noise`: the share by which equals differ, measured while minimising; empty where nothing was minimised;
 - `reference`, where there is one: its `name`, and the medians as `objectives`;
 - `run_notes`: sentences on how the whole run was measured.
+
+Where nothing was compared, there may be one row, of the baseline, with `version` and `run_notes` alone.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
-from planish.core import Effect, Opinion, Ratio
+from planish.core import Candidate, Effect, Opinion, Ratio
 from planish.results.comparison import Clocks, Compared, Comparison, Finalist, Measurement
 from planish.store import ResultRow
 
@@ -52,6 +55,11 @@ def encode(comparison: Comparison) -> list[ResultRow]:
     for finalist in comparison.unmeasured:
         rows.append(ResultRow(finalist.candidate, 0.0, {"version": VERSION, **_unmeasured_to_json(finalist)}))
     return rows
+
+
+def encode_notes(baseline: Candidate, notes: Sequence[str]) -> ResultRow:
+    """Return the row of a run in which nothing was compared: why."""
+    return ResultRow(baseline, 0.0, {"version": VERSION, "run_notes": list(notes)})
 
 
 def _shared(comparison: Comparison) -> dict[str, Any]:

@@ -53,6 +53,18 @@ def decode(rows: Sequence[ResultRow], objectives: Sequence[Objective]) -> Compar
     )
 
 
+def decode_notes(rows: Sequence[ResultRow]) -> tuple[str, ...]:
+    """Read back how a run was measured, or why nothing was compared.
+
+    Raises:
+        StoreError: it is damaged.
+    """
+    if not rows:
+        return ()
+    with _reading(rows[0], "#1"):
+        return texts(rows[0].data.get("run_notes", []))
+
+
 @contextmanager
 def _reading(row: ResultRow, name: str) -> Generator[None]:
     """Tell of whatever is wrong in a row as one error."""

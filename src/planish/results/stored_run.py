@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from planish.core import Candidate, Level, Objective, StoreError, Task, Trial, best_harmless
 from planish.levels import level_named
 from planish.results.comparison import Comparison, Finalist
-from planish.results.decoding import decode
+from planish.results.decoding import decode, decode_notes
 from planish.store import Reader, Run
 from planish.store.records import StoredTask
 
@@ -26,22 +26,19 @@ class StoredRun:
         task: what was tuned.
         trials: by index.
         comparison: None where nothing was compared.
+        notes: how the run was measured, or why nothing was compared, in sentences.
     """
 
     run: Run
     task: StoredTask
     trials: Sequence[Trial]
     comparison: Comparison | None
+    notes: tuple[str, ...] = ()
 
     @property
     def finalists(self) -> tuple[Finalist, ...]:
         """The best first; empty where nothing was compared."""
         return self.comparison.finalists if self.comparison else ()
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """How the run was measured, in sentences; empty where nothing was compared."""
-        return self.comparison.notes if self.comparison else ()
 
     def bind(self, level: Level) -> Task:
         """Make the task; raises ProgramError where the level does not read the program."""
@@ -68,8 +65,9 @@ def read_run(store: Reader, run_id: str, level: Level | None = None) -> StoredRu
     run = store.run(run_id)
     task = store.task(run.task_key)
     level = level or level_named(task.level)
-    comparison = read_comparison(store, run.id, level, task.objectives)
-    return StoredRun(run, task, store.run_trials(run.id, level.steps), comparison)
+    rows = store.result_rows(run.id, level.steps)
+    comparison, notes = decode(rows, task.objectives), decode_notes(rows)
+    return StoredRun(run, task, store.run_trials(run.id, level.steps), comparison, notes)
 
 
 def read_comparison(

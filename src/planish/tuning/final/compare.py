@@ -56,9 +56,7 @@ def compare(search: SearchOutcome, state: FinalState, end: float) -> FinalState:
     try:
         base, *found = remeasure_all(baseline, list(variants.values()), task.objectives, start, plan)
     except CutShortError:
-        return replace(state, finalists=()).noted(
-            "no time left to compare with the baseline; run the same command again"
-        )
+        return replace(state, finalists=()).noted("no time left to compare with the baseline")
     leading = task.objectives[0].name
     others = [each[leading] for each in found]
     told = _notes(base[leading], others, plan) if noisy else ()
@@ -109,7 +107,8 @@ def _notes(base: PairedSamples, found: Sequence[PairedSamples], plan: Plan) -> S
     if times < plan.processes * plan.rounds:
         notes.append(
             f"only {times} of {plan.processes * plan.rounds} repeats of the comparison fitted into "
-            f"{plan.seconds:.0f} s, so the interval is wide"
+            f"{plan.seconds:.0f} s, so the interval is wide; all fit in a budget of about "
+            f"{plan.seconds_for_all(times)} s"
         )
     return [*notes, *_clocked(found)]
 

@@ -18,7 +18,8 @@ from planish.core import (
 )
 from planish.isolation import LostError
 from planish.measure import ends_by
-from planish.results.codec import encode
+from planish.results.codec import encode, encode_notes
+from planish.results.decoding import decode
 from planish.results.result import Result
 from planish.tuning.final.ablate import ablate
 from planish.tuning.final.allowance import Allowance
@@ -102,12 +103,14 @@ def finish(search: SearchOutcome, listener: Listener, *, at_once: bool = False) 
     except KeyboardInterrupt:
         stopped = True
     except LostError as error:
-        state = state.noted(f"not compared with the baseline: {error.message}; run the same command again")
-        _save(search, state)
-    except Exception:  # such as a baseline that fails; what was searched is kept all the same
+        state = state.noted(f"not compared with the baseline: {error.message}")
+    except Exception as error:  # such as a baseline that fails; what was searched is kept all the same
         with suppress(StoreError):  # it may be why this failed, and the first error tells more
+            if isinstance(error, PlanishError):
+                _save_notes(search, state.noted(f"not compared with the baseline: {error.message}"))
             store.finish_run(run_id, "finished", search.seconds)
         raise
+    _save_notes(search, state)
     store.finish_run(run_id, "stopped" if stopped else "finished", search.seconds)
     return _result(search, state)
 
@@ -164,6 +167,15 @@ def _save(search: SearchOutcome, state: FinalState) -> None:
     """Store what is known; a comparison that was left out must not erase an earlier one."""
     if found := state.comparison(search.level.baseline(search.task)):
         search.store.save_result(search.progress.run_id, encode(found))
+
+
+def _save_notes(search: SearchOutcome, state: FinalState) -> None:
+    """Store why nothing was compared, where no comparison is stored."""
+    level, task, run_id = search.level, search.task, search.progress.run_id
+    if state.baseline is not None or not (state.notes and search.progress.compares):
+        return
+    if not decode(search.store.result_rows(run_id, level.steps), task.objectives):
+        search.store.save_result(run_id, [encode_notes(level.baseline(task), state.notes)])
 
 
 def _result(search: SearchOutcome, state: FinalState) -> Result:

@@ -1,0 +1,49 @@
+"""Command line that goes on with an undecided run."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+
+from planish.budget import Budget
+from planish.core.redaction import redact
+from planish.measure import Plan
+from planish.report.data import ReportData
+from planish.report.verdict import verdict_of
+
+_SECONDS = "--seconds"
+
+
+def command_again(words: Sequence[str], story: ReportData, budget: Budget) -> str:
+    """Return the command line that goes on with a run, without passwords; empty where it is decided.
+
+    Where only some repeats of the comparison fitted into its time, it has more seconds.
+
+    Args:
+        words: the command line that made the run, as given, without the program's name.
+        story: the run.
+        budget: what it had.
+    """
+    if not words or verdict_of(story).kind != "undecided":
+        return ""
+    seconds = _seconds_for_all(story)
+    if seconds > (budget.seconds or 0.0):
+        words = _with_seconds(words, seconds)
+    return shlex.join(["planish", *map(redact, words)])
+
+
+def _seconds_for_all(story: ReportData) -> int:
+    """Return a budget in which all repeats of the comparison fit; 0 where all fitted, or none was made."""
+    plan = Plan(seconds=story.run.seconds.get("compare", 0.0))
+    repeats = len(story.comparison.baseline.lead.samples) if story.comparison else 0
+    return plan.seconds_for_all(repeats) if 0 < repeats < plan.processes * plan.rounds else 0
+
+
+def _with_seconds(words: Sequence[str], seconds: int) -> list[str]:
+    end = words.index("--") if "--" in words else len(words)
+    kept = [
+        word
+        for before, word in zip(("", *words), words[:end], strict=False)
+        if _SECONDS not in (before, word) and not word.startswith(f"{_SECONDS}=")
+    ]
+    return [*kept, _SECONDS, str(seconds), *words[end:]]
