@@ -62,7 +62,7 @@ def main() -> None:
             result = planish.tune(program, budget=Budget(seconds=SECONDS), store=store)
             show(title, result)
             files = result.export(OUT / ("matmul", "convolution")[number])
-            print("  taken home:", ", ".join(str(f) for f in files))
+            print("  exported:", ", ".join(str(f) for f in files))
     print(f"\nall in {time.monotonic() - started:.0f} s; the runs are in {OUT / 'demo.db'}:")
     print(f"  .venv/bin/planish report --store {OUT / 'demo.db'} -o {OUT / 'report.html'}")
 

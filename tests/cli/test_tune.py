@@ -168,7 +168,7 @@ def test_progress_goes_to_standard_error(planish: Planish, monkeypatch: pytest.M
     assert plan == "the search, then at most as long as that, or 5 s, to compare the best with the baseline"
     assert begin.endswith("lattice 6x4x4 0.01 False")
     assert end.startswith("measuring the best 1 again beside the baseline: at most ")
-    assert end.endswith(" s to the end; Ctrl-C leaves out the rest")
+    assert end.endswith(" s to the end; Ctrl-C skips the rest")
     assert len(lines) >= 2
     assert "trials" in lines[0]
     assert lines[0].endswith("s left")

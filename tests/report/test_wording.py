@@ -6,10 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planish.core import Objective
+from planish.core import Objective, Ratio
 from planish.report.wording import (
     amount,
     duration,
+    interval,
     label,
     multiple,
     number,
@@ -93,3 +94,16 @@ def test_names_times_and_long_texts() -> None:
     assert words(Objective("size", direction="up", exact=True)) == {"better": "better", "worse": "worse"}
     assert shorten("abc", 3) == "abc"
     assert shorten("abcd" * 500, 3) == "abc\n… (1,997 characters more)"
+
+
+@pytest.mark.parametrize(
+    ("gain", "text"),
+    [
+        (Ratio(1.36, 1.09, 1.62), "1.090x to 1.62x"),
+        (Ratio(40.8, 1.1e-5, 153_376_719), "<0.001x to >1,000x"),
+        (Ratio(0.5, 1e-4, 1.2), "<0.001x to 1.20x"),
+        (Ratio(2000, 1500, 2500), "1,500x to 2,500x"),
+    ],
+)
+def test_an_interval_around_1_is_written_only_as_far_as_it_means_something(gain: Ratio, text: str) -> None:
+    assert interval(gain) == text.replace("x", "\N{MULTIPLICATION SIGN}")

@@ -37,6 +37,13 @@ def test_a_server_that_does_not_answer_is_an_error(port: int) -> None:
         open_store(f"postgresql://smith:iron@127.0.0.1:{port}/planish")
 
 
+def test_an_option_of_the_url_that_postgresql_does_not_know_is_an_error() -> None:
+    with pytest.raises(StoreError, match="an option that PostgreSQL does not know") as caught:
+        open_store("postgresql://smith:iron@127.0.0.1:1/planish?passwrd=iron")
+    assert "what follows the ?" in caught.value.hint
+    assert "=iron" not in str(caught.value)
+
+
 @pytest.mark.parametrize("password", ["wrong", None])
 def test_a_wrong_password_is_an_error_that_keeps_it(database: URL, password: str | None) -> None:
     administer(database, "DROP ROLE IF EXISTS locked", "CREATE ROLE locked LOGIN PASSWORD 'iron'")

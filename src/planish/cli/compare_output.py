@@ -14,7 +14,7 @@ from planish.cli.options import Form
 from planish.cli.output import document, one_line, say, table
 from planish.cli.watching import watching
 from planish.core import Objective
-from planish.report.wording import amount, improvement, label, multiple, saving, title, verdict_word
+from planish.report.wording import amount, improvement, interval, label, saving, title, verdict_word
 from planish.search import split_settings
 from planish.settings import Settings
 from planish.store import open_store
@@ -129,8 +129,8 @@ def _gain(each: Rematch, objective: Objective) -> list[str]:
     gain = each.gain
     if gain is None:
         return [""] if objective.exact else ["", ""]
-    interval = [] if objective.exact else [f"{multiple(gain.low)} to {multiple(gain.high)}"]
-    return [improvement(gain.value, objective), *interval]
+    ends = [] if objective.exact else [interval(gain)]
+    return [improvement(gain.value, objective), *ends]
 
 
 def _curves_document(curves: Curves) -> dict[str, Any]:

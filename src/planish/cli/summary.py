@@ -17,8 +17,8 @@ from planish.report.wording import (
     amount,
     duration,
     improvement,
+    interval,
     label,
-    multiple,
     number,
     saving,
     title,
@@ -113,7 +113,7 @@ def _row(story: ReportData, finalist: Finalist, work: float | None) -> list[str]
     values = _values(objective, lead.median, work)
     if finalist.candidate == story.baseline:  # compared with itself it has neither an interval nor a verdict
         return [f"{finalist.name} = baseline", *values, *[""] * (2 if objective.exact else 3)]
-    ends = [] if objective.exact else [f"{multiple(lead.gain.low)} to {multiple(lead.gain.high)}"]
+    ends = [] if objective.exact else [interval(lead.gain)]
     gain = improvement(lead.gain.value, objective)
     return [finalist.name, *values, gain, *ends, verdict_word(lead.verdict, objective)]
 
@@ -166,7 +166,7 @@ def show_winner(story: ReportData, titles: Collection[str] | None = None) -> Non
 def tell_stand_in(result: Result) -> None:
     """Say, on standard error, where what is exported is not the winner, and why."""
     if not result.finalists and result.exported != result.candidate:
-        remark("The best of the search was not compared with the original, so that the original is written.")
+        remark("The best of the search was not compared with the original, so the original is written.")
     elif result.exported != result.candidate:
         remark(
             f"Nothing is better than {result.candidate}, which cannot be exported: this is the best other."

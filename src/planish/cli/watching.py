@@ -31,7 +31,7 @@ _LONGEST = 400
 """Characters of a line that tells what a program is."""
 _FRAMES_A_SECOND = 4
 _BAR = 40
-_LEAVE = "Ctrl-C leaves out the rest"
+_LEAVE = "Ctrl-C skips the rest"
 
 MakeStatus = Callable[[Progress], RunStatus]
 

@@ -53,8 +53,8 @@ class Losses:
 
     Args:
         in_a_row: how many processes were lost since it was measured.
-        given_up: the outcomes of those over whom too many were lost, and of those that failed: one failure is
-            enough, and one that hangs would keep the machine from others each time.
+        given_up: the outcomes of variants that are not measured any more: too many processes were lost, or
+            the variant failed once. One that hangs would keep the machine from others each time.
         excused: whether a failure came since the process began: it may have ended the process.
     """
 

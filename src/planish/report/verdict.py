@@ -11,6 +11,7 @@ from planish.report.tradeoffs import verdict_of_front
 from planish.report.wording import (
     amount,
     improvement,
+    interval,
     label,
     multiple,
     number,
@@ -81,7 +82,7 @@ def _beside(story: ReportData, finalist: Finalist) -> str:
 
 
 def _interval(gain: Ratio) -> str:
-    return f"95 % confidence interval {multiple(gain.low)} to {multiple(gain.high)}"
+    return f"95 % confidence interval {interval(gain)}"
 
 
 def _compared(story: ReportData, comparison: Comparison) -> Verdict:

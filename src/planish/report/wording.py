@@ -3,10 +3,12 @@
 import math
 from datetime import UTC, datetime
 
-from planish.core import Objective
+from planish.core import Objective, Ratio
 
 _TIMES = ((1.0, 1.0, "s"), (1e-3, 1e3, "ms"), (1e-6, 1e6, "µs"), (0.0, 1e9, "ns"))
 _TIMES_SIGN = "\N{MULTIPLICATION SIGN}"
+_WIDE = 1000.0
+"""An interval around 1 is shown up to so many times in each direction: beyond that its ends mean nothing."""
 MINUTE_S = 60
 HOUR_S = 3600
 
@@ -56,6 +58,16 @@ def multiple(ratio: float) -> str:
         return f"{number(ratio)}{_TIMES_SIGN}"
     decimals = 3 if abs(ratio - 1) < 0.1 else 2 if ratio < 10 else 1 if ratio < 100 else 0
     return (f"{ratio:,.{decimals}f}" if ratio >= 0.1 else f"{ratio:.2g}") + _TIMES_SIGN
+
+
+def interval(gain: Ratio) -> str:
+    """Write the interval of a gain: `1.09× to 1.62×`, or `<0.001× to >1,000×` where it is wider than that."""
+    low, high = multiple(gain.low), multiple(gain.high)
+    if gain.low < 1 / _WIDE and gain.high >= 1:
+        low = f"<{multiple(1 / _WIDE)}"
+    if gain.high > _WIDE and gain.low <= 1:
+        high = f">{multiple(_WIDE)}"
+    return f"{low} to {high}"
 
 
 def when(seconds: float | None) -> str:

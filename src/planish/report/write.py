@@ -77,7 +77,7 @@ def _render(story: ReportData, guidance: Guidance | None, proposals: Sequence[Pr
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    names = ("amount", "duration", "label", "multiple", "number", "shorten")
+    names = ("amount", "duration", "interval", "label", "multiple", "number", "shorten")
     environment.policies["json.dumps_kwargs"] = {"allow_nan": False}
     environment.filters.update({name: getattr(wording, name) for name in names})
     environment.filters["title_of"] = wording.title  # `title` is one of Jinja's own

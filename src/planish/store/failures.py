@@ -87,6 +87,10 @@ _REFUSALS: Mapping[str, _Cause] = {
     "role ": _DENIED,
     "pg_hba.conf": _DENIED,
     "does not exist": _MISSING,
+    "invalid connection option": (
+        "has an option that PostgreSQL does not know",
+        "Correct what follows the ? in the URL.",
+    ),
 }
 
 # What libpq says of a connection that is cut, where the server had no time to say why.

@@ -275,11 +275,8 @@ class Reader:
         # By index and not by OFFSET, for which all rows before it would be read again.
         while rows := self._rows(query.where(trials.c.index > last)):
             yield rows
-            last, count, sums = (
-                rows[-1][_INDEX],
-                count + len(rows),
-                sums + total(row[-1] or 0 for row in rows),
-            )
+            last, count = rows[-1][_INDEX], count + len(rows)
+            sums += total(row[-1] or 0 for row in rows)
         found = {run_id: (count, sums)}
         self._session.read(lambda connection: self._compare(connection, runs.c.id == run_id, found))
 

@@ -347,7 +347,7 @@ def test_no_time_leaves_finalists_as_they_are_and_says_so(
     monkeypatch.setattr(Trade, "state", lambda _, candidate: candidate.hash)  # type: ignore[reportUnknownLambdaType]
     found = ended(tmp_path, Plain())
     notes = {note for member in found.result.finalists for note in member.notes}
-    assert notes == {"not minimised to the end: the time for it was over"}
+    assert notes == {"not minimised to the end: no time left"}
 
 
 def test_effects_that_there_is_no_time_for_are_left_out_and_it_is_said(
@@ -361,9 +361,7 @@ def test_effects_that_there_is_no_time_for_are_left_out_and_it_is_said(
     assert [(e.steps, e.values) for e in long.alone] == [((1,), short.alone[0].values)], "it is a member too"
     assert [e.values["time_s"] for e in long.pairs] == [long.lead.ratio.value]
     assert long.pairs[0].additive == {}, "for that each alone must be known"
-    assert found.result.notes == (
-        "not all effects of single steps and of pairs are known: the time for it was over",
-    )
+    assert found.result.notes == ("not all effects of single steps and of pairs are known: no time left",)
 
 
 def test_a_front_of_idle_steps_is_the_baseline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -396,7 +394,7 @@ def test_what_there_is_no_time_for_is_said_and_left_out(
 ) -> None:
     no_time(monkeypatch)
     found = ended(tmp_path, Full())
-    late = "the time for it was over"
+    late = "no time left"
     assert set(found.result.notes) >= {
         f"no second opinion: {late}",
         f"no scores on unseen data: {late}",

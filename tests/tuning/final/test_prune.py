@@ -51,7 +51,7 @@ def test_finalists_stay_in_their_order_and_of_equals_the_first(tmp_path: Path) -
     left = done.finalists
     assert done.notes == ()
     assert [each.candidate.steps for each in late.finalists] == found
-    assert "the time for it was over" in late.notes[0]
+    assert "no time left" in late.notes[0]
     assert [each.candidate.steps for each in left] == [(other,), (one,), (last,)]
 
 

@@ -63,7 +63,7 @@ def ablate(search: SearchOutcome, state: FinalState, end: float) -> FinalState:
         else each
         for each in state.finalists
     )
-    late = "not all effects of single steps and of pairs are known: the time for it was over"
+    late = "not all effects of single steps and of pairs are known: no time left"
     return replace(state, finalists=told).noted(late if meter.late else "")
 
 

@@ -79,6 +79,6 @@ def refer(search: SearchOutcome, state: FinalState, end: float) -> FinalState:
     try:
         return replace(state, reference=compare_reference(search, find(), base))
     except CutShortError:
-        return state.noted("the reference was not measured: the time for it was over")
+        return state.noted("the reference was not measured: no time left")
     except PlanishError as error:
         return state.noted(f"the reference was not measured: {error}".rstrip("."))

@@ -121,7 +121,7 @@ def _states(
     """Go through the stages; each state outlives a kill once it is stored."""
     for stage in stages(search):
         if stage.skip_message and not allowance.has(search.start_s, stage.name):
-            state = state.noted(f"{stage.skip_message}: the time for it was over")
+            state = state.noted(f"{stage.skip_message}: no time left")
         else:
             with _timed(search, stage, allowance) as end:
                 if stage.said:

@@ -17,7 +17,7 @@ _ROUNDS = 3
 _CLEARLY = 3
 """A first look is believed where it shows so many times the noise."""
 
-_LATE = "not minimised to the end: the time for it was over"
+_LATE = "not minimised to the end: no time left"
 
 
 def minimise(search: SearchOutcome, state: FinalState, end: float) -> FinalState:

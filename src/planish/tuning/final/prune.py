@@ -11,7 +11,7 @@ from planish.results.comparison import Finalist
 from planish.tuning.final.final_state import FinalState
 from planish.tuning.final.search_outcome import SearchOutcome
 
-_LATE = "steps that do nothing are not left out to the end: the time for it was over"
+_LATE = "steps that do nothing were not all removed: no time left"
 
 
 def prune(search: SearchOutcome, state: FinalState, end: float) -> FinalState:
