@@ -1,9 +1,11 @@
 """Factories that workers import by name."""
 
+import math
 import os
 import pickle
 import signal
 import sys
+import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -13,7 +15,7 @@ from pathlib import Path
 from planish.core import Candidate, Failed, Measured, Outcome, PlanishError, StageClock
 from planish.isolation import Answer, Limits
 from planish.isolation.plain_data import ErrorData, framed
-from planish.isolation.wire import Made, encode_reply
+from planish.isolation.wire import REPLY_BYTES, Made, encode_reply
 from planish.testing.acting import Actor, Diarist, Diary, Mortal
 
 HASTY = Limits(build=0.3)
@@ -96,15 +98,19 @@ class Stillborn(Signed):
     Args:
         births: the file that counts them.
         times: how many are killed.
+        code: with which they exit instead.
     """
 
     births: Path = Path()
     times: int = 0
+    code: int = 0
 
     def __call__(self) -> "Signing":
         with self.births.open("a+b") as file:
             file.write(b".")
             file.flush()
+            if file.tell() <= self.times and self.code:
+                os._exit(self.code)
             if file.tell() <= self.times:
                 os.kill(os.getpid(), signal.SIGKILL)
         return super().__call__()
@@ -125,6 +131,20 @@ class Hurry(Diary):
 
     def __call__(self) -> Hurried:
         return Hurried(self.path)
+
+
+@dataclass(frozen=True)
+class Idling(Diary):
+    """Makes evaluators whose workers exit in a moment, after they have answered."""
+
+    def __call__(self) -> Diarist:
+        return ExitingLater(self.path)
+
+
+class ExitingLater(Diarist):
+    def evaluate(self, candidate: Candidate, clock: StageClock) -> Outcome:
+        threading.Timer(0.3, os._exit, (77,)).start()
+        return super().evaluate(candidate, clock)
 
 
 class Trap:
@@ -165,6 +185,15 @@ FORGERIES: dict[str, Callable[[Path], bytes]] = {
     "a pickle": lambda folder: framed(pickle.dumps(Trap(folder))),
     "an endless message": lambda _: b"\xff" * 8,
     "an answer to another candidate": lambda _: encode_reply(Answer(5, Measured({"cost": 0.0}))),
+    "no number": lambda _: encode_reply(Answer(0, Measured({"cost": math.nan}))),
+    "a number larger than any float": lambda _: encode_reply(Answer(0, Measured({"cost": 10**400}))),
+    "seconds larger than any float": lambda _: encode_reply(
+        Answer(0, Measured({"cost": 1.0}), {"run": 10**400})
+    ),
+    "seconds that are no number": lambda _: encode_reply(
+        Answer(0, Measured({"cost": 1.0}), {"run": math.nan})
+    ),
+    "more than a reply": lambda _: (REPLY_BYTES + 1).to_bytes(8, "little"),
     "an evaluator that nobody asked for": lambda _: encode_reply(Made(1)),
     "an error for the user": lambda _: encode_reply(Made(1, error=ErrorData.of(PlanishError("no")))),
 }

@@ -12,11 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from isolation.actors import FORGERIES, Dying, Forger, Humble, Hurry
+from isolation.actors import FORGERIES, Dying, Forger, Humble, Hurry, Idling, Stillborn
 from isolation.processes import diary, dies_out
 from planish.core import Candidate, Failed, Lost, Measured, PlanishError, Stage, evaluate
 from planish.executors import LocalExecutor
-from planish.isolation import Limits
+from planish.isolation import Limits, LostError
 from planish.testing.acting import Act, Diary, Mortal, act
 
 LIMITS = Limits(build=1.0, verify=1.0, run=1.0, worker=10.0)
@@ -155,6 +155,31 @@ def test_workers_that_are_killed_as_they_start_are_replaced(tmp_path: Path) -> N
     with LocalExecutor(Dying(tmp_path / "age", 2), lock=tmp_path / "lock") as executor:
         (answer,) = evaluate(executor, [act()])
     assert isinstance(answer.outcome, Measured)
+
+
+def test_workers_that_exit_as_they_start_are_replaced(tmp_path: Path, book: Path) -> None:
+    exiting = Stillborn(book, births=tmp_path / "births", times=2, code=77)
+    with LocalExecutor(exiting, lock=tmp_path / "lock") as executor:
+        (answer,) = evaluate(executor, [act()])
+    assert isinstance(answer.outcome, Measured)
+
+
+def test_those_that_always_do_are_given_up(tmp_path: Path, book: Path) -> None:
+    exiting = Stillborn(book, births=tmp_path / "births", times=99, code=77)
+    with (
+        LocalExecutor(exiting, lock=tmp_path / "lock") as executor,
+        pytest.raises(LostError, match="cannot make its evaluator: exited with code 77"),
+    ):
+        list(evaluate(executor, [act()]))
+
+
+def test_a_worker_that_exits_while_it_is_idle_is_replaced(tmp_path: Path, book: Path) -> None:
+    with LocalExecutor(Idling(book), lock=tmp_path / "lock") as executor:
+        for _ in range(2):
+            (answer,) = evaluate(executor, [act()])
+            assert isinstance(answer.outcome, Measured)
+            assert dies_out(diary(book)[-1][0])
+    assert not executor.losses
 
 
 def test_but_not_for_ever(tmp_path: Path) -> None:

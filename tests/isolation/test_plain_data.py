@@ -48,7 +48,8 @@ class Everything:
 
 
 TEXTS = st.text(st.characters(codec=None, exclude_categories=()), max_size=8)  # lone surrogates too
-REALS = st.one_of(st.floats(), st.integers())
+REALS = st.one_of(st.floats(allow_nan=False, allow_infinity=False), st.integers(-(2**70), 2**70))
+SECONDS = st.one_of(st.floats(0, 1e300), st.integers(0, 2**70))
 EVERYTHING = st.builds(
     Everything,
     st.sampled_from(["a", "b"]),
@@ -79,7 +80,7 @@ OUTCOMES = st.one_of(
     st.builds(Lost, st.just("run"), TEXTS),
 )
 REPLIES = st.one_of(
-    st.builds(Answer, st.integers(0, 9), OUTCOMES, st.dictionaries(TEXTS, REALS, max_size=2)),
+    st.builds(Answer, st.integers(0, 9), OUTCOMES, st.dictionaries(TEXTS, SECONDS, max_size=2)),
     st.builds(Made, st.integers(0, 9), st.lists(TEXTS, max_size=2).map(tuple)),
 )
 

@@ -11,6 +11,7 @@ from planish.core.outcome import STAGES, Failed, Lost, Measured, Outcome
 from planish.core.task import Objective
 
 _DETAIL = 1000
+_FLOAT = frozenset((float,))
 
 
 def checked(returned: object) -> Outcome:
@@ -95,7 +96,7 @@ def _numbers(name: str, samples: object) -> tuple[float, ...]:
     if not isinstance(samples, (tuple, list)):
         raise _BadValueError("not a number", f"the samples of {name} are {samples!r}")
     many: Sequence[Any] = samples
-    if all(type(value) is float for value in many) and all(map(math.isfinite, many)):
+    if _FLOAT.issuperset(map(type, many)) and all(map(math.isfinite, many)):
         return tuple(many)  # as nearly always: to look at each number apart takes ten times as long
     return tuple(_number(name, value) for value in many)
 

@@ -304,6 +304,10 @@ class LocalExecutor:
         stage = _stage(worker.dial.phase()[0])
         if end.from_outside:
             return self._end(worker, Lost(stage, "killed", end.cause))
+        # Where a candidate is under way, its code exits, and would again. Where none is, no candidate is to
+        # blame, and the cause may pass.
+        if end.exited and not worker.pending:
+            return self._end(worker, Lost(stage, "exited", end.cause))
         return self._end(worker, Failed(stage, "crash", end.detail))
 
     def _end(self, worker: WorkerProcess, outcome: Failed | Lost) -> list[Answer]:

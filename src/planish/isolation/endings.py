@@ -34,12 +34,14 @@ class End:
         detail: the cause, and the last lines that it printed.
         from_outside: whether a signal ended it that evaluated code does not cause.
         hung: whether a timer ended it.
+        exited: whether it ended with an exit code.
     """
 
     cause: str
     detail: str
     from_outside: bool
     hung: bool = False
+    exited: bool = False
 
 
 def is_from_outside(code: int) -> bool:

@@ -94,12 +94,15 @@ class ForkedChild:
         dead = bool(wait(self.ends[1:], 0))
         messages: list[bytes] = []
         with suppress(BlockingIOError):
-            while data := os.read(self._answers, _READ_BYTES):
+            # No more than has to be read: a child may send without end.
+            while not messages:
+                if not (data := os.read(self._answers, _READ_BYTES)):
+                    dead = True
+                    break
                 try:
                     messages += self._frames.feed(data)
                 except DataError as error:
                     self.reject(error)
-            dead = True
         # What it had sent before it died counts.
         if dead and not messages:
             raise EOFError

@@ -14,6 +14,7 @@ import json
 import struct
 import sys
 import traceback
+from array import array
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
@@ -84,10 +85,14 @@ def framed(body: bytes) -> bytes:
 
 
 class FrameReader:
-    """Splits a stream of bytes into the messages that `framed` has written."""
+    """Splits a stream of bytes into the messages that `framed` has written.
 
-    def __init__(self) -> None:
-        self._data = bytearray()
+    Args:
+        most_bytes: size limit of one message; objects of Python take some twenty times as much memory.
+    """
+
+    def __init__(self, most_bytes: int = MOST_BYTES) -> None:
+        self._data, self._most = bytearray(), most_bytes
 
     def feed(self, data: bytes) -> Iterator[bytes]:
         """Add bytes; yield each message that they complete.
@@ -98,8 +103,8 @@ class FrameReader:
         self._data += data
         while len(self._data) >= _LENGTH.size:
             length = _LENGTH.unpack_from(self._data)[0]
-            if length > MOST_BYTES:
-                raise DataError(f"a message of {length:,} bytes exceeds the limit of {MOST_BYTES:,}")
+            if length > self._most:
+                raise DataError(f"a message of {length:,} bytes exceeds the limit of {self._most:,}")
             end = _LENGTH.size + length
             # The rest comes with a later read: a pipe keeps no boundaries of messages.
             if len(self._data) < end:
@@ -260,6 +265,7 @@ _SEQUENCES: dict[Any, tuple[type, type]] = {
     frozenset: (frozenset, frozenset),
 }
 """Kinds of collections: what a value must be, and what is made of its items."""
+_FLOAT = frozenset((float,))
 _MAPPINGS: dict[Any, type] = {dict: dict, Mapping: dict, Counter: Counter}
 
 
@@ -270,15 +276,22 @@ def _listed(data: Any, length: int | None = None) -> list[Any]:
 
 
 def _sequence(kind: type, make: type, item: _Codec) -> _Codec:
+    # Samples of measurements: their bytes take a tenth of the time that their digits take.
+    numbers = item is _PLAIN[float]
+
     def dump(value: Any) -> Any:
         if not accepts(value):
             raise DataError(f"{value!r:.100} has another type")
+        if numbers and _FLOAT.issuperset(map(type, value)):
+            return _to_text(array("d", value).tobytes())
         return [item.dump(each) for each in value]
 
     def accepts(value: Any) -> bool:
         return isinstance(value, kind) and not isinstance(value, str | bytes)
 
     def load(data: Any) -> Any:
+        if numbers and type(data) is str:
+            return make(array("d", _to_bytes(data)))
         return make(map(item.load, _listed(data)))
 
     return _Codec(dump, load, accepts)

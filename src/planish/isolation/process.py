@@ -16,7 +16,17 @@ from planish.isolation.child import ChildProcess
 from planish.isolation.dial import DIAL_BYTES, Dial
 from planish.isolation.endings import End, ending_of, is_from_outside
 from planish.isolation.plain_data import FrameReader
-from planish.isolation.wire import Chunk, Made, Make, Reply, Setup, decode_reply, encode_command, send
+from planish.isolation.wire import (
+    REPLY_BYTES,
+    Chunk,
+    Made,
+    Make,
+    Reply,
+    Setup,
+    decode_reply,
+    encode_command,
+    send,
+)
 from planish.isolation.withheld import Withheld
 
 WORKER = "planish.isolation.worker"
@@ -24,6 +34,7 @@ WORKER = "planish.isolation.worker"
 _TAIL_BYTES = 4096
 _TAIL_LINES = 12
 _READ_BYTES = 1 << 16
+_READS = 16  # at once: what prints without end must not keep the time limits from being looked at
 _FAREWELL_S = 1.0  # for an idle worker to end by itself
 _DEATH_S = 0.2  # for a worker that closed its pipe to be dead
 
@@ -65,7 +76,7 @@ class WorkerProcess:
         # A worker may be killed in the middle of an answer: the rest must not be waited for.
         os.set_blocking(self.replies, False)
         os.set_blocking(self.errors, False)
-        self._frames = FrameReader()
+        self._frames = FrameReader(REPLY_BYTES)
         self._tail = b""
         self._malformed = ""
         self.serial = 0
@@ -137,9 +148,10 @@ class WorkerProcess:
     def drain(self) -> bool:
         """Take what it printed, and keep the end of it; False when it can print no more."""
         with suppress(BlockingIOError):
-            while data := os.read(self.errors, _READ_BYTES):
+            for _ in range(_READS):
+                if not (data := os.read(self.errors, _READ_BYTES)):
+                    return False
                 self._tail = (self._tail + data)[-_TAIL_BYTES:]
-            return False
         return True
 
     def is_overdue(self, since: float, limit: float) -> bool:
@@ -151,7 +163,7 @@ class WorkerProcess:
 
     def autopsy(self) -> End:
         """Say how it ended."""
-        code = 0
+        code, exited = 0, False
         try:
             # One that sent what is not an answer is alive, and is ended because of that.
             code = self._process.wait(0.0 if self._malformed else _DEATH_S)
@@ -159,9 +171,11 @@ class WorkerProcess:
             cause = self._malformed or "closed its pipe"
         else:
             cause = self._malformed or ending_of(code)
+            exited = code >= 0 and not self._malformed
         self.drain()
         last = self._tail.decode(errors="replace").splitlines()[-_TAIL_LINES:]
-        return End(cause, "\n".join([cause, *last]), is_from_outside(code) and not self._malformed)
+        outside = is_from_outside(code) and not self._malformed
+        return End(cause, "\n".join([cause, *last]), outside, exited=exited)
 
     def kill(self) -> None:
         """End it and all that it started."""

@@ -8,16 +8,20 @@ they are plain data (`planish.isolation.plain_data`), which is checked when it i
 import os
 import pickle
 import struct
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from planish.core import Candidate
+from planish.core import Candidate, Failed, Measured
+from planish.core.checked_outcome import checked
 from planish.isolation.cage import Cage
 from planish.isolation.dial import Dial
 from planish.isolation.guard import Answer, WorkerClock
-from planish.isolation.plain_data import ErrorData, dumps, framed, loads
+from planish.isolation.plain_data import DataError, ErrorData, dumps, framed, loads
 
+REPLY_BYTES = 16 << 20
+"""Size limit of a reply, in bytes."""
 _LENGTH = struct.Struct("<Q")
 
 
@@ -93,9 +97,16 @@ def decode_reply(body: bytes) -> Reply:
     """Read a message of a worker.
 
     Raises:
-        DataError: it is malformed.
+        DataError: it is malformed, or holds numbers that are not finite, or seconds that are negative.
     """
-    return loads(body, Reply)
+    reply: Reply = loads(body, Reply)
+    if isinstance(reply, Answer):
+        # A comparison with NaN is false, and an integer may be larger than any float.
+        if not all(0 <= seconds <= sys.float_info.max for seconds in reply.seconds.values()):
+            raise DataError("seconds that are negative or not finite")
+        if isinstance(reply.outcome, Measured) and isinstance(bad := checked(reply.outcome), Failed):
+            raise DataError(f"{bad.reason}: {bad.detail:.100}")
+    return reply
 
 
 def send(descriptor: int, frame: bytes) -> None:
