@@ -101,6 +101,7 @@ WRONG: dict[tuple[str, ...], tuple[int, str]] = {
     ("--run", "./prog 5 | cat"): (ProgramError.exit_code, "needs a shell for '|'"),
     ("--run=./prog < none",): (ProgramError.exit_code, "cannot read 'none'"),
     ("--link", "a.so"): (ProgramError.exit_code, "programs are not linked with 'a.so'"),
+    ("--link", "-lasan"): (ProgramError.exit_code, "a sanitizer ('-lasan') reserves more addresses"),
     ("--per-function", "--report", "out"): (PlanishError.exit_code, "out is for one run"),
     ("--per-function", "--export", "out", "--searcher", "genetc", "--seed", "3"): (
         PlanishError.exit_code,

@@ -15,6 +15,7 @@ _DEFINITION = re.compile(r'^define [^\n]*?@("[^"]*"|[-\w$.]+)\(', re.MULTILINE)
 _RUN = "; planish runs it with "
 # Stored programs bring theirs: other flags, and paths, could have the linker run or read anything.
 _LINKED = re.compile(r"-l\w[\w+.-]*|-pthread", re.ASCII)
+_SANITIZERS = re.compile(r"-l(clang_rt\.)?(a|l|m|t|hwa)san\b.*|-fsanitize=.*", re.ASCII)
 
 
 @dataclass(frozen=True)
@@ -42,7 +43,7 @@ class Running:
         link: the libraries that it is linked with, as `-lz` and `-pthread`.
 
     Raises:
-        ProgramError: `link` has anything else.
+        ProgramError: `link` has anything else, or a sanitizer.
     """
 
     args: tuple[str, ...] = ()
@@ -53,6 +54,12 @@ class Running:
 
     def __post_init__(self) -> None:
         for word in self.link:
+            if _SANITIZERS.fullmatch(word):
+                # It would end with an error of its own, which looks like the program's answer.
+                raise ProgramError(
+                    f"a sanitizer ('{word}') reserves more addresses than the sandbox allows",
+                    "Build the program without -fsanitize.",
+                )
             if not _LINKED.fullmatch(word):
                 raise ProgramError(
                     f"programs are not linked with '{word}'", "Write libraries, as link='-lz -pthread'."
