@@ -5,7 +5,7 @@ import zlib
 from tokenize import TokenError
 
 # NumPy lets through what the layers below it say: zipfile of the directory and of what it does not support,
-# zlib of what is compressed, tokenize of a header that it cannot parse; json and NumPy itself speak of what is in it.
+# zlib of what is compressed, tokenize of a header that does not parse; json and NumPy speak of what is in it.
 DAMAGED = (
     OSError,
     EOFError,
