@@ -14,28 +14,28 @@ from planish.report.verdict import verdict_of
 _SECONDS = "--seconds"
 
 
-def command_again(words: Sequence[str], story: ReportData, budget: Budget) -> str:
+def command_again(words: Sequence[str], data: ReportData, budget: Budget) -> str:
     """Return the command line that goes on with a run, without passwords; empty where it is decided.
 
     Where only some repeats of the comparison fitted into its time, it has more seconds.
 
     Args:
         words: the command line that made the run, as given, without the program's name.
-        story: the run.
+        data: the run.
         budget: what it had.
     """
-    if not words or verdict_of(story).kind != "undecided":
+    if not words or verdict_of(data).kind != "undecided":
         return ""
-    seconds = _seconds_for_all(story)
+    seconds = _seconds_for_all(data)
     if seconds > (budget.seconds or 0.0):
         words = _with_seconds(words, seconds)
     return shlex.join(["planish", *map(redact, words)])
 
 
-def _seconds_for_all(story: ReportData) -> int:
+def _seconds_for_all(data: ReportData) -> int:
     """Return a budget in which all repeats of the comparison fit; 0 where all fitted, or none was made."""
-    plan = Plan(seconds=story.run.seconds.get("compare", 0.0))
-    repeats = len(story.comparison.baseline.lead.samples) if story.comparison else 0
+    plan = Plan(seconds=data.run.seconds.get("compare", 0.0))
+    repeats = len(data.comparison.baseline.lead.samples) if data.comparison else 0
     return plan.seconds_for_all(repeats) if 0 < repeats < plan.processes * plan.rounds else 0
 
 
