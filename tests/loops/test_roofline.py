@@ -83,12 +83,19 @@ def test_a_peak_is_measured_only_where_a_time_is_short(monkeypatch: pytest.Monke
 
     monkeypatch.setattr(roofline, "quick_peak", peak("quick", 50.0))
     monkeypatch.setattr(roofline, "measure_peak", peak("thorough", 100.0))
+    waits = list[Stage]()
+
+    def clock(stage: Stage) -> AbstractContextManager[None]:
+        waits.append(stage)
+        return nullcontext()
+
     made = Roofline(matmul(100, 100, 100), 2)
     at_peak = 2e6 / 100e9 / 2
-    assert made.refuses(1.0) is None
-    assert asked == []
-    assert made.refuses(2 * at_peak) is None
+    assert made.refuses(1.0, clock) is None
+    assert asked == [] == waits
+    assert made.refuses(2 * at_peak, clock) is None
     assert asked == ["quick float32"]
-    assert made.refuses(1.01 * at_peak / MARGIN) is None
+    assert waits == ["run"]
+    assert made.refuses(1.01 * at_peak / MARGIN, clock) is None
     assert "thorough float32" in asked
-    assert "takes" in (made.refuses(0.99 * at_peak / MARGIN) or "")
+    assert "takes" in (made.refuses(0.99 * at_peak / MARGIN, clock) or "")

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import copy
-import multiprocessing
+import faulthandler
 import pickle
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
 from typing import Any
 
 import numpy as np
@@ -56,8 +58,13 @@ def test_a_result_is_the_same_before_its_first_call_and_after_it(result: Result)
         np.testing.assert_array_equal(again(A, B), A @ B)
 
 
+def end_if_it_hangs() -> None:
+    faulthandler.dump_traceback_later(120, exit=True)
+
+
 def test_another_process_computes_with_a_result_and_its_function(result: Result) -> None:
-    with multiprocessing.get_context("spawn").Pool(1) as pool:
+    # Unlike a `multiprocessing.Pool`, it raises where its process ends, and does not wait for an answer.
+    with ProcessPoolExecutor(1, get_context("spawn"), end_if_it_hangs) as pool:
         for found in pool.map(called, [result, result.function]):
             np.testing.assert_array_equal(found, A @ B)
 

@@ -98,9 +98,7 @@ class _Evaluator:
             wrong = self._verifier.wrong_at_last()
         if wrong:
             return Failed("verify", "wrong answer", f"{wrong}, after the timed calls")
-        with clock("run"):
-            too_fast = self._roofline.refuses(timed.median)
-        if too_fast:
+        if too_fast := self._roofline.refuses(timed.median, clock):
             return Failed("run", "faster than the machine", too_fast)
         self._best = min(self._best, timed.median)
         billions = self._program.flops / 1e9

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from math import prod
 
+from planish.core import StageClock
 from planish.loops.lang.draft import axes_of
 from planish.loops.lang.program import DTYPES as BYTES
 from planish.loops.lang.program import Access, Apply, Program, Statement, accesses
@@ -43,16 +44,21 @@ class Roofline:
         self._dtype = "float64" if program.arithmetic == "float64" else "float32"
         self._peak = SLOW
 
-    def refuses(self, seconds: float) -> str | None:
+    def refuses(self, seconds: float, clock: StageClock) -> str | None:
         """Describe why a time is too short; None if it is possible.
 
         The peak is measured only for times that are short enough to need it: within some milliseconds at
         first, and thoroughly before a time is refused, since the machine may have been busy.
+
+        Args:
+            seconds: the time of a call.
+            clock: what measures the peak is its stage "run"; nothing else waits for the machine.
         """
         for measure in (quick_peak, measure_peak):
             if seconds * self._peak >= self._work:
                 return None
-            self._peak = max(self._peak, measure(preferred_backend(), self._dtype))
+            with clock("run"):
+                self._peak = max(self._peak, measure(preferred_backend(), self._dtype))
         if seconds * self._peak >= self._work:
             return None
         return (
