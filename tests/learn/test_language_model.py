@@ -17,7 +17,7 @@ from planish.corpus.feedback_lessons import retry_prompt
 from planish.corpus.judged_answers import judge_answers
 from planish.corpus.text_lessons import TextLesson
 from planish.learn.language.decoder import DecoderShape, remembered
-from planish.learn.language.feedback import AGAIN, SURE, Feedback, Kind, feedback_tokens
+from planish.learn.language.feedback import RETRY, SURE, Feedback, Kind, feedback_tokens
 from planish.learn.language.generation import (
     CutTextWarning,
     continued,
@@ -145,10 +145,10 @@ def test_it_is_told_what_came_of_its_list_by_fast_feedback() -> None:
     answered, _ = continued(shape(), parameters, before, ends, 96)
     told = feedback_tokens(learnt, Feedback(True, 6, None, 5, None), "fast")
     memory = remembered(shape(), parameters, [*answered[:-1], *told], before)
-    sure = memory.scores[learnt.token(SURE)] > memory.scores[learnt.token(AGAIN)]
+    sure = memory.scores[learnt.token(SURE)] > memory.scores[learnt.token(RETRY)]
     assert (other is None) == bool(sure)
     if other is not None:
-        expected = remembered(shape(), parameters, [learnt.token(AGAIN)], memory)
+        expected = remembered(shape(), parameters, [learnt.token(RETRY)], memory)
         np.testing.assert_allclose(other.memory.scores, expected.scores, rtol=1e-3, atol=1e-3)
         assert other.candidate == Candidate()
 
@@ -162,7 +162,7 @@ def test_it_is_told_what_it_was_trained_to_be_told(
     assert made_of is not None
     answer = Answer(("gvn",), 6, 5, None if kind == "fast" else "define i32 @f() {\nret i32 %9\n}\n")
     (judged,) = judge_answers([TextLesson("1", "p", CODE, answer, 5)], [answer])
-    given = [*retry_prompt(learnt, judged, kind), learnt.token(AGAIN)]
+    given = [*retry_prompt(learnt, judged, kind), learnt.token(RETRY)]
     rest = answer_tokens(learnt, answer, Tasks(code=kind != "fast"))[2:]
 
     def says(*_: object) -> tuple[list[int], None]:

@@ -64,14 +64,14 @@ def context_of(
         task: what is to be tuned.
         before: when the run began, in seconds since the epoch: one that is resumed knows what it knew then,
             so that it proposes what it would have without the interruption.
-        taught: what it was taught then, as `stored` gives it; None where that is not known.
+        taught: what it was taught then, as `stored` gives it; None where the run begins now.
     """
     tried = cache(partial(tried_elsewhere, store, level, task, before))
     if not isinstance(level, KnowsPrograms):
         return SearchContext((), tried)
     if taught is not None:
         return SearchContext([candidate_from_json(each, level.steps) for each in taught], tried)
-    return SearchContext(level.learn(task, tried()), tried)  # planish 0.1 did not store what it taught
+    return SearchContext(level.learn(task, tried()), tried)
 
 
 def stored(level: Level, context: SearchContext) -> list[Any] | None:

@@ -1,10 +1,8 @@
-"""What the store keeps of a comparison: a row for each finalist, with JSON, of which every version is read.
+"""Encoding of a comparison for the store: a row for each finalist, with JSON.
 
 The keys of a row's JSON, by objective name where a value is a mapping:
 
-- `version`: 4; version 3 says "disputed" and "left out" for "failed" and "undecided"; version 2 has nobody
-  who was not measured; version 1 has no number, says "faster", "no difference" and "slower" for "better",
-  "same" and "worse", and repeats much;
+- `version`: of this format; a comparison of another one is refused;
 - `hash`: of the candidate; `samples`: by the leading objective;
 - `objectives`: for each `median`, `ratio` (value, low, high; of objective / baseline's), `verdict`,
   `baseline` (the median). Where processor time is known too, `clocks` (see

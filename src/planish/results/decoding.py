@@ -1,4 +1,4 @@
-"""Reading a comparison back from a store, which may be anybody's: of every version, and checked."""
+"""Decoding of a stored comparison. A store may come from anywhere, so every value is checked."""
 
 from __future__ import annotations
 
@@ -13,13 +13,6 @@ from planish.results.codec import VERSION
 from planish.results.comparison import Clocks, Compared, Comparison, Finalist, Measurement
 from planish.store import ResultRow
 
-_OLD: Mapping[str, Verdict] = {
-    "faster": "better",
-    "no difference": "same",
-    "slower": "worse",
-    "disputed": "failed",
-    "left out": "undecided",
-}
 _Json = Mapping[str, Any]
 
 
@@ -34,16 +27,17 @@ def decode(rows: Sequence[ResultRow], objectives: Sequence[Objective]) -> Compar
         None where nobody was compared by these objectives.
 
     Raises:
-        StoreError: a newer planish wrote it, or it is damaged.
+        StoreError: another version of planish wrote it, or it is damaged.
     """
     if not rows:
         return None
     with _reading(rows[0], "#1"):
         if not {o.name for o in objectives} <= {*rows[0].data.get("objectives", ())}:
             return None
-        version = rows[0].data.get("version", 1)
-        if isinstance(version, int) and version > VERSION:
-            raise StoreError(f"the result of run {rows[0].run_id} is of a newer planish", "Update planish.")
+        version = a(int, rows[0].data["version"])
+        if version != VERSION:
+            what = f"the result of run {rows[0].run_id} has format {version}, this planish reads {VERSION}"
+            raise StoreError(what, "Upgrade planish." if version > VERSION else "Tune again.")
         shared = _shared_of(rows[0].data, objectives)
     found = tuple(_finalists(rows, objectives))
     return replace(
@@ -162,9 +156,9 @@ def _measurement(told: _Json, objective: Objective, samples: tuple[float, ...]) 
 
 
 def _verdict(told: Any) -> Verdict:
-    verdict: Verdict = _OLD.get(told, told)
-    if verdict not in VERDICTS:
-        raise ValueError(f"no verdict is {verdict!r}")
+    if told not in VERDICTS:
+        raise ValueError(f"no verdict is {told!r}")
+    verdict: Verdict = told
     return verdict
 
 

@@ -8,7 +8,6 @@ from typing import Any
 
 from planish.core import StoreError
 
-# A new column is not covered before a migration has filled the checksums anew.
 TASK = (
     *("key", "level", "level_version", "program", "target", "objectives", "objective", "subject"),
     "created",

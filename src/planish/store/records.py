@@ -28,7 +28,7 @@ class Run:
         seconds: stage name to seconds, over the whole run; empty before the end.
         trials: how many trials are stored.
         taught: what it began with because other programs had shown it: candidates as JSON, the best first.
-            None where its level does not learn, and in runs of planish 0.1.
+            None where its level does not learn.
     """
 
     id: str

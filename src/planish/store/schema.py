@@ -1,4 +1,4 @@
-"""The tables as this version of planish uses them; how they came to be is in `migrations`."""
+"""Tables of the store, and the number of their schema."""
 
 from sqlalchemy import (
     BigInteger,
@@ -14,11 +14,12 @@ from sqlalchemy import (
     UniqueConstraint,
 )
 
-# The newest migration; a number of four digits, so that newer is greater.
-SCHEMA = "0004"
-VERSION_TABLE = "planish_version"
+SCHEMA = 4
+"""Raised whenever a table below changes. A store of any other number is refused."""
 
 metadata = MetaData()
+
+schema_version = Table("planish_version", metadata, Column("version_num", Text, primary_key=True))
 
 # `subject` names level, level version, program and target; `objective` is the leading one's name.
 tasks = Table(

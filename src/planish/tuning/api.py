@@ -46,7 +46,7 @@ from planish.tuning.run import TuningRun
 from planish.tuning.trials import Trials
 
 DEFAULT_BUDGET = Budget(seconds=10)
-AGAIN = 3
+LONGER = 3
 """A comparison that was undecided has so many times as long when it is repeated, at least."""
 
 _log = logging.getLogger("planish")
@@ -229,7 +229,7 @@ def _begin(
 def _settling_s(store: Store, level: Level, task: Task, budget: Budget, old: StoredRun) -> float | None:
     """Return the seconds to repeat the comparison of a finished run; None where it needs no repetition.
 
-    It has the time of the command, and at least `AGAIN` times what it had before. A search that is to have
+    It has the time of the command, and at least `LONGER` times what it had before. A search that is to have
     more trials comes first: its end has a comparison of its own.
     """
     if old.status != "finished" or (budget.seconds is None and budget.trials_left(old.trials)):
@@ -237,7 +237,7 @@ def _settling_s(store: Store, level: Level, task: Task, budget: Budget, old: Sto
     with suppress(StoreError):  # what cannot be read is made anew
         comparison = read_comparison(store, old.id, level, task.objectives)
         if comparison is None or comparison.undecided(level.baseline(task)) is not None:
-            return max(budget.seconds or 0.0, AGAIN * old.seconds.get("compare", 0.0), LEAST_S)
+            return max(budget.seconds or 0.0, LONGER * old.seconds.get("compare", 0.0), LEAST_S)
     return None
 
 

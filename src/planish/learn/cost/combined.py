@@ -18,7 +18,7 @@ LEAST = 16
 """With fewer rows nothing is learnt."""
 LEAST_BESIDE = 48
 """With fewer rows a global model is asked alone: on programs that were held back, fewer did not help it."""
-AGAIN = 1.5
+GROWTH = 1.5
 """The weight and the size of the local model are chosen anew when there are so many times the rows."""
 JUDGED = 1024
 """Rows by which they are chosen at most, evenly taken: more would cost more than they tell."""
@@ -54,7 +54,7 @@ class Combined:
         """Tell at which of these numbers of rows `fit` would choose last, if it met one after the other."""
         known, found = self._rows, None
         for count in rows:
-            if count >= max(self._least, AGAIN * known):
+            if count >= max(self._least, GROWTH * known):
                 known = found = count
         return found
 
@@ -68,7 +68,7 @@ class Combined:
         if rows < self._least or not self.local.can_learn:
             return
         base = self._base(data.features)
-        if rows >= AGAIN * self._rows:
+        if rows >= GROWTH * self._rows:
             # Evenly over the whole run: early rows are of other candidates than late ones.
             judged = np.arange(0, rows, -(-rows // JUDGED))
             self._choose(data.rows(judged), base[judged])

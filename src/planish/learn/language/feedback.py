@@ -19,7 +19,7 @@ from planish.learn.language.tokenizer import Tokenizer
 
 Kind = Literal["short", "long", "fast"]
 KINDS: tuple[Kind, ...] = ("short", "long", "fast")
-SURE, AGAIN = "I am sure!", "Let me try again."
+SURE, RETRY = "I am sure!", "Let me try again."
 
 
 @dataclass(frozen=True)
@@ -128,7 +128,7 @@ def feedback_tokens(tokenizer: Tokenizer, feedback: Feedback, kind: Kind) -> lis
 
 def verdict_token(tokenizer: Tokenizer, *, sure: bool) -> int:
     """Give the first token of what is expected after a feedback."""
-    return tokenizer.token(SURE if sure else AGAIN)
+    return tokenizer.token(SURE if sure else RETRY)
 
 
 def _error(true: int | None, told: int | None) -> int | None:

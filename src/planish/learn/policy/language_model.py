@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from planish.core import Candidate, HasText, PlanishError, PolicyState, Space, Step
 from planish.learn.language.decoder import DecoderShape, Memory, remembered
-from planish.learn.language.feedback import AGAIN, SURE, Kind, feedback_tokens
+from planish.learn.language.feedback import RETRY, SURE, Kind, feedback_tokens
 from planish.learn.language.generation import ROOM, continued, read_question
 from planish.learn.language.prompts import read_answer
 from planish.learn.language.tokenizer import Tokenizer
@@ -123,7 +123,7 @@ class AnsweringPolicy:
         if state.page.asked.length + len(said) + 1 + self._saved.steps >= self._shape.context:
             return None
         memory = remembered(self._shape, self._saved.parameters, said, state.page.asked)
-        sure, again = map(self._tokenizer.token, (SURE, AGAIN))
+        sure, again = map(self._tokenizer.token, (SURE, RETRY))
         if memory.scores[sure] > memory.scores[again]:
             return None
         memory = remembered(self._shape, self._saved.parameters, [again], memory)

@@ -35,7 +35,7 @@ ROWS_BESIDE = 0.1
 """Cycles for each element of large streamed tensors where several rows are read side by side."""
 SPILL = 0.1
 """Cycles to load a vector of a panel that takes all of the second-level cache."""
-AGAIN = 0.01
+RELOAD = 0.01
 """Cycles to load an element of a tensor that exceeds the second-level cache, and is read for each panel."""
 LOAD = 0.003
 """Cycles of a load that operations hide; they decide between tiles that are equal otherwise."""
@@ -125,7 +125,7 @@ def _step(facts: Facts, vector: str, rows: dict[str, int], vectors: int) -> floa
         if vector not in operand.strides:
             # Where the vector axis does not move it, one element serves all lanes.
             loads += each * BROADCAST
-            late += each * (CONFLICT * conflicts(facts, operand, rows) + AGAIN * is_large(facts, operand))
+            late += each * (CONFLICT * conflicts(facts, operand, rows) + RELOAD * is_large(facts, operand))
         else:
             far = any(operand.strides.get(axis, 0) >= facts.lanes for axis in rows)
             loads += each * vectors * (_loads(facts, operand, vector) + FAR * each * far)
