@@ -95,7 +95,6 @@ def test_of_a_model_it_is_the_model_as_it_came(
 
 def test_of_a_network_it_is_the_network(planish: Planish, tmp_path: Path) -> None:
     pytest.importorskip("jaxlib")
-    pytest.importorskip("deap")
     from hlo.workloads import STEP, TRAINING, write_all
 
     module = write_all(tmp_path / "net", STEP, TRAINING)

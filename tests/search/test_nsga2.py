@@ -1,6 +1,5 @@
 """NSGA-II: that it finds the front, and how it breeds."""
 
-import sys
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
@@ -15,12 +14,11 @@ from planish.core import (
     Outcome,
     SearchContext,
     Searcher,
-    TargetError,
     Trial,
     hypervolume,
     pareto_front,
 )
-from planish.search import Nsga2, Random, fitting_searchers, make_searcher
+from planish.search import Nsga2, Random
 from planish.search.nsga2 import TRIES
 from planish.testing.driving import drive
 from planish.testing.lattice import Lattice
@@ -288,13 +286,3 @@ def test_children_are_crossed_and_changed_as_often_as_asked() -> None:
     couples = len(space.parents) / 2
     assert couples == pytest.approx(150, abs=5 * (300 * 0.25) ** 0.5)
     assert 0.3 < sum(changed) / len(changed) < 0.8, "only those that are not crossed are doubles"
-
-
-def test_without_deap_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in ("deap", "deap.base"):
-        monkeypatch.setitem(sys.modules, module, None)
-    monkeypatch.delitem(sys.modules, "planish.search.nondominated", raising=False)
-    with pytest.raises(TargetError, match=r"nsga2.*pip install 'planish\[hlo\]'"):
-        make_searcher("nsga2", ROUGH, BOTH, 0)
-    assert "nsga2" not in fitting_searchers(ROUGH)
-    assert "genetic" in fitting_searchers(ROUGH)

@@ -67,7 +67,15 @@ from planish.core.errors import (
 )
 from planish.core.evaluating import evaluate
 from planish.core.feature_schema import FeatureSchema
-from planish.core.front import best_harmless, dominates, front_of, hypervolume, pareto_front
+from planish.core.front import (
+    best_harmless,
+    crowding_distances,
+    dominates,
+    front_of,
+    hypervolume,
+    nondominated_sort,
+    pareto_front,
+)
 from planish.core.growth import Costs, Growth, bounds, growth_of, reference_point
 from planish.core.locked import is_locked
 from planish.core.named_files import place_of, remember, unnamed
@@ -203,6 +211,7 @@ __all__ = [
     "candidate_from_json",
     "canonical_json",
     "content_hash",
+    "crowding_distances",
     "describe",
     "did_you_mean",
     "dominates",
@@ -214,6 +223,7 @@ __all__ = [
     "hypervolume",
     "is_locked",
     "is_within",
+    "nondominated_sort",
     "outcome_from_json",
     "outcome_to_json",
     "pareto_front",

@@ -1,12 +1,18 @@
-"""Comparing by several costs: what dominates what, the Pareto front, and how much a front dominates."""
+"""Pareto dominance: fronts, crowding distances, hypervolume."""
 
-from collections.abc import Iterable, Sequence
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from operator import itemgetter, le
+from typing import TYPE_CHECKING, Any
 
 from planish.core.step import Candidate
 from planish.core.task import Objective
 from planish.core.trial import Trial, best_trial
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 _AT_ONCE = 1000
 
@@ -34,6 +40,65 @@ def front_of(costs: Sequence[Sequence[float]]) -> list[int]:
         if not any(all(map(le, costs[held], costs[place])) for held in rivals):
             front.append(place)
     return front
+
+
+def nondominated_sort(costs: Sequence[Sequence[float]]) -> Iterator[list[int]]:
+    """Sort vectors into fronts: each holds what nothing outside the fronts before it dominates.
+
+    This is the fast non-dominated sort of NSGA-II (Deb and others, 2002), in O(objectives * n ** 2). Equal
+    vectors are neighbours. A front begins with what lost its last dominator first.
+
+    Args:
+        costs: finite vectors of one length; less is better.
+
+    Yields:
+        Indices, front after front.
+    """
+    import numpy as np
+
+    alike: dict[tuple[float, ...], list[int]] = {}
+    for index, vector in enumerate(costs):
+        alike.setdefault(tuple(vector), []).append(index)
+    if not alike:
+        return
+    places, columns = list(alike.values()), np.array(list(alike), float).T
+    # Distinct vectors: whatever is nowhere above another is somewhere below it.
+    dominated: NDArray[Any] = np.logical_and.reduce([column[:, None] <= column for column in columns])
+    np.fill_diagonal(dominated, val=False)
+    dominators = dominated.sum(0)
+    front = np.flatnonzero(dominators == 0)
+    while front.size:
+        yield [index for each in front for index in places[each]]
+        below = dominated[front]
+        dominators -= below.sum(0)
+        dominators[front] = -1
+        freed = np.flatnonzero(dominators == 0)
+        last = len(front) - np.argmax(below[::-1, freed], axis=0) if freed.size else freed
+        front = freed[np.argsort(last, kind="stable")]
+
+
+def crowding_distances(costs: Sequence[Sequence[float]]) -> list[float]:
+    """Measure how far each vector of a front is from its neighbours (Deb and others, 2002).
+
+    Args:
+        costs: vectors of one length.
+
+    Returns:
+        For each the mean, over the objectives, of the gap between its neighbours as a share of the front's
+        range; infinite at the ends.
+    """
+    import numpy as np
+
+    values, distances = np.array(costs, float), np.zeros(len(costs))
+    order = np.arange(len(costs))
+    for column in values.T:
+        # Stable, and from the last objective's order on: so ties are broken alike in every run.
+        order = order[np.argsort(column[order], kind="stable")]
+        ordered = column[order]
+        distances[order[[0, -1]]] = np.inf
+        if extent := values.shape[1] * (ordered[-1] - ordered[0]):
+            distances[order[1:-1]] += (ordered[2:] - ordered[:-2]) / extent
+    return distances.tolist()
 
 
 def pareto_front(trials: Iterable[Trial], objectives: Sequence[Objective]) -> list[Trial]:

@@ -141,7 +141,7 @@ def _loads_and_fits(name: str, space: Space) -> bool:
         factory = searcher_class(name)
     except (ImportError, PlanishError):  # whoever asks for this one is told why
         return False
-    # Looked for and not imported: a list of names should not take as long as loading DEAP or a tokeniser.
+    # Looked for and not imported: a list of names should not take as long as loading a tokeniser.
     return _fits(factory, space) and (factory.library is None or find_spec(factory.library) is not None)
 
 

@@ -6,13 +6,13 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain, count
-from typing import TYPE_CHECKING, Annotated, ClassVar
+from typing import TYPE_CHECKING, Annotated
 
 from planish.core import UNTAUGHT, Candidate, CanEvolve, Objective, PlanishError, SearchContext, rng
 from planish.search.options import Option
 from planish.search.rounds import CostVectors, VectorRounds, VectorRoundSearcher, noted
 from planish.search.sampling import neighbour
-from planish.search.tournament import Individual, Select, ranked, winner
+from planish.search.tournament import Individual, ranked, winner
 
 if TYPE_CHECKING:
     from numpy.random import Generator as Random
@@ -27,7 +27,6 @@ class Gevo(VectorRoundSearcher):
     """GEVO-ML's evolution as published: what fails is drawn again, the best are copied unchanged."""
 
     needs = CanEvolve
-    library: ClassVar[str | None] = "deap"
 
     def __init__(
         self,
@@ -42,13 +41,11 @@ class Gevo(VectorRoundSearcher):
         mutation: Annotated[float, Option("chance of a child to be changed", least=0, most=1)] = 0.1,
         generations: Annotated[int, Option("after which the search ends; 0: none", least=0)] = 0,
     ) -> None:
-        from planish.search.nondominated import select  # without DEAP there is no such searcher
-
         if elites >= population:
             what = f"of a population of {population}, {elites} copied unchanged leave no place for others"
             raise PlanishError(what, "Give --set population=N a larger one, or --set elites=N a smaller.")
         draws = (rng(seed, place) for place in count())
-        breeding = _Breeding(space, draws, population, elites, crossover, mutation, select)
+        breeding = _Breeding(space, draws, population, elites, crossover, mutation)
         super().__init__(objectives, breeding.rounds(generations))
 
 
@@ -66,7 +63,6 @@ class _Breeding:
     elites: int
     crossover: float
     mutation: float
-    select: Select
 
     def rounds(self, generations: int) -> VectorRounds:
         """Breed so many generations; 0: without an end."""
@@ -86,7 +82,7 @@ class _Breeding:
         return self._ranked([*individuals[: self.elites], *others])
 
     def _ranked(self, individuals: Sequence[Individual]) -> list[Individual]:
-        return ranked(individuals, len(individuals), self.select)
+        return ranked(individuals, len(individuals))
 
     def _crossed(
         self, individuals: Sequence[Individual]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import chain, count, islice
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 from planish.core import UNTAUGHT, Candidate, CanEvolve, CanSeed, Costs, Objective, SearchContext
 from planish.search.bounded_costs import BoundedCosts
@@ -12,7 +12,7 @@ from planish.search.breeding import Breeding, Rates
 from planish.search.options import Option
 from planish.search.recall import Recall
 from planish.search.rounds import CostVectors, VectorRounds, VectorRoundSearcher, noted
-from planish.search.tournament import Individual, Select, ranked
+from planish.search.tournament import Individual, ranked
 from planish.search.visited import Visited
 
 TRIES = 4
@@ -23,7 +23,6 @@ class Nsga2(VectorRoundSearcher):
     """NSGA-II: evolution towards the Pareto front of all objectives (GEVO-ML)."""
 
     needs = CanEvolve
-    library: ClassVar[str | None] = "deap"
 
     def __init__(
         self,
@@ -40,12 +39,10 @@ class Nsga2(VectorRoundSearcher):
         ] = 2.0,
         generations: Annotated[int, Option("after which the search ends; 0: none", least=0)] = 0,
     ) -> None:
-        from planish.search.nondominated import select  # without DEAP there is no such searcher
-
         recall, rates = Recall(), Rates(population, crossover, mutation, generations)
         worst = BoundedCosts(tuple(objectives), bound)
         first = space.seeds(context) if isinstance(space, CanSeed) else ()
-        super().__init__(objectives, nsga2(space, seed, rates, worst, select, recall, first), recall)
+        super().__init__(objectives, nsga2(space, seed, rates, worst, recall, first), recall)
 
 
 def nsga2(
@@ -53,7 +50,6 @@ def nsga2(
     seed: int,
     rates: Rates,
     worst: BoundedCosts,
-    select: Select,
     recall: Recall,
     first: Sequence[Candidate] = (),
 ) -> VectorRounds:
@@ -76,7 +72,6 @@ def nsga2(
         seed: the i-th candidate is made with `rng(seed, i)`, but two that are crossed with the first's.
         rates: how a population is bred.
         worst: up to where costs are of use.
-        select: selects so many of some costs, the best first.
         recall: what was proposed before.
         first: what is known to be good, the best first.
     """
@@ -99,7 +94,7 @@ def nsga2(
             children += _measured(bred, costs, baseline, worst)
             if len(children) >= rates.population:
                 break
-        parents = ranked(parents + children, rates.population, select)
+        parents = ranked(parents + children, rates.population)
 
 
 def _unasked(generation: Sequence[Candidate], costs: CostVectors) -> Costs | None:

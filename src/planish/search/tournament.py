@@ -1,20 +1,15 @@
-"""Individuals of an evolution: in order of rank, and who wins of two."""
+"""Individuals of an evolution: their ranks by fronts and crowding, and tournaments of two."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from planish.core import Candidate, Costs, dominates
+from planish.core import Candidate, Costs, crowding_distances, dominates, nondominated_sort
 
 if TYPE_CHECKING:
     from numpy.random import Generator
-
-    from planish.search.nondominated import Selected
-
-Select = Callable[[Sequence[Costs], int], "Sequence[Selected]"]
-"""`planish.search.nondominated.select`, which needs DEAP and is imported where a searcher is made."""
 
 
 @dataclass(frozen=True)
@@ -32,10 +27,27 @@ class Individual:
     crowding: float = 0.0
 
 
-def ranked(pool: Sequence[Individual], most: int, select: Select) -> list[Individual]:
-    """Give so many of some, the best first, with their crowding."""
-    chosen = select([each.costs for each in pool], most)
-    return [replace(pool[one.place], crowding=one.crowding) for one in chosen]
+def ranked(pool: Sequence[Individual], most: int) -> list[Individual]:
+    """Select the best: front after front, and of each front the least crowded first.
+
+    Args:
+        pool: where to select from.
+        most: how many to select; there may be fewer.
+
+    Returns:
+        The selected ones with their crowding, the best first.
+    """
+    found = list[Individual]()
+    for front in nondominated_sort([each.costs for each in pool]):
+        crowding = crowding_distances([pool[place].costs for place in front])
+        # Greatest distance first, so that a front that is cut keeps its ends and its sparse parts.
+        found += sorted(
+            (replace(pool[p], crowding=c) for p, c in zip(front, crowding, strict=True)),
+            key=lambda each: -each.crowding,
+        )
+        if len(found) >= most:
+            break
+    return found[:most]
 
 
 def winner(individuals: Sequence[Individual], generator: Generator) -> Individual:
