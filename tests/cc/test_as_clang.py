@@ -51,10 +51,13 @@ def compare(place: Place, *words: str, given: str = "") -> None:
         "-Oz -c -flto=thin mixed.c",
         "-Oz -c asm.s -o asm.o",
         "-Oz -c mixed.c main.c -o both.o",
+        "-Oz -Wall -c mixed.c wrong.c main.c",
+        "-Oz -Wall mixed.c wrong.c main.c",
     ],
 )
 def test_it_is_clangs_result(place: Place, line: str) -> None:
     place.write("asm.s", ".globl f\nf: ret\n")
+    place.write("wrong.c", "int f( {\n")
     compare(place, *line.split())
 
 

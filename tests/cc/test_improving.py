@@ -1,6 +1,7 @@
 """What `planish cc` saves, remembers and reports."""
 
 import json
+import time
 import re
 import shutil
 import sys
@@ -173,3 +174,17 @@ def lines(place: Place, name: str) -> set[str]:
     entries = said.split("Abbrev Number")
     places = (entry for entry in entries if "DW_TAG_subprogram" in entry and "DW_AT_low_pc" in entry)
     return {found for entry in places for found in re.findall(r"DW_AT_(?:linkage_name|name).*: (\w+)", entry)}
+
+
+def test_a_source_that_is_left_to_clang_leaves_the_others_of_its_command(words: Place) -> None:
+    words.write("reads.c", r'asm(".include \"part.s\"");')
+    words.write("part.s", "")
+    time.sleep(0.05)  # what was written just now is not kept
+    for output, link in {"words.o": ["-c"], "program": ["-o", "program", "-shared", "-fPIC"]}.items():
+        made: list[bytes] = []
+        for run in (words.cc, words.cc, words.as_clang):
+            done = run("-Oz", *link, "words.c", "reads.c")
+            assert (done.returncode, done.stderr) == (0, "")
+            made.append((words.folder / output).read_bytes())
+            (words.folder / output).unlink()
+        assert made[0] == made[1] != made[2]

@@ -14,6 +14,7 @@ from cc.conftest import Place
 from llvm.modules import require_linker
 from planish.cc import timed_program
 from planish.cc.command import main
+from planish.cc.compiler import Compiler
 from planish.cc.link_parts import exchanged, link_parts, without_output
 from planish.cc.object_cache import digest, open_cache
 from planish.cc.reporting import builds
@@ -49,22 +50,31 @@ int main(int count, char **words) {
 OBJECTIVE = ("--planish-objective", "time")
 
 
-@pytest.fixture
-def built(place: Place, monkeypatch: pytest.MonkeyPatch) -> Place:
-    """Have objects of -O2, one of them in an archive, that planish cc made, and what the program reads."""
+@pytest.fixture(scope="module")
+def objects(tmp_path_factory: pytest.TempPathFactory, clang: Compiler) -> Path:
+    """Have objects of -O2, one of them in an archive, and the cache of planish cc that made them."""
     require_linker()
     if not open_backend().full or not open_backend().runs(f"{BEGIN},{pipeline(USUAL)}"):
         pytest.skip("this LLVM lacks passes of -O3 that are needed")
+    place = Place(tmp_path_factory.mktemp("objects") / "work", clang)
     place.write("kernel.c", KERNEL)
     place.write("main.c", MAIN)
     place.write("size", "190\n")
+    for name in ("kernel", "main"):
+        assert place.cc("-O2", "-c", f"{name}.c", *OBJECTIVE, PLANISH_RUN="./program size").returncode == 0
+    subprocess.run(["ar", "rcs", "libkernel.a", "kernel.o"], check=True, cwd=place.folder)
+    return place.folder.parent
+
+
+@pytest.fixture
+def built(objects: Path, tmp_path: Path, clang: Compiler, monkeypatch: pytest.MonkeyPatch) -> Place:
+    """Have a copy of the objects and their cache, and variables by which the program is run."""
+    shutil.copytree(objects, tmp_path, dirs_exist_ok=True)
+    place = Place(tmp_path / "work", clang)
     monkeypatch.chdir(place.folder)
     for name in ("PLANISH_CACHE", "PLANISH_SECONDS"):
         monkeypatch.setenv(name, {**place.environment, "PLANISH_SECONDS": "600"}[name])
     monkeypatch.setenv("PLANISH_RUN", "./program size")
-    for name in ("kernel", "main"):
-        assert main(["-O2", "-c", f"{name}.c", *OBJECTIVE], plus=False) == 0
-    subprocess.run(["ar", "rcs", "libkernel.a", "kernel.o"], check=True)
     return place
 
 

@@ -7,7 +7,7 @@ import os
 from planish.cc.arguments import Invocation, Source
 from planish.cc.cc_settings import CompileSettings, say
 from planish.cc.compiler import Compiler
-from planish.cc.compiling import compile_unit
+from planish.cc.compiling import compile_unit, make_object
 from planish.cc.frontend import Unit
 from planish.cc.installation import find_installation
 from planish.cc.noting import note, refused
@@ -41,12 +41,12 @@ def compile_all(compiler: Compiler, invocation: Invocation, settings: CompileSet
             from planish.cc.linking import compile_and_link
 
             return compile_and_link(compiler, invocation, settings, cache)
-        for source in invocation.sources:
-            output = _output(invocation, source)
-            unit = Unit(compiler, invocation, source, output, output)
-            if not compile_unit(unit, settings, cache):
-                return None
-        return 0
+        outputs = [_output(invocation, source) for source in invocation.sources]
+        pairs = zip(invocation.sources, outputs, strict=True)
+        units = [Unit(compiler, invocation, source, path, path) for source, path in pairs]
+        if len(units) == 1:
+            return 0 if compile_unit(units[0], settings, cache) else None
+        return max([make_object(unit, settings, cache) for unit in units])
     finally:
         if cache.trouble:
             say(f"warning: {cache.trouble}")

@@ -8,10 +8,19 @@ from time import monotonic, time_ns
 from planish.cc.arguments import code_options
 from planish.cc.cc_settings import CompileSettings, pass_on
 from planish.cc.direct import Direct
-from planish.cc.frontend import Ended, Unit, run
+from planish.cc.frontend import Ended, Unit, run, shell_code
 from planish.cc.noting import note
 from planish.cc.object_cache import CachedObject, ObjectCache, digest
 from planish.cc.whole_file import write_whole
+
+
+def make_object(unit: Unit, settings: CompileSettings, cache: ObjectCache) -> int:
+    """Make one of several objects, by clang where planish does not; return the exit code."""
+    if compile_unit(unit, settings, cache):
+        return 0
+    ended = run([*unit.compiler.command, *unit.words])
+    pass_on(ended.messages)
+    return shell_code(ended.code)
 
 
 def compile_unit(unit: Unit, settings: CompileSettings, cache: ObjectCache) -> bool:
@@ -57,15 +66,11 @@ def _make(
             direct.put(key, reading)
         return True
 
-    if settings.for_time:
-        from planish.cc.timed_unit import compile_timed
-
-        return compile_timed(unit, front, keep, settings, cache, began[0])
-    if not settings.seconds:
+    if not (settings.for_time or settings.seconds):
         return False
-    from planish.cc.improving import improve
+    from planish.cc.uncached import compile_uncached
 
-    return improve(unit, front, keep, settings, cache, began[0])
+    return compile_uncached(unit, front, keep, settings, cache, began[0])
 
 
 def _keep(unit: Unit, direct: Direct, key: str, began_ns: int) -> None:

@@ -145,6 +145,11 @@ def wait(pid: int) -> int:
     return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
 
 
+def shell_code(ended: int) -> int:
+    """Return an exit code as a shell does: a signal is 128 and its number."""
+    return ended if ended >= 0 else 128 - ended
+
+
 def _fill(descriptor: int, data: bytes) -> None:
     rest = memoryview(data)
     while rest:

@@ -1,23 +1,21 @@
-"""A source that is not known yet: clang's object, and then a smaller one where that is found."""
+"""Search for an object that is smaller than clang's."""
 
 from __future__ import annotations
 
 import json
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import closing
 from pathlib import Path
 from time import monotonic
 
 from planish.cc.arguments import code_options
-from planish.cc.cc_settings import CompileSettings, UsageError, pass_on
+from planish.cc.cc_settings import CompileSettings, UsageError
 from planish.cc.compiler import Compiler
-from planish.cc.frontend import Ended, Unit, run
-from planish.cc.interrupts import Stoppable
-from planish.cc.noting import left_to_clang, note
+from planish.cc.frontend import Unit, run
 from planish.cc.object_cache import CachedObject, ObjectCache
-from planish.cc.searching import Asked, ReadsFilesError, SearchError, search
+from planish.cc.searching import Asked, SearchError, search
 from planish.cc.whole_file import write_whole
 from planish.core import PlanishError
 from planish.isolation.scratch import Scratch
@@ -32,36 +30,33 @@ _CODE_ONLY = ("-Xclang", "-disable-llvm-passes", "-Qunused-arguments", "-w", "-c
 
 
 def improve(
-    unit: Unit,
-    front: Ended,
-    keep: Callable[[CachedObject], bool],
-    settings: CompileSettings,
-    cache: ObjectCache,
-    began: float,
-) -> bool:
-    """Compile, search, and leave the smaller object; False where clang has to say why it cannot be made."""
-    with Stoppable():
-        own = run([*unit.compiler.command, *unit.words])
-        if own.code:
-            return False
-        took = monotonic() - began
-        pass_on(own.messages)
-        try:
-            code, about, seconds = _searched(unit, front.written, settings, cache, took)
-        except ReadsFilesError as error:
-            entry = left_to_clang(str(error))
-            keep(entry)
-            note(cache, settings, unit.belongs_to, unit.source, "clang", entry.about, 0.0)
-            return True
-        except (SearchError, PlanishError, OSError) as error:
-            _fall_back(unit, settings, " ".join(str(error).split()).rstrip("."))
-            return True
-        about["clang_s"], about["search_s"] = round(took, 3), round(monotonic() - began - took, 3)
-        text = json.dumps(about).encode()
-        speaks = own.messages != front.messages
-        keep(CachedObject(seconds, settings.evaluations, text, code, speaks=speaks))
-        note(cache, settings, unit.belongs_to, unit.source, "searched", text, monotonic() - began)
-        return True
+    unit: Unit, bitcode: bytes, settings: CompileSettings, cache: ObjectCache, clang_s: float, *, speaks: bool
+) -> CachedObject | None:
+    """Search for a smaller object, and leave it where clang's is.
+
+    Args:
+        unit: the source, whose object clang has made.
+        bitcode: unoptimised.
+        settings: the time of the search.
+        cache: has what is known of functions.
+        clang_s: seconds that clang took.
+        speaks: whether clang says more than its front end does.
+
+    Returns:
+        What is to be kept; None where the search failed, and clang's object stays.
+
+    Raises:
+        ReadsFilesError: the object may depend on files that are not known.
+        UsageError: the search failed, and must not (--planish-strict).
+    """
+    began = monotonic()
+    try:
+        code, about, seconds = _searched(unit, bitcode, settings, cache, clang_s)
+    except (SearchError, PlanishError, OSError) as error:
+        _fall_back(unit, settings, " ".join(str(error).split()).rstrip("."))
+        return None
+    about["clang_s"], about["search_s"] = round(clang_s, 3), round(monotonic() - began, 3)
+    return CachedObject(seconds, settings.evaluations, json.dumps(about).encode(), code, speaks=speaks)
 
 
 def _fall_back(unit: Unit, settings: CompileSettings, why: str) -> None:

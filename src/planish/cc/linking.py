@@ -8,35 +8,33 @@ import tempfile
 from planish.cc.arguments import Invocation
 from planish.cc.cc_settings import CompileSettings
 from planish.cc.compiler import Compiler
-from planish.cc.compiling import compile_unit
-from planish.cc.frontend import Unit, wait
+from planish.cc.compiling import make_object
+from planish.cc.frontend import Unit, shell_code, wait
 from planish.cc.interrupts import Stoppable
 from planish.cc.object_cache import ObjectCache
 
 
 def compile_and_link(
     compiler: Compiler, invocation: Invocation, settings: CompileSettings, cache: ObjectCache
-) -> int | None:
-    """Make a program; the exit code, or None where clang shall do it all by itself."""
+) -> int:
+    """Make a program; return the exit code."""
     words = list(invocation.words)
     program = invocation.output or "a.out"
+    failed = 0
     with Stoppable(), tempfile.TemporaryDirectory(prefix="planish-") as folder:
         for source in invocation.sources:
             if source.language:
                 name = os.path.splitext(os.path.basename(source.path))[0]
                 path = os.path.join(folder, f"{name}-{source.index}.o")
-                if not compile_unit(Unit(compiler, invocation, source, path, program), settings, cache):
-                    return None
+                unit = Unit(compiler, invocation, source, path, program)
+                failed = make_object(unit, settings, cache) or failed
                 words[source.index] = path
+        if failed:
+            return failed
         command = [*compiler.command, *words, "-Qunused-arguments"]
-        code = _code(wait(os.posix_spawn(compiler.path, command, os.environ)))
+        code = shell_code(wait(os.posix_spawn(compiler.path, command, os.environ)))
         if not code and settings.for_time:
             from planish.cc.timed_program import speed_up_program
 
             speed_up_program(compiler, words, program, settings, cache)
         return code
-
-
-def _code(ended: int) -> int:
-    """Give an exit code as a shell does: a signal is 128 and its number."""
-    return ended if ended >= 0 else 128 - ended

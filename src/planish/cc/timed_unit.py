@@ -8,15 +8,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from time import monotonic
 
 from planish.cc.arguments import code_options
-from planish.cc.cc_settings import CompileSettings, pass_on
-from planish.cc.frontend import Ended, Unit, run
-from planish.cc.interrupts import Stoppable
-from planish.cc.noting import left_to_clang, note
+from planish.cc.frontend import Unit
 from planish.cc.object_cache import CachedObject, ObjectCache, digest
-from planish.cc.searching import reads_files
+from planish.cc.searching import ReadsFilesError, reads_files
 from planish.isolation import in_child
 from planish.llvm.backend.elf import code_bytes
 from planish.llvm.modules import reading_directive_of
@@ -46,35 +42,34 @@ class TimedUnit:
         return digest(os.fsencode("\0".join(self.options)), self.bitcode)
 
 
-def compile_timed(
-    unit: Unit,
-    front: Ended,
-    keep: Callable[[CachedObject], bool],
-    settings: CompileSettings,
-    cache: ObjectCache,
-    began: float,
-) -> bool:
-    """Have clang make an object, and keep what it was made of; False where clang has to say why it cannot."""
-    with Stoppable():
-        own = run([*unit.compiler.command, *unit.words])
-        if own.code:
-            return False
-        pass_on(own.messages)
-        code = Path(unit.output).read_bytes()
-        directive = in_child(partial(reading_directive_of, front.written), str, LIMITS)
-        if directive:
-            word = directive if isinstance(directive, str) else "something that LLVM does not survive"
-            entry = left_to_clang(reads_files(word))
-            keep(entry)
-            note(cache, settings, unit.belongs_to, unit.source, "clang", entry.about, 0.0)
-            return True
-        about = json.dumps({"text": [code_bytes(code)] * 2}).encode()
-        speaks = own.messages != front.messages
-        # For any search: none is made here that more time could improve.
-        if keep(CachedObject(float("inf"), 0, about, code, speaks=speaks)):
-            _put(cache, code, TimedUnit(unit.source, code_options(unit.options), front.written))
-        note(cache, settings, unit.belongs_to, unit.source, "compiled", about, monotonic() - began)
-        return True
+def keep_timed_unit(
+    unit: Unit, bitcode: bytes, cache: ObjectCache, keep: Callable[[CachedObject], bool], *, speaks: bool
+) -> bytes:
+    """Keep clang's object, and what it was made of.
+
+    Args:
+        unit: the source, whose object clang has made.
+        bitcode: unoptimised.
+        cache: keeps what it was made of.
+        keep: puts an entry into the cache; returns False where a file was changed meanwhile.
+        speaks: whether clang says more than its front end does.
+
+    Returns:
+        The report, as JSON.
+
+    Raises:
+        ReadsFilesError: the object may depend on files that are not known.
+    """
+    code = Path(unit.output).read_bytes()
+    directive = in_child(partial(reading_directive_of, bitcode), str, LIMITS)
+    if directive:
+        word = directive if isinstance(directive, str) else "something that LLVM does not survive"
+        raise ReadsFilesError(reads_files(word))
+    about = json.dumps({"text": [code_bytes(code)] * 2}).encode()
+    # For any search: none is made here that more time could improve.
+    if keep(CachedObject(float("inf"), 0, about, code, speaks=speaks)):
+        _put(cache, code, TimedUnit(unit.source, code_options(unit.options), bitcode))
+    return about
 
 
 def read_unit(cache: ObjectCache, name: str) -> TimedUnit | None:
