@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planish.report.axis import PlotAxis, axis_of, span_axis
+from planish.report.figures import PlotAxis, axis_of, span_axis
 
 POSITIVE = st.lists(st.floats(1e-9, 1e9), min_size=1)
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from planish.core import Measured, Objective, Trial, best_trial, rng
-from planish.report.curve import MOST, by_number, by_time, curve, limit_of, value_for
+from planish.report.chart_data import CURVE_POINTS, by_number, by_time, curve, limit_of, value_for
 from report.planks import STARTED, TIME, failed, measured, trial
 
 RATE = Objective("rate", "1/s", "up")
@@ -39,8 +39,8 @@ def test_thousands_are_thinned_evenly_and_the_best_is_kept() -> None:
     values = [float(value) for value in rng(1).uniform(1e-6, 1e3, 5001)]
     trials = _trials([*values, *[None] * 5001])
     found = curve(trials, by_number(trials), TIME)
-    assert 1000 < len(found.measured) <= MOST
-    assert 1000 < len(found.failed) <= MOST
+    assert 1000 < len(found.measured) <= CURVE_POINTS
+    assert 1000 < len(found.failed) <= CURVE_POINTS
     assert set(found.measured) <= {(i + 1.0, v) for i, v in enumerate(values)}
     steps = {b - a for (a, _), (b, _) in pairwise(found.measured)}
     assert steps == {3.0}

@@ -7,7 +7,7 @@ import pytest
 
 from planish.core import Candidate
 from planish.report import write_report
-from planish.report.effect_grids import effect_grids
+from planish.report.front_table import effect_grids
 from planish.store import open_store
 from report.fronts import BOTH, ERROR, front
 from report.page import Page

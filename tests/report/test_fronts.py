@@ -9,9 +9,7 @@ import pytest
 from planish.core import Objective
 from planish.report.data import read_report_data
 from planish.report.front_table import front_table
-from planish.report.judgement import Verdict
-from planish.report.tradeoffs import verdict_of_front
-from planish.report.verdict import verdict_of
+from planish.report.verdict import Verdict, verdict_of, verdict_of_front
 from planish.report.wording import outcome_words
 from planish.results.comparison import Comparison
 from planish.store import open_store

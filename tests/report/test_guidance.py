@@ -14,7 +14,7 @@ from planish.learn.cost import XgboostTrees, dataset_of, made_model, write_model
 from planish.learn.learner import Learner
 from planish.report import write_report
 from planish.report.data import ReportData, read_report_data
-from planish.report.guidance import guidance_of
+from planish.report.predictions import guidance_of
 from planish.search import make_searcher
 from planish.store import open_store
 from planish.testing.driving import drive

@@ -9,11 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from golden_text import Golden
 from planish.core import Candidate, Measured, Trial
-from planish.report.curve import by_number, by_time, curve
-from planish.report.failure_groups import failure_groups
-from planish.report.pareto import tradeoffs
-from planish.report.sample_plots import strip_of
-from planish.report.stages import stage_times
+from planish.report.chart_data import by_number, by_time, curve, strip_of, tradeoffs
+from planish.report.trial_statistics import failure_groups, stage_times
 from planish.results.comparison import Compared, Finalist
 from report.planks import ERROR, STARTED, TIME, compared, failed, finalist, measured, trial
 

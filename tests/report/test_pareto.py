@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from planish.core import Candidate, Objective
-from planish.report.pareto import MOST, tradeoffs
+from planish.report.chart_data import TRADEOFF_POINTS, tradeoffs
 from report.planks import ERROR, TIME, failed, measured
 
 SCORE = Objective("score", "", "up")
@@ -42,10 +42,10 @@ def test_nothing_to_trade(objectives: list[Objective]) -> None:
 
 
 def test_of_thousands_the_front_is_kept_whole() -> None:
-    count = 2 * MOST + 1
+    count = 2 * TRADEOFF_POINTS + 1
     trials = [
         replace(measured(i, i + 1.0, error=float(count - i)), candidate=Candidate()) for i in range(count)
     ]
     (found,) = tradeoffs(trials, [TIME, ERROR], [], None)
-    assert 0 < len(found.points) <= MOST
+    assert 0 < len(found.points) <= TRADEOFF_POINTS
     assert len(found.front) == count

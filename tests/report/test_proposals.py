@@ -11,7 +11,7 @@ import pytest
 from planish.core import Candidate, Failed, Measured, Space, Step, Task, Trial
 from planish.report import write_report
 from planish.report.data import ReportData, read_report_data
-from planish.report.proposals import SHOWN, proposals_of
+from planish.report.predictions import SHOWN_PROPOSALS, proposals_of
 from planish.search.policy_samples import PrioritySampling
 from planish.store import open_store
 from planish.testing.lattice import Lattice, Set
@@ -46,7 +46,7 @@ def story(path: Path, trials: list[Trial], searcher: str = "priority") -> Report
 
 def test_each_proposal_has_its_probability(tmp_path: Path) -> None:
     trials = proposed()
-    assert len(trials) < SHOWN, "all of them are shown"
+    assert len(trials) < SHOWN_PROPOSALS, "all of them are shown"
     found = proposals_of(story(tmp_path, trials), Knobs())
     assert [each.trial.candidate for each in found] == [each.candidate for each in trials]
     assert sum(each.probability for each in found) == pytest.approx(1)

@@ -8,7 +8,7 @@ import pytest
 import planish
 from planish.budget import Budget
 from planish.report.data import ReportData, read_report_data
-from planish.report.provenance import provenance, repeat
+from planish.report.page import provenance, repeat
 from planish.settings import Settings
 from planish.store import open_store
 from report.planks import ERROR, TIME, Planks, failed, measured, save_run, task_of

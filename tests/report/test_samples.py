@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planish.report.sample_plots import POINTS, Strip, strip_of
+from planish.report.chart_data import SAMPLE_POINTS, Strip, strip_of
 
-SAMPLES = st.lists(st.floats(0, 1e3), min_size=1, max_size=3 * POINTS)
+SAMPLES = st.lists(st.floats(0, 1e3), min_size=1, max_size=3 * SAMPLE_POINTS)
 
 
 def _strip(*samples: list[float]) -> Strip:
@@ -29,7 +29,7 @@ def test_boxes_summarise_all_and_points_fill_the_window(samples: list[list[float
         assert min(known) <= lower <= middle <= upper <= max(known)
         assert set(row.box.whiskers) <= set(inside)
         assert (row.count, row.beyond) == (len(known), len(known) - len(inside))
-        assert len(row.points) == len(row.jitter) == min(POINTS, len(inside))
+        assert len(row.points) == len(row.jitter) == min(SAMPLE_POINTS, len(inside))
         assert set(row.points) <= set(inside)
         assert row.points[0] == min(inside)
         assert row.points[-1] == max(inside) or len(row.points) == 1

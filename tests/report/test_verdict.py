@@ -8,8 +8,7 @@ import pytest
 
 from planish.core import Candidate, Measured, Objective, Task, Trial
 from planish.report.data import read_report_data
-from planish.report.judgement import Verdict
-from planish.report.verdict import verdict_of
+from planish.report.verdict import Verdict, verdict_of
 from planish.results.comparison import Finalist
 from planish.store import ResultRow, Store, open_store
 from report.planks import Planks, Saw, failed, finalist, measured, save_run, task_of, trial

@@ -1,7 +1,7 @@
 """How much arithmetic a program does."""
 
 from planish.core import Objective
-from planish.report.work import work_of
+from planish.report.trial_statistics import work_of
 from report.planks import TIME, failed, measured
 
 RATE = Objective("rate", "1/s", "up")

@@ -8,7 +8,7 @@ from typing import Any
 from planish.cli.front import baseline_document, ending_document, front_document, reference_document
 from planish.core import Candidate, Measured
 from planish.report.data import ReportData
-from planish.report.failure_groups import failure_groups
+from planish.report.trial_statistics import failure_groups
 from planish.report.verdict import verdict_of
 from planish.report.wording import verdict_word
 from planish.results.codec import chosen_to_json

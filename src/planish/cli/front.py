@@ -11,8 +11,7 @@ from planish.cli.output import GAP, say, table, width
 from planish.cli.scatter import ASCII, FULL, scatter
 from planish.core import Measured, growth_of, pareto_front, reference_point
 from planish.report.data import ReportData
-from planish.report.effect_grids import Grid, effect_grids
-from planish.report.front_table import FrontTable, front_table
+from planish.report.front_table import FrontTable, Grid, effect_grids, front_table
 from planish.report.wording import number
 from planish.results.codec import finalist_to_json, medians, reference_to_json
 from planish.results.comparison import Compared, Finalist

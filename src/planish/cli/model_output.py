@@ -7,8 +7,7 @@ from typing import Any
 
 from planish.cli.output import one_line, say, table
 from planish.core import Objective
-from planish.report.guidance import Guidance
-from planish.report.proposals import Proposal
+from planish.report.predictions import Guidance, Proposal
 from planish.report.wording import amount, label
 
 _SHOWN = 5

@@ -81,8 +81,7 @@ def _show_run(store: Reader, run_id: str, files: Sequence[Path], form: given.For
     from planish.cli.summary import show_notes, show_result, show_run, show_winner
     from planish.levels import level_named, name_files
     from planish.report.data import read_report_data
-    from planish.report.guidance import guidance_of
-    from planish.report.proposals import proposals_of
+    from planish.report.predictions import guidance_of, proposals_of
 
     run = store.run(run_id)
     level = level_named(store.task(run.task_key).level)

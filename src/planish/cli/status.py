@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 
 from planish.budget import Budget
 from planish.core import Growth
+from planish.report.trial_statistics import work_of
 from planish.report.wording import MINUTE_S, amount, duration, label, multiple, number
-from planish.report.work import work_of
 from planish.tuning.final import LEAST_S
 from planish.tuning.progress import Progress
 

@@ -9,10 +9,8 @@ from planish.cli.front import show_front, show_members
 from planish.cli.output import facts, one_line, remark, say, table, without_steering
 from planish.core import Objective, Trial
 from planish.report.data import ReportData
-from planish.report.failure_groups import failure_groups
-from planish.report.judgement import continuation
-from planish.report.stages import stage_times
-from planish.report.verdict import verdict_of
+from planish.report.trial_statistics import failure_groups, stage_times, work_of
+from planish.report.verdict import continuation, verdict_of
 from planish.report.wording import (
     amount,
     duration,
@@ -25,7 +23,6 @@ from planish.report.wording import (
     verdict_word,
     when,
 )
-from planish.report.work import work_of
 
 if TYPE_CHECKING:
     from planish.results.comparison import Comparison, Finalist

@@ -1,5 +1,5 @@
 """A run as one HTML file: numbers by pure functions, then drawn, then written."""
 
-from planish.report.write import write_report
+from planish.report.page import write_report
 
 __all__ = ["write_report"]

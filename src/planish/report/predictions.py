@@ -1,11 +1,13 @@
-"""What the model of a guided search was worth: predicted against measured, and why it likes the winner.
+"""Predictions that guided a run, beside what was measured: those of its cost model and of its policy.
 
-It is computed anew from the trials, by a model of the same kind, options and seed that learns from batches as
-the search's did. So a run that was taken up again, or that another process ran, tells the same.
+Those of a cost model are computed anew from the trials, by a model of the same kind, options and seed that
+learns from batches as the search's did. So a resumed run, or one that another process ran, shows the same. A
+policy is asked again when a run is shown: the store keeps a run's candidates, not their probabilities.
 """
 
 from __future__ import annotations
 
+import warnings
 from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -23,17 +25,17 @@ from planish.core import (
 from planish.learn.batches import FIRST, GROWTH, MOST, batch_sizes, distinct_seeds
 from planish.learn.learner import FEW, Learner, make_learner
 from planish.learn.prior import CanBeLearnt
-from planish.report.curve import value_of
+from planish.report.chart_data import value_of
 from planish.report.data import ReportData
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-SEARCHER = "model-guided"
+MODEL_SEARCHER = "model-guided"
 BESIDE = 64
 """Trials, evenly chosen, whose features the winner is given one by one."""
-SHOWN = 12
+SHOWN_FEATURES = 12
 
 
 @dataclass(frozen=True)
@@ -74,7 +76,7 @@ def guidance_of(story: ReportData, level: Level) -> Guidance | None:
         story: the run.
         level: of its task.
     """
-    if story.run.searcher != SEARCHER or story.best is None:
+    if story.run.searcher != MODEL_SEARCHER or story.best is None:
         return None
     try:
         space = _space(story, level)
@@ -157,7 +159,7 @@ def _importance(story: ReportData, space: CanBeLearnt, learner: Learner) -> Sequ
     unit = float(learner.predict(others).std()) or 1.0
     found = learner.predict(changed.reshape(-1, others.shape[1])).reshape(len(varied), len(others))
     worse = (found.mean(axis=1) - learner.predict(winner[None])[0]) / unit
-    order = np.argsort(-np.abs(worse), kind="stable")[:SHOWN]
+    order = np.argsort(-np.abs(worse), kind="stable")[:SHOWN_FEATURES]
     names = space.schema.names
     return [(names[varied[i]], float(worse[i])) for i in order if worse[i]]
 
@@ -170,3 +172,55 @@ def _row(story: ReportData, space: CanBeLearnt) -> NDArray[np.float32]:
         return space.features([winner])[0]
     except ScheduleError:
         return space.features([story.best.candidate])[0]
+
+
+POLICY_SEARCHERS = ("policy", "priority", "samples")
+"""Those that follow a policy. Not `feedback`: its candidates answer what came of those before, so how
+probable they are of the program alone, which is what can be asked again, is another thing.
+"""
+SHOWN_PROPOSALS = 30
+"""Trials, from the first on."""
+
+
+@dataclass(frozen=True)
+class Proposal:
+    """A candidate of a policy.
+
+    Args:
+        trial: what it became.
+        probability: that the policy writes it; 0 where it cannot.
+        value: what was measured; None where it failed.
+    """
+
+    trial: Trial
+    probability: float
+    value: float | None
+
+
+def proposals_of(story: ReportData, level: Level) -> Sequence[Proposal]:
+    """Ask a run's policy about its first trials; none where no policy was followed, or it is gone.
+
+    Args:
+        story: the run.
+        level: of its task.
+    """
+    if story.run.searcher not in POLICY_SEARCHERS:
+        return ()
+    shown = story.trials[:SHOWN_PROPOSALS]
+    try:
+        found = _probabilities(story, level, shown)
+    except PlanishError:  # the policy that the user named is gone, or the back end is
+        return ()
+    pairs = zip(shown, found, strict=True)
+    return [Proposal(trial, p, value_of(trial, story.objective)) for trial, p in pairs]
+
+
+def _probabilities(story: ReportData, level: Level, trials: Sequence[Trial]) -> list[float]:
+    from planish.learn.policy import AUTO, chances, policy_named
+
+    program = level.read(story.task.program, story.task.target)
+    space = level.space(story.task.bind(program), story.run.space)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # the run has told them
+        policy = policy_named(space, str(story.run.options.get("policy", AUTO)))
+        return chances(policy, space, [trial.candidate for trial in trials])

@@ -1,10 +1,10 @@
-"""Where the time went."""
+"""Statistics of a run's trials: the time of each stage, failures by their reason, arithmetic of a call."""
 
 import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from planish.core import Trial
+from planish.core import Candidate, Failed, Measured, Objective, Trial
 
 MEANING: Mapping[str, str] = {
     "transform": "applying the steps to the program",
@@ -72,9 +72,53 @@ def stage_times(trials: Sequence[Trial], run_seconds: Mapping[str, float]) -> li
             statistics.median(spent[stage]) if stage in spent else None,
             len(spent.get(stage, ())),
         )
-        for stage in sorted(totals, key=_place)
+        for stage in sorted(totals, key=_stage_order)
     ]
 
 
-def _place(stage: str) -> tuple[int, str]:
+def _stage_order(stage: str) -> tuple[int, str]:
     return (_ORDER.index(stage) if stage in _ORDER else len(_ORDER), stage)
+
+
+@dataclass(frozen=True)
+class FailureGroup:
+    """Trials that failed alike.
+
+    Args:
+        stage: where.
+        reason: why.
+        count: how many.
+        share: of all trials, from 0 to 1.
+        detail: of the first.
+        example: the first's candidate.
+    """
+
+    stage: str
+    reason: str
+    count: int
+    share: float
+    detail: str
+    example: Candidate
+
+
+def failure_groups(trials: Sequence[Trial]) -> list[FailureGroup]:
+    """Group the failed trials by stage and reason, the most frequent first."""
+    groups: dict[tuple[str, str], list[tuple[Candidate, Failed]]] = {}
+    for trial in trials:
+        if isinstance(trial.outcome, Failed):
+            key = (trial.outcome.stage, trial.outcome.reason)
+            groups.setdefault(key, []).append((trial.candidate, trial.outcome))
+    found = [
+        FailureGroup(stage, reason, len(cases), len(cases) / len(trials), cases[0][1].detail, cases[0][0])
+        for (stage, reason), cases in groups.items()
+    ]
+    return sorted(found, key=lambda group: -group.count)
+
+
+def work_of(trials: Sequence[Trial], objective: Objective) -> float | None:
+    """Give the arithmetic of a call, in GFLOP, where the trials tell of their GFLOPS and their time."""
+    for trial in trials:
+        values = trial.outcome.values if isinstance(trial.outcome, Measured) else {}
+        if objective.unit == "s" and "gflops" in values and objective.name in values:
+            return values["gflops"] * values[objective.name]
+    return None
