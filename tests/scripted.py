@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from planish.core import Candidate, EvaluatorSpec, Failed, Measured, Outcome
 from planish.executors import InlineExecutor
 from planish.isolation import Answer
+from planish.measure.multiplex import Turn
 from planish.testing.acting import Actor
 
 
@@ -29,6 +30,39 @@ def first(count: int) -> int:
     """Choose what was submitted first."""
     del count
     return 0
+
+
+class Unsteady(Scripted):
+    """Measures all but the first variant by a factor that differs from process to process.
+
+    Args:
+        process: its number.
+    """
+
+    def __init__(self, process: int) -> None:
+        super().__init__()
+        self._factor = (0.3, 1.0, 4.0, 1.2)[process % 4]
+
+    def _answer(self, position: int, candidate: Candidate) -> Answer:
+        turn = candidate.steps[0]
+        assert isinstance(turn, Turn)
+        return Answer(position, Measured({"time_s": self._factor if turn.variant else 1.0}), {})
+
+
+class UnsteadyMachine:
+    """Starts processes that measure unsteadily.
+
+    Attributes:
+        started: how many.
+    """
+
+    def __init__(self) -> None:
+        self.started = 0
+
+    def __call__(self, spec: EvaluatorSpec, /, *, workers: int = 1) -> Unsteady:
+        del spec, workers
+        self.started += 1
+        return Unsteady(self.started)
 
 
 class Disordered(Scripted):

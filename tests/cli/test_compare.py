@@ -2,6 +2,8 @@
 
 import json
 import math
+import shlex
+from functools import partial
 
 import pytest
 
@@ -22,11 +24,12 @@ from planish.core import (
     Task,
 )
 from planish.isolation import Answer
+from planish.measure import Plan
 from planish.measure.multiplex import Turn
 from planish.settings import Settings
 from planish.testing.lattice import Lattice
 from planish.tuning.compare import Contestant, Curves, compare_results, compare_searches
-from scripted import Scripted
+from scripted import Scripted, UnsteadyMachine
 
 TIME = Objective("time_s", "s")
 OPTIMUM = Lattice((6, 4, 4)).at((5, 2, 2))
@@ -169,6 +172,27 @@ def test_no_winner_is_told_beside_the_baseline_of_another_program(kept: Kept, pl
     assert (second.gain, second.sampled.verdict) == (None, "undecided")
     with pytest.raises(PlanishError, match=f"the baseline of run {runs[1]} failed: run: timeout"):
         compare_results(runs, start=measuring(Failed("run", "timeout")))
+
+
+def test_an_undecided_verdict_names_the_command_that_goes_on(
+    kept: Kept, planish: Planish, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    machine = UnsteadyMachine()
+    with monkeypatch.context() as patched:
+        patched.setattr("planish.cli.compare_output.Plan", Plan)
+        unsteady = partial(compare_results, start=machine)
+        patched.setattr("planish.cli.compare_output.compare_results", unsteady)
+        said = planish("compare", kept.run, "--store", kept.place).out
+        assert machine.started == 20
+        line = f"planish compare {kept.run} --store {kept.place} --processes 40"
+        assert said.count(f"Undecided: run {kept.run} has about ") == said.count("Undecided") == 1
+        assert said.endswith(f"Run this command, which measures in more processes:\n    {line}\n")
+        found = json.loads(planish(*shlex.split(line)[1:], "--format", "json").out)
+        assert machine.started == 60
+        assert (
+            found["again"] == f"planish compare {kept.run} --store {kept.place} --format json --processes 80"
+        )
+    assert json.loads(planish("compare", kept.run, "--format", "json").out)["again"] == ""
 
 
 def test_what_cannot_be_compared_is_an_error(kept: Kept, planish: Planish) -> None:

@@ -3,9 +3,11 @@
 import json
 import os
 import re
+import shlex
 import signal
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -172,6 +174,11 @@ def test_a_program_is_made_faster_where_it_spends_its_time(
     read = json.loads(planish(*words, "--trials", 4, "--format", "json").out)
     assert (read["verdict"], read["functions"][1]["name"], read["files"]) == ("faster", "", [])
     assert asked == [(20.0, None), (20.0, 4)]
+    assert read["again"] == ""
+    found = replace(found, ratio=Ratio(0.8, 0.5, 1.2), verdict="undecided")
+    line = shlex.join(["planish", *map(str, words)])
+    assert planish(*words).out.endswith(f"compares again:\n    {line}\n")
+    assert json.loads(planish(*words, "--format", "json").out)["again"] == f"{line} --format json"
 
 
 def test_results_are_recorded_and_compared(planish: Planish, module: Path, tmp_path: Path) -> None:

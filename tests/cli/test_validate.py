@@ -1,9 +1,11 @@
 """`planish validate`: a stored result that holds, and what may have become of one that does not."""
 
 import json
+import shlex
 import sqlite3
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +15,8 @@ from cli import lattices
 from cli.conftest import PROGRAM, Kept, Planish
 from planish import validate
 from planish.core import MismatchError, PlanishError, Program, Target, TargetError, Task
+from planish.measure import Plan
+from scripted import UnsteadyMachine
 from store.resealing import reseal
 
 QUESTIONS = ("replay", "answer", "value")
@@ -74,6 +78,27 @@ def test_a_value_that_is_no_longer_reached(kept: Kept, planish: Planish) -> None
     assert "1.719 to 1.719 now, 9.091 to 11.11 recorded" in said.error
     found = json.loads(planish("validate", kept.run, "--format", "json").out)
     assert (found["holds"], found["value"]["verdict"]) == (False, "differs")
+
+
+def test_a_value_that_is_too_uncertain_is_undecided(
+    kept: Kept, planish: Planish, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    machine = UnsteadyMachine()
+    with monkeypatch.context() as patched:
+        patched.setattr("planish.results.validate.Plan", Plan)
+        patched.setattr("planish.results.validate.validate", partial(validate, start=machine))
+        words = ("validate", kept.run, "--store", kept.place)
+        said = planish(*words)
+        assert (said.code, machine.started) == (0, 5)
+        assert "value    undecided" in said.out
+        line = f"planish validate {kept.run} --store {kept.place} --processes 10"
+        assert said.out.endswith(f"Run this command:\n    {line}\n")
+        found = json.loads(planish(*shlex.split(line)[1:], "--format", "json").out)
+        assert (found["holds"], found["value"]["verdict"], machine.started) == (True, "undecided", 15)
+        assert (
+            found["again"] == f"planish validate {kept.run} --store {kept.place} --format json --processes 20"
+        )
+    assert json.loads(planish(*words, "--format", "json").out)["again"] == ""
 
 
 def test_what_changed_is_named(kept: Kept, monkeypatch: pytest.MonkeyPatch) -> None:

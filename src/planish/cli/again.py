@@ -1,4 +1,4 @@
-"""Command line that goes on with an undecided run."""
+"""Command lines that settle what is undecided."""
 
 from __future__ import annotations
 
@@ -28,7 +28,22 @@ def command_again(words: Sequence[str], data: ReportData, budget: Budget) -> str
         return ""
     seconds = _seconds_for_all(data)
     if seconds > (budget.seconds or 0.0):
-        words = _with_seconds(words, seconds)
+        words = _with_option(words, _SECONDS, seconds)
+    return command_line(words)
+
+
+def command_of_more(words: Sequence[str], processes: int) -> str:
+    """Return a command line by which twice as many processes measure, without passwords.
+
+    Args:
+        words: the command line as given, without the program's name.
+        processes: how many measured.
+    """
+    return command_line(_with_option(words, "--processes", 2 * processes))
+
+
+def command_line(words: Sequence[str]) -> str:
+    """Write planish's words as they are typed, without passwords."""
     return shlex.join(["planish", *map(redact, words)])
 
 
@@ -39,11 +54,11 @@ def _seconds_for_all(data: ReportData) -> int:
     return plan.seconds_for_all(repeats) if 0 < repeats < plan.processes * plan.rounds else 0
 
 
-def _with_seconds(words: Sequence[str], seconds: int) -> list[str]:
+def _with_option(words: Sequence[str], name: str, value: int) -> list[str]:
     end = words.index("--") if "--" in words else len(words)
     kept = [
         word
         for before, word in zip(("", *words), words[:end], strict=False)
-        if _SECONDS not in (before, word) and not word.startswith(f"{_SECONDS}=")
+        if name not in (before, word) and not word.startswith(f"{name}=")
     ]
-    return [*kept, _SECONDS, str(seconds), *words[end:]]
+    return [*kept, name, str(value), *words[end:]]

@@ -38,6 +38,7 @@ def compare(
     seed: given.Seed = 0,
     cores: given.Cores = 1,
     workers: given.Workers = 0,
+    processes: given.Processes = 20,
     store: given.StorePlace = None,
     form: given.Format = "text",
 ) -> None:
@@ -45,7 +46,8 @@ def compare(
 
     Given programs, every searcher searches each of them, once for each seed; a searcher may have
     options: --searcher beam-dfs:width=8,depth=5. Given the ids of runs, their winners are measured in
-    turns in one run, beside the baseline.
+    turns in one run, beside the baseline. Where that leaves a verdict undecided, the command that
+    measures in more processes is printed.
     """
     from planish.cli.compare_output import compare_programs, compare_runs, contestants
     from planish.cli.request import level_options, names
@@ -53,8 +55,8 @@ def compare(
     from planish.settings import Settings
 
     if all(map(_RUN.fullmatch, what)):
-        refuse_unread(command, "a comparison of runs", {"what", "store", "form"})
-        compare_runs(what, store, form)
+        refuse_unread(command, "a comparison of runs", {"what", "processes", "store", "form"})
+        compare_runs(what, processes, store, form)
         return
     settings = Settings(level, names(objective), seed=seed, cores=cores, workers=workers)
     named = {
@@ -69,4 +71,4 @@ def compare(
     }
     options = level_options(size, shape, option, **named)
     everybody = contestants(what, searcher or [""], space or [""], settings, options)
-    compare_programs(everybody, trials, seeds, store, form)
+    compare_programs(everybody, trials, seeds, processes, store, form)

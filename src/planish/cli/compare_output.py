@@ -9,12 +9,14 @@ from itertools import product
 from typing import Any
 
 from planish.budget import Budget
+from planish.cli.again import command_of_more
 from planish.cli.documents import run_document
 from planish.cli.options import Form
 from planish.cli.output import document, one_line, say, table
 from planish.cli.watching import watching
 from planish.core import Objective
-from planish.report.wording import amount, improvement, interval, label, saving, title, verdict_word
+from planish.measure import Plan
+from planish.report.wording import amount, improvement, interval, label, multiple, saving, title, verdict_word
 from planish.search import split_settings
 from planish.settings import Settings
 from planish.store import open_store
@@ -53,29 +55,53 @@ def contestants(
 
 
 def compare_programs(
-    everybody: Sequence[Contestant], trials: int, seeds: int, store: str | None, form: Form
+    everybody: Sequence[Contestant], trials: int, seeds: int, processes: int, store: str | None, form: Form
 ) -> None:
     """Let everybody search, then measure the winners again."""
     with open_store(store) as opened:
         with watching(form, opened, Budget(trials=trials)) as listener:
             curves = compare_searches(everybody, trials=trials, seeds=seeds, store=opened, listener=listener)
-        _tell(form, curves, compare_results([curve.winner for curve in curves], store=opened))
+        rematches = compare_results(
+            [curve.winner for curve in curves], store=opened, plan=Plan(most=processes)
+        )
+    _tell(form, curves, rematches, _again(rematches, processes, store, form))
 
 
-def compare_runs(run_ids: Sequence[str], store: str | None, form: Form) -> None:
+def compare_runs(run_ids: Sequence[str], processes: int, store: str | None, form: Form) -> None:
     """Measure the winners of runs again."""
-    _tell(form, [], compare_results(run_ids, store=store))
+    rematches = compare_results(run_ids, store=store, plan=Plan(most=processes))
+    _tell(form, [], rematches, _again(rematches, processes, store, form))
 
 
-def _tell(form: Form, curves: Sequence[Curves], rematches: Sequence[Rematch]) -> None:
+def _again(rematches: Sequence[Rematch], processes: int, store: str | None, form: Form) -> str:
+    """Return the command that measures in more processes; empty where all verdicts are decided."""
+    if not any(each.sampled.verdict == "undecided" for each in rematches):
+        return ""
+    where = ["--store", store] if store else []
+    words = ["compare", *(each.result.run.id for each in rematches), *where]
+    return command_of_more([*words, *(["--format", form] if form != "text" else [])], processes)
+
+
+def _tell(form: Form, curves: Sequence[Curves], rematches: Sequence[Rematch], again: str) -> None:
     if form == "json":
         searches, winners = [*map(_curves_document, curves)], [*map(_rematch_document, rematches)]
-        document({"searches": searches, "winners": winners})
+        document({"searches": searches, "winners": winners, "again": again})
         return
     for program in dict.fromkeys(curve.contestant.program for curve in curves):
         _show_curves(program, [curve for curve in curves if curve.contestant.program == program])
     names = {curve.winner: curve.contestant.name for curve in curves}
     _show_rematches(rematches, names)
+    if again:
+        runs = ", ".join(map(_seen, filter(lambda each: each.sampled.verdict == "undecided", rematches)))
+        say(f"\nUndecided: {runs}. Run this command, which measures in more processes:\n    {again}")
+
+
+def _seen(each: Rematch) -> str:
+    """Report what was seen of a winner whose verdict is undecided."""
+    if each.gain is None:
+        return f"run {each.result.run.id} was not measured: {one_line(each.sampled.why)}"
+    seen = f"about {multiple(each.gain.value)}, {interval(each.gain)}"
+    return f"run {each.result.run.id} has {seen} of its baseline, which is too wide to tell"
 
 
 def _show_curves(program: str, curves: Sequence[Curves]) -> None:

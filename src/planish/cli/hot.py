@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -29,10 +29,18 @@ def leads_by_time(objectives: tuple[str, ...]) -> bool:
     return objectives[:1] in (("time",), ("time_s",))
 
 
-def speed_up_and_show(request: Request, folder: Path | None, form: Form) -> None:
-    """Make a program faster, show where its time goes, and write it where that is asked for."""
+def speed_up_and_show(request: Request, folder: Path | None, form: Form, words: Sequence[str]) -> None:
+    """Make a program faster, show where its time goes, and write it where that is asked for.
+
+    Args:
+        request: what is asked for.
+        folder: where to write it; None: nowhere.
+        form: text or JSON.
+        words: the command line as given, without the program's name.
+    """
     from planish.cc.function_cache import FunctionMemory
     from planish.cc.object_cache import open_cache
+    from planish.cli.again import command_line
     from planish.cli.errors import writing
     from planish.cli.places import require_places
     from planish.llvm.hot import export_faster, manifest, speed_up
@@ -55,10 +63,13 @@ def speed_up_and_show(request: Request, folder: Path | None, form: Form) -> None
     if folder is not None:
         with writing(folder):
             files += export_faster(program, faster, folder)
+    again = command_line(words) if faster.verdict == "undecided" and words else ""
     if form == "json":
-        document({**manifest(faster), "files": [str(file) for file in files]})
+        document({**manifest(faster), "again": again, "files": [str(file) for file in files]})
         return
     _show(program, faster)
+    if again:
+        say(f"Run this command, which tries what was found first and compares again:\n    {again}")
     for file in files:
         say(f"wrote {file}")
 

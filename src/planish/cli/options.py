@@ -46,6 +46,12 @@ Files = Annotated[
         help="hlo, graph: a model, weights or data of the run, known by content; may be repeated.",
     ),
 ]
+Processes = Annotated[
+    int,
+    typer.Option(
+        "--processes", min=5, help="Fresh processes that measure at most, while too little is known."
+    ),
+]
 RunStored = Annotated[
     bool,
     typer.Option("--run", help="llvm: run the program that is stored; say so if you trust who stored it."),

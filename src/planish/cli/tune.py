@@ -93,13 +93,18 @@ def tune(
     if per_function and whole:
         refuse_unread(command, "a search on a whole module", _OF_WHOLE | ({"seed"} if timed else set()))
     if per_function:
-        _for_each_function(request, store, form, report, export)
+        _for_each_function(request, store, form, report, export, command.find_root().obj or ())
     else:
         _carry_out(request, store, form, report, export, command.find_root().obj or ())
 
 
 def _for_each_function(
-    request: Request, store: str | None, form: given.Form, report: Path | None, export: Path | None
+    request: Request,
+    store: str | None,
+    form: given.Form,
+    report: Path | None,
+    export: Path | None,
+    words: Sequence[str],
 ) -> None:
     from planish.cli.hot import leads_by_time
     from planish.cli.parts import tune_each
@@ -110,7 +115,7 @@ def _for_each_function(
     if leads_by_time(request.settings.objectives):
         from planish.cli.hot import speed_up_and_show
 
-        speed_up_and_show(request, export, form)
+        speed_up_and_show(request, export, form, words)
     elif export is None:
         tune_each(request, store, form)
     else:

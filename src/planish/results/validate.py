@@ -27,12 +27,13 @@ class Check:
 
     Args:
         name: the question.
-        verdict: "not done" where an earlier question was answered with no, or nothing can be compared.
+        verdict: "undecided" where the interval is too wide to tell; "not done" where an earlier question was
+            answered with no, or nothing can be compared.
         detail: what was found.
     """
 
     name: Literal["replay", "answer", "value"]
-    verdict: Literal["holds", "differs", "not done"]
+    verdict: Literal["holds", "differs", "undecided", "not done"]
     detail: str
 
 
@@ -80,6 +81,10 @@ class _Span:
     def meets(self, other: _Span, luck: float) -> bool:
         return self.low <= other.high * (1 + luck) and other.low <= self.high * (1 + luck)
 
+    def is_wide(self) -> bool:
+        """Return whether it says less than that two honest measurements may differ."""
+        return self.high > self.low * (1 + LUCK) ** 2
+
     def __str__(self) -> str:
         return f"{self.low:.4g} to {self.high:.4g}"
 
@@ -91,6 +96,7 @@ def validate(
     run: bool = False,
     files: Iterable[Path] = (),
     store: Reader | str | Path | None = None,
+    processes: int = 5,
     start: Start = LocalExecutor,
 ) -> Validation:
     """Try the winner of a run again.
@@ -102,6 +108,7 @@ def validate(
         run: whether code may be run that stands in the store, with this user's rights.
         files: as `planish.results.result.read_result` takes them.
         store: an open store, or where it is; None for the user's own.
+        processes: fresh processes that measure at most, until it is decided.
         start: starts the workers.
 
     Returns:
@@ -115,7 +122,9 @@ def validate(
     """
     if not isinstance(store, Reader):
         with open_store(store, read_only=True) as opened:
-            return validate(run_id, pick=pick, run=run, files=files, store=opened, start=start)
+            return validate(
+                run_id, pick=pick, run=run, files=files, store=opened, processes=processes, start=start
+            )
     record = store.run(run_id)
     name_files(level_named(store.task(record.task_key).level), files)
     try:
@@ -132,7 +141,7 @@ def validate(
     if not run and result.level.runs(result.task):
         what = f"to validate run {record.id} is to run the program that stands in the store"
         raise PlanishError(what, "If you trust who stored it: --run.")
-    return _judged(result, _measured(result, start))
+    return _judged(result, _measured(result, processes, start))
 
 
 def _is_recorded(result: Result, store: Reader) -> bool:
@@ -142,15 +151,14 @@ def _is_recorded(result: Result, store: Reader) -> bool:
     return bool(store.known(result.run.task_key, [result.candidate]))
 
 
-def _measured(result: Result, start: Start) -> Mapping[str, PairedSamples]:
+def _measured(result: Result, processes: int, start: Start) -> Mapping[str, PairedSamples]:
     """Measure the winner beside the baseline, as at the end of a run; gives how it did by each objective."""
     result.level.target(result.task.program, result.task.target.cores)  # raises where there are not so many
     spec = result.level.evaluator(result.task, final=True)
     baseline = Variant("baseline", result.level.baseline(result.task), spec)
     winner = Variant("winner", result.candidate, spec)
     plan = Plan(seed=result.run.seed)
-    # Nobody is chosen here: it need not go on while the ratio is undecided.
-    plan = replace(plan, most=plan.processes)
+    plan = replace(plan, most=max(processes, plan.processes))
     return remeasure_all(baseline, [winner], result.task.objectives, start, plan)[1]
 
 
@@ -187,9 +195,10 @@ def _values(result: Result, paired: Mapping[str, PairedSamples]) -> Check:
     ]
     known = [(objective, spans) for objective, spans in pairs if spans is not None]
     told = "; ".join(f"{what}: {now} now, {then} recorded" for _, (then, now, what) in known)
-    if all(then.meets(now, 0.0 if objective.exact else LUCK) for objective, (then, now, _) in known):
-        return Check("value", "holds", told)
-    return Check("value", "differs", f"{told}{_changes(result)}")
+    if not all(then.meets(now, 0.0 if objective.exact else LUCK) for objective, (then, now, _) in known):
+        return Check("value", "differs", f"{told}{_changes(result)}")
+    is_wide = any(now.is_wide() and not objective.exact for objective, (_, now, _) in known)
+    return Check("value", "undecided" if is_wide else "holds", told)
 
 
 def _spans(result: Result, objective: Objective, sampled: PairedSamples) -> tuple[_Span, _Span, str] | None:
