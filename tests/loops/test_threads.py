@@ -251,7 +251,7 @@ def test_what_runs_after_the_workers_have_ended_is_done_all_the_same(monkeypatch
 
 
 PROGRAM = """
-import os, sys, threading, time, warnings
+import os, signal, sys, threading, time, warnings
 sys.path.insert(0, {tests!r})
 warnings.simplefilter("ignore", DeprecationWarning)
 from loops.test_threads import counting
@@ -297,6 +297,57 @@ if child == 0:
     bound()
     os._exit(0 if (c == 6).all() and threading.active_count() == 3 else 1)
 assert os.waitpid(child, 0)[1] == 0
+""",
+    "forks while another thread compiles": """
+from planish.loops.codegen.llvm import jit
+parse, inside = jit.llvm.parse_assembly, threading.Event()
+def slow(text):
+    inside.set()
+    time.sleep(0.2)
+    return parse(text)
+jit.llvm.parse_assembly = slow
+thread = threading.Thread(target=counting, args=(4,))
+thread.start()
+inside.wait()
+child = os.fork()
+if child == 0:
+    signal.alarm(20)
+    bound, a, c = counting(5)
+    bound()
+    os._exit(0 if (c == 2 * a).all() else 1)
+assert os.waitpid(child, 0)[1] == 0
+thread.join()
+""",
+    "forks while other threads are in LLVM": """
+from planish.loops.codegen.llvm import jit
+from planish.loops.codegen.llvm.machine import host_machine
+text = "define i32 @f() { ret i32 1 }"
+ended = threading.Event()
+def compile():
+    while not ended.is_set():
+        jit.object_file(text, host_machine(), 3)
+threads = [threading.Thread(target=compile) for _ in range(2)]
+[thread.start() for thread in threads]
+for _ in range(20):
+    child = os.fork()
+    if child == 0:
+        signal.alarm(20)
+        jit.object_file(text, host_machine(), 3)
+        os._exit(0)
+    assert os.waitpid(child, 0)[1] == 0
+ended.set()
+[thread.join() for thread in threads]
+""",
+    "forks while another thread holds a lock": """
+from planish.einsum.einsum_request import PLANNING
+from planish.loops.runtime import native
+for lock in (PLANNING, native._compiling):
+    with lock:
+        child = os.fork()
+        if child == 0:
+            os._exit(0 if lock.acquire(timeout=1) else 1)
+        assert os.waitpid(child, 0)[1] == 0
+        assert lock.locked()
 """,
     "forks while another thread computes": """
 thread = threading.Thread(target=bound.repeat, args=(500,))

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import threading
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from planish.core.fork_locks import free_after_fork
+
 if TYPE_CHECKING:
     from planish.store import Store
 
-PLANNING = threading.Lock()
+PLANNING = free_after_fork()
 """Held by the thread that tunes and times: two at once would disturb each other."""
 
 

@@ -33,11 +33,11 @@ from __future__ import annotations
 
 import ctypes
 import os
-import threading
 import time
 from dataclasses import dataclass
 from typing import Any
 
+from planish.core.fork_locks import free_after_fork
 from planish.loops.codegen.llvm.jit import load
 from planish.loops.codegen.llvm.machine import Machine, host_machine
 from planish.loops.runtime.native_placing import KEEP_OFF, KEEP_OFF_NONE, MOVE_STOPPED, NOW, NOW_NONE
@@ -109,7 +109,7 @@ class Native:
     owner: object
 
 
-_compiling = threading.Lock()
+_compiling = free_after_fork()
 _natives: list[Native] = []
 
 

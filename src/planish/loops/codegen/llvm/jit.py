@@ -2,17 +2,37 @@
 
 from __future__ import annotations
 
+import os
 import threading
+from contextlib import AbstractContextManager, nullcontext
 from functools import cache
 from typing import Any
 
 import llvmlite.binding as llvm
+from llvmlite.binding import ffi
 
 from planish.core import TargetError
 from planish.loops.codegen.llvm.machine import Machine
 
-_LOCK = threading.Lock()
+_LOCK = threading.RLock()
 """LLVM's engines are made one at a time: their global tables are not safe for threads."""
+_CALLS: AbstractContextManager[object] = getattr(ffi.lib, "_lock", nullcontext())
+"""llvmlite's own lock, which each of its functions takes."""
+
+
+def _hold() -> None:
+    """Wait until no thread is in LLVM: a forked child would have half-written tables and taken locks."""
+    _LOCK.acquire()
+    _CALLS.__enter__()
+
+
+def _let_go() -> None:
+    _CALLS.__exit__(None, None, None)
+    _LOCK.release()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_hold, after_in_parent=_let_go, after_in_child=_let_go)
 
 
 @cache
