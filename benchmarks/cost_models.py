@@ -13,7 +13,7 @@ from functools import partial
 import numpy as np
 
 from planish.core import rng
-from planish.learn.cost import Combined, CostModel, Dataset, XgboostTrees, dataset_of, model_named
+from planish.learn.cost import Combined, Dataset, Predicts, XgboostTrees, dataset_of, model_named
 from planish.loops.space import TemplateSpace
 from planish.loops.target import this_machine
 from planish.loops.workloads import matmul
@@ -51,7 +51,7 @@ def main() -> None:
     print(f"the shipped model: {rate:,.0f} predictions a second")
 
 
-def _chosen(local: Callable[[], XgboostTrees], known: CostModel, data: Dataset) -> None:
+def _chosen(local: Callable[[], XgboostTrees], known: Predicts, data: Dataset) -> None:
     Combined(local(), known).fit(data)
 
 

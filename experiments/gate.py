@@ -16,8 +16,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from gate_model import EvaluationShares, Gate, kept_gate, load_gate
 from planish.core import PlanishError
-from planish.learn.cost import EvaluationShares, Gate, load_gate, shipped_gate
 from planish.learn.cost_table import CostTable, read_costs
 from planish.learn.joined_costs import join_tables
 from planish.llvm.passes import load_coreset
@@ -25,7 +25,7 @@ from planish.llvm.passes import load_coreset
 EVALUATIONS = (1, 2, 3, 5, 10, 20)
 LABELS = Path(__file__).parent / "labels" / "functions.npz"
 TABLES = {"instructions": LABELS.with_name("joined-lists.npz"), "text_bytes": LABELS}
-"""What the gates that come with planish learnt from and are judged by."""
+"""What the kept gates learnt from and are judged by."""
 DRAWS = 2000
 Spent = Sequence[NDArray[np.floating]]
 """What is saved on each function, by how much was spent."""
@@ -33,12 +33,12 @@ Spent = Sequence[NDArray[np.floating]]
 
 def main() -> None:
     given = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    given.add_argument("--table", type=Path, nargs="+", help="what is judged by; else the shipped gate's")
-    given.add_argument("--learnt", type=Path, nargs="+", help="what it learnt from; else the shipped gate's")
-    given.add_argument("--gate", type=Path, help="a file; else those that come with planish")
+    given.add_argument("--table", type=Path, nargs="+", help="what is judged by; else the kept gate's")
+    given.add_argument("--learnt", type=Path, nargs="+", help="what it learnt from; else the kept gate's")
+    given.add_argument("--gate", type=Path, help="a file; else those that are kept")
     given.add_argument("--beside", type=Path, help="a gate to compare it with, for the same objective")
     asked = given.parse_args()
-    for gate in [load_gate(asked.gate)] if asked.gate else map(shipped_gate, TABLES):
+    for gate in [load_gate(asked.gate)] if asked.gate else map(kept_gate, TABLES):
         usual = [TABLES[gate.objective]]
         learnt = joined(asked.learnt or usual, gate.objective).split("train")
         beside = {str(asked.beside): load_gate(asked.beside)} if asked.beside else {}

@@ -20,8 +20,8 @@ from pathlib import Path
 import numpy as np
 
 from gate import LABELS
+from gate_model import train_gate
 from pass_list_bench import OBJECTIVE, Bench, Floats, Run, bench_of, judge, some
-from planish.learn.cost import train_gate
 from planish.learn.language import GAIN, Lessons, ReaderShape, expected
 from planish.learn.language.training import Course, Epoch, train_reader
 from planish.learn.language.writer import WriterShape

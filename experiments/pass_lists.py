@@ -3,7 +3,7 @@
     python experiments/pass_lists.py CORPUS [--table experiments/labels/functions.npz] [--policy FILE]
 
 Costs are those of the table: nothing is run but -Oz, whose code the policy reads. -Oz stands behind all rows.
-Functions that the shipped gate's table has for training are left out, in whatever package they are.
+Functions that the kept gate's table has for training are left out, in whatever package they are.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from pathlib import Path
 import numpy as np
 
 from gate import EVALUATIONS, LABELS, TABLES, auc, interval, matrix, row, spend, static
+from gate_model import kept_gate
 from planish.corpus.policy_lessons import read_list_lessons
-from planish.learn.cost import shipped_gate
 from planish.learn.cost_table import CostTable, read_costs
 from planish.learn.language import GAIN, ReaderShape, expected
 from planish.learn.language.network import HEADS
@@ -38,7 +38,7 @@ def show(policy: SavedPolicy, corpus: Path, table: CostTable) -> None:
     parts = [read_list_lessons(corpus, [table], objective, lists, split) for split in ("validation", "test")]
     names = [name for part in parts for name in part.identities]
     # The gate's lists need not be the policy's: each is judged by a table that has its lists.
-    gate, labels = shipped_gate(objective), read_costs(TABLES[objective])
+    gate, labels = kept_gate(objective), read_costs(TABLES[objective])
     wanted = {*gate.lists, *load_coreset(objective)}
     theirs, learnt_from = table if wanted <= {*table.columns.lists} else labels, labels.split("train")
     here, there = (

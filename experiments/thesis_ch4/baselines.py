@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -22,9 +23,13 @@ from numpy.typing import NDArray
 
 from planish.corpus.labelling import Saving, summarise
 from planish.corpus.labelling.label_card import HEADS, cells
-from planish.learn.cost import BoostedTrees, Dataset
-from planish.learn.cost.gate import describe_functions
+from planish.learn.cost import Dataset
 from planish.learn.cost_table import FAILED, CostTable, read_costs
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from gate_model import describe_functions
+from grown_trees import GrownTrees
 
 LABELS = Path(__file__).parents[1] / "labels" / "functions.npz"
 ORDER = LABELS.with_name("instructions.npz")
@@ -90,7 +95,7 @@ def values(labels: CostTable, held: CostTable, lists: Places) -> Floats:
     """Predict what each list is worth on each function: what it saves over -Oz, or loses, as a share."""
     baseline, costs = costs_of(labels)
     worth = (baseline[:, None] - costs[:, lists]) / np.maximum(baseline, 1)[:, None]
-    model = BoostedTrees(seed=0)
+    model = GrownTrees(seed=0)
     model.fit(Dataset(described(labels), np.maximum(worth, -1).astype(np.float32)))
     return model.predict(described(held)).mean
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import sys
 import time
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
@@ -28,7 +29,6 @@ from planish.corpus.labelling.drawing import draw_in_turns
 from planish.corpus.labelling.function_costs import FunctionCosts, candidates_of
 from planish.corpus.labelling.function_search import search
 from planish.isolation import Watchdog, forked
-from planish.learn.cost import Gate, shipped_gate
 from planish.learn.language import GAIN, ReaderShape, expected
 from planish.learn.policy import SavedPolicy, load_policy, places
 from planish.llvm.backend import Backend
@@ -36,6 +36,10 @@ from planish.llvm.features.autophase import autophase
 from planish.llvm.features.instructions import CutWarning
 from planish.llvm.functions.attributes import for_size
 from planish.llvm.passes import PassSpace, load_coreset, pass_space, print_pipeline
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from gate_model import Gate, kept_gate
 
 
 @dataclass(frozen=True)
@@ -137,7 +141,7 @@ def main() -> None:
     rows, _ = draw_in_turns(asked.corpus, asked.split, asked.functions, known)
     made = bench(LabelPlan(jobs=asked.jobs))
     uniform = pass_space("uniform", made.space.elements)
-    work = Sampling(made, load_policy(asked.policy), uniform, shipped_gate(made.plan.objective))
+    work = Sampling(made, load_policy(asked.policy), uniform, kept_gate(made.plan.objective))
     end = time.monotonic() + 60 * asked.minutes
     with asked.out.open("a") as out:
         for done in forked(_until(rows, end), work, str, made.plan.processes, at_once=made.at_once(500)):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -10,9 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 from ways import BUDGETS
 
-from planish.learn.cost import BoostedTrees, Dataset, EvaluationShares, shipped_gate
-from planish.learn.cost.gate import describe_functions
+from planish.learn.cost import Dataset
 from planish.learn.cost_table import FAILED, CostTable, read_costs
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from gate_model import EvaluationShares, describe_functions, kept_gate
+from grown_trees import GrownTrees
 
 LABELS = Path(__file__).parents[1] / "labels" / "joined-lists.npz"
 """What the gate and the policy learnt from, and so what the trees learn from."""
@@ -24,7 +29,7 @@ Tried = Sequence[Mapping[str, Any]]
 
 def gains_of(tried: Tried) -> Mapping[str, Floats]:
     """Give what each list is expected to save beside those before it, in instructions."""
-    gate, baseline = shipped_gate(OBJECTIVE), column(tried, "baseline")
+    gate, baseline = kept_gate(OBJECTIVE), column(tried, "baseline")
     gated = gate.gains(column(tried, "features"), column(tried, "unoptimised"), baseline)
     read = np.maximum(column(tried, "gains"), 0) * baseline[:, None]
     return {GATE: gated, POLICY: read, MEAN: (gated + read) / 2}
@@ -40,10 +45,10 @@ def by_trees(tried: Tried) -> Mapping[str, Any]:
 
 def worth_by_trees(tried: Tried) -> Floats:
     """Predict what each list alone is worth, as Coreset-NVP does: the share of -Oz's cost that it saves."""
-    labels, lists = read_costs(LABELS).split("train"), shipped_gate(OBJECTIVE).lists
+    labels, lists = read_costs(LABELS).split("train"), kept_gate(OBJECTIVE).lists
     costs = costs_of(labels)[:, [labels.columns.lists.index(each) for each in lists]]
     before = labels.baseline[:, :1]
-    model = BoostedTrees(seed=0)
+    model = GrownTrees(seed=0)
     worth = np.maximum((before - costs) / np.maximum(before, 1), -1)
     names, mine = labels.columns.features, (labels.features, labels.unoptimised[:, :1], before)
     model.fit(Dataset(describe_functions(names, *mine), worth.astype(np.float32)))

@@ -12,6 +12,7 @@ an oracle that knows it.
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,10 +20,14 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from planish.learn.cost import BoostedTrees, Dataset
-from planish.learn.cost.gate import describe_functions
+from planish.learn.cost import Dataset
 from planish.learn.cost_table import CostTable, read_costs
 from planish.llvm.modules.function_lists import shipped_lists
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from gate_model import describe_functions
+from grown_trees import GrownTrees
 
 TIMES = (0.25, 0.5, 1, 2, 4, 8, 16, 24)
 """Budgets: how often the time that one list takes on all functions."""
@@ -98,7 +103,7 @@ def replayed(table: CostTable, of_it: NDArray[np.bool_]) -> tuple[Package, dict[
     saved, size = table.saved("text_bytes")[:, lists], table.baseline[:, 0]
     count = table.features[:, 0, table.columns.features.index("TotalInsts")]
     asked = describe_functions(table.columns.features, table.features, table.unoptimised, table.baseline)
-    model = BoostedTrees(rounds=100, depth=3)
+    model = GrownTrees(rounds=100, depth=3)
     model.fit(
         Dataset(asked[~of_it], (saved.max(axis=1) / np.maximum(size, 1)).astype(np.float32)[~of_it, None])
     )

@@ -1,10 +1,8 @@
 """`planish corpus`, with IR files: they need no compiler."""
 
 import json
-from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from cli.conftest import Planish
@@ -12,8 +10,7 @@ from planish.cli.corpus_watching import Lines
 from planish.cli.label_watching import Teller
 from planish.corpus import SAMPLE, BuildTally
 from planish.corpus.labelling import LabelProgress
-from planish.learn.cost import load_gate
-from planish.learn.cost_table import read_costs, write_costs
+from planish.learn.cost_table import read_costs
 
 IR = "define i32 @f{0}(i32 %x) {{\n  %y = add i32 %x, {0}\n  ret i32 %y\n}}\n"
 
@@ -101,49 +98,6 @@ def test_tables_are_widened_for_one_objective(planish: Planish, tmp_path: Path) 
     made, known = (read_costs(tmp_path / name) for name in ("u.npz", "t.npz"))
     assert made.identities.tolist() == known.identities.tolist()
     assert set(made.columns.lists) == set(known.columns.lists)
-
-
-def test_a_gate_is_trained_from_costs(planish: Planish, tmp_path: Path) -> None:
-    table, out = tmp_path / "t.npz", tmp_path / "gate.npz"
-    asked = planish("corpus", "costs", SAMPLE, table, "--split", "train", "--functions", "30", "--jobs", "2")
-    assert asked.code == 0, asked.err
-    said = planish("corpus", "gate", table, "-o", out, "--size", "5", "--objective", "text_bytes")
-    assert said.out == f"wrote {out}: 5 lists, learnt from 30 functions\n"
-    assert load_gate(out).objective == "text_bytes"
-    wrong = planish("corpus", "gate", out, "-o", out)
-    assert wrong.error.startswith(f"cannot read a table of costs from {out}: it holds no costs")
-    lacking = planish("corpus", "gate", table, "-o", out, "--objective", "time_s")
-    assert lacking.error.startswith(f"{table} lacks the objective 'time_s'")
-
-
-def test_a_gate_is_trained_from_several_tables(planish: Planish, tmp_path: Path) -> None:
-    both, one, out = tmp_path / "both.npz", tmp_path / "one.npz", tmp_path / "gate.npz"
-    ask = "corpus", "costs", SAMPLE, "--split", "train", "--jobs", "2", "--functions"
-    assert planish(*ask, "20", both).code == 0
-    assert planish(*ask, "30", one, "--objective", "instructions", "--besides", both).code == 0
-
-    said = planish("corpus", "gate", both, one, "-o", out)
-    assert said.code == 0, said.err
-    assert said.out.endswith(" lists, learnt from 30 functions\n")
-    gate = load_gate(out)
-    assert set(gate.lists) <= set(read_costs(both).columns.lists) & set(read_costs(one).columns.lists)
-
-    kept = out.read_bytes()
-    lacking = planish("corpus", "gate", both, one, "-o", out, "--objective", "text_bytes")
-    assert (lacking.code, lacking.error) == (
-        2,
-        f"{one} lacks the objective 'text_bytes'. Known: instructions.",
-    )
-    held = read_costs(one)
-    write_costs(replace(held, columns=replace(held.columns, version=1)), one)
-    older = planish("corpus", "gate", both, one, "-o", out)
-    assert older.code == 2
-    assert older.error.startswith(f"{one} and {both} differ in version of features: 1 and 2.")
-    write_costs(held.take(np.arange(0)), one)
-    assert planish("corpus", "gate", one, "-o", out).error.startswith(
-        "no list of the labels makes a function"
-    )
-    assert out.read_bytes() == kept
 
 
 def test_lines_tell_the_pace(capsys: pytest.CaptureFixture[str]) -> None:

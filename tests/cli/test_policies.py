@@ -10,11 +10,11 @@ import pytest
 from cli.conftest import Planish
 from learn.test_language_model import PASSES, made, tokenizer
 from planish.corpus.corpus_reader import SAMPLE, read_corpus
-from planish.learn.cost import shipped_gate
 from planish.learn.cost_table import UNCOUNTED, Columns, CostTable, write_costs
 from planish.learn.policy import load_policy, places, policies_folder, write_policy
 from planish.levels import level_named, load_program
 from planish.llvm.backend import open_backend
+from planish.llvm.passes import load_coreset
 from planish.settings import Settings
 from planish.store import open_store
 from planish.tuning.api import task_of
@@ -98,7 +98,7 @@ def _told(folder: Path) -> tuple[str | Path, ...]:
 
 def labelled(path: Path) -> None:
     """Label some functions of the sample corpus: one of the lists saves a tenth of each, by turns."""
-    lists = shipped_gate("instructions").lists
+    lists = tuple(load_coreset("instructions"))
     rows = list(read_corpus(SAMPLE, "train"))[:12]
     columns = Columns(open_backend().version, "x86_64", ("instructions",), lists, ())
     costs = np.full((len(rows), len(lists), 1), 20, np.int32)

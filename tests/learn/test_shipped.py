@@ -1,16 +1,13 @@
-"""The tables of costs in the repository, and the gates that were learnt from them."""
+"""The tables of costs in the repository."""
 
-from importlib.resources import files
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from planish.corpus import split_of
-from planish.learn.cost import EvaluationShares, shipped_gate
 from planish.learn.cost_table import CostTable, read_costs
-from planish.llvm.features.autophase import FEATURES, VERSION
-from planish.llvm.passes import load_coreset, print_pipeline
+from planish.llvm.features.autophase import FEATURES
+from planish.llvm.passes import load_coreset
 
 LABELS = Path(__file__).parents[2] / "experiments" / "labels"
 TABLES = {"instructions": "joined-lists.npz", "text_bytes": "functions.npz"}
@@ -41,35 +38,3 @@ def test_a_table_has_every_list_of_the_coreset(table: CostTable, objective: str)
     assert objective in table.columns.objectives
     assert table.columns.features == FEATURES
     assert set(load_coreset(objective)) <= set(table.columns.lists)
-
-
-def test_a_gate_fits_this_planish(table: CostTable, objective: str) -> None:
-    gate = shipped_gate(objective)
-    assert len((files("planish.learn.cost") / f"gate-{objective}.npz").read_bytes()) < 500_000
-    assert (gate.objective, gate.names) == (objective, FEATURES)
-    gate.require(table.columns.features, table.columns.version)
-    gate.require(FEATURES, VERSION)
-    for passes in gate.lists:
-        assert print_pipeline(passes)
-
-
-@pytest.mark.parametrize("evaluations", [1, 5, 10])
-def test_a_gate_saves_more_than_the_coreset_on_packages_that_it_has_not_seen(
-    table: CostTable, objective: str, evaluations: int
-) -> None:
-    kept = [name for name, split in table.splits.items() if split != "train"]
-    held, gate = table.take(np.isin(table.packages, kept)), shipped_gate(objective)
-    column = table.columns.objectives.index(objective)
-    saved = held.saved(objective)
-    coreset = [table.columns.lists.index(passes) for passes in load_coreset(objective)[:evaluations]]
-    places = [table.columns.lists.index(passes) for passes in gate.lists]
-
-    allocation = EvaluationShares(
-        gate.gains(held.features, held.unoptimised[:, column], held.baseline[:, column])
-    )
-    for _ in range(evaluations * len(held)):
-        if (given := allocation.next()) is not None:
-            function, place = given
-            allocation.tell(function, saved[function, places[place]])
-
-    assert allocation.saved.sum() > 1.03 * saved[:, coreset].max(axis=1).sum()

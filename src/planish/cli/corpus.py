@@ -12,7 +12,6 @@ import typer
 
 from planish.cli import options as given
 from planish.cli.corpus_costs import costs
-from planish.cli.corpus_gate import gate
 from planish.cli.corpus_label import coreset, label
 from planish.cli.unread import refuse
 
@@ -23,7 +22,6 @@ corpus = typer.Typer(help="Make corpora of LLVM IR functions, and label them.")
 corpus.command()(label)
 corpus.command()(coreset)
 corpus.command()(costs)
-corpus.command()(gate)
 
 Debian = Annotated[
     given.Names, typer.Option("--debian", metavar="NAME", help="A Debian source package; may be repeated.")

@@ -1,11 +1,8 @@
-"""Models that predict what candidates cost, and what is spent by their word."""
+"""Models that predict what candidates cost."""
 
 from planish.learn.cost.combined import Combined
 from planish.learn.cost.cost_rows import dataset_of
 from planish.learn.cost.ensemble import ACQUISITIONS, Bootstrap, acquire
-from planish.learn.cost.evaluation_shares import EvaluationShares
-from planish.learn.cost.gate import Gate, train_gate
-from planish.learn.cost.gate_files import load_gate, shipped_gate, write_gate
 from planish.learn.cost.gaussian import GaussianProcess
 from planish.learn.cost.model import CostModel, Dataset, Decides, LocalModel, Prediction, Predicts
 from planish.learn.cost.model_files import load_model, suffix_of, write_model
@@ -24,8 +21,6 @@ __all__ = [
     "CostModel",
     "Dataset",
     "Decides",
-    "EvaluationShares",
-    "Gate",
     "GaussianProcess",
     "LocalModel",
     "Pooled",
@@ -38,7 +33,6 @@ __all__ = [
     "can_grow",
     "can_train",
     "dataset_of",
-    "load_gate",
     "load_model",
     "made_model",
     "model_named",
@@ -47,9 +41,6 @@ __all__ = [
     "places",
     "required",
     "shares",
-    "shipped_gate",
     "suffix_of",
-    "train_gate",
-    "write_gate",
     "write_model",
 ]

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
+from numpy.typing import NDArray
 
-from planish.learn.cost.grow import Mask
 from planish.learn.cost.model import CostModel, Dataset, Floats, LocalModel, Prediction, Predicts
 from planish.learn.cost.model_quality import rank_correlation
 
@@ -105,7 +105,9 @@ class Combined:
         # Of equals the first: weights stand from the most to the least trust in the global model.
         self.correlation, self.weight, self._size = max(found, key=lambda each: each[0])
 
-    def _scores(self, data: Dataset, base: Floats, held: Mask, sizes: Sequence[int]) -> list[float]:
+    def _scores(
+        self, data: Dataset, base: Floats, held: NDArray[np.bool_], sizes: Sequence[int]
+    ) -> list[float]:
         """Tell how well a model of each size, that learnt from the others, ranks the rows held back."""
         # Boosting adds trees one by one, so the largest model holds the smaller ones: one fit judges all
         # sizes.

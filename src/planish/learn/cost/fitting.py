@@ -20,7 +20,7 @@ from planish.core import (
     Trial,
 )
 from planish.learn.cost.cost_rows import dataset_of
-from planish.learn.cost.model import CostModel, Dataset, Floats
+from planish.learn.cost.model import Dataset, Floats, Predicts
 from planish.learn.cost.model_quality import rank_correlation, top_recall
 from planish.learn.cost.saved import SavedModel, made_model
 from planish.learn.cost.tree_gru import TreeGru
@@ -128,7 +128,7 @@ def _fitted(learnt: Learnt, data: Dataset, objective: str, seed: int, kind: str)
     return grown.trees
 
 
-def evaluate(model: CostModel, data: Dataset) -> dict[str, float]:
+def evaluate(model: Predicts, data: Dataset) -> dict[str, float]:
     """Tell how well a model orders the trials of programs: means over the programs."""
     predicted, measured = model.predict(data.features).mean[:, 0], data.targets[:, 0]
     assert data.groups is not None

@@ -88,7 +88,7 @@ class LocalModel(CostModel, Protocol):
         """Give one of that size that has learnt nothing."""
         ...
 
-    def first(self, size: int) -> CostModel:
+    def first(self, size: int) -> Predicts:
         """Give what was learnt as a smaller model would have it."""
         ...
 

@@ -1,4 +1,4 @@
-"""Gradient-boosted trees with a vector in each leaf: one model predicts all outputs, by NumPy alone."""
+"""Boosted regression trees with a vector in each leaf: prediction of all outputs by NumPy alone."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from planish.learn.cost.grow import Grower, Ints, Mask
-from planish.learn.cost.model import Dataset, Floats, Prediction
+from planish.learn.cost.model import Floats, Prediction
 from planish.learn.cost.walk import TreeWalk
 
 _LEARNT = ("start", "features", "thresholds", "leaves")
@@ -18,56 +17,21 @@ _LEARNT = ("start", "features", "thresholds", "leaves")
 
 @dataclass
 class BoostedTrees:
-    """Boosted regression trees for the squared error, by NumPy alone.
-
-    Each tree is grown on a random projection of the outputs' residuals, and its leaves hold means of all of
-    them: as good as a tree for each output, and as quick as one (Joly, Wehenkel and Geurts 2014, "Random
-    forests with random projections of the output space"). Projections have positive weights here: what makes
-    many outputs great is to be found first.
+    """Complete binary trees; node i has the children 2i+1 and 2i+2.
 
     Args:
-        rounds: trees.
-        depth: of each; it has 2**depth leaves.
-        rate: how much of its leaves each tree adds.
-        least: rows on either side of a split.
-        bins: a feature is compared with so many of its quantiles.
-        rows: what share of the rows each tree is grown on.
-        columns: what share of the features it may ask for.
-        seed: of all randomness.
+        start: (outputs,), what is predicted before any tree.
+        features: (trees, inner nodes), which feature each inner node asks for.
+        thresholds: (trees, inner nodes); a row goes to the second child where its feature is greater.
+            Infinite where nothing splits.
+        leaves: (trees, inner nodes + 1, outputs), what each leaf adds.
     """
 
-    rounds: int = 200
-    depth: int = 4
-    rate: float = 0.06
-    least: int = 20
-    bins: int = 64
-    rows: float = 0.5
-    columns: float = 0.5
-    seed: int = 0
-    start: Floats = field(init=False)
-    features: NDArray[np.int16] = field(init=False)
-    thresholds: Floats = field(init=False)
-    leaves: NDArray[np.float16] | Floats = field(init=False)
+    start: Floats
+    features: NDArray[np.int16]
+    thresholds: Floats
+    leaves: NDArray[np.float16] | Floats
     _walk: TreeWalk | None = field(init=False, default=None, repr=False, compare=False)
-
-    def fit(self, data: Dataset) -> None:
-        """Learn, in place of what was learnt before."""
-        random = np.random.default_rng(self.seed)
-        grower = Grower(data.features, self.bins, self.depth, self.least)
-        self.start = data.targets.mean(axis=0, dtype=np.float64).astype(np.float32)
-        left = data.targets - self.start
-        grown: list[tuple[NDArray[np.int16], Floats, NDArray[np.float16]]] = []
-        for _ in range(self.rounds):
-            weights = random.exponential(size=left.shape[1]).astype(np.float32)
-            rows = random.random(len(left)) < self.rows
-            tree = grower.grow(left @ weights, rows, random.random(data.features.shape[1]) < self.columns)
-            leaves = (self.rate * _means(left, tree.leaf, rows, 2**self.depth)).astype(np.float16)
-            # By the leaves as float16 has them, so that later trees mend what rounding did.
-            left -= leaves[tree.leaf]
-            grown.append((tree.features, tree.thresholds, leaves))
-        self.features, self.thresholds, self.leaves = (np.stack(each) for each in zip(*grown, strict=True))
-        # The old one holds the questions of the trees before.
-        self._walk = None
 
     def predict(self, features: Floats) -> Prediction:
         """Expect the targets of (n, width) features."""
@@ -76,7 +40,7 @@ class BoostedTrees:
         parts = [self._sum(leaf) for leaf in self._walk.leaves(features)]
         return Prediction(np.concatenate(parts) if parts else np.empty((0, len(self.start)), np.float32))
 
-    def _sum(self, leaf: Ints) -> Floats:
+    def _sum(self, leaf: NDArray[np.intp]) -> Floats:
         """Add the leaves up where rows ended, (trees, n), to the start; their order shows in no digit."""
         if len(self.start) == 1:  # all look-ups at once
             count = self.leaves.shape[1]
@@ -91,12 +55,13 @@ class BoostedTrees:
         return mean.astype(np.float32)
 
     def first(self, rounds: int) -> Self:
-        """Give the model as it was after so many rounds."""
-        made = replace(self, rounds=rounds)
-        made.start = self.start
-        made.features, made.thresholds = self.features[:rounds], self.thresholds[:rounds]
-        made.leaves = self.leaves[:rounds]
-        return made
+        """Return the model as it was after so many trees."""
+        return replace(
+            self,
+            features=self.features[:rounds],
+            thresholds=self.thresholds[:rounds],
+            leaves=self.leaves[:rounds],
+        )
 
     def arrays(self) -> Mapping[str, NDArray[Any]]:
         """Give what was learnt, for a file."""
@@ -117,15 +82,4 @@ class BoostedTrees:
         Raises:
             KeyError: an array is missing.
         """
-        made = cls()
-        for name in _LEARNT:
-            setattr(made, name, arrays[name])
-        return made
-
-
-def _means(targets: Floats, leaf: Ints, rows: Mask, count: int) -> Floats:
-    """Give the mean of the targets in each leaf, over some rows; 0 where there is none."""
-    # As a product of matrices: it sums all outputs of all leaves in one call.
-    member = np.zeros((count, int(rows.sum())), np.float32)
-    member[leaf[rows], np.arange(member.shape[1])] = 1
-    return member @ targets[rows] / np.maximum(member.sum(axis=1), 1)[:, None]
+        return cls(**{name: arrays[name] for name in _LEARNT})

@@ -110,8 +110,7 @@ class XgboostTrees:
             booster = xgboost.train(self.parameters, matrix, self.rounds)
         learner = json.loads(booster.save_raw("json"))["learner"]
         grown: Sequence[Mapping[str, Any]] = learner["gradient_booster"]["model"]["trees"]
-        self.trees = _read(grown, self.depth, used, sign)
-        self.trees.start = np.array([start], np.float32)
+        self.trees = _read(grown, self.depth, used, sign, start)
 
     def predict(self, features: Floats) -> Prediction:
         """Expect the cost of (n, width) features, up to a factor where only its order was learnt; (n, 1)."""
@@ -140,20 +139,23 @@ class XgboostTrees:
 
 
 def _constant(start: float) -> BoostedTrees:
-    made = BoostedTrees(rounds=0, depth=0)
-    made.start = np.array([start], np.float32)
-    made.features, made.thresholds = np.zeros((0, 0), np.int16), np.zeros((0, 0), np.float32)
-    made.leaves = np.zeros((0, 1, 1), np.float32)
-    return made
+    return BoostedTrees(
+        np.array([start], np.float32),
+        np.zeros((0, 0), np.int16),
+        np.zeros((0, 0), np.float32),
+        np.zeros((0, 1, 1), np.float32),
+    )
 
 
-def _read(trees: Sequence[Mapping[str, Any]], depth: int, used: Any, sign: int) -> BoostedTrees:
+def _read(trees: Sequence[Mapping[str, Any]], depth: int, used: Any, sign: int, start: float) -> BoostedTrees:
     """Write XGBoost's trees as complete ones; it goes to the second child where a feature is not less."""
     inner = 2**depth - 1
-    made = BoostedTrees(rounds=len(trees), depth=depth)
-    made.features = np.zeros((len(trees), inner), np.int16)
-    made.thresholds = np.full((len(trees), inner), np.inf, np.float32)
-    made.leaves = np.zeros((len(trees), inner + 1, 1), np.float32)
+    made = BoostedTrees(
+        np.array([start], np.float32),
+        np.zeros((len(trees), inner), np.int16),
+        np.full((len(trees), inner), np.inf, np.float32),
+        np.zeros((len(trees), inner + 1, 1), np.float32),
+    )
     for number, tree in enumerate(trees):
         children = np.array([tree["left_children"], tree["right_children"]], np.intp)
         asked = np.array(tree["split_indices"], np.intp)

@@ -1,4 +1,4 @@
-"""Cost models, the gate, and what is spent by its word."""
+"""The gate of the experiments: its trees, what it learns, its files, and what is spent by its word."""
 
 from __future__ import annotations
 
@@ -12,17 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
+from gate_model import EvaluationShares, load_gate, main, train_gate, write_gate
+from grown_trees import GrownTrees
 from planish.core import PlanishError
-from planish.learn.cost import (
-    BoostedTrees,
-    CostModel,
-    Dataset,
-    EvaluationShares,
-    load_gate,
-    train_gate,
-    write_gate,
-)
-from planish.learn.cost_table import FAILED, UNCOUNTED, Columns, CostTable
+from planish.learn.cost import CostModel, Dataset
+from planish.learn.cost_table import FAILED, UNCOUNTED, Columns, CostTable, write_costs
 from spoiling import changed
 
 LISTS = (("a",), ("b",), ("c",))
@@ -59,7 +53,7 @@ def _gains(table: CostTable, other: CostTable) -> np.ndarray[tuple[int, ...], np
 
 
 def test_trees_predict_what_they_did_not_see() -> None:
-    model: CostModel = BoostedTrees()
+    model: CostModel = GrownTrees()
     model.fit(_data())
     other = _data(seed=1)
 
@@ -70,10 +64,10 @@ def test_trees_predict_what_they_did_not_see() -> None:
 
 
 def test_trees_are_the_same_by_the_same_seed_and_learn_anew() -> None:
-    data, model = _data(), BoostedTrees(rounds=5)
+    data, model = _data(), GrownTrees(rounds=5)
     model.fit(replace(data, targets=-data.targets))
     model.fit(data)
-    again, other = BoostedTrees(rounds=5), BoostedTrees(rounds=5, seed=1)
+    again, other = GrownTrees(rounds=5), GrownTrees(rounds=5, seed=1)
     again.fit(data)
     other.fit(data)
 
@@ -84,52 +78,10 @@ def test_trees_are_the_same_by_the_same_seed_and_learn_anew() -> None:
 
 def test_too_few_rows_are_not_split() -> None:
     data = _data(30)
-    model = BoostedTrees(rounds=3)
+    model = GrownTrees(rounds=3)
     model.fit(data)
-    assert not np.isfinite(model.thresholds).any()
+    assert not np.isfinite(model.trees.thresholds).any()
     assert model.predict(data.features[:0]).mean.shape == (0, 2)
-
-
-@given(
-    arrays.arrays(
-        np.float32,
-        st.tuples(st.integers(0, 300), st.just(4)),
-        elements=st.sampled_from((-1, -0.0, 0, 2, np.nan)),
-    ),
-    st.integers(0, 4),
-    st.sampled_from((1, 3)),
-    st.integers(0, 2**32 - 1),
-)
-@settings(max_examples=60)
-def test_trees_predict_what_a_walk_down_each_of_them_finds(
-    rows: np.ndarray[tuple[int, ...], np.dtype[np.float32]], depth: int, outputs: int, seed: int
-) -> None:
-    random = np.random.default_rng(seed)
-    inner = 2**depth - 1
-    model = BoostedTrees.of(
-        {
-            "start": random.normal(size=outputs).astype(np.float32),
-            "features": random.integers(0, 4, (5, inner), np.int16),
-            "thresholds": random.choice([-1, 0, 1, np.inf], (5, inner)).astype(np.float32),
-            "leaves": random.normal(size=(5, inner + 1, outputs)).astype(np.float16),
-        }
-    )
-
-    expected = [_walked(model, row) for row in rows]
-
-    assert np.array_equal(model.predict(rows).mean, np.array(expected, np.float32).reshape(-1, outputs))
-
-
-def _walked(
-    model: BoostedTrees, row: np.ndarray[tuple[int], np.dtype[np.float32]]
-) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
-    found = model.start.astype(np.float64)
-    for features, thresholds, leaves in zip(model.features, model.thresholds, model.leaves, strict=True):
-        node = 0
-        while node < len(features):
-            node = 2 * node + 1 + int(row[features[node]] > thresholds[node])
-        found += leaves[node - len(features)]
-    return found
 
 
 def test_a_gate_knows_where_lists_save() -> None:
@@ -273,3 +225,25 @@ def test_a_function_under_way_is_not_given_again() -> None:
     allocation.tell(0, 2)
     assert allocation.next() == (0, 1)
     assert allocation.saved.tolist() == [2, 0]
+
+
+def test_a_gate_is_trained_from_tables(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    one, other, out = tmp_path / "one.npz", tmp_path / "other.npz", tmp_path / "gate.npz"
+    table = _table()
+    write_costs(table.take(np.arange(300)), one)
+    write_costs(table.take(np.arange(300, COUNT)), other)
+    main([str(one), str(other), "-o", str(out)])
+    assert capsys.readouterr().out == f"wrote {out}: 1 lists, learnt from {COUNT} functions\n"
+    gate, kept = load_gate(out), out.read_bytes()
+    assert gate.objective == "instructions"
+    assert set(gate.lists) <= {*LISTS}
+    for words, match in (
+        ([str(out)], "cannot read a table of costs from .*: it holds no costs"),
+        ([str(one), "--objective", "time_s"], "lacks the objective 'time_s'"),
+    ):
+        with pytest.raises(PlanishError, match=match):
+            main([*words, "-o", str(out)])
+    write_costs(table.take(np.arange(0)), one)
+    with pytest.raises(PlanishError, match="no list of the labels makes a function"):
+        main([str(one), "-o", str(out)])
+    assert out.read_bytes() == kept
