@@ -21,12 +21,11 @@ from typing import Any
 
 from planish.core import Candidate, ScheduleError, candidate_from_json, content_hash, rng
 from planish.hlo import Program, read_program
-from planish.hlo.crossing import children
 from planish.hlo.edits import EDITS
 from planish.hlo.ir import TensorType, entry_text
 from planish.hlo.patch import replay
-from planish.hlo.signature import signature
-from planish.hlo.space import PatchSpace
+from planish.hlo.space import PatchSpace, children
+from planish.hlo.workload.arguments import signature
 
 FOLDER = Path(__file__).parents[1] / "examples" / "hlo"
 LONGEST = 12

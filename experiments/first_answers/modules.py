@@ -13,7 +13,7 @@ from jax import lax
 from numpy.typing import NDArray
 
 from planish.hlo import Program, from_jax
-from planish.hlo.joining import with_function
+from planish.hlo.program import with_function
 
 Tree = dict[str, Any]
 SIDE, CLASSES, BATCH, WIDTH = 12, 10, 32, 64

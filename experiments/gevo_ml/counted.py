@@ -19,7 +19,7 @@ from training import PARTS, PLAIN, RATE, row, scored, with_rate
 
 from planish.core import Candidate, Measured, Outcome, Ratio, Task, Trial, pareto_front
 from planish.executors import LocalExecutor
-from planish.hlo.evaluator_spec import scores_at_the_end
+from planish.hlo.evaluator import scores_at_the_end
 from planish.hlo.level import HloLevel
 from planish.measure import by_processor_time
 from planish.measure.interval import ratio

@@ -17,15 +17,15 @@ import numpy as np
 from jaxlib.mlir.dialects import func
 
 from planish.hlo.backend import Backend, open_backend
-from planish.hlo.backend.checked_run import held_argument
+from planish.hlo.backend.compiler import held_argument
 from planish.hlo.edits import Draft
 from planish.hlo.evaluator import TIMING
-from planish.hlo.exact_edits import PRODUCTS, together
 from planish.hlo.flops import flops_of
 from planish.hlo.ir import entry_text, ir, tensor_type
-from planish.hlo.ir.uids import strip_uids
+from planish.hlo.ir.mlir import strip_uids
 from planish.hlo.patch import extended, original
 from planish.hlo.program import read_program
+from planish.hlo.structure import PRODUCTS, together
 from planish.measure import repeated, time_call
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "hlo"

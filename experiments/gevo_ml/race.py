@@ -16,7 +16,7 @@ import numpy as np
 
 from planish.core import Trial, pareto_front
 from planish.hlo.level import HloLevel
-from planish.hlo.scoring.race import Race
+from planish.hlo.scoring.inference import Race
 from planish.store import open_store
 
 OBJECTIVES = (HloLevel.objectives["time_s"], HloLevel.objectives["error"])

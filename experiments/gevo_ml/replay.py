@@ -25,10 +25,10 @@ from planish.core import Candidate, Measured, Outcome, Task
 from planish.executors import LocalExecutor
 from planish.hlo.edits import DeleteOp, Draft, Edit, ReplaceOperand
 from planish.hlo.edits.resize import plan_resize
-from planish.hlo.evaluator_spec import scores_at_the_end
+from planish.hlo.evaluator import scores_at_the_end
 from planish.hlo.level import HloLevel
 from planish.hlo.patch import original
-from planish.hlo.signature import signature
+from planish.hlo.workload.arguments import signature
 from planish.settings import Settings
 from planish.tuning.api import task_of
 from planish.tuning.final.paired import PairedMeasurement

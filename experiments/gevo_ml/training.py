@@ -18,7 +18,7 @@ from planish.core import Candidate, Measured, Task
 from planish.executors import LocalExecutor
 from planish.hlo.edits import ReplaceConstant
 from planish.hlo.edits.other_constants import splat_value
-from planish.hlo.evaluator_spec import scores_at_the_end
+from planish.hlo.evaluator import scores_at_the_end
 from planish.hlo.patch import original
 from planish.results.result import Result
 

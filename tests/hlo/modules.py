@@ -7,7 +7,7 @@ import numpy as np
 
 from planish.hlo import Program, program_from
 from planish.hlo.ir import TensorType, context, ir
-from planish.hlo.ir.mlir_context import stablehlo
+from planish.hlo.ir.mlir import stablehlo
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "hlo"
 

@@ -24,7 +24,7 @@ from planish.hlo import cross, program_from
 from planish.hlo.backend.xla import XlaBackend, XlaExecutable
 from planish.hlo.describe import where
 from planish.hlo.edits import CopyOp, DeleteOp, ScaleConstant
-from planish.hlo.evaluator_spec import evaluator_spec_of
+from planish.hlo.evaluator import evaluator_spec_of
 from planish.hlo.level import HloLevel
 from planish.hlo.patch import original
 from planish.hlo.space import PatchSpace

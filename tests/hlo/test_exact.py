@@ -19,8 +19,8 @@ from planish.hlo.backend import Backend, open_backend
 from planish.hlo.edits import EXACT, Draft
 from planish.hlo.ir import entry_text
 from planish.hlo.patch import original
-from planish.hlo.signature import signature
 from planish.hlo.space import PatchSpace
+from planish.hlo.workload.arguments import signature
 
 PROGRAMS = {
     "convolutions": program_from(NETWORK),

@@ -14,7 +14,7 @@ import pytest
 from hlo.modules import EXAMPLES
 from planish.core import TargetError
 from planish.hlo import from_jax, read_program
-from planish.hlo.signature import signature
+from planish.hlo.workload.arguments import signature
 
 # Where the checks run, what is missing is a failure.
 needs_jax = pytest.mark.skipif(
@@ -39,7 +39,7 @@ def test_a_function_of_trees_becomes_a_main_of_their_leaves() -> None:
     code = """
 import jax, jax.numpy as jnp
 from planish.hlo import from_jax
-from planish.hlo.signature import signature
+from planish.hlo.workload.arguments import signature
 @jax.jit
 def inner(x):
     return jnp.clip(x, 0.0, 1.0)
@@ -63,7 +63,7 @@ def test_text_bytecode_and_function_name_nested_parameters_alike(tmp_path: Path)
 import pathlib, jax, jax.numpy as jnp
 from jax import export
 from planish.hlo import from_jax, read_program
-from planish.hlo.signature import signature
+from planish.hlo.workload.arguments import signature
 def f(p, xs):
     return p["fc"]["w"] @ p["fc"]["b"] * p["s"][1] + xs[0].sum()
 one = jnp.ones(())

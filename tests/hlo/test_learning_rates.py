@@ -3,8 +3,8 @@
 import pytest
 
 from planish.hlo import program_from
-from planish.hlo.learning_rates import learning_rates
 from planish.hlo.patch import original
+from planish.hlo.structure import learning_rates
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from hlo.workloads import INFERENCE, PREDICT, STEP, TRAINING, WEIGHTS, write_all
 from planish import tune
 from planish.budget import Budget
 from planish.core import Candidate, PlanishError, ProgramError, candidate_from_json
-from planish.hlo import evaluator_spec, read_program
+from planish.hlo import evaluator, read_program
 from planish.hlo.describe import difference
 from planish.hlo.edits import EDITS, CopyOp, DeleteOp, ScaleConstant
 from planish.hlo.evaluator import LAST_TIMING
@@ -54,7 +54,7 @@ def tuned(tmp_path_factory: pytest.TempPathFactory) -> Tuned:
     module = write_all(folder / "net", STEP, TRAINING)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(compare, "Plan", partial(Plan, rounds=3, processes=1))
-        patch.setattr(evaluator_spec, "LAST_TIMING", BRIEF)
+        patch.setattr(evaluator, "LAST_TIMING", BRIEF)
         result = tune(str(module), budget=Budget(trials=6), settings=QUICK, store=folder / "store.db")
     return Tuned(result, module, folder / "store.db")
 

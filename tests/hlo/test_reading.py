@@ -23,11 +23,11 @@ from planish.hlo.ir import (
     load,
     walk,
 )
-from planish.hlo.ir.bytecode import MAGIC
-from planish.hlo.ir.mlir_context import stablehlo
-from planish.hlo.joining import with_function
+from planish.hlo.ir.mlir import stablehlo
+from planish.hlo.ir.parsing import MAGIC
 from planish.hlo.level import HloLevel
-from planish.hlo.signature import signature
+from planish.hlo.program import with_function
+from planish.hlo.workload.arguments import signature
 
 CALLING = """
 module @m {

@@ -10,8 +10,7 @@ from hlo.workloads import STEP, TRAINING, task, write_all
 from planish.core import Candidate, Measured, evaluate
 from planish.executors import InlineExecutor
 from planish.hlo.edits import Edit, ReplaceConstant, ScaleConstant
-from planish.hlo.evaluator_spec import evaluator_spec_of
-from planish.hlo.same_work import work_of
+from planish.hlo.evaluator import evaluator_spec_of, work_of
 
 MODULE = """
 %a = stablehlo.constant dense<1.000000e-01> : tensor<f32>

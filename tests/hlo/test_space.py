@@ -7,7 +7,6 @@ import pytest
 from hlo.modules import EXAMPLES, chain, summing
 from planish.core import Candidate, CanEvolve, CanShrink, Measured, ScheduleError, Space, Step, rng
 from planish.hlo import Program, program_from, read_program
-from planish.hlo.crossing import children
 from planish.hlo.edits import (
     EDITS,
     EXACT,
@@ -30,8 +29,7 @@ from planish.hlo.edits import (
 )
 from planish.hlo.level import HloLevel
 from planish.hlo.patch import original, replay
-from planish.hlo.space import PatchSpace
-from planish.hlo.wanted import Wants
+from planish.hlo.space import PatchSpace, Wants, children
 from planish.search import make_searcher
 from planish.testing.driving import drive
 from planish.testing.spaces import SpaceConformance

@@ -90,7 +90,7 @@ def short() -> Any:
         for module in ("results.validate", "tuning.final.compare"):
             plan = partial(Plan, rounds=3, processes=1, most=1)
             patch.setattr(import_module(f"planish.{module}"), "Plan", plan)
-        spec = import_module("planish.hlo.evaluator_spec")
+        spec = import_module("planish.hlo.evaluator")
         patch.setattr(spec, "LAST_TIMING", replace(spec.LAST_TIMING, budget_s=0.01, fewest=1))
         yield
 

@@ -1,6 +1,5 @@
 """The level `hlo`: StableHLO modules, whose candidates are patches: lists of edits with their repairs."""
 
-from planish.hlo.from_jax import from_jax
-from planish.hlo.program import Program, program_from, read_program
+from planish.hlo.program import Program, from_jax, program_from, read_program
 
 __all__ = ["Program", "from_jax", "program_from", "read_program"]

@@ -24,8 +24,8 @@ from planish.core import (
 )
 from planish.hlo.backend import BackendError, compute, open_backend
 from planish.hlo.edits import Draft
-from planish.hlo.installed import BACKENDS, versions
 from planish.hlo.ir import entry_text
+from planish.hlo.machine import BACKENDS, versions
 from planish.hlo.patch import replay
 from planish.hlo.scored import ScoredProgram
 from planish.hlo.scoring import first_call

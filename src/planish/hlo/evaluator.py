@@ -1,17 +1,40 @@
-"""Transforms, compiles, scores and times one module; lives in a worker process."""
+"""Evaluator of patched modules, which runs in a worker process, and its specifications.
+
+A module is transformed, compiled, scored and timed. The phases are the search, the comparison, and the errors
+on data that the search has not seen.
+"""
 
 from __future__ import annotations
 
 import math
+import re
 from collections import OrderedDict
-from dataclasses import dataclass
-from functools import cached_property, partial
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cache, cached_property, partial
+from pathlib import Path
 
-from planish.core import Candidate, Failed, Measured, Outcome, PlanishError, ScheduleError, StageClock, within
+from planish.core import (
+    Candidate,
+    Failed,
+    Lost,
+    Measured,
+    Outcome,
+    PlanishError,
+    ProgramError,
+    Reference,
+    ScheduleError,
+    StageClock,
+    Start,
+    Task,
+    evaluate,
+    unnamed,
+    within,
+)
 from planish.hlo.backend import Backend, BackendError, CompiledFiles, Executable, open_backend
 from planish.hlo.ir import entry_text
 from planish.hlo.patch import original, replay
-from planish.hlo.same_work import work_of
+from planish.hlo.program import read_program
 from planish.hlo.scored import ScoredProgram
 from planish.hlo.scoring import (
     Calling,
@@ -20,14 +43,57 @@ from planish.hlo.scoring import (
     NotFiniteError,
     Scores,
     Trainer,
+    check_suits,
     metric_of,
 )
 from planish.hlo.workload import Part, Parts, Workload, WorkloadCalls, fit
-from planish.hlo.workload.metric import measured_as
+from planish.hlo.workload.data import digest_of
+from planish.hlo.workload.spec import measured_as
 from planish.isolation import Limits
 from planish.isolation.cage import Cage
 from planish.isolation.scratch import shared_folder
-from planish.measure import Beside, Timer, Timing, Yardstick, time_call
+from planish.measure import Beside, Timer, Timing, Yardstick, deadline, time_call
+
+_NUMBER = re.compile(r"dense<([^<>\"\[\]]+)> : (tensor<(?:\d+x)*b?f\d+>)")
+_DECIDING = ("stablehlo.while", "stablehlo.case", "stablehlo.if", "stablehlo.power", "custom_call")
+"""What does other work where a number is another one."""
+_TINY = 1e-30
+"""Below it processors may be slow."""
+
+
+def work_of(text: str) -> str:
+    """Give a module's text with names for the floating-point numbers that do not change how long it takes.
+
+    Modules of equal texts have the same operations, and differ in such numbers alone, as where a learning
+    rate is another one. Numbers that are equal have one name, since a compiler computes once what is equal.
+    Powers of two, 0 and what is not finite keep their values: compilers make simpler operations of some.
+
+    Args:
+        text: of a module; where something in it may do more or less by a number, it stays as it is.
+    """
+    if any(name in text for name in _DECIDING):
+        return text
+    names = dict[float, int]()
+
+    def named(found: re.Match[str]) -> str:
+        value = _value(found[1])
+        if value is None:
+            return found[0]
+        sign = "-" if value < 0 else ""
+        return f"dense<{sign}number {names.setdefault(abs(value), len(names))}> : {found[2]}"
+
+    return _NUMBER.sub(named, text)
+
+
+def _value(number: str) -> float | None:
+    """Read a number; None where another one may take another time."""
+    try:
+        value = float(number)
+    except ValueError:  # such as 0xFF800000: infinite, or not a number
+        return None
+    power_of_two = abs(math.frexp(value)[0]) == 0.5
+    return None if power_of_two or abs(value) < _TINY or not math.isfinite(value) else value
+
 
 TIMING = Timing(budget_s=0.1, block_s=4e-3, fewest=5, most=25, slow_factor=math.inf)
 LAST_TIMING = Timing(budget_s=0.2, block_s=4e-3, fewest=5, most=50, slow_factor=math.inf)
@@ -264,3 +330,122 @@ def _text(spec: HloEvaluatorSpec, function: str = "") -> str:
     """Give the text of a function of the unchanged module, else of the one that is evolved."""
     draft = original(spec.program.module)
     return entry_text(draft.root, function or draft.function)
+
+
+END_PARTS: tuple[Part, ...] = ("search", "validation", "final")
+
+
+def evaluator_spec_of(task: Task[ScoredProgram], *, final: bool = False) -> HloEvaluatorSpec:
+    """Make the spec for a task's evaluator; see `planish.core.Level.evaluator`.
+
+    Raises:
+        PlanishError: an objective is not what the workload's metric gives.
+    """
+    measured = ("time_s", measured_as(task.program.workload))
+    for objective in task.objectives:
+        if objective.name not in measured:
+            what = f"the workload's metric gives no '{objective.name}'"
+            raise PlanishError(what, f"It gives --objective {measured[1]}.")
+    return HloEvaluatorSpec(
+        task.program,
+        task.target.toolchain["backend"],
+        task.target.cores,
+        timing=LAST_TIMING if final else TIMING,
+        yardstick=Yardstick(),
+        remember=not final,
+        kept=_compiled_files() if final else None,
+    )
+
+
+def end_evaluator_spec(task: Task[ScoredProgram], parts: tuple[Part, ...] = END_PARTS) -> HloEvaluatorSpec:
+    """Make the spec for what is measured once the search is over: errors, after whole trainings."""
+    return HloEvaluatorSpec(
+        task.program,
+        task.target.toolchain["backend"],
+        task.target.cores,
+        parts,
+        at_the_end=True,
+        timing=None,
+        kept=_compiled_files(),
+        limits=END_LIMITS,
+    )
+
+
+@cache
+def _compiled_files() -> CompiledFiles:
+    """Give where this process keeps what was compiled at the end of a run: once for all fresh processes."""
+    return CompiledFiles()
+
+
+def scores_at_the_end(
+    task: Task[ScoredProgram],
+    candidates: Sequence[Candidate],
+    start: Start,
+    parts: tuple[Part, ...] = END_PARTS,
+) -> list[Outcome]:
+    """Measure the errors of candidates on each part, the final one too.
+
+    The final part comes after the others of all candidates: those decide, and there may be no time for all.
+    Trainings, which take most of the time, are scored on all parts at once.
+
+    Args:
+        task: the module and its workload.
+        candidates: patches.
+        start: starts the executor that evaluates them, such as `LocalExecutor`.
+        parts: on which.
+
+    Returns:
+        For each candidate its errors, as `error`, `error_validation` and `error_final`, or a failure; it is
+        lost where the deadline came before, and without the last error where it came before that.
+
+    Raises:
+        PlanishError: the data is missing, or does not fit.
+    """
+    others: tuple[Part, ...] = tuple(part for part in parts if part != "final")
+    last: tuple[Part, ...] = tuple(part for part in parts if part == "final")
+    at_once = task.program.workload.training is not None or not others or not last
+    first, *more = (parts,) if at_once else (others, last)
+    found = _scored(task, candidates, start, first)
+    for group in more:
+        found = [*map(_joined, found, _scored(task, candidates, start, group))]
+    return found
+
+
+def _scored(
+    task: Task[ScoredProgram], candidates: Sequence[Candidate], start: Start, parts: tuple[Part, ...]
+) -> list[Outcome]:
+    found: list[Outcome] = [Lost("worker", "not measured")] * len(candidates)
+    with start(end_evaluator_spec(task, parts)) as executor:
+        for answer in evaluate(executor, candidates, deadline()):
+            found[answer.position] = answer.outcome
+    return found
+
+
+def _joined(before: Outcome, outcome: Outcome) -> Outcome:
+    """Give the values of both; who was lost the second time keeps what was known."""
+    if not isinstance(before, Measured) or isinstance(outcome, Lost):
+        return before
+    if not isinstance(outcome, Measured):
+        return outcome
+    return replace(before, values={**before.values, **outcome.values})
+
+
+def original_of(task: Task[ScoredProgram]) -> Reference:
+    """Give another form of the module, which the workload names, to be measured as the module is.
+
+    Raises:
+        ProgramError: it is not there, is another one than when the task was made, or does not fit.
+    """
+    workload = task.program.workload
+    assert workload.original is not None
+    if not workload.original.path:
+        raise unnamed("the workload's original module and its data")
+    path = Path(workload.original.path)
+    module = read_program(path)
+    # Another form than the one that the task names would be told as a result of this task.
+    if digest_of(path) != workload.original.digest:
+        raise ProgramError(f"'{path}' is not what it was when the search began", "Tune again.")
+    check_suits(module, workload)
+    alone = replace(evaluator_spec_of(task, final=True), yardstick=None)
+    spec = replace(alone, program=ScoredProgram(module, workload), limits=END_LIMITS)
+    return Reference(path.name, Candidate(), spec)

@@ -9,7 +9,7 @@ from typing import Literal
 from planish.hlo.edits import Draft, Fact
 from planish.hlo.edits.mirror import Types
 from planish.hlo.ir import ir
-from planish.hlo.ir.mlir_context import stablehlo
+from planish.hlo.ir.mlir import stablehlo
 
 Group = Literal["convolution", "product", "reduction", "form", "constant", "elementwise"]
 GROUPS: tuple[Group, ...] = ("convolution", "product", "reduction", "form", "constant", "elementwise")

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from planish.hlo.evaluator import HloEvaluatorSpec
     from planish.hlo.program import Program
     from planish.hlo.scored import ScoredProgram
-    from planish.hlo.wanted import Wants
+    from planish.hlo.space import Wants
     from planish.hlo.workload import Workload
 
 OPTIONS = ("workload", "data", "metric", "function", "backend")
@@ -73,7 +73,7 @@ class HloLevel:
             PlanishError: an option or a back end is unknown.
             TargetError: the back end is not installed.
         """
-        from planish.hlo.installed import versions
+        from planish.hlo.machine import versions
         from planish.hlo.scored import ScoredProgram, is_scored, read_scored
         from planish.hlo.scoring import check_suits
 
@@ -97,7 +97,7 @@ class HloLevel:
 
     def digest(self, path: Path) -> str:
         """Name a folder of data, or a file, by its content; raises ProgramError where it cannot be read."""
-        from planish.hlo.workload.workload_files import digest
+        from planish.hlo.workload.files import digest
 
         return digest(path)
 
@@ -114,7 +114,7 @@ class HloLevel:
 
     def usual_objectives(self, program: ScoredProgram) -> Sequence[str]:
         """Name the time, and what the workload's metric gives: by time alone a random answer wins."""
-        from planish.hlo.workload.metric import measured_as
+        from planish.hlo.workload.spec import measured_as
 
         return "time_s", measured_as(program.workload)
 
@@ -145,7 +145,7 @@ class HloLevel:
 
     def evaluator(self, task: Task[ScoredProgram], *, final: bool = False) -> HloEvaluatorSpec:
         """Make the spec for the task's evaluator; both see the search's examples alone."""
-        from planish.hlo.evaluator_spec import evaluator_spec_of
+        from planish.hlo.evaluator import evaluator_spec_of
 
         return evaluator_spec_of(task, final=final)
 
@@ -162,7 +162,7 @@ class HloLevel:
     def review(self, task: Task[ScoredProgram]) -> Review:
         """Score finalists on all parts of the data, compare both back ends, and measure the original form."""
         from planish.hlo.cross import opinions
-        from planish.hlo.evaluator_spec import original_of, scores_at_the_end
+        from planish.hlo.evaluator import original_of, scores_at_the_end
 
         original = partial(original_of, task) if task.program.workload.original else None
         return Review(original, partial(scores_at_the_end, task), partial(opinions, task))
@@ -175,7 +175,7 @@ class HloLevel:
 
     def export(self, task: Task[ScoredProgram], candidate: Candidate, path: Path) -> Sequence[Path]:
         """Write the optimised module, its text for compilers, the patch, and what it changes."""
-        from planish.hlo.export import export_module
+        from planish.hlo.describe import export_module
 
         return export_module(task, candidate, path)
 
@@ -201,7 +201,7 @@ def _module(source: str, function: str) -> Program:
 
 def _workload(source: str, options: Mapping[str, str]) -> Workload:
     from planish.hlo.workload import beside, own_outputs, read_workload, with_metric
-    from planish.hlo.workload.metric import OUTPUTS
+    from planish.hlo.workload.spec import OUTPUTS
 
     named, data, metric = (options.get(name, "") for name in ("workload", "data", "metric"))
     path = Path(named) if named else None

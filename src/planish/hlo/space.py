@@ -1,32 +1,81 @@
-"""The space of patches: lists of edits of a StableHLO module (GEVO-ML, section 4)."""
+"""Search space of patches: lists of edits of a StableHLO module (GEVO-ML, section 4).
+
+Mutation appends a random edit or one that the structure suggests; crossover is messy one-point crossover
+(section 4.2).
+"""
 
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
-from planish.core import (
-    UNTAUGHT,
-    Candidate,
-    FeatureSchema,
-    ScheduleError,
-    SearchContext,
-    did_you_mean,
+from planish.core import UNTAUGHT, Candidate, FeatureSchema, ScheduleError, SearchContext, Step, did_you_mean
+from planish.hlo.edits import (
+    EDITS,
+    CopyOp,
+    DeleteOp,
+    Draft,
+    Edit,
+    MoveOp,
+    ReplaceOperand,
+    SwapOps,
+    TileBatch,
+    propose,
 )
-from planish.hlo.crossing import children
-from planish.hlo.edits import EDITS, Draft, Edit, TileBatch, propose
-from planish.hlo.patch import extended, original, replay
-from planish.hlo.patch_features import SCHEMA, Original, patch_features
+from planish.hlo.patch import SCHEMA, Original, extended, original, patch_features, replay
 from planish.hlo.program import Program
 from planish.hlo.structure import Structure
-from planish.hlo.wanted import Wants, wanted
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.random import Generator
     from numpy.typing import NDArray
+
+Wants = Literal["any", "other", "less"]
+"""Of what an edit must give: any module; one that computes something other; one that also computes less.
+
+A module that answers has nothing to gain from an operation more, one that trains may: figure 5 of the paper
+copies a division, which raises the gradient.
+"""
+
+_REARRANGING = (CopyOp, DeleteOp, MoveOp, ReplaceOperand, SwapOps)
+"""What changes which values are used. All others change a number, or how something is computed."""
+
+
+def wanted(parent: Draft, edit: Edit, child: Draft, wants: Wants) -> bool:
+    """Whether the module that an edit gives is what is wanted."""
+    if wants == "less" and isinstance(edit, _REARRANGING) and not parent.live() - child.live():
+        return False
+    return wants == "any" or child.identity() != parent.identity()
+
+
+def children(a: Candidate, b: Candidate, rng: Generator) -> tuple[Candidate, Candidate]:
+    """Join two patches, shuffle the edits, and cut the list in two; the children may be illegal.
+
+    Unlike in the paper, edits that both have stay in both, as in GEVO; and an edit of what another one makes
+    comes after that one, so that more of the children are legal.
+    """
+    common = tuple(step for step in a.steps if step in b.steps)
+    # One list of both, shuffled: messy, in the paper's word, since children may be of any length.
+    rest = [step for patch in (a, b) for step in patch.steps if step not in common]
+    order = [rest[int(i)] for i in rng.permutation(len(rest))]
+    cut = int(rng.integers(len(order) + 1))
+    return _candidate((*common, *order[:cut])), _candidate((*common, *order[cut:]))
+
+
+def _candidate(steps: Iterable[Step]) -> Candidate:
+    """Make a patch of edits, each moved behind those that it needs and that are there."""
+    waiting, placed = list(steps), list[Step]()
+    while waiting:
+        marks = [step.mark for step in waiting if isinstance(step, Edit)]
+        # An edit never names itself, and never one that names it: the ids come from what it holds.
+        ready = next(step for step in waiting if not any(mark in str(step) for mark in marks))
+        waiting.remove(ready)
+        placed.append(ready)
+    return Candidate(tuple(placed))
+
 
 MUTATIONS = 3
 """Edits of an initial individual (section 4)."""
@@ -49,7 +98,7 @@ class PatchSpace:
     Args:
         program: what is changed.
         kinds: names of the edits that mutation draws from; all when empty. The paper has CopyOp and DeleteOp.
-        wants: of what an edit must give besides a valid module; see `planish.hlo.wanted`. The paper wants
+        wants: of what an edit must give besides a valid module; see `planish.hlo.space`. The paper wants
             nothing.
 
     Raises:
@@ -164,7 +213,7 @@ class PatchSpace:
 
     @property
     def schema(self) -> FeatureSchema:
-        """What `features` gives; see `planish.hlo.patch_features`."""
+        """What `features` gives; see `planish.hlo.patch`."""
         return SCHEMA
 
     def features(self, candidates: Sequence[Candidate]) -> NDArray[np.float32]:

@@ -1,25 +1,255 @@
-"""What the structure of a module suggests: exact edits, then those that leave out a part of the work."""
+"""Patches that a module's structure suggests: exact edits, then those that leave out work.
+
+The learning rate of a training step is the constant by which its updates are multiplied. GEVO-ML's edit that
+makes training better has larger gradients; a larger learning rate does the same, as the paper shows (section
+6.2). To find it by chance takes one edit for each parameter.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from planish.core import ScheduleError
-from planish.hlo.approximate_edits import approximate
 from planish.hlo.edits import (
     DeleteOp,
     Draft,
+    DropChannels,
     Edit,
+    Factor,
+    Fold,
+    Hoist,
     Narrow,
     Quantize,
+    Relayout,
+    ScaleConstant,
+    Share,
     Shrink,
+    Sink,
     TileBatch,
+    droppable,
+    factorable,
+    foldable,
+    frozen_parts,
+    hoistable,
+    layouts,
+    lower_ranks,
+    lowerings,
     narrowable,
+    narrower,
     quantizable,
+    shareable,
+    shorter,
+    shrinks,
+    sinkable,
 )
-from planish.hlo.exact_edits import LAYOUTS, PRODUCTS, alone, together
-from planish.hlo.learning_rates import larger_steps
+from planish.hlo.flops import flops_of
+from planish.hlo.network_blocks import blocks
 from planish.hlo.patch import extended
+
+CONVOLUTIONS = 2
+"""So many follow each other at least, where another layout saves transposes."""
+
+
+PRODUCTS = ("Lower", "Fold", "Hoist", "Share")
+"""Kinds that go together: convolutions become products. IREE is slower where transposes sink among these."""
+
+LAYOUTS = ("Relayout", "Sink", "Fold", "Hoist", "Share")
+"""Kinds that go together: convolutions stay, and have their channels last."""
+
+
+def together(draft: Draft, kinds: Sequence[str], may: Callable[[str], bool]) -> list[Edit]:
+    """List exact edits to be made together, each kind found in what those before it give.
+
+    Args:
+        draft: the unchanged module.
+        kinds: in order: `PRODUCTS` or `LAYOUTS`.
+        may: whether a kind of edit may be made, by name.
+    """
+    found: list[Edit] = []
+    for kind in kinds:
+        edits = _STAGES[kind](draft) if may(kind) else []
+        after = _after(draft, edits)
+        if after is not None:
+            found += edits
+            draft = after
+    return found
+
+
+def alone(draft: Draft, may: Callable[[str], bool]) -> list[Sequence[Edit]]:
+    """List the exact edits of each kind, of the unchanged module, that give another one."""
+    found = [_STAGES[kind](draft) for kind in _STAGES if may(kind)]
+    return [edits for edits in found if _after(draft, edits) is not None]
+
+
+def _after(draft: Draft, edits: Sequence[Edit]) -> Draft | None:
+    """Give the module after some edits; None where there is none, or it is the same or not legal."""
+    if not edits:
+        return None
+    try:
+        after = extended(draft, tuple(edits))
+    except ScheduleError:
+        return None
+    return after if after.identity() != draft.identity() else None
+
+
+def _lowered(draft: Draft) -> list[Edit]:
+    """List one form of each convolution."""
+    found: dict[str, Edit] = {}
+    for edit in lowerings(draft):
+        found.setdefault(edit.op, edit)
+    return list(found.values())
+
+
+def _relaid(draft: Draft) -> list[Edit]:
+    found = layouts(draft)
+    return [Relayout(found)] if len(found) >= CONVOLUTIONS else []
+
+
+def _one_edit(
+    edit: Callable[[tuple[str, ...]], Edit], listed: Callable[[Draft], tuple[str, ...]]
+) -> Callable[[Draft], list[Edit]]:
+    """Make what lists one edit of all operations that are listed, if any is."""
+
+    def edits(draft: Draft) -> list[Edit]:
+        found = listed(draft)
+        return [edit(found)] if found else []
+
+    return edits
+
+
+_STAGES: Mapping[str, Callable[[Draft], list[Edit]]] = {
+    "Lower": _lowered,
+    "Fold": _one_edit(Fold, foldable),
+    "Relayout": _relaid,
+    "Sink": _one_edit(Sink, sinkable),
+    "Hoist": _one_edit(Hoist, hoistable),
+    "Share": _one_edit(Share, shareable),
+}
+
+
+BLOCKS = 20
+"""Those that compute most."""
+
+WIDTHS = 10
+"""Products whose channels are cut, or whose weights have a lower rank: those that compute most."""
+
+MILD = 3 / 4
+"""Of the channels that are kept, at least."""
+
+PARAMETERS = 20
+"""Those that are frozen, one by one, with their moments."""
+
+
+def approximate(draft: Draft, kinds: Sequence[str] = ()) -> list[Edit]:
+    """List loops with fewer steps, frozen parameters, blocks left out, crops, fewer channels and lower ranks.
+
+    Args:
+        draft: a module.
+        kinds: names of the edits that may be made; all when empty.
+    """
+    return [edit for kind, edits in _LISTED.items() if not kinds or kind in kinds for edit in edits(draft)]
+
+
+def cropped(draft: Draft) -> list[Shrink]:
+    """List crops of the pictures that a function is given, those that cut least first, and half of a size."""
+    given = [edit for edit in shrinks(draft) if edit.value.startswith("arg")]
+    return [edit for edit in given if edit.stride == 1 or edit.mean]
+
+
+def _widths(draft: Draft) -> list[DropChannels]:
+    """List the mildest cut of each product's channels, if it is mild; those that compute most first."""
+    found = sorted(droppable(draft).items(), key=lambda item: -flops_of(draft, item[0]))
+    mildest = ((size, edit) for uid, size in found for edit in narrower(uid, size)[:1])
+    return [edit for size, edit in mildest if edit.keep >= MILD * size][:WIDTHS]
+
+
+def _ranks(draft: Draft) -> list[Factor]:
+    """List the mildest rank of each product's weights, those that compute most first."""
+    found = sorted(factorable(draft).items(), key=lambda item: -flops_of(draft, item[0]))
+    return [edit for uid, useful in found for edit in lower_ranks(uid, useful)[:1]][:WIDTHS]
+
+
+def _bypasses(draft: Draft) -> list[Edit]:
+    return [block.bypass for block in blocks(draft)[:BLOCKS]]
+
+
+def _frozen(draft: Draft) -> list[Edit]:
+    return list(frozen_parts(draft)[:PARAMETERS])
+
+
+_LISTED: Mapping[str, Callable[[Draft], Sequence[Edit]]] = {
+    "Shorten": shorter,
+    "Freeze": _frozen,
+    "Bypass": _bypasses,
+    "Shrink": cropped,
+    "DropChannels": _widths,
+    "Factor": _ranks,
+}
+"""Kind of edit to what lists some. Those who draw the paper's edits alone draw them as the paper does."""
+
+
+FACTORS = (3.0, 10.0, 30.0)
+"""By which all learning rates are multiplied; the paper's by hand is 30."""
+
+_UPDATES = ("stablehlo.subtract", "stablehlo.add")
+_FORMS = ("stablehlo.broadcast_in_dim", "stablehlo.reshape", "stablehlo.convert", "stablehlo.negate")
+
+
+def larger_steps(draft: Draft) -> Iterator[Sequence[Edit]]:
+    """List patches that multiply the learning rate of all parameters alike; none where nothing is trained."""
+    rates = learning_rates(draft)
+    if rates:
+        yield from ([ScaleConstant(uid, factor) for uid in rates] for factor in FACTORS)
+
+
+def learning_rates(draft: Draft) -> list[str]:
+    """Find the constants in `parameter - constant * update`, for each result that is so made.
+
+    Args:
+        draft: a module; the update may be divided afterwards, as Adam's is.
+    """
+    end = draft.mirror.blocks[""][-1]
+    steps = (_step(draft, value) for value in _operands(draft, end))
+    rates = (_rate(draft, step) for step in steps if step)
+    return list(dict.fromkeys(filter(None, rates)))
+
+
+def _step(draft: Draft, value: str) -> str:
+    """Name by what a result differs from a parameter; empty for what is no update."""
+    operands = _operands(draft, value) if _made_by(draft, value) in _UPDATES else []
+    others = [each for each in operands if not each.startswith("arg")]
+    # One argument and one computed value: a sum of two parameters is no update, nor is one of two updates.
+    return others[0] if len(operands) - len(others) == 1 else ""
+
+
+def _rate(draft: Draft, value: str) -> str:
+    """Find the constant that a value is multiplied by; empty where there is none."""
+    made = _made_by(draft, value)
+    if made in _FORMS or made == "stablehlo.divide":
+        # The numerator alone: a constant below the line, such as Adam's epsilon, is no learning rate.
+        return _rate(draft, _operands(draft, value)[0])
+    if made != "stablehlo.multiply":
+        return ""
+    factors = _operands(draft, value)
+    constants = (_constant(draft, each) for each in factors)
+    return next(filter(None, constants), "") or next(filter(None, (_rate(draft, f) for f in factors)), "")
+
+
+def _constant(draft: Draft, value: str) -> str:
+    """Give the constant that a value is, in another form perhaps; empty where it is none."""
+    while _made_by(draft, value) in _FORMS:
+        value = _operands(draft, value)[0]
+    return value.partition("#")[0] if _made_by(draft, value) == "stablehlo.constant" else ""
+
+
+def _made_by(draft: Draft, value: str) -> str:
+    fact = draft.mirror.facts.get(value.partition("#")[0])
+    return fact.name if fact else ""
+
+
+def _operands(draft: Draft, value: str) -> list[str]:
+    return [draft.name(each) for each in draft.op(value.partition("#")[0]).operands]
+
 
 TILES = (2, 5, 10, 20)
 """Numbers of tiles; what lies between is for mutations."""

@@ -24,10 +24,10 @@ from planish.hlo import cross, program_from
 from planish.hlo.backend import Backend, BackendError, compute, open_backend
 from planish.hlo.cross import TOLERANCE, cross_check, difference, tolerated
 from planish.hlo.edits import Narrow, ReplaceConstant, narrowable
-from planish.hlo.installed import versions
 from planish.hlo.ir import TensorType, entry_text, load
+from planish.hlo.machine import versions
 from planish.hlo.patch import replay
-from planish.hlo.signature import signature
+from planish.hlo.workload.arguments import signature
 
 # Where the checks run, what is missing is a failure.
 needs_iree = pytest.mark.skipif(
@@ -255,7 +255,7 @@ def test_back_ends_that_are_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
     def missing(name: str) -> str:
         raise PackageNotFoundError(name)
 
-    monkeypatch.setattr("planish.hlo.installed.version", missing)
+    monkeypatch.setattr("planish.hlo.machine.version", missing)
     with pytest.raises(TargetError, match="pip install iree-base-compiler iree-base-runtime"):
         versions("iree")
 

@@ -10,10 +10,9 @@ import pytest
 
 from planish.core import ProgramError
 from planish.hlo.scoring import MetricError, NotFiniteError, metric_of
-from planish.hlo.scoring.distance import distance
-from planish.hlo.scoring.metrics import check_targets
+from planish.hlo.scoring.metrics import check_targets, distance
 from planish.hlo.workload import Inputs, Workload
-from planish.hlo.workload.workload_files import with_metric
+from planish.hlo.workload.files import with_metric
 
 NAN = float("nan")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from planish.hlo.scoring.paired import known_within
+from planish.hlo.scoring.inference import known_within
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from planish.hlo.ir import TensorType
 from planish.hlo.scoring import Prediction, error_of
-from planish.hlo.scoring.race import CHANCE, Race
+from planish.hlo.scoring.inference import CHANCE, Race
 from planish.hlo.workload import Labelled, RoleCall
 
 BATCH, COUNT = 20, 1000

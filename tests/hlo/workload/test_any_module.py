@@ -12,7 +12,7 @@ from hlo.workloads import INFERENCE, PREDICT, write_all
 from planish.core import Candidate, Failed, Measured, Outcome, PlanishError, ProgramError, evaluate
 from planish.executors import InlineExecutor
 from planish.hlo.edits import DeleteOp, ReplaceConstant
-from planish.hlo.evaluator_spec import end_evaluator_spec
+from planish.hlo.evaluator import end_evaluator_spec
 from planish.hlo.level import HloLevel
 from planish.hlo.scored import ScoredProgram
 from planish.hlo.workload import WorkloadCalls

@@ -32,8 +32,8 @@ from planish.hlo.workload import (
     read_workload,
     workload_from,
 )
-from planish.hlo.workload.shaping import shaped
-from planish.hlo.workload.split_examples import PARTS, _places  # pyright: ignore[reportPrivateUsage]
+from planish.hlo.workload.arguments import shaped
+from planish.hlo.workload.examples import PARTS, _places  # pyright: ignore[reportPrivateUsage]
 
 TURNED = STEP.replace(
     "%new, %loss : tensor<4x3xf32>, tensor<f32>", "%loss, %new : tensor<f32>, tensor<4x3xf32>"

@@ -1,8 +1,26 @@
 """Compilers that run modules: XLA through jaxlib, and IREE as the second opinion."""
 
-from planish.hlo.backend.checked_run import compute
-from planish.hlo.backend.compiled_files import CompiledFiles
-from planish.hlo.backend.open_compiler import open_backend
-from planish.hlo.backend.protocol import Backend, BackendError, Executable
+from planish.hlo.backend.compiler import Backend, BackendError, CompiledFiles, Executable, compute
+from planish.hlo.machine import versions
 
 __all__ = ["Backend", "BackendError", "CompiledFiles", "Executable", "compute", "open_backend"]
+
+
+def open_backend(name: str = "", cores: int = 1, kept: CompiledFiles | None = None) -> Backend:
+    """Open a back end.
+
+    Args:
+        name: one of `planish.hlo.machine.BACKENDS`; empty for the first.
+        cores: that its code may use.
+        kept: where XLA leaves what it compiled, for other processes; None: nowhere.
+
+    Raises:
+        TargetError: there is none of this name, or it is not installed.
+    """
+    if versions(name)["backend"] == "xla":
+        from planish.hlo.backend.xla import XlaBackend
+
+        return XlaBackend(cores, kept)
+    from planish.hlo.backend.iree import IreeBackend
+
+    return IreeBackend(cores)

@@ -11,7 +11,7 @@ from iree import compiler, runtime
 from iree.runtime import flags
 from numpy.typing import NDArray
 
-from planish.hlo.backend.protocol import BackendError, Held
+from planish.hlo.backend.compiler import BackendError, Held
 
 # --iree-opt-level=O2 and O3 make 3.13 refuse whole training steps.
 # Without the second one, what is f64 becomes f32.

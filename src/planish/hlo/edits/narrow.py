@@ -10,7 +10,7 @@ from planish.hlo.edits.edit import Edit
 from planish.hlo.edits.module_draft import Draft
 from planish.hlo.edits.resize import Resize
 from planish.hlo.ir import TensorType
-from planish.hlo.ir.types import FLOAT_BITS
+from planish.hlo.ir.mlir import FLOAT_BITS
 
 PRODUCTS = ("stablehlo.dot_general", "stablehlo.convolution")
 

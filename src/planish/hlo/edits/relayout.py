@@ -11,7 +11,7 @@ from planish.hlo.edits.edit import Edit
 from planish.hlo.edits.module_draft import Draft
 from planish.hlo.edits.writing import Writer
 from planish.hlo.ir import TensorType, ir
-from planish.hlo.ir.mlir_context import stablehlo
+from planish.hlo.ir.mlir import stablehlo
 from planish.hlo.lowering import ordered
 from planish.hlo.tiling.axes import type_of
 from planish.hlo.transposing import Order, inverse

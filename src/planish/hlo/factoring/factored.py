@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from planish.hlo.factoring.weights import Weights
 from planish.hlo.ir import UID, TensorType, context, ir, mlir_type
-from planish.hlo.ir.mlir_context import stablehlo
+from planish.hlo.ir.mlir import stablehlo
 from planish.hlo.lowering import Write
 from planish.hlo.tiling.axes import type_of
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from planish.core import ScheduleError
 from planish.hlo.ir import ir
-from planish.hlo.ir.mlir_context import stablehlo
+from planish.hlo.ir.mlir import stablehlo
 from planish.hlo.tiling.axes import integers, maker, type_of
 
 if TYPE_CHECKING:

@@ -1,15 +1,82 @@
-"""From text or bytecode to a module: what cannot be evolved is refused with its line and column."""
+"""Parsing of StableHLO: text or bytecode to a verified module.
+
+What cannot be evolved is refused with its line and column. Bytecode is translated in a process of its own,
+since the reader of MLIR crashes on broken bytes. Sharding is dropped: planish runs a module on one device.
+"""
 
 from __future__ import annotations
 
 import re
+import sys
 
 from planish.core import ProgramError
-from planish.hlo.ir.bytecode import MAGIC, text_of
-from planish.hlo.ir.mlir_context import context, ir
-from planish.hlo.ir.sharding import drop_sharding
-from planish.hlo.ir.types import tensor_type
-from planish.hlo.ir.uids import walk
+from planish.hlo.ir.mlir import context, ir, stablehlo, tensor_type, walk
+from planish.isolation import run_tool
+
+MAGIC = b"ML\xefR"
+BROKEN = "it is broken"
+SECONDS = 120
+
+
+def text_of(source: bytes, name: str) -> str:
+    """Translate MLIR bytecode, or a StableHLO portable artifact, into text with its locations.
+
+    Raises:
+        ProgramError: it cannot be read.
+    """
+    command = [sys.executable, "-c", "from planish.hlo.ir.parsing import main; main()"]
+    try:
+        ran = run_tool(command, seconds=SECONDS, given=source)
+    except TimeoutError as error:
+        raise _unreadable(name, BROKEN) from error
+    if ran.code:
+        said = ran.message.strip().splitlines()
+        # Code 1 is main's own word; any other is a crash, whose last line would tell the user nothing.
+        raise _unreadable(name, said[-1] if ran.code == 1 and said else BROKEN)
+    return ran.output.decode()
+
+
+def _unreadable(name: str, reason: str) -> ProgramError:
+    return ProgramError(f"{name} cannot be read as bytecode: {reason}", "Write it again.")
+
+
+def main() -> None:
+    """Translate the standard input."""
+    messages: list[str] = []
+
+    def collect(diagnostic: ir.Diagnostic) -> bool:
+        try:
+            messages.append(diagnostic.message.splitlines()[0])
+        except RuntimeError:
+            # The names of a broken file may be no text; an exception must not pass through the reader.
+            messages.append(BROKEN)
+        return True
+
+    context().attach_diagnostic_handler(collect)
+    try:
+        module = stablehlo.deserialize_portable_artifact(context(), sys.stdin.buffer.read())
+        text = module.operation.get_asm(enable_debug_info=True)
+    except (ValueError, RuntimeError):
+        sys.exit(messages[0] if messages else BROKEN)
+    assert isinstance(text, str)
+    sys.stdout.write(text)
+
+
+_PASSED_ON = ("sdy.sharding_constraint", "sdy.reshard")
+"""Operations whose result is their operand."""
+
+
+def drop_sharding(root: ir.Operation) -> None:
+    """Take the meshes, constraints and attributes of Shardy out of a module; its answers stay."""
+    for op in list(walk(root)):
+        if op.name in _PASSED_ON:
+            op.results[0].replace_all_uses_with(op.operands[0])
+        if op.name in _PASSED_ON or op.name == "sdy.mesh":
+            op.erase()
+            continue
+        for name in [name for name in op.attributes if name.startswith("sdy.")]:
+            del op.attributes[name]
+
 
 DIALECTS = ("builtin", "func", "stablehlo", "chlo")
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from planish.core import ScheduleError
 from planish.hlo.ir import ir
-from planish.hlo.ir.mlir_context import stablehlo
+from planish.hlo.ir.mlir import stablehlo
 from planish.hlo.tiling.axes import integers, shape_of
 
 Value = ir.Value[Any]

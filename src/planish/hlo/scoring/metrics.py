@@ -1,4 +1,4 @@
-"""Metrics: a number for answers, the less the better."""
+"""Metrics: a number for answers, the less the better; and the check that a metric suits a module."""
 
 from __future__ import annotations
 
@@ -12,12 +12,66 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planish.core import ProgramError, unnamed
-from planish.hlo.scoring.distance import distance
-from planish.hlo.scoring.not_finite import MetricError, NotFiniteError
-from planish.hlo.workload import Workload
+from planish.hlo.ir import TensorType
+from planish.hlo.program import Program
+from planish.hlo.workload import Parts, Workload, WorkloadCalls, first_parameters, fit, labels_as
 from planish.hlo.workload.data import digest_of
-from planish.hlo.workload.metric import compares_outputs, top_of
-from planish.hlo.workload.spec import File
+from planish.hlo.workload.spec import File, compares_outputs, top_of
+
+
+class NotFiniteError(Exception):
+    """No answer is a finite number, or not all of those are that a metric needs."""
+
+
+class MetricError(Exception):
+    """A metric cannot score the answers, or the user's own raises an error."""
+
+
+ROUNDING = {1: 0.05, 2: 0.02, 4: 1e-5, 8: 1e-12}
+"""Bytes of an element to the share up to which floats differ by rounding alone."""
+
+
+def distance(answers: Sequence[NDArray[Any]], targets: Sequence[NDArray[Any]]) -> float:
+    """Give the distance of answers from others, from 0 to 1: that of the result which differs most.
+
+    Of floats it is the length of the difference as a share of the length of the other, 1 at most, and the
+    mean over the examples; a difference up to rounding is 0. An example with a number that is not finite,
+    where the other's is, is 1. Of whole numbers and truth values it is the share that differ.
+
+    Args:
+        answers: an array for each result, examples first.
+        targets: of the same shapes.
+
+    Raises:
+        NotFiniteError: no example is finite where the other is.
+    """
+    return float(f"{max((_one(a, t) for a, t in zip(answers, targets, strict=True)), default=0.0):.6g}")
+
+
+def _one(answer: NDArray[Any], target: NDArray[Any]) -> float:
+    if not target.size:
+        return 0.0
+    if target.dtype.kind in "biu":
+        return float((answer != target).mean())
+    # In float64: squares of float16 and bfloat16 overflow, or vanish.
+    a, t = (each.astype(np.float64).reshape(len(target), -1) for each in (answer, target))
+    known = np.isfinite(t)
+    # What is infinite or no number in both is the same.
+    alike: NDArray[np.bool_] = np.where(known, np.isfinite(a), (a == t) | (np.isnan(a) & np.isnan(t)))
+    whole: NDArray[np.bool_] = np.all(alike, axis=1)
+    if not whole.any():
+        raise NotFiniteError(f"none of {len(t)} outputs is finite where those of the unchanged module are")
+    if not known.any():
+        raise NotFiniteError("no output of the unchanged module is finite: give other inputs with --data")
+    a, t = (np.where(known & whole[:, None], each, 0.0) for each in (a, t))
+    off, size = np.linalg.norm(a - t, axis=1), np.linalg.norm(t, axis=1)
+    # One at most, so that a single wild example does not outweigh all others.
+    share = np.minimum(off / np.maximum(size, np.finfo(np.float64).tiny), 1.0)
+    # By the type of the unchanged module's result: what compilers reorder is no error of a patch.
+    share[share <= ROUNDING[target.dtype.itemsize]] = 0.0
+    share[~whole] = 1.0
+    return float(share.mean())
+
 
 Arrays = Sequence[NDArray[Any]]
 Metric = Callable[[Arrays, Arrays], float]
@@ -216,3 +270,46 @@ def _by_own(function: Callable[..., object], name: str, answers: Arrays, targets
     if number < 0:  # gains are ratios
         raise MetricError(f"'{name}' gives {number:g}, and must not be negative")
     return number
+
+
+def check_suits(program: Program, workload: Workload) -> None:
+    """Look whether a module can be run and scored, so that no worker tells it once a run is stored.
+
+    Raises:
+        ProgramError: an array is missing or does not fit, or the metric scores other answers.
+    """
+    if workload.inputs is None:
+        fitted = fit(program, workload)
+        first_parameters(workload, fitted.evolved)
+        if workload.metric and top_of(workload.metric) >= fitted.classes:
+            raise ProgramError(
+                f"'{workload.metric}' of {fitted.classes} classes is never wrong", "Take fewer."
+            )
+        return
+    calls = WorkloadCalls(program, workload)
+    shape, targets = calls.answer_shape("search"), calls.targets("search")
+    if targets is not None:
+        check_targets(workload, shape, targets)
+    elif not (workload.code or compares_outputs(workload)):
+        what = f"the metric '{workload.metric}' needs targets, and the data has none"
+        raise ProgramError(what, "Add an array 'targets' to the file of --data.")
+
+
+def first_call(program: Program, workload: Workload) -> tuple[tuple[TensorType, ...], list[NDArray[Any]]]:
+    """Give the types of a function's arguments, and arrays for them, of the search's first examples."""
+    if workload.inputs is not None:
+        calls = WorkloadCalls(program, workload)
+        found = calls.fixed | calls.of("search")[0]
+        return calls.takes.arguments, [found[place] for place in range(len(found))]
+    fitted = fit(program, workload)
+    call = fitted.evolved
+    examples = Parts(workload, fitted).read("search", call)
+    # Fewer examples than a batch has are repeated.
+    places = np.arange(call.batch) % len(examples.labels)
+    arrays: dict[int, NDArray[Any]] = dict(
+        zip(call.parameters, first_parameters(workload, call), strict=True)
+    )
+    arrays[call.images] = examples.images[places]
+    if call.labels is not None:
+        arrays[call.labels] = labels_as(examples.labels[places], call.arguments[call.labels])
+    return call.arguments, [arrays[place] for place in range(len(call.arguments))]

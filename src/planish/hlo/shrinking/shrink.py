@@ -11,9 +11,7 @@ from typing import Any
 
 from planish.core import ScheduleError
 from planish.hlo.ir import TensorType, ir, mlir_type
-from planish.hlo.ir.mlir_context import stablehlo
-from planish.hlo.ir.types import FLOAT_BITS
-from planish.hlo.ir.uids import UID
+from planish.hlo.ir.mlir import FLOAT_BITS, UID, stablehlo
 from planish.hlo.shrinking.sizes import Shape, smaller_result
 from planish.hlo.tiling.axes import SAME_PLACE, integers, shape_of, type_of
 

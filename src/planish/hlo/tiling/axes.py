@@ -8,7 +8,7 @@ from typing import Any
 
 from planish.core import ScheduleError
 from planish.hlo.ir import TensorType, ir, tensor_type
-from planish.hlo.ir.mlir_context import stablehlo
+from planish.hlo.ir.mlir import stablehlo
 
 Axes = Sequence[int | None]
 """Of values, one after the other: the dimension that the batch lies along; None: not of the batch at all."""

@@ -7,7 +7,7 @@ from typing import Any
 
 from planish.core import ScheduleError
 from planish.hlo.ir import context, ir
-from planish.hlo.ir.mlir_context import stablehlo
+from planish.hlo.ir.mlir import stablehlo
 from planish.hlo.tiling.axes import shape_of, type_of
 from planish.hlo.tiling.batch_axes import FunctionBatch, Value
 from planish.hlo.tiling.tile import Tile, at, whole_number

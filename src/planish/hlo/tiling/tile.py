@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from planish.hlo.ir import TensorType, ir, mlir_type
-from planish.hlo.ir.mlir_context import stablehlo
-from planish.hlo.ir.uids import UID
+from planish.hlo.ir.mlir import UID, stablehlo
 from planish.hlo.tiling.axes import Axes, integers, shape_of, type_of
 from planish.hlo.tiling.batch_axes import FunctionBatch, Value
 

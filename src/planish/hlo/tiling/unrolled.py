@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from planish.hlo.ir.mlir_context import stablehlo
+from planish.hlo.ir.mlir import stablehlo
 from planish.hlo.tiling.batch_axes import FunctionBatch, Value
 from planish.hlo.tiling.tile import Tile
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from planish.hlo.ir import ir
-from planish.hlo.ir.mlir_context import stablehlo
+from planish.hlo.ir.mlir import stablehlo
 from planish.hlo.tiling.axes import SAME_PLACE, integers, shape_of
 from planish.hlo.transposing.turned_values import Order, is_free, placed
 

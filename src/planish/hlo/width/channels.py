@@ -7,7 +7,7 @@ from functools import partial
 
 from planish.core import ScheduleError
 from planish.hlo.ir import ir
-from planish.hlo.ir.mlir_context import stablehlo
+from planish.hlo.ir.mlir import stablehlo
 from planish.hlo.tiling.axes import maker, shape_of
 from planish.hlo.width.ties import Axis, Tie, Value, ties
 

@@ -6,8 +6,7 @@ from collections.abc import Sequence
 
 from planish.core import ScheduleError
 from planish.hlo.ir import TensorType, ir, mlir_type
-from planish.hlo.ir.mlir_context import context
-from planish.hlo.ir.types import FLOAT_BITS
+from planish.hlo.ir.mlir import FLOAT_BITS, context
 from planish.hlo.tiling.axes import integers, type_of
 from planish.hlo.width.channels import Channels
 from planish.hlo.width.ties import Value

@@ -7,7 +7,7 @@ from math import prod
 from typing import Any
 
 from planish.hlo.ir import ir
-from planish.hlo.ir.mlir_context import stablehlo
+from planish.hlo.ir.mlir import stablehlo
 from planish.hlo.lowering import plain_convolution
 from planish.hlo.tiling.axes import SAME_PLACE, integers, shape_of
 

@@ -1,12 +1,15 @@
-"""What a workload is: plain values, which a TOML file or a Python file gives."""
+"""Specification of a workload: plain values, the names of metrics, and a reader for TOML and JSON."""
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
+import re
+from collections.abc import Mapping
+from dataclasses import MISSING, asdict, dataclass, field, fields
 from functools import cached_property
-from typing import Literal
+from types import UnionType
+from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
-from planish.core import canonical_json
+from planish.core import ProgramError, canonical_json, did_you_mean
 
 _LATER = ("metric", "inputs", "code")
 
@@ -136,7 +139,7 @@ class Workload:
         weights: values for the other arguments, by name: a `.safetensors` or `.npz` file. A training starts
             from random ones without it.
         original: another form of the module, which is measured beside it at the end of a search; None: none.
-        metric: how answers are scored (see `planish.hlo.workload.metric`), or the name of a function in the
+        metric: how answers are scored (see `planish.hlo.workload.spec`), or the name of a function in the
             code. Empty: by the largest number of each answer.
         inputs: what a module of any arguments is called with; None: it takes images.
         code: a Python file with the user's own metric; None: the metric is one of those here.
@@ -158,3 +161,128 @@ class Workload:
         # What was not there in earlier versions is left out where it is not used: programs keep their names.
         entries = asdict(self)
         return canonical_json({k: v for k, v in entries.items() if v or k not in _LATER})
+
+
+LOSSES = ("mse", "cross-entropy", "perplexity")
+OUTPUTS = "outputs"
+NAMES = ("top-1", "top-5", OUTPUTS, *LOSSES)
+"""Any `top-N` is one of them."""
+
+_TOP = re.compile(r"top-([1-9]\d{0,5})")
+
+
+def compares_outputs(workload: Workload) -> bool:
+    """Whether answers are compared with those of the unchanged module, as where no metric is named."""
+    return workload.inputs is not None and not workload.code and workload.metric in ("", OUTPUTS)
+
+
+def measured_as(workload: Workload) -> Literal["error", "loss"]:
+    """Name the objective that a workload's metric gives: an error is a share, a loss has no bound."""
+    return "loss" if workload.code or workload.metric in LOSSES else "error"
+
+
+def top_of(metric: str) -> int:
+    """Give N of `top-N`, 1 for the metric of no name, else 0."""
+    found = _TOP.fullmatch(metric or "top-1")
+    return int(found[1]) if found else 0
+
+
+def check_metric(workload: Workload, where: str) -> None:
+    """Raise ProgramError where a workload's metric is unknown, or its data has nothing that it needs."""
+    name, calls = workload.metric, workload.inputs is not None
+    if workload.code:
+        if not name.isidentifier():
+            raise ProgramError(
+                f"'{name}' is no name of a function", "Write --option metric=FILE.py:FUNCTION."
+            )
+        return
+    if name and name not in NAMES and not top_of(name):
+        raise ProgramError(f"the metric of {where} is {name!r}", did_you_mean(name, NAMES))
+    if name in (OUTPUTS, "mse") and not calls:
+        raise ProgramError(f"the metric '{name}' of {where} scores no images", "Add a section [inputs].")
+
+
+T = TypeVar("T")
+FILES = ("weights", "original")
+
+
+def workload_from(table: Mapping[str, Any], where: str) -> Workload:
+    """Read a workload from a table, as of TOML or JSON.
+
+    Args:
+        table: sections as the classes here; a file may be a path.
+        where: what messages call it.
+
+    Raises:
+        ProgramError: a name is unknown, a value is of the wrong type or size.
+    """
+    paths = {name: {"path": table[name]} for name in FILES if isinstance(table.get(name), str)}
+    table = {**table, **paths}
+    workload = _read(Workload, table, where)
+    _check(workload, where)
+    return workload
+
+
+def _read(kind: type[T], table: Any, where: str) -> T:
+    if not isinstance(table, Mapping):
+        raise ProgramError(f"{where} is no table", "Write it as [section] with NAME = VALUE.")
+    types = get_type_hints(kind)
+    values: dict[str, Any] = {}
+    for name, value in table.items():
+        if name not in types:
+            raise ProgramError(f"{where} has an unknown entry '{name}'", did_you_mean(name, types))
+        values[name] = _value(types[name], value, f"'{name}' of {where}")
+    for entry in fields(kind):  # type: ignore[arg-type]
+        if entry.name not in values and entry.default is MISSING and entry.default_factory is MISSING:
+            raise ProgramError(f"{where} lacks '{entry.name}'", "Add it.")
+    return kind(**values)
+
+
+def _value(type_: Any, value: Any, where: str) -> Any:
+    if isinstance(type_, UnionType):
+        if value is None:
+            return None
+        type_ = next(each for each in get_args(type_) if each is not type(None))
+    if get_origin(type_) is Literal:
+        if value not in get_args(type_):
+            raise ProgramError(f"{where} is {value!r}", did_you_mean(str(value), map(str, get_args(type_))))
+        return value
+    if get_origin(type_) is tuple:
+        values = value if isinstance(value, list | tuple) else [value]
+        return tuple(_value(float, each, where) for each in values)
+    # Where a float is wanted, 1 is one; true is none, though Python's bool is an int.
+    if type_ is float and isinstance(value, int) and not isinstance(value, bool):
+        return float(value)
+    if type_ in (int, str, float):
+        if type(value) is not type_:
+            raise ProgramError(f"{where} is {value!r}", f"It is of type {type_.__name__}.")
+        return value
+    return _read(type_, value, where)
+
+
+def _check(workload: Workload, where: str) -> None:
+    check_metric(workload, where)
+    _check_inputs(workload, where)
+    split, training = workload.split, workload.training
+    for name, count in asdict(split).items():
+        if count < 0:
+            raise ProgramError(f"'{name}' of {where} is {count}", "It is 0 or more.")
+    if not (split.search and split.validation):
+        raise ProgramError(f"{where} leaves the search or the validation no examples", "Give each some.")
+    if training and not split.train:
+        raise ProgramError(f"{where} has no examples to train on", "Give 'train' of [split] some.")
+    if training and (training.epochs < 1 or training.search_steps < 0):
+        raise ProgramError(f"the training of {where} has no steps", "Give epochs of 1 or more.")
+    if not all(workload.images.deviation):
+        raise ProgramError(f"{where} divides pixels by a deviation of 0", "Give another one.")
+
+
+def _check_inputs(workload: Workload, where: str) -> None:
+    inputs = workload.inputs
+    if inputs is None:
+        return
+    if workload.training:
+        raise ProgramError(f"{where} has [inputs] beside a training", "A training takes images and labels.")
+    if min(inputs.search, inputs.validation) < 1 or min(inputs.final, inputs.seed, inputs.below) < 0:
+        what = f"[inputs] of {where} leaves the search or the validation no calls, or has a number below 0"
+        raise ProgramError(what, "Give 'search' and 'validation' 1 or more.")

@@ -1,7 +1,8 @@
-"""Workloads from files: TOML, or Python that gives one; and where their data and weights are."""
+"""Files of a workload: TOML, or Python that assigns one, and the data, weights and code that it names."""
 
 from __future__ import annotations
 
+import ast
 import os
 import runpy
 import tomllib
@@ -12,10 +13,33 @@ from pathlib import Path
 from planish.core import ProgramError, place_of, remember
 from planish.core.regular_files import read_regular
 from planish.hlo.workload.data import digest_of
-from planish.hlo.workload.metric import OUTPUTS, check_metric
-from planish.hlo.workload.own_metric import check_defines
-from planish.hlo.workload.spec import Data, File, Inputs, Workload
-from planish.hlo.workload.tables import workload_from
+from planish.hlo.workload.spec import OUTPUTS, Data, File, Inputs, Workload, check_metric, workload_from
+
+
+def check_defines(path: Path, function: str) -> None:
+    """Look whether a file has a function of a name; it is not executed, which may take long.
+
+    A name that is bound anywhere in the file will do, and any where it imports all names of a module.
+
+    Raises:
+        ProgramError: the file cannot be read, is no Python, or binds no such name.
+    """
+    try:
+        tree = ast.parse(path.read_bytes(), str(path))
+    except (SyntaxError, ValueError) as error:
+        raise ProgramError(f"the metric '{path}' fails: {type(error).__name__}: {error}") from error
+    bound = {name for node in ast.walk(tree) for name in _bound(node)}
+    if not bound & {function, "*"}:
+        raise ProgramError(f"the metric '{path}' has no function '{function}'", "Define it.")
+
+
+def _bound(node: ast.AST) -> list[str]:
+    if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+        return [node.name]
+    if isinstance(node, ast.Import | ast.ImportFrom):
+        return [each.asname or each.name.partition(".")[0] for each in node.names]
+    return [node.id] if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store) else []
+
 
 VARIABLE = "PLANISH_DATA"
 _MEND = f"Name it with --data or by {VARIABLE}."

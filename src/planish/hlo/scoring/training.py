@@ -1,4 +1,4 @@
-"""Modules that are one step of training: the error of what they train, and the time of a step."""
+"""Scores of training steps: the error of what they train, and the time of a step."""
 
 from __future__ import annotations
 
@@ -9,10 +9,9 @@ from numpy.typing import NDArray
 
 from planish.core import ProgramError, StageClock
 from planish.hlo.backend import Backend, Executable
-from planish.hlo.backend.checked_run import held_argument
-from planish.hlo.backend.protocol import Held
+from planish.hlo.backend.compiler import Held, held_argument
+from planish.hlo.scoring.inference import Prediction, Score, Scores, held_parameters
 from planish.hlo.scoring.metrics import metric_of
-from planish.hlo.scoring.prediction import Prediction, Score, Scores, held_parameters
 from planish.hlo.workload import Fitted, Part, Parts, RoleCall, Workload, labels_as
 from planish.measure import Runs, Samples, Timer
 

@@ -1,0 +1,130 @@
+"""Access to MLIR: the context of the process, tensor types, operation ids and printing."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+
+from planish.core import TargetError
+
+try:
+    from jaxlib.mlir import ir
+    from jaxlib.mlir._mlir_libs import _jax_mlir_ext
+    from jaxlib.mlir.dialects import chlo, sdy, stablehlo
+except ImportError as error:
+    raise TargetError(
+        "the level 'hlo' needs jaxlib", "Install it with: pip install 'planish[hlo]'"
+    ) from error
+
+
+@cache
+def context() -> ir.Context:
+    """Give the context that all modules of this process live in; it is made once and kept."""
+    made = ir.Context()
+    registry = ir.DialectRegistry()
+    _jax_mlir_ext.register_dialects(registry)
+    made.append_dialect_registry(registry)
+    stablehlo.register_dialect(made)
+    chlo.register_dialect(made)
+    sdy.register_dialect(made)
+    made.enable_multithreading(False)
+    return made
+
+
+FLOAT_BITS = {"f64": 64, "f32": 32, "bf16": 16, "f16": 16}
+"""How wide the element types with fractions are that modules compute with."""
+_PLAIN = re.compile(r"(bf|f|u?i)\d+")
+
+
+@dataclass(frozen=True)
+class TensorType:
+    """The shape and the element type of a value.
+
+    Args:
+        shape: extents, outermost first; empty for a scalar.
+        element: as MLIR writes it: "f32", "i1", "ui8", "complex<f32>".
+    """
+
+    shape: tuple[int, ...]
+    element: str
+
+    @property
+    def plain(self) -> bool:
+        """Whether the elements are floats or integers, which can be padded and converted."""
+        return bool(_PLAIN.fullmatch(self.element))
+
+    def __str__(self) -> str:
+        return f"tensor<{'x'.join(map(str, (*self.shape, self.element)))}>"
+
+
+@cache
+def tensor_type(type_: ir.Type) -> TensorType | None:
+    """Read an MLIR type; None for what is no ranked tensor of static shape (tokens, tuples)."""
+    if not isinstance(type_, ir.RankedTensorType) or not type_.has_static_shape:
+        return None
+    return TensorType(tuple(type_.shape), str(type_.element_type))
+
+
+@cache
+def mlir_type(type_: TensorType) -> ir.Type:
+    """Make the MLIR type."""
+    return ir.Type.parse(str(type_), context())
+
+
+UID = "planish.uid"
+
+
+def uid_of(op: ir.Operation | ir.OpView) -> str:
+    """Give an operation's id."""
+    attribute = op.attributes[UID]
+    assert isinstance(attribute, ir.StringAttr)
+    return attribute.value
+
+
+def set_uid(op: ir.Operation | ir.OpView, uid: str) -> None:
+    """Give an operation its id."""
+    op.attributes[UID] = ir.StringAttr.get(uid, op.context)
+
+
+def walk(root: ir.Operation | ir.OpView) -> list[ir.Operation]:
+    """List an operation and all those inside it, each before its own."""
+    found: list[ir.Operation] = []
+
+    def visit(op: ir.Operation) -> ir.WalkResult:
+        found.append(op)
+        return ir.WalkResult.ADVANCE
+
+    root.walk(visit, ir.WalkOrder.PRE_ORDER)
+    return found
+
+
+def functions(module: ir.Operation | ir.OpView) -> Iterator[tuple[str, ir.Operation]]:
+    """List the functions of a module with their names."""
+    for op in module.regions[0].blocks[0].operations:
+        if op.operation.name == "func.func":
+            name = op.attributes["sym_name"]
+            assert isinstance(name, ir.StringAttr)
+            yield name.value, op.operation
+
+
+def number(function: ir.Operation | ir.OpView) -> None:
+    """Give each operation inside a function an id: "0", "1", ... in the order of the text."""
+    for index, op in enumerate(walk(function)[1:]):
+        set_uid(op, str(index))
+
+
+def strip_uids(root: ir.Operation | ir.OpView) -> None:
+    """Take all ids away."""
+    for op in walk(root):
+        if UID in op.attributes:
+            del op.attributes[UID]
+
+
+def printed(root: ir.Operation | ir.OpView) -> str:
+    """Print a verified module; attributes stand where they are used, with no aliases before it."""
+    # To look for what deserves an alias takes an eighth of the time of printing.
+    text = root.operation.get_asm(assume_verified=True, use_local_scope=True)
+    assert isinstance(text, str)
+    return f"{text}\n"
