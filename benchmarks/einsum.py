@@ -36,8 +36,8 @@ from numpy.typing import NDArray
 
 import planish
 from planish.core import ProgramError, usable_cores
-from planish.einsum.contraction import contraction_of
-from planish.einsum.decision import decided, known_of
+from planish.einsum.backends import contraction_of
+from planish.einsum.decision_store import decided, known_of
 from planish.einsum.planning import task_of
 from planish.loops.compiled import CompiledKernel
 from planish.measure import rest

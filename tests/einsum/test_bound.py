@@ -19,8 +19,8 @@ import planish
 from einsum.untuned import every_way, forget
 from planish.core import PlanishError, ProgramError, usable_cores
 from planish.einsum import BoundEinsum, planning
-from planish.einsum.deciding import Choice
-from planish.einsum.ways import Way
+from planish.einsum.backends import Way
+from planish.einsum.selection import Choice
 
 A = np.arange(35, dtype=np.float32).reshape(7, 5)
 B = np.arange(45, dtype=np.float32).reshape(5, 9)

@@ -15,11 +15,10 @@ from numpy.typing import NDArray
 from einsum.untuned import every_way
 from planish import einsum
 from planish.core import Candidate
-from planish.einsum import call, contraction_of, decision, planning
-from planish.einsum.comparing import CallComparison
-from planish.einsum.deciding import Choice, decide, fastest
-from planish.einsum.decision import COMPARISONS, decided, known_of, record
-from planish.einsum.ways import Way
+from planish.einsum import call, contraction_of, decision_store, planning
+from planish.einsum.backends import Way
+from planish.einsum.decision_store import COMPARISONS, decided, known_of, record
+from planish.einsum.selection import CallComparison, Choice, decide, fastest
 from planish.loops.level import LoopsLevel
 from planish.loops.steps import Parallel
 from planish.store import ResultRow, open_store
@@ -124,7 +123,7 @@ def doubt(tmp_path: Path) -> Any:
         def begin(times: int) -> tuple[_Doubtful, Callable[[], Any], list[float]]:
             found = _Doubtful(times)
             patch.setattr(planning, "fastest", found)
-            patch.setattr(decision, "record", _sure)
+            patch.setattr(decision_store, "record", _sure)
             return found, lambda: einsum(SUBSCRIPTS, A, B, cores=1, store=tmp_path / "a.db"), now
 
         yield begin

@@ -16,11 +16,11 @@ from einsum.untuned import every_way, forget
 from loops.mutants import mutants
 from planish import einsum
 from planish.core import Candidate, Measured, ProgramError, Task, Trial
-from planish.einsum import FallbackWarning, contraction_of, planning, tuning
-from planish.einsum import ways as ways_module
-from planish.einsum.deciding import Choice
-from planish.einsum.decision import ATTEMPTS, COMPARISONS, NUMPY, is_final, known_of
-from planish.einsum.ways import Way
+from planish.einsum import FallbackWarning, contraction_of, planning
+from planish.einsum import backends as ways_module
+from planish.einsum.backends import Way
+from planish.einsum.decision_store import ATTEMPTS, COMPARISONS, NUMPY, is_final, known_of
+from planish.einsum.selection import Choice
 from planish.loops.build import tree_of
 from planish.loops.ir.tree import LoopTree
 from planish.loops.lang.program import Program
@@ -271,7 +271,7 @@ def test_the_first_guess_is_timed_beside_the_best_of_the_search(
     with open_store(tmp_path / "a.db") as store:
         store.resume_run(run)
         store.add_trials(run, [Trial(guess, Measured({"time_s": 1.9e-6}), 3, 0, {}, "", 0.0)])
-        assert tuning.best_known(task, store) == [*seen, guess]
+        assert planning.best_known(task, store) == [*seen, guess]
 
 
 def first_guess(task: Task) -> Candidate:
@@ -297,7 +297,7 @@ def test_a_kernel_that_is_wrong_on_further_inputs_is_not_kept(
         return Choice(next(w for w in ways if w.candidate == Candidate()), {w: [1.0] for w in ways[::-1]})
 
     monkeypatch.setattr(ways_module, "tree_of", wrong_of)
-    monkeypatch.setattr(tuning, "best_known", known)
+    monkeypatch.setattr(planning, "best_known", known)
     monkeypatch.setattr(planning, "fastest", fastest_is_wrong)
     with pytest.warns(RuntimeWarning, match="is wrong and not used: out"):
         got = einsum("mk,kn->mn", a, b, cores=1, store=tmp_path / "a.db")

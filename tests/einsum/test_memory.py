@@ -19,7 +19,7 @@ sys.path.insert(0, {tests!r})
 import numpy as np
 import planish
 from einsum.untuned import every_way, forget
-from planish.einsum.releasing import release_memory
+from planish.einsum.call import release_memory
 from planish.loops.codegen.x86 import assembler
 
 call = import_module("planish.einsum.call")

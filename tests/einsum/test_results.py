@@ -14,11 +14,10 @@ from planish.budget import Budget
 from planish.cli import app
 from planish.core import Candidate, PlanishError, ProgramError, Task
 from planish.einsum import contraction_of
-from planish.einsum.deciding import Choice
-from planish.einsum.decision import Known, record
-from planish.einsum.multiplication import multiplication
+from planish.einsum.backends import Way, compile_kernel, multiplication
+from planish.einsum.decision_store import Known, record
 from planish.einsum.planning import task_of
-from planish.einsum.ways import Way, compile_kernel
+from planish.einsum.selection import Choice
 from planish.levels import function_of, level_named
 from planish.loops.lang.parse import parse
 from planish.loops.lang.program import Program

@@ -9,9 +9,9 @@ from typing import Any
 from unittest.mock import patch
 
 from planish.core import Candidate, Task
-from planish.einsum import call, decision, planning, tuning
-from planish.einsum.deciding import Choice
-from planish.einsum.ways import Way
+from planish.einsum import call, decision_store, planning
+from planish.einsum.backends import Way
+from planish.einsum.selection import Choice
 from planish.loops.lang.program import Program
 from planish.loops.space import TemplateSpace
 
@@ -49,11 +49,11 @@ def every_way() -> Generator[dict[str, int]]:
         return Choice(way, {})
 
     with (
-        patch.object(tuning, "tuned", _nothing),
-        patch.object(tuning, "best_known", _first_guess),
+        patch.object(planning, "tune_kernels", _nothing),
+        patch.object(planning, "best_known", _first_guess),
         patch.object(planning, "fastest", turn),
         patch.object(planning, "_workers", _nobody),
-        patch.object(decision, "record", _kept),
+        patch.object(decision_store, "record", _kept),
     ):
         forget()
         yield taken

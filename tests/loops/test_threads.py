@@ -339,7 +339,7 @@ ended.set()
 [thread.join() for thread in threads]
 """,
     "forks while another thread holds a lock": """
-from planish.einsum.einsum_request import PLANNING
+from planish.einsum.backends import PLANNING
 from planish.loops.runtime import native
 for lock in (PLANNING, native._compiling):
     with lock:

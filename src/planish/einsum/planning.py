@@ -1,25 +1,32 @@
-"""How an einsum is computed from now on: as the store knows, else as tuning and timing find out."""
+"""Plan of an einsum: the backend that the store knows, else the one that tuning and timing find."""
 
 from __future__ import annotations
 
+import math
 import statistics
 import time
 import warnings
 from collections.abc import Generator, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from numpy.typing import NDArray
 
-from planish.core import Candidate, PlanishError, Task, usable_cores
-from planish.einsum.contraction import Contraction, contraction_of
-from planish.einsum.deciding import Choice, fastest
-from planish.einsum.einsum_request import EinsumRequest
-from planish.einsum.ways import Way, compile_kernel, numpy_ways
+from planish.core import AllFailedError, Candidate, PlanishError, Task, usable_cores
+from planish.einsum.backends import (
+    Contraction,
+    EinsumRequest,
+    Way,
+    compile_kernel,
+    contraction_of,
+    numpy_ways,
+)
+from planish.einsum.selection import Choice, fastest
 from planish.executors import LocalExecutor
 from planish.loops.compiled import CompiledKernel
 from planish.loops.evaluator import LoopsEvaluatorSpec
+from planish.loops.lang.program import Program
 from planish.loops.level import LoopsLevel
 from planish.loops.space import TemplateSpace
 from planish.loops.steps import Parallel
@@ -28,7 +35,7 @@ from planish.loops.workloads import matmul
 from planish.measure import exclusive
 
 if TYPE_CHECKING:
-    from planish.einsum.decision import Known
+    from planish.einsum.decision_store import Known
     from planish.store import Store
 
 Array = NDArray[Any]
@@ -52,6 +59,12 @@ WORTH_CORES_S = 30e-6
 """Work of fewer seconds on one core is not shared: handing it over takes some microseconds."""
 FLOPS, BYTES = 5e10, 1e10
 """What a core does in a second at most, roughly: to guess which work is worth sharing."""
+FAR = 2.0
+"""No luck of measuring makes so much."""
+KEPT = 2
+"""Of the best kernels so many are compared by whole calls: the best of many was often lucky."""
+GUESSES = 3
+"""So many are compared where none could be measured in time."""
 
 
 class BudgetError(PlanishError):
@@ -78,7 +91,7 @@ def plan(subscripts: str, operands: Sequence[Array], request: EinsumRequest, sta
     task = task_of(contraction, cores)
     with _workers(task, request) as executor:
         # Heavy libraries: they are imported while the workers start.
-        from planish.einsum.decision import decided, known_of, record
+        from planish.einsum.decision_store import decided, known_of, record
         from planish.store import store_at
 
         with store_at(request.store) as store:
@@ -120,7 +133,6 @@ def _candidates(
 
     Where none could be measured in time, these are guesses, and it knows none of them.
     """
-    from planish.einsum.tuning import best_known, guessed, tuned
 
     if known.kernels:
         return known.kernels, len(known.kernels)
@@ -130,11 +142,11 @@ def _candidates(
     if request.budget_s <= 0:
         raise BudgetError("no kernel is known for it, and the budget allows no tuning", "Give budget_s.")
     if executor is None:
-        return guessed(task), 0
+        return guess_kernels(task), 0
     end = _end(request.budget_s, started)
-    tuned(task, store, executor, end, end + GRACE * request.budget_s)
+    tune_kernels(task, store, executor, end, end + GRACE * request.budget_s)
     found = best_known(task, store)
-    return found or guessed(task), len(found)
+    return found or guess_kernels(task), len(found)
 
 
 def task_of(contraction: Contraction, cores: int) -> Task:
@@ -193,3 +205,63 @@ def _is_right(way: Way) -> bool:
     if wrong:
         warnings.warn(f"a kernel of this einsum is wrong and not used: {wrong}", RuntimeWarning, stacklevel=5)
     return wrong is None
+
+
+def guess_kernels(task: Task[Program]) -> Sequence[Candidate]:
+    """Give kernels that seem good, of which nothing was measured: the first guess, and what a model predicts.
+
+    On six kinds of einsum the best of them took 1 to 6 % longer than what a second of tuning found.
+    """
+    from planish.einsum.decision_store import MODEL_SEARCHER
+    from planish.search import make_searcher
+
+    space = TemplateSpace(task.program, task.target)
+    try:
+        return make_searcher(MODEL_SEARCHER, space, task.objectives, 0).ask(GUESSES)
+    except PlanishError:  # no model can be read, and there is no library to learn one
+        return [space.start()]
+
+
+def tune_kernels(task: Task[Program], store: Store, executor: LocalExecutor, end: float, last: float) -> None:
+    """Search until a time; what was measured is in the store.
+
+    What workers are still at then is ended. Of a large contraction perhaps no candidate is measured in time.
+
+    Args:
+        task: of a contraction.
+        store: open.
+        executor: its workers may be starting still.
+        end: by the monotonic clock.
+        last: until when the first candidate is waited for.
+    """
+    from planish.budget import Budget
+    from planish.settings import Settings
+    from planish.tuning.api import tune_program
+
+    executor.deadline = last
+    settings = Settings(cores=task.target.cores)
+    budget = Budget(seconds=max(0.01, end - time.monotonic()))
+    with suppress(AllFailedError):
+        tune_program(
+            LoopsLevel(), task.program, budget=budget, settings=settings, store=store, executor=executor,
+            compares=False,
+        )  # fmt: skip
+
+
+def best_known(task: Task[Program], store: Store) -> Sequence[Candidate]:
+    """List the best kernels that the store knows, at most `KEPT`, and the first guess of a search.
+
+    The first guess may be as good as the luckiest of many; it is left out where it failed or is far behind.
+    """
+    program, objective = task.program, task.objectives[0]
+    costs: dict[Candidate, float] = {}
+    for trial in store.trials(task.key, LoopsLevel().steps):
+        cost = trial.cost(objective)
+        if cost is not None:
+            costs[trial.candidate] = cost
+    best = sorted(costs, key=lambda candidate: costs[candidate])[:KEPT]
+    if not best:
+        return []
+    guess = TemplateSpace(program, task.target).start()
+    near = costs.get(guess, math.inf) <= FAR * costs[best[0]]
+    return list(dict.fromkeys((*best, guess))) if near else best

@@ -8,9 +8,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from planish.core import Candidate, Task
-from planish.einsum.contraction import Contraction
-from planish.einsum.deciding import Choice
-from planish.einsum.ways import Way, compile_kernel
+from planish.einsum.backends import Contraction, Way, compile_kernel
+from planish.einsum.selection import Choice
 from planish.loops.level import LoopsLevel
 from planish.loops.library import Library, library_of
 from planish.measure.interval import ratio
@@ -20,7 +19,7 @@ from planish.results.stored_run import OF_CALLS
 from planish.store import HeldError, Reader, ResultRow, Store
 
 NUMPY = Candidate((Library("numpy"),))
-GUESSER = "model-guided"
+MODEL_SEARCHER = "model-guided"
 """The searcher that has a model."""
 ATTEMPTS = 3
 """Where so often no kernel could be measured within the budget, what was the fastest is kept for good."""
@@ -118,7 +117,7 @@ def record(store: Store, task: Task, choice: Choice, kernels: int, known: Known)
     run = next((run.id for run in store.runs(task.key) if run.options == OF_CALLS), None)
     try:
         if run is None:
-            run = store.begin_run(task, searcher=GUESSER, space="template", seed=0, options=OF_CALLS)
+            run = store.begin_run(task, searcher=MODEL_SEARCHER, space="template", seed=0, options=OF_CALLS)
         else:
             store.resume_run(run)
     except HeldError:  # another process stores what it decided just now
