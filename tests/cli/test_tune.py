@@ -238,3 +238,11 @@ def test_the_command_that_goes_on_has_time_for_all_repeats_and_no_password(
     story = cast("ReportData", SimpleNamespace(run=run, comparison=comparison))
     expected = expected.format("postgresql://me:***@forge/x")
     assert again.command_again(("tune", *words), story, Budget(seconds=5)) == expected
+
+
+@pytest.mark.usefixtures("lattice")
+def test_a_budget_beyond_the_space_ends_with_the_space(planish: Planish) -> None:
+    words = ("tune", "lattice 61x8", "--trials", 97_600, "--finalists", 1, "--format", "json")
+    found = json.loads(planish(*words).out)
+    assert (found["trials"], found["run"]["status"]) == (488, "finished")
+    assert "the search ended before its budget: all 488 candidates of the space were tried" in found["notes"]
