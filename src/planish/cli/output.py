@@ -21,26 +21,29 @@ GAP = 3
 _PIPE_WIDTH = 1000  # where nobody's window is too narrow
 
 
+_CONTROL = {code: " " for code in (*range(0x20), *range(0x7F, 0xA0)) if chr(code) not in "\n\t"}
+
+
+def printable(text: str) -> str:
+    """Replace control characters, by which a worker, a program or a stored run would steer the terminal."""
+    return text.translate(_CONTROL)
+
+
 def say(text: str = "") -> None:
-    """Write a text to standard output, as it is."""
-    typer.echo(text)
+    """Write a text to standard output, without control characters."""
+    typer.echo(printable(text))
 
 
 def remark(line: str) -> None:
     """Write a line to standard error; that nobody watches is no reason to end."""
     with suppress(BrokenPipeError):
-        typer.echo(line, err=True)
+        typer.echo(printable(line), err=True)
 
 
 def one_line(text: str, most: int = 100) -> str:
     """Put a text that a program printed on one line, without what would steer the terminal."""
     words = " ".join("".join(c if c.isprintable() else " " for c in text).split())
     return words if len(words) <= most else f"{words[: most - 1]}…"
-
-
-def without_steering(text: str) -> str:
-    """Leave out of a text, which anybody may have stored, what would steer the terminal."""
-    return "".join(c if c.isprintable() or c in "\n\t" else " " for c in text)
 
 
 def table(columns: Sequence[str], rows: Iterable[Sequence[str]], right: Iterable[str] = ()) -> None:
@@ -55,10 +58,10 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[str]], right: Iterable
     from rich.table import Table
 
     made = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False, header_style="bold")
-    for column in columns:
+    for column in map(printable, columns):
         made.add_column(column, justify="right" if column in right else "left", overflow="fold")
     for row in rows:
-        made.add_row(*row)
+        made.add_row(*map(printable, row))
     _draw(made)
 
 
@@ -81,7 +84,7 @@ def _draw(made: Table) -> None:
     console = Console(markup=False, highlight=False, emoji=False, width=None if terminal else _PIPE_WIDTH)
     with console.capture() as drawn:  # rich would end the process where nobody reads
         console.print(made)
-    say("\n".join(line.rstrip() for line in drawn.get().strip("\n").splitlines()))
+    typer.echo("\n".join(line.rstrip() for line in drawn.get().strip("\n").splitlines()))
 
 
 def document(value: Mapping[str, Any]) -> None:

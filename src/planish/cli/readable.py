@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TypeVar
 
-import typer
+from planish.cli.output import remark
 
 Loaded = TypeVar("Loaded")
 
@@ -28,5 +28,5 @@ def readable(places: Mapping[str, Path], load: Callable[[Path], Loaded]) -> dict
         try:
             found[name] = path, load(path)
         except PlanishError as error:
-            typer.echo(f"planish: warning: {name} is left out: {error}", err=True)
+            remark(f"planish: warning: {name} is left out: {error}")
     return found

@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from planish.cli.front import show_front, show_members
-from planish.cli.output import facts, one_line, remark, say, table, without_steering
+from planish.cli.output import facts, one_line, remark, say, table
 from planish.core import Objective, Trial
 from planish.report.data import ReportData
 from planish.report.trial_statistics import failure_groups, stage_times, work_of
@@ -179,4 +179,4 @@ def show_notes(notes: Sequence[str]) -> None:
 def show_sections(sections: Mapping[str, str]) -> None:
     """Write what a level tells of a candidate: texts under their titles."""
     for heading, text in sections.items():
-        say(f"\n{heading}\n{'-' * len(heading)}\n{without_steering(text).rstrip()}")
+        say(f"\n{heading}\n{'-' * len(heading)}\n{text.rstrip()}")

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from planish.budget import Budget
 from planish.cli.options import Form
-from planish.cli.output import one_line, remark
+from planish.cli.output import one_line, printable, remark
 from planish.cli.scatter import ASCII, FULL, WIDTH, scatter
 from planish.cli.status import RunStatus
 from planish.core import Trial
@@ -170,7 +170,7 @@ class Display:
         known = [Text(one_line(line, _LONGEST), style="dim") for line in status.progress.introduction]
         known += [Text(status.plan, style="dim")] if status.plan else []
         lines = [Text(status.best, style="bold green"), Text(_joined(status.pace, status.volume))]
-        lines += [Text(status.failed, style="yellow")] if status.failed else []
+        lines += [Text(printable(status.failed), style="yellow")] if status.failed else []
         return Group(head, *known, *lines, *self._plot(status), self._last_line(status))
 
     def _plot(self, status: RunStatus) -> list[RenderableType]:
