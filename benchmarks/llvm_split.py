@@ -14,11 +14,10 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TypeVar
 
-from planish.llvm.features.autophase import FEATURES, autophase
-from planish.llvm.functions.attributes import for_size
-from planish.llvm.functions.function_identity import identity
-from planish.llvm.functions.normalise import normalise
-from planish.llvm.functions.split import SplitFunction, split_module
+from planish.llvm.ir.attributes import for_size
+from planish.llvm.ir.autophase import FEATURES, autophase
+from planish.llvm.ir.normalise import identity, normalise
+from planish.llvm.ir.split import SplitFunction, split_module
 
 T = TypeVar("T")
 EXTRACTED = 20

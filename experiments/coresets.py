@@ -27,7 +27,7 @@ from planish.corpus import read_corpus
 from planish.corpus.labelling import lists_of_table
 from planish.learn.cost_table import CostTable, read_costs
 from planish.llvm.backend import open_backend
-from planish.llvm.functions.attributes import for_size
+from planish.llvm.ir.attributes import for_size
 from planish.llvm.passes import load_coreset, print_pipeline
 
 EVALUATIONS = (1, 2, 3, 5, 10, 20, 40)

@@ -21,7 +21,7 @@ from planish.corpus.row import Row
 from planish.isolation import Watchdog, forked
 from planish.learn.cost_table import UNCOUNTED, read_costs, write_costs
 from planish.llvm.backend import open_backend
-from planish.llvm.functions.attributes import for_size
+from planish.llvm.ir.attributes import for_size
 
 _JOBS = 2
 OZ = ("default<Oz>",)

@@ -29,9 +29,8 @@ from training import TRAINING
 from planish.llvm.backend import open_backend
 from planish.llvm.execution import CLOCKS, EndedError, NotRunnableError, RunAnswer, Runner
 from planish.llvm.hot.bench import Bench, answer_of
-from planish.llvm.hot.hot_search import O3, HotSearch
-from planish.llvm.hot.making import HotBegun, make
-from planish.llvm.hot.o3_lists import (
+from planish.llvm.hot.search import O3, HotSearch
+from planish.llvm.hot.versions import (
     DISTRIBUTE,
     MORE,
     SIMPLIFY,
@@ -41,11 +40,13 @@ from planish.llvm.hot.o3_lists import (
     VECTORISE,
     VERSIONS,
     Parts,
+    PreparedProgram,
     before,
+    make,
     without,
 )
 from planish.llvm.level import LlvmLevel
-from planish.llvm.modules.module_result import ModuleRecipe
+from planish.llvm.modules.results import ModuleRecipe
 from planish.llvm.program import IRProgram
 
 KEPT = ROOT / "choice.jsonl"
@@ -123,7 +124,7 @@ def measure(run: str, program: IRProgram, over: float) -> None:
     base = make(program.ir, ModuleRecipe(O3, (), ""))
     bench = Bench(program.running, base.code, answer_of(program.running, base.code, base.code))
     counts = bench.sampled()
-    search = HotSearch(HotBegun.of(program.ir), bench, 0.0, over, None, None)
+    search = HotSearch(PreparedProgram.of(program.ir), bench, 0.0, over, None, None)
     hot = [name for name in search.hot(counts) if counts[name] >= _SHARE * counts.total()][:_HOTTEST]
     print(f"{run}: {bench.expected.seconds * 1e3:.0f} ms; {', '.join(hot)}", flush=True)
     runner = Runner(program.running, open_backend())

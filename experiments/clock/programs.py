@@ -22,7 +22,7 @@ from telling import HEAD, tuned
 from planish.core import PlanishError, cache_folder
 from planish.corpus.apt import open_apt
 from planish.llvm.backend import open_backend
-from planish.llvm.processors import compiler_of, flag_of
+from planish.llvm.source import compiler_of, flag_of
 
 ROOT = Path("build/clock").absolute()
 LZ4 = r"""

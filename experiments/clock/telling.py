@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from planish.core import PlanishError, Ratio
-from planish.llvm.hot import Faster, speed_up
-from planish.llvm.hot.o3_lists import USUAL, pipeline
+from planish.llvm.hot import RuntimeResult, optimize_runtime
+from planish.llvm.hot.versions import USUAL, pipeline
 from planish.llvm.level import LlvmLevel
 
 HEAD = (
@@ -23,7 +23,7 @@ def tuned(name: str, source: Path, seconds: float, options: Mapping[str, str]) -
     level = LlvmLevel()
     try:
         program = level.suited(level.load(str(source), options), [level.objectives["time_s"]])
-        found = speed_up(program, seconds)
+        found = optimize_runtime(program, seconds)
     except PlanishError as error:
         print(f"| {name} | | | | {error} | | |", flush=True)
         return []
@@ -42,7 +42,7 @@ def tuned(name: str, source: Path, seconds: float, options: Mapping[str, str]) -
     return [gain.value if found.verdict == "better" else 1.0]
 
 
-def _functions(found: Faster) -> str:
+def _functions(found: RuntimeResult) -> str:
     shown = [each for each in found.functions if each.passes] or found.functions[:2]
     said = (f"{each.name or 'elsewhere'} {each.share:.0%}{_differs(each.passes)}" for each in shown)
     return "; ".join(said)

@@ -28,8 +28,8 @@ from planish.corpus.labelling import LabelBench, LabelPlan, bench
 from planish.corpus.labelling.drawing import draw_in_turns
 from planish.isolation import Watchdog, forked
 from planish.llvm.backend import Backend, Module, PassError, open_backend
-from planish.llvm.features.autophase import autophase
-from planish.llvm.functions.attributes import for_size
+from planish.llvm.ir.attributes import for_size
+from planish.llvm.ir.autophase import autophase
 from planish.llvm.passes import available, print_pipeline
 from planish.llvm.passes.catalogue import base_name
 

@@ -32,9 +32,9 @@ from planish.isolation import Watchdog, forked
 from planish.learn.language import GAIN, ReaderShape, expected
 from planish.learn.policy import SavedPolicy, load_policy, places
 from planish.llvm.backend import Backend
-from planish.llvm.features.autophase import autophase
-from planish.llvm.features.instructions import CutWarning
-from planish.llvm.functions.attributes import for_size
+from planish.llvm.ir.attributes import for_size
+from planish.llvm.ir.autophase import autophase
+from planish.llvm.ir.instruction_rows import CutWarning
 from planish.llvm.passes import PassSpace, load_coreset, pass_space, print_pipeline
 
 sys.path.insert(0, str(Path(__file__).parents[1]))

@@ -26,14 +26,18 @@ from planish.corpus.apt import open_apt
 from planish.isolation import End, in_child
 from planish.learn.cost_table import Columns, CostRow, empty_table, read_costs, write_costs
 from planish.llvm.backend import open_backend
-from planish.llvm.modules.chunks import cut
-from planish.llvm.modules.forked_work import begin_and_try, single, whole_backend
-from planish.llvm.modules.function_lists import shipped_lists
-from planish.llvm.modules.module_result import ModuleRecipe
-from planish.llvm.modules.start import LAST, loose_start
-from planish.llvm.modules.trying import Trier
+from planish.llvm.modules.function_lists import cut, shipped_lists
+from planish.llvm.modules.results import ModuleRecipe
+from planish.llvm.modules.transform import (
+    LAST,
+    FunctionCosts,
+    begin_and_try,
+    loose_start,
+    single,
+    whole_backend,
+)
 from planish.llvm.passes import print_pipeline
-from planish.llvm.processors import compiler_of
+from planish.llvm.source import compiler_of
 
 ROOT = Path("build/modules").absolute()
 OBJECTIVE = "text_bytes"
@@ -120,7 +124,7 @@ def compiled(package: str, patterns: str, flags: str) -> list[Path]:
 
 def rows_of(code: bytes, package: str, split: str) -> list[CostRow]:
     """Try every list on every function of a module."""
-    lists, trier = shipped_lists().first, Trier(OBJECTIVE)
+    lists, trier = shipped_lists().first, FunctionCosts(OBJECTIVE)
     usual = ModuleRecipe(loose_start(whole_backend()), ((print_pipeline(lists[0][0]), ()),), LAST)
     with closing(single(whole_backend().parse(code))) as module:
         made = begin_and_try(module, usual, trier)

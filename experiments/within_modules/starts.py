@@ -21,11 +21,18 @@ from functools import partial
 from label import PACKAGES, PLUS, compiled
 
 from planish.isolation import ForkLimits, in_child
-from planish.llvm.modules.forked_work import begin_and_try, single, whole_backend
 from planish.llvm.modules.function_lists import shipped_lists
-from planish.llvm.modules.module_result import ModuleRecipe
-from planish.llvm.modules.start import LAST, OZ, loose_start
-from planish.llvm.modules.trying import Sizes, Trier
+from planish.llvm.modules.results import ModuleRecipe
+from planish.llvm.modules.transform import (
+    LAST,
+    OZ,
+    FunctionCosts,
+    Sizes,
+    begin_and_try,
+    loose_start,
+    single,
+    whole_backend,
+)
 from planish.llvm.passes import print_pipeline
 
 COUNTS = 1, 2, 3, 5, 8, 12, 25
@@ -82,13 +89,16 @@ def measured(code: bytes) -> Module | None:
 def sizes_of(code: bytes, recipe: ModuleRecipe) -> Sizes:
     """Make a module."""
     with closing(single(whole_backend().parse(code))) as module:
-        made = begin_and_try(module, recipe, Trier("text_bytes"))
+        made = begin_and_try(module, recipe, FunctionCosts("text_bytes"))
     return made.tried.sizes if made else {}
 
 
 def best_of(code: bytes, start: str, kept: Sizes) -> list[int]:
     """Give the bytes after each number of lists, of which each function has its best."""
-    lists, trier = [print_pipeline(passes) for passes, _ in shipped_lists().first], Trier("text_bytes")
+    lists, trier = (
+        [print_pipeline(passes) for passes, _ in shipped_lists().first],
+        FunctionCosts("text_bytes"),
+    )
     # Some functions of a module that was begun are called no more in the end.
     alive, best, totals = sizes_of(code, ModuleRecipe(start, ((lists[0], ()),), LAST)), {**kept}, list[int]()
     with closing(single(whole_backend().parse(code))) as module:

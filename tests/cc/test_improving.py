@@ -11,7 +11,7 @@ import pytest
 
 from cc.conftest import CXX, Place, text
 from planish.cc.command import main
-from planish.llvm.modules import evaluation_budget
+from planish.llvm.modules import budget
 
 SHAPES = Path(__file__).parent / "data" / "shapes.cpp"
 
@@ -90,9 +90,9 @@ def test_a_search_that_load_cuts_short_is_gone_on_with(
         assert main(["-Oz", "-c", "words.c", "--planish-report"], plus=False) == 0
         return re.findall("searched|known", capfd.readouterr().err)[0]
 
-    monkeypatch.setattr(evaluation_budget, "_PATIENCE", 0.02)  # as if others had the processor
+    monkeypatch.setattr(budget, "_PATIENCE", 0.02)  # as if others had the processor
     assert how() == "searched"
-    monkeypatch.setattr(evaluation_budget, "_PATIENCE", 1e9)  # whatever else runs on this machine
+    monkeypatch.setattr(budget, "_PATIENCE", 1e9)  # whatever else runs on this machine
     assert [how(), how()] == ["searched", "known"]
 
 

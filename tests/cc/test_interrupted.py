@@ -15,7 +15,7 @@ from llvm.modules import require_linker
 from planish.cc.frontend import run
 from planish.core import TargetError
 from planish.llvm.backend import open_backend
-from planish.llvm.hot.o3_lists import BEGIN, USUAL, pipeline
+from planish.llvm.hot.versions import BEGIN, USUAL, pipeline
 
 SPINS = """
 #include <stdio.h>

@@ -21,8 +21,8 @@ from planish.cc.reporting import builds
 from planish.cc.timed_unit import read_unit
 from planish.llvm.backend import open_backend
 from planish.llvm.hot.bench import Bench, Times
-from planish.llvm.hot.hot_search import HotSearch
-from planish.llvm.hot.o3_lists import BEGIN, USUAL, pipeline
+from planish.llvm.hot.search import HotSearch
+from planish.llvm.hot.versions import BEGIN, USUAL, pipeline
 
 KERNEL = """
 double spread(double *c, const double *a, const double *b, int n) {

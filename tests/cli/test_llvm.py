@@ -15,7 +15,7 @@ import pytest
 from cli.conftest import Planish
 from llvm.modules import ECHO, SUM, require_linker
 from planish.core import AllFailedError, PlanishError, ProgramError, Ratio
-from planish.llvm.hot import Faster, HotBuild, Share
+from planish.llvm.hot import HotBuild, HotFunction, RuntimeResult
 from planish.llvm.modules import ModuleRecipe
 from planish.llvm.program import IRProgram, Running
 from planish.store import open_store
@@ -154,17 +154,19 @@ def test_how_a_program_is_run_is_said_in_one(
 def test_a_program_is_made_faster_where_it_spends_its_time(
     planish: Planish, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    shares = Share("busy", 0.9, 4, "function<eager-inv>(gvn)"), Share("", 0.1)
+    shares = HotFunction("busy", 0.9, 4, "function<eager-inv>(gvn)"), HotFunction("", 0.1)
     made, recipe, ratio = HotBuild(b"", b""), ModuleRecipe("default<O3>", (), ""), Ratio(0.8, 0.7, 0.9)
-    found = Faster(made, recipe, 0.002, ratio, "better", shares, 400, 4, 20.0)
+    found = RuntimeResult(made, recipe, 0.002, ratio, "better", shares, 400, 4, 20.0)
     asked = list[tuple[float, int | None]]()
 
-    def speed_up(program: IRProgram, seconds: float, trials: int | None, **_: object) -> Faster:
+    def optimize_runtime(
+        program: IRProgram, seconds: float, trials: int | None, **_: object
+    ) -> RuntimeResult:
         assert program.running == Running(("5",))
         asked.append((seconds, trials))
         return found
 
-    monkeypatch.setattr("planish.llvm.hot.speed_up", speed_up)
+    monkeypatch.setattr("planish.llvm.hot.optimize_runtime", optimize_runtime)
     (tmp_path / "echo.ll").write_text(ECHO)
     words = ("tune", tmp_path / "echo.ll", "--per-function", "--objective", "time", "--run", "./echo 5")
     said = planish(*words)

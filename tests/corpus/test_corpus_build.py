@@ -10,7 +10,7 @@ from planish.corpus import BuildPlan, CorpusRecipe, Row, build_corpus, read_corp
 from planish.corpus.source import IRFiles
 from planish.llvm.backend import open_backend
 from planish.llvm.clang import Compiler
-from planish.llvm.functions.function_identity import identity
+from planish.llvm.ir.normalise import identity
 
 SAME = "int twice(int x) { return x + x; }\n"
 SAME_BY_ANOTHER_NAME = "int zwei(int y) { return y + y; }\n"

@@ -5,8 +5,8 @@ import pytest
 from corpus.sources import Build, lacking
 from planish.core import TargetError
 from planish.corpus import CorpusRequest, packages_of, read_corpus
+from planish.corpus.csmith import find_csmith, random_program
 from planish.corpus.source import Package
-from planish.llvm.csmith import find_csmith, random_program
 
 
 def programs(count: int, seed: int) -> list[Package]:

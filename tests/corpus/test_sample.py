@@ -6,7 +6,7 @@ import pytest
 
 from planish.corpus import SAMPLE, read_corpus, split_of
 from planish.llvm.backend import open_backend
-from planish.llvm.functions.function_identity import identity
+from planish.llvm.ir.normalise import identity
 
 NEEDS_MORE_THAN_A_NOTICE = ("GPL", "MPL", "EPL", "CDDL", "unknown")
 

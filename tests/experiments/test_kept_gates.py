@@ -7,7 +7,7 @@ import pytest
 
 from gate_model import EvaluationShares, kept_gate
 from planish.learn.cost_table import CostTable, read_costs
-from planish.llvm.features.autophase import FEATURES, VERSION
+from planish.llvm.ir.autophase import FEATURES, VERSION
 from planish.llvm.passes import load_coreset, print_pipeline
 
 LABELS = Path(__file__).parents[2] / "experiments" / "labels"

@@ -29,7 +29,7 @@ from planish.learn.language.prompts import Answer, Tasks, answer_tokens, questio
 from planish.learn.policy import SavedPolicy, language_model, load_policy, policy_for, policy_of, write_policy
 from planish.learn.policy.language_model import AnsweringPolicy
 from planish.llvm.backend import open_backend
-from planish.llvm.features.instructions import instruction_schema
+from planish.llvm.ir.instruction_rows import instruction_schema
 from planish.llvm.passes import PassSpace, elements, passes_of
 from planish.llvm.passes.compiled_lists import compile_lists
 from planish.search import make_searcher

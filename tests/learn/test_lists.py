@@ -16,7 +16,7 @@ from planish.learn.cost_table import UNCOUNTED, Columns, CostTable
 from planish.learn.language import Lessons, ReaderShape, expected, packed
 from planish.learn.language.network import HEADS, outputs
 from planish.learn.policy import ListPolicy, SavedPolicy, load_policy, policy_for, policy_of, write_policy
-from planish.llvm.features.instructions import SIZES, instruction_schema, observe_module
+from planish.llvm.ir.instruction_rows import SIZES, instruction_schema, observe_module
 from planish.llvm.passes import PassSpace, elements, passes_of
 from planish.search.decoding import priority_samples
 from planish.search.follow_policy import followed
@@ -210,10 +210,10 @@ def test_labels_must_be_of_this_llvm_and_of_the_corpus() -> None:
 def test_it_is_told_of_how_many_functions_the_end_is_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
     from planish.corpus.corpus_reader import SAMPLE
     from planish.corpus.policy_lessons import read_list_lessons
-    from planish.llvm.features import instructions
+    from planish.llvm.ir import instruction_rows
 
-    monkeypatch.setattr(instructions, "BEFORE", 9)
-    with pytest.warns(instructions.CutWarning) as told:
+    monkeypatch.setattr(instruction_rows, "BEFORE", 9)
+    with pytest.warns(instruction_rows.CutWarning) as told:
         assert len(read_list_lessons(SAMPLE, [sample_table(4)], "instructions", LISTS)) == 4
     # They have 22, 10, 7 and 9 instructions.
     expected = "of 2 of the 4 functions that are read, the end is left out"

@@ -6,7 +6,7 @@ import pytest
 
 from planish.corpus import split_of
 from planish.learn.cost_table import CostTable, read_costs
-from planish.llvm.features.autophase import FEATURES
+from planish.llvm.ir.autophase import FEATURES
 from planish.llvm.passes import load_coreset
 
 LABELS = Path(__file__).parents[2] / "experiments" / "labels"

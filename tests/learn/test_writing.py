@@ -21,7 +21,7 @@ from planish.learn.language.grammar import ListGrammar
 from planish.learn.language.writer import WriterShape, read_one, said
 from planish.learn.policy import SavedPolicy, WritingPolicy, load_policy, policy_for, policy_of, write_policy
 from planish.learn.policy.judging import how_probable, judge_lists
-from planish.llvm.features.instructions import SIZES, instruction_schema, observe_module
+from planish.llvm.ir.instruction_rows import SIZES, instruction_schema, observe_module
 from planish.llvm.passes import PassSpace, elements, passes_of
 from planish.search.decoding import priority_samples
 from planish.search.follow_policy import followed

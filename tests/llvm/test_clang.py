@@ -7,8 +7,8 @@ from planish.core import ProgramError, TargetError
 from planish.llvm import clang
 from planish.llvm.backend import open_backend
 from planish.llvm.clang import Compiler, find_compiler
-from planish.llvm.functions.normalise import normalise
-from planish.llvm.functions.split import split_module
+from planish.llvm.ir.normalise import normalise
+from planish.llvm.ir.split import split_module
 
 SOURCE = (
     "#include <string.h>\nint f(const char *s) { int n = K; while (*s) n += *s++; return n + strlen(s); }\n"

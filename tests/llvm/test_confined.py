@@ -11,7 +11,7 @@ from llvm.test_evaluator import SMALL, make
 from planish.core import Measured, evaluate
 from planish.executors import LocalExecutor
 from planish.isolation import landlock, seccomp
-from planish.llvm.evaluator_spec import evaluator_spec_of
+from planish.llvm.evaluator import evaluator_spec_of
 
 ATTACKER = """
 #include <arpa/inet.h>

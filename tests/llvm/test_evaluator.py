@@ -27,7 +27,7 @@ from planish.executors import InlineExecutor, LocalExecutor
 from planish.llvm import execution
 from planish.llvm.backend import open_backend
 from planish.llvm.backend.elf import code_bytes
-from planish.llvm.evaluator_spec import evaluator_spec_of, prepared
+from planish.llvm.evaluator import evaluator_spec_of, prepared
 from planish.llvm.execution import NotRunnableError, RunAnswer, Runner
 from planish.llvm.level import LlvmLevel
 from planish.llvm.passes import candidate_of, print_pipeline

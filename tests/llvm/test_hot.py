@@ -17,14 +17,24 @@ from planish.cc.function_cache import FunctionMemory
 from planish.cc.object_cache import ObjectCache
 from planish.core import Objective, ProgramError, is_locked
 from planish.llvm.backend import open_backend
-from planish.llvm.hot import Faster, HotBuild, export_faster, hot_search, speed_up
+from planish.llvm.hot import HotBuild, RuntimeResult, export_program, optimize_runtime
+from planish.llvm.hot import search as hot_search
 from planish.llvm.hot.bench import Bench, Times, answer_of, judged
-from planish.llvm.hot.hot_search import O3
-from planish.llvm.hot.making import HotBegun, make
-from planish.llvm.hot.o3_lists import BEGIN, LAST, USUAL, Parts, drawn, first_lists, pipeline
+from planish.llvm.hot.search import O3
+from planish.llvm.hot.versions import (
+    BEGIN,
+    LAST,
+    USUAL,
+    Parts,
+    PreparedProgram,
+    drawn,
+    first_lists,
+    make,
+    pipeline,
+)
 from planish.llvm.level import LlvmLevel
 from planish.llvm.modules import Memory
-from planish.llvm.modules.module_result import ModuleRecipe
+from planish.llvm.modules.results import ModuleRecipe
 from planish.llvm.program import IRProgram
 
 SOURCE = r"""
@@ -82,7 +92,7 @@ def test_the_time_is_found_where_it_goes(program: IRProgram) -> None:
 
 
 def test_the_usual_lists_make_the_same_code_as_o3(program: IRProgram) -> None:
-    begun = HotBegun.of(program.ir)
+    begun = PreparedProgram.of(program.ir)
     made = begun.finished(ModuleRecipe(BEGIN, ((pipeline(USUAL), begun.names),), LAST))
     assert made
     assert len(made.code) == len(make(program.ir, ModuleRecipe(O3, (), "")).code)
@@ -163,7 +173,7 @@ def test_opt_makes_it_again(program: IRProgram, monkeypatch: pytest.MonkeyPatch,
     found = timed(program, monkeypatch, 0.5)
     major = open_backend().version.partition(".")[0]
     opt, llc = (shutil.which(f"{tool}-{major}") for tool in ("opt", "llc"))
-    files = {path.name for path in export_faster(program, found, tmp_path)}
+    files = {path.name for path in export_program(program, found, tmp_path)}
     assert {"prepared.ll", "optimised.ll", "optimised.o", "manifest.json", "repeat.sh"} <= files
     assert json.loads((tmp_path / "manifest.json").read_text())["verdict"] == "faster"
     if not opt or not llc:
@@ -179,10 +189,10 @@ def test_a_program_that_cannot_be_run_is_an_error(program: IRProgram, tmp_path: 
     path = tmp_path / "part.c"
     path.write_text("int f(int x) { return x; }\n")
     with pytest.raises(ProgramError, match="has no 'main' that could be timed"):
-        speed_up(loaded(path, {}))
+        optimize_runtime(loaded(path, {}))
     path.write_text("#include <unistd.h>\nint main(void) { return getpid() & 63; }\n")
     with pytest.raises(ProgramError, match="two runs of the unoptimised program differ"):
-        speed_up(loaded(path, {"run": "yes"}))
+        optimize_runtime(loaded(path, {"run": "yes"}))
 
 
 def timed(
@@ -191,7 +201,7 @@ def timed(
     ratio: float,
     at_the_end: float | None = None,
     remember: Memory | None = None,
-) -> Faster:
+) -> RuntimeResult:
     """Search by clocks that say what they are told: the second version is the one that differs."""
     seen = dict[bytes, None]()
 
@@ -204,7 +214,7 @@ def timed(
         return Times(noise, tuple(own * each for each in reversed(noise)), (0.0,), (0.0,))
 
     monkeypatch.setattr(Bench, "beside", beside)
-    return speed_up(program, 600.0, 3, remember=remember)
+    return optimize_runtime(program, 600.0, 3, remember=remember)
 
 
 def test_processes_are_witnesses_of_one_ratio() -> None:

@@ -15,23 +15,22 @@ import pytest
 
 from planish.core import PlanishError, TargetError
 from planish.llvm.backend import IRError, elf, open_backend
-from planish.llvm.backend.capi.calls import Calls
-from planish.llvm.backend.capi.module import CModule
+from planish.llvm.backend.c_definitions import Calls
+from planish.llvm.backend.c_module import CModule
 from planish.llvm.clang import find_compiler
 from planish.llvm.modules import (
-    Improved,
     ModuleProgress,
     ModuleRecipe,
+    SizeResult,
+    budget,
     compare_measures,
-    evaluation_budget,
     export_improved,
     improve_module,
     make_smaller,
 )
-from planish.llvm.modules.chunks import ModuleChunk
-from planish.llvm.modules.forked_work import remake, single
-from planish.llvm.modules.inlining_search import InliningSearch
-from planish.llvm.modules.next_jobs import ListJob, jobs
+from planish.llvm.modules.function_lists import ListJob, ModuleChunk, jobs
+from planish.llvm.modules.inlining import InliningSearch
+from planish.llvm.modules.transform import remake, single
 from planish.llvm.passes import print_pipeline
 
 SOURCE = r"""
@@ -132,7 +131,7 @@ def module() -> str:
 
 
 @pytest.fixture(scope="module")
-def improved(module: str) -> Improved:
+def improved(module: str) -> SizeResult:
     return improve_module(module, seconds=60, evaluations=300)
 
 
@@ -153,7 +152,7 @@ def code_of(code: bytes | str, pipeline: str = "") -> tuple[bytes, int]:
         module.close()
 
 
-def test_a_module_becomes_smaller_than_oz(module: str, improved: Improved) -> None:
+def test_a_module_becomes_smaller_than_oz(module: str, improved: SizeResult) -> None:
     assert improved.baseline == code_of(module, "default<Oz>")[1]
     assert improved.total == code_of(improved.bitcode)[1] < improved.baseline
     saved = sum(gain.before - gain.after for gain in improved.functions)
@@ -171,7 +170,7 @@ def heads(code: bytes | str) -> list[str]:
     )
 
 
-def test_symbols_stay_what_they_are(module: str, improved: Improved) -> None:
+def test_symbols_stay_what_they_are(module: str, improved: SizeResult) -> None:
     optimised = open_backend().parse(module)
     optimised.run("default<Oz>")
     text = text_of(improved.bitcode)
@@ -182,7 +181,7 @@ def test_symbols_stay_what_they_are(module: str, improved: Improved) -> None:
     assert "@other = " in text
 
 
-def test_the_program_answers_as_before(module: str, improved: Improved, tmp_path: Path) -> None:
+def test_the_program_answers_as_before(module: str, improved: SizeResult, tmp_path: Path) -> None:
     linker = shutil.which("cc") or shutil.which("clang-22")
     if linker is None:
         pytest.skip("no linker")
@@ -259,9 +258,9 @@ def test_a_longer_search_goes_on_from_a_shorter_one(module: str) -> None:
 
 def test_a_search_that_load_cuts_short_is_gone_on_with(module: str, monkeypatch: pytest.MonkeyPatch) -> None:
     kept, code = Kept(), module.encode()
-    monkeypatch.setattr(evaluation_budget, "_PATIENCE", 0.02)  # as if others had the processor
+    monkeypatch.setattr(budget, "_PATIENCE", 0.02)  # as if others had the processor
     first = make_smaller(code, 1.0, remember=kept)
-    monkeypatch.setattr(evaluation_budget, "_PATIENCE", 1e9)  # whatever else runs on this machine
+    monkeypatch.setattr(budget, "_PATIENCE", 1e9)  # whatever else runs on this machine
     assert first is not None
     assert first.seconds < 1.0
     second = make_smaller(code, 1.0, remember=kept)
@@ -298,7 +297,7 @@ def test_without_time_a_module_is_made_once(module: str) -> None:
 
 
 def test_a_crash_costs_one_evaluation(module: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("planish.llvm.modules.list_search.print_pipeline", _crashing)
+    monkeypatch.setattr("planish.llvm.modules.function_lists.print_pipeline", _crashing)
     found = improve_module(module, seconds=20, evaluations=300)
     assert found.total < found.baseline
 
@@ -407,7 +406,7 @@ def code_section(file: Path) -> bytes:
     return data[text.offset : text.offset + text.size]
 
 
-def test_opt_alone_makes_it_again(module: str, improved: Improved, tmp_path: Path) -> None:
+def test_opt_alone_makes_it_again(module: str, improved: SizeResult, tmp_path: Path) -> None:
     major = open_backend().version.partition(".")[0]
     opt, llc = shutil.which(f"opt-{major}"), shutil.which(f"llc-{major}")
     if opt is None or llc is None:
@@ -422,7 +421,7 @@ def test_opt_alone_makes_it_again(module: str, improved: Improved, tmp_path: Pat
     assert code_section(tmp_path / "optimised.o") == expected
 
 
-def test_another_llvm_than_its_own_is_told(module: str, improved: Improved, tmp_path: Path) -> None:
+def test_another_llvm_than_its_own_is_told(module: str, improved: SizeResult, tmp_path: Path) -> None:
     export_improved(module, improved, tmp_path)
     other = {"OPT": "true", "LLC": "true", "PATH": "/usr/bin:/bin"}
     done = subprocess.run([tmp_path / "repeat.sh"], check=True, env=other, capture_output=True, text=True)
@@ -430,7 +429,7 @@ def test_another_llvm_than_its_own_is_told(module: str, improved: Improved, tmp_
     assert done.stderr.startswith(f"true is none of LLVM {major}; where it fails, name one: OPT=opt-{major}")
 
 
-def test_both_measures_of_each_function(improved: Improved) -> None:
+def test_both_measures_of_each_function(improved: SizeResult) -> None:
     rows = compare_measures(improved)
     assert sum(row.bytes_before for row in rows) - sum(row.bytes_after for row in rows) == (
         improved.baseline - improved.total

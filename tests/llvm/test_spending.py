@@ -8,14 +8,14 @@ from types import SimpleNamespace
 import pytest
 
 from planish.isolation import Done, Watchdog
-from planish.llvm.modules import evaluation_budget
-from planish.llvm.modules.evaluation_budget import EvaluationBudget
+from planish.llvm.modules import budget
+from planish.llvm.modules.budget import EvaluationBudget
 
 
 def test_waiting_costs_a_quarter_where_seconds_are_of_the_processor(monkeypatch: pytest.MonkeyPatch) -> None:
     by_clock, by_processor = EvaluationBudget(2.0, None, 1), EvaluationBudget(2.0, None, 1, of_processor=True)
     later = time.monotonic() + 1000
-    monkeypatch.setattr(evaluation_budget, "time", SimpleNamespace(monotonic=lambda: later))
+    monkeypatch.setattr(budget, "time", SimpleNamespace(monotonic=lambda: later))
     assert by_clock.passed >= 1000
     assert 250 <= by_processor.passed < 500
 
@@ -27,7 +27,7 @@ def test_load_leaves_fewer_seconds_than_were_asked_for(monkeypatch: pytest.Monke
     ]
     assert [each.had for each in budgets] == [2.0, 2.0, 2.0]
     later = time.monotonic() + 1000  # and hardly any of it on the processor
-    monkeypatch.setattr(evaluation_budget, "time", SimpleNamespace(monotonic=lambda: later))
+    monkeypatch.setattr(budget, "time", SimpleNamespace(monotonic=lambda: later))
     budgets[1].done = 3
     assert budgets[0].had < 1.0
     assert [each.had for each in budgets[1:]] == [2.0, 2.0]
@@ -64,7 +64,7 @@ def test_evaluations_end_it_too() -> None:
 
 def test_what_is_under_way_when_its_share_is_over_may_end(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = [time.monotonic()]
-    monkeypatch.setattr(evaluation_budget, "time", SimpleNamespace(monotonic=lambda: clock[0]))
+    monkeypatch.setattr(budget, "time", SimpleNamespace(monotonic=lambda: clock[0]))
     found, heard = EvaluationBudget(1000.0, None, 1), list[Done[int, int]]()
 
     def item() -> int:

@@ -22,9 +22,9 @@ from itertools import chain, count, cycle
 from pathlib import Path
 
 from planish.corpus.apt import open_apt
+from planish.corpus.csmith import find_csmith
 from planish.llvm.backend import Backend, open_backend
 from planish.llvm.clang import Compiler, find_compiler
-from planish.llvm.csmith import find_csmith
 from planish.llvm.execution import NotRunnableError
 from planish.llvm.passes import PassElement, available
 from planish.llvm.program import Running

@@ -5,8 +5,8 @@ from __future__ import annotations
 import tempfile
 from pathlib import Path
 
+from planish.corpus.csmith import random_program
 from planish.llvm.clang import Compiler
-from planish.llvm.csmith import random_program
 from planish.llvm.program import Running
 from soundness.subject import Form, Subject, compile_subject
 

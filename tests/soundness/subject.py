@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Literal
 
 from planish.llvm.clang import Compiler
-from planish.llvm.functions.attributes import for_size
+from planish.llvm.ir.attributes import for_size
 from planish.llvm.program import Running
 
 Form = Literal["size", "typed", "plain", "fast"]

@@ -1,6 +1,6 @@
 """The lists that are tried."""
 
-from planish.llvm.hot.o3_lists import BEGIN, LAST, first_lists
+from planish.llvm.hot.versions import BEGIN, LAST, first_lists
 from planish.llvm.passes import elements, load_coreset, print_pipeline
 from soundness.cases import coreset_lists, hot_lists, in_contexts, random_lists
 

@@ -4,9 +4,9 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from planish.core import PlanishError
+from planish.corpus.csmith import find_csmith
 from planish.llvm.backend import Backend
 from planish.llvm.clang import Compiler
-from planish.llvm.csmith import find_csmith
 from planish.llvm.passes import available
 from soundness.campaign import try_cases
 from soundness.cases import Case, coreset_lists, random_lists

@@ -16,13 +16,12 @@ from planish.cc.timed_unit import TimedUnit
 from planish.core import Objective
 from planish.isolation.scratch import Scratch
 from planish.llvm.backend.elf import function_bytes
+from planish.llvm.execution import OBJECTS, PROGRAM, LinkCommand
 from planish.llvm.hot.bench import Bench, answer_of, judged
-from planish.llvm.hot.hot_search import HOT, HotSearch, compared
-from planish.llvm.hot.making import HotBegun
-from planish.llvm.how_run import running_by
-from planish.llvm.link_command import OBJECTS, PROGRAM, LinkCommand
+from planish.llvm.hot.search import HOT, HotSearch, compared
+from planish.llvm.hot.versions import PreparedProgram
 from planish.llvm.modules import Memory
-from planish.llvm.program import Running
+from planish.llvm.program import Running, running_by
 
 _TIME = Objective("time_s", "s")
 
@@ -139,7 +138,7 @@ class TimedSearch:
         """Search for one object; give it where it makes the program clearly faster."""
         unit, bench, began = self.units[part], self._bench(part), monotonic()
         search = HotSearch(
-            HotBegun.of(unit.bitcode), bench, began, began + seconds, None, None, self.remember
+            PreparedProgram.of(unit.bitcode), bench, began, began + seconds, None, None, self.remember
         )
         for name in search.hot(own):
             search.choose(name)

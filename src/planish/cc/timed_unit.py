@@ -16,7 +16,7 @@ from planish.cc.searching import ReadsFilesError, reads_files
 from planish.isolation import in_child
 from planish.llvm.backend.elf import code_bytes
 from planish.llvm.modules import reading_directive_of
-from planish.llvm.modules.evaluation_budget import LIMITS
+from planish.llvm.modules.budget import LIMITS
 
 _KIND, _MADE = "units", "made"
 """What objects were made of, by its content, and which object was made of which."""

@@ -14,7 +14,7 @@ from planish.cli.request import Request
 from planish.core import PlanishError, stoppable
 
 if TYPE_CHECKING:
-    from planish.llvm.hot import Faster, HotProgress
+    from planish.llvm.hot import HotProgress, RuntimeResult
     from planish.llvm.program import IRProgram
 
 OF_WHOLE_S = 20.0
@@ -43,13 +43,13 @@ def speed_up_and_show(request: Request, folder: Path | None, form: Form, words: 
     from planish.cli.again import command_line
     from planish.cli.errors import writing
     from planish.cli.places import require_places
-    from planish.llvm.hot import export_faster, manifest, speed_up
+    from planish.llvm.hot import export_program, manifest, optimize_runtime
 
     require_places(None, folder)
     program, cache = _program(request), open_cache()
     budget = request.budget
     with stoppable():
-        faster = speed_up(
+        faster = optimize_runtime(
             program,
             budget.seconds or OF_WHOLE_S,
             budget.trials,
@@ -62,7 +62,7 @@ def speed_up_and_show(request: Request, folder: Path | None, form: Form, words: 
     files = list[Path]()
     if folder is not None:
         with writing(folder):
-            files += export_faster(program, faster, folder)
+            files += export_program(program, faster, folder)
     again = command_line(words) if faster.verdict == "undecided" and words else ""
     if form == "json":
         document({**manifest(faster), "again": again, "files": [str(file) for file in files]})
@@ -98,7 +98,7 @@ def _teller() -> Callable[[HotProgress], None]:
     return told
 
 
-def _show(program: IRProgram, faster: Faster) -> None:
+def _show(program: IRProgram, faster: RuntimeResult) -> None:
     say(program.title)
     rows = [
         [

@@ -16,7 +16,7 @@ from planish.cli.request import Request
 from planish.core import PlanishError, stoppable
 
 if TYPE_CHECKING:
-    from planish.llvm.modules import Improved, ModuleProgress, SizeRow
+    from planish.llvm.modules import ModuleProgress, SizeResult, SizeRow
 
 _SHOWN = 20
 _LIST = 70
@@ -69,7 +69,7 @@ def _teller() -> Callable[[ModuleProgress], None]:
     return told
 
 
-def _show(improved: Improved, objective: str, rows: Sequence[SizeRow]) -> None:
+def _show(improved: SizeResult, objective: str, rows: Sequence[SizeRow]) -> None:
     what = "bytes of .text" if objective == "text_bytes" else "instructions"
     shown = improved.functions[:_SHOWN]
     if shown:
@@ -102,7 +102,7 @@ def _list(passes: Sequence[str]) -> str:
     return one_line(", ".join(passes), _LIST) or "(as its callers are)"
 
 
-def _document(improved: Improved, rows: Sequence[SizeRow], files: Sequence[Path]) -> dict[str, object]:
+def _document(improved: SizeResult, rows: Sequence[SizeRow], files: Sequence[Path]) -> dict[str, object]:
     return {
         "baseline": improved.baseline,
         "total": improved.total,

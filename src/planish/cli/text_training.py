@@ -83,7 +83,7 @@ def learnt_text(
     """
     from planish.learn.language.text_training import TextCourse, train_text
     from planish.learn.policy import SavedPolicy
-    from planish.llvm.features.instructions import instruction_schema
+    from planish.llvm.ir.instruction_rows import instruction_schema
 
     mine, others = (
         [a for a, b in zip(lessons, held, strict=True) if bool(b) == back] for back in (False, True)

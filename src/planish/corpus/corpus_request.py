@@ -10,9 +10,9 @@ from typing import Any
 
 from planish.core import PlanishError, ProgramError, cache_folder
 from planish.corpus.apt import open_apt, unknown_packages
+from planish.corpus.csmith import csmith_version, find_csmith
 from planish.corpus.row import KINDS
 from planish.corpus.source import DebianPackage, IRFiles, Package, RandomPrograms, SourceFolder
-from planish.llvm.csmith import csmith_version, find_csmith
 
 STANDARD = "standard"
 _STANDARD_FILE = Path(__file__).parent / "packages.json"

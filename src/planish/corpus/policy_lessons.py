@@ -15,8 +15,8 @@ from planish.corpus.row import Row
 from planish.learn.cost_table import CostTable
 from planish.learn.language import Lessons
 from planish.llvm.backend import Backend, IRError, open_backend
-from planish.llvm.features.instructions import SIZES, CutWarning, instruction_schema, observe_module
-from planish.llvm.functions.attributes import for_size
+from planish.llvm.ir.attributes import for_size
+from planish.llvm.ir.instruction_rows import SIZES, CutWarning, instruction_schema, observe_module
 from planish.llvm.passes import elements, oz_of, print_pipeline
 
 HELD = 8

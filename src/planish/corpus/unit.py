@@ -9,13 +9,12 @@ from functools import cache
 from pathlib import Path
 
 from planish.core import PlanishError, ProgramError
+from planish.corpus.csmith import random_program
 from planish.isolation.disk import is_no_room
 from planish.llvm.backend import Backend, IRError, open_backend
 from planish.llvm.clang import Compiler
-from planish.llvm.csmith import random_program
-from planish.llvm.functions.function_identity import identity
-from planish.llvm.functions.normalise import normalise
-from planish.llvm.functions.split import split_module
+from planish.llvm.ir.normalise import identity, normalise
+from planish.llvm.ir.split import split_module
 
 _COMPILE_S = 30.0
 _DETAIL = 200

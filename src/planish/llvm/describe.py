@@ -1,4 +1,8 @@
-"""What a pass list does to a module: sizes before and after, what each pass contributes, how to repeat it."""
+"""Description and export of a result.
+
+The description has the sizes before and after, what each pass contributes, and how to repeat the list; the
+export has what is needed to do so without planish.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +11,8 @@ import shlex
 import time
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 from planish.core import (
@@ -17,17 +23,19 @@ from planish.core import (
     Lost,
     Measured,
     Outcome,
+    PlanishError,
     Task,
     evaluate,
     outcome_from_json,
     outcome_to_json,
 )
+from planish.isolation import End, ForkLimits, in_child
 from planish.isolation.cage import told
-from planish.llvm.evaluator import NOT_RUN
-from planish.llvm.evaluator_spec import baseline_passes, evaluator_spec_of, is_run
-from planish.llvm.passes import candidate_of, passes_of
+from planish.llvm.backend import open_backend
+from planish.llvm.evaluator import NOT_RUN, baseline_passes, evaluator_spec_of, is_run, prepared
+from planish.llvm.passes import candidate_of, passes_of, print_pipeline
+from planish.llvm.passes.pipeline import OBJECT, OPTIMISED, PREPARED, commands
 from planish.llvm.program import IRProgram
-from planish.llvm.repeat_commands import commands
 from planish.measure import deadline, seconds_left
 
 PATIENCE_S = 10.0
@@ -229,3 +237,66 @@ def _aligned(rows: Sequence[Sequence[str]], texts: Collection[int]) -> str:
     sides = [str.ljust if place in texts else str.rjust for place in range(len(widths))]
     lines = ([side(cell, w) for side, cell, w in zip(sides, row, widths, strict=True)] for row in rows)
     return "\n".join("  ".join(line).rstrip() for line in lines)
+
+
+_LIMITS = ForkLimits(seconds=60.0)
+PIPELINE, READ_ME = "pipeline.txt", "README.txt"
+
+
+def export_module(task: Task[IRProgram], candidate: Candidate, path: Path) -> Sequence[Path]:
+    """Write the module before and after, its object, the pipeline, and how to repeat it.
+
+    Args:
+        task: the module.
+        candidate: the pass list.
+        path: the folder; made where it is missing.
+
+    Returns:
+        The files.
+
+    Raises:
+        PlanishError: LLVM refuses the list, or crashes.
+        OSError: a file cannot be written.
+    """
+    path.mkdir(parents=True, exist_ok=True)
+    before, passes = prepared(task), passes_of(candidate)
+    (path / PREPARED).write_text(before, encoding="utf-8", errors="surrogateescape")
+    (path / PIPELINE).write_text(print_pipeline(passes) + "\n")
+    (path / READ_ME).write_text(_read_me(task, passes))
+    text, code = _made_apart(path, before, task.target.toolchain["backend"], print_pipeline(passes))
+    (path / OPTIMISED).write_text(text, encoding="utf-8", errors="surrogateescape")
+    (path / OBJECT).write_bytes(code)
+    return [path / name for name in (PREPARED, OPTIMISED, OBJECT, PIPELINE, READ_ME)]
+
+
+def _made_apart(path: Path, ir: str, backend: str, pipeline: str) -> tuple[str, bytes]:
+    """Do as `_made` in a child, since LLVM may crash."""
+    try:
+        made = in_child(partial(_made, ir, backend, pipeline), tuple[str, bytes], _LIMITS)
+    except PlanishError as error:
+        raise PlanishError(f"cannot make {path / OPTIMISED}: {error.message}") from error
+    if isinstance(made, End):
+        raise PlanishError(f"cannot make {path / OPTIMISED}: {made.detail}")
+    return made
+
+
+def _made(ir: str, backend: str, pipeline: str) -> tuple[str, bytes]:
+    """Run the passes; gives the module's text and its object."""
+    module = open_backend(backend).parse(ir, PREPARED)
+    try:
+        module.run(pipeline)
+        return module.text(), module.object_code()
+    finally:
+        module.close()
+
+
+def _read_me(task: Task, passes: Sequence[str]) -> str:
+    return f"""{PREPARED}   the module that the passes start from
+{OPTIMISED}  the module that they make
+{OBJECT}    the same, compiled
+{PIPELINE}   the passes, as opt takes them
+
+To repeat it:
+
+{commands(task, tuple(passes))}
+"""

@@ -1,18 +1,35 @@
-"""Transforms, verifies and measures one module; lives in a worker process."""
+"""Evaluator of pass lists, and what it starts from: the prepared module, the baseline, and identities.
+
+An evaluator transforms, verifies and measures one module in a worker process. Its spec is made of a task.
+Two lists are identical where they make the same code; a few passes go by addresses in memory, and may make
+other code in each run.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import math
 import os
-from collections.abc import Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Generator, Sequence
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 
-from planish.core import Candidate, Failed, Lost, Measured, Outcome, StageClock, TargetError
-from planish.isolation import Limits, ending_of, is_from_outside
+from planish.core import (
+    Candidate,
+    Failed,
+    Identity,
+    Lost,
+    Measured,
+    Outcome,
+    PlanishError,
+    ProgramError,
+    StageClock,
+    TargetError,
+    Task,
+)
+from planish.isolation import ForkLimits, Limits, ending_of, in_child, is_from_outside
 from planish.isolation.cage import Cage
 from planish.llvm.backend import Backend, IRError, Module, PassError, open_backend
 from planish.llvm.backend.elf import code_bytes
@@ -25,10 +42,44 @@ from planish.llvm.execution import (
     linker_folders,
     reference_answer,
 )
-from planish.llvm.passes import passes_of, print_pipeline, vary
-from planish.llvm.program import Running
-from planish.llvm.repeating import fingerprint, reproduces
+from planish.llvm.ir.attributes import for_size, without_optnone
+from planish.llvm.machine import elements_of
+from planish.llvm.passes import oz_of, passes_of, print_pipeline, vary
+from planish.llvm.program import IRProgram, Running
 from planish.measure import Timing, time_call
+
+RUNS = 3
+"""A pass that goes by addresses in memory was caught by so many runs wherever it was by twelve."""
+
+
+def reproduces(original: Module, made: Module, pipeline: str) -> bool:
+    """Run a pipeline again, and compare what is printed.
+
+    What was made before stays open meanwhile: a clone that takes the place of a closed one in memory has
+    its addresses too, and differences are missed.
+
+    Args:
+        original: what the pipeline starts from; it stays as it is.
+        made: what it made, in the first of `RUNS` runs.
+        pipeline: as `opt -passes=` takes it.
+
+    Raises:
+        PassError: LLVM refuses it.
+    """
+    expected = fingerprint(made)
+    with ExitStack() as stack:
+        for _ in range(RUNS - 1):
+            again = stack.enter_context(closing(original.clone()))
+            again.run(pipeline)
+            if fingerprint(again) != expected:
+                return False
+    return True
+
+
+def fingerprint(module: Module) -> bytes:
+    """Give the hash of what is printed of a module."""
+    return hashlib.sha256(module.text().encode(errors="surrogateescape")).digest()
+
 
 NOT_RUN = "not run"
 """How a note begins that says why no candidate of a program with a `main` is run."""
@@ -237,3 +288,146 @@ class _Evaluator:
         if is_from_outside(code):
             return Lost("run", "killed", f"its program was {ending_of(code)}")
         return Failed("run", "wrong answer", f"one of many runs {ending_of(code)}")
+
+
+_FAST = "default<O3>"
+_PACE = 1000.0
+"""Instructions for which each stage is given another second, beyond its usual limit."""
+
+
+def evaluator_spec_of(task: Task[IRProgram], *, final: bool = False) -> LlvmEvaluatorSpec:
+    """Make the spec for a task's evaluator.
+
+    Args:
+        task: the program, the back end and the objectives.
+        final: for the comparison at the end: nothing is cut short.
+
+    Raises:
+        ProgramError: the time is asked for, and neither the module nor a harness has a `main`.
+    """
+    program = task.program
+    names = frozenset(objective.name for objective in task.objectives)
+    if "time_s" in names and not program.can_run:
+        raise ProgramError(
+            f"{program.title} has no 'main' that could be timed",
+            "Give one that calls it: --option harness=FILE.c.",
+        )
+    backend = task.target.toolchain["backend"]
+    return LlvmEvaluatorSpec(
+        prepared(task),
+        program.running if is_run(task) else None,
+        names,
+        backend,
+        _limits(program.instructions, open_backend(backend).lifetime),
+        LAST_TIMING if final else TIMING,
+        remember=not final,
+    )
+
+
+def is_run(task: Task[IRProgram]) -> bool:
+    """Whether candidates are run: where the time is measured, or where the user asked for it.
+
+    A module is code that may do anything, so its `main` alone is no reason to.
+    """
+    program = task.program
+    timed = any(objective.name == "time_s" for objective in task.objectives)
+    return program.can_run and (timed or program.running != Running())
+
+
+def prepared(task: Task[IRProgram]) -> str:
+    """Give the module that every candidate starts from.
+
+    Where size leads, every definition is `minsize optsize`, as clang -Oz has it; `default<Oz>` alone is
+    weaker. Where time leads, they keep what they have. None is `optnone`.
+    """
+    change = without_optnone if _leads(task) == "time_s" else for_size
+    return change(task.program.ir)
+
+
+def baseline_passes(task: Task[IRProgram]) -> tuple[str, ...]:
+    """Give what a user has without planish.
+
+    For size this is -Oz as clang means it: `default<Oz>` on what `prepared` gives; `default<O2>` on the
+    same makes as small code where LLVM (from 23 on), or the back end, has no `default<Oz>`. For time it is
+    -O3: -Oz would flatter every gain.
+    """
+    if _leads(task) == "time_s":
+        return (_FAST,)
+    oz = oz_of({element.text for element in elements_of(task.target)})
+    assert oz is not None
+    return (oz,)
+
+
+def baseline_text(task: Task[IRProgram]) -> str:
+    """Print what the baseline makes of the module that every candidate starts from."""
+    module = open_backend(task.target.toolchain["backend"]).parse(prepared(task))
+    try:
+        module.run(print_pipeline(baseline_passes(task)))
+        return module.text()
+    finally:
+        module.close()
+
+
+def _leads(task: Task[IRProgram]) -> str:
+    return task.objectives[0].name
+
+
+def _limits(instructions: int, lifetime: int | None) -> Limits:
+    more = instructions / _PACE
+    return Limits(
+        transform=10 + more,
+        build=10 + more,
+        verify=20 + more,
+        run=20 + more,
+        worker=60 + more,
+        lifetime=lifetime,
+    )
+
+
+_LIMITS = ForkLimits(seconds=10.0)
+
+
+@contextmanager
+def identities(task: Task[IRProgram]) -> Generator[Callable[[Candidate], Identity]]:
+    """Give what names pass lists: by the code that they make, where the time leads; else by its size.
+
+    A list that fails names itself, and so does one that makes other code from run to run: where the time
+    leads any that may, and of a size those that are no larger than all before and did.
+    """
+    leads = task.objectives[0].name
+    timed = leads == "time_s"
+    ir, backend = prepared(task), task.target.toolchain["backend"]
+    least = math.inf
+
+    @cache
+    def name(candidate: Candidate) -> Identity:
+        nonlocal least
+        passes = passes_of(candidate)
+        doubtful = vary(passes)
+        # Other code from run to run: one look tells nothing of the next.
+        if timed and doubtful:
+            return candidate.hash
+        try:
+            look = partial(_made, ir, backend, print_pipeline(passes), leads, least if doubtful else -1)
+            made = in_child(look, Identity | None, _LIMITS)  # LLVM may crash
+        except PlanishError:
+            return candidate.hash
+        if isinstance(made, int):
+            least = min(least, made)
+        return made if isinstance(made, str | int) else candidate.hash
+
+    yield name
+
+
+def _made(ir: str, backend: str, pipeline: str, leads: str, doubted: float) -> Identity | None:
+    """Name what a pipeline makes; None where that is invalid, or of at most a doubted size and varies."""
+    with ExitStack() as stack:
+        original = stack.enter_context(closing(open_backend(backend).parse(ir)))
+        module = stack.enter_context(closing(original.clone()))
+        module.run(pipeline)
+        if module.verify():
+            return None
+        if leads not in COUNTS:
+            return hashlib.sha256(module.object_code()).hexdigest()
+        count = module.instructions() if leads == "instructions" else module.text_bytes()
+        return None if count <= doubted and not reproduces(original, module, pipeline) else count

@@ -1,4 +1,4 @@
-"""The level `llvm`: modules of LLVM IR, whose candidates are pass lists."""
+"""Level `llvm`: modules of LLVM IR, whose candidates are pass lists."""
 
 from __future__ import annotations
 
@@ -106,13 +106,13 @@ class LlvmLevel:
 
     def runs(self, task: Task[IRProgram]) -> bool:
         """Whether candidates are run: where the time is asked for, or the user asked for it."""
-        from planish.llvm.evaluator_spec import is_run
+        from planish.llvm.evaluator import is_run
 
         return is_run(task)
 
     def space(self, task: Task[IRProgram], name: str) -> Space:
         """Make a space of pass lists; see `planish.llvm.passes.pass_space`."""
-        from planish.llvm.evaluator_spec import baseline_text
+        from planish.llvm.evaluator import baseline_text
         from planish.llvm.machine import elements_of
         from planish.llvm.passes import pass_space
 
@@ -126,13 +126,13 @@ class LlvmLevel:
         Raises:
             ProgramError: the time is asked for, and there is no `main`.
         """
-        from planish.llvm.evaluator_spec import evaluator_spec_of
+        from planish.llvm.evaluator import evaluator_spec_of
 
         return evaluator_spec_of(task, final=final)
 
     def baseline(self, task: Task[IRProgram]) -> Candidate:
         """Give -Oz as clang means it, or -O3 where the time leads; see `baseline_passes`."""
-        from planish.llvm.evaluator_spec import baseline_passes
+        from planish.llvm.evaluator import baseline_passes
         from planish.llvm.passes import candidate_of
 
         return candidate_of(baseline_passes(task))
@@ -144,7 +144,7 @@ class LlvmLevel:
 
     def identities(self, task: Task[IRProgram]) -> AbstractContextManager[Callable[[Candidate], Identity]]:
         """Tell which pass lists make the same code, where the time leads; see `llvm.list_identity`."""
-        from planish.llvm.list_identity import identities
+        from planish.llvm.evaluator import identities
 
         return identities(task)
 
@@ -164,7 +164,7 @@ class LlvmLevel:
 
     def export(self, task: Task[IRProgram], candidate: Candidate, path: Path) -> Sequence[Path]:
         """Write the optimised module and its object, the module before, the pipeline, and the command."""
-        from planish.llvm.export import export_module
+        from planish.llvm.describe import export_module
 
         return export_module(task, candidate, path)
 

@@ -1,4 +1,4 @@
-"""What this machine offers the level: a back end, its passes, compilers."""
+"""Facts of this machine for the level: the back end, its passes, the compilers."""
 
 from __future__ import annotations
 

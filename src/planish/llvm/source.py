@@ -1,18 +1,134 @@
-"""Reading programs: from `.ll`, `.bc` and `.c` files, and from IR itself."""
+"""Reading programs from `.ll`, `.bc` and `.c` files, and from IR itself.
+
+A program may be aimed at a processor that the user names. Inline assembly that reads files is refused: an
+assembler reads them where a directive says so.
+"""
 
 from __future__ import annotations
 
+import platform
 import re
 from collections.abc import Container, Mapping
 from dataclasses import replace
 
 from planish.core import ProgramError, did_you_mean
-from planish.llvm.assembly import check_assembly
+from planish.llvm.backend import open_backend
 from planish.llvm.backend.protocol import Backend
-from planish.llvm.clang import FAST
-from planish.llvm.how_run import read_bytes, running_by
-from planish.llvm.processors import aimed, compiler_of, flag_of
-from planish.llvm.program import SOURCE, IRProgram, Running, running_of
+from planish.llvm.clang import FAST, Compiler, find_compiler
+from planish.llvm.ir.attributes import for_processor, for_size
+from planish.llvm.program import SOURCE, IRProgram, Running, read_bytes, running_by, running_of
+
+_ASSEMBLY = re.compile(r'\basm\b[^"\n]*"((?:[^"\\]|\\.)*)"')
+# LLVM writes quotes, and what cannot be printed, as a backslash and two hexadecimal digits.
+_ESCAPE = re.compile(r"\\([0-9a-fA-F]{2})")
+_SECTION = re.compile(r"(\.(?:push)?section\s+)[\w.]+", re.IGNORECASE)
+_WORD = re.compile(r"(?<![\w.$])\.([\w$.\\]*)")
+_OPERAND = re.compile(r"(?:^|[\n;:])\s*(\$\{?\d\w*)")
+_HARMLESS = re.compile(
+    r"L[\w.$]*|align|arch|arch_extension|arm|ascii|asciz|balign|balignl|balignw|bss|byte|cfi_\w+"
+    r"|code|code16|code32|code64|comm|cpu|data|double|else|elseif|endif|equ|error|eabi_attribute|fill|float"
+    r"|fnend|fnstart|fpu|globl|global|hidden|hword|ident|if|ifc|ifdef|ifeq|ifge|ifgt|ifle|iflt|ifnc|ifndef|ifne"
+    r"|insn|inst|int|intel_syntax|att_syntax|internal|local|long|ltorg|nops|octa|option|org|p2align"
+    r"|p2alignl|p2alignw|pool|popsection|previous|protected|pushsection|quad|reloc|rodata|section|set|short"
+    r"|size|skip|sleb128|space|string|subsection|symver|syntax|text|thumb|thumb_func|type|uleb128|unreq|value"
+    r"|weak|weakref|word|xword|zero"
+)
+"""Directives that real code has. `.incbin` and `.include` read files; macros can spell them in pieces."""
+
+
+def reading_directive(ir: str) -> str:
+    """Return a directive of a module's assembly that may read a file; empty where none does.
+
+    Args:
+        ir: the module as a back end prints it.
+    """
+    for text in _ASSEMBLY.findall(ir):
+        # Unescaped first: '.incbin' may be written with a backslash and digits, and LLVM reads it all the
+        # same.
+        plain = _ESCAPE.sub(lambda found: chr(int(found[1], 16)), text)
+        for word in _WORD.findall(_SECTION.sub(r"\1", plain)):
+            # A list of what is allowed, not of what is forbidden: new directives that read files may come.
+            if word and not _HARMLESS.fullmatch(word):  # a dot alone is an address
+                return f".{word}"
+        if begins := _OPERAND.search(plain):  # an operand may be the name of a directive
+            return begins[1]
+    return ""
+
+
+def check_assembly(ir: str) -> None:
+    """Refuse a module whose assembly has directives other than harmless ones.
+
+    Args:
+        ir: the module as a back end prints it.
+
+    Raises:
+        ProgramError: it could make the assembler read a file.
+    """
+    if word := reading_directive(ir):
+        what = f"the stored program has the assembler's directive '{word}', which may read any file"
+        raise ProgramError(what, "Tune it from its own file.")
+
+
+_NAME = re.compile(r"[\w.+-]+", re.ASCII)
+_AIM = re.compile(r'"(target-cpu|tune-cpu|target-features)"="([^"]*)"')
+_EMPTY = "void f(void) {}\n"
+
+
+def compiler_of(backend: Backend) -> Compiler:
+    """Find a C compiler whose IR a back end can read.
+
+    Raises:
+        TargetError: there is none.
+    """
+    return find_compiler(int(backend.version.partition(".")[0]))
+
+
+def flag_of(processor: str, compiler: Compiler) -> str:
+    """Give the compiler's flag for a processor.
+
+    Args:
+        processor: `native`, or a name of clang's, as `x86-64-v3`.
+        compiler: whose names they are.
+
+    Raises:
+        ProgramError: it knows none of this name.
+    """
+    flag = f"{_option()}={processor}"
+    _probed(processor, flag, compiler)
+    return flag
+
+
+def aimed(ir: str, processor: str, compiler: Compiler) -> str:
+    """Make every definition of a module for a processor, as clang does for C.
+
+    Args:
+        ir: the module.
+        processor: as in `flag_of`.
+        compiler: says what the processor has: a virtual machine may lack what the name promises.
+
+    Raises:
+        ProgramError: as in `flag_of`.
+    """
+    return for_processor(ir, dict(_AIM.findall(_probed(processor, f"{_option()}={processor}", compiler))))
+
+
+def _option() -> str:
+    return "-march" if platform.machine() in ("x86_64", "AMD64", "i686") else "-mcpu"
+
+
+def _probed(processor: str, flag: str, compiler: Compiler) -> str:
+    """Compile an empty function for a processor."""
+    unknown = ProgramError(
+        f"{compiler.name} knows no processor '{processor}'",
+        "Write processor=native, or a name that clang takes.",
+    )
+    if not _NAME.fullmatch(processor):
+        raise unknown
+    try:
+        return compiler.to_ir("-", (flag,), source=_EMPTY)
+    except ProgramError as error:
+        raise unknown from error
+
 
 SUFFIXES = (".ll", ".bc", ".c")
 OPTIONS = ("function", "args", "stdin", "harness", "run", "link", "processor", "backend")
@@ -93,7 +209,7 @@ def functions_of(
         backend: prints the new ones.
         names: which; None for all. One that cannot stand alone is left out.
     """
-    from planish.llvm.functions.split import split_module
+    from planish.llvm.ir.split import split_module
 
     found = SOURCE.search(program.ir)
     source = f"{found[0]}\n" if found else ""
@@ -136,3 +252,30 @@ def _compiled(path: str, processor: str, backend: Backend) -> IRProgram:
     flags = (flag_of(processor, compiler),) if processor else ()
     small, fast = (_printed(compiler.to_ir(path, flags, level), path, backend) for level in ("O0", FAST))
     return replace(small, fast=fast)
+
+
+_UNOPTIMISED = ("-Xclang", "-disable-llvm-passes")
+
+
+def read_for_size(source: str, level: str, options: Mapping[str, str]) -> str:
+    """Read a module from a `.ll`, `.bc` or `.c` file, or from IR itself.
+
+    C is compiled as `clang -Oz` does it, up to LLVM's passes.
+
+    Args:
+        source: the file, or IR.
+        level: the level that the user names; empty or `llvm`.
+        options: as `read_program` takes them.
+
+    Raises:
+        ProgramError: it is no module, or cannot be read.
+        TargetError: it is C, and no compiler is found.
+    """
+    if level not in ("", "llvm"):
+        what = f"programs of level '{level}' have no functions"
+        raise ProgramError(what, "Leave --per-function out.")
+    backend = open_backend(options.get("backend", ""))
+    if source.endswith(".c"):
+        compiler = find_compiler(int(backend.version.partition(".")[0]))
+        source = compiler.to_ir(source, _UNOPTIMISED, "Oz")
+    return for_size(read_program(source, options, backend).ir)

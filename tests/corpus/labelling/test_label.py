@@ -25,10 +25,9 @@ from planish.corpus.labelling.labelling_run import LISTS, SEARCHED, Draw
 from planish.corpus.row import Split
 from planish.isolation import LostError
 from planish.llvm.backend import open_backend
-from planish.llvm.functions.attributes import for_size
-from planish.llvm.functions.function_identity import identity
-from planish.llvm.functions.normalise import normalise
-from planish.llvm.passes import named_spaces, print_pipeline
+from planish.llvm.ir.attributes import for_size
+from planish.llvm.ir.normalise import identity, normalise
+from planish.llvm.passes import print_pipeline, space
 
 # -Oz leaves a return in each arm; a list with mergereturn has one.
 SWITCH = """
@@ -226,7 +225,7 @@ def test_labels_of_another_coreset_are_not_mixed(
     def other(_: str) -> tuple[tuple[str, ...], ...]:
         return (("sroa<modify-cfg>",),)
 
-    monkeypatch.setattr(named_spaces, "load_coreset", other)
+    monkeypatch.setattr(space, "load_coreset", other)
 
     with pytest.raises(PlanishError, match="made with catalogue_and_coreset"):
         _label(corpus, tmp_path, plan)

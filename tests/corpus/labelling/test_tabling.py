@@ -18,8 +18,8 @@ from planish.isolation import Watchdog
 from planish.learn.cost_table import FAILED, CostRow, read_costs
 from planish.learn.language.lexer import lexemes
 from planish.llvm.backend import Module, PassError, open_backend
-from planish.llvm.features.autophase import autophase
-from planish.llvm.functions.attributes import for_size
+from planish.llvm.ir.attributes import for_size
+from planish.llvm.ir.autophase import autophase
 from planish.llvm.passes import print_pipeline
 
 LISTS = [("sroa<modify-cfg>", "simplifycfg"), ("mergereturn", "default<Oz>"), ("default<Oz>", "gvn-sink")]

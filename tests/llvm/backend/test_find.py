@@ -10,7 +10,7 @@ from llvm.backend.processes import python
 from llvm.backend.samples import SUM
 from planish.core import PlanishError, TargetError
 from planish.llvm.backend import Backend, available, facts, find, libllvm, lite, open_backend
-from planish.llvm.backend.lite.reach import reach, survives
+from planish.llvm.backend.lite import reach, survives
 
 
 def installed() -> lite.Wheel:

@@ -7,8 +7,8 @@ import pytest
 
 from llvm.functions.reference import definitions, printed
 from llvm.functions.samples import ODD
-from planish.llvm.functions.attributes import for_size, without_optnone
-from planish.llvm.functions.normalise import normalise
+from planish.llvm.ir.attributes import for_size, without_optnone
+from planish.llvm.ir.normalise import normalise
 
 UNOPTIMISED = """define void @a() noinline optnone section "optnone" {
   ret void

@@ -9,9 +9,9 @@ import pytest
 from llvm.functions.reference import definitions, printed
 from llvm.functions.samples import ODD
 from planish.llvm.backend.protocol import IRError
-from planish.llvm.functions.attributes import for_size
-from planish.llvm.functions.normalise import normalise
-from planish.llvm.functions.split import split_module
+from planish.llvm.ir.attributes import for_size
+from planish.llvm.ir.normalise import normalise
+from planish.llvm.ir.split import split_module
 
 ALONE = {f.name: f.text for f in split_module(ODD)}
 

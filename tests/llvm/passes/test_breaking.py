@@ -11,9 +11,8 @@ import pytest
 from planish.isolation import ForkLimits, in_child
 from planish.llvm.backend import open_backend
 from planish.llvm.machine import elements_of, llvm_target
-from planish.llvm.modules.chunks import cut
-from planish.llvm.modules.forked_work import single
-from planish.llvm.modules.next_jobs import jobs
+from planish.llvm.modules.function_lists import cut, jobs
+from planish.llvm.modules.transform import single
 from planish.llvm.passes import elements, pass_space, passes_of, print_pipeline
 
 MUSTTAIL = """\

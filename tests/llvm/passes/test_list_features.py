@@ -1,6 +1,6 @@
 """Features of pass lists."""
 
-from planish.llvm.features.autophase import FEATURES
+from planish.llvm.ir.autophase import FEATURES
 from planish.llvm.passes import PassSpace, candidate_of, elements
 from planish.llvm.passes.catalogue import PassElement
 

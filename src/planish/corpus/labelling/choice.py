@@ -19,7 +19,7 @@ from planish.corpus.labelling.ranking import Passes
 from planish.corpus.row import Row
 from planish.isolation import forked
 from planish.learn.cost_table import CostTable
-from planish.llvm.passes import effort
+from planish.llvm.passes import pass_cost
 
 if TYPE_CHECKING:
     import numpy as np
@@ -125,10 +125,10 @@ def lists_of_table(table: CostTable, objective: str, size: int, *, by_effort: bo
 
 
 def efforts(lists: Iterable[Passes]) -> NDArray[np.float64]:
-    """Give about what each list takes; see `planish.llvm.passes.effort`."""
+    """Give about what each list takes; see `planish.llvm.passes.catalogue`."""
     import numpy as np
 
-    return np.array([effort(passes) for passes in lists])
+    return np.array([pass_cost(passes) for passes in lists])
 
 
 def drawn(rows: Iterable[Row], size: int, seed: int) -> list[Row]:

@@ -20,7 +20,7 @@ from planish.isolation import Watchdog
 from planish.learn.cost_table import Columns, CostRow
 from planish.learn.language.lexer import lexemes
 from planish.llvm.backend import IRError, Module
-from planish.llvm.features.autophase import FEATURES, VERSION, autophase
+from planish.llvm.ir.autophase import FEATURES, VERSION, autophase
 from planish.llvm.passes import load_coreset, print_pipeline
 
 

@@ -1,4 +1,4 @@
-"""Which LLVMs are here, and opening one."""
+"""Back ends of this machine: which are installed, and opening one."""
 
 from __future__ import annotations
 

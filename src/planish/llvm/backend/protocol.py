@@ -1,4 +1,4 @@
-"""What a back end offers: modules that can be cloned, transformed, counted and written."""
+"""Protocols of a back end and its modules, and the errors that they raise."""
 
 from __future__ import annotations
 

@@ -1,8 +1,21 @@
-"""Whole programs made faster: where they spend their time, function by function."""
+"""Optimisation of whole programs for run time: a pass list for each function in which they spend it."""
 
-from planish.llvm.hot.export import export_faster, manifest
-from planish.llvm.hot.faster import Faster, HotProgress, Share
-from planish.llvm.hot.hot_search import speed_up
-from planish.llvm.hot.making import HotBuild
+from planish.llvm.hot.search import (
+    HotFunction,
+    HotProgress,
+    RuntimeResult,
+    export_program,
+    manifest,
+    optimize_runtime,
+)
+from planish.llvm.hot.versions import HotBuild
 
-__all__ = ["Faster", "HotBuild", "HotProgress", "Share", "export_faster", "manifest", "speed_up"]
+__all__ = [
+    "HotBuild",
+    "HotFunction",
+    "HotProgress",
+    "RuntimeResult",
+    "export_program",
+    "manifest",
+    "optimize_runtime",
+]

@@ -1,24 +1,34 @@
-"""Running a program's versions: confined, in a child of its own each time."""
+"""Sampling and timing of a program's versions, confined, in a child of its own each time.
+
+To sample, the program is run with a sampler linked to it, by signals of a timer. Nothing is asked of the
+system: `perf` needs rights, and counters that virtual machines lack.
+"""
 
 from __future__ import annotations
 
 import os
 import signal
 import statistics
+import struct
 import time
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from importlib.resources import files
+from pathlib import Path
 from typing import NamedTuple, TypeVar
 
 from planish.core import Ratio
 from planish.isolation import Cage, End, ForkLimits, in_child
 from planish.isolation.cage import enter
 from planish.llvm.backend import open_backend
+from planish.llvm.backend.elf import Range, function_ranges
 from planish.llvm.execution import (
     CLOCKS,
     EndedError,
+    LinkCommand,
     NotRunnableError,
     RunAnswer,
     Runner,
@@ -26,12 +36,42 @@ from planish.llvm.execution import (
     find_linker,
     linker_folders,
 )
-from planish.llvm.hot.profiling import ENOUGH, SAMPLES, counted, sampler_source
-from planish.llvm.link_command import LinkCommand
 from planish.llvm.program import Harness, Running
 from planish.measure import Evidence, exclusive
 from planish.measure.interval import ratio
 from planish.measure.machine_lock import machine_lock, opened_lock
+
+ANCHOR = "planish_sampler"
+ENOUGH = 400
+SAMPLES = "planish-samples"
+
+
+def sampler_source() -> str:
+    """Give the C text of what is linked to the program."""
+    return (files("planish.llvm.hot") / "sampler.c").read_text(encoding="utf-8")
+
+
+def counted(program: Path, notes: bytes) -> Counter[str]:
+    """Count samples by function; what lies in none, as in a library, has the empty name.
+
+    Args:
+        program: the executable.
+        notes: the file that the sampler wrote: distances from its own function.
+    """
+    ranges = sorted(function_ranges(program.read_bytes()), key=lambda each: each.start)
+    anchor = next((each.start for each in ranges if each.name == ANCHOR), None)
+    if anchor is None:
+        return Counter()
+    starts = [each.start for each in ranges]
+    # By distances from a function of its own: a program may be loaded anywhere.
+    places = (place + anchor for (place,) in struct.iter_unpack("=q", notes) if place)
+    return Counter(_holding(ranges, starts, place) for place in places)
+
+
+def _holding(ranges: list[Range], starts: list[int], place: int) -> str:
+    at = bisect_right(starts, place) - 1
+    return ranges[at].name if at >= 0 and place < ranges[at].start + ranges[at].size else ""
+
 
 _LIMITS = ForkLimits(seconds=60.0)
 _SLOWER, _LEAST_S = 20.0, 2.0

@@ -1,19 +1,19 @@
-"""Whole modules made smaller function by function, each by a pass list of its own."""
+"""Optimisation of whole modules for size: a pass list for each function."""
 
 from planish.llvm.modules.export import SizeRow, compare_measures, export_improved
-from planish.llvm.modules.forked_work import reading_directive_of
-from planish.llvm.modules.improve import Smaller, improve_module, make_smaller
-from planish.llvm.modules.module_result import FunctionGain, Improved, Memory, ModuleProgress, ModuleRecipe
-from planish.llvm.modules.unoptimised import read_for_size
+from planish.llvm.modules.module_search import SearchedModule, improve_module, make_smaller
+from planish.llvm.modules.results import FunctionGain, Memory, ModuleProgress, ModuleRecipe, SizeResult
+from planish.llvm.modules.transform import reading_directive_of
+from planish.llvm.source import read_for_size
 
 __all__ = [
     "FunctionGain",
-    "Improved",
     "Memory",
     "ModuleProgress",
     "ModuleRecipe",
+    "SearchedModule",
+    "SizeResult",
     "SizeRow",
-    "Smaller",
     "compare_measures",
     "export_improved",
     "improve_module",

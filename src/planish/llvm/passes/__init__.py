@@ -6,15 +6,19 @@ from planish.llvm.passes.catalogue import (
     elements,
     exclusions,
     find_element,
+    load_coreset,
+    pass_cost,
     vary,
 )
-from planish.llvm.passes.coreset import load_coreset
-from planish.llvm.passes.effort import effort
-from planish.llvm.passes.named_spaces import SPACES, oz_of, pass_space
-from planish.llvm.passes.pipeline import available, parse_pipeline, print_pipeline
-from planish.llvm.passes.random_lists import ListShape
-from planish.llvm.passes.space import PassSpace
-from planish.llvm.passes.step import Pass, candidate_of, passes_of
+from planish.llvm.passes.pipeline import (
+    Pass,
+    available,
+    candidate_of,
+    parse_pipeline,
+    passes_of,
+    print_pipeline,
+)
+from planish.llvm.passes.space import SPACES, ListShape, PassSpace, oz_of, pass_space
 
 __all__ = [
     "SPACES",
@@ -25,13 +29,13 @@ __all__ = [
     "PassSpace",
     "available",
     "candidate_of",
-    "effort",
     "elements",
     "exclusions",
     "find_element",
     "load_coreset",
     "oz_of",
     "parse_pipeline",
+    "pass_cost",
     "pass_space",
     "passes_of",
     "print_pipeline",

@@ -1,4 +1,4 @@
-"""What pass lists make of functions, each in a forked child: lists that models write may end LLVM."""
+"""Functions compiled by pass lists, each in a forked child: lists that models write may end LLVM."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from planish.core import PlanishError
 from planish.isolation import Watchdog, forked
 from planish.llvm.backend import Backend, IRError, PassError
-from planish.llvm.functions.attributes import for_size
-from planish.llvm.functions.normalise import normalise
+from planish.llvm.ir.attributes import for_size
+from planish.llvm.ir.normalise import normalise
 from planish.llvm.passes.pipeline import print_pipeline
 
 Passes = tuple[str, ...]

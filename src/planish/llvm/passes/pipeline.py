@@ -1,4 +1,4 @@
-"""Pass lists as LLVM's pipelines: printed with explicit nesting, and read back.
+"""Pass lists as candidates, and as LLVM's pipelines, printed with explicit nesting and read back.
 
 The canonical form is the only one that `print_pipeline` writes:
 
@@ -11,14 +11,158 @@ The canonical form is the only one that `print_pipeline` writes:
 - For the same reason every cgscc pass has a manager of its own.
 """
 
+from __future__ import annotations
+
+import re
+import shlex
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from functools import cache
 from itertools import groupby
-from typing import Protocol
+from typing import Any, Protocol
 
-from planish.core import ProgramError
+from planish.core import Candidate, ProgramError, Step, Task
 from planish.llvm.passes.catalogue import Nesting, PassElement, elements, find_element
-from planish.llvm.passes.pipeline_syntax import PipelineItem, read_items
+
+
+@dataclass(frozen=True)
+class Pass(Step):
+    """Run a pass.
+
+    Args:
+        name: the element's text in the catalogue: "sroa<modify-cfg>".
+    """
+
+    name: str
+
+    def to_json(self) -> list[Any]:
+        """Give `["Pass", {"name": name}]`; written out, since thousands are made each second."""
+        return ["Pass", {"name": self.name}]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+@cache
+def pass_step(text: str) -> Pass:
+    """Give the step of a pass; one object for one text."""
+    return Pass(text)
+
+
+def candidate_of(texts: Iterable[str]) -> Candidate:
+    """Give the candidate that runs these passes, in this order; `passes_of` is its inverse."""
+    return Candidate(tuple(map(pass_step, texts)))
+
+
+def passes_of(candidate: Candidate) -> tuple[str, ...]:
+    """Give the passes of a candidate in their order.
+
+    Raises:
+        TypeError: a step is of another level.
+    """
+    return tuple(map(_text, candidate.steps))
+
+
+def _text(step: Step) -> str:
+    if not isinstance(step, Pass):
+        raise TypeError(f"{step} is no pass")
+    return step.name
+
+
+_TOKEN = re.compile(r"\s*([^\s,()<>]+(?:<[^<>()]*>)?|[,()])\s*")
+
+DEEPEST = 8
+"""Managers within each other; LLVM's own nest four deep, as in module(cgscc(function(loop(...))))."""
+
+
+@dataclass(frozen=True)
+class PipelineItem:
+    """A pass, or a manager with what stands in it.
+
+    Args:
+        text: the pass with its parameters, or the manager's name.
+        inner: what the manager holds; None for a pass.
+    """
+
+    text: str
+    inner: tuple[PipelineItem, ...] | None = None
+
+
+def read_items(text: str) -> tuple[PipelineItem, ...]:
+    """Split a pipeline into its items; a blank text has none.
+
+    Raises:
+        ProgramError: a bracket is not closed, or a name is missing; the message tells where.
+    """
+    if not text.strip():
+        return ()
+    reader = _Reader(text)
+    items = reader.items()
+    if reader.ahead():
+        raise reader.error("a comma or the end")
+    return items
+
+
+class _Reader:
+    """Reads a pipeline from left to right, one token ahead."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._tokens = self._split()
+        self._token, self._place = next(self._tokens)
+
+    def _split(self) -> Iterator[tuple[str, int]]:
+        place = 0
+        while place < len(self._text):
+            match = _TOKEN.match(self._text, place)
+            if match is None:
+                # The message is of the token at hand: here what cannot be split.
+                self._token, self._place = self._text[place:], place
+                raise self.error("a name, a comma or a bracket")
+            yield match[1], match.start(1)
+            place = match.end()
+        while True:
+            yield "", len(self._text)
+
+    def ahead(self) -> str:
+        """Give the next token; empty at the end."""
+        return self._token
+
+    def _take(self) -> str:
+        taken = self._token
+        self._token, self._place = next(self._tokens)
+        return taken
+
+    def items(self, depth: int = 0) -> tuple[PipelineItem, ...]:
+        """Read items with commas between them, within so many managers."""
+        found = [self._item(depth)]
+        while self.ahead() == ",":
+            self._take()
+            found.append(self._item(depth))
+        return tuple(found)
+
+    def _item(self, depth: int) -> PipelineItem:
+        if not self.ahead() or self.ahead() in ",()":
+            raise self.error("the name of a pass")
+        name = self._take()
+        if self.ahead() != "(":
+            return PipelineItem(name)
+        # Without a limit, a text of brackets alone would exhaust Python's stack.
+        if depth == DEEPEST:
+            raise self.error(f"at most {DEEPEST} managers within each other")
+        self._take()
+        inner = self.items(depth + 1)
+        if self.ahead() != ")":
+            raise self.error("a closing bracket")
+        self._take()
+        return PipelineItem(name, inner)
+
+    def error(self, expected: str) -> ProgramError:
+        """Tell what should stand here."""
+        found = f"'{self._token[:20]}'" if self._token else "its end"
+        return ProgramError(
+            f"pipeline, character {self._place + 1}: found {found}", f"Expected {expected} there."
+        )
 
 
 class CanRun(Protocol):
@@ -130,3 +274,31 @@ def _read_alone(item: PipelineItem, kind: Nesting) -> None:
     if len(inner) > 1 and not _HOLDS[kind]:
         apart = ",".join(f"{kind}({one.text})" for one in inner)
         raise ProgramError(f"{kind}(...) holds {len(inner)} passes, not one", f"Write {apart}.")
+
+
+PREPARED, OPTIMISED, OBJECT = "prepared.ll", "optimised.ll", "optimised.o"
+
+
+def commands(task: Task, passes: tuple[str, ...]) -> str:
+    """Write how a pass list is run by `opt`, and how its result is compiled.
+
+    clang's own `-passes` does not exist, and `clang -Oz` adds passes of its own, so clang takes part at the
+    end only: with `-disable-llvm-passes` it makes an object of what `opt` wrote.
+
+    Args:
+        task: its target names the version of LLVM.
+        passes: the list.
+    """
+    version = task.target.toolchain.get("llvm", "")
+    pipeline = shlex.quote(print_pipeline(passes))
+    optimise = (
+        f"opt -passes={pipeline} {PREPARED} -S -o {OPTIMISED}" if passes else f"cp {PREPARED} {OPTIMISED}"
+    )
+    return "\n".join(
+        (
+            f"# LLVM {version}; 'planish export' writes {PREPARED}",
+            optimise,
+            f"llc -O2 -relocation-model=pic -filetype=obj {OPTIMISED} -o {OBJECT}",
+            f"# or: clang -O2 -fPIC -Xclang -disable-llvm-passes -c {OPTIMISED} -o {OBJECT}",
+        )
+    )

@@ -1,1 +1,0 @@
-"""Feature vectors of LLVM IR."""
