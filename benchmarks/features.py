@@ -1,9 +1,8 @@
-"""Microseconds from candidate to features, in batches of 128: of schedules alone, and of annotated trees.
+"""Microseconds from candidate to features, in batches of 128.
 
 `python benchmarks/features.py`. Processor time, the median of several rounds. "new" are neighbours of the
 last round's candidates, as a search makes them; "again" the same once more; "mutate" is the making; "predict"
 is what the shipped model takes for one.
-"replay" to "read" are parts of the longer way, by the annotated tree.
 """
 
 from __future__ import annotations
@@ -15,19 +14,13 @@ from typing import TypeVar
 
 from planish.core import Candidate, rng
 from planish.learn.cost import model_named
-from planish.loops.build import schedule_of
-from planish.loops.features.fixed_width import row_of
-from planish.loops.ir.annotated import Vectors
 from planish.loops.lang.parse import parse
 from planish.loops.lang.program import Program
-from planish.loops.lower.lowering import lower
-from planish.loops.lower.physical import annotate
 from planish.loops.space import TemplateSpace
 from planish.loops.target import this_machine
 from planish.search.sampling import neighbour
 
 BATCH, ROUNDS = 128, 9
-VECTORS = Vectors(16, 32, masks=True)
 PROGRAMS = {
     "matmul 512": parse("C[m,n] += A[m,k] * B[k,n]", {"m": 512, "n": 512, "k": 512}),
     "convolution 3x3": parse(
@@ -38,7 +31,7 @@ PROGRAMS = {
         {"r": 512, "c": 1000},
     ),
 }
-TITLES = ("mutate", "new", "again", "predict", "replay", "lower", "annotate", "read")
+TITLES = ("mutate", "new", "again", "predict")
 
 In = TypeVar("In")
 Out = TypeVar("Out")
@@ -62,8 +55,6 @@ def main() -> None:
 
 def _rounds(program: Program) -> list[Sequence[float]]:
     target = this_machine(1)
-    machine = target.machine
-    assert machine is not None
     space = TemplateSpace(program, target)
     candidates = [space.sample(rng(1, index)) for index in range(BATCH)]
     space.features(candidates)
@@ -78,11 +69,7 @@ def _rounds(program: Program) -> list[Sequence[float]]:
         mutate, candidates = timed(mutated, candidates)
         (new, _), (again, rows) = (timed(space.features, candidates) for _ in range(2))
         predict, _ = timed(model.predicts.predict, rows)
-        replay, schedules = timed(lambda all_: [schedule_of(program, one) for one in all_], candidates)
-        lowering, trees = timed(lambda all_: [*map(lower, all_)], schedules)
-        annotating, annotated = timed(lambda all_: [annotate(one, VECTORS) for one in all_], trees)
-        read, _ = timed(lambda all_: [row_of(one, machine) for one in all_], annotated)
-        found.append((mutate, new, again, predict, replay, lowering, annotating, read))
+        found.append((mutate, new, again, predict))
     return found
 
 

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
+from relations import RELATIONS, relations
 
 from planish.core import Candidate, FeatureSchema, Target
 from planish.loops.features.nest_table import LOOPS, SLOTS, NestTable
-from planish.loops.features.relations import RELATIONS, relations
 from planish.loops.features.schedule_columns import SCHEMA
 from planish.loops.ir.graph import Graph
 from planish.loops.ir.schedule import Schedule

@@ -7,9 +7,10 @@ from pathlib import Path
 import pytest
 
 from planish.core import Candidate, EvaluatorSpec, Executor, Outcome, evaluate
-from planish.executors import InlineExecutor, LocalExecutor, ReplayExecutor
+from planish.executors import InlineExecutor, LocalExecutor
 from planish.isolation import Limits
 from planish.testing.executors import ExecutorConformance
+from planish.testing.recorded import ReplayExecutor
 
 LIMITS = Limits(build=0.5, worker=10.0, memory_bytes=512 << 20)
 

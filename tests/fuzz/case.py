@@ -19,13 +19,13 @@ from fuzz.written import Written
 from planish.core import Candidate, PlanishError
 from planish.loops.build import compile_with, tree_of
 from planish.loops.ir.annotated import AnnotatedTree
-from planish.loops.ir.emulate import emulate
-from planish.loops.ir.storage import TreeFault
 from planish.loops.lang.gathering import index_ranges
 from planish.loops.lang.numpy_types import numpy_type
 from planish.loops.lang.parse import parse_canonical
 from planish.loops.lang.program import Program
 from planish.loops.lower.physical import past_caches
+from planish.testing.annotated_interpreter import emulate
+from planish.testing.interpreter import TreeFault
 
 Array = NDArray[Any]
 Verdict = Literal["right", "wrong", "crashed", "refused"]

@@ -14,12 +14,11 @@ from golden_text import Golden
 from loops.trees import integers, matmul
 from planish.loops.build import tree_of
 from planish.loops.ir.annotated import AnnotatedTree, Block, CellRegion, Item, Nest, Part, Region, Vectors
-from planish.loops.ir.emulate import emulate
-from planish.loops.ir.interpret import interpret
-from planish.loops.ir.storage import TreeFault
 from planish.loops.lang.program import Program
 from planish.loops.lower import physical, virtual
 from planish.loops.lower.annotated_text import annotated_text
+from planish.testing.annotated_interpreter import emulate
+from planish.testing.interpreter import TreeFault, interpret
 
 WIDE, NARROW = Vectors(16, 32, True), Vectors(4, 16, False)
 ORDER = ("m_4", "n_32", "k", "m", "n")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from planish.core import Candidate
-from planish.loops.ir.interpret import interpret
 from planish.loops.ir.tree import Call, Loop, LoopTree, Node, Value
 from planish.loops.lang.parse import parse
 from planish.loops.lang.program import Program
@@ -13,6 +12,7 @@ from planish.loops.lower.lowering import lower
 from planish.loops.reference.reference import check, make_inputs, reference
 from planish.loops.space import resolve
 from planish.loops.steps import LoopStep, Parallel, Reorder, Split
+from planish.testing.interpreter import interpret
 
 NORM = """M[r] += X[r,c]
 D[r,c] = X[r,c] - M[r] / 10

@@ -7,10 +7,9 @@ import pytest
 
 from loops.odd_trees import COPY, TREES, ZERO, A, N, Z, along, call, tree
 from loops.trees import buffers, integers, matmul, ref
-from planish.loops.ir.interpret import interpret
-from planish.loops.ir.storage import TreeFault
 from planish.loops.ir.tree import Leaf, Loop, LoopTree
 from planish.loops.lang.program import Const
+from planish.testing.interpreter import TreeFault, interpret
 
 
 @pytest.mark.parametrize("order", [("m", "n", "k"), ("k", "n_4", "m_2", "m", "n"), ("m_3", "k", "m", "n")])

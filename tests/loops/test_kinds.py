@@ -8,11 +8,10 @@ import pytest
 from loops.trees import integers, matmul
 from planish.core import TargetError
 from planish.loops.build import compile_with
-from planish.loops.ir.interpret import interpret
 from planish.loops.ir.kinds import KINDS, LoopKind, add_kind
-from planish.loops.ir.storage import TreeFault
 from planish.loops.ir.tree import Loop, LoopTree
 from planish.loops.target import available_backends
+from planish.testing.interpreter import TreeFault, interpret
 
 BACKENDS = available_backends()
 

@@ -13,7 +13,6 @@ from planish.core import Target
 from planish.core.errors import ProgramError, ScheduleError
 from planish.loops.build import compile_with
 from planish.loops.ir.fuse import fusable
-from planish.loops.ir.interpret import interpret
 from planish.loops.ir.schedule import Schedule, unscheduled
 from planish.loops.lang.notation import Tensor, axes, pad, program
 from planish.loops.lang.parse import parse, parse_canonical
@@ -27,6 +26,7 @@ from planish.loops.space import TemplateSpace
 from planish.loops.space.resolve import resolve
 from planish.loops.steps import Pack, Reorder, Split, Vectorize
 from planish.loops.target import available_backends
+from planish.testing.interpreter import interpret
 
 Array = NDArray[Any]
 backends = pytest.mark.parametrize("backend", available_backends())

@@ -10,7 +10,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from planish.core import Candidate
-from planish.loops.ir.interpret import interpret
 from planish.loops.ir.schedule import Schedule, unscheduled
 from planish.loops.ir.tree import Loop, LoopTree, Node
 from planish.loops.lang.parse import parse
@@ -19,6 +18,7 @@ from planish.loops.lower.lowering import lower
 from planish.loops.reference.reference import check, make_inputs, reference
 from planish.loops.space import resolve
 from planish.loops.steps import LoopStep, Pack, Parallel, Reorder, Split, Stage, Swap, Unroll
+from planish.testing.interpreter import interpret
 from planish.testing.programs import programs
 from planish.testing.schedules import schedules
 

@@ -9,7 +9,6 @@ import pytest
 from numpy.typing import NDArray
 
 from planish.loops.build import compile_with
-from planish.loops.ir.interpret import interpret
 from planish.loops.ir.schedule import Schedule, unscheduled
 from planish.loops.lang.parse import parse
 from planish.loops.lang.program import Program
@@ -19,6 +18,7 @@ from planish.loops.reference.reference import reference
 from planish.loops.runtime.kernels import Kernel
 from planish.loops.steps import Reorder, Split, Vectorize
 from planish.loops.target import available_backends
+from planish.testing.interpreter import interpret
 
 Array = NDArray[Any]
 BACKENDS = available_backends()

@@ -16,7 +16,6 @@ from planish.loops.codegen.kernel import Code, arithmetic_of
 from planish.loops.codegen.x86 import cpu
 from planish.loops.codegen.x86.compile import compile_tree
 from planish.loops.compiled import function_of
-from planish.loops.ir.interpret import interpret
 from planish.loops.ir.schedule import Schedule, unscheduled
 from planish.loops.ir.tree import Buffer, Leaf, Loop, LoopTree, Ref
 from planish.loops.lang.notation import Tensor, axes, program
@@ -33,6 +32,7 @@ from planish.loops.space import TemplateSpace
 from planish.loops.steps import Pack
 from planish.loops.target import available_backends
 from planish.loops.verifying import verify_again
+from planish.testing.interpreter import interpret
 from planish.testing.programs import programs
 from planish.testing.schedules import schedules
 

@@ -6,7 +6,6 @@ import pytest
 
 from golden_text import Golden
 from planish.core import Candidate
-from planish.loops.ir.interpret import interpret
 from planish.loops.ir.schedule import Schedule
 from planish.loops.ir.tree import Leaf, leaves, refs
 from planish.loops.lang.parse import parse
@@ -16,6 +15,7 @@ from planish.loops.lower.pseudocode import loop_tree_text, pseudocode
 from planish.loops.reference.reference import check, make_inputs, reference
 from planish.loops.space import resolve
 from planish.loops.steps import LoopStep, Pack, Parallel, Reorder, Split, Stage, Unroll
+from planish.testing.interpreter import interpret
 
 MATMUL = ("C[m,n] += A[m,k] * B[k,n]", {"m": 20, "n": 24, "k": 10})
 CONVOLUTION = (

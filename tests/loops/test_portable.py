@@ -14,7 +14,6 @@ from loops.random_trees import random_trees
 from loops.trees import Array, Kind, buffers, execute, integers, matmul, ref
 from planish.core import TargetError
 from planish.loops.codegen.llvm import compile_tree, describe, emit, emit_object
-from planish.loops.ir.interpret import interpret
 from planish.loops.ir.tree import Leaf, Loop, LoopTree
 from planish.loops.lang.program import Const, Program
 from planish.loops.lower.lowering import lower
@@ -22,6 +21,7 @@ from planish.loops.lower.mathlib import EXPANDED
 from planish.loops.reference.inputs import aligned, make_inputs
 from planish.loops.reference.reference import check, reference
 from planish.loops.runtime.kernels import Kernel
+from planish.testing.interpreter import interpret
 from planish.testing.programs import programs
 from planish.testing.schedules import schedules
 

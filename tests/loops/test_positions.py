@@ -9,7 +9,6 @@ from numpy.typing import NDArray
 
 from planish.core.errors import ProgramError
 from planish.loops.build import compile_with
-from planish.loops.ir.interpret import interpret
 from planish.loops.ir.schedule import Schedule, unscheduled
 from planish.loops.lang.notation import Axis, Tensor, argmax, axes, position, program, where
 from planish.loops.lang.parse import parse, parse_canonical
@@ -21,6 +20,7 @@ from planish.loops.reference.reference import reference
 from planish.loops.runtime.kernels import Kernel
 from planish.loops.steps import Parallel, Reorder, Split, Vectorize
 from planish.loops.target import available_backends
+from planish.testing.interpreter import interpret
 
 Array = NDArray[Any]
 backends = pytest.mark.parametrize("backend", available_backends())

@@ -8,9 +8,7 @@ import pytest
 from numpy.typing import NDArray
 
 from planish.core import Cache, Candidate, Machine, Step, Target
-from planish.loops.features.nest_table import LOOPS
-from planish.loops.features.relations import RELATIONS, relations
-from planish.loops.features.schedule_columns import OF_LOOP, SCHEMA
+from planish.loops.features.schedule_columns import SCHEMA
 from planish.loops.lang.parse import parse
 from planish.loops.lang.program import Program
 from planish.loops.space import TemplateSpace
@@ -75,28 +73,3 @@ def test_the_table_of_names_has_a_version() -> None:
     """Who changes what a column means, or their order, raises the version and this digest."""
     digest = hashlib.sha256("\n".join(SCHEMA.names).encode()).hexdigest()[:12]
     assert (SCHEMA.name, SCHEMA.version, SCHEMA.width, digest) == ("loops/schedule", 1, 274, "edf8d85e5dab")
-
-
-def test_relations_are_maxima_over_the_loops_below_a_threshold() -> None:
-    """Of each column by hand, as the paper's equation says; a loop's two features are not torn apart."""
-    rows = described(TILED, (), (Split("k", 7),))
-    named = [dict(zip(SCHEMA.names, row.tolist(), strict=True)) for row in rows]
-    found = relations(rows)
-    assert found.shape == (len(rows), RELATIONS.width)
-    for column, name in enumerate(RELATIONS.names):
-        greatest, _, condition = name.partition(" where ")
-        below, _, power = condition.partition(" < 2^")
-        assert {greatest, below} <= set(OF_LOOP)
-        for row, features in zip(found, named, strict=True):
-            loops = [i for i in range(LOOPS) if features[f"{below}, loop {i}"] < float(power)]
-            wanted = max((features[f"{greatest}, loop {i}"] for i in loops), default=0)
-            assert row[column] == np.float32(max(0, wanted)), name
-
-
-def test_relations_do_not_depend_on_where_a_loop_stands() -> None:
-    """A loop of one iteration, put anywhere, adds no relation of trips: only the order of rows differs."""
-    nest = described((Split("m", 4), Reorder(("m:4", "n", "k", "m"))))
-    deeper = described((Split("m", 4), Split("m", 8), Reorder(("m:8", "m:4", "n", "k", "m"))))
-    trips = [place for place, name in enumerate(RELATIONS.names) if name.startswith("trips where inside")]
-    few = [place for place in trips if RELATIONS.names[place].endswith("2^8")]
-    assert relations(nest)[0, few] == relations(deeper)[0, few]

@@ -10,14 +10,14 @@ from planish.loops.build import tree_of
 from planish.loops.codegen.kernel import layout
 from planish.loops.codegen.llvm import compile_tree
 from planish.loops.ir.annotated import MEMORY, REGISTERS, STACK, AnnotatedTree, Vectors
-from planish.loops.ir.emulate import emulate
-from planish.loops.ir.storage import TreeFault
 from planish.loops.ir.tree import LoopTree
 from planish.loops.lang.parse import parse
 from planish.loops.lang.program import Program
 from planish.loops.lower import physical, virtual
 from planish.loops.lower.annotated_text import annotated_text
 from planish.loops.steps import Parallel, Reorder
+from planish.testing.annotated_interpreter import emulate
+from planish.testing.interpreter import TreeFault
 
 WIDE = Vectors(16, 32, True)
 RELU = parse("O[m,n] += A[m,k] * B[k,n]; R[m,n] = relu(O[m,n])", {"m": 4, "n": 40, "k": 9})

@@ -19,8 +19,6 @@ from planish.executors import InlineExecutor
 from planish.levels import function_of
 from planish.loops import compiled, evaluator
 from planish.loops.build import compile_with, kernel_of, schedule_of, tree_of
-from planish.loops.ir.interpret import interpret
-from planish.loops.ir.storage import TreeFault
 from planish.loops.ir.tree import Loop, LoopTree, Node
 from planish.loops.lang.parse import parse
 from planish.loops.lang.program import Const, Program
@@ -44,6 +42,7 @@ from planish.loops.verifying import (
 )
 from planish.loops.workloads import matmul
 from planish.measure import Clocks, time_call
+from planish.testing.interpreter import TreeFault, interpret
 from planish.testing.programs import programs
 
 LEVEL = LoopsLevel()

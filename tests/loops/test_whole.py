@@ -17,9 +17,7 @@ from planish.loops.codegen.x86 import cpu
 from planish.loops.codegen.x86.compile import compile_tree
 from planish.loops.codegen.x86.isa import IsaName
 from planish.loops.compiled import function_of
-from planish.loops.ir.interpret import interpret
 from planish.loops.ir.schedule import Schedule, unscheduled
-from planish.loops.ir.storage import UNWRITTEN
 from planish.loops.ir.tree import LoopTree
 from planish.loops.lang.parse import parse, parse_canonical
 from planish.loops.lang.program import Program
@@ -35,6 +33,7 @@ from planish.loops.space import TemplateSpace
 from planish.loops.steps import Pack, Reorder, Split
 from planish.loops.target import available_backends
 from planish.loops.verifying import Called, Verifier, verify_again
+from planish.testing.interpreter import UNWRITTEN, interpret
 from planish.testing.schedules import schedules
 
 Array = NDArray[Any]

@@ -10,7 +10,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from planish.core import Cache, Candidate, Machine, ScheduleError, Space, Step, Target, rng
-from planish.loops.ir.interpret import interpret
 from planish.loops.lang.parse import parse
 from planish.loops.lang.program import Program
 from planish.loops.library import Backend, backend_of, schedule_steps
@@ -18,6 +17,7 @@ from planish.loops.lower.lowering import lower
 from planish.loops.reference.reference import check, make_inputs, reference
 from planish.loops.space import STEPS, TemplateSpace, resolve
 from planish.loops.steps import Split, Unroll
+from planish.testing.interpreter import interpret
 from planish.testing.programs import programs
 from planish.testing.spaces import SpaceConformance
 

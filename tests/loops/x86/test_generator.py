@@ -17,7 +17,6 @@ from planish.core import TargetError
 from planish.loops.codegen.x86 import cpu
 from planish.loops.codegen.x86.compile import compile_tree
 from planish.loops.codegen.x86.isa import IsaName
-from planish.loops.ir.interpret import interpret
 from planish.loops.ir.schedule import Schedule, unscheduled
 from planish.loops.ir.tree import LoopTree
 from planish.loops.lang.parse import parse
@@ -28,6 +27,7 @@ from planish.loops.reference.inputs import aligned, make_inputs
 from planish.loops.reference.reference import check, reference
 from planish.loops.runtime.kernels import Kernel
 from planish.loops.steps import Pack, Parallel, Reorder, Split
+from planish.testing.interpreter import interpret
 from planish.testing.programs import programs
 from planish.testing.schedules import schedules
 

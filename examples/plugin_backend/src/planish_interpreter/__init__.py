@@ -9,10 +9,10 @@ from numpy.typing import NDArray
 
 from planish.core import Machine
 from planish.loops.ir.annotated import AnnotatedTree, Vectors
-from planish.loops.ir.emulate import emulate
 from planish.loops.ir.tree import LoopTree
 from planish.loops.lang.program import Program
 from planish.loops.lower.physical import annotate
+from planish.testing.annotated_interpreter import emulate
 
 Arrays = Mapping[str, NDArray[Any]]
 VECTORS = Vectors(lanes=4, registers=16, masks=True)

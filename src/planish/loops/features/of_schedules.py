@@ -12,7 +12,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planish.core import Machine
-from planish.loops.features.loop_rows import USUAL_CACHES
 from planish.loops.features.nest_table import LOOPS, SLOTS, Floats, NestTable
 from planish.loops.features.schedule_columns import HOLDERS, SCHEMA
 from planish.loops.ir.graph import Graph
@@ -20,6 +19,9 @@ from planish.loops.ir.schedule import Schedule
 
 NOTHING = 2.0**-40
 """A share of the work that stands for none."""
+
+_USUAL_CACHES = (1 << 15, 1 << 20, 1 << 25)
+"""Bytes of the caches of a target that does not tell its own."""
 
 
 def features_of(schedules: Sequence[Schedule], lanes: int, machine: Machine) -> NDArray[np.float32]:
@@ -34,7 +36,7 @@ def features_of(schedules: Sequence[Schedule], lanes: int, machine: Machine) -> 
     groups: dict[Graph, list[int]] = {}
     for i, schedule in enumerate(schedules):
         groups.setdefault(schedule.graph, []).append(i)
-    caches = [cache.size for cache in machine.caches] or list(USUAL_CACHES)
+    caches = [cache.size for cache in machine.caches] or list(_USUAL_CACHES)
     registers = machine.vector_bytes * machine.vector_registers
     sizes = [registers, *caches, *[caches[-1]] * len(HOLDERS)][: len(HOLDERS)]
     for numbers in groups.values():

@@ -1,25 +1,38 @@
-"""A recorded table of a whole space, as a file of compressed JSON lines."""
+"""Recorded tables of whole spaces, and an executor that answers from one.
+
+So searchers are compared in seconds. A table is a file of compressed JSON lines.
+"""
+
+from __future__ import annotations
 
 import gzip
 import json
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 from typing import Any, NoReturn
 
 from planish.core import (
     STAGES,
+    Candidate,
+    CanEnumerate,
+    EvaluatorSpec,
+    Executor,
     Failed,
     Measured,
     Objective,
     Outcome,
     StoreError,
     canonical_json,
+    evaluate,
     outcome_from_json,
     outcome_to_json,
 )
 from planish.core.replacing import replacing
+from planish.executors.in_order import InOrder
+from planish.isolation.guard import Answer
 
 FORMAT = "planish recording"
 VERSION = 1
@@ -175,3 +188,50 @@ def _parse(line: str) -> dict[str, Any]:
 
 def _refuse(constant: str) -> NoReturn:
     raise ValueError(f"{constant} is not a finite number")
+
+
+class ReplayExecutor(InOrder):
+    """Answers from a recorded table, at once; a candidate that is not in it has failed.
+
+    Args:
+        table: candidate hash to outcome.
+        seconds: candidate hash to seconds by stage.
+    """
+
+    capacity = 64
+
+    def __init__(self, table: Mapping[str, Outcome], seconds: Mapping[str, Mapping[str, float]]) -> None:
+        super().__init__()
+        self._table = table
+        self._seconds = seconds
+
+    def _take(self, spec: EvaluatorSpec) -> None:
+        """Keep the table, whatever is to be evaluated."""
+
+    def _answer(self, position: int, candidate: Candidate) -> Answer:
+        unknown = Failed("run", "not recorded", f"{candidate} is not in the recorded table")
+        outcome = self._table.get(candidate.hash, unknown)
+        return Answer(position, outcome, self._seconds.get(candidate.hash, {}), host="")
+
+
+def record(
+    task: str, space: CanEnumerate, name: str, objective: Objective, executor: Executor, batch: int = 64
+) -> Recording:
+    """Measure every candidate of a finite space.
+
+    Args:
+        task: the canonical text of the task.
+        space: what to list.
+        name: the space's name in its level.
+        objective: what the table is to be compared by.
+        executor: what measures; it is not closed.
+        batch: candidates that are given to it at once.
+    """
+    outcomes: dict[str, Outcome] = {}
+    seconds: dict[str, Mapping[str, float]] = {}
+    candidates = space.candidates()
+    while some := list(islice(candidates, batch)):
+        for answer in evaluate(executor, some):
+            outcomes[some[answer.position].hash] = answer.outcome
+            seconds[some[answer.position].hash] = answer.seconds
+    return Recording(task, name, objective, outcomes, seconds)

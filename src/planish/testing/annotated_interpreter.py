@@ -1,4 +1,4 @@
-"""A slow and exact executor of annotated trees: the judge of decisions and of what carries them out.
+"""Interpreter of annotated trees: slow and exact, the judge of decisions and of what carries them out.
 
 It does what the annotations say, and nothing else: what is held is read from registers alone, a vector
 computes all its lanes before it writes one, a loop that counts has the same registers in every iteration.
@@ -27,12 +27,10 @@ from planish.loops.ir.annotated import (
 )
 from planish.loops.ir.cells import Piece
 from planish.loops.ir.extent import iterations, within
-from planish.loops.ir.named_values import Cells
-from planish.loops.ir.position import Position, Vector
-from planish.loops.ir.register_file import Numbered
-from planish.loops.ir.storage import Storage, TreeFault, looked_up
 from planish.loops.ir.tree import Call, Leaf, Loop, Node, Ref, Value
 from planish.loops.lang.program import Const
+from planish.testing.annotated_registers import Cells, Numbered, Position, Vector
+from planish.testing.interpreter import Storage, TreeFault, looked_up
 
 
 def emulate(annotated: AnnotatedTree, arrays: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
@@ -43,7 +41,7 @@ def emulate(annotated: AnnotatedTree, arrays: Mapping[str, NDArray[Any]]) -> dic
         arrays: input to its elements, in any shape of the right size.
 
     Returns:
-        Output to its elements, flat and in its own type; NaN, or `planish.loops.ir.storage.UNWRITTEN`, where
+        Output to its elements, flat and in its own type; NaN, or `UNWRITTEN`, where
         nothing was written.
 
     Raises:

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from planish.core import Candidate, Failed, Measured, Objective, StoreError, evaluate
-from planish.executors import Recording, ReplayExecutor, load_recording, record, save_recording
 from planish.search import make_searcher
 from planish.testing.driving import drive
 from planish.testing.lattice import Lattice, Set
+from planish.testing.recorded import Recording, ReplayExecutor, load_recording, record, save_recording
 
 LATTICE = Lattice()
 FIRST, SECOND = LATTICE.at([1, 0, 0]), LATTICE.at([2, 0, 0])
