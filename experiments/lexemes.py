@@ -18,10 +18,10 @@ import numpy as np
 from planish.corpus import read_corpus
 from planish.corpus.labelling.cost_rows import count_lexemes, small_text
 from planish.corpus.row import Row
-from planish.isolation import Watchdog, forked
 from planish.learn.cost_table import UNCOUNTED, read_costs, write_costs
 from planish.llvm.backend import open_backend
 from planish.llvm.ir.attributes import for_size
+from planish.sandbox import Watchdog, forked
 
 _JOBS = 2
 OZ = ("default<Oz>",)

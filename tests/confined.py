@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from planish.core import Candidate, Evaluator, EvaluatorSpec, Measured, Outcome, StageClock
-from planish.isolation import Limits
-from planish.isolation.cage import Cage
+from planish.sandbox import Limits
+from planish.sandbox.confinement import Cage
 
 
 @dataclass(frozen=True)

@@ -5,8 +5,8 @@ from collections.abc import Callable, Iterator, Sequence
 
 from planish.core import Candidate, EvaluatorSpec, Failed, Measured, Outcome
 from planish.executors import InlineExecutor
-from planish.isolation import Answer
-from planish.measure.multiplex import Turn
+from planish.measure.rounds import Turn
+from planish.sandbox import Answer
 from planish.testing.acting import Actor
 
 

@@ -10,13 +10,13 @@ import pytest
 from confined import Attacker, Pids
 from planish.core import Candidate, EvaluatorSpec, Measured, evaluate
 from planish.executors import LocalExecutor
-from planish.isolation import landlock, seccomp
 from planish.levels import level_named
+from planish.sandbox import linux
 from planish.settings import Settings
 from planish.tuning.api import task_of
 
 needs_all = pytest.mark.skipif(
-    landlock.abi() < landlock.SCOPED or not seccomp.is_there(),
+    linux.abi() < linux.SCOPED or not linux.is_there(),
     reason="this kernel's Landlock knows no signals, or it has no seccomp",
 )
 

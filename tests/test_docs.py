@@ -12,9 +12,9 @@ from planish.einsum.planning import BudgetError
 from planish.graph.relevance import ExaminerError
 from planish.graph.rewriting import RewriteError
 from planish.graph.running import RefusedError
-from planish.isolation.losses import LostError
 from planish.llvm import execution
 from planish.loops.codegen.x86.registers import NoRegisterError
+from planish.sandbox.limits import LostError
 from planish.store.failures import LostConnectionError
 from planish.tuning import regressions
 

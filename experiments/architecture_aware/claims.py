@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from planish.core import Ratio
-from planish.measure.interval import ratio
+from planish.measure.intervals import ratio
 
 Measured = Mapping[str, Any]
 EQUAL = 0.98

@@ -22,7 +22,7 @@ from planish.executors import LocalExecutor
 from planish.hlo.evaluator import scores_at_the_end
 from planish.hlo.level import HloLevel
 from planish.measure import by_processor_time
-from planish.measure.interval import ratio
+from planish.measure.intervals import ratio
 from planish.settings import Settings
 from planish.tuning.api import task_of
 from planish.tuning.final.paired import PairedMeasurement

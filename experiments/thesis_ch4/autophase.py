@@ -26,12 +26,12 @@ from planish.core import rng
 from planish.corpus import Row
 from planish.corpus.labelling import LabelBench, LabelPlan, bench
 from planish.corpus.labelling.drawing import draw_in_turns
-from planish.isolation import Watchdog, forked
 from planish.llvm.backend import Backend, Module, PassError, open_backend
 from planish.llvm.ir.attributes import for_size
 from planish.llvm.ir.autophase import autophase
 from planish.llvm.passes import available, print_pipeline
 from planish.llvm.passes.catalogue import base_name
+from planish.sandbox import Watchdog, forked
 
 LENGTH = 45
 NAMES = (

@@ -24,8 +24,8 @@ from planish.core import rng
 from planish.corpus import Row, read_corpus
 from planish.corpus.labelling import LabelBench, LabelPlan, bench, greedy_cover, most_saving, read_labels
 from planish.corpus.labelling.jobs import Costing
-from planish.isolation import forked
 from planish.llvm.passes import available, candidate_of, load_coreset, pass_space, passes_of
+from planish.sandbox import forked
 
 Costs = NDArray[np.float64]
 Passes = tuple[str, ...]

@@ -24,8 +24,8 @@ from planish.corpus.labelling.function_costs import FunctionCosts
 from planish.corpus.labelling.function_search import search
 from planish.corpus.labelling.label_card import HEADS, cells
 from planish.corpus.labelling.ranking import Passes
-from planish.isolation import Watchdog, forked
 from planish.llvm.passes import load_coreset
+from planish.sandbox import Watchdog, forked
 
 SIZES = (1, 3, 5, 10, 20)
 

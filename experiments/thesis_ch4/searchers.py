@@ -18,7 +18,7 @@ from pathlib import Path
 from planish.corpus import Row, read_corpus
 from planish.corpus.labelling import FunctionBudget, LabelBench, LabelPlan, bench
 from planish.corpus.labelling.function_search import search
-from planish.isolation import Watchdog, forked
+from planish.sandbox import Watchdog, forked
 
 AT = (1, 3, 10, 20, 40, 100, 200, 400, 1000)
 NAMES = {"portfolio": "ours (portfolio)", "random-minimise": "the thesis's (random, minimised)"}

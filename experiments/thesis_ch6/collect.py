@@ -28,7 +28,6 @@ from planish.corpus.labelling import LabelBench, LabelPlan, bench
 from planish.corpus.labelling.drawing import draw_in_turns
 from planish.corpus.labelling.function_costs import FunctionCosts, candidates_of
 from planish.corpus.labelling.function_search import search
-from planish.isolation import Watchdog, forked
 from planish.learn.language import GAIN, ReaderShape, expected
 from planish.learn.policy import SavedPolicy, load_policy, places
 from planish.llvm.backend import Backend
@@ -36,6 +35,7 @@ from planish.llvm.ir.attributes import for_size
 from planish.llvm.ir.autophase import autophase
 from planish.llvm.ir.instruction_rows import CutWarning
 from planish.llvm.passes import PassSpace, load_coreset, pass_space, print_pipeline
+from planish.sandbox import Watchdog, forked
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 

@@ -20,7 +20,6 @@ from functools import partial
 
 from label import PACKAGES, PLUS, compiled
 
-from planish.isolation import ForkLimits, in_child
 from planish.llvm.modules.function_lists import shipped_lists
 from planish.llvm.modules.results import ModuleRecipe
 from planish.llvm.modules.transform import (
@@ -34,6 +33,7 @@ from planish.llvm.modules.transform import (
     whole_backend,
 )
 from planish.llvm.passes import print_pipeline
+from planish.sandbox import ForkLimits, in_child
 
 COUNTS = 1, 2, 3, 5, 8, 12, 25
 _LARGEST = 700_000

@@ -23,9 +23,9 @@ from planish.core import (
     StoreError,
     Task,
 )
-from planish.isolation import Answer
 from planish.measure import Plan
-from planish.measure.multiplex import Turn
+from planish.measure.rounds import Turn
+from planish.sandbox import Answer
 from planish.settings import Settings
 from planish.testing.lattice import Lattice
 from planish.tuning.compare import Contestant, Curves, compare_results, compare_searches

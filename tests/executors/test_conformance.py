@@ -8,7 +8,7 @@ import pytest
 
 from planish.core import Candidate, EvaluatorSpec, Executor, Outcome, evaluate
 from planish.executors import InlineExecutor, LocalExecutor
-from planish.isolation import Limits
+from planish.sandbox import Limits
 from planish.testing.executors import ExecutorConformance
 from planish.testing.recorded import ReplayExecutor
 

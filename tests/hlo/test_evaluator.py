@@ -30,8 +30,8 @@ from planish.hlo.edits import DeleteOp, MoveOp, ReplaceConstant, ReplaceOperand,
 from planish.hlo.evaluator import evaluator_spec_of, scores_at_the_end
 from planish.hlo.level import HloLevel
 from planish.hlo.workload import Parts, fit
-from planish.isolation import Limits
 from planish.measure import Timing, ends_by
+from planish.sandbox import Limits
 
 ONCE = Timing(budget_s=0.0, block_s=0.0, fewest=1, most=1)
 

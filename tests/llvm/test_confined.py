@@ -10,8 +10,8 @@ from llvm.modules import COUNTED, require_linker
 from llvm.test_evaluator import SMALL, make
 from planish.core import Measured, evaluate
 from planish.executors import LocalExecutor
-from planish.isolation import landlock, seccomp
 from planish.llvm.evaluator import evaluator_spec_of
+from planish.sandbox import linux
 
 ATTACKER = """
 #include <arpa/inet.h>
@@ -51,8 +51,8 @@ int main(void) {{
 """
 
 
-@pytest.mark.skipif(landlock.abi() < landlock.SCOPED, reason="this kernel's Landlock knows no signals")
-@pytest.mark.skipif(not seccomp.is_there(), reason="this system has no seccomp")
+@pytest.mark.skipif(linux.abi() < linux.SCOPED, reason="this kernel's Landlock knows no signals")
+@pytest.mark.skipif(not linux.is_there(), reason="this system has no seccomp")
 def test_a_program_that_attacks_reaches_nothing(tmp_path: Path) -> None:
     require_linker()
     secret = tmp_path / "secret"

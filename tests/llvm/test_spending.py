@@ -7,9 +7,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from planish.isolation import Done, Watchdog
 from planish.llvm.modules import budget
 from planish.llvm.modules.budget import EvaluationBudget
+from planish.sandbox import Done, Watchdog
 
 
 def test_waiting_costs_a_quarter_where_seconds_are_of_the_processor(monkeypatch: pytest.MonkeyPatch) -> None:

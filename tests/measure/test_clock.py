@@ -5,9 +5,8 @@ from pathlib import Path
 import pytest
 
 from planish.core import Candidate, Failed, Measured, Outcome, Stage, StageClock
-from planish.isolation.dial import DIAL_BYTES, Dial
-from planish.isolation.guard import answer
 from planish.measure.clock import Clock
+from planish.sandbox.protocol import DIAL_BYTES, Dial, answer
 
 
 class Ticks:

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from isolation.processes import diary
 from planish.core import (
     Candidate,
     EvaluatorSpec,
@@ -19,9 +18,10 @@ from planish.core import (
     Start,
 )
 from planish.executors import InlineExecutor, LocalExecutor
-from planish.isolation import Answer
 from planish.measure import Plan, Variant, remeasure, remeasure_all
+from planish.sandbox import Answer
 from planish.testing.acting import Actor, Diary, act
+from sandbox.processes import diary
 
 COST = Objective("cost")
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import pytest
 
 from planish.core import Candidate, EvaluatorSpec, Measured, Objective, rng
-from planish.isolation import Answer
 from planish.measure import PairedSamples, Plan, Variant, remeasure
+from planish.sandbox import Answer
 from planish.testing.acting import Act, Actor, act
 from scripted import Scripted
 

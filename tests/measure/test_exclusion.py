@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from planish.core import PlanishError
-from planish.measure import exclusion
-from planish.measure.exclusion import exclusive, is_held
+from planish.measure import machine_lock
+from planish.measure.machine_lock import exclusive, is_held
 
 # Each turn writes its name twice, with a pause in which somebody else might write.
 TURNS = """
@@ -98,7 +98,7 @@ def test_who_is_interrupted_while_waiting_keeps_nothing(
 ) -> None:
     """It waits by the alarm first, then in a thread; both let the file go."""
     lock = tmp_path / "lock"
-    monkeypatch.setattr(exclusion, "SHOWN_S", shown_s)
+    monkeypatch.setattr(machine_lock, "SHOWN_S", shown_s)
     gc.collect()  # what other tests left open may be closed at any moment
     before = len(list(Path("/proc/self/fd").iterdir()))
     with subprocess.Popen(

@@ -8,9 +8,10 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from planish.core import Candidate, EvaluatorSpec, Measured, Objective
-from planish.isolation import Answer
-from planish.measure import CutShortError, Plan, Variant, comparison_rounds, interleave, remeasure
-from planish.measure.multiplex import Turn
+from planish.measure import CutShortError, Plan, Variant, comparison, remeasure
+from planish.measure import rounds as measured_rounds
+from planish.measure.rounds import Turn
+from planish.sandbox import Answer
 from planish.testing.acting import Actor, act
 from scripted import Scripted
 
@@ -51,7 +52,7 @@ def measured(
     """Compare so many variants; gives the verdicts, and processes and rounds of the baseline."""
     everybody = [Variant(str(place), act(), Actor) for place in range(count + 1)]
     with pytest.MonkeyPatch.context() as patch:
-        for module in (interleave, comparison_rounds):
+        for module in (comparison, measured_rounds):
             patch.setattr(module, "time", SimpleNamespace(monotonic=lambda: machine.now))
         base, *others = remeasure(everybody[0], everybody[1:], objective, machine, Plan(seconds=seconds))
     return [sampled.verdict for sampled in others], (len(base.values), len(base.values[0]))

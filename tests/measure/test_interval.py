@@ -10,9 +10,8 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from planish.core import Objective, Ratio
-from planish.measure import interval
-from planish.measure.interval import ratio
-from planish.measure.noise import noise
+from planish.measure import intervals
+from planish.measure.intervals import noise, ratio
 
 TIME = Objective("time_s", "s")
 GFLOPS = Objective("gflops", "GFLOPS", "up")
@@ -69,7 +68,7 @@ def test_of_many_processes_it_is_what_wilcoxons_test_does_not_reject(count: int)
     ("tail", "freedom", "t"), [(0.01, 1, 31.821), (0.005, 2, 9.925), (0.005, 4, 4.604), (0.001, 9, 4.297)]
 )
 def test_few_processes_are_judged_by_students_distribution(tail: float, freedom: int, t: float) -> None:
-    assert interval._student(tail, freedom) == pytest.approx(t, abs=1e-3)  # pyright: ignore[reportPrivateUsage]
+    assert intervals._student(tail, freedom) == pytest.approx(t, abs=1e-3)  # pyright: ignore[reportPrivateUsage]
 
 
 def test_the_more_variants_the_wider_is_the_interval_of_each() -> None:

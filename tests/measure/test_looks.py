@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from planish.core import Candidate, EvaluatorSpec, Failed, Measured, Objective, Outcome, rng
-from planish.isolation import Answer
-from planish.measure import PairedSamples, Plan, Variant, comparison_rounds, interleave, looks, remeasure
+from planish.measure import PairedSamples, Plan, Variant, comparison, remeasure, rounds
+from planish.sandbox import Answer
 from planish.testing.acting import Act, Actor, act
 from scripted import Scripted
 
@@ -46,7 +46,7 @@ class Noisy(Scripted):
 def compared(machine: Noisy, values: Sequence[float], plan: Plan) -> list[PairedSamples]:
     everybody = [Variant(str(value), act(value=value), Actor) for value in (1.0, *values)]
     with pytest.MonkeyPatch.context() as patch:
-        for module in (interleave, comparison_rounds, looks):
+        for module in (comparison, rounds, comparison):
             patch.setattr(module, "time", SimpleNamespace(monotonic=lambda: machine.now))
         return remeasure(everybody[0], everybody[1:], COST, machine, plan)
 

@@ -13,13 +13,13 @@ from pathlib import Path
 
 import pytest
 
-from isolation.actors import Signed, Stillborn
-from isolation.processes import diary
 from planish.core import Candidate, EvaluatorSpec, Objective, PlanishError
 from planish.executors import LocalExecutor
-from planish.isolation import Limits, LostError
 from planish.measure import Plan, Variant, remeasure
+from planish.sandbox import Limits, LostError
 from planish.testing.acting import Actor, Diary, act
+from sandbox.actors import Signed, Stillborn
+from sandbox.processes import diary
 
 COST = Objective("cost")
 PLAN = Plan(processes=3, rounds=2, most=3)

@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,7 +15,7 @@ import pytest
 from measure.finder import Finder
 from planish.core import Candidate, Measured, PlanishError, cache_folder, evaluate, private_folder
 from planish.executors import LocalExecutor
-from planish.measure import exclusion, exclusive, waits
+from planish.measure import clock, exclusive
 from planish.measure.machine_lock import holder_of, machine_lock, opened_lock
 
 HOLDER = """
@@ -144,8 +145,8 @@ def test_the_holder_is_told(tmp_path: Path) -> None:
 def test_the_wait_is_shown_and_bounded(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(exclusion, "SHOWN_S", 0.05)
-    monkeypatch.setattr(exclusion, "PATIENCE_S", 0.2)
+    monkeypatch.setattr("planish.measure.machine_lock.SHOWN_S", 0.05)
+    monkeypatch.setattr("planish.measure.machine_lock.PATIENCE_S", 0.2)
     lock, entered = tmp_path / "lock", 0
     with held(lock) as process, caplog.at_level(logging.WARNING, "planish"):
         for _ in range(3):
@@ -163,14 +164,21 @@ def test_the_wait_is_shown_and_bounded(
 
 
 @linux_only
+def killed_once_noted(process: subprocess.Popen[bytes], executor: LocalExecutor) -> None:
+    deadline = time.monotonic() + 60
+    while not executor.notes and time.monotonic() < deadline:
+        time.sleep(0.05)
+    process.kill()
+
+
 def test_an_executor_shows_who_keeps_the_machine_from_its_workers(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(waits, "SHOWN_S", 0.05)
-    monkeypatch.setattr(waits, "PATIENCE_S", 0.2)
+    monkeypatch.setattr(clock, "SHOWN_S", 0.05)
+    monkeypatch.setattr(clock, "PATIENCE_S", 0.2)
     with held(tmp_path / "lock") as process, caplog.at_level(logging.WARNING, "planish"):
         executor = LocalExecutor(Finder(), lock=tmp_path / "lock")
-        threading.Timer(1.0, process.kill).start()
+        threading.Thread(target=killed_once_noted, args=(process, executor)).start()
         for answer in evaluate(executor, [Candidate()]):
             assert isinstance(answer.outcome, Measured)
         executor.close()

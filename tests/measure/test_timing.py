@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from planish.measure import FINAL_TIMING, SEARCH_TIMING, Clocks, Samples, Timing, time_call
-from planish.measure.timed_blocks import ClockError
+from planish.measure.timing import ClockError
 
 
 class Machine:

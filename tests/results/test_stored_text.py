@@ -17,9 +17,9 @@ from crafted import Row, opened, plant
 from llvm.modules import require_linker
 from planish.cli import app
 from planish.core import Objective, named_files
-from planish.isolation.cage import told
 from planish.llvm.level import LlvmLevel
 from planish.measure import Plan
+from planish.sandbox.confinement import told
 
 COMMANDS = (("show", "{run}"), ("report", "{run}"), ("export", "{run}", "out"), ("validate", "{run}"))
 SUM = "define i32 @main() {\n  ret i32 0\n}\n"

@@ -9,11 +9,11 @@ import pytest
 
 from planish.budget import Budget
 from planish.core import Candidate, Lost
-from planish.isolation import Answer, LostError
 from planish.measure import Plan
-from planish.measure.multiplex import Turn
+from planish.measure.rounds import Turn
 from planish.results import validate as module
 from planish.results.validate import validate
+from planish.sandbox import Answer, LostError
 from planish.settings import Settings
 from planish.store import open_store
 from planish.tuning.api import tune

@@ -9,10 +9,10 @@ from functools import partial
 from pathlib import Path
 from typing import Literal
 
-from planish.isolation import End, ForkLimits, in_child
 from planish.llvm.backend import Backend, Module, PassError
 from planish.llvm.backend.protocol import IRError
 from planish.llvm.execution import NotRunnableError, RunAnswer, Runner
+from planish.sandbox import End, ForkLimits, in_child
 from soundness.subject import Subject
 
 Kind = Literal["right", "refused", "crashed", "hung", "invalid", "wrong"]

@@ -11,7 +11,7 @@ import pytest
 
 from planish.budget import Budget
 from planish.core import Candidate
-from planish.isolation import Answer
+from planish.sandbox import Answer
 from planish.settings import Settings
 from planish.store import Store, claims, open_store
 from planish.testing.stores import begin

@@ -9,8 +9,8 @@ import pytest
 
 from planish.budget import Budget
 from planish.core import AllFailedError, Candidate, Outcome, Task, Trial
-from planish.isolation import LostError
 from planish.results.result import Result
+from planish.sandbox import LostError
 from planish.settings import Settings
 from planish.store import open_store
 from planish.testing.lattice import Set

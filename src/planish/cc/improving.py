@@ -18,8 +18,8 @@ from planish.cc.object_cache import CachedObject, ObjectCache
 from planish.cc.searching import Asked, SearchError, search
 from planish.cc.whole_file import write_whole
 from planish.core import PlanishError
-from planish.isolation.scratch import Scratch
 from planish.llvm.backend.elf import code_bytes, function_bytes, loaded_bytes
+from planish.sandbox.scratch import Scratch
 
 _PATIENCE, _PATIENCE_S = 20.0, 30.0
 """The search is killed after so many times what clang takes, and so many seconds, beyond its own time."""

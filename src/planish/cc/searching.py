@@ -11,9 +11,9 @@ from functools import partial
 from planish.cc.function_cache import FunctionMemory
 from planish.cc.object_cache import ObjectCache
 from planish.core import PlanishError
-from planish.isolation.fork import ForkedChild, Send, wait
-from planish.isolation.plain_data import DataError, dumps, loads
-from planish.isolation.scratch import Scratch
+from planish.sandbox.fork import ForkedChild, Send, wait
+from planish.sandbox.plain_data import DataError, dumps, loads
+from planish.sandbox.scratch import Scratch
 
 _MEMORY_BYTES = 8 << 30
 

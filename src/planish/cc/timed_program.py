@@ -24,7 +24,7 @@ from planish.cc.timed_unit import read_unit
 from planish.cc.whole_file import write_whole
 from planish.core import PlanishError
 from planish.core.cores import usable_cores
-from planish.isolation.scratch import Scratch
+from planish.sandbox.scratch import Scratch
 
 _KIND = "programs"
 

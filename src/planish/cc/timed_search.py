@@ -14,7 +14,6 @@ from planish.cc.improving import code_of
 from planish.cc.link_parts import LinkPart, exchanged, without_output
 from planish.cc.timed_unit import TimedUnit
 from planish.core import Objective
-from planish.isolation.scratch import Scratch
 from planish.llvm.backend.elf import function_bytes
 from planish.llvm.execution import OBJECTS, PROGRAM, LinkCommand
 from planish.llvm.hot.bench import Bench, answer_of, judged
@@ -22,6 +21,7 @@ from planish.llvm.hot.search import HOT, HotSearch, compared
 from planish.llvm.hot.versions import PreparedProgram
 from planish.llvm.modules import Memory
 from planish.llvm.program import Running, running_by
+from planish.sandbox.scratch import Scratch
 
 _TIME = Objective("time_s", "s")
 

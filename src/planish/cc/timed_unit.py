@@ -13,10 +13,10 @@ from planish.cc.arguments import code_options
 from planish.cc.frontend import Unit
 from planish.cc.object_cache import CachedObject, ObjectCache, digest
 from planish.cc.searching import ReadsFilesError, reads_files
-from planish.isolation import in_child
 from planish.llvm.backend.elf import code_bytes
 from planish.llvm.modules import reading_directive_of
 from planish.llvm.modules.budget import LIMITS
+from planish.sandbox import in_child
 
 _KIND, _MADE = "units", "made"
 """What objects were made of, by its content, and which object was made of which."""

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from planish.core import PlanishError, TargetError, did_you_mean
-from planish.isolation import run_tool
-from planish.isolation.disk import check_room
+from planish.sandbox import run_tool
+from planish.sandbox.scratch import check_room
 
 _DAY_S = 86400.0
 _SECONDS = 900.0

@@ -8,7 +8,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from planish.core import PlanishError, TargetError
-from planish.isolation import Ran, run_tool
+from planish.sandbox import Ran, run_tool
 
 _SECONDS = 30.0
 SMALL = (

@@ -13,8 +13,8 @@ from planish.core import PlanishError
 from planish.corpus.manifest import key_of
 from planish.corpus.source import Package, Prepared
 from planish.corpus.unit import CorpusRecipe, Crop, SourceUnit, harvest
-from planish.isolation import Done, ForkLimits, ForkPool, Watchdog
-from planish.isolation.disk import is_no_room
+from planish.sandbox import Done, ForkLimits, ForkPool, Watchdog
+from planish.sandbox.scratch import is_no_room
 
 _FILES_AT_ONCE = 8  # few enough that Ctrl-C is quick, many enough that sending them costs nothing
 _AHEAD = 2  # packages that are prepared before a worker needs them

@@ -10,11 +10,11 @@ from pathlib import Path
 
 from planish.core import PlanishError, ProgramError
 from planish.corpus.csmith import random_program
-from planish.isolation.disk import is_no_room
 from planish.llvm.backend import Backend, IRError, open_backend
 from planish.llvm.clang import Compiler
 from planish.llvm.ir.normalise import identity, normalise
 from planish.llvm.ir.split import split_module
+from planish.sandbox.scratch import is_no_room
 
 _COMPILE_S = 30.0
 _DETAIL = 200

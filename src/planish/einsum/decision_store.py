@@ -12,7 +12,7 @@ from planish.einsum.backends import Contraction, Way, compile_kernel
 from planish.einsum.selection import Choice
 from planish.loops.level import LoopsLevel
 from planish.loops.library import Library, library_of
-from planish.measure.interval import ratio
+from planish.measure.intervals import ratio
 from planish.results.codec import encode
 from planish.results.comparison import Compared, Comparison, Finalist, Measurement
 from planish.results.stored_run import OF_CALLS

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from planish.core import rng
 from planish.einsum.backends import Contraction, Way
 from planish.measure import Clocks, delayed_since, repeated, rest
-from planish.measure.interval import ratio
-from planish.measure.timed_blocks import Took, timed
+from planish.measure.intervals import ratio
+from planish.measure.timing import Took, timed
 
 Array = NDArray[Any]
 Block = Callable[[int], Took]

@@ -10,7 +10,7 @@ from typing import Self
 
 from planish.core import Candidate, EvaluatorSpec, PlanishError
 from planish.executors.queue import Queue
-from planish.isolation import Answer
+from planish.sandbox import Answer
 
 
 class InOrder:

@@ -7,10 +7,9 @@ from pathlib import Path
 
 from planish.core import Candidate, Evaluator, EvaluatorSpec, HasNotes
 from planish.executors.in_order import InOrder
-from planish.isolation.dial import DIAL_BYTES, Dial
-from planish.isolation.guard import Answer, answer
 from planish.measure.clock import Clock
 from planish.measure.machine_lock import machine_lock
+from planish.sandbox.protocol import DIAL_BYTES, Answer, Dial, answer
 
 
 class InlineExecutor(InOrder):

@@ -12,18 +12,12 @@ from typing import Self
 
 from planish.core import STAGES, Candidate, EvaluatorSpec, Failed, Lost, PlanishError, Stage
 from planish.executors.queue import Queue
-from planish.isolation.cage import Cage
-from planish.isolation.endings import End
-from planish.isolation.guard import Answer
-from planish.isolation.limits import Limits
-from planish.isolation.losses import LostError
-from planish.isolation.pool import WorkerPool
-from planish.isolation.process import WorkerProcess
-from planish.isolation.wire import Made
-from planish.measure.clock import Clock
-from planish.measure.exclusion import is_held
-from planish.measure.machine_lock import machine_lock
-from planish.measure.waits import Waits
+from planish.measure.clock import Clock, Waits
+from planish.measure.machine_lock import is_held, machine_lock
+from planish.sandbox.confinement import Cage
+from planish.sandbox.limits import End, Limits, LostError
+from planish.sandbox.protocol import Answer, Made
+from planish.sandbox.workers import WorkerPool, WorkerProcess
 
 _TICK_S = 0.05  # how often limits are looked at
 _CHUNK_S = 0.02  # how much work is sent at once: a pipe's round trip is lost in it

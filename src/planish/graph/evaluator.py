@@ -41,10 +41,10 @@ from planish.graph.running.derived import derived
 from planish.graph.running.feeds import BELOW_0, FURTHER
 from planish.graph.running.peak_memory import peak_memory
 from planish.graph.timed import Timed
-from planish.isolation import Limits
-from planish.isolation.cage import FILE_BYTES, Cage
-from planish.isolation.scratch import shared_folder
 from planish.measure import Timing, Yardstick
+from planish.sandbox import Limits
+from planish.sandbox.confinement import FILE_BYTES, Cage
+from planish.sandbox.scratch import shared_folder
 
 TIMING = Timing(budget_s=0.15, block_s=1e-3, fewest=5, most=50, slow_factor=3.0)
 LAST_TIMING = Timing(budget_s=0.15, block_s=1e-3, fewest=5, most=50, slow_factor=math.inf)

@@ -27,8 +27,8 @@ from planish.graph.program import GraphProgram
 from planish.graph.relevance import Examiner, analyse, remembered
 from planish.graph.running import SessionSettings
 from planish.graph.space import Letters, SelectionSpace
-from planish.isolation import Limits
 from planish.measure import Yardstick
+from planish.sandbox import Limits
 
 _PACE = 20e6
 """Bytes of a model for which each stage is given another second, beyond its usual limit."""

@@ -8,7 +8,7 @@ from importlib.metadata import version
 from planish.core import PlanishError, Target, TargetError, processor, usable_cores
 from planish.graph.installed import OPENVINO, has_openvino, session_settings, versions
 from planish.graph.running import PROVIDERS
-from planish.isolation.cage import told
+from planish.sandbox.confinement import told
 
 
 def graph_target(cores: int, session: Mapping[str, str], *, providers: bool = False) -> Target:

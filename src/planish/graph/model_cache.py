@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from planish.core import content_hash
-from planish.isolation.scratch import share, write_whole
+from planish.sandbox.scratch import share, write_whole
 
 ROOM = 2 << 30
 """Bytes of models: the finalists of a model of some 300 MB."""

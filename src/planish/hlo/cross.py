@@ -29,9 +29,9 @@ from planish.hlo.machine import BACKENDS, versions
 from planish.hlo.patch import replay
 from planish.hlo.scored import ScoredProgram
 from planish.hlo.scoring import first_call
-from planish.isolation import Limits
-from planish.isolation.cage import Cage
 from planish.measure import deadline
+from planish.sandbox import Limits
+from planish.sandbox.confinement import Cage
 
 TOLERANCE = 1e-3
 """How far apart results may be, as a share of the largest number of each; see `tolerated`."""

@@ -49,10 +49,10 @@ from planish.hlo.scoring import (
 from planish.hlo.workload import Part, Parts, Workload, WorkloadCalls, fit
 from planish.hlo.workload.data import digest_of
 from planish.hlo.workload.spec import measured_as
-from planish.isolation import Limits
-from planish.isolation.cage import Cage
-from planish.isolation.scratch import shared_folder
 from planish.measure import Beside, Timer, Timing, Yardstick, deadline, time_call
+from planish.sandbox import Limits
+from planish.sandbox.confinement import Cage
+from planish.sandbox.scratch import shared_folder
 
 _NUMBER = re.compile(r"dense<([^<>\"\[\]]+)> : (tensor<(?:\d+x)*b?f\d+>)")
 _DECIDING = ("stablehlo.while", "stablehlo.case", "stablehlo.if", "stablehlo.power", "custom_call")

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from importlib.metadata import PackageNotFoundError, version
 
 from planish.core import PlanishError, Target, TargetError, processor, unknown, usable_cores
-from planish.isolation.cage import told
+from planish.sandbox.confinement import told
 
 BACKENDS = ("xla", "iree")
 

@@ -15,8 +15,8 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from planish.core import ProgramError, TargetError, cache_folder
-from planish.isolation import Ran, run_tool
-from planish.isolation.disk import check_room
+from planish.sandbox import Ran, run_tool
+from planish.sandbox.scratch import check_room
 
 OLDEST = 17  # older ones write typed pointers
 VARIABLE = "PLANISH_CLANG"

@@ -29,14 +29,14 @@ from planish.core import (
     outcome_from_json,
     outcome_to_json,
 )
-from planish.isolation import End, ForkLimits, in_child
-from planish.isolation.cage import told
 from planish.llvm.backend import open_backend
 from planish.llvm.evaluator import NOT_RUN, baseline_passes, evaluator_spec_of, is_run, prepared
 from planish.llvm.passes import candidate_of, passes_of, print_pipeline
 from planish.llvm.passes.pipeline import OBJECT, OPTIMISED, PREPARED, commands
 from planish.llvm.program import IRProgram
 from planish.measure import deadline, seconds_left
+from planish.sandbox import End, ForkLimits, in_child
+from planish.sandbox.confinement import told
 
 PATIENCE_S = 10.0
 """Seconds after which passes that are not yet left out one by one stay unmeasured."""

@@ -29,8 +29,6 @@ from planish.core import (
     TargetError,
     Task,
 )
-from planish.isolation import ForkLimits, Limits, ending_of, in_child, is_from_outside
-from planish.isolation.cage import Cage
 from planish.llvm.backend import Backend, IRError, Module, PassError, open_backend
 from planish.llvm.backend.elf import code_bytes
 from planish.llvm.execution import (
@@ -47,6 +45,8 @@ from planish.llvm.machine import elements_of
 from planish.llvm.passes import oz_of, passes_of, print_pipeline, vary
 from planish.llvm.program import IRProgram, Running
 from planish.measure import Timing, time_call
+from planish.sandbox import ForkLimits, Limits, ending_of, in_child, is_from_outside
+from planish.sandbox.confinement import Cage
 
 RUNS = 3
 """A pass that goes by addresses in memory was caught by so many runs wherever it was by twelve."""

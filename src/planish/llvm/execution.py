@@ -20,12 +20,11 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from planish.core import ProgramError, TargetError
-from planish.isolation import run_tool
-from planish.isolation.launcher import launch, program_environment
-from planish.isolation.strays import end_strays
 from planish.llvm.backend.protocol import Backend, Module
 from planish.llvm.program import Harness, Running
 from planish.measure import Clocks
+from planish.sandbox import run_tool
+from planish.sandbox.confinement import end_strays, launch, program_environment
 
 OBJECTS, PROGRAM = "\0objects", "\0program"
 """What stands in a command for the objects that are exchanged, and for the program: no word is like them."""

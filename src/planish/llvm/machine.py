@@ -6,11 +6,11 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 
 from planish.core import PlanishError, Target, TargetError, processor, usable_cores
-from planish.isolation.cage import told
 from planish.llvm.backend import facts, open_backend
 from planish.llvm.clang import find_compiler
 from planish.llvm.execution import find_linker
 from planish.llvm.passes import PassElement, available, elements
+from planish.sandbox.confinement import told
 
 
 def llvm_target(cores: int, backend: str = "") -> Target:

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from threadpoolctl import threadpool_limits
 
 from planish.core import Candidate, Failed, Measured, Outcome, StageClock, Target
-from planish.isolation.cage import Cage
 from planish.loops.build import executable_of, schedule_of
 from planish.loops.lang.program import Program
 from planish.loops.library import backend_of, library_of
@@ -17,6 +16,7 @@ from planish.loops.reference.numpy_baseline import numpy_callable
 from planish.loops.roofline import Roofline
 from planish.loops.verifying import Called, Runs, final_verifier, search_verifier
 from planish.measure import SEARCH_TIMING, Timing, time_call
+from planish.sandbox.confinement import Cage
 
 LAST_TIMING = Timing(budget_s=0.02, fewest=3, slow_factor=math.inf)
 """For the comparison at the end: nothing is cut short."""

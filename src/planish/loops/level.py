@@ -186,8 +186,8 @@ class LoopsLevel:
 
     def machine(self) -> Mapping[str, str]:
         """Tell what the level knows of this machine: name to fact."""
-        from planish.isolation.cage import told
         from planish.loops.peak import measured_peak
+        from planish.sandbox.confinement import told
 
         backends = machine.available_backends()
         return {

@@ -1,15 +1,90 @@
-"""The stage clock: it books time by stage, and keeps the machine for what is timed."""
+"""Stage clock of evaluations, deadlines, and time spent waiting for a processor or for the machine."""
 
+from __future__ import annotations
+
+import logging
+import math
 import os
+import sys
 import time
-from collections.abc import Generator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable, Collection, Generator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext, suppress
+from contextvars import ContextVar
 from pathlib import Path
 
 from planish.core import Stage
-from planish.isolation.dial import PHASES, Dial
-from planish.measure.exclusion import exclusive
-from planish.measure.machine_lock import opened_lock
+from planish.measure.machine_lock import (
+    PATIENCE_S,
+    SHOWN_S,
+    disturbed,
+    exclusive,
+    holder_of,
+    opened_lock,
+    waiting,
+)
+from planish.sandbox.protocol import PHASES, Dial
+
+_END: ContextVar[float] = ContextVar("end", default=math.inf)
+
+
+@contextmanager
+def ends_by(end: float) -> Generator[None]:
+    """Let the block be over by a time of the monotonic clock, or by the outer block's, if that is earlier."""
+    # Never later than the outer block's: who was given a time must hold it, whatever is called in it.
+    token = _END.set(min(end, _END.get()))
+    try:
+        yield
+    finally:
+        _END.reset(token)
+
+
+def deadline() -> float:
+    """Give when the work is to be over, by the monotonic clock; infinite where nobody said."""
+    return _END.get()
+
+
+def seconds_left(most: float = math.inf) -> float:
+    """Give the seconds until then, so many at most, and 0 at least."""
+    return max(0.0, min(most, deadline() - time.monotonic()))
+
+
+_TASKS = Path("/proc/self/task")
+Delays = Mapping[str, int]
+"""Nanoseconds so far, by thread."""
+
+
+def delayed_since() -> Callable[[], float]:
+    """Begin now; the function that is given tells for which share of the time since a thread had no core.
+
+    It is the share of the thread that waited most. Linux tells it of every thread. Elsewhere it is the time
+    in which the calling thread did not run, which holds for what neither sleeps nor waits.
+    """
+    before, own, start = _delays(), time.thread_time_ns(), time.perf_counter_ns()
+
+    def share() -> float:
+        took = max(1, time.perf_counter_ns() - start)
+        if before is None:
+            return max(0.0, 1 - (time.thread_time_ns() - own) / took)
+        # Threads that began meanwhile count from 0; those that ended are not known any more.
+        now = _delays() or {}
+        # The greatest and not the sum: others wait for whoever comes last.
+        return max((now[thread] - before.get(thread, 0) for thread in now), default=0) / took
+
+    return share
+
+
+def _delays() -> Delays | None:
+    """Read them; None where the system does not tell."""
+    if sys.platform != "linux":
+        return None
+    found: dict[str, int] = {}
+    with suppress(OSError):
+        for thread in _TASKS.iterdir():
+            with suppress(OSError, ValueError):  # it ended meanwhile
+                # The second number: nanoseconds that it waited on a run queue, after those that it ran.
+                found[thread.name] = int((thread / "schedstat").read_text(encoding="ascii").split()[1])
+    return found or None
+
 
 _CODE = {phase: code for code, phase in enumerate(PHASES)}
 
@@ -73,3 +148,39 @@ class Clock:
         now = time.monotonic_ns()
         self._dial.move(self._phase, self._since, phase, now)
         self._phase, self._since = phase, now
+
+
+_log = logging.getLogger("planish")
+
+
+class Waits:
+    """Logs, once, which other process keeps the machine from the workers; they may wait for each other.
+
+    Args:
+        lock: the file by which timed runs exclude each other.
+    """
+
+    def __init__(self, lock: Path) -> None:
+        self._lock = lock
+        self._shown = False
+
+    def look(self, waited_s: float, own: Collection[int]) -> tuple[str, ...]:
+        """Look at a worker that waits.
+
+        Args:
+            waited_s: for so many seconds.
+            own: the numbers of the executor's processes.
+
+        Returns:
+            What is to be noted with the result: nothing, or that times may be disturbed.
+        """
+        if waited_s < SHOWN_S or (self._shown and waited_s < PATIENCE_S - SHOWN_S):
+            return ()
+        keeper = holder_of(self._lock)
+        # Workers of one executor wait for each other as a matter of course.
+        if keeper is None or keeper.pid in own:
+            return ()
+        if not self._shown:
+            self._shown = True
+            _log.warning(waiting(keeper))
+        return (disturbed(keeper),) if waited_s >= PATIENCE_S - SHOWN_S else ()

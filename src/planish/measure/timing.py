@@ -1,4 +1,6 @@
-"""The timing protocol: warm-up, then repeated blocks, each long enough for the clock.
+"""Timing protocol: warm-up, then repeated blocks, each long enough for the clock.
+
+The timing protocol: warm-up, then repeated blocks, each long enough for the clock.
 
 A sample is the mean time of a call in one block of calls. The statistic is the median of the
 samples: a block during which the system did something else moves it little. All samples are kept.
@@ -9,12 +11,231 @@ by the clock; its processor time varies by some percent. So what is to be spent 
 without what others did on its core, and where a block waited more are taken, until most did not.
 """
 
-import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from __future__ import annotations
 
-from planish.measure.samples import Samples
-from planish.measure.timed_blocks import CLOCKS, Clocks, Runs, Took, filled, timed
+import math
+import statistics
+import sys
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+from planish.core import PlanishError
+from planish.sandbox.scratch import share, write_whole
+
+CLEARLY = 0.5
+"""Processor time counts where it is so many times as uncertain as the time by the clock, or less."""
+
+
+@dataclass(frozen=True)
+class Samples:
+    """The times of one candidate.
+
+    Args:
+        seconds: mean seconds of a call, for each block, in the order measured.
+        calls: calls in a block.
+        cut: whether measuring was ended early, because the candidate is slow.
+        processor: the same by processor time; empty where that is not known.
+        paired: whether both are shares of what a baseline took in the same moments, in its seconds. Then both
+            stand for the same, and processor time is taken where it is clearly more precise.
+    """
+
+    seconds: tuple[float, ...]
+    calls: int
+    cut: bool = False
+    processor: tuple[float, ...] = ()
+    paired: bool = False
+
+    @property
+    def median(self) -> float:
+        """The statistic: median seconds of a call."""
+        return statistics.median(self.telling)
+
+    @property
+    def telling(self) -> tuple[float, ...]:
+        """The samples that count."""
+        clearer = self.paired and error(self.processor) <= CLEARLY * error(self.seconds)
+        return self.processor if clearer else self.seconds
+
+    def named(
+        self, quantities: Mapping[str, Callable[[float], float]], *, one_core: bool
+    ) -> Mapping[str, tuple[float, ...]]:
+        """Give the samples as an outcome keeps them.
+
+        Args:
+            quantities: objective name to what makes a value of seconds.
+            one_core: whether one core does all the work; the processor time of several does not tell how long
+                they took, and is left out.
+        """
+        found = {name: tuple(map(make, self.seconds)) for name, make in quantities.items()}
+        # Several cores' processor time adds up: twice the threads would look twice as slow.
+        if not one_core or not self.processor:
+            return found
+        return found | {
+            by_processor_time(name): tuple(map(make, self.processor)) for name, make in quantities.items()
+        }
+
+
+def by_processor_time(objective: str) -> str:
+    """Name the samples of an objective that were made of processor time in place of time by the clock."""
+    return f"{objective}, by processor time"
+
+
+def error(samples: Sequence[float]) -> float:
+    """Estimate the standard error of the median, as a share of it, from the median deviation.
+
+    It is infinite where there are no samples, and 0 where all are equal.
+    """
+    if not samples:
+        return math.inf
+    middle = statistics.median(samples)
+    # Not the standard deviation, which a single interruption would make as large as itself.
+    deviation = statistics.median(abs(sample - middle) for sample in samples)
+    # 1.253 = sqrt(pi / 2): the median's standard error over the mean's; 1.483: a deviation over the median
+    # deviation. Both hold for a normal distribution.
+    return 1.253 * 1.483 * deviation / middle / math.sqrt(len(samples))
+
+
+Runs = Callable[[int], object]
+"""Makes n calls."""
+
+_GROWTH = 10  # a block grows by no more at once: one short reading of the clock would mislead
+
+
+_STILL = 1000
+"""Calls in which every clock advances."""
+
+
+class ClockError(PlanishError):
+    """The clock does not advance, so nothing can be timed by it."""
+
+    exit_code = 5
+
+
+class Clocks(NamedTuple):
+    """What tells how long something took.
+
+    Args:
+        wall: the time, in nanoseconds.
+        processor: the processor time of this process, or of whoever does the work, in nanoseconds.
+    """
+
+    wall: Callable[[], int] = time.perf_counter_ns
+    processor: Callable[[], int] = time.process_time_ns
+
+
+CLOCKS = Clocks()
+"""For what runs in this process."""
+
+
+class Took(NamedTuple):
+    """How long something took, in seconds, by each clock."""
+
+    wall: float
+    processor: float
+
+
+def repeated(call: Callable[[], object]) -> Runs:
+    """Turn one call into what makes n calls, as `time_call` takes it."""
+
+    def run(calls: int) -> None:
+        for _ in range(calls):
+            call()
+
+    return run
+
+
+def timed(run: Runs, clocks: Clocks) -> Callable[[int], Took]:
+    """Turn what makes n calls into what also tells how long they took, by both clocks."""
+
+    def block(calls: int) -> Took:
+        # The wall clock is read innermost: processor time is a system call, whose cost is not the block's.
+        before, start = clocks.processor(), clocks.wall()
+        run(calls)
+        end, after = clocks.wall(), clocks.processor()
+        return Took((end - start) * 1e-9, (after - before) * 1e-9)
+
+    return block
+
+
+def calls_of(block: Callable[[int], float], length: float) -> int:
+    """Warm up, and give how many calls fill so many seconds.
+
+    Args:
+        block: makes n calls and gives the seconds they took.
+        length: seconds to fill.
+    """
+    block(1)  # what is cold may take a thousand times as long, and does not tell how short a call is
+    return filled(length, block)
+
+
+def filled(length: float, block: Callable[[int], float]) -> int:
+    """Find how many calls fill a block, which warms up; the last block is one of so many.
+
+    Raises:
+        ClockError: the clock does not advance.
+    """
+    calls, least = 1, block(1)  # of a call; one interruption shall not make short blocks look long enough
+    while calls * least < length:
+        # Twice as many at least, or the estimate would creep up on the length block by block.
+        calls = math.ceil(calls * min(_GROWTH, max(2, length / max(calls * least, 1e-9))))
+        took = block(calls)
+        if took <= 0 and calls >= _STILL:
+            raise ClockError(
+                f"the clock does not advance: {calls} calls took {took:g} s",
+                "Check the machine's clock source.",
+            )
+        least = min(least, took / calls)
+    return calls
+
+
+STEP_S = 1e-3
+_TASKS = Path("/proc/self/task")
+_LOOK_S = 0.02
+"""A running thread's processor time is counted a few times in so long: every 4 ms or so."""
+_BUSY = 0.3
+"""Of a look; threads that look for work use all of it."""
+
+
+def rest(longest_s: float) -> bool:
+    """Wait until no other thread of this process runs, and tell whether one did.
+
+    OpenBLAS's threads look for work during up to 0.1 s after a multiplication, and take the cores from
+    whatever uses several after it: that then seems to take 10 times as long, or more.
+
+    Args:
+        longest_s: seconds to wait at most.
+    """
+    start, ran = time.perf_counter(), False
+    time.sleep(STEP_S)
+    while _others_run():
+        ran = True
+        if time.perf_counter() - start > longest_s:
+            break
+        time.sleep(STEP_S)
+    return ran
+
+
+def _others_run() -> bool:
+    """Whether a thread other than the calling one runs, or would if it had a core."""
+    if sys.platform == "linux":
+        own = str(threading.get_native_id())
+        return any(_is_running(task) for task in _TASKS.iterdir() if task.name != own)
+    before, began = time.process_time(), time.perf_counter()
+    time.sleep(_LOOK_S)
+    return (time.process_time() - before) / (time.perf_counter() - began) > _BUSY
+
+
+def _is_running(task: Path) -> bool:
+    with suppress(OSError):  # it has ended meanwhile
+        stat = (task / "stat").read_text(encoding="ascii", errors="replace")
+        return stat.rpartition(")")[2].split()[0] == "R"  # the thread's name may have spaces and brackets
+    return False
+
 
 _LONG = 10  # a first call of so many blocks is as telling as a later one
 _WAITED = 1.5  # a block that lasted so many times as long as the processor worked on it had to wait
@@ -124,3 +345,108 @@ def _samples(blocks: Sequence[Took], calls: int, *, cut: bool = False) -> Sample
     seconds, processor = (tuple(took / calls for took in clock) for clock in zip(*blocks, strict=True))
     # A clock that ticks seldom shows nothing of a short block.
     return Samples(seconds, calls, cut, processor if min(processor) > 0 else ())
+
+
+PRECISE = 0.01
+"""The standard error of the ratio at which measuring ends, as a share."""
+PATIENCE = 30
+"""How many budgets may be spent until it is so precise."""
+
+
+class Yardstick:
+    """The seconds that a baseline takes. The first worker to measure them sets them for all.
+
+    It ends with the process, or the object, that made it; copies sent to other processes look at its folder.
+    """
+
+    def __init__(self) -> None:
+        self._file = share(self) / "seconds"
+
+    def seconds(self, found: float) -> float:
+        """Give the seconds: those found now, where nobody has found any. Hold the machine meanwhile."""
+        if self.known is None:
+            self.set(found)
+        return float(self._file.read_text(encoding="ascii"))
+
+    @property
+    def known(self) -> float | None:
+        """The seconds, where somebody has found or said them."""
+        return float(self._file.read_text(encoding="ascii")) if self._file.exists() else None
+
+    def set(self, seconds: float) -> None:
+        """Say what the baseline takes, whatever was found; while nobody measures."""
+        write_whole(self._file, repr(seconds).encode("ascii"))
+
+
+class Beside:
+    """Times candidates in turns with a baseline: each block of calls is over the baseline's before it.
+
+    With another worker busy, single times of one module vary by 14 %, and ratios of five by 3 %. Where they
+    vary more it measures on, as long as `patience` allows. Where one core does the work, and processor time
+    is clearly more precise, that counts. The timing's slow factor is one to the baseline.
+
+    Args:
+        yardstick: the seconds of the baseline.
+        timing: how long to measure both together.
+        one_core: whether one core does all the work; else processor time does not tell how long it takes.
+        patience: how many budgets may be spent until the ratio is as precise as `PRECISE`.
+        clocks: by which.
+    """
+
+    def __init__(
+        self,
+        yardstick: Yardstick,
+        timing: Timing,
+        *,
+        one_core: bool = True,
+        patience: int = PATIENCE,
+        clocks: Clocks = CLOCKS,
+    ) -> None:
+        self._yardstick, self._timing, self._clocks = yardstick, timing, clocks
+        self._one_core, self._patience = one_core, patience
+        # By two: the baseline has half of the budget.
+        self._length = max(timing.block_s, timing.budget_s / timing.most / 2)
+        self._baseline_calls = 0
+
+    def time(self, run: Runs, baseline: Runs) -> Samples:
+        """Measure how long a call takes; enter the stage "run" first.
+
+        Args:
+            run: what is measured.
+            baseline: what it is measured beside, always the same.
+
+        Returns:
+            Samples in seconds of a baseline that always takes what the yardstick says.
+        """
+        start = self._clocks.wall()
+        base, own = timed(baseline, self._clocks), timed(run, self._clocks)
+        # Once, for the baseline never changes; to warm it up for each candidate would take a share of each
+        # budget.
+        self._baseline_calls = self._baseline_calls or calls_of(lambda n: base(n).wall, self._length)
+        calls, usual = calls_of(lambda n: own(n).wall, self._length), list[float]()
+        wall, processor = list[float](), list[float]()
+        while not (slow := self._is_slow(processor or wall)) and self._goes_on(wall, processor, start):
+            # One directly after the other: the closer in time, the more of what disturbs is common to both.
+            before, took = base(self._baseline_calls), own(calls)
+            share = self._baseline_calls / calls
+            usual.append(before.wall / self._baseline_calls)
+            wall.append(took.wall / before.wall * share)
+            if self._one_core and before.processor > 0:  # a clock that ticks seldom may show nothing
+                processor.append(took.processor / before.processor * share)
+        # One unit for all workers: ratios times what each worker found itself would differ by its luck.
+        unit = self._yardstick.seconds(statistics.median(usual))
+        by_clock, by_processor = (tuple(unit * ratio for ratio in ratios) for ratios in (wall, processor))
+        # All or none: medians of different rounds are not to be compared.
+        known = len(processor) == len(wall)
+        return Samples(by_clock, calls, slow, by_processor if known else (), paired=True)
+
+    def _is_slow(self, ratios: Sequence[float]) -> bool:
+        """Whether it is so slow that two looks are enough; one may have been unlucky."""
+        return len(ratios) > 1 and min(ratios) > self._timing.slow_factor
+
+    def _goes_on(self, wall: Sequence[float], processor: Sequence[float], start: int) -> bool:
+        timing = self._timing
+        # The better of the two: either may be what the verdict rests on.
+        precise = min(error(wall), error(processor)) <= PRECISE
+        end = start + (1 if precise else self._patience) * timing.budget_s * 1e9
+        return len(wall) < timing.fewest or (len(wall) < timing.most and self._clocks.wall() < end)

@@ -10,11 +10,11 @@ from typing import Literal
 
 from planish.core import Measured, MismatchError, Objective, PlanishError, ProgramError, Start
 from planish.executors import LocalExecutor
-from planish.isolation import LostError
 from planish.levels import level_named, name_files
 from planish.measure import PairedSamples, Plan, Variant, remeasure_all
 from planish.results.result import Result, read_result
 from planish.results.stored_run import OF_CALLS
+from planish.sandbox import LostError
 from planish.store import Reader, open_store
 
 LUCK = 0.1

@@ -32,7 +32,7 @@ from planish.core import (
 )
 from planish.core.replacing import replacing
 from planish.executors.in_order import InOrder
-from planish.isolation.guard import Answer
+from planish.sandbox.protocol import Answer
 
 FORMAT = "planish recording"
 VERSION = 1

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 
 from planish.core import Candidate, Evaluation, KnowsPrograms, Level, Lost, Task, Trial
 from planish.core.checked_outcome import checked_for
-from planish.isolation.guard import HOST
+from planish.sandbox.protocol import HOST
 from planish.store import Store
 from planish.tuning.progress import Listener, Progress
 from planish.tuning.trials import Trials

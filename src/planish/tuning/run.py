@@ -30,8 +30,8 @@ from planish.core import (
     stoppable,
     usable_cores,
 )
-from planish.isolation import LostError, loss_notes
 from planish.results.result import Result
+from planish.sandbox import LostError, loss_notes
 from planish.settings import Settings
 from planish.tuning.claiming import Claims
 from planish.tuning.final import SearchOutcome, finish

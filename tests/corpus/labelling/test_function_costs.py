@@ -7,8 +7,8 @@ from planish.corpus.labelling.evaluator import FunctionEvaluator
 from planish.corpus.labelling.function_costs import FunctionCosts
 from planish.corpus.labelling.ranking import Ranking
 from planish.executors import InlineExecutor
-from planish.isolation import Watchdog
 from planish.llvm.backend import IRError, PassError, open_backend
+from planish.sandbox import Watchdog
 
 IR = """define i32 @f(i32 %x) {
   %p = alloca i32

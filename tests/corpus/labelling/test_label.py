@@ -23,11 +23,11 @@ from planish.corpus.labelling.jobs import Broadcasting
 from planish.corpus.labelling.label_shards import LABELS, read_shard, write_labels
 from planish.corpus.labelling.labelling_run import LISTS, SEARCHED, Draw
 from planish.corpus.row import Split
-from planish.isolation import LostError
 from planish.llvm.backend import open_backend
 from planish.llvm.ir.attributes import for_size
 from planish.llvm.ir.normalise import identity, normalise
 from planish.llvm.passes import print_pipeline, space
+from planish.sandbox import LostError
 
 # -Oz leaves a return in each arm; a list with mergereturn has one.
 SWITCH = """

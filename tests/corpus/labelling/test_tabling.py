@@ -14,13 +14,13 @@ from planish.corpus import SAMPLE, Row, read_corpus
 from planish.corpus.labelling import LabelBench, LabelPlan, LabelProgress, bench, table_corpus
 from planish.corpus.labelling.cost_rows import CostRows
 from planish.corpus.labelling.drawing import draw_in_turns
-from planish.isolation import Watchdog
 from planish.learn.cost_table import FAILED, CostRow, read_costs
 from planish.learn.language.lexer import lexemes
 from planish.llvm.backend import Module, PassError, open_backend
 from planish.llvm.ir.attributes import for_size
 from planish.llvm.ir.autophase import autophase
 from planish.llvm.passes import print_pipeline
+from planish.sandbox import Watchdog
 
 LISTS = [("sroa<modify-cfg>", "simplifycfg"), ("mergereturn", "default<Oz>"), ("default<Oz>", "gvn-sink")]
 OZ = ("default<Oz>",)

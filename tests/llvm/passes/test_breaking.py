@@ -8,12 +8,12 @@ from itertools import islice
 
 import pytest
 
-from planish.isolation import ForkLimits, in_child
 from planish.llvm.backend import open_backend
 from planish.llvm.machine import elements_of, llvm_target
 from planish.llvm.modules.function_lists import cut, jobs
 from planish.llvm.modules.transform import single
 from planish.llvm.passes import elements, pass_space, passes_of, print_pipeline
+from planish.sandbox import ForkLimits, in_child
 
 MUSTTAIL = """\
 define i32 @even(i32 %n, ptr %p) minsize optsize {

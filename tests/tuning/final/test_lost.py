@@ -9,7 +9,7 @@ import pytest
 
 from planish.budget import Budget
 from planish.core import Candidate, Failed, Lost, Measured, Objective, Outcome
-from planish.isolation import Answer
+from planish.sandbox import Answer
 from planish.settings import Settings
 from planish.store import open_store
 from planish.testing.lattice import Set

@@ -9,7 +9,7 @@ from planish.core.outcome import Outcome
 from planish.core.protocols import Evaluator, EvaluatorSpec
 
 if TYPE_CHECKING:
-    from planish.isolation import Cage, Limits  # named, never imported: core uses nothing of planish
+    from planish.sandbox import Cage, Limits  # named, never imported: core uses nothing of planish
 
 
 @runtime_checkable

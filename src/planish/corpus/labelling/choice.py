@@ -17,9 +17,9 @@ from planish.corpus.labelling.label_plan import LabelBench, LabelPlan, bench
 from planish.corpus.labelling.label_shards import read_labels
 from planish.corpus.labelling.ranking import Passes
 from planish.corpus.row import Row
-from planish.isolation import forked
 from planish.learn.cost_table import CostTable
 from planish.llvm.passes import pass_cost
+from planish.sandbox import forked
 
 if TYPE_CHECKING:
     import numpy as np

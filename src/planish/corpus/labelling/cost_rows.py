@@ -16,12 +16,12 @@ from planish.corpus.labelling.function_costs import candidates_of, charge
 from planish.corpus.labelling.label_plan import OBJECTIVES, LabelBench
 from planish.corpus.labelling.ranking import Passes
 from planish.corpus.row import Row
-from planish.isolation import Watchdog
 from planish.learn.cost_table import Columns, CostRow
 from planish.learn.language.lexer import lexemes
 from planish.llvm.backend import IRError, Module
 from planish.llvm.ir.autophase import FEATURES, VERSION, autophase
 from planish.llvm.passes import load_coreset, print_pipeline
+from planish.sandbox import Watchdog
 
 
 @dataclass(frozen=True)

@@ -6,11 +6,11 @@ from collections.abc import Callable, Mapping, Sequence
 
 from planish.core import Candidate, Failed, Measured, Outcome, StageClock
 from planish.corpus.labelling.ranking import Passes
-from planish.isolation import Watchdog
 from planish.llvm.backend import Backend, IRError, Module, PassError
 from planish.llvm.evaluator import fingerprint, reproduces
 from planish.llvm.ir.attributes import for_size
 from planish.llvm.passes import passes_of, print_pipeline, vary
+from planish.sandbox import Watchdog
 
 REFUSED, BY_LLVM, NO_CODE = "refused", "refused by LLVM", "no code is made of it"
 INVALID, VARIES = "invalid IR", "not reproducible"

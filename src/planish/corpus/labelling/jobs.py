@@ -13,7 +13,7 @@ from planish.corpus.labelling.label import Label
 from planish.corpus.labelling.label_plan import LabelBench
 from planish.corpus.labelling.ranking import Passes
 from planish.corpus.row import Row
-from planish.isolation import Watchdog
+from planish.sandbox import Watchdog
 
 
 @dataclass(frozen=True)

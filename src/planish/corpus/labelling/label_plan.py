@@ -14,9 +14,9 @@ from planish.corpus.labelling.function_search import FunctionBudget
 from planish.corpus.labelling.ranking import Passes, Ranking
 from planish.corpus.row import SPLITS, Row
 from planish.executors import InlineExecutor
-from planish.isolation import Watchdog
 from planish.llvm.backend import Backend, IRError, open_backend
 from planish.llvm.passes import PassSpace, available, oz_of, pass_space
+from planish.sandbox import Watchdog
 
 OBJECTIVES = ("instructions", "text_bytes")
 SEARCHERS = ("portfolio", "random-minimise")

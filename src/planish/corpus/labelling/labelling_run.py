@@ -26,7 +26,7 @@ from planish.corpus.labelling.ranking import Passes
 from planish.corpus.labelling.tally import Tally
 from planish.corpus.manifest import MANIFEST
 from planish.corpus.row import SPLITS, Row
-from planish.isolation import Watchdog, forked
+from planish.sandbox import Watchdog, forked
 
 SEARCHED = "searched"
 LISTS = "lists.json"

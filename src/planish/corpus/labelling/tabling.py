@@ -15,9 +15,9 @@ from planish.corpus.labelling.label_plan import OBJECTIVES, LabelBench, Listener
 from planish.corpus.labelling.ranking import Passes
 from planish.corpus.labelling.tally import Tally
 from planish.corpus.labelling.widening import Widened
-from planish.isolation import forked
 from planish.learn.alike_tables import EVERYTHING, require_alike
 from planish.learn.cost_table import Columns, CostRow, CostTable, empty_table, read_costs, write_costs
+from planish.sandbox import forked
 
 _SAVED_EVERY_S = 60.0
 

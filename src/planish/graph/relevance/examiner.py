@@ -15,8 +15,8 @@ from typing import Any
 from planish.core import PlanishError
 from planish.graph.program import GraphProgram
 from planish.graph.running import SessionSettings
-from planish.isolation import DEVNULL, PIPE, ChildProcess, ending_of
-from planish.isolation.plain_data import DataError, FrameReader, loads
+from planish.sandbox import DEVNULL, PIPE, ChildProcess, ending_of
+from planish.sandbox.plain_data import DataError, FrameReader, loads
 
 PATIENCE_S = 40.0
 """Seconds for one answer, and one more for each 20 MB of the model."""

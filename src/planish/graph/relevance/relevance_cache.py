@@ -13,7 +13,7 @@ from planish.graph.passes import passes
 from planish.graph.program import GraphProgram
 from planish.graph.relevance.relevant import Relevance
 from planish.graph.running import SessionSettings
-from planish.isolation.scratch import write_whole
+from planish.sandbox.scratch import write_whole
 
 
 def known_relevance(program: GraphProgram, settings: SessionSettings) -> Relevance | None:

@@ -1,7 +1,7 @@
 """A process that applies passes and tells what they do: `python -m planish.graph.relevance.server LIFELINE`.
 
 It answers lines of JSON from standard input, the first of which names the model, by plain data
-(`planish.isolation.plain_data`). What passes print goes to standard error, and is never read as an answer.
+(`planish.sandbox.plain_data`). What passes print goes to standard error, and is never read as an answer.
 """
 
 from __future__ import annotations
@@ -24,9 +24,8 @@ from planish.graph.rewrite_cache import RewriteCache
 from planish.graph.rewriting import identity, node_counts
 from planish.graph.running import SessionSettings, open_session
 from planish.graph.running.ort_session import first_line
-from planish.isolation.cage import enter
-from planish.isolation.confinement import die_with_parent, settle
-from planish.isolation.plain_data import dumps, framed
+from planish.sandbox.confinement import die_with_parent, enter, settle
+from planish.sandbox.plain_data import dumps, framed
 
 _FIRED = re.compile(rb"GraphTransformer (\S+) modified: ([01])")
 

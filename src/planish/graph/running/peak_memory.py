@@ -13,7 +13,7 @@ from pathlib import Path
 from planish.graph.running.feeds import Feed
 from planish.graph.running.ort_session import RefusedError, SessionSettings
 from planish.graph.running.runtimes import open_session
-from planish.isolation import run_tool
+from planish.sandbox import run_tool
 
 _KIB = 1024
 _CALLS = 2

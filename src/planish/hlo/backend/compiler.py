@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from planish.core import ProgramError
 from planish.hlo.ir import TensorType
-from planish.isolation.scratch import share, write_whole
+from planish.sandbox.scratch import share, write_whole
 
 Held = Any
 """An array where the back end keeps it; of no use to another one."""

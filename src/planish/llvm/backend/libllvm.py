@@ -80,7 +80,7 @@ def _told_by_llvm_config() -> list[Path]:
     program = shutil.which("llvm-config")
     if program is None:
         return []
-    from planish.isolation import run_tool  # here: a second build asks nobody, and starts sooner
+    from planish.sandbox import run_tool  # here: a second build asks nobody, and starts sooner
 
     try:
         ran = run_tool([program, "--libdir"], seconds=_PATIENCE_S)

@@ -18,11 +18,11 @@ from pathlib import Path
 from typing import ClassVar
 
 from planish.core import TargetError
-from planish.isolation import ForkLimits, in_child
 from planish.llvm.backend import elf
 from planish.llvm.backend.c_api import NAMES, Address, Functions, Signatures
 from planish.llvm.backend.c_module import CBackend, LlvmSession
 from planish.llvm.backend.protocol import Backend
+from planish.sandbox import ForkLimits, in_child
 
 
 @dataclass(frozen=True)

@@ -21,8 +21,6 @@ from pathlib import Path
 from typing import NamedTuple, TypeVar
 
 from planish.core import Ratio
-from planish.isolation import Cage, End, ForkLimits, in_child
-from planish.isolation.cage import enter
 from planish.llvm.backend import open_backend
 from planish.llvm.backend.elf import Range, function_ranges
 from planish.llvm.execution import (
@@ -38,8 +36,10 @@ from planish.llvm.execution import (
 )
 from planish.llvm.program import Harness, Running
 from planish.measure import Evidence, exclusive
-from planish.measure.interval import ratio
+from planish.measure.intervals import ratio
 from planish.measure.machine_lock import machine_lock, opened_lock
+from planish.sandbox import Cage, End, ForkLimits, in_child
+from planish.sandbox.confinement import enter
 
 ANCHOR = "planish_sampler"
 ENOUGH = 400

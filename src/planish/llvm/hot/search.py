@@ -16,7 +16,6 @@ from typing import TypeVar
 
 from planish.core import Objective, PlanishError, ProgramError, Ratio, TargetError, Verdict
 from planish.core.canonical import content_hash
-from planish.isolation import End, in_child
 from planish.llvm.hot.bench import Bench, Times, answer_of, judged
 from planish.llvm.hot.versions import (
     BEGIN,
@@ -36,6 +35,7 @@ from planish.llvm.modules.export import BegunNames, begun_names, write_module, w
 from planish.llvm.modules.results import Memory, ModuleRecipe
 from planish.llvm.modules.transform import whole_backend
 from planish.llvm.program import IRProgram
+from planish.sandbox import End, in_child
 
 
 @dataclass(frozen=True)

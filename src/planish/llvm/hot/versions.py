@@ -14,10 +14,10 @@ from functools import partial
 
 from planish.core import PlanishError
 from planish.core.canonical import content_hash
-from planish.isolation import End, ForkLimits, in_child
 from planish.llvm.backend import IRError, PassError
 from planish.llvm.modules.results import ModuleRecipe
 from planish.llvm.modules.transform import begin, end, plain_text, single, whole_backend
+from planish.sandbox import End, ForkLimits, in_child
 
 Parts = tuple[str, ...]
 """Passes within a function manager."""

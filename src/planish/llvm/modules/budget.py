@@ -9,7 +9,7 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from planish.isolation import Done, ForkLimits, ForkPool, Watchdog
+from planish.sandbox import Done, ForkLimits, ForkPool, Watchdog
 
 LIMITS = ForkLimits(seconds=600.0, deaths=1)
 _WAIT_S = 0.05

@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import Any, TypeVar, cast
 
 from planish.core import PlanishError
-from planish.isolation import Watchdog, forked
 from planish.llvm.modules.budget import LIMITS
 from planish.llvm.modules.results import ModuleRecipe, SizeResult
 from planish.llvm.modules.transform import Sizes, begin, measured, single, whole_backend
 from planish.llvm.passes.pipeline import OBJECT, OPTIMISED, PREPARED
+from planish.sandbox import Watchdog, forked
 
 REPEAT, STEPS = "repeat.sh", "steps"
 _STEP = f"{STEPS}/module.bc"

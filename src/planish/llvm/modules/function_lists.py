@@ -15,7 +15,6 @@ from functools import cache, partial
 from importlib.resources import files
 from itertools import islice
 
-from planish.isolation import Done, End, Watchdog, in_child
 from planish.llvm.backend.c_module import CModule
 from planish.llvm.modules.budget import LIMITS, EvaluationBudget
 from planish.llvm.modules.results import ModuleRecipe
@@ -30,6 +29,7 @@ from planish.llvm.modules.transform import (
 )
 from planish.llvm.passes import parse_pipeline, print_pipeline
 from planish.llvm.passes.catalogue import MERGES, drop_unsafe_passes
+from planish.sandbox import Done, End, Watchdog, in_child
 
 Passes = tuple[str, ...]
 _KEPT = (0.9, 0.7, 0.5, 0.3)

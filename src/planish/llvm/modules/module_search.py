@@ -13,7 +13,6 @@ from functools import partial
 from math import inf
 
 from planish.core import PlanishError, unknown
-from planish.isolation import Done, End, Watchdog, in_child
 from planish.llvm.backend.c_definitions import Calls
 from planish.llvm.backend.c_module import CModule
 from planish.llvm.modules.budget import LIMITS, EvaluationBudget
@@ -45,6 +44,7 @@ from planish.llvm.modules.transform import (
     whole_backend,
 )
 from planish.llvm.passes import parse_pipeline, print_pipeline
+from planish.sandbox import Done, End, Watchdog, in_child
 
 _ON_INLINING = 0.45
 """Share of the time that inlining may take."""

@@ -7,11 +7,11 @@ from contextlib import closing
 from dataclasses import dataclass
 
 from planish.core import PlanishError
-from planish.isolation import Watchdog, forked
 from planish.llvm.backend import Backend, IRError, PassError
 from planish.llvm.ir.attributes import for_size
 from planish.llvm.ir.normalise import normalise
 from planish.llvm.passes.pipeline import print_pipeline
+from planish.sandbox import Watchdog, forked
 
 Passes = tuple[str, ...]
 

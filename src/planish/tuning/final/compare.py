@@ -10,9 +10,9 @@ from dataclasses import replace
 from functools import partial
 
 from planish.core import EQUAL, EvaluatorSpec, Executor, Objective, PlanishError, Reference
-from planish.isolation import LostError
 from planish.measure import CutShortError, PairedSamples, Plan, Variant, remeasure_all, seconds_left
 from planish.results.comparison import Clocks, Compared, Finalist, Measurement
+from planish.sandbox import LostError
 from planish.tuning.final.final_state import FinalState
 from planish.tuning.final.front import order
 from planish.tuning.final.search_outcome import SearchOutcome

@@ -16,11 +16,11 @@ from planish.core import (
     StoreError,
     best_harmless,
 )
-from planish.isolation import LostError
 from planish.measure import ends_by
 from planish.results.codec import encode, encode_notes
 from planish.results.decoding import decode
 from planish.results.result import Result
+from planish.sandbox import LostError
 from planish.tuning.final.ablate import ablate
 from planish.tuning.final.allowance import Allowance
 from planish.tuning.final.check import doubt, refer, score

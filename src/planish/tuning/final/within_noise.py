@@ -6,7 +6,7 @@ import statistics
 
 from planish.core import NOTICED, Costs, Measured, Objective, Trial
 from planish.measure import by_processor_time
-from planish.measure.samples import error
+from planish.measure.timing import error
 
 ERRORS = 2.0
 """Standard errors that chance may explain (95 %)."""

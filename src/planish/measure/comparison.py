@@ -1,0 +1,216 @@
+"""Comparison of the best candidates with the baseline, measured side by side.
+
+The comparison at the end: the best few and the baseline are measured again, side by side.
+
+The best of many noisy measurements looks better than it is (the winner's curse), and what was measured
+at different times is not comparable. So everything is measured anew: several fresh worker processes
+one after the other, in each several rounds, in each round everybody once, in an order that a seed
+shuffles. One process for each round would be purer, and costs its start (0.2 s) each time; one process
+for all would take its luck for a property of the candidate.
+
+Where an interval straddles 1, or is wider than the gain, more processes follow, while there is time.
+
+Where the time for it is short, each process has a share of it. There are as many rounds as fit in
+every share, and one at least; who could not be measured in the first share is left out. So there are always
+as many processes as planned: with fewer the interval would be too narrow.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+
+from planish.core import Objective, Outcome, PlanishError, Start
+from planish.core.checked_outcome import checked_for
+from planish.measure.intervals import PairedSamples, baseline_failed, judged, tally
+from planish.measure.rounds import CutShortError, Losses, Plan, Round, Turns, Variant, measured
+
+
+def in_turns(everybody: Sequence[Variant], plan: Plan, start: Start, least: int = 2) -> list[list[Round]]:
+    """Measure the baseline and variants, interleaved; each process has a share of the time that is left.
+
+    The first has two shares, since evaluators may keep for the others what takes long to make; but it leaves
+    them the time for a round each. There are as many rounds as fit in the share of every process, and one at
+    least; and as many processes as fit then, `least` at least. In the very first round variants are measured
+    in their order, and who does not fit in the share, or in the later processes, is left out of all; in the
+    other rounds a seed shuffles them.
+
+    A process that is lost is replaced, and its rounds are done again; that takes longer by as much. Over whom
+    three are lost in a row, that one is given up: nothing is known of it.
+
+    Args:
+        everybody: the baseline, then the variants, the most telling first.
+        plan: how much is measured.
+        start: starts an executor with fresh processes. It may end a batch early.
+        least: processes that are not left out for want of time.
+
+    Returns:
+        Outcomes by variant, then by process, then by round; none of those who were left out.
+
+    Raises:
+        CutShortError: the executor ended a batch of one of the least processes early.
+        LostError: the baseline is given up, or nobody can be measured for all the losses.
+    """
+    over, kept, rounds = time.monotonic() + plan.seconds, list(everybody), plan.rounds
+    least = min(least, plan.processes)
+    table: list[list[Round]] = []
+    losses, each_s = Losses(), 0.0
+    for process in range(plan.processes):
+        # Of the time that is left and not of all: what one process did not use is the others'.
+        share = 1 / (plan.processes - process) if process else 2 / (plan.processes + 1)
+        now = time.monotonic()
+        if process >= least and now + each_s > over:
+            break
+        turns = Turns(kept, plan, process, rounds, (now + share * (over - now), over))
+        try:
+            done = measured(turns, start, losses)
+        except CutShortError:
+            if process < least:
+                raise
+            break
+        table.append(done.rounds)
+        # Losses are nobody's fault, so they do not shorten what is measured.
+        over, each_s = over + done.lost_s, done.least_s
+        # No more rounds than the one before had: ratios are paired by round, so all processes need the same
+        # number.
+        kept, rounds = kept[: len(table[0][0])], len(done.rounds)
+    return [[[each[place] for each in found[:rounds]] for found in table] for place in range(len(kept))]
+
+
+Table = list[list[Round]]
+"""Outcomes by variant, process and round. A variant that is settled early has only the first processes."""
+
+
+def until_settled(
+    everybody: Sequence[Variant], plan: Plan, start: Start, unsettled: Callable[[Table], Sequence[int]]
+) -> Table:
+    """Measure all in turns, then those again of whom too little is known, in as many fresh processes.
+
+    The number of processes doubles each time, so that there are few looks at what was found: each is an
+    occasion to be fooled (see `planish.measure.intervals`).
+
+    Args:
+        everybody: the baseline, then the variants, the most telling first.
+        plan: how much is measured.
+        start: starts an executor with fresh processes.
+        unsettled: gives the places of those of whom too little is known; the baseline's, 0, is none.
+
+    Returns:
+        The outcomes; none of those for whom there was no time.
+    """
+    began = time.monotonic()
+    table: Table = [*in_turns(everybody, plan, start)]
+    table += [[] for _ in everybody[len(table) :]]
+    while True:
+        done = len(table[0])
+        # Who is settled stays so: to look again would be one more occasion to be fooled.
+        places = [place for place in unsettled(table) if len(table[place]) == done]
+        left = plan.seconds - (time.monotonic() - began)
+        # As many again as there were: doubling keeps the looks few (see `planish.measure.intervals`).
+        more = min(done, plan.most - done, _fitting(left, (time.monotonic() - began) / done))
+        if not places or more <= 0:
+            return table
+        # Processes are counted from 0 again: another seed gives them other orders.
+        further = replace(plan, processes=more, seed=plan.seed + done, seconds=left)
+        # The baseline each time: ratios are of the same processes and rounds.
+        again = [0, *places]
+        found = in_turns([everybody[p] for p in again], further, start, least=0)
+        if not any(found):
+            return table
+        for place, rows in zip(again, found, strict=False):
+            table[place] += rows
+
+
+def _fitting(seconds: float, each: float) -> int:
+    """Give how many processes fit into the time that is left."""
+    return 1 << 30 if math.isinf(seconds) or each == 0 else math.floor(seconds / each)
+
+
+def remeasure(
+    baseline: Variant,
+    variants: Sequence[Variant],
+    objective: Objective,
+    start: Start,
+    plan: Plan | None = None,
+) -> list[PairedSamples]:
+    """Measure as `remeasure_all` does, by one objective; gives the samples of each."""
+    found = remeasure_all(baseline, variants, [objective], start, plan)
+    return [paired[objective.name] for paired in found]
+
+
+def remeasure_all(
+    baseline: Variant,
+    variants: Sequence[Variant],
+    objectives: Sequence[Objective],
+    start: Start,
+    plan: Plan | None = None,
+) -> list[Mapping[str, PairedSamples]]:
+    """Measure variants and baseline again, interleaved, and judge by what is beyond the noise.
+
+    Args:
+        baseline: what the others are compared with.
+        variants: the best few, the most telling first: where the time is short the last are left out.
+        objectives: what is compared, at least one; their values must not be negative. Each evaluation
+            gives the values of all.
+        start: starts executors with fresh processes, of one worker each, so that it evaluates a batch in its
+            order.
+        plan: how much is measured; where all objectives are exact everybody is measured once, in one fresh
+            process, all the same.
+
+    Returns:
+        The baseline's samples by the objectives' names, then the variants' in their order.
+
+    Raises:
+        PlanishError: the baseline fails, also where one of its values is missing or cannot be, or there are
+            fewer than 3 rounds in all.
+    """
+    plan = _checked(plan or Plan(), objectives)
+    everybody = [baseline, *variants]
+    # Exact ones are settled by the first look.
+    noisy = [objective for objective in objectives if not objective.exact]
+
+    def unsettled(table: Table) -> list[int]:
+        judged = [_judge(everybody, _sensible(table, objectives), objective) for objective in noisy]
+        return [place for place in range(1, len(everybody)) if any(not _settled(j[place]) for j in judged)]
+
+    outcomes = _sensible(until_settled(everybody, plan, start, unsettled), objectives)
+    judged = [_judge(everybody, outcomes, objective) for objective in objectives]
+    return [
+        {objective.name: paired[place] for objective, paired in zip(objectives, judged, strict=True)}
+        for place in range(len(everybody))
+    ]
+
+
+def _sensible(table: Table, objectives: Sequence[Objective]) -> Table:
+    """Return the outcomes, in which one that lacks a value, or has one that cannot be, is a failure."""
+    return [[[checked_for(one, objectives) for one in row] for row in rows] for rows in table]
+
+
+def _settled(sampled: PairedSamples) -> bool:
+    return sampled.ratio is None or sampled.ratio.settled
+
+
+def _checked(plan: Plan, objectives: Sequence[Objective]) -> Plan:
+    if all(objective.exact for objective in objectives):
+        # What is counted and not timed is the same each time.
+        return replace(plan, processes=1, rounds=1)
+    if plan.processes < 1 or plan.rounds < 1 or plan.processes * plan.rounds < 3:
+        raise PlanishError(
+            f"{plan.processes} processes of {plan.rounds} rounds show no noise", "Ask for 3 rounds in all."
+        )
+    return plan
+
+
+def _judge(
+    everybody: Sequence[Variant],
+    outcomes: Sequence[Sequence[Sequence[Outcome]]],
+    objective: Objective,
+) -> list[PairedSamples]:
+    """Judge everybody by one objective; the first is the baseline."""
+    base, *others = (tally(e.name, o, objective) for e, o in zip(everybody, outcomes, strict=True))
+    if base.failures:
+        raise baseline_failed(base.failures[0])
+    variants = max(1, sum(bool(each.values) for each in others))
+    return [judged(sampled, base, objective, variants) for sampled in (base, *others)]

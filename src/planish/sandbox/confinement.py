@@ -1,0 +1,364 @@
+"""Sandbox of worker processes and of measured programs.
+
+A worker is confined for good: it dies with its parent, has a bounded amount of memory, and what it starts is
+confined with it. The files and system calls that an evaluator needs are declared as a `Cage`, which the
+worker enters before the first candidate, so it costs nothing while a candidate is timed.
+
+Landlock domains and filters of system calls belong to threads, and a program has those of the thread that
+starts it. Measured programs are therefore started by a thread that is one layer deeper than its process: the
+layer is added once, and starting a program costs what it costs without. The process itself stays outside of
+that layer: the linkers that it runs may set permissions of files.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import faulthandler
+import fcntl
+import os
+import resource
+import select
+import signal
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+from planish.core import EvaluatorSpec, HasCage, PlanishError
+from planish.sandbox import linux
+from planish.sandbox.linux import drop_capabilities, hide, leave_network
+
+if TYPE_CHECKING:
+    from concurrent.futures import ThreadPoolExecutor
+
+_FILES, _PROCESSES = 1024, 2048
+_FOR_THREADS = 256 << 20
+"""Bytes of addresses that glibc reserves for the stacks and heaps of two threads."""
+
+
+def settle() -> None:
+    """Leave Ctrl-C to the parent, write no core files, name the line at a crash, and use no network.
+
+    Others of the same user see nothing of its memory, descriptors and environment.
+
+    Where the kernel has filters of system calls, this process cannot leave its session either.
+    """
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    faulthandler.enable(all_threads=False)
+    linux.restrict_calls()
+    hide()
+
+
+def cap_memory(more_bytes: int) -> None:
+    """Allow this process so many more bytes of data than it has now; beyond them is MemoryError.
+
+    Linux only. Not RLIMIT_AS: run-time systems reserve far more addresses than they ever use.
+    """
+    if sys.platform != "linux":
+        return
+    # /proc/self/statm: its sixth number is data and stack, in pages.
+    used = int(Path("/proc/self/statm").read_text().split()[5]) * resource.getpagesize()
+    _lower(resource.RLIMIT_DATA, used + more_bytes)
+
+
+def cap_addresses() -> None:
+    """Limit the addresses of this process, and of the programs that it starts: shared memory counts there.
+
+    They are as many as the data (`cap_memory`), beside those that it has and those that the C library
+    reserves for threads on all processors. Workers that compute by themselves have no such limit: compilers
+    of tensors reserve far more addresses than they use.
+    """
+    data = resource.getrlimit(resource.RLIMIT_DATA)[0]
+    if sys.platform != "linux" or data < 0:
+        return
+    used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+    _lower(resource.RLIMIT_AS, used + data + _FOR_THREADS * (os.cpu_count() or 1))
+
+
+def cap_the_rest(file_bytes: int) -> None:
+    """Allow this process, and what it starts, no larger files, 1,024 open ones, and 2,048 processes more."""
+    _lower(resource.RLIMIT_FSIZE, file_bytes)
+    _lower(resource.RLIMIT_NOFILE, _FILES)
+    with suppress(OSError):  # it counts all processes of the user
+        _lower(resource.RLIMIT_NPROC, sum(map(_is_own, Path("/proc").glob("[0-9]*"))) + _PROCESSES)
+
+
+def _lower(which: int, most: int) -> None:
+    hard = resource.getrlimit(which)[1]
+    most = most if hard < 0 else min(most, hard)
+    resource.setrlimit(which, (most, most))
+
+
+def _is_own(process: Path) -> bool:
+    with suppress(OSError):
+        return process.stat().st_uid == os.geteuid()
+    return False
+
+
+def die_with_parent(lifeline: int) -> None:
+    """Kill this process group at the moment when the parent is gone.
+
+    On Linux the kernel does it, whatever this process and its children are busy with.
+
+    Args:
+        lifeline: the read end of a pipe to which only the parent holds the write end.
+    """
+    if sys.platform == "linux":
+        # As PR_SET_PDEATHSIG, but for the group, and not bound to the thread that started us.
+        fcntl.fcntl(lifeline, fcntl.F_SETOWN, -os.getpgrp())
+        # SIGKILL in place of SIGIO: evaluated code may ignore all signals but this.
+        fcntl.fcntl(lifeline, fcntl.F_SETSIG, signal.SIGKILL)
+        flags = fcntl.fcntl(lifeline, fcntl.F_GETFL)
+        fcntl.fcntl(lifeline, fcntl.F_SETFL, flags | os.O_ASYNC)
+        if select.select([lifeline], [], [], 0)[0]:  # gone before we asked
+            _end_group()
+    else:
+        threading.Thread(target=_watch, args=(lifeline,), daemon=True).start()
+
+
+def _watch(lifeline: int) -> None:
+    os.read(lifeline, 1)
+    _end_group()
+
+
+def _end_group() -> None:
+    os.killpg(0, signal.SIGKILL)
+
+
+_SUBREAPER = 36
+_END_S = 5.0
+_owned: list[int] = []
+
+
+def own_strays() -> None:
+    """Become the parent of whatever loses its own: so it can be found and ended."""
+    _owned.append(os.getpid())
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_SUBREAPER, 1, 0, 0, 0)
+
+
+def end_strays() -> None:
+    """End what a program started and left behind; nothing in a process that owns no strays.
+
+    Raises:
+        PlanishError: there are always more of them.
+    """
+    deadline = time.monotonic() + _END_S
+    while _owned and (found := list(_children())):
+        for pid in found:
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        for pid in found:
+            with suppress(ChildProcessError):
+                os.waitpid(pid, 0)
+        if time.monotonic() > deadline:
+            raise PlanishError("a program starts processes faster than they can be ended")
+
+
+def _children() -> Iterator[int]:
+    for listed in Path("/proc/self/task").glob("*/children"):
+        with suppress(OSError):
+            yield from map(int, listed.read_text(encoding="ascii").split())
+
+
+SYSTEM = tuple(
+    map(
+        Path,
+        [
+            "/usr",
+            "/lib",
+            "/lib32",
+            "/lib64",
+            "/libx32",
+            "/bin",
+            "/sbin",
+            "/opt",
+            "/etc",
+            "/proc",
+            "/sys",
+            "/dev/random",
+            "/dev/urandom",
+            "/nix",
+            "/gnu",
+            "/var/lib",
+        ],
+    )
+)
+"""Where a system keeps what programs need; homes, disks, terminals and /tmp are not among it."""
+_DEVICES = tuple(map(Path, ("/dev/null", "/dev/zero", "/dev/full", "/dev/tty")))
+_OF_CARDS = (Path("/dev/shm"), Path("~/.nv").expanduser())
+FILE_BYTES = 1 << 30
+"""Of the largest file that is written, where nothing else is asked for."""
+_on: list[Cage] = []
+
+
+@dataclass(frozen=True)
+class Cage:
+    """What a worker may do: compute, read what the system has, and write to its scratch.
+
+    Args:
+        reads: further files and folders that may be read.
+        writes: further folders that may be written.
+        programs: whether the worker starts programs, which then cannot end it. Else what is confined is
+            code in the worker itself.
+        card: whether a graphics card is used: its devices are written to, its driver asked by Unix sockets.
+        file_bytes: of the largest file that may be written.
+    """
+
+    reads: tuple[str, ...] = ()
+    writes: tuple[str, ...] = ()
+    programs: bool = True
+    card: bool = False
+    file_bytes: int = FILE_BYTES
+
+    @staticmethod
+    def for_code(writes: Iterable[Path] = (), *, card: bool = False, file_bytes: int = FILE_BYTES) -> Cage:
+        """Give the cage of code that runs in the worker: it may read all files, and has nobody to tell."""
+        return Cage(("/",), tuple(map(str, writes)), programs=False, card=card, file_bytes=file_bytes)
+
+    @staticmethod
+    def of(spec: EvaluatorSpec) -> Cage | None:
+        """Give the cage that a spec asks for (`planish.core.HasCage`); None where it asks for none."""
+        return spec.cage if isinstance(spec, HasCage) else None
+
+    @staticmethod
+    def widest(several: Iterable[Cage | None]) -> Cage | None:
+        """Give one cage for evaluators of one worker; None where none of them asks for any."""
+        asked = [each for each in several if each is not None]
+        if not asked:
+            return None
+        return Cage(
+            tuple(dict.fromkeys(path for each in asked for path in each.reads)),
+            tuple(dict.fromkeys(path for each in asked for path in each.writes)),
+            any(each.programs for each in asked),
+            any(each.card for each in asked),
+            max(each.file_bytes for each in asked),
+        )
+
+
+def enter(cage: Cage, folders: Sequence[Path] = ()) -> tuple[str, ...]:
+    """Confine this process, and all that it will start, for good.
+
+    A thread that there is already is not confined: enter before libraries are loaded that start some.
+
+    Args:
+        cage: what may be done.
+        folders: that whoever confines the process goes on to read.
+
+    Returns:
+        What does not hold, and why; empty where all does.
+
+    Raises:
+        PlanishError: it is confined already, in another way.
+    """
+    if _on:
+        # Neither Landlock nor a filter can be taken off: a second one could only forbid more.
+        if _on != [cage]:
+            raise PlanishError("a worker that is confined cannot be given other files", "Use another worker.")
+        return ()
+    cap_the_rest(cage.file_bytes)
+    if cage.programs:
+        own_strays()
+        cap_addresses()
+    calls = linux.restrict_calls(
+        os.getpid() if cage.programs else None, sockets=cage.card, code=not cage.programs
+    )
+    network = leave_network() if calls else ""  # before Landlock, which hides what it takes
+    files = linux.restrict_files([*_written(cage), *((path, linux.LOOK) for path in _read(cage, folders))])
+    # After the namespace, which takes a capability to enter.
+    drop_capabilities()
+    hide()
+    _on.append(cage)
+    who = "programs are" if cage.programs else "candidates are"
+    return tuple(
+        f"{who} not confined by {name}: {why}"
+        for name, why in (("Landlock", files), ("seccomp", calls), ("a network of their own", network))
+        if why
+    )
+
+
+def is_confined() -> bool:
+    """Tell whether this process is in a cage."""
+    return bool(_on)
+
+
+def _written(cage: Cage) -> Iterator[tuple[Path, int]]:
+    card = [*Path("/dev").glob("nvidia*"), *_OF_CARDS] if cage.card else []
+    for path in (Path(tempfile.gettempdir()), *_DEVICES, *card, *map(Path, cage.writes)):
+        yield path, linux.ALL
+
+
+def _read(cage: Cage, folders: Sequence[Path]) -> Iterator[Path]:
+    yield from (*SYSTEM, *_of_python(), *map(Path, cage.reads), *folders)
+
+
+def told() -> str:
+    """Say by what candidates, and programs, are confined here, and what is left open."""
+    known = linux.abi()
+    holds = [f"Landlock (ABI {known})"] if known else []
+    holds += ["seccomp"] if linux.is_there() else []
+    holds += ["no capabilities"] if sys.platform == "linux" else []
+    holds += ["limits of memory, of files' sizes and of open files"]
+    lacks = [] if known else ["files and /proc (no Landlock)"]
+    lacks += [] if known >= linux.SCOPED else ["signals to your other processes"]
+    lacks += [] if linux.is_there() else ["sessions of their own (no seccomp)"]
+    lacks += ["the number of processes (root has no limit)"] if os.geteuid() == 0 else []
+    return ", ".join(holds) + (f"; not held: {', '.join(lacks)}" if lacks else "")
+
+
+def _of_python() -> Iterator[Path]:
+    """List where the interpreter, its packages and the libraries that it has loaded are."""
+    yield from map(Path, {sys.prefix, sys.base_prefix, *filter(None, sys.path)})
+    yield from map(Path, filter(None, os.environ.get("LD_LIBRARY_PATH", "").split(":")))
+    with suppress(OSError):
+        # Libraries may lie anywhere, as LLVM's by PLANISH_LIBLLVM, and those beside them may be loaded later.
+        lines = Path("/proc/self/maps").read_text(encoding="utf-8", errors="replace").splitlines()
+        names = {line.partition("/")[2] for line in lines if ".so" in line}
+        yield from {Path(f"/{name}").parent for name in names if name}
+
+
+Result = TypeVar("Result")
+_PASSED = (
+    *("GLIBC_TUNABLES", "HOME", "LANG", "LANGUAGE", "LD_LIBRARY_PATH", "LD_PRELOAD", "LOGNAME", "PATH"),
+    *("SHELL", "TERM", "TMPDIR", "TZ", "USER"),
+)
+_FAMILIES = ("LC_", "MALLOC_", "OMP_", "GOMP_", "KMP_", "OPENBLAS_", "MKL_")
+_threads: dict[int, ThreadPoolExecutor] = {}
+
+
+def program_environment() -> dict[str, str]:
+    """Return the environment of a measured program: what locale, loader, allocator and threads read."""
+    return {
+        name: value for name, value in os.environ.items() if name in _PASSED or name.startswith(_FAMILIES)
+    }
+
+
+def launch(work: Callable[[], Result]) -> Result:
+    """Run what starts programs, and waits for them, in the thread whose programs are one layer deeper.
+
+    In a process that is not confined it is run as it is.
+
+    Raises:
+        Exception: whatever the work raises.
+    """
+    if not is_confined():
+        return work()
+    # By process: a forked child has no threads of its parent.
+    if (own := os.getpid()) not in _threads:
+        from concurrent.futures import ThreadPoolExecutor
+
+        _threads.clear()
+        _threads[own] = ThreadPoolExecutor(1, initializer=_deepen)
+    return _threads[own].submit(work).result()
+
+
+def _deepen() -> None:
+    """Enter the layer; what does not hold of it is reported by `cage.enter` already."""
+    linux.restrict_programs()
+    linux.nest()

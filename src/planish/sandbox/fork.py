@@ -1,0 +1,218 @@
+"""A forked child: what native code does there (crash, exit, hang, leak) ends the child alone.
+
+A fork costs some milliseconds, where a new interpreter and its libraries take half a second; and it has at
+once what this process has read.
+"""
+
+from __future__ import annotations
+
+import faulthandler
+import math
+import os
+import resource
+import signal
+import sys
+import tempfile
+import time
+import traceback
+import warnings
+from collections.abc import Callable, Iterable
+from contextlib import ExitStack, suppress
+from functools import partial
+from pathlib import Path
+from select import POLLIN, poll
+from typing import NoReturn
+
+from planish.sandbox.confinement import cap_memory, die_with_parent
+from planish.sandbox.limits import End, ending_of, is_from_outside, is_timeout
+from planish.sandbox.linux import hide
+from planish.sandbox.plain_data import DataError, FrameReader, framed
+
+_SAID = 2000
+_READ_BYTES = 1 << 20
+Send = Callable[[bytes], None]
+"""Sends a message to the parent; it is plain data, for the child runs what may go wrong in any way."""
+_OF_PROCESS = 2  # what Linux calls the clock of a process's time on the processor
+_lifelines: set[int] = set()
+"""The ends that this process holds; children that held them too would keep each other alive."""
+
+
+class ForkedChild:
+    """A child in a process group of its own, which is killed whole: at its end, and when this process dies.
+
+    Its standard input is empty, and what it prints is kept for `end`.
+
+    Args:
+        work: what the child does; it is given what sends its answers.
+        memory_bytes: that the child may have beyond this process's; 0: no limit.
+        scratch: where its temporary files go.
+
+    Attributes:
+        pid: its number.
+        ends: to be waited for; one is ready when it has sent something, or is dead.
+    """
+
+    def __init__(self, work: Callable[[Send], object], memory_bytes: int, scratch: Path) -> None:
+        self._frames, self._malformed = FrameReader(), ""
+        with ExitStack() as theirs, ExitStack() as ours:
+            self._answers, sends = os.pipe()
+            ours.callback(os.close, self._answers)
+            theirs.callback(os.close, sends)
+            # A child may end in the middle of a message: the rest must not be waited for.
+            os.set_blocking(self._answers, False)
+            lifeline, held = os.pipe()
+            ours.callback(_let_go, held)
+            theirs.callback(os.close, lifeline)
+            _lifelines.add(held)
+            self._said = ours.enter_context(tempfile.TemporaryFile())
+            self.pid = _fork()
+            if not self.pid:
+                self._work_and_exit(work, sends, lifeline, memory_bytes, scratch)
+            with suppress(OSError):  # it was quicker
+                os.setpgid(self.pid, self.pid)
+            death = _death_of(self.pid)
+            if death is not None:
+                ours.callback(os.close, death)
+            self.ends = (self._answers, *([] if death is None else [death]))
+            self._ours = ours.pop_all()
+
+    def processor_s(self) -> float:
+        """Tell what it has used of the processor; 0 where that is not known, as when it is over."""
+        try:
+            # As clock_getcpuclockid(3) makes it, which Python lacks for other processes.
+            return time.clock_gettime((~self.pid << 3) | _OF_PROCESS)
+        except OSError:
+            return 0.0
+
+    def receive(self) -> list[bytes]:
+        """Read the messages that have come whole, once one of the ends is ready; there may be none yet.
+
+        Raises:
+            EOFError: it is dead, or sends nothing any more; whoever it started may hold its pipe still. Or
+                it sent what is not a message: then it is killed.
+        """
+        dead = bool(wait(self.ends[1:], 0))
+        messages: list[bytes] = []
+        with suppress(BlockingIOError):
+            # No more than has to be read: a child may send without end.
+            while not messages:
+                if not (data := os.read(self._answers, _READ_BYTES)):
+                    dead = True
+                    break
+                try:
+                    messages += self._frames.feed(data)
+                except DataError as error:
+                    self.reject(error)
+        # What it had sent before it died counts.
+        if dead and not messages:
+            raise EOFError
+        return messages
+
+    def reject(self, error: DataError) -> NoReturn:
+        """Kill it for a message that is malformed; raises EOFError."""
+        self._malformed = f"sent what is not an answer: {error}"
+        self._kill_group()
+        raise EOFError from error
+
+    def end(self) -> End:
+        """Wait for its death, end what it started, and say how it ended."""
+        os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOWAIT)  # until it is buried, its group is its own
+        self._kill_group()
+        code = os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
+        cause = self._malformed or ending_of(code)
+        self._said.seek(max(0, self._said.seek(0, os.SEEK_END) - _SAID))
+        said = self._said.read().decode(errors="replace").strip()
+        self._ours.close()
+        outside = is_from_outside(code) and not self._malformed
+        return End(cause, f"{cause}: {said}" if said else cause, outside, is_timeout(code))
+
+    def kill(self) -> None:
+        """End it and all that it started."""
+        self._kill_group()
+        self.end()
+
+    def _kill_group(self) -> None:
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(self.pid, signal.SIGKILL)
+
+    def _work_and_exit(
+        self,
+        work: Callable[[Send], object],
+        sends: int,
+        lifeline: int,
+        memory_bytes: int,
+        scratch: Path,
+    ) -> NoReturn:
+        code = 1
+        try:
+            os.close(self._answers)
+            self._settle(lifeline, memory_bytes, scratch)
+            work(partial(_send, sends))
+            code = 0
+        except BaseException:  # noqa: BLE001  (the child must not go on as if it were the parent)
+            traceback.print_exc(file=sys.__stderr__)
+        finally:
+            # Not sys.exit: exit handlers and buffers are the parent's.
+            os._exit(code)
+
+    def _settle(self, lifeline: int, memory_bytes: int, scratch: Path) -> None:
+        with suppress(OSError):  # the parent was quicker
+            os.setpgid(0, 0)
+        # Siblings' ends: this child would keep them alive after the parent's death.
+        for held in _lifelines:
+            os.close(held)
+        _lifelines.clear()
+        die_with_parent(lifeline)
+        hide()
+        faulthandler.disable()  # a crash is no news here
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        for timer in (signal.SIGALRM, signal.SIGPROF):
+            # The watchdog's timers must kill, whatever handler the parent has for these signals.
+            signal.signal(timer, signal.SIG_DFL)
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        os.environ["TMPDIR"] = tempfile.tempdir = str(scratch)
+        nothing = os.open(os.devnull, os.O_RDONLY)
+        for ours, theirs in ((nothing, 0), (self._said.fileno(), 1), (self._said.fileno(), 2)):
+            os.dup2(ours, theirs)
+        if memory_bytes:
+            cap_memory(memory_bytes)
+
+
+def wait(ends: Iterable[int], seconds: float | None) -> set[int]:
+    """Wait for the first ends of children that are ready, at most so many seconds; None: without a limit."""
+    polled = poll()
+    for end in ends:
+        polled.register(end, POLLIN)
+    # Rounded up: a fraction of a millisecond is no reason to ask again and again.
+    return {end for end, _ in polled.poll(None if seconds is None else math.ceil(seconds * 1e3))}
+
+
+def _send(descriptor: int, body: bytes) -> None:
+    view = memoryview(framed(body))
+    while view:
+        view = view[os.write(descriptor, view) :]
+
+
+def _fork() -> int:
+    with warnings.catch_warnings():
+        # With other threads, a fork may find a lock held for ever; the work must take none of theirs.
+        warnings.simplefilter("ignore", DeprecationWarning)
+        return os.fork()
+
+
+def _death_of(pid: int) -> int | None:
+    if sys.platform == "linux":
+        with suppress(OSError):  # an old system, or no more descriptors: its pipe will tell
+            return os.pidfd_open(pid)
+    return None
+
+
+def _let_go(lifeline: int) -> None:
+    _lifelines.discard(lifeline)
+    os.close(lifeline)
+
+
+def forget_output() -> None:
+    """Drop what this child has printed: it belongs to what is finished."""
+    os.ftruncate(1, 0)
+    os.lseek(1, 0, os.SEEK_SET)

@@ -1,0 +1,338 @@
+"""Pool of forked processes that work through many items."""
+
+from __future__ import annotations
+
+import hashlib
+import mmap
+import signal
+import weakref
+from collections import deque
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator
+from contextlib import closing
+from dataclasses import dataclass, field, replace
+from itertools import islice
+from typing import Any, Generic, Optional, TypeVar
+
+from planish.sandbox.fork import ForkedChild, Send, forget_output, wait
+from planish.sandbox.limits import End, LostError
+from planish.sandbox.plain_data import DataError, ErrorData, dumps, loads
+from planish.sandbox.scratch import Scratch
+
+_NOTE_BYTES = 8192
+_LENGTH_BYTES = 4
+_MOST_BYTES = _NOTE_BYTES - _LENGTH_BYTES
+_PATIENCE = 50
+"""How many seconds by the clock one of the processor may take."""
+
+
+def noted(text: str) -> str:
+    """Give a text as a note holds it: a long one is cut, and ends with a digest of the whole."""
+    data = text.encode()
+    if len(data) <= _MOST_BYTES:
+        return text
+    digest = hashlib.sha256(data).hexdigest()
+    return f"{data[: _MOST_BYTES - len(digest) - 1].decode(errors='ignore')} {digest}"
+
+
+class Note:
+    """A text in memory that a parent and its forked children share, as `noted`."""
+
+    def __init__(self) -> None:
+        self._memory = mmap.mmap(-1, _NOTE_BYTES)
+
+    def write(self, text: str) -> None:
+        """Replace the text."""
+        data = noted(text).encode()
+        self._memory[: len(data) + _LENGTH_BYTES] = len(data).to_bytes(_LENGTH_BYTES, "little") + data
+
+    def read(self) -> str:
+        """Give the text."""
+        end = _LENGTH_BYTES + int.from_bytes(self._memory[:_LENGTH_BYTES], "little")
+        return self._memory[_LENGTH_BYTES:end].decode(errors="replace")
+
+
+class Watchdog:
+    """Guards the parts of one piece of work, within a child.
+
+    Before each part the child notes what it is about to do, and sets the timers that kill it. What ended
+    a child before is not to be done again.
+
+    Args:
+        note: shared with the parent.
+        refused: what ended a child at this work, as it was noted.
+        seconds: of the processor, for one part; by the clock it may be 50 times as many.
+    """
+
+    def __init__(self, note: Note, refused: Collection[str], seconds: float) -> None:
+        self._note, self._refused, self._seconds = note, frozenset(refused), seconds
+
+    def enter(self, text: str) -> bool:
+        """Note what is done now; False if it must not be."""
+        if noted(text) in self._refused:
+            return False
+        # Before the timers: whatever ends the child now finds the right note.
+        self._note.write(text)
+        self._limit(self._seconds)
+        return True
+
+    def leave(self) -> None:
+        """Stop the timers."""
+        self._limit(0)
+
+    def _limit(self, seconds: float) -> None:
+        signal.setitimer(signal.ITIMER_PROF, seconds)  # of the processor: a busy machine refuses nothing
+        signal.setitimer(signal.ITIMER_REAL, seconds * _PATIENCE)
+
+
+Item = TypeVar("Item")
+Answer = TypeVar("Answer")
+
+_LOSSES = 3
+"""An item over which so many children were ended by somebody else is given up."""
+
+
+@dataclass(frozen=True)
+class ForkLimits:
+    """What a forked child may use.
+
+    Args:
+        seconds: of the processor, for each part of the work that the watchdog is told of.
+        memory_bytes: that a child may have beyond this process's; 0: no limit.
+        deaths: an item that ends so many children is given up.
+    """
+
+    seconds: float = 5.0
+    memory_bytes: int = 4 << 30
+    deaths: int = 16
+
+
+@dataclass(frozen=True)
+class Done(Generic[Item, Answer]):
+    """An item that is over.
+
+    Args:
+        item: it.
+        answer: what the work gave; None where it was given up.
+        refused: the parts of the work that ended a child: a crash, an exit or a hang.
+        given_up: how the last child ended, where no answer will come.
+    """
+
+    item: Item
+    answer: Answer | None
+    refused: tuple[str, ...]
+    given_up: End | None = None
+
+    def check(self) -> None:
+        """Raise LostError where others ended each child that had the item: nothing is known of it then."""
+        if self.given_up and self.given_up.from_outside:
+            raise LostError(
+                f"processes are killed from outside: {self.given_up.detail}", "Free memory, and go on."
+            )
+
+
+@dataclass
+class _Job(Generic[Item]):
+    item: Item
+    refused: list[str] = field(default_factory=list[str])
+    losses: int = 0
+
+
+@dataclass
+class _Working(Generic[Item]):
+    child: ForkedChild
+    note: Note
+    jobs: deque[_Job[Item]]
+
+
+class ForkPool(Generic[Item, Answer]):
+    """Children that are forked from here, and replaced when they die.
+
+    When a child dies, what it noted is refused from then on, and another child does the item again: so the
+    work must be the same each time, the refused parts apart. A child that somebody else ended is to blame for
+    nothing.
+
+    Args:
+        work: gives an item's answer; it tells the watchdog of its parts.
+        answer: the type of answers, None apart: it is sent as plain data and checked by that
+            (`planish.sandbox.plain_data`).
+        jobs: children side by side.
+        at_once: items of one child at most, which then ends: what it leaks is given back.
+        limits: of each child.
+    """
+
+    def __init__(
+        self,
+        work: Callable[[Item, Watchdog], Answer],
+        answer: Any,
+        jobs: int,
+        *,
+        at_once: int = 1,
+        limits: ForkLimits | None = None,
+    ) -> None:
+        self._work, self._count, self._at_once = work, jobs, at_once
+        self._message = tuple[Optional[answer], ErrorData | None]  # noqa: UP045  (None | None is an error)
+        self._limits = limits or ForkLimits()
+        self._waiting: deque[_Job[Item]] = deque()
+        self._children: list[_Working[Item]] = []
+        self._scratch = Scratch()
+        # Also where nobody closes the pool.
+        self._end_scratch = weakref.finalize(self, self._scratch.remove)
+
+    @property
+    def busy(self) -> bool:
+        """Whether something is under way, or waits."""
+        return bool(self._waiting or self._children)
+
+    @property
+    def waiting(self) -> int:
+        """How many items no child has yet."""
+        return len(self._waiting)
+
+    def processor_s(self) -> float:
+        """Tell what the children that still run have used of the processor."""
+        return sum(working.child.processor_s() for working in self._children)
+
+    def add(self, items: Iterable[Item]) -> None:
+        """Have work done on these too."""
+        self._waiting += map(_Job, items)
+
+    def over(self, seconds: float | None = None) -> Iterator[Done[Item, Answer]]:
+        """Wait for children, at most so many seconds, and give the items that are over.
+
+        Raises:
+            Exception: whatever the work raises.
+        """
+        self._fill()
+        ready = wait([end for working in self._children for end in working.child.ends], seconds)
+        for working in [each for each in self._children if not ready.isdisjoint(each.child.ends)]:
+            yield from self._hear(working)
+        self._fill()
+
+    def close(self) -> None:
+        """Kill what still runs; harmless when called twice."""
+        for working in self._children:
+            working.child.kill()
+        self._children.clear()
+        self._waiting.clear()
+        self._end_scratch()
+
+    def _fill(self) -> None:
+        while self._waiting and len(self._children) < self._count:
+            share = -(-len(self._waiting) // self._count)
+            # No more than its share: near the end, all children have something to do.
+            count = min(self._at_once, share)
+            self._begin(deque(self._waiting.popleft() for _ in range(count)))
+
+    def _begin(self, jobs: deque[_Job[Item]]) -> None:
+        note = Note()
+
+        def work(send: Send) -> None:
+            for job in jobs:
+                # What ends the child from here to the first part is no part's fault.
+                note.write("")
+                forget_output()
+                send(self._done(job, note))
+
+        child = ForkedChild(work, self._limits.memory_bytes, self._scratch.path)
+        self._children.append(_Working(child, note, jobs))
+
+    def _done(self, job: _Job[Item], note: Note) -> bytes:
+        """Work on one item, in the child, and give the message that says what came of it."""
+        watchdog = Watchdog(note, job.refused, self._limits.seconds)
+        try:
+            return dumps((self._work(job.item, watchdog), None), self._message)
+        except Exception as error:  # noqa: BLE001  (the parent raises it)
+            return dumps((None, ErrorData.of(error)), self._message)
+        finally:
+            watchdog.leave()
+
+    def _hear(self, working: _Working[Item]) -> Iterator[Done[Item, Answer]]:
+        try:
+            for message in working.child.receive():
+                yield self._over(working, message)
+        except EOFError:
+            yield from self._bury(working)
+
+    def _over(self, working: _Working[Item], message: bytes) -> Done[Item, Answer]:
+        """Read a child's message on the item that it has begun with."""
+        try:
+            answer, error = loads(message, self._message)
+            if not working.jobs:
+                raise DataError("it was asked for nothing more")
+        except DataError as malformed:
+            working.child.reject(malformed)
+        if error is not None:
+            raise error.error() from RuntimeError(f"in a child:\n{error.traceback}")
+        job = working.jobs.popleft()
+        return Done(job.item, answer, tuple(job.refused))
+
+    def _bury(self, working: _Working[Item]) -> Iterator[Done[Item, Answer]]:
+        """Note what a child died of; another goes on in its place."""
+        self._children.remove(working)
+        end = working.child.end()
+        if working.jobs and self._is_given_up(working.jobs[0], end, working.note.read()):
+            job = working.jobs.popleft()
+            yield Done(job.item, None, tuple(job.refused), end)
+        # To the front and in their order: they were begun before all that waits.
+        self._waiting.extendleft(reversed(working.jobs))
+
+    def _is_given_up(self, job: _Job[Item], end: End, doing: str) -> bool:
+        if end.from_outside:
+            job.losses += 1
+            return job.losses >= _LOSSES
+        job.refused.append(doing)
+        # It died outside of the parts, and would again: nothing can be refused.
+        return not doing or len(job.refused) >= self._limits.deaths
+
+
+def forked(
+    items: Iterable[Item],
+    work: Callable[[Item, Watchdog], Answer],
+    answer: Any,
+    jobs: int,
+    *,
+    at_once: int = 16,
+    limits: ForkLimits | None = None,
+) -> Generator[Done[Item, Answer]]:
+    """Do work on each item, in a pool of forked children that ends with the generator.
+
+    Args:
+        items: taken as children become free.
+        work, answer, jobs, at_once, limits: as `ForkPool` takes them.
+
+    Yields:
+        Items that are over, in any order.
+
+    Raises:
+        Exception: whatever the work raises.
+    """
+    left, ahead = iter(items), jobs * at_once
+    with closing(ForkPool(work, answer, jobs, at_once=at_once, limits=limits)) as pool:
+        pool.add(islice(left, ahead))
+        while pool.busy:
+            yield from pool.over()
+            pool.add(islice(left, ahead - pool.waiting))
+
+
+def in_child(work: Callable[[], Answer], answer: Any, limits: ForkLimits | None = None) -> Answer | End:
+    """Do one piece of work in a forked child; give its answer, or how the child ended.
+
+    Args:
+        work: what is done.
+        answer: the type of its answer, as `ForkPool` takes it.
+        limits: of the child.
+
+    Raises:
+        Exception: whatever the work raises.
+    """
+
+    def watched(_: None, watchdog: Watchdog) -> tuple[Answer]:
+        watchdog.enter("work")
+        # None would mean that it was given up.
+        return (work(),)
+
+    (done,) = forked([None], watched, tuple[answer], 1, limits=replace(limits or ForkLimits(), deaths=1))
+    if done.answer is None:
+        assert done.given_up is not None
+        return done.given_up
+    return done.answer[0]

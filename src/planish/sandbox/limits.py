@@ -1,0 +1,157 @@
+"""Limits of evaluations, exit status of processes, and lost workers."""
+
+import math
+import signal
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING
+
+from planish.core import EvaluatorSpec, HasLimits, PlanishError
+
+if TYPE_CHECKING:
+    from collections import Counter
+
+
+@dataclass(frozen=True)
+class Limits:
+    """The limits of one evaluation.
+
+    A limit holds for all that a candidate spends in a stage, also when it enters it several times.
+
+    Args:
+        transform: seconds to apply the steps.
+        build: seconds to make the code.
+        verify: seconds to check the answer.
+        run: seconds to measure; the wait for the machine is not counted.
+        worker: seconds outside the stages, and to start a worker and make its evaluator.
+        attempts: how often a candidate is evaluated that is lost with its worker each time.
+        lifetime: evaluations after which a worker is replaced, because what it runs leaks; None: never.
+        memory_bytes: data that a worker may have beyond what it has at its start (Linux:
+            RLIMIT_DATA, for each process apart; shared memory is not counted).
+    """
+
+    transform: float = 10.0
+    build: float = 10.0
+    verify: float = 20.0
+    run: float = 20.0
+    worker: float = 60.0
+    attempts: int = 3
+    lifetime: int | None = None
+    memory_bytes: int = 4 << 30
+
+    @staticmethod
+    def of(spec: EvaluatorSpec) -> "Limits":
+        """Give the limits that a spec asks for (`planish.core.HasLimits`); else the usual ones."""
+        return (spec.limits if isinstance(spec, HasLimits) else None) or Limits()
+
+    @staticmethod
+    def widest(several: Iterable["Limits"]) -> "Limits":
+        """Give what suffices for evaluations under any of several limits; the shortest lifetime counts."""
+        limits = list(several)
+        # The shortest: what leaks for one leaks in the worker of all.
+        lives = [each.lifetime for each in limits if each.lifetime is not None]
+        most = {
+            f.name: max(getattr(each, f.name) for each in limits)
+            for f in fields(Limits)
+            if f.name != "lifetime"
+        }
+        return Limits(**most, lifetime=min(lives, default=None))
+
+    def seconds(self, phase: str) -> float:
+        """Give the limit of a phase of the clock; "wait", for the machine, has none."""
+        return math.inf if phase == "wait" else getattr(self, phase)
+
+
+_CAUSES = 2
+
+
+class LostError(PlanishError):
+    """One worker after the other is lost before it has done what nothing can go on without."""
+
+
+def loss_notes(losses: "Counter[str]", given_up: int) -> Sequence[str]:
+    """Tell how many evaluations were lost; nothing where none was.
+
+    Args:
+        losses: cause to how many, each attempt counted.
+        given_up: candidates that were lost each time they were evaluated.
+    """
+    if not losses:
+        return ()
+    causes = ", ".join(cause for cause, _ in losses.most_common(_CAUSES))
+    count = losses.total()
+    were = "evaluation was lost with its worker" if count == 1 else "evaluations were lost with their workers"
+    what = f"{count:,} {were} ({causes}) and done again"
+    if not given_up:
+        return (what,)
+    return (f"{what}; {given_up:,} in vain: the same command tries them once more",)
+
+
+_OWN = frozenset(
+    getattr(signal, f"SIG{name}")
+    for name in [
+        "SEGV",
+        "BUS",
+        "ILL",
+        "FPE",
+        "ABRT",
+        "SYS",
+        "TRAP",
+        "XCPU",
+        "XFSZ",
+        "PIPE",
+        "ALRM",
+        "VTALRM",
+        "PROF",
+    ]
+)
+"""What a process brings upon itself; other signals are sent by somebody."""
+_TIMERS = frozenset((signal.SIGALRM, signal.SIGVTALRM, signal.SIGPROF, signal.SIGXCPU))
+
+
+@dataclass(frozen=True)
+class End:
+    """How a worker ended.
+
+    Args:
+        cause: one line.
+        detail: the cause, and the last lines that it printed.
+        from_outside: whether a signal ended it that evaluated code does not cause.
+        hung: whether a timer ended it.
+        exited: whether it ended with an exit code.
+    """
+
+    cause: str
+    detail: str
+    from_outside: bool
+    hung: bool = False
+    exited: bool = False
+
+
+def is_from_outside(code: int) -> bool:
+    """Whether a process ended by somebody else's signal.
+
+    Args:
+        code: as of `subprocess`: negative for a signal.
+    """
+    return code < 0 and -code not in _OWN
+
+
+def is_timeout(code: int) -> bool:
+    """Whether a process ended by one of the timers that it had set, as `is_from_outside` takes the code."""
+    return -code in _TIMERS
+
+
+def ending_of(code: int) -> str:
+    """Say how a process with such a code ended."""
+    if code >= 0:
+        return f"exited with code {code}"
+    hint = " (the system may be out of memory)" if code == -signal.SIGKILL else ""
+    return f"killed by {_signal_name(-code)}{hint}"
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"

@@ -1,0 +1,265 @@
+"""Protocol between an executor and its workers.
+
+Protocol between an executor and its workers: messages with a length in front, over pipes.
+
+Commands are pickles: the executor itself writes them, they hold any spec, candidate and clock, and the worker
+that reads them runs code for the executor anyway. Replies come from a process that runs what is evaluated. So
+they are plain data (`planish.sandbox.plain_data`), which is checked when it is read.
+"""
+
+import os
+import pickle
+import platform
+import struct
+import sys
+import traceback
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+from planish.core import (
+    STAGES,
+    Candidate,
+    Evaluator,
+    Failed,
+    Measured,
+    Outcome,
+    PlanishError,
+    ProgramError,
+    ScheduleError,
+    Stage,
+    StageClock,
+)
+from planish.core.checked_outcome import checked
+from planish.sandbox.confinement import Cage
+from planish.sandbox.plain_data import DataError, ErrorData, dumps, framed, loads
+
+# "worker" comes first: memory that nobody wrote yet reads as that.
+PHASES = ("worker", *(stage for stage in STAGES if stage != "worker"), "wait")
+_BITS = 3  # for the phase, in the word that says where the worker is
+DIAL_BYTES = 8 * (1 + len(PHASES))
+_ZEROS = memoryview(bytes(DIAL_BYTES)).cast("Q")
+
+
+class Dial:
+    """Shared memory: one word `start << 3 | phase`, then the nanoseconds spent in each phase.
+
+    Phase and start share a word so that a reader never sees one without the other.
+
+    Args:
+        memory: `DIAL_BYTES` bytes, aligned to 8.
+    """
+
+    def __init__(self, memory: memoryview) -> None:
+        self._words = memory.cast("Q")
+
+    def reset(self) -> None:
+        """Forget the last candidate."""
+        self._words[:] = _ZEROS
+
+    def move(self, old: int, since: int, new: int, now: int) -> None:
+        """Book the time since `since` to the old phase, and say that the new one is on."""
+        self._words[1 + old] += now - since
+        # As if the phase had no breaks, so that its limit holds for the whole of it.
+        start = now - self._words[1 + new]
+        # Last: whoever reads the phase finds the time before it booked.
+        self._words[0] = start << _BITS | new
+
+    def phase(self) -> tuple[str, float]:
+        """Give the phase that is on and when it started, in seconds of the monotonic clock."""
+        word = self._words[0]
+        return PHASES[word & (1 << _BITS) - 1], (word >> _BITS) * 1e-9
+
+    def seconds(self) -> dict[str, float]:
+        """Give the seconds booked by phase; phases without any are left out."""
+        booked = zip(PHASES, self._words.tolist()[1:], strict=True)
+        return {phase: nanoseconds * 1e-9 for phase, nanoseconds in booked if nanoseconds}
+
+
+HOST = platform.node()
+_DETAIL = 1000
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What became of one candidate of a batch.
+
+    Args:
+        position: the candidate's place in the batch, from 0.
+        outcome: measured, failed or lost.
+        seconds: seconds by stage, "wait" for the wait for the machine, "worker" for the rest.
+        host: the name of the machine that measured.
+    """
+
+    position: int
+    outcome: Outcome
+    seconds: Mapping[str, float] = field(default_factory=dict[str, float])
+    host: str = HOST
+
+
+class WorkerClock(StageClock, Protocol):
+    """The clock that evaluators are given, as a worker sees it.
+
+    Attributes:
+        failed: the stage where an error arose that went through it.
+    """
+
+    failed: Stage | None
+
+    def restart(self) -> None:
+        """Begin with a new candidate."""
+        ...
+
+    def stop(self) -> Mapping[str, float]:
+        """Give the seconds by phase up to now."""
+        ...
+
+    def folders(self) -> Sequence[Path]:
+        """Name the folders that it goes on to read; called before the worker is confined."""
+        ...
+
+
+def answer(evaluator: Evaluator, position: int, candidate: Candidate, clock: WorkerClock) -> Answer:
+    """Evaluate one candidate; an exception becomes `Failed` in the stage where it arose."""
+    clock.restart()
+    try:
+        outcome = checked(evaluator.evaluate(candidate, clock))
+    except (Exception, SystemExit) as error:  # noqa: BLE001  (any error is this candidate's answer)
+        outcome = _failure(clock.failed or "worker", error)
+    return Answer(position, outcome, clock.stop())
+
+
+def _failure(stage: Stage, error: BaseException) -> Failed:
+    match error:
+        case MemoryError():
+            return Failed(stage, "out of memory", str(error)[:_DETAIL])
+        case ScheduleError() | ProgramError():
+            return Failed(stage, "illegal step", str(error)[:_DETAIL])
+        case PlanishError():
+            return Failed(stage, type(error).__name__, str(error)[:_DETAIL])
+        case _:
+            return Failed(stage, type(error).__name__, f"{error} ({_place(error)})"[:_DETAIL])
+
+
+def _place(error: BaseException) -> str:
+    """Name the line that raised."""
+    *_, (frame, line) = traceback.walk_tb(error.__traceback__)
+    return f"{frame.f_code.co_name}, line {line} of {frame.f_code.co_filename}"
+
+
+REPLY_BYTES = 16 << 20
+"""Size limit of a reply, in bytes."""
+_LENGTH = struct.Struct("<Q")
+
+
+@dataclass(frozen=True)
+class Setup:
+    """The first message to a worker: how it shall live.
+
+    Args:
+        import_path: where it finds modules.
+        memory_bytes: what it may have beyond its start.
+        clock: makes the clock that its evaluators are given.
+    """
+
+    import_path: Sequence[str]
+    memory_bytes: int
+    clock: Callable[[Dial], WorkerClock]
+
+
+@dataclass(frozen=True)
+class Make:
+    """Make an evaluator from its pickled spec, in a cage, and drop the one before.
+
+    The cage comes apart: to read a spec loads libraries, whose threads could not be confined later.
+    """
+
+    serial: int
+    spec: bytes
+    cage: Cage | None = None
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """Evaluate these, in this order."""
+
+    positions: Sequence[int]
+    candidates: Sequence[Candidate]
+
+
+@dataclass(frozen=True)
+class Made:
+    """The evaluator of this serial number is there, or could not be made.
+
+    Args:
+        serial: as in `Make`.
+        notes: what the evaluator has to tell the user.
+        error: why there is none.
+    """
+
+    serial: int
+    notes: tuple[str, ...] = ()
+    error: ErrorData | None = None
+
+
+Reply = Made | Answer
+
+
+def encode_command(message: Setup | Make | Chunk) -> bytes:
+    """Write a message to a worker as it goes over the pipe."""
+    body = pickle.dumps(message, pickle.HIGHEST_PROTOCOL)  # see the module's docstring
+    return _LENGTH.pack(len(body)) + body
+
+
+def encode_reply(reply: Reply) -> bytes:
+    """Write a message of a worker as it goes over the pipe.
+
+    Raises:
+        DataError: it holds something else than its types say.
+    """
+    return framed(dumps(reply, Reply))
+
+
+def decode_reply(body: bytes) -> Reply:
+    """Read a message of a worker.
+
+    Raises:
+        DataError: it is malformed, or holds numbers that are not finite, or seconds that are negative.
+    """
+    reply: Reply = loads(body, Reply)
+    if isinstance(reply, Answer):
+        # A comparison with NaN is false, and an integer may be larger than any float.
+        if not all(0 <= seconds <= sys.float_info.max for seconds in reply.seconds.values()):
+            raise DataError("seconds that are negative or not finite")
+        if isinstance(reply.outcome, Measured) and isinstance(bad := checked(reply.outcome), Failed):
+            raise DataError(f"{bad.reason}: {bad.detail:.100}")
+    return reply
+
+
+def send(descriptor: int, frame: bytes) -> None:
+    """Write all of an encoded message."""
+    view = memoryview(frame)
+    while view:
+        # A pipe takes what fits, 64 KiB by default, and tells how much.
+        view = view[os.write(descriptor, view) :]
+
+
+def receive_command(descriptor: int) -> Any:
+    """Wait for the next message to a worker and read it.
+
+    Raises:
+        EOFError: the executor is gone.
+    """
+    (length,) = _LENGTH.unpack(_exactly(descriptor, _LENGTH.size))
+    return pickle.loads(_exactly(descriptor, length))  # see the module's docstring
+
+
+def _exactly(descriptor: int, size: int) -> bytes:
+    data = bytearray()
+    while len(data) < size:
+        part = os.read(descriptor, size - len(data))
+        if not part:
+            raise EOFError
+        data += part
+    return bytes(data)

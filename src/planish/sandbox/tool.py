@@ -1,0 +1,146 @@
+"""Processes outside the pools: tools such as compilers, and Python processes in a session of their own."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import NamedTuple
+
+from planish.sandbox.scratch import Scratch
+
+
+class Ran(NamedTuple):
+    """What a program did.
+
+    Args:
+        code: its exit code; negative for a signal.
+        output: what it wrote.
+        said: what it wrote to its standard error.
+    """
+
+    code: int
+    output: bytes
+    said: bytes
+
+    @property
+    def message(self) -> str:
+        """What it said, as text."""
+        return self.said.decode(errors="replace")
+
+
+def run_tool(
+    command: Sequence[str],
+    *,
+    seconds: float,
+    given: bytes = b"",
+    folder: Path | str | None = None,
+    variables: Mapping[str, str] | None = None,
+) -> Ran:
+    """Run a program to its end.
+
+    It is in the process group of its caller, so that it ends with a worker, and at Ctrl-C.
+
+    Args:
+        command: the program and its arguments.
+        seconds: how long it may take.
+        given: what its standard input holds.
+        folder: where it runs; the default is here.
+        variables: of the environment, beside those that there are.
+
+    Raises:
+        TimeoutError: it took longer; then all that it started is ended too.
+        OSError: it cannot be started.
+    """
+    with subprocess.Popen(
+        command,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        cwd=folder,
+        env={**os.environ, **(variables or {})},
+    ) as process:
+        try:
+            output, said = process.communicate(given, seconds)
+        except BaseException as error:
+            _end(process.pid)
+            if isinstance(error, subprocess.TimeoutExpired):
+                raise TimeoutError(f"{command[0]} did not end within {seconds:g} s") from error
+            raise
+    return Ran(process.returncode, output, said)
+
+
+def _end(pid: int) -> None:
+    """Kill a process and its descendants; a compiler's driver has the compiler itself as a child."""
+    found = [pid]
+    # All are listed before any is killed: once a parent is dead, its children are no longer listed under it.
+    for each in found:  # grows
+        for listed in Path(f"/proc/{each}/task").glob("*/children"):
+            with suppress(OSError):
+                found += map(int, listed.read_text(encoding="ascii").split())
+    for each in found:
+        with suppress(ProcessLookupError):
+            os.kill(each, signal.SIGKILL)
+
+
+_STORE, _SERVER = "PLANISH_STORE", "PG"
+
+
+def _environment() -> dict[str, str]:
+    """Return the environment without the store's location and what reaches a PostgreSQL server."""
+    return {
+        name: value for name, value in os.environ.items() if name != _STORE and not name.startswith(_SERVER)
+    }
+
+
+class ChildProcess:
+    """Runs a module; what it is, what it started and its folder end by `kill`.
+
+    It is given its descriptors as arguments, and a last one, the lifeline: with that it shall call
+    `die_with_parent`.
+
+    Args:
+        module: by name.
+        descriptors: that it inherits.
+        stdin, stdout, stderr: `PIPE`, `DEVNULL`, or a descriptor.
+
+    Attributes:
+        process: it.
+        scratch: the folder.
+    """
+
+    def __init__(
+        self, module: str, descriptors: Sequence[int] = (), *, stdin: int, stdout: int, stderr: int
+    ) -> None:
+        self.scratch = Scratch()
+        lifeline, self._held = os.pipe()
+        inherited = (*descriptors, lifeline)
+        self.process = subprocess.Popen(
+            # -P: a file in the folder where planish was started must not be imported in place of a module.
+            [sys.executable, "-P", "-m", module, *map(str, inherited)],
+            stdin=stdin,
+            stdout=stdout,
+            stderr=stderr,
+            pass_fds=inherited,
+            start_new_session=True,
+            env={**_environment(), "TMPDIR": str(self.scratch.path)},
+        )
+        # The child's end: the lifeline breaks only when no other process holds the parent's.
+        os.close(lifeline)
+
+    def kill(self) -> None:
+        """End it and all that it started; called once."""
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(self.process.pid, signal.SIGKILL)
+        # Without it the dead child stays as a zombie.
+        self.process.wait()
+        for pipe in (self.process.stdin, self.process.stdout):
+            if pipe is not None:
+                with suppress(BrokenPipeError):  # what nobody reads any more
+                    pipe.close()
+        os.close(self._held)
+        self.scratch.remove()  # who litters from a session of its own, keeps it

@@ -1,0 +1,427 @@
+"""Pool of worker processes, as the parent process sees them."""
+
+from __future__ import annotations
+
+import mmap
+import os
+import selectors
+import subprocess
+import sys
+import tempfile
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from planish.core import Candidate, PlanishError
+from planish.sandbox.confinement import Cage
+from planish.sandbox.limits import End, ending_of, is_from_outside
+from planish.sandbox.plain_data import FrameReader
+from planish.sandbox.protocol import (
+    DIAL_BYTES,
+    REPLY_BYTES,
+    Chunk,
+    Dial,
+    Made,
+    Make,
+    Reply,
+    Setup,
+    WorkerClock,
+    decode_reply,
+    encode_command,
+    send,
+)
+from planish.sandbox.tool import ChildProcess
+
+_LOOK_S = 0.1  # how often it is looked at
+_STARVES = 10
+_PROC = Path("/proc")
+
+
+@dataclass(frozen=True)
+class _Sample:
+    """A process and its descendants at one time.
+
+    Args:
+        time: in seconds of the monotonic clock.
+        states: thread id to its state, one letter.
+        ran: thread id to the seconds for which it had a processor, since its start.
+        waited: thread id to the seconds for which it could have run and had none; the kernel adds them when
+            it has one again.
+    """
+
+    time: float = field(default_factory=time.monotonic)
+    states: Mapping[int, str] = field(default_factory=dict[int, str])
+    ran: Mapping[int, float] = field(default_factory=dict[int, float])
+    waited: Mapping[int, float] = field(default_factory=dict[int, float])
+
+
+class Withheld:
+    """Counts the seconds for which a process and its descendants were kept from running; on Linux alone.
+
+    Of the time between two looks it is what one of them was stopped or waited for a processor, as far as
+    they had no processor meanwhile. What sleeps waits for nothing of ours, so a process that hangs is not
+    excused by it.
+
+    Args:
+        pid: of the process.
+
+    Attributes:
+        stopped: seconds that it was stopped.
+        starved: seconds that others had the processor.
+    """
+
+    def __init__(self, pid: int) -> None:
+        self._pid = pid
+        self.restart()
+
+    def restart(self) -> None:
+        """Count from 0."""
+        self.stopped = self.starved = 0.0
+        self._last: _Sample | None = None
+        self._next = time.monotonic() + _LOOK_S
+
+    @property
+    def seconds(self) -> float:
+        """All that was withheld."""
+        return self.stopped + self.starved
+
+    def exceeds(self, limit: float) -> str:
+        """Say what was withheld for too long, "stopped" or "starved"; empty where nothing was.
+
+        Args:
+            limit: seconds that it may be stopped. It may starve for longer: with a tenth of a processor it
+                goes on.
+        """
+        if self.stopped > limit:
+            return "stopped"
+        return "starved" if self.starved > _STARVES * limit else ""
+
+    def look(self) -> None:
+        """Count up to now; it is called often, and looks now and then."""
+        if time.monotonic() < self._next:
+            return
+        sample = _sample(self._pid)
+        self._next = sample.time + _LOOK_S
+        if self._last is not None:
+            self._count(self._last, sample)
+        self._last = sample
+
+    def _count(self, last: _Sample, now: _Sample) -> None:
+        passed = now.time - last.time
+        ran = sum(seconds - last.ran.get(thread, 0.0) for thread, seconds in now.ran.items())
+        # Several threads may have run for longer than the clock: then nothing was withheld.
+        idle = max(0.0, passed - ran)
+        if not {"T", "t"}.isdisjoint(now.states.values()):
+            self.stopped += idle
+        elif any(state == last.states.get(thread) == "R" for thread, state in now.states.items()):
+            self.starved += idle  # it waits still, or has waited in between
+        else:
+            waits = (seconds - last.waited.get(thread, 0.0) for thread, seconds in now.waited.items())
+            # The longest wait of one thread, and not the sum: they waited at the same time.
+            self.starved += min(idle, max(waits, default=0.0))
+
+
+def _sample(pid: int) -> _Sample:
+    states, ran, waited = dict[int, str](), dict[int, float](), dict[int, float]()
+    for thread in _threads(pid):
+        number = int(thread.name)
+        with suppress(OSError, ValueError):  # it ended meanwhile, or this system does not tell
+            # "pid (name) state ...", and the name may hold anything
+            states[number] = (thread / "stat").read_text().rpartition(")")[2].split()[0]
+            # See "schedstat" in the kernel's sched-stats.rst: nanoseconds run, nanoseconds waited.
+            had, lacked, _ = (thread / "schedstat").read_text().split()
+            ran[number], waited[number] = int(had) * 1e-9, int(lacked) * 1e-9
+    return _Sample(states=states, ran=ran, waited=waited)
+
+
+def _threads(pid: int) -> Iterator[Path]:
+    """List the threads of a process and of its descendants, as folders of /proc."""
+    with suppress(OSError):
+        for thread in (_PROC / str(pid) / "task").iterdir():
+            yield thread
+            for child in _children(thread):
+                yield from _threads(child)
+
+
+def _children(thread: Path) -> list[int]:
+    try:
+        return [int(word) for word in (thread / "children").read_text().split()]
+    except OSError:  # it ended meanwhile, or this kernel does not tell
+        return []
+
+
+WORKER = "planish.sandbox.worker"
+"""What a worker process runs."""
+_TAIL_BYTES = 4096
+_TAIL_LINES = 12
+_READ_BYTES = 1 << 16
+_READS = 16  # at once: what prints without end must not keep the time limits from being looked at
+_FAREWELL_S = 1.0  # for an idle worker to end by itself
+_DEATH_S = 0.2  # for a worker that closed its pipe to be dead
+
+
+class WorkerProcess:
+    """A worker process, started at once in a session and process group of its own.
+
+    Temporary files of it, and of what it starts, go to a folder of its own, which ends with it.
+
+    Args:
+        setup: how the worker shall live.
+
+    Attributes:
+        serial: the number of the evaluator that it was last asked to make.
+        making: whether it is still making it.
+        cage: in which it made it.
+        evaluated: how many candidates it has answered for.
+        pending: positions sent and not answered; the first is the one under way.
+        heard: when it last said something or was given something, monotonic seconds.
+        slack: seconds since then in which nobody listened to it.
+        withheld: what it lacked the processor since then.
+        replies, errors: descriptors to listen on.
+    """
+
+    def __init__(self, setup: Setup) -> None:
+        command_end, self._commands = os.pipe()
+        self.replies, reply_end = os.pipe()
+        self.errors, error_end = os.pipe()
+        dial = _shared_memory()
+        inherited = (command_end, reply_end, dial)
+        self._child = ChildProcess(
+            WORKER, inherited, stdin=subprocess.DEVNULL, stdout=error_end, stderr=error_end
+        )
+        self._process = self._child.process
+        self.dial = Dial(memoryview(mmap.mmap(dial, DIAL_BYTES)))
+        # The child's ends: a pipe tells of its death only when nobody else holds them.
+        for descriptor in (*inherited, error_end):
+            os.close(descriptor)
+        # A worker may be killed in the middle of an answer: the rest must not be waited for.
+        os.set_blocking(self.replies, False)
+        os.set_blocking(self.errors, False)
+        self._frames = FrameReader(REPLY_BYTES)
+        self._tail = b""
+        self._malformed = ""
+        self.serial = 0
+        self.cage: Cage | None = None
+        self.making = False
+        self.evaluated = 0
+        self.pending: deque[int] = deque()
+        self.withheld = Withheld(self._process.pid)
+        self._send(encode_command(setup))
+
+    @property
+    def pid(self) -> int:
+        """The number of the process."""
+        return self._process.pid
+
+    @property
+    def busy(self) -> bool:
+        """Whether an answer of it is awaited."""
+        return self.making or bool(self.pending)
+
+    def is_alive(self) -> bool:
+        """Whether the process still runs."""
+        return self._process.poll() is None
+
+    def make(self, serial: int, spec: bytes, cage: Cage | None) -> None:
+        """Have it make another evaluator; in the cage in which it is, where it is in one."""
+        self.serial, self.making, self.cage = serial, True, cage
+        self._send(encode_command(Make(serial, spec, cage)))
+
+    def evaluate(self, positions: Sequence[int], candidates: Sequence[Candidate]) -> None:
+        """Have it evaluate these; only while it is not busy, or the pipe may block."""
+        frame = encode_command(Chunk(positions, candidates))
+        self.pending.extend(positions)
+        self._send(frame)
+
+    def read(self) -> Iterator[Reply]:
+        """Give the messages that have come.
+
+        Raises:
+            EOFError: no more will come.
+        """
+        with suppress(BlockingIOError):
+            data = os.read(self.replies, _READ_BYTES)
+            if not data:
+                raise EOFError
+            self._tail = b""  # whatever it printed belongs to what is finished
+            self._mark()
+            try:
+                for body in self._frames.feed(data):
+                    reply = decode_reply(body)
+                    self._note(reply)
+                    yield reply
+            except ValueError as error:
+                # Evaluated code may write to the pipe: then nothing that comes after can be believed.
+                self._malformed = f"sent what is not an answer: {error}"
+                raise EOFError(self._malformed) from error
+
+    def _note(self, reply: Reply) -> None:
+        if isinstance(reply, Made) and self.making and reply.serial == self.serial:
+            self.making = False
+        elif isinstance(reply, Made):
+            raise ValueError(f"no evaluator {reply.serial} is being made")
+        elif self.pending and self.pending[0] == reply.position:
+            self.pending.popleft()
+            self.evaluated += 1
+        else:
+            raise ValueError(f"position {reply.position} is not under way")
+
+    def drain(self) -> bool:
+        """Take what it printed, and keep the end of it; False when it can print no more."""
+        with suppress(BlockingIOError):
+            for _ in range(_READS):
+                if not (data := os.read(self.errors, _READ_BYTES)):
+                    return False
+                self._tail = (self._tail + data)[-_TAIL_BYTES:]
+        return True
+
+    def is_overdue(self, since: float, limit: float) -> bool:
+        """Whether it has been at one thing, since a monotonic time, for longer than its limit.
+
+        What was withheld from it does not count.
+        """
+        return time.monotonic() - max(since, self.heard) > limit + self.slack + self.withheld.seconds
+
+    def autopsy(self) -> End:
+        """Say how it ended."""
+        code, exited = 0, False
+        try:
+            # One that sent what is not an answer is alive, and is ended because of that.
+            code = self._process.wait(0.0 if self._malformed else _DEATH_S)
+        except subprocess.TimeoutExpired:
+            cause = self._malformed or "closed its pipe"
+        else:
+            cause = self._malformed or ending_of(code)
+            exited = code >= 0 and not self._malformed
+        self.drain()
+        last = self._tail.decode(errors="replace").splitlines()[-_TAIL_LINES:]
+        outside = is_from_outside(code) and not self._malformed
+        return End(cause, "\n".join([cause, *last]), outside, exited=exited)
+
+    def kill(self) -> None:
+        """End it and all that it started."""
+        self._child.kill()
+        for descriptor in (self._commands, self.replies, self.errors):
+            with suppress(OSError):
+                os.close(descriptor)
+
+    def dismiss(self) -> None:
+        """Ask it to end; `kill` must follow."""
+        os.close(self._commands)
+        self._commands = -1
+
+    def leave(self) -> None:
+        """Wait a moment for a dismissed worker to end by itself."""
+        with suppress(subprocess.TimeoutExpired):
+            self._process.wait(_FAREWELL_S)
+
+    def _send(self, frame: bytes) -> None:
+        self._mark()
+        with suppress(BrokenPipeError):  # it died: that will show where we listen
+            send(self._commands, frame)
+
+    def _mark(self) -> None:
+        self.heard = time.monotonic()
+        self.slack = 0.0
+        self.withheld.restart()
+
+
+def _shared_memory() -> int:
+    if sys.platform == "linux":
+        # Without a file system: a full /dev/shm or /tmp cannot stop a worker.
+        descriptor = os.memfd_create("planish-dial")
+    else:
+        with tempfile.TemporaryFile() as file:
+            descriptor = os.dup(file.fileno())
+    os.ftruncate(descriptor, DIAL_BYTES)
+    return descriptor
+
+
+class WorkerPool:
+    """So many worker processes, once `complete` was called.
+
+    Args:
+        count: how many.
+        memory_bytes: what each may have beyond its start.
+        clock: makes the clock that a worker's evaluators are given; it is pickled.
+
+    Attributes:
+        count: how many there shall be.
+        workers: those who are there.
+    """
+
+    def __init__(self, count: int, memory_bytes: int, clock: Callable[[Dial], WorkerClock]) -> None:
+        self.count = count
+        self.workers: list[WorkerProcess] = []
+        self._memory_bytes = memory_bytes
+        self._clock = clock
+        self._selector = selectors.DefaultSelector()
+
+    def complete(self) -> None:
+        """Replace those who are gone.
+
+        Raises:
+            PlanishError: the system starts no more processes.
+        """
+        for worker in [w for w in self.workers if not w.busy and not w.is_alive()]:
+            self.fire(worker)
+        while len(self.workers) < self.count:
+            try:
+                self._hire()
+            except OSError as error:
+                raise PlanishError(
+                    f"a worker cannot be started: {error}", "Ask for fewer workers."
+                ) from error
+
+    def retire(self, lifetime: int) -> None:
+        """Let go of those who have evaluated so many candidates, once they are idle."""
+        for worker in [w for w in self.workers if not w.busy and w.evaluated >= lifetime]:
+            self.fire(worker)
+
+    def keep(self, cage: Cage | None) -> None:
+        """Let go of those who made an evaluator in another cage: nobody leaves the one in which he is."""
+        for worker in [w for w in self.workers if w.serial and w.cage != cage]:
+            self.fire(worker)
+
+    def speaking(self, seconds: float) -> Iterator[WorkerProcess]:
+        """Give the workers who say something, or end, within so many seconds.
+
+        What they print is taken on the way. A worker may be fired meanwhile.
+        """
+        for key, _ in self._selector.select(seconds):
+            worker: WorkerProcess = key.data
+            # Fired while the events of this round were handled.
+            if worker not in self.workers:
+                continue
+            if key.fd == worker.replies:
+                yield worker
+            elif not worker.drain():
+                self._selector.unregister(worker.errors)
+
+    def fire(self, worker: WorkerProcess) -> None:
+        """End a worker and all that it started."""
+        for descriptor in (worker.replies, worker.errors):
+            with suppress(KeyError):  # one that reached its end is no longer listened to
+                self._selector.unregister(descriptor)
+        self.workers.remove(worker)
+        worker.kill()
+
+    def close(self) -> None:
+        """Let idle workers end by themselves, and end the others."""
+        for worker in self.workers:
+            # All before any is waited for, so that they end side by side.
+            worker.dismiss()
+        for worker in list(self.workers):
+            if not worker.busy:
+                worker.leave()
+            self.fire(worker)
+        self._selector.close()
+
+    def _hire(self) -> None:
+        worker = WorkerProcess(Setup(tuple(sys.path), self._memory_bytes, self._clock))
+        self.workers.append(worker)
+        self._selector.register(worker.replies, selectors.EVENT_READ, worker)
+        self._selector.register(worker.errors, selectors.EVENT_READ, worker)

@@ -1,0 +1,98 @@
+"""Temporary folders go, at the latest when somebody else starts."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from planish.sandbox.scratch import Scratch, sweep
+
+OWNER = """
+from planish.sandbox.scratch import Scratch
+scratch = Scratch()
+(scratch.path / "model").write_text("large")
+print(scratch.path, flush=True)
+input()
+"""
+
+
+@pytest.fixture(autouse=True)
+def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setattr("tempfile.tempdir", None)
+
+
+def test_what_a_killed_process_leaves_is_swept_and_what_lives_stays(tmp_path: Path) -> None:
+    foreign = tmp_path / "planish-foreign"
+    foreign.mkdir()
+    mine = Scratch()
+    with subprocess.Popen(
+        [sys.executable, "-c", OWNER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as owner:
+        assert owner.stdout is not None
+        left = Path(owner.stdout.readline().strip())
+        sweep(tmp_path, young_s=0)
+        assert (left / "model").exists()
+        owner.kill()
+    sweep(tmp_path)
+    assert left.exists(), "it is young"
+    sweep(tmp_path, young_s=0)
+    assert not left.exists()
+    assert mine.path.exists()
+    assert foreign.exists(), "nobody knows whose it is"
+    mine.remove()
+    assert not mine.path.exists()
+
+
+def test_a_new_process_sweeps(tmp_path: Path) -> None:
+    code = OWNER.replace("input()", "import os; os.utime(scratch.path / '.planish-lives', (0, 0))")
+    subprocess.run([sys.executable, "-c", code], check=True)
+    (left,) = tmp_path.iterdir()
+    subprocess.run([sys.executable, "-c", code], check=True)
+    assert not left.exists()
+    assert len(list(tmp_path.iterdir())) == 1
+
+
+ENDED = {
+    "made": """
+def mkdtemp(**options):
+    made(**options)
+    os.kill(os.getpid(), 15)
+made, tempfile.mkdtemp = tempfile.mkdtemp, mkdtemp
+Scratch()
+""",
+    "removed": """
+scratch = Scratch()
+os.rmdir = lambda *_, **__: os.kill(os.getpid(), 15)
+scratch.remove()
+""",
+}
+
+
+@pytest.mark.parametrize("moment", ENDED)
+def test_a_folder_that_is_only_half_made_or_removed_is_swept(tmp_path: Path, moment: str) -> None:
+    """As where the second of two signals ends a process: before the lock is made, or after it is removed."""
+    code = f"import os, tempfile\nfrom planish.sandbox.scratch import Scratch\n{ENDED[moment]}"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == -15
+    (left,) = tmp_path.iterdir()
+    assert not list(left.iterdir())
+    sweep(tmp_path)
+    assert left.exists(), "it is young"
+    os.utime(left, (0, 0))
+    subprocess.run([sys.executable, "-c", OWNER.replace("input()", "")], check=True)
+    assert not left.exists()
+
+
+def test_what_others_put_there_is_no_trap(tmp_path: Path) -> None:
+    """A pipe would hold who opens it for ever; a link would have a folder elsewhere removed."""
+    trap, elsewhere = tmp_path / "planish-trap", tmp_path / "elsewhere"
+    trap.mkdir()
+    os.mkfifo(trap / ".planish-lives")
+    elsewhere.mkdir()
+    (elsewhere / ".planish-lives").touch()
+    (tmp_path / "planish-link").symlink_to(elsewhere)
+    sweep(tmp_path, young_s=0)
+    assert elsewhere.exists()
+    assert trap.exists()
