@@ -28,10 +28,11 @@ from functools import partial
 import llvmlite.binding as llvm
 
 from planish.core.seeds import rng
+from planish.loops.backends import this_machine
 from planish.loops.build import compile_with, schedule_of
 from planish.loops.codegen.llvm import jit
 from planish.loops.codegen.llvm.compile import module
-from planish.loops.codegen.llvm.machine import host_machine
+from planish.loops.codegen.llvm.jit import host_machine
 from planish.loops.ir.schedule import Schedule
 from planish.loops.ir.tree import LoopTree
 from planish.loops.lang.program import Program
@@ -39,7 +40,6 @@ from planish.loops.lower.lowering import lower
 from planish.loops.reference.inputs import aligned, make_inputs
 from planish.loops.runtime.kernels import Kernel
 from planish.loops.space import TemplateSpace
-from planish.loops.target import this_machine
 from planish.loops.workloads import THESIS
 from side_by_side import geomean, interleaved
 

@@ -14,8 +14,8 @@ import numpy as np
 
 from planish.core import rng
 from planish.learn.cost import Combined, Dataset, Predicts, XgboostTrees, dataset_of, model_named
+from planish.loops.backends import this_machine
 from planish.loops.space import TemplateSpace
-from planish.loops.target import this_machine
 from planish.loops.workloads import matmul
 
 ROWS, ROUNDS = 5000, 3

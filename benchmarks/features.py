@@ -14,10 +14,10 @@ from typing import TypeVar
 
 from planish.core import Candidate, rng
 from planish.learn.cost import model_named
+from planish.loops.backends import this_machine
 from planish.loops.lang.parse import parse
 from planish.loops.lang.program import Program
 from planish.loops.space import TemplateSpace
-from planish.loops.target import this_machine
 from planish.search.sampling import neighbour
 
 BATCH, ROUNDS = 128, 9

@@ -29,15 +29,15 @@ import peer_tvm
 from planish.budget import Budget
 from planish.executors import LocalExecutor
 from planish.learn.policy import NetworkPolicy, policy_for
+from planish.loops.backends import this_machine
 from planish.loops.build import compile_with, tree_of
 from planish.loops.evaluator import LoopsEvaluatorSpec
 from planish.loops.lang.program import Program
 from planish.loops.level import LoopsLevel
-from planish.loops.peak import measured_peak
 from planish.loops.reference.inputs import aligned, make_inputs
+from planish.loops.roofline import measured_peak
 from planish.loops.runtime.kernels import Kernel
 from planish.loops.space import CursorSpace
-from planish.loops.target import this_machine
 from planish.loops.workloads import matmul, thesis_split
 from planish.search.follow_policy import hoped
 from planish.settings import Settings

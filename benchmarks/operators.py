@@ -29,8 +29,7 @@ import numpy as np
 
 from operator_cases import LAST, Array, Call, Case, cases
 from planish.budget import Budget
-from planish.loops.build import kernel_of, tree_of
-from planish.loops.library import library_of
+from planish.loops.build import kernel_of, library_of, tree_of
 from planish.loops.reference.inputs import aligned, make_inputs
 from planish.results.result import Result
 from planish.settings import Settings

@@ -9,7 +9,7 @@ import pytest
 import planish
 from planish.budget import Budget
 from planish.core import Candidate, Ratio, Verdict
-from planish.loops.library import Library
+from planish.loops.build import Library
 from planish.loops.workloads import matmul
 from planish.store import open_store
 

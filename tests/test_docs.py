@@ -13,7 +13,7 @@ from planish.graph.relevance import ExaminerError
 from planish.graph.rewriting import RewriteError
 from planish.graph.running import RefusedError
 from planish.llvm import execution
-from planish.loops.codegen.x86.registers import NoRegisterError
+from planish.loops.codegen.x86.vectors import NoRegisterError
 from planish.sandbox.limits import LostError
 from planish.store.failures import LostConnectionError
 from planish.tuning import regressions

@@ -9,8 +9,7 @@ from numpy.typing import NDArray
 from relations import RELATIONS, relations
 
 from planish.core import Candidate, FeatureSchema, Target
-from planish.loops.features.nest_table import LOOPS, SLOTS, NestTable
-from planish.loops.features.schedule_columns import SCHEMA
+from planish.loops.features import LOOPS, SCHEMA, SLOTS, NestTable
 from planish.loops.ir.graph import Graph
 from planish.loops.ir.schedule import Schedule
 from planish.loops.lang.program import Program

@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 
 from planish.loops.ir.schedule import unscheduled
 from planish.loops.lang.program import Program
-from planish.loops.space.cursor import LOOPS_MAX
-from planish.loops.space.observing import BINS, DATA, EDGES, OBSERVED, moves_of
+from planish.loops.space.cursor import BINS, DATA, EDGES, LOOPS_MAX, OBSERVED, moves_of
 
 LANES = 16
 """Of a vector of float32 in AVX-512."""

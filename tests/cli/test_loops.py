@@ -8,8 +8,7 @@ import pytest
 
 from cli.conftest import Planish
 from planish.core import PlanishError, ProgramError, TargetError
-from planish.loops import target
-from planish.loops.codegen.x86 import cpu
+from planish.loops import backends
 
 MATMUL = "C[m,n] += A[m,k] * B[k,n]"
 SIZE = "m=8,n=8,k=8"
@@ -94,10 +93,10 @@ def test_a_searcher_that_does_not_fit_the_space_names_those_that_do(planish: Pla
 @pytest.fixture
 def old_processor(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Make this a processor with neither AVX2 nor AVX-512."""
-    monkeypatch.setattr(cpu, "features", lambda: frozenset({"sse2", "avx"}))
-    target.available_backends.cache_clear()
+    monkeypatch.setattr("planish.loops.codegen.x86.isa.cpu_features", lambda: frozenset({"sse2", "avx"}))
+    backends.available_backends.cache_clear()
     yield
-    target.available_backends.cache_clear()
+    backends.available_backends.cache_clear()
 
 
 @pytest.mark.usefixtures("old_processor")

@@ -19,10 +19,10 @@ from planish.einsum.decision_store import Known, record
 from planish.einsum.planning import task_of
 from planish.einsum.selection import Choice
 from planish.levels import function_of, level_named
+from planish.loops.build import Library
 from planish.loops.lang.parse import parse
 from planish.loops.lang.program import Program
 from planish.loops.level import LoopsLevel
-from planish.loops.library import Library
 from planish.results.result import read_result
 from planish.settings import Settings
 from planish.store import open_store

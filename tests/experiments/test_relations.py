@@ -4,8 +4,7 @@ import numpy as np
 
 from autotvm.relations import RELATIONS, relations
 from loops.test_schedule_features import TILED, described
-from planish.loops.features.nest_table import LOOPS
-from planish.loops.features.schedule_columns import OF_LOOP, SCHEMA
+from planish.loops.features import LOOPS, OF_LOOP, SCHEMA
 from planish.loops.steps import Reorder, Split
 
 

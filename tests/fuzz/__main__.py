@@ -31,7 +31,7 @@ from fuzz.mutant import NONE, Mutant
 from fuzz.mutation_run import shrunk, table, try_mutants
 from fuzz.shrink import fails, shrink
 from fuzz.worker import Plan, Tried, work
-from planish.loops.codegen.x86 import cpu
+from planish.loops.codegen.x86.isa import supported_isas
 
 CASES = Path(__file__).parent / "cases"
 MUTANTS = Path(__file__).parent / "mutants"
@@ -111,7 +111,7 @@ def _mutants(options: argparse.Namespace, plan: Plan) -> int:
 
 def _backends() -> list[str]:
     portable = ["portable"] if find_spec("llvmlite") else []
-    return [*(f"x86-{name}" for name in cpu.supported()), *portable]
+    return [*(f"x86-{name}" for name in supported_isas()), *portable]
 
 
 def _say(text: str) -> None:

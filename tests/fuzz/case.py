@@ -19,11 +19,11 @@ from fuzz.written import Written
 from planish.core import Candidate, PlanishError
 from planish.loops.build import compile_with, tree_of
 from planish.loops.ir.annotated import AnnotatedTree
-from planish.loops.lang.gathering import index_ranges
-from planish.loops.lang.numpy_types import numpy_type
+from planish.loops.lang.element_types import numpy_type
 from planish.loops.lang.parse import parse_canonical
 from planish.loops.lang.program import Program
-from planish.loops.lower.physical import past_caches
+from planish.loops.lang.subscripts import index_ranges
+from planish.loops.lower import regalloc
 from planish.testing.annotated_interpreter import emulate
 from planish.testing.interpreter import TreeFault
 
@@ -94,7 +94,7 @@ def judge(case: Case) -> tuple[Verdict, str]:
     try:
         tree = tree_of(program, case.candidate)
         # No result of a fuzzed program is so large that it is written past the caches, unless all are.
-        with patch.object(past_caches, "PAST_FROM", 0):
+        with patch.object(regalloc, "PAST_FROM", 0):
             code = compile_with(case.backend, tree)
     except PlanishError as error:
         return "refused", str(error)

@@ -13,7 +13,7 @@ from fuzz.chains import CHAINS
 from planish.core.errors import ProgramError
 from planish.loops.lang.parse import parse, parse_canonical
 from planish.loops.lang.program import INDICES, Program
-from planish.loops.lang.scattering import is_spread
+from planish.loops.lang.subscripts import is_spread
 
 T = TypeVar("T")
 Sizes = dict[str, int]

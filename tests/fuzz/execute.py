@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fuzz.guarded import Arena, Block
-from planish.loops.codegen.kernel import ALIGNMENT, Code, Entry
+from planish.loops.codegen.kernel import ALIGNMENT, Entry, MachineCode
 from planish.loops.ir.tree import LoopTree
-from planish.loops.lang.numpy_types import numpy_type
+from planish.loops.lang.element_types import numpy_type
 
 Array = NDArray[Any]
 _ENTRY = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
@@ -26,7 +26,7 @@ class Fault(Exception):  # noqa: N818 - a fault of the kernel
 
 
 def execute(
-    tree: LoopTree, code: Code, inputs: Mapping[str, Array], cores: int, *, again: bool
+    tree: LoopTree, code: MachineCode, inputs: Mapping[str, Array], cores: int, *, again: bool
 ) -> dict[str, Array]:
     """Run a kernel's ahead part and then its body.
 

@@ -10,7 +10,7 @@ from fuzz.annotated_mutations import annotated_mutations
 from fuzz.tree_mutations import tree_mutations
 from fuzz.written import Written
 from planish.loops.build import compile_with, tree_of
-from planish.loops.codegen.kernel import Code
+from planish.loops.codegen.kernel import MachineCode
 from planish.loops.ir.annotated import AnnotatedTree
 from planish.loops.ir.tree import LoopTree
 from planish.loops.lang.parse import parse_canonical
@@ -62,7 +62,7 @@ class Mutants:
         for kind, wrong in chain(tree_mutations(self.tree), decided):
             self.kinds.setdefault(kind, []).append(wrong)
 
-    def code(self, mistake: str, number: int) -> tuple[LoopTree, Code]:
+    def code(self, mistake: str, number: int) -> tuple[LoopTree, MachineCode]:
         """Compile one; raises whatever a code generator raises where a tree makes no sense."""
         wrong = self.kinds[mistake][number]
         if isinstance(wrong, LoopTree):

@@ -15,9 +15,9 @@ from fuzz.answer import answer
 from fuzz.case import differences
 from fuzz.errors import Inexact
 from fuzz.execute import run_entry
-from planish.loops.codegen.kernel import Code
+from planish.loops.codegen.kernel import MachineCode
 from planish.loops.ir.tree import LoopTree
-from planish.loops.lang.numpy_types import numpy_type
+from planish.loops.lang.element_types import numpy_type
 from planish.loops.lang.program import Program, TensorType
 from planish.loops.reference.inputs import aligned
 
@@ -61,7 +61,7 @@ class Oracle:
     """
 
     program: Program
-    right: tuple[LoopTree, Code]
+    right: tuple[LoopTree, MachineCode]
     seed: int
     doubtful: int = 0
     _asked: list[Asked] = field(default_factory=list[Asked])
@@ -91,7 +91,7 @@ class Judged:
         code: what that gave.
     """
 
-    def __init__(self, tree: LoopTree, code: Code) -> None:
+    def __init__(self, tree: LoopTree, code: MachineCode) -> None:
         self._tree, self._code = tree, code
         given = [b for b in tree.buffers if b.kind != "temporary"]
         sizes = [b.size * numpy_type(b.dtype).itemsize for b in given]

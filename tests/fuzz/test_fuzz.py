@@ -14,9 +14,9 @@ from fuzz.case import Case, judge, prepared
 from fuzz.crew import try_cases
 from fuzz.shrink import fails, shrink
 from fuzz.worker import Plan
-from planish.loops.codegen.llvm.arithmetic import EXTREMES
+from planish.loops.backends import available_backends
+from planish.loops.codegen.llvm.ir_writer import EXTREMES
 from planish.loops.lang.parse import parse
-from planish.loops.target import available_backends
 
 HERE = Path(__file__).parent
 CASES = sorted((HERE / "cases").glob("*.json"))

@@ -8,8 +8,8 @@ from fuzz.confronting import ACCEPTED, Confronting
 from fuzz.mutant import NONE, Mutant, Mutants
 from fuzz.mutation_run import of_program, shrunk, table
 from fuzz.worker import Plan
+from planish.loops.backends import available_backends
 from planish.loops.lang.parse import parse
-from planish.loops.target import available_backends
 from planish.loops.verifying import Verifier
 
 MUTANTS = sorted((Path(__file__).parent / "mutants").glob("*.json"))

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from planish.learn.cost import SavedModel, load_model, model_named, models_for, places, write_model
-from planish.loops.features.schedule_columns import SCHEMA
+from planish.loops.features import SCHEMA
 
 
 @pytest.fixture

@@ -6,9 +6,8 @@ from pathlib import Path
 import pytest
 
 from planish.loops.lang.draft import Draft, axes_of
-from planish.loops.lang.gathering import gathers, parts_of
-from planish.loops.lang.parse import parse
-from planish.loops.lang.syntax import read_statements
+from planish.loops.lang.parse import parse, read_statements
+from planish.loops.lang.subscripts import gathers, parts_of
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "notation.md"
 TEXT = PAGE.read_text(encoding="utf-8")

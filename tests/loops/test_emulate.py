@@ -15,8 +15,8 @@ from loops.trees import integers, matmul
 from planish.loops.build import tree_of
 from planish.loops.ir.annotated import AnnotatedTree, Block, CellRegion, Item, Nest, Part, Region, Vectors
 from planish.loops.lang.program import Program
-from planish.loops.lower import physical, virtual
-from planish.loops.lower.annotated_text import annotated_text
+from planish.loops.lower import regalloc, ssa
+from planish.loops.lower.printing import annotated_text
 from planish.testing.annotated_interpreter import emulate
 from planish.testing.interpreter import TreeFault, interpret
 
@@ -25,11 +25,11 @@ ORDER = ("m_4", "n_32", "k", "m", "n")
 
 
 def numbered(vectors: Vectors = WIDE, order: tuple[str, ...] = ORDER, k: int = 300) -> AnnotatedTree:
-    return physical.annotate(matmul(7, 40, k, order), vectors)
+    return regalloc.annotate(matmul(7, 40, k, order), vectors)
 
 
 def named(vectors: Vectors = WIDE, order: tuple[str, ...] = ORDER, k: int = 300) -> AnnotatedTree:
-    return virtual.annotate(matmul(7, 40, k, order), vectors, "float32")
+    return ssa.annotate(matmul(7, 40, k, order), vectors, "float32")
 
 
 def product(annotated: AnnotatedTree) -> tuple[NDArray[Any], NDArray[Any]]:
@@ -62,8 +62,8 @@ def test_what_it_computes_is_what_the_tree_means() -> None:
             wanted = interpret(tree, inputs)
             for vectors in (WIDE, NARROW):
                 for annotated in (
-                    physical.annotate(tree, vectors),
-                    virtual.annotate(tree, vectors, "float32"),
+                    regalloc.annotate(tree, vectors),
+                    ssa.annotate(tree, vectors, "float32"),
                 ):
                     got = emulate(annotated, inputs)
                     for name, value in wanted.items():

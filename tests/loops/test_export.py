@@ -19,18 +19,17 @@ from planish.core import (
     candidate_from_json,
 )
 from planish.loops import export
-from planish.loops.build import tree_of
+from planish.loops.backends import available_backends
+from planish.loops.build import Backend, Library, tree_of
 from planish.loops.export import export_kernel
 from planish.loops.ir.tree import LoopTree
-from planish.loops.lang.numpy_types import numpy_type
+from planish.loops.lang.element_types import numpy_type
 from planish.loops.lang.parse import parse, parse_canonical
 from planish.loops.lang.program import Program
-from planish.loops.library import Backend, Library
 from planish.loops.reference.inputs import make_inputs
 from planish.loops.reference.reference import check, reference
 from planish.loops.space import STEPS
 from planish.loops.steps import Pack, Parallel, Reorder, Split
-from planish.loops.target import available_backends
 
 STRICT = ["-Wall", "-Wextra", "-Werror", "-pedantic"]
 C = ["gcc", "-std=c99", "-x", "c", *STRICT]

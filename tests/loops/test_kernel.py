@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from loops.odd_trees import COPY, tree
 from loops.trees import ENTRY, Kind
 from planish.core import ProgramError
-from planish.loops.codegen.kernel import ALIGNMENT, Code, Entry, Layout, layout
+from planish.loops.codegen.kernel import ALIGNMENT, Entry, Layout, MachineCode, layout
 from planish.loops.codegen.llvm import compile_tree
 from planish.loops.compiled import CompiledKernel
 from planish.loops.ir.annotated import MEMORY, REGISTERS, STACK, AnnotatedTree, Vectors
@@ -66,7 +66,7 @@ def test_entries_run_in_order_and_parallel_ones_in_parts(cores: int) -> None:
     functions = {"first": entry("first"), "shared": entry("shared")}
     first, shared = (ctypes.cast(f, ctypes.c_void_p).value or 0 for f in functions.values())
     nothing = Layout({}, frozenset(), 0, 0)
-    code = Code((Entry(first), Entry(shared, 7, True)), (Entry(first),), functions, nothing, str)
+    code = MachineCode((Entry(first), Entry(shared, 7, True)), (Entry(first),), functions, nothing, str)
     inputs, outputs = arrays_of(MATMUL)
     bound = Kernel(MATMUL, lower(unscheduled(MATMUL)), code, cores).bind(inputs, outputs)
     assert calls == [("first", 0, 1)]

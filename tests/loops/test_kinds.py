@@ -7,10 +7,9 @@ import pytest
 
 from loops.trees import integers, matmul
 from planish.core import TargetError
+from planish.loops.backends import available_backends
 from planish.loops.build import compile_with
-from planish.loops.ir.kinds import KINDS, LoopKind, add_kind
-from planish.loops.ir.tree import Loop, LoopTree
-from planish.loops.target import available_backends
+from planish.loops.ir.tree import KINDS, Loop, LoopKind, LoopTree, add_kind
 from planish.testing.interpreter import TreeFault, interpret
 
 BACKENDS = available_backends()

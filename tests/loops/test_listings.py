@@ -11,8 +11,8 @@ from golden_text import Golden
 from planish.core import Candidate
 from planish.loops.lang.parse import parse
 from planish.loops.lower.lowering import lower
-from planish.loops.lower.place import NodeLoops, Place, Placement, Start, place
-from planish.loops.lower.pseudocode import loop_tree_text
+from planish.loops.lower.placement import NodeLoops, Place, Placement, Start, place
+from planish.loops.lower.printing import loop_tree_text
 from planish.loops.space import resolve
 from planish.loops.steps import LoopStep, Reorder, Stage, Swap
 

@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 
 from planish.core import Candidate, ProgramError
+from planish.loops.backends import this_machine
 from planish.loops.build import kernel_of, tree_of
 from planish.loops.lang.parse import parse
 from planish.loops.lang.program import Program
 from planish.loops.reference.cases import choose_cases
 from planish.loops.reference.views import Array
 from planish.loops.space import TemplateSpace
-from planish.loops.target import this_machine
 from planish.loops.verifying import Verifier, final_verifier, search_verifier
 
 ROWS, COLUMNS = 4099, 4157

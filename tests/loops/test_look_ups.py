@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from planish.core import Target
 from planish.core.errors import ProgramError, ScheduleError
+from planish.loops.backends import available_backends
 from planish.loops.build import compile_with
 from planish.loops.ir.fuse import fusable
 from planish.loops.ir.schedule import Schedule, unscheduled
@@ -23,9 +24,8 @@ from planish.loops.reference.numpy_baseline import numpy_callable
 from planish.loops.reference.reference import reference
 from planish.loops.runtime.kernels import Kernel
 from planish.loops.space import TemplateSpace
-from planish.loops.space.resolve import resolve
+from planish.loops.space.cursor import resolve
 from planish.loops.steps import Pack, Reorder, Split, Vectorize
-from planish.loops.target import available_backends
 from planish.testing.interpreter import interpret
 
 Array = NDArray[Any]

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from planish.loops.backends import available_backends
 from planish.loops.build import compile_with
 from planish.loops.ir.schedule import Schedule, unscheduled
 from planish.loops.lang.parse import parse
@@ -17,7 +18,6 @@ from planish.loops.reference.inputs import aligned
 from planish.loops.reference.reference import reference
 from planish.loops.runtime.kernels import Kernel
 from planish.loops.steps import Reorder, Split, Vectorize
-from planish.loops.target import available_backends
 from planish.testing.interpreter import interpret
 
 Array = NDArray[Any]

@@ -11,18 +11,18 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from planish.core import Candidate, PlanishError, ProgramError, Target, TargetError
-from planish.loops.build import compile_with, tree_of
-from planish.loops.codegen.kernel import Code, arithmetic_of
-from planish.loops.codegen.x86 import cpu
+from planish.loops.backends import available_backends
+from planish.loops.build import Library, compile_with, tree_of
+from planish.loops.codegen.kernel import MachineCode, arithmetic_of
 from planish.loops.codegen.x86.compile import compile_tree
+from planish.loops.codegen.x86.isa import supported_isas
 from planish.loops.compiled import function_of
 from planish.loops.ir.schedule import Schedule, unscheduled
 from planish.loops.ir.tree import Buffer, Leaf, Loop, LoopTree, Ref
+from planish.loops.lang.element_types import numpy_type
 from planish.loops.lang.notation import Tensor, axes, program
-from planish.loops.lang.numpy_types import numpy_type
 from planish.loops.lang.parse import parse, parse_canonical
 from planish.loops.lang.program import Const, Program
-from planish.loops.library import Library
 from planish.loops.lower.lowering import lower
 from planish.loops.reference.inputs import aligned, make_inputs
 from planish.loops.reference.numpy_baseline import numpy_callable
@@ -30,7 +30,6 @@ from planish.loops.reference.reference import check, reference
 from planish.loops.runtime.kernels import Kernel
 from planish.loops.space import TemplateSpace
 from planish.loops.steps import Pack
-from planish.loops.target import available_backends
 from planish.loops.verifying import verify_again
 from planish.testing.interpreter import interpret
 from planish.testing.programs import programs
@@ -43,20 +42,20 @@ NARROW = ("float16", "bfloat16")
 BACKENDS = available_backends()
 
 
-def built_without_bfloat16(tree: LoopTree) -> Code:
+def built_without_bfloat16(tree: LoopTree) -> MachineCode:
     """Rounding by integers, as on processors without AVX512_BF16."""
     return compile_tree(tree, "avx512", frozenset())
 
 
-BUILDERS: dict[str, Callable[[LoopTree], Code]] = {
+BUILDERS: dict[str, Callable[[LoopTree], MachineCode]] = {
     name: lambda tree, name=name: compile_with(name, tree) for name in BACKENDS
 }
-if "avx512" in cpu.supported():
+if "avx512" in supported_isas():
     BUILDERS["x86-avx512, by integers"] = built_without_bfloat16
 
 
 def run(
-    made: Program, schedule: Schedule, build: Callable[[LoopTree], Code], inputs: Mapping[str, Array]
+    made: Program, schedule: Schedule, build: Callable[[LoopTree], MachineCode], inputs: Mapping[str, Array]
 ) -> dict[str, Array]:
     tree = lower(schedule)
     outputs = {name: aligned(made.type[name]) for name in made.outputs}

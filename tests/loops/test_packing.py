@@ -11,7 +11,7 @@ from planish.loops.ir.tree import Leaf, leaves, refs
 from planish.loops.lang.parse import parse
 from planish.loops.lang.program import Program
 from planish.loops.lower.lowering import lower
-from planish.loops.lower.pseudocode import loop_tree_text, pseudocode
+from planish.loops.lower.printing import loop_tree_text, pseudocode
 from planish.loops.reference.reference import check, make_inputs, reference
 from planish.loops.space import resolve
 from planish.loops.steps import LoopStep, Pack, Parallel, Reorder, Split, Stage, Unroll

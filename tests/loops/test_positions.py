@@ -8,6 +8,7 @@ import pytest
 from numpy.typing import NDArray
 
 from planish.core.errors import ProgramError
+from planish.loops.backends import available_backends
 from planish.loops.build import compile_with
 from planish.loops.ir.schedule import Schedule, unscheduled
 from planish.loops.lang.notation import Axis, Tensor, argmax, axes, position, program, where
@@ -19,7 +20,6 @@ from planish.loops.reference.numpy_baseline import numpy_callable
 from planish.loops.reference.reference import reference
 from planish.loops.runtime.kernels import Kernel
 from planish.loops.steps import Parallel, Reorder, Split, Vectorize
-from planish.loops.target import available_backends
 from planish.testing.interpreter import interpret
 
 Array = NDArray[Any]

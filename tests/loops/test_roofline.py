@@ -11,11 +11,11 @@ import pytest
 
 from planish.core import Failed, Measured, Stage, Task
 from planish.loops import evaluator, roofline
+from planish.loops.backends import this_machine
 from planish.loops.lang.parse import parse
 from planish.loops.lang.program import Program
 from planish.loops.level import LoopsLevel
 from planish.loops.roofline import MARGIN, Roofline, least_work
-from planish.loops.target import this_machine
 from planish.loops.workloads import matmul
 
 LEVEL = LoopsLevel()

@@ -8,7 +8,7 @@ import pytest
 from numpy.typing import NDArray
 
 from planish.core import Cache, Candidate, Machine, Step, Target
-from planish.loops.features.schedule_columns import SCHEMA
+from planish.loops.features import SCHEMA
 from planish.loops.lang.parse import parse
 from planish.loops.lang.program import Program
 from planish.loops.space import TemplateSpace

@@ -13,8 +13,8 @@ from planish.loops.ir.annotated import MEMORY, REGISTERS, STACK, AnnotatedTree, 
 from planish.loops.ir.tree import LoopTree
 from planish.loops.lang.parse import parse
 from planish.loops.lang.program import Program
-from planish.loops.lower import physical, virtual
-from planish.loops.lower.annotated_text import annotated_text
+from planish.loops.lower import regalloc, ssa
+from planish.loops.lower.printing import annotated_text
 from planish.loops.steps import Parallel, Reorder
 from planish.testing.annotated_interpreter import emulate
 from planish.testing.interpreter import TreeFault
@@ -26,7 +26,7 @@ SOFT = parse("E[m,n] = exp(A[m,n]); S[m] += E[m,n]; R[m,n] = E[m,n] / S[m]", {"m
 
 
 def both(tree: LoopTree) -> list[AnnotatedTree]:
-    return [physical.annotate(tree, WIDE), virtual.annotate(tree, WIDE, "float32")]
+    return [regalloc.annotate(tree, WIDE), ssa.annotate(tree, WIDE, "float32")]
 
 
 def lowered(program: Program, *steps: Step) -> LoopTree:

@@ -277,8 +277,8 @@ def late():
 """,
     "begins with several threads": """
 parts = [counting(3) for _ in range(6)]
-from planish.loops.runtime import native, threads
-native._natives.clear()
+from planish.loops.runtime import threads
+threads._natives.clear()
 threads._teams.clear()
 barrier = threading.Barrier(6)
 def first(bound):
@@ -320,7 +320,7 @@ thread.join()
 """,
     "forks while other threads are in LLVM": """
 from planish.loops.codegen.llvm import jit
-from planish.loops.codegen.llvm.machine import host_machine
+from planish.loops.codegen.llvm.jit import host_machine
 text = "define i32 @f() { ret i32 1 }"
 ended = threading.Event()
 def compile():
@@ -340,8 +340,8 @@ ended.set()
 """,
     "forks while another thread holds a lock": """
 from planish.einsum.backends import PLANNING
-from planish.loops.runtime import native
-for lock in (PLANNING, native._compiling):
+from planish.loops.runtime import threads
+for lock in (PLANNING, threads._compiling):
     with lock:
         child = os.fork()
         if child == 0:

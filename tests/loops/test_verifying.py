@@ -18,6 +18,7 @@ from planish.core import Candidate, Failed, Measured, PlanishError, ProgramError
 from planish.executors import InlineExecutor
 from planish.levels import function_of
 from planish.loops import compiled, evaluator
+from planish.loops.backends import this_machine
 from planish.loops.build import compile_with, kernel_of, schedule_of, tree_of
 from planish.loops.ir.tree import Loop, LoopTree, Node
 from planish.loops.lang.parse import parse
@@ -30,7 +31,6 @@ from planish.loops.reference.probes import Garbled, Last, OtherStart, Probe, all
 from planish.loops.runtime.kernels import Kernel
 from planish.loops.space import TemplateSpace
 from planish.loops.steps import Pack, Reorder, Split, Vectorize
-from planish.loops.target import this_machine
 from planish.loops.verifying import (
     KEPT_SEED,
     SEARCH_SEED,

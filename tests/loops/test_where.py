@@ -9,17 +9,17 @@ import pytest
 from numpy.typing import NDArray
 
 from planish.core.errors import ProgramError
+from planish.loops.backends import available_backends
 from planish.loops.build import compile_with
 from planish.loops.ir.schedule import unscheduled
 from planish.loops.lang.notation import Tensor, axes, where
 from planish.loops.lang.parse import parse, parse_canonical
 from planish.loops.lower.lowering import lower
-from planish.loops.lower.pseudocode import pseudocode
+from planish.loops.lower.printing import pseudocode
 from planish.loops.reference.cases import choose_cases
 from planish.loops.reference.inputs import aligned
 from planish.loops.reference.reference import reference
 from planish.loops.runtime.kernels import Kernel
-from planish.loops.target import available_backends
 
 Array = NDArray[Any]
 backends = pytest.mark.parametrize("backend", available_backends())

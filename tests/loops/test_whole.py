@@ -11,17 +11,16 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from planish.core import Candidate, ProgramError, Target
-from planish.loops.build import compile_with, tree_of
-from planish.loops.codegen.kernel import Code
-from planish.loops.codegen.x86 import cpu
+from planish.loops.backends import available_backends
+from planish.loops.build import Library, compile_with, tree_of
+from planish.loops.codegen.kernel import MachineCode
 from planish.loops.codegen.x86.compile import compile_tree
-from planish.loops.codegen.x86.isa import IsaName
+from planish.loops.codegen.x86.isa import IsaName, supported_isas
 from planish.loops.compiled import function_of
 from planish.loops.ir.schedule import Schedule, unscheduled
 from planish.loops.ir.tree import LoopTree
 from planish.loops.lang.parse import parse, parse_canonical
 from planish.loops.lang.program import Program
-from planish.loops.library import Library
 from planish.loops.lower.lowering import lower
 from planish.loops.reference.cases import choose_cases
 from planish.loops.reference.inputs import aligned, make_inputs
@@ -31,7 +30,6 @@ from planish.loops.reference.styles import NEAR_ONE, POSITIVE, Style
 from planish.loops.runtime.kernels import Kernel
 from planish.loops.space import TemplateSpace
 from planish.loops.steps import Pack, Reorder, Split
-from planish.loops.target import available_backends
 from planish.loops.verifying import Called, Verifier, verify_again
 from planish.testing.interpreter import UNWRITTEN, interpret
 from planish.testing.schedules import schedules
@@ -43,11 +41,11 @@ BACKENDS = available_backends()
 INT32 = np.iinfo(np.int32)
 
 
-BUILDERS: dict[str, Callable[[LoopTree], Code]] = {
+BUILDERS: dict[str, Callable[[LoopTree], MachineCode]] = {
     **{name: lambda tree, name=name: compile_with(name, tree) for name in BACKENDS},
     **{
         f"{name}, without VNNI": lambda tree, name=name: compile_tree(tree, name, frozenset())
-        for name in cpu.supported()
+        for name in supported_isas()
     },
 }
 
@@ -202,7 +200,7 @@ def test_all_products_of_small_numbers(name: str, text: str) -> None:
     np.testing.assert_array_equal(run(made, unscheduled(made), name, inputs)["C"], expected)
 
 
-@pytest.mark.parametrize("isa", cpu.supported())
+@pytest.mark.parametrize("isa", supported_isas())
 def test_the_processor_multiplies_and_adds_at_once_where_it_can(isa: IsaName) -> None:
     """AVX512_VNNI, and AVX-VNNI for vectors of 256 bits; else 16 bits are multiplied, and then added."""
     order = Candidate((Reorder(("m", "k", "n")),))

@@ -7,7 +7,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from planish.loops.codegen.kernel import Code, Entry
+from planish.loops.codegen.kernel import Entry, MachineCode
 from planish.loops.ir.tree import Buffer, Call, Leaf, Loop, LoopId, LoopTree, Node, Ref
 from planish.loops.lang.program import Const
 
@@ -61,7 +61,9 @@ def integers(tree: LoopTree, seed: int = 0) -> dict[str, Array]:
     return {b.name: random.integers(-3, 4, b.size).astype(b.dtype) for b in tree.buffers if b.kind == "input"}
 
 
-def execute(tree: LoopTree, code: Code, inputs: Mapping[str, Array], lanes: int = 1) -> dict[str, Array]:
+def execute(
+    tree: LoopTree, code: MachineCode, inputs: Mapping[str, Array], lanes: int = 1
+) -> dict[str, Array]:
     """Run compiled code once, parallel entries in parts with a private workspace for each.
 
     All memory that is not input is filled with 0xff first, so NaN. It has guards of 64 bytes around it,

@@ -16,11 +16,11 @@ from numpy.typing import NDArray
 from planish.budget import Budget
 from planish.core import Candidate, ProgramError
 from planish.loops.backends import PREFERRED, backend_named
+from planish.loops.build import Library
 from planish.loops.compiled import CompiledKernel, function_of
 from planish.loops.ir.schedule import unscheduled
 from planish.loops.lang.parse import parse
 from planish.loops.level import LoopsLevel
-from planish.loops.library import Library
 from planish.loops.lower.lowering import lower
 from planish.loops.runtime.kernels import Kernel
 from planish.loops.space import TemplateSpace

@@ -18,8 +18,7 @@ from planish.core.fork_locks import free_after_fork
 from planish.loops.build import kernel_of, tree_of
 from planish.loops.compiled import CompiledKernel
 from planish.loops.lang.program import Access, Apply, Expr, Index, Program, Statement
-from planish.loops.runtime.arrayspec import ArraySpec
-from planish.loops.runtime.dispatch import Table
+from planish.loops.runtime.dispatch import ArraySpec, Table
 
 if TYPE_CHECKING:
     from planish.store import Store

@@ -1,4 +1,4 @@
-"""The back ends: which there are, and by which protocol the level uses them.
+"""Back ends: the protocol by which the level uses them, and those that this machine has.
 
 A back end makes what runs of a loop tree. All are entry points of the group `planish.loops.backends`, ours
 like those of other packages: each a `Backend`, or a class that makes one without arguments.
@@ -7,10 +7,12 @@ like those of other packages: each a `Backend`, or a class that makes one withou
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import cache
+from importlib.metadata import version
 from typing import TYPE_CHECKING, Any, Protocol
 
-from planish.core import Machine, registry, unknown
+from planish.core import Machine, Target, TargetError, caches, processor, registry, unknown, usable_cores
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -18,7 +20,7 @@ if TYPE_CHECKING:
     from planish.loops.ir.tree import LoopTree
     from planish.loops.lang.program import Program
 
-    Arrays = Mapping[str, NDArray[Any]]
+Arrays = Mapping[str, "NDArray[Any]"]
 
 GROUP = "planish.loops.backends"
 PREFERRED = ("x86-avx512", "x86-avx2", "portable")
@@ -128,3 +130,51 @@ def backend_named(name: str) -> Backend:
         raise unknown("level 'loops' has no back end", name, backend_names())
     found: Any = registry.load(GROUP, name)
     return found() if isinstance(found, type) else found
+
+
+@cache
+def available_backends() -> tuple[str, ...]:
+    """List the back ends that work on this machine, the preferred first."""
+    return tuple([name for name in backend_names() if backend_named(name).works()])
+
+
+def preferred_backend() -> str:
+    """Name the back end that is taken where none is asked for; no other package's is imported.
+
+    Raises:
+        TargetError: planish's own back ends are not found.
+    """
+    for name in PREFERRED:
+        if name in backend_names() and backend_named(name).works():
+            return name
+    raise TargetError(
+        "planish's own back ends for loops are not found",
+        "Its entry points are older than its code: install planish again.",
+    )
+
+
+def this_machine(cores: int, backend: str = "") -> Target:
+    """Describe this machine.
+
+    Args:
+        cores: how many a kernel may use.
+        backend: the code generator; empty for the preferred one.
+
+    Raises:
+        PlanishError: there is no such back end.
+        TargetError: the machine has fewer cores, or lacks the back end.
+    """
+    if not 1 <= cores <= usable_cores():
+        raise TargetError(f"{cores} cores asked for, this process may use {usable_cores()}", "Use --cores.")
+    chosen = backend or preferred_backend()
+    if chosen not in backend_names():
+        raise unknown("level 'loops' has no back end", chosen, backend_names())
+    if not backend_named(chosen).works():
+        raise TargetError(
+            f"back end '{chosen}' does not work on this machine",
+            f"It has: {', '.join(available_backends())}.",
+        )
+    made = backend_named(chosen)
+    toolchain = {"backend": chosen} | {name: version(name) for name in made.packages}
+    machine = made.machine if made.machine.caches else replace(made.machine, caches=caches())
+    return Target(processor(), frozenset({chosen}), cores, toolchain, machine)

@@ -9,14 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planish.core import Candidate, ProgramError, Target
-from planish.loops.build import executable_of, tree_of
-from planish.loops.lang.numpy_types import numpy_type
+from planish.loops.build import executable_of, library_of, tree_of
+from planish.loops.lang.element_types import numpy_type
 from planish.loops.lang.program import Program
-from planish.loops.library import library_of
 from planish.loops.reference.inputs import aligned
 from planish.loops.reference.numpy_baseline import numpy_callable
-from planish.loops.runtime.arrayspec import ArraySpec
-from planish.loops.runtime.dispatch import Table
+from planish.loops.runtime.dispatch import ArraySpec, Table
 from planish.loops.runtime.kernels import Arrays, Kernel
 from planish.loops.verifying import refuse_wrong
 

@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from threadpoolctl import threadpool_limits
 
 from planish.core import Candidate, Failed, Measured, Outcome, StageClock, Target
-from planish.loops.build import executable_of, schedule_of
+from planish.loops.build import backend_of, executable_of, library_of, schedule_of
 from planish.loops.lang.program import Program
-from planish.loops.library import backend_of, library_of
 from planish.loops.lower.lowering import lower
 from planish.loops.reference.numpy_baseline import numpy_callable
 from planish.loops.roofline import Roofline

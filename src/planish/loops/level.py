@@ -19,7 +19,7 @@ from planish.core import (
     unknown,
     usable_cores,
 )
-from planish.loops import target as machine
+from planish.loops.backends import available_backends, this_machine
 
 if TYPE_CHECKING:
     from planish.loops.evaluator import LoopsEvaluatorSpec
@@ -43,7 +43,7 @@ class LoopsLevel:
     @property
     def steps(self) -> Mapping[str, type[Step]]:
         """Step name to class; those of schedules, the library, and the choice of back end."""
-        from planish.loops.library import Backend, Library
+        from planish.loops.build import Backend, Library
         from planish.loops.space import STEPS
 
         return {**STEPS, "Library": Library, "Backend": Backend}
@@ -87,7 +87,7 @@ class LoopsLevel:
 
     def target(self, program: TensorProgram, cores: int) -> Target:
         """Describe this machine; raises TargetError where it lacks what is asked of it."""
-        return machine.this_machine(cores, program.backend)
+        return this_machine(cores, program.backend)
 
     def runs(self, task: Task[TensorProgram]) -> bool:
         """Whether candidates may do anything: never, a kernel only computes."""
@@ -100,7 +100,7 @@ class LoopsLevel:
         "template" is AutoTVM's, by knobs; "steps" is LoopTune's, by a cursor; "marked-steps" has the back
         end's decisions among the cursor's actions.
         """
-        from planish.loops.library import vector_builds
+        from planish.loops.build import vector_builds
         from planish.loops.space import CursorSpace, MarkingSpace, TemplateSpace, machine_of
 
         program, target = task.program, task.target
@@ -123,7 +123,7 @@ class LoopsLevel:
     def baseline(self, task: Task[TensorProgram]) -> Candidate:
         """Give the NumPy implementation."""
         del task
-        from planish.loops.library import Library
+        from planish.loops.build import Library
 
         return Candidate((Library("numpy"),))
 
@@ -134,7 +134,7 @@ class LoopsLevel:
         some processors that have those of 512.
         """
         from planish.loops.backends import PREFERRED, backend_named
-        from planish.loops.library import Backend, backend_of, library_of, schedule_steps
+        from planish.loops.build import Backend, backend_of, library_of, schedule_steps
 
         own = task.target.toolchain.get("backend", "")
         if library_of(candidate) or own not in PREFERRED:
@@ -148,10 +148,8 @@ class LoopsLevel:
 
     def describe(self, task: Task[TensorProgram], candidate: Candidate) -> Mapping[str, str]:
         """Show a schedule as loop tree, pseudo-code, what the back end makes of it here, and steps."""
-        from planish.loops.build import annotated_of, schedule_of, tree_of
-        from planish.loops.library import library_of
-        from planish.loops.lower.annotated_text import annotated_text
-        from planish.loops.lower.pseudocode import loop_tree_text, pseudocode
+        from planish.loops.build import annotated_of, library_of, schedule_of, tree_of
+        from planish.loops.lower.printing import annotated_text, loop_tree_text, pseudocode
 
         library = library_of(candidate)
         if library:
@@ -168,7 +166,7 @@ class LoopsLevel:
 
     def exportable(self, candidate: Candidate) -> bool:
         """Whether it is a kernel, and not NumPy's call."""
-        from planish.loops.library import library_of
+        from planish.loops.build import library_of
 
         return library_of(candidate) is None
 
@@ -186,10 +184,10 @@ class LoopsLevel:
 
     def machine(self) -> Mapping[str, str]:
         """Tell what the level knows of this machine: name to fact."""
-        from planish.loops.peak import measured_peak
+        from planish.loops.roofline import measured_peak
         from planish.sandbox.confinement import told
 
-        backends = machine.available_backends()
+        backends = available_backends()
         return {
             "processor": processor(),
             "cores": str(usable_cores()),

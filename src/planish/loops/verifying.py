@@ -10,8 +10,8 @@ import numpy as np
 
 from planish.core import PlanishError
 from planish.loops.backends import Executable
+from planish.loops.lang.element_types import WHOLE
 from planish.loops.lang.program import Program
-from planish.loops.lang.whole import WHOLE
 from planish.loops.reference.bounds import limits
 from planish.loops.reference.cases import Case, choose_cases, shows_all, special_cases, varied_cases
 from planish.loops.reference.checking import Expected, check

@@ -22,12 +22,11 @@ from planish.loops.ir.annotated import (
     Lanes,
     Nest,
     Part,
+    Piece,
     Region,
     Unrolled,
 )
-from planish.loops.ir.cells import Piece
-from planish.loops.ir.extent import iterations, within
-from planish.loops.ir.tree import Call, Leaf, Loop, Node, Ref, Value
+from planish.loops.ir.tree import Call, Leaf, Loop, Node, Ref, Value, iterations, within
 from planish.loops.lang.program import Const
 from planish.testing.annotated_registers import Cells, Numbered, Position, Vector
 from planish.testing.interpreter import Storage, TreeFault, looked_up

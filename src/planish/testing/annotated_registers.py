@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
 from typing import Any, NamedTuple
 
-from planish.loops.ir.annotated import CellRegion, Lanes, Place, Region, Vectors
-from planish.loops.ir.cells import Cell, Piece, cell, summed
+from planish.loops.ir.annotated import Cell, CellRegion, Lanes, Piece, Place, Region, Vectors, cell, summed
 from planish.loops.ir.tree import Leaf, Loop, LoopId, Ref
 from planish.loops.lang.program import IDENTITY
 from planish.testing.interpreter import Storage, TreeFault

@@ -14,11 +14,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planish.loops.ir.annotated import MEMORY, REGISTERS, STACK
-from planish.loops.ir.extent import Remaining, iterations, within
-from planish.loops.ir.tree import Call, Leaf, Loop, LoopId, LoopTree, Node, Ref, Value, leaves, refs
-from planish.loops.lang.numpy_types import numpy_type
+from planish.loops.ir.tree import (
+    Call,
+    Leaf,
+    Loop,
+    LoopId,
+    LoopTree,
+    Node,
+    Ref,
+    Remaining,
+    Value,
+    iterations,
+    leaves,
+    refs,
+    within,
+)
+from planish.loops.lang.element_types import WHOLE, nearest_whole, numpy_type
 from planish.loops.lang.program import ARITHMETIC, Const
-from planish.loops.lang.whole import WHOLE, nearest_whole
 from planish.loops.reference.bounds import VALUES
 
 UNWRITTEN = -0x21524111

@@ -189,7 +189,7 @@ def _is_of(space: CanObserve, candidate: Candidate) -> bool:
 
 
 def _peak(task: Task[Any]) -> float:
-    from planish.loops.peak import measured_peak
+    from planish.loops.roofline import measured_peak
 
     return measured_peak(task.target.toolchain["backend"])
 

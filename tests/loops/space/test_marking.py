@@ -11,8 +11,7 @@ from planish.core import Candidate, ScheduleError, Space, Step
 from planish.loops.lang.parse import parse
 from planish.loops.lang.program import Program
 from planish.loops.space import STEPS, CursorSpace, MarkingSpace, resolve
-from planish.loops.space.cursor import CursorStep, Down, SplitBy
-from planish.loops.space.marking import PackHere, UnrollHere, VectorizeHere
+from planish.loops.space.cursor import CursorStep, Down, PackHere, SplitBy, UnrollHere, VectorizeHere
 from planish.testing.spaces import SpaceConformance
 
 

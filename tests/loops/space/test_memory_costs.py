@@ -5,8 +5,8 @@ import pytest
 from planish.core import Cache, Machine, Target
 from planish.loops.lang.parse import parse
 from planish.loops.space import TemplateSpace
+from planish.loops.space.costs import streamed
 from planish.loops.space.facts import Facts
-from planish.loops.space.memory_costs import streamed
 
 WIDE = frozenset({"x86-avx512"})
 ROW = parse("C[m,n] += A[m,k] * B[k,n]", {"m": 1, "n": 512, "k": 1024})

@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from planish.core import Cache, Candidate, Machine, ScheduleError, Space, Step, Target, rng
+from planish.loops.build import Backend, backend_of, schedule_steps
 from planish.loops.lang.parse import parse
 from planish.loops.lang.program import Program
-from planish.loops.library import Backend, backend_of, schedule_steps
 from planish.loops.lower.lowering import lower
 from planish.loops.reference.reference import check, make_inputs, reference
 from planish.loops.space import STEPS, TemplateSpace, resolve
@@ -367,7 +367,7 @@ def test_what_was_asked_before_changes_no_proposal(program: Program, monkeypatch
     used = TemplateSpace(program, AVX512)
     candidate = used.start()
     with monkeypatch.context() as patch:
-        patch.setattr("planish.loops.space.knob_tree.KNOWN_MAX", 0)
+        patch.setattr("planish.loops.space.template.KNOWN_MAX", 0)
         forgetful = TemplateSpace(program, AVX512)
     for place in range(40):
         sampled, new = used.sample(rng(1, place)), TemplateSpace(program, AVX512)

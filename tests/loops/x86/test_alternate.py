@@ -4,10 +4,9 @@ import numpy as np
 import pytest
 
 from planish.core import Candidate
-from planish.loops.codegen.x86 import cpu
-from planish.loops.codegen.x86.alternate import vector_of
 from planish.loops.codegen.x86.compile import compile_tree
-from planish.loops.codegen.x86.isa import IsaName
+from planish.loops.codegen.x86.isa import IsaName, supported_isas
+from planish.loops.codegen.x86.transfers import stride_2_vector
 from planish.loops.lang.parse import parse
 from planish.loops.lower.lowering import lower
 from planish.loops.reference.inputs import aligned, make_inputs
@@ -15,7 +14,7 @@ from planish.loops.runtime.kernels import Kernel
 from planish.loops.space import resolve
 from planish.loops.steps import Vectorize
 
-SETS: list[IsaName] = cpu.supported()
+SETS: list[IsaName] = supported_isas()
 
 
 @pytest.mark.skipif(not SETS, reason="this processor has neither AVX-512 nor AVX2 with FMA")
@@ -37,4 +36,4 @@ def test_every_second_element_is_loaded_for_any_number_of_them(isa: IsaName, dty
 def test_the_vector_is_more_than_half_full_so_that_both_loads_stay_inside(
     lanes: int, itemsize: int, size: int
 ) -> None:
-    assert vector_of(lanes, itemsize) == size
+    assert stride_2_vector(lanes, itemsize) == size

@@ -4,8 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from iced_x86 import Code, Decoder, Encoder, Register
 
-from planish.loops.codegen.x86.assembler import JL, JLE, JNE, Assembler
-from planish.loops.codegen.x86.encoding import Imm, Mem, Words, encode
+from planish.loops.codegen.x86.assembler import JL, JLE, JNE, Assembler, Imm, Mem, Words, encode
 from planish.loops.codegen.x86.isa import Isa, isa_of
 from planish.loops.codegen.x86.pointers import GENERAL, RSP
 

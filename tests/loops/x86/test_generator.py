@@ -14,9 +14,8 @@ from loops.odd_trees import TREES
 from loops.random_trees import random_trees
 from loops.trees import execute, integers
 from planish.core import TargetError
-from planish.loops.codegen.x86 import cpu
 from planish.loops.codegen.x86.compile import compile_tree
-from planish.loops.codegen.x86.isa import IsaName
+from planish.loops.codegen.x86.isa import IsaName, best_isa, supported_isas
 from planish.loops.ir.schedule import Schedule, unscheduled
 from planish.loops.ir.tree import LoopTree
 from planish.loops.lang.parse import parse
@@ -31,7 +30,7 @@ from planish.testing.interpreter import interpret
 from planish.testing.programs import programs
 from planish.testing.schedules import schedules
 
-SETS: list[IsaName] = cpu.supported()
+SETS: list[IsaName] = supported_isas()
 pytestmark = pytest.mark.skipif(not SETS, reason="this processor has neither AVX-512 nor AVX2 with FMA")
 
 
@@ -182,9 +181,9 @@ def test_mixed_types_are_refused() -> None:
 
 
 def test_a_processor_without_vectors_is_told_what_to_use(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cpu, "features", frozenset[str])
+    monkeypatch.setattr("planish.loops.codegen.x86.isa.cpu_features", frozenset[str])
     with pytest.raises(TargetError, match="portable"):
-        cpu.best()
+        best_isa()
 
 
 @pytest.mark.parametrize("isa", SETS)

@@ -9,9 +9,8 @@ from numpy.typing import NDArray
 
 from planish.core import Target
 from planish.core.seeds import rng
-from planish.loops.codegen.x86 import cpu
 from planish.loops.codegen.x86.compile import compile_tree
-from planish.loops.codegen.x86.isa import IsaName
+from planish.loops.codegen.x86.isa import IsaName, supported_isas
 from planish.loops.ir.schedule import Schedule, unscheduled
 from planish.loops.lang.parse import parse
 from planish.loops.lang.program import Program
@@ -22,7 +21,7 @@ from planish.loops.space import TemplateSpace, resolve
 from planish.loops.steps import LoopStep, Pack, Reorder, Split, Swap, Vectorize
 
 Array = NDArray[Any]
-SETS: list[IsaName] = cpu.supported()
+SETS: list[IsaName] = supported_isas()
 pytestmark = pytest.mark.skipif(not SETS, reason="this processor has neither AVX-512 nor AVX2 with FMA")
 DTYPES = ("float32", "float64")
 

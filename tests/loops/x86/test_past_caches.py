@@ -10,20 +10,19 @@ from numpy.typing import NDArray
 
 from planish.core import Target
 from planish.core.seeds import rng
-from planish.loops.codegen.x86 import cpu
 from planish.loops.codegen.x86.compile import compile_tree
-from planish.loops.codegen.x86.isa import IsaName
+from planish.loops.codegen.x86.isa import IsaName, supported_isas
 from planish.loops.compiled import CompiledKernel
 from planish.loops.lang.parse import parse
 from planish.loops.lang.program import Program
+from planish.loops.lower import regalloc
 from planish.loops.lower.lowering import lower
-from planish.loops.lower.physical import past_caches
 from planish.loops.reference.inputs import make_inputs
 from planish.loops.reference.reference import check, reference
 from planish.loops.runtime.kernels import Kernel
 from planish.loops.space import TemplateSpace, resolve
 
-SETS: list[IsaName] = cpu.supported()
+SETS: list[IsaName] = supported_isas()
 pytestmark = pytest.mark.skipif(not SETS, reason="this processor has neither AVX-512 nor AVX2 with FMA")
 TEXTS = (
     "C[i,j] = A[i,j] + B[i,j]",
@@ -62,7 +61,7 @@ def _kernel(program: Program, isa: IsaName, seed: int | None = None) -> Kernel:
 def test_answers_are_right_wherever_arrays_begin(
     isa: IsaName, monkeypatch: pytest.MonkeyPatch, text: str, extents: tuple[int, ...], seed: int, behind: int
 ) -> None:
-    monkeypatch.setattr(past_caches, "PAST_FROM", 0)
+    monkeypatch.setattr(regalloc, "PAST_FROM", 0)
     size = {axis: n for axis, n in zip("ijk", extents, strict=True) if axis != "k" or "k" in text}
     program = parse(text, size)
     inputs = make_inputs(program)
@@ -97,7 +96,7 @@ def test_only_large_results_that_nothing_reads(text: str, size: dict[str, int], 
 
 @pytest.mark.parametrize("isa", SETS)
 def test_such_stores_are_ordered_at_the_end(isa: IsaName, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(past_caches, "PAST_FROM", 0)
+    monkeypatch.setattr(regalloc, "PAST_FROM", 0)
     code = _kernel(parse(TEXTS[0], {"i": 8, "j": 128}), isa).code
     quick = code.assembly("f").split("ret")[0]
     assert "vmovntps" in quick
@@ -105,7 +104,7 @@ def test_such_stores_are_ordered_at_the_end(isa: IsaName, monkeypatch: pytest.Mo
 
 
 def test_new_arrays_begin_at_cache_lines(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(past_caches, "PAST_FROM", 0)
+    monkeypatch.setattr(regalloc, "PAST_FROM", 0)
     program = parse(TEXTS[0], {"i": 8, "j": 128})
     call = CompiledKernel(_kernel(program, SETS[-1]))
     inputs = make_inputs(program)

@@ -12,11 +12,10 @@ from loops.mutants import mutants
 from planish.budget import Budget
 from planish.core import Candidate, Target
 from planish.loops import evaluator
-from planish.loops.build import kernel_of
+from planish.loops.build import kernel_of, schedule_steps
 from planish.loops.ir.tree import LoopTree
 from planish.loops.lang.program import Program
 from planish.loops.level import LoopsLevel
-from planish.loops.library import schedule_steps
 from planish.loops.runtime.kernels import Kernel
 from planish.loops.workloads import matmul
 from planish.measure import Plan

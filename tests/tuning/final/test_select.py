@@ -18,8 +18,8 @@ from planish.core import (
     Trial,
     best_harmless,
 )
+from planish.loops.build import Backend
 from planish.loops.level import LoopsLevel
-from planish.loops.library import Backend
 from planish.loops.steps import Unroll, Vectorize
 from planish.loops.workloads import matmul
 from planish.settings import Settings

@@ -11,7 +11,7 @@ from planish.core import Machine
 from planish.loops.ir.annotated import AnnotatedTree, Vectors
 from planish.loops.ir.tree import LoopTree
 from planish.loops.lang.program import Program
-from planish.loops.lower.physical import annotate
+from planish.loops.lower.regalloc import annotate
 from planish.testing.annotated_interpreter import emulate
 
 Arrays = Mapping[str, NDArray[Any]]

@@ -1,4 +1,4 @@
-"""What code generators make, and how it lies in memory: the contract between them and the runtime."""
+"""Machine code and its layout in memory: the contract between code generators and the runtime."""
 
 from __future__ import annotations
 
@@ -7,8 +7,7 @@ from dataclasses import dataclass
 
 from planish.core import TargetError
 from planish.loops.ir.annotated import MEMORY, STACK, AnnotatedTree
-from planish.loops.ir.kinds import OWN
-from planish.loops.ir.tree import Loop, LoopTree, Node, leaves
+from planish.loops.ir.tree import OWN, Loop, LoopTree, Node, leaves
 from planish.loops.lang.program import ARITHMETIC, DTYPES
 
 ALIGNMENT = 64
@@ -52,7 +51,7 @@ class Layout:
 
 
 @dataclass(frozen=True)
-class Code:
+class MachineCode:
     """A tree, compiled.
 
     Args:
@@ -73,9 +72,9 @@ class Code:
     layout: Layout
     assembly: Callable[[str], str]
     annotated: AnnotatedTree | None = None
-    again: Callable[[], Code] | None = None
+    again: Callable[[], MachineCode] | None = None
 
-    def __reduce__(self) -> tuple[Callable[[], Code], tuple[()]]:
+    def __reduce__(self) -> tuple[Callable[[], MachineCode], tuple[()]]:
         if self.again is None:
             raise TypeError("this machine code cannot be pickled: nothing says how to generate it again")
         return self.again, ()

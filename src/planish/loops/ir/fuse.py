@@ -10,8 +10,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from itertools import pairwise
 
-from planish.loops.lang.gathering import tables
 from planish.loops.lang.program import Access, Apply, Expr, Index, Program, Statement, TensorType, accesses
+from planish.loops.lang.subscripts import tables
 
 
 def fused_name(outer: str, inner: str) -> str:

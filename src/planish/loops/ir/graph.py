@@ -1,8 +1,8 @@
 """The data-flow graph of a program: read, view, arithmetic and write nodes (thesis 3.5.2).
 
 Every node has a virtual buffer for its output, over its `axes`. Whether that buffer exists, and how large it
-is, follows from the loops that an annotation gives to the node (`planish.loops.lower.place`): a node without
-annotation is computed where it is used.
+is, follows from the loops that an annotation gives to the node (`planish.loops.lower.placement`): a node
+without annotation is computed where it is used.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from math import prod
 
 from planish.loops.lang.lazy import lazy
 from planish.loops.lang.program import Access, Apply, Const, Expr, Index, Program, Statement, accesses
-from planish.loops.lang.scattering import scattered
+from planish.loops.lang.subscripts import scattered
 
 
 @dataclass(frozen=True)
@@ -115,7 +115,7 @@ class Nest:
             iterations of such a loop the same element is written.
         operands: what it reads, each distinct access once.
         work: arithmetic operations in all.
-        scattered: dimensions of the target that are filled first; see `planish.loops.lang.scattering`.
+        scattered: dimensions of the target that are filled first; see `planish.loops.lang.subscripts`.
     """
 
     name: str

@@ -8,17 +8,54 @@ with steps that decrease inward; the last one has step 1. Only in a nest that co
 beside it may an axis end at a larger step: one that does not move the copy, or that a derived axis takes
 the place of. All of this is known when code is generated (thesis 3.4.1: the generator follows it strictly
 and never reorders).
+
+A loop has a kind, which says how its iterations are executed. Back ends of other packages add kinds of their
+own.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from planish.loops.ir.kinds import KINDS
 from planish.loops.lang.lazy import lazy
 from planish.loops.lang.program import INDICES, Const
+
+
+@dataclass(frozen=True)
+class LoopKind:
+    """A kind of loop.
+
+    Args:
+        name: as in `planish.loops.ir.tree.Loop.kind`.
+        concurrent: whether iterations may run at the same time: then none may touch what another writes.
+    """
+
+    name: str
+    concurrent: bool = False
+
+
+SERIAL = LoopKind("serial")
+UNROLL = LoopKind("unroll")
+PARALLEL = LoopKind("parallel", concurrent=True)
+
+OWN = {kind.name: kind for kind in (SERIAL, UNROLL, PARALLEL)}
+"""What every back end executes: in order, by repeating the body if that pays, and by threads."""
+KINDS = dict(OWN)
+"""Name to kind, of all that are known."""
+
+
+def add_kind(kind: LoopKind) -> LoopKind:
+    """Make a kind known, such as a GPU's blocks; to do it again changes nothing.
+
+    Raises:
+        ValueError: another kind has this name.
+    """
+    if KINDS.setdefault(kind.name, kind) != kind:
+        raise ValueError(f"there is another kind of loop '{kind.name}'")
+    return kind
+
 
 LoopId = tuple[str, int]
 """(axis, step): unique on a path from the root to a leaf."""
@@ -108,7 +145,7 @@ class Loop:
         axis: which axis it walks.
         step: elements of the axis per iteration.
         body: what is inside, in order.
-        kind: one of `planish.loops.ir.kinds.KINDS`. "parallel" only on a root's loop, over an axis that every
+        kind: one of `planish.loops.ir.tree.KINDS`. "parallel" only on a root's loop, over an axis that every
             leaf inside writes along; "unroll" asks the generator to repeat the body instead of looping.
 
     Attributes:
@@ -280,3 +317,39 @@ def refs(value: Value) -> Iterator[Ref]:
                 yield from refs(arg)
         case Const():
             return
+
+
+Remaining = Mapping[str, int]
+"""Axis to the elements that remain of it; only axes with an enclosing loop are in it."""
+
+
+def remaining(tree: LoopTree, inside: Remaining, axis: str) -> int:
+    """Count the elements of an axis that the next loop over it would walk.
+
+    Args:
+        tree: the whole kernel.
+        inside: what remains at this place.
+        axis: any axis of the tree.
+    """
+    here = inside.get(axis)
+    if here is not None:
+        return here
+    terms = tree.window.get(axis)
+    if terms is None:
+        return tree.size[axis]
+    return 1 + sum([c * (remaining(tree, inside, other) - 1) for other, c in terms])
+
+
+def iterations(tree: LoopTree, inside: Remaining, loop: Loop) -> tuple[int, int]:
+    """Count a loop's iterations.
+
+    Returns:
+        The number of full iterations, inside which `loop.step` elements remain, and what remains inside
+        the tail iteration that follows them; 0 where there is no tail.
+    """
+    return divmod(remaining(tree, inside, loop.axis), loop.step)
+
+
+def within(inside: Remaining, axis: str, rest: int) -> dict[str, int]:
+    """Give what remains inside an iteration of a loop over `axis`, of whose axis `rest` elements remain."""
+    return {**inside, axis: rest}

@@ -9,12 +9,10 @@ from itertools import combinations
 from math import prod
 
 from planish.core.errors import ProgramError, did_you_mean
-from planish.loops.lang.draft import RESERVED, Draft, axes_of
-from planish.loops.lang.extents import Shapes, uses
-from planish.loops.lang.gathering import check_gathers, index_ranges
+from planish.loops.lang.draft import RESERVED, Draft, Shapes, axes_of, uses
+from planish.loops.lang.element_types import WHOLE, check_numbers, check_whole_numbers
 from planish.loops.lang.program import DTYPES, INDICES, POSITIONS, Access, Program, accesses, number_text
-from planish.loops.lang.scattering import check_spread, is_spread
-from planish.loops.lang.whole import WHOLE, check_numbers, check_whole_numbers
+from planish.loops.lang.subscripts import check_gathers, check_spread, index_ranges, is_spread
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 

@@ -4,6 +4,10 @@ The primitives below are all that a generator must know. Constants are written f
 errors, measured on 10^6 points each: under 1.1 units in the last place for exp and log, under 1.4 for erf,
 under 2.7 for tanh and sigmoid, for both types, whether fma is fused or not. Where a function's result is
 below the smallest normal number, it may be off by more.
+
+The error function is an odd polynomial near zero, and 1 less its complement further out. The complement falls
+so fast that its logarithm needs few digits: an error of it counts as many times less as erfc(a) is less than
+erf(a), and so the fits are weighted (Remez).
 """
 
 from __future__ import annotations
@@ -13,7 +17,85 @@ from dataclasses import dataclass
 from functools import cache
 
 from planish.loops.lang.program import COMPARISONS, Const
-from planish.loops.lower.erf import ERF
+
+
+@dataclass(frozen=True)
+class Erf:
+    """The fits for an element type.
+
+    Args:
+        one: from this magnitude on, erf is +-1.
+        near: coefficients of erf(x) / x - 1 in x^2, for abs(x) <= 1.
+        far: coefficients of log(1 - erf(a)) in a, for 1 <= a <= `one`.
+    """
+
+    one: float
+    near: tuple[float, ...]
+    far: tuple[float, ...]
+
+
+ERF: Mapping[str, Erf] = {
+    "float32": Erf(
+        4.0,
+        (
+            0.12837916572955936822,
+            -0.37612625837465104191,
+            0.11283585248605634751,
+            -0.026853814582072517433,
+            0.0051883304825924878339,
+            -0.00080102026992725067869,
+            0.000078538498284294088513,
+        ),
+        (
+            -0.00034152518774986536741,
+            -1.127089180044589883,
+            -0.6381448520500815344,
+            -0.10310673545922835781,
+            0.021838053572880981186,
+            -0.0029476553316781495854,
+            0.00018637884671505197666,
+        ),
+    ),
+    "float64": Erf(
+        6.0,
+        (
+            0.12837916709551256568,
+            -0.37612638903183520025,
+            0.11283791670944200308,
+            -0.026866170643113413715,
+            0.0052239776061308421667,
+            -0.00085483259297662442975,
+            0.00012055293586936949976,
+            -0.000014924712439534814108,
+            1.6447132699786621009e-6,
+            -1.6206318752969209004e-7,
+            1.3710988704190523118e-8,
+            -7.7794629717615968919e-10,
+        ),
+        (
+            -1.7962477457410595778e-7,
+            -1.1283773292158341676,
+            -0.63662848915682821191,
+            -0.10274725138376999398,
+            0.019078153343988017022,
+            0.00028049245146265285845,
+            -0.0017690052826499153444,
+            0.00064117697557305540162,
+            -0.000044825572931678907988,
+            -0.00007036481948547493818,
+            0.000045036524567641112049,
+            -0.000016513624954573774913,
+            4.3269535129607828417e-6,
+            -8.5055557190184166971e-7,
+            1.2570206511420329011e-7,
+            -1.3626384296271017139e-8,
+            1.0256767527430516939e-9,
+            -4.7959257818497259478e-11,
+            1.049597086922954593e-12,
+        ),
+    ),
+}
+
 
 PRIMITIVES: Mapping[str, int] = {
     "add": 2,
@@ -46,7 +128,7 @@ All give NaN for NaN, max, min and the comparisons excepted.
 
 
 @dataclass(frozen=True)
-class Operation:
+class Primitive:
     """One line of an expansion.
 
     Args:
@@ -67,11 +149,11 @@ class _Program:
     """Collects operations; each method call appends one and gives its number."""
 
     def __init__(self) -> None:
-        self.operations: list[Operation] = []
+        self.operations: list[Primitive] = []
 
     def __call__(self, primitive: str, *args: int | float) -> int:
         known = tuple(Const(a) if isinstance(a, float) else a for a in args)
-        self.operations.append(Operation(primitive, known))
+        self.operations.append(Primitive(primitive, known))
         return len(self.operations)
 
     def polynomial(self, x: int, coefficients: tuple[float, ...]) -> int:
@@ -220,7 +302,7 @@ def _erf(p: _Program, c: _Constants, x: int, dtype: str) -> int:
 
 
 @cache
-def expansion(function: str, dtype: str) -> tuple[Operation, ...]:
+def expansion(function: str, dtype: str) -> tuple[Primitive, ...]:
     """Write a function in primitives.
 
     Args:

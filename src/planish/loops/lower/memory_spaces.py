@@ -1,4 +1,7 @@
-"""Which buffers live in memory, on a stack or in registers: for code, allocation and interpreters alike."""
+"""Memory spaces of buffers, and the division of a tree into machine functions.
+
+A buffer is in memory that all threads see, on the stack of each thread, or in registers for all its life.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +21,7 @@ from planish.loops.ir.annotated import (
     Region,
     Unrolled,
 )
-from planish.loops.ir.tree import Leaf, LoopTree, leaves
+from planish.loops.ir.tree import Leaf, Loop, LoopTree, Node, leaves
 
 
 def spaces_of(tree: LoopTree, functions: Iterable[Function]) -> Mapping[str, str]:
@@ -71,3 +74,11 @@ def _touched(found: Iterable[Leaf], held: AbstractSet[str]) -> Iterator[str]:
         for ref in leaf.refs:
             if ref.buffer not in held:
                 yield ref.buffer
+
+
+def root_groups(nodes: tuple[Node, ...]) -> list[tuple[Node, ...]]:
+    """Group root nodes by function: one for all of them, unless some are parallel."""
+    # Threads meet at the end of a function: what comes before and after a parallel loop is none of its own.
+    if any(isinstance(n, Loop) and n.concurrent for n in nodes):
+        return [(node,) for node in nodes]
+    return [nodes] if nodes else []

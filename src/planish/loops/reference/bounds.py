@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from planish.loops.lang.numpy_types import numpy_type
+from planish.loops.lang.element_types import numpy_type
 from planish.loops.reference.grains import grain_of, grain_of_all, largest_of
 from planish.loops.reference.views import Array
 

@@ -17,9 +17,9 @@ from math import prod
 import numpy as np
 
 from planish.core import ProgramError
-from planish.loops.lang.gathering import index_ranges
+from planish.loops.lang.element_types import WHOLE
 from planish.loops.lang.program import Apply, Expr, Program
-from planish.loops.lang.whole import WHOLE
+from planish.loops.lang.subscripts import index_ranges
 from planish.loops.reference.checking import Answer
 from planish.loops.reference.exactness import is_long, terms_of
 from planish.loops.reference.inputs import make_inputs

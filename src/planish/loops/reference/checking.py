@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from planish.loops.lang.numpy_types import numpy_type
+from planish.loops.lang.element_types import numpy_type
 from planish.loops.lang.program import Program
 from planish.loops.reference.bounds import Bounded, Precision, limits
 from planish.loops.reference.views import Array, Arrays, chunks, same_bits

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from planish.loops.lang.element_types import nearest_whole
 from planish.loops.lang.program import Access, Apply, Const, Expr
-from planish.loops.lang.whole import nearest_whole
 from planish.loops.reference.bounds import TESTS, VALUES
 from planish.loops.reference.views import Array
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from math import isfinite, prod, sqrt
 
-from planish.loops.lang.gathering import is_gather, parts_of
+from planish.loops.lang.element_types import WHOLE
 from planish.loops.lang.program import (
     COMPARISONS,
     POSITIONS,
@@ -17,8 +17,7 @@ from planish.loops.lang.program import (
     Statement,
     accesses,
 )
-from planish.loops.lang.scattering import collisions
-from planish.loops.lang.whole import WHOLE
+from planish.loops.lang.subscripts import collisions, is_gather, parts_of
 from planish.loops.reference.bounds import Precision, representable
 from planish.loops.reference.grains import grain_of
 

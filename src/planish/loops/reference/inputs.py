@@ -5,10 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from planish.core.seeds import rng
-from planish.loops.lang.gathering import index_ranges
-from planish.loops.lang.numpy_types import numpy_type
+from planish.loops.lang.element_types import WHOLE, numpy_type
 from planish.loops.lang.program import Program, TensorType
-from planish.loops.lang.whole import WHOLE
+from planish.loops.lang.subscripts import index_ranges
 from planish.loops.reference.exactness import finest_levels, is_long
 from planish.loops.reference.styles import Style, Styles, usual_styles
 from planish.loops.reference.views import Array, chunks

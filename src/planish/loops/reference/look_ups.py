@@ -8,8 +8,8 @@ from functools import partial
 
 import numpy as np
 
-from planish.loops.lang.gathering import gathers, parts_of
 from planish.loops.lang.program import Access, Apply, Expr, Program, Statement
+from planish.loops.lang.subscripts import gathers, parts_of
 from planish.loops.reference.elementwise import Step
 from planish.loops.reference.views import Array, Arrays, table_view, view
 

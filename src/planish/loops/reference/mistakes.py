@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from planish.loops.lang.gathering import index_ranges
+from planish.loops.lang.element_types import WHOLE
 from planish.loops.lang.program import Access, Apply, Const, Expr, Index, Program, Statement, TensorType
-from planish.loops.lang.whole import WHOLE
+from planish.loops.lang.subscripts import index_ranges
 from planish.loops.reference.probes import (
     EXCHANGED,
     Garbled,

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 
 from planish.loops.lang.draft import axes_of
+from planish.loops.lang.element_types import nearest_whole
 from planish.loops.lang.program import POSITIONS, Access, Apply, Expr, Program, Statement, accesses
-from planish.loops.lang.scattering import scattered
-from planish.loops.lang.whole import nearest_whole
+from planish.loops.lang.subscripts import scattered
 from planish.loops.reference.elementwise import UFUNC, Leaves, Step, Temporaries, evaluate
 from planish.loops.reference.inputs import aligned
 from planish.loops.reference.look_ups import look_ups, without_gathers

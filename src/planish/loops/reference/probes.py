@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from math import isinf
 
 from planish.core.seeds import rng
-from planish.loops.lang.gathering import index_ranges
 from planish.loops.lang.program import POSITIONS, Access, Apply, Const, Expr, Program, Statement, accesses
+from planish.loops.lang.subscripts import index_ranges
 from planish.loops.reference.views import overhang
 
 MOST = 64

@@ -10,7 +10,7 @@ from math import prod
 import numpy as np
 
 from planish.loops.lang.draft import axes_of
-from planish.loops.lang.gathering import gathers, is_gather, parts_of
+from planish.loops.lang.element_types import WHOLE
 from planish.loops.lang.program import (
     IDENTITY,
     POSITIONS,
@@ -22,8 +22,7 @@ from planish.loops.lang.program import (
     Statement,
     accesses,
 )
-from planish.loops.lang.scattering import collisions, is_spread
-from planish.loops.lang.whole import WHOLE
+from planish.loops.lang.subscripts import collisions, gathers, is_gather, is_spread, parts_of
 from planish.loops.reference.bounds import (
     Bounded,
     Precision,

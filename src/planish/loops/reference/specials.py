@@ -14,9 +14,9 @@ import numpy as np
 
 from planish.core.seeds import rng
 from planish.loops.lang.draft import axes_of
-from planish.loops.lang.gathering import index_ranges
+from planish.loops.lang.element_types import WHOLE
 from planish.loops.lang.program import Apply, Const, Program, Statement
-from planish.loops.lang.whole import WHOLE
+from planish.loops.lang.subscripts import index_ranges
 from planish.loops.reference.inputs import make_inputs
 from planish.loops.reference.reference import factors
 from planish.loops.reference.styles import Styles, must_be_positive, usual_styles

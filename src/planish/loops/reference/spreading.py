@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 
 from planish.loops.lang.program import IDENTITY, Statement, TensorType
-from planish.loops.lang.scattering import collisions, passes
+from planish.loops.lang.subscripts import collisions, passes
 from planish.loops.reference.bounds import Bounded, Precision, settled
 from planish.loops.reference.grains import largest_of
 from planish.loops.reference.views import Array, view

@@ -6,7 +6,7 @@ from functools import cache
 
 import numpy as np
 
-from planish.loops.lang.numpy_types import numpy_type
+from planish.loops.lang.element_types import numpy_type
 from planish.loops.lang.program import TensorType
 from planish.loops.reference.inputs import ALIGNMENT
 from planish.loops.reference.views import Array

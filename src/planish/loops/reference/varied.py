@@ -12,10 +12,9 @@ from typing import Any
 import numpy as np
 
 from planish.core.seeds import rng
-from planish.loops.lang.gathering import index_ranges
-from planish.loops.lang.numpy_types import numpy_type
+from planish.loops.lang.element_types import WHOLE, numpy_type
 from planish.loops.lang.program import Program, TensorType
-from planish.loops.lang.whole import WHOLE
+from planish.loops.lang.subscripts import index_ranges
 from planish.loops.reference.inputs import aligned, make_inputs
 from planish.loops.reference.styles import must_be_positive, numbers_of
 from planish.loops.reference.views import Array, Arrays

@@ -7,6 +7,7 @@ from math import ceil, copysign, isinf, prod
 
 import numpy as np
 
+from planish.loops.lang.element_types import nearest_whole
 from planish.loops.lang.program import (
     IDENTITY,
     POSITIONS,
@@ -18,8 +19,7 @@ from planish.loops.lang.program import (
     Statement,
     accesses,
 )
-from planish.loops.lang.scattering import is_spread
-from planish.loops.lang.whole import nearest_whole
+from planish.loops.lang.subscripts import is_spread
 from planish.loops.reference.bounds import VALUES
 from planish.loops.reference.checking import Expected
 from planish.loops.reference.spreading import combined, filled_with

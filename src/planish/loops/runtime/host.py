@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from planish.core import Machine
-from planish.loops.codegen.kernel import Code
+from planish.loops.codegen.kernel import MachineCode
 from planish.loops.ir.tree import LoopTree
 from planish.loops.lang.program import Program
 
@@ -29,7 +29,7 @@ class HostBackend:
 
     machine: Machine
     packages: tuple[str, ...]
-    generate: Callable[[LoopTree], Code]
+    generate: Callable[[LoopTree], MachineCode]
     works: Callable[[], bool]
 
     def compile(self, program: Program, tree: LoopTree, cores: int = 1) -> Kernel:
@@ -40,20 +40,20 @@ class HostBackend:
 
 
 def _x86(name: IsaName, machine: Machine) -> HostBackend:
-    def generate(tree: LoopTree) -> Code:
+    def generate(tree: LoopTree) -> MachineCode:
         from planish.loops.codegen.x86.compile import compile_tree
 
         return compile_tree(tree, name)
 
     def works() -> bool:
-        from planish.loops.codegen.x86 import cpu
+        from planish.loops.codegen.x86.isa import supported_isas
 
-        return name in cpu.supported()
+        return name in supported_isas()
 
     return HostBackend(machine, ("llvmlite", "iced-x86"), generate, works)
 
 
-def _portable(tree: LoopTree) -> Code:
+def _portable(tree: LoopTree) -> MachineCode:
     from planish.loops.codegen.llvm import compile_tree
 
     return compile_tree(tree)

@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planish.core import ProgramError, TargetError, did_you_mean
-from planish.loops.codegen.kernel import ALIGNMENT, Code, Entry
+from planish.loops.codegen.kernel import ALIGNMENT, Entry, MachineCode
 from planish.loops.ir.tree import LoopTree
-from planish.loops.lang.numpy_types import numpy_type
+from planish.loops.lang.element_types import numpy_type
 from planish.loops.lang.program import DTYPES, Program, TensorType
 
 Arrays = Mapping[str, NDArray[Any]]
@@ -22,7 +22,7 @@ Bytes = NDArray[np.uint8]
 _ROOM = 4 * ALIGNMENT
 """Bytes on either side of a kernel's own memory."""
 MOST_ITERATIONS = (1 << 31) - 1
-"""Iterations of a loop that threads share; see the ranges of `planish.loops.runtime.native`."""
+"""Iterations of a loop that threads share; see the ranges of `planish.loops.runtime.threads`."""
 _ENTRY = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
 
 
@@ -50,7 +50,7 @@ class Kernel:
         cores: how many threads run parallel loops, the calling one included.
     """
 
-    def __init__(self, program: Program, tree: LoopTree, code: Code, cores: int = 1) -> None:
+    def __init__(self, program: Program, tree: LoopTree, code: MachineCode, cores: int = 1) -> None:
         self.program = program
         self.tree = tree
         self.code = code
@@ -140,7 +140,7 @@ class Bound:
 
 
 class Job:
-    """The record that `planish.loops.runtime.native` reads.
+    """The record that `planish.loops.runtime.threads` reads.
 
     Args:
         entries: of a kernel.
@@ -186,7 +186,7 @@ class Job:
 
             team(len(self._lanes)).run(self._record, times)
         else:
-            from planish.loops.runtime.native import native
+            from planish.loops.runtime.threads import native
 
             native().repeat(self._record, times)
 

@@ -1,9 +1,7 @@
 """The spaces of schedules, and from a candidate to its schedule."""
 
-from planish.loops.space.cursor import CursorSpace
+from planish.loops.space.cursor import STEPS, CursorSpace, MarkingSpace, resolve
 from planish.loops.space.facts import machine_of
-from planish.loops.space.marking import MarkingSpace
-from planish.loops.space.resolve import STEPS, resolve
 from planish.loops.space.template import TemplateSpace
 
 __all__ = ["STEPS", "CursorSpace", "MarkingSpace", "TemplateSpace", "machine_of", "resolve"]

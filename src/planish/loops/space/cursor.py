@@ -1,25 +1,129 @@
-"""The step space of LoopTune: a cursor on the main nest's loops, and actions on the loop under it.
+"""LoopTune's space: a cursor on the main nest's loops, and actions on the loop under it.
 
 Thesis 3.6.2 and figure 3.8. Its write-back nest follows the main nest here, so the cursor never leaves that.
+`MarkingSpace` adds the decisions that the thesis leaves to the back end: what is a vector, unrolled and
+packed. They are offered so that what they cost can be measured.
+
+The agent observes twenty integers for each loop, and a graph's edges (3.6.4). The graph of figure 3.9 has
+loops, data and computations. Here the loops are rows in the order of nesting (its black edges), data are
+columns, what is written before what is read (blue edges), and a stride stands where a loop moves an access
+(red edges). The histogram of figure 3.10 tells how many accesses a loop moves so far, but not which: those of
+a matmul's m and of a transposed one's k look alike.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from planish.core import Candidate, FeatureSchema, Machine, PlanishError, ScheduleError, Step
+from planish.loops.ir.graph import Nest
 from planish.loops.ir.schedule import Order, Schedule, loop_text, unscheduled
-from planish.loops.lang.program import Program
-from planish.loops.space.observing import OBSERVED, observe
-from planish.loops.steps import Split, Swap
+from planish.loops.lang.program import Access, Program, accesses
+from planish.loops.steps import (
+    Fuse,
+    LoopStep,
+    Merge,
+    Pack,
+    Parallel,
+    Reorder,
+    Split,
+    Stage,
+    Swap,
+    Unroll,
+    Vectorize,
+)
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.random import Generator
     from numpy.typing import NDArray
+
+BINS = 16
+"""Of the histogram of strides: bin N has those above 2**(N-1), up to 2**N; the last one all that are more."""
+
+DATA = 4
+"""Accesses of a statement that have columns of their own: what is written, and the first that are read."""
+
+OBSERVED = FeatureSchema(
+    "loops/cursor",
+    2,
+    (
+        "cursor",  # 1 where the cursor is on the loop
+        "size",  # whole iterations of its first execution
+        "tail",  # elements that are left for a last, shorter iteration
+        "computes",  # 1 for a loop of the nest that the cursor walks, 0 for one of another nest
+        *(f"stride {2**n}" for n in range(BINS)),  # accesses that an iteration moves so many elements
+        "moves written",  # by so many elements an iteration moves what is written
+        *(f"moves read {n}" for n in range(1, DATA)),  # the same for what is read
+    ),
+)
+"""The thesis' row, and the edges of its graph.
+
+Its write-back nest is our other nests: they fill the rows that the main nest leaves.
+"""
+EDGES = 4 + BINS
+"""The first column of the graph's edges."""
+
+
+def observe(schedule: Schedule, cursor: int, rows: int) -> NDArray[np.int64]:
+    """Describe a schedule and the cursor on its main nest.
+
+    Args:
+        schedule: what the agent has made.
+        cursor: the place of its loop.
+        rows: how many loops are described at most; rows that are left are zeros.
+
+    Returns:
+        (rows, 24): the main nest's loops, outermost first, then those of the other nests.
+    """
+    import numpy as np
+
+    seen = np.zeros((rows, OBSERVED.width), np.int64)
+    main = schedule.graph.main
+    others = (number for number in range(len(schedule.graph.nests)) if number != main)
+    row = 0
+    for number in (main, *others):
+        nest, order = schedule.graph.nests[number], schedule.loops[number]
+        moves = {axis: [*moves_of(schedule, nest, axis)] for axis in {axis for axis, _ in order}}
+        for place, (size, tail) in enumerate(_trips(schedule, order)):
+            if row == rows:
+                return seen
+            axis, step = order[place]
+            seen[row, :4] = (number == main and place == cursor, size, tail, number == main)
+            for column, moved in enumerate(moves[axis]):
+                if moved:
+                    # The bit length of n - 1 is the logarithm rounded up: bin N ends at 2 ** N.
+                    seen[row, 4 + min((moved * step - 1).bit_length(), BINS - 1)] += 1
+                if column < DATA:
+                    seen[row, EDGES + column] = moved * step
+            row += 1
+    return seen
+
+
+def _trips(schedule: Schedule, order: Order) -> Iterator[tuple[int, int]]:
+    """Give each loop's whole iterations and what they leave, in the first execution."""
+    left = dict(schedule.program.size)
+    for axis, step in order:
+        yield divmod(left[axis], step)
+        left[axis] = min(step, left[axis])
+
+
+def moves_of(schedule: Schedule, nest: Nest, axis: str) -> Iterator[int]:
+    """Give by how many elements each access of a statement moves with an axis, the written one first."""
+    for access in (nest.statement.target, *accesses(nest.statement.value)):
+        yield _moved(schedule, access, axis)
+
+
+def _moved(schedule: Schedule, access: Access, axis: str) -> int:
+    if access.tensor not in schedule.program.type:
+        return 0  # a position is no memory
+    strides = schedule.program.type[access.tensor].strides()
+    terms = ((stride, dict(index.terms)) for stride, index in zip(strides, access.index, strict=True))
+    return sum(stride * of.get(axis, 0) for stride, of in terms)
+
 
 State = tuple[Schedule, int]
 """A schedule, and which loop of its main nest the cursor is on."""
@@ -237,3 +341,143 @@ def _swapped(state: State, by: int) -> State:
     other = _neighbour(state, by)
     order = _order(schedule)
     return Swap(loop_text(order[cursor]), loop_text(order[other])).apply(schedule), other
+
+
+PACKED = 2
+"""Of what the main nest reads, so many can be packed: the first ones in its text."""
+
+
+@dataclass(frozen=True)
+class VectorizeHere(CursorStep):
+    """Make the loop under the cursor the innermost; the cursor stays in its place.
+
+    ::
+
+        m, [n], k   -- VectorizeHere() -->   m, [k], n
+    """
+
+    def move(self, state: State) -> State:
+        schedule, cursor = state
+        if cursor == len(_order(schedule)) - 1:
+            raise ScheduleError("the loop is the innermost", "Move the cursor.")
+        return Vectorize(_here(state)).apply(schedule), cursor
+
+
+@dataclass(frozen=True)
+class UnrollHere(CursorStep):
+    """Ask for the loop under the cursor to be unrolled.
+
+    ::
+
+        m, n, [k]   -- UnrollHere() -->   m, n, [k] unroll
+    """
+
+    def move(self, state: State) -> State:
+        schedule, cursor = state
+        here = _here(state)
+        if (schedule.graph.main, _order(schedule)[cursor]) in schedule.unrolled:
+            raise ScheduleError(f"the loop '{here}' is unrolled already", "Move the cursor.")
+        return Unroll(here).apply(schedule), cursor
+
+
+@dataclass(frozen=True)
+class PackHere(CursorStep):
+    """Pack what the loops inside the cursor's read of a tensor.
+
+    ::
+
+        [n:64], k, m, n   -- PackHere(1) -->   [n:64] (k, n: B.packed = B), k, m, n (reading B.packed)
+
+    Args:
+        read: which of the tensors that the main nest reads, by their first place in its text; from 0.
+    """
+
+    read: int
+
+    def move(self, state: State) -> State:
+        schedule, cursor = state
+        names = _read(schedule)
+        if self.read >= len(names):
+            raise ScheduleError(f"the nest reads {len(names)} tensors", "Pack one of them.")
+        return Pack(names[self.read], _here(state)).apply(schedule), cursor
+
+
+MARKED = FeatureSchema(
+    "loops/marking",
+    2,
+    (
+        *OBSERVED.names,
+        "unrolled",  # 1 where the loop is asked to be unrolled
+        *(f"packs {n}" for n in range(PACKED)),  # 1 where a tensor is packed at the loop
+    ),
+)
+"""What `MarkingSpace` shows of a loop: LoopTune's integers, and its marks."""
+
+
+class MarkingSpace(CursorSpace):
+    """Sequences of cursor actions, those that the thesis leaves to the back end among them.
+
+    Args:
+        program: what is scheduled.
+        machine: the processor of the target; None where nothing is known of it.
+    """
+
+    def __init__(self, program: Program, machine: Machine | None = None) -> None:
+        super().__init__(program, FACTORS, LOOPS_MAX, machine)
+        more = VectorizeHere(), UnrollHere(), *(PackHere(read) for read in range(PACKED))
+        self.actions = (*self.actions, *more)
+
+    @property
+    def observed(self) -> FeatureSchema:
+        """The thesis' integers, and the marks of each loop."""
+        return MARKED
+
+    def observe(self, candidate: Candidate) -> NDArray[np.int64]:
+        """Describe the loops where a candidate leads; (the most loops that there may be, 27)."""
+        import numpy as np
+
+        schedule, _ = self.reached(candidate)
+        main, names = schedule.graph.main, _read(schedule)
+        marks = np.zeros((LOOPS_MAX, 1 + PACKED), np.int64)
+        packs = [(pack.tensor, pack.at) for pack in schedule.packs if pack.nest == main]
+        for row, loop in enumerate(_order(schedule)):
+            marks[row, 0] = (main, loop) in schedule.unrolled
+            marks[row, 1:] = [(name, loop) in packs for name in names[:PACKED]] + [0] * (PACKED - len(names))
+        return np.concatenate([super().observe(candidate), marks], axis=1)
+
+
+def _here(state: State) -> str:
+    schedule, cursor = state
+    if not (order := _order(schedule)):
+        raise ScheduleError("there is no loop under the cursor", "Every axis has one element.")
+    return loop_text(order[cursor])
+
+
+def _read(schedule: Schedule) -> list[str]:
+    """Name the tensors that the main nest reads."""
+    value = schedule.graph.nests[schedule.graph.main].statement.value
+    known = schedule.program.type  # positions are no tensors
+    return list(dict.fromkeys(access.tensor for access in accesses(value) if access.tensor in known))
+
+
+_LOOP_STEPS = (Fuse, Merge, Pack, Parallel, Reorder, Split, Stage, Swap, Unroll, Vectorize)
+_CURSOR_STEPS = (Down, PackHere, SplitBy, SwapDown, SwapUp, UnrollHere, Up, VectorizeHere)
+STEPS: Mapping[str, type[Step]] = {step.__name__: step for step in (*_LOOP_STEPS, *_CURSOR_STEPS)}
+"""Name to class of every step that a candidate of this level's spaces may have."""
+
+
+def resolve(program: Program, candidate: Candidate) -> Schedule:
+    """Replay a candidate from the unscheduled program.
+
+    Raises:
+        ScheduleError: a step is illegal, or is no step of a schedule.
+    """
+    schedule, cursor = start(program)
+    for step in candidate.steps:
+        if isinstance(step, LoopStep):
+            schedule = step.apply(schedule)
+        elif isinstance(step, CursorStep):
+            schedule, cursor = step.move((schedule, cursor))
+        else:
+            raise ScheduleError(f"{step} is no step of a schedule", f"Known: {', '.join(STEPS)}.")
+    return schedule

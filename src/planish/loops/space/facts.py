@@ -10,8 +10,8 @@ from math import prod
 from planish.core import Machine, Target
 from planish.loops.ir.graph import Graph, Nest, graph_of
 from planish.loops.ir.schedule import Order
-from planish.loops.lang.gathering import tables
 from planish.loops.lang.program import DTYPES, Access, Program
+from planish.loops.lang.subscripts import tables
 
 OTHER_REGISTERS = 4
 """Vector registers that hold operands; results may have the others."""

@@ -1,20 +1,351 @@
-"""From a loop tree to IR, and from there to callable code or files."""
+"""Compilation of a loop tree to IR, and from there to callable code or files.
+
+Loops are written strictly in the tree's order (thesis 3.4.1). The elements that registers hold in a scope are
+values of IR, which LLVM's register allocator places.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence, Set
 from functools import partial
+from typing import NamedTuple
 
-from planish.loops.codegen.kernel import Code, Entry, Layout, arithmetic_of, layout
+from planish.loops.codegen.kernel import Entry, Layout, MachineCode, arithmetic_of, layout
 from planish.loops.codegen.llvm import jit
-from planish.loops.codegen.llvm.ir_writer import Lines, Writer, flattened
-from planish.loops.codegen.llvm.machine import Machine, host_machine
-from planish.loops.codegen.llvm.memory import Memory
-from planish.loops.codegen.llvm.nodes import Nodes
-from planish.loops.ir.annotated import AnnotatedTree, Function, Nest, Part
-from planish.loops.ir.extent import iterations
-from planish.loops.ir.tree import Loop, LoopTree
-from planish.loops.lang.program import DTYPES
-from planish.loops.lower.virtual import annotate
+from planish.loops.codegen.llvm.ir_writer import Arithmetic, Lines, Val, Writer, flattened, total
+from planish.loops.codegen.llvm.jit import Machine, host_machine
+from planish.loops.codegen.llvm.memory import Live, Memory
+from planish.loops.ir.annotated import (
+    AnnotatedTree,
+    Block,
+    Cell,
+    CellRegion,
+    Function,
+    Item,
+    Lanes,
+    Nest,
+    Part,
+    Piece,
+    Unrolled,
+    cell,
+    position,
+    summed,
+)
+from planish.loops.ir.tree import Call, Leaf, Loop, LoopId, LoopTree, Ref, Value, iterations, leaves
+from planish.loops.lang.program import DTYPES, IDENTITY, Const
+from planish.loops.lower.ssa import annotate
+
+
+class Held:
+    """The current values of a scope's cells; what has none yet is loaded when it is asked for.
+
+    Args:
+        region: what is held.
+        home: held buffer to its pointer, of those that memory sees.
+        writer: of the function.
+        memory: of the function.
+    """
+
+    def __init__(self, region: CellRegion, home: Mapping[str, str], writer: Writer, memory: Memory) -> None:
+        self.region = region
+        self._home = home
+        self._writer = writer
+        self._memory = memory
+        self._values: dict[Cell, Val] = {}
+        self._changed: set[Cell] = set()
+
+    def value(self, cell: Cell) -> Val:
+        """Give a cell's value; an accumulator starts from its reduction's identity."""
+        if cell not in self._values:
+            if cell.reduce:
+                start = self._writer.number(IDENTITY[cell.reduce])
+                name = self._writer.widened(start, cell.lanes)
+            elif cell.buffer not in self._home:
+                # It is written before it is read; a loop that counts must begin with something.
+                name = self._writer.widened(self._writer.number(0.0), cell.lanes)
+            else:
+                name = self._memory.fetch(self._home[cell.buffer], cell, cell.lanes)
+            self._values[cell] = Val(name, cell.lanes)
+        return self._values[cell]
+
+    def load(self, cells: Sequence[Cell]) -> None:
+        """Make sure that cells have values."""
+        for held in cells:
+            self.value(held)
+
+    def change(self, cell: Cell, value: Val) -> None:
+        """Give a cell another value."""
+        self._values[cell] = Val(self._writer.widened(value, cell.lanes), cell.lanes)
+        self._changed.add(cell)
+
+    def rename(self, cell: Cell) -> tuple[str, str]:
+        """Let a cell's value be that of a phi; gives the value's name before, and the phi's."""
+        old, name = self.value(cell).name, self._writer.fresh()
+        self._values[cell] = Val(name, cell.lanes)
+        return old, name
+
+    def write_back(self, arithmetic: Arithmetic, dead: Set[str]) -> None:
+        """Bring memory up to date, except for buffers that nothing reads any more."""
+        sums: dict[Cell, list[Val]] = {}
+        for held, value in self._values.items():
+            if held.reduce:
+                # The parts of one sum differ in their number alone.
+                sums.setdefault(held._replace(part=0), []).append(value)
+            elif held in self._changed and held.buffer not in dead:
+                self._memory.put(self._home[held.buffer], held, value)
+        for held, values in sums.items():
+            one, home = Cell(held.buffer, held.offset), self._home[held.buffer]
+            new = total(arithmetic, held.reduce, values)
+            # What memory holds is added once, here, because each lane of each part began with the identity.
+            old = Val(self._memory.fetch(home, one, 1), 1)
+            self._memory.put(home, one, arithmetic.combine(held.reduce, old, new))
+
+
+class Place(NamedTuple):
+    """Where a leaf is written.
+
+    Args:
+        loop: the vectorised loop around it; None if a single element is computed.
+        piece: which iterations of that loop.
+        number: the piece's number, from 0.
+        lanes: what the loop's passes do.
+    """
+
+    loop: Loop | None = None
+    piece: Piece = Piece(0, 1, 1)
+    number: int = 0
+    lanes: Lanes | None = None
+
+
+class Leaves:
+    """Writes the leaves of one function.
+
+    Args:
+        writer: of the function.
+        memory: of the function.
+    """
+
+    def __init__(self, writer: Writer, memory: Memory) -> None:
+        self.writer = writer
+        self.memory = memory
+        self.arithmetic = Arithmetic(writer)
+        self.at: dict[LoopId, int] = {}
+        """The enclosing loops' positions, as far as they are known; from the counter where one counts."""
+        self.held: Held | None = None
+        """What registers hold here."""
+        self._private: dict[Cell, Val] = {}
+
+    def piece(self, lanes: Lanes, piece: Piece, number: int) -> None:
+        """Write all leaves of a vectorised loop for some of its iterations."""
+        self._private = {}
+        for leaf in lanes.loop.body:
+            assert isinstance(leaf, Leaf)
+            self.leaf(leaf, Place(lanes.loop, piece, number, lanes))
+
+    def leaf(self, leaf: Leaf, place: Place) -> None:
+        """Write one leaf."""
+        if place.lanes and leaf.target.buffer in place.lanes.summed:
+            self._accumulate(leaf, place)
+        elif leaf.reduce is None:
+            self._write(leaf.target, place, self._value(leaf.value, place))
+        else:
+            old = self._read(leaf.target, place)
+            self._write(leaf.target, place, self._reduced(leaf.reduce, old, leaf.value, place))
+
+    def _accumulate(self, leaf: Leaf, place: Place) -> None:
+        """Reduce lane by lane; lanes that do not count keep what they have."""
+        assert self.held is not None
+        assert leaf.reduce is not None
+        piece = place.piece
+        # By turns, so that a piece does not wait for the sum of the one before.
+        accumulator = summed(leaf, self.at, piece, place.number % self.held.region.parts)
+        old = self.held.value(accumulator)
+        new = self._reduced(leaf.reduce, old, leaf.value, place)
+        # Other lanes read zeros, which need not be neutral: exp(0) is 1, and 0 may be the greatest.
+        if piece.active < piece.lanes:
+            bits = ", ".join(f"i1 {int(i < piece.active)}" for i in range(piece.lanes))
+            t = self.writer.type(piece.lanes)
+            text = f"select <{piece.lanes} x i1> <{bits}>, {t} {new.name}, {t} {old.name}"
+            new = Val(self.writer.define(text), piece.lanes)
+        self.held.change(accumulator, new)
+
+    def _reduced(self, reduce: str, old: Val, value: Value, place: Place) -> Val:
+        if reduce == "add" and isinstance(value, Call) and value.function == "mul":
+            return self._fused(value, old, place)
+        return self.arithmetic.combine(reduce, old, self._value(value, place))
+
+    def _value(self, value: Value, place: Place) -> Val:
+        if isinstance(value, Const):
+            return self.writer.number(value.value)
+        if isinstance(value, Ref):
+            return self._read(value, place)
+        if value.function == "gather":
+            return self._gathered(value, place)
+        if value.function == "add":
+            for product, rest in (value.args, value.args[::-1]):
+                if isinstance(product, Call) and product.function == "mul":
+                    return self._fused(product, self._value(rest, place), place)
+        return self.arithmetic.apply(value.function, [self._value(a, place) for a in value.args])
+
+    def _gathered(self, value: Call, place: Place) -> Val:
+        """Load an element by an index, which is the same in all lanes."""
+        base, index, stride, extent = value.args
+        assert isinstance(base, Ref)
+        assert isinstance(stride, Const)
+        assert isinstance(extent, Const)
+        found = self._value(index, place)
+        if isinstance(index, Ref) and self.memory.is_whole(index):
+            whole = self.arithmetic.within(found, extent.value)
+        else:
+            whole = self.arithmetic.index(self.arithmetic.first(found), extent.value)
+        c = cell(base, self.at, place.loop, place.piece)
+        return self.memory.load_behind(base, c, place.piece.lanes, whole, int(stride.value))
+
+    def _fused(self, product: Call, addend: Val, place: Place) -> Val:
+        """Write product + addend as one operation."""
+        factors = [self._value(a, place) for a in product.args]
+        return self.arithmetic.apply("fma", [*factors, addend])
+
+    def _lane_private(self, ref: Ref, place: Place) -> bool:
+        return place.lanes is not None and ref.buffer in place.lanes.private
+
+    def _read(self, ref: Ref, place: Place) -> Val:
+        c = cell(ref, self.at, place.loop, place.piece)
+        if self._lane_private(ref, place):
+            return self._private[c]
+        if self.held and ref.buffer in self.held.region.held:
+            return self.held.value(c)
+        return self.memory.load(ref, c, place.piece.lanes)
+
+    def _write(self, ref: Ref, place: Place, value: Val) -> None:
+        c = cell(ref, self.at, place.loop, place.piece)
+        if self._lane_private(ref, place):
+            self._private[c] = value
+        elif self.held and ref.buffer in self.held.region.held:
+            self.held.change(c, value)
+        else:
+            self.memory.store(ref, c, value)
+
+
+class Nodes:
+    """Writes the nodes of one function.
+
+    Args:
+        writer: of the function.
+        memory: of the function.
+    """
+
+    def __init__(self, writer: Writer, memory: Memory) -> None:
+        self.writer = writer
+        self.memory = memory
+        self.leaves = Leaves(writer, memory)
+        self.at = self.leaves.at
+        self._labels = 0
+        self._shift: dict[str, int] = {}
+        """Held buffer to how far the known positions of loops around its region have moved its cells."""
+
+    def write(self, item: Item) -> None:
+        """Write nodes in order."""
+        match item:
+            case CellRegion():
+                self._hold(item)
+            case Nest():
+                self._nest(item)
+            case Unrolled(node=Leaf() as leaf):
+                self.leaves.leaf(leaf, Place())
+            case Block(items=items):
+                for inner in items:
+                    self.write(inner)
+            case _:
+                raise AssertionError(item)
+
+    def _hold(self, region: CellRegion) -> None:
+        """Write nodes with their cells in registers."""
+        seen = [(name, ref) for name, ref in region.homes.items() if name not in region.local]
+        home = {name: self.memory.pointer(ref) for name, ref in seen}
+        held = self.leaves.held = Held(region, home, self.writer, self.memory)
+        before = self._shift
+        self._shift = {n: position(ref, self.at) - ref.offset for n, ref in region.homes.items()}
+        self.write(region.item)
+        self._shift = before
+        self.leaves.held = None
+        held.write_back(self.leaves.arithmetic, region.local)
+
+    def _nest(self, nest: Nest) -> None:
+        loop, number = nest.loop, 0
+        for part in nest.parts:
+            if part.kind == "counted":
+                self._counted(loop, ("0", str(part.passes * part.width), part.copies * part.width), part)
+            else:
+                for i in range(part.passes):
+                    self._pass(loop, part, i, number + i)
+                    del self.at[loop.id]
+            number += part.passes
+
+    def _pass(self, loop: Loop, part: Part, i: int, number: int) -> None:
+        """Write a pass; its number counts those of all parts."""
+        start = part.first + i * part.width
+        self.at[loop.id], item = start, part.body_of(i)
+        if isinstance(item, Lanes):
+            self.leaves.piece(item, Piece(start, part.lanes, part.width), number)
+        else:
+            self.write(item)
+
+    def counted_range(self, loop: Loop, begin: str, end: str, part: Part) -> None:
+        """Write a root's loop over full iterations whose bounds are known at run time; at least one."""
+        self._counted(loop, (begin, end, 1), part)
+
+    def _counted(self, loop: Loop, span: tuple[str, str, int], part: Part) -> None:
+        """Write a loop of the machine code.
+
+        Args:
+            loop: the tree's loop.
+            span: the first position, the end, and positions for each iteration of the machine code.
+            part: how it is executed.
+        """
+        w, (start, end, unit) = self.writer, span
+        cells = [c._replace(offset=c.offset + self._shift[c.buffer]) for c in part.carried]
+        held = self.leaves.held if cells else None
+        live = Live(loop.id, w.fresh(), frozenset(leaf.target.buffer for leaf in leaves(loop.body)))
+        if held:
+            # Before the loop: what its phis begin with must be there on the way in.
+            held.load(cells)
+        w.lines.append(live.before)
+        before, label = w.label, self._label()
+        w.lines.append(f"  br label %{label}")
+        w.block(label)
+        # Their values are known once the body is written.
+        phis: Lines = []
+        w.lines += [phis, live.head]
+        # What the loop only reads keeps its name: no phi is needed.
+        carried = [(c, *held.rename(c)) for c in cells if c.buffer in live.writes] if held else []
+        self.memory.forget(live.writes)  # from the second iteration on these are old
+        self.memory.lives.append(live)
+        for i in range(part.copies):
+            self._pass(loop, part, i, i)
+        del self.at[loop.id]
+        self.memory.lives.pop()
+        last, after = self._jump_back(live.counter, unit, end, label)
+        phis.append(f"  {live.counter} = phi i64 [{start}, %{before}], [{after}, %{last}]")
+        for c, old, name in carried:
+            assert held is not None
+            new = held.value(c).name
+            phis.append(f"  {name} = phi {w.type(c.lanes)} [{old}, %{before}], [{new}, %{last}]")
+
+    def _jump_back(self, counter: str, unit: int, end: str, label: str) -> tuple[str, str]:
+        """Write the end of a loop; gives the block that jumps back, and the counter's next value."""
+        w = self.writer
+        after = w.define(f"add nuw nsw i64 {counter}, {unit}")
+        more = w.define(f"icmp slt i64 {after}, {end}")
+        last, behind = w.label, self._label()
+        w.lines.append(f"  br i1 {more}, label %{label}, label %{behind}")
+        w.block(behind)
+        return last, after
+
+    def _label(self) -> str:
+        self._labels += 1
+        return f"b{self._labels}"
+
 
 OPT_LEVEL = 1
 """LLVM's code generator at its quickest that still allocates registers well."""
@@ -22,7 +353,7 @@ OPT_LEVEL = 1
 
 def compile_tree(
     tree: LoopTree, *, vector_bits: int | None = None, opt_level: int = OPT_LEVEL, cpu: str = ""
-) -> Code:
+) -> MachineCode:
     """Generate vector code for this processor, and let LLVM translate it.
 
     The innermost loop is vectorised, results are held in registers, and what is inside them unrolled
@@ -47,7 +378,7 @@ def compile_tree(
     split = len(names[0])
     write = partial(emit, tree, machine=machine, opt_level=opt_level)
     again = partial(compile_tree, tree, vector_bits=vector_bits, opt_level=opt_level, cpu=cpu)
-    return Code(entries[:split], entries[split:], owner, layout(annotated), write, annotated, again)
+    return MachineCode(entries[:split], entries[split:], owner, layout(annotated), write, annotated, again)
 
 
 def emit(tree: LoopTree, prefix: str, machine: Machine | None = None, opt_level: int = OPT_LEVEL) -> str:

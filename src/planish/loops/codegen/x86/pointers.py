@@ -1,16 +1,21 @@
-"""Where buffer elements are: one running pointer for all references that move alike."""
+"""Running pointers to buffer elements, and the counted loops that advance them.
+
+All references that move alike share one pointer. A function has more pointers than general registers, so each
+has a home on the stack, and moves to a register for the loops that use it. Prefetches ask for the cache lines
+of later iterations, because the processor's own prefetching ends with each page.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass
 
 from iced_x86 import Code, Register
 
-from planish.loops.codegen.x86.assembler import Assembler
-from planish.loops.codegen.x86.encoding import Imm, Mem
+from planish.loops.codegen.x86.assembler import JNE, Assembler, Imm, Mem
 from planish.loops.ir.tree import Buffer, Leaf, Loop, LoopId, Node, Ref, leaves
 from planish.loops.lang.program import DTYPES
+from planish.loops.lower.regalloc import LINE
 
 RSP = int(Register.RSP)
 SCRATCH = int(Register.RAX)
@@ -210,3 +215,78 @@ class Pointers:
         """Let static offsets count from a later iteration of a loop, or an earlier one again."""
         for pointer, stride in self.moved(loop, as_loop):
             pointer.shift += stride * iterations
+
+
+class Counting:
+    """Writes the loops of one function.
+
+    Args:
+        asm: where the code goes.
+        pointers: which the loops move.
+        reserved: counter slots on the stack that belong to somebody else.
+    """
+
+    def __init__(self, asm: Assembler, pointers: Pointers, reserved: int) -> None:
+        self.asm = asm
+        self.pointers = pointers
+        self.slots = self._depth = reserved
+
+    def slot(self, number: int) -> Mem:
+        """A counter's place on the stack, behind the pointers' homes."""
+        return Mem(RSP, 8 * (len(self.pointers.all) + number))
+
+    def repeat(self, loop: Loop, count: int, body: Callable[[], None]) -> None:
+        """Write a loop; afterwards its pointers stand behind the last iteration.
+
+        Args:
+            loop: whose pointers move.
+            count: iterations, at least 1.
+            body: writes one iteration.
+        """
+        if count == 1:
+            body()
+            return
+        register = self.pointers.free.pop() if len(self.pointers.free) > 1 else 0
+        place = register or self.slot(self._depth)
+        self._depth += 1
+        self.slots = max(self.slots, self._depth)
+        self.asm.emit(Code.MOV_RM64_IMM32, place, Imm(count))
+        self._loop(loop, count, body, place)
+        self._depth -= 1
+        if register:
+            self.pointers.free.append(register)
+
+    def _loop(self, loop: Loop, count: int, body: Callable[[], None], place: int | Mem) -> None:
+        live = [(p, p.strides.get(loop.id, 0), p.drift) for p in self.pointers.live(loop.body)]
+        # Processors keep decoded instructions by aligned pieces of 32 bytes: a loop should take few of them.
+        head = self.asm.align(32)
+        body()
+        for pointer, stride, drift in live:
+            self.pointers.advance(self.asm, pointer, stride + drift - pointer.drift)
+        self.asm.emit(Code.DEC_RM64, place)
+        self.asm.jump(JNE, head)
+        # Nothing moves them back: from here on static offsets count from where they stand.
+        for pointer, stride, drift in live:
+            pointer.drift = drift + count * stride
+
+
+AHEAD = 1024
+"""How many bytes ahead lines are asked for."""
+
+
+def fetch_ahead(asm: Assembler, pointers: Pointers, loop: Loop, fetched: Sequence[Ref]) -> None:
+    """Ask for what later iterations of a loop touch.
+
+    Args:
+        asm: where the code goes: the beginning of an iteration.
+        pointers: which the loop moves.
+        loop: the loop.
+        fetched: references that it walks in sequence, whose lines are worth it.
+    """
+    if not fetched:
+        return
+    wanted = {id(pointers.of(ref)) for ref in fetched}
+    for pointer, stride in pointers.moved(loop, loop.id):
+        if pointer.register and id(pointer) in wanted:
+            for line in range(0, stride, LINE):
+                asm.emit(Code.PREFETCHT0_M8, Mem(pointer.register, AHEAD - pointer.drift + line))

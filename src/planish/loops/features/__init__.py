@@ -1,1 +1,0 @@
-"""Features of candidates, read from their schedules; no code is generated for them."""
