@@ -17,7 +17,7 @@ from study import best, options, show, spread, studies
 from planish.core import Candidate, Measured, Task
 from planish.executors import LocalExecutor
 from planish.hlo.edits import ReplaceConstant
-from planish.hlo.edits.other_constants import splat_value
+from planish.hlo.edits.operations import splat_value
 from planish.hlo.evaluator import scores_at_the_end
 from planish.hlo.patch import original
 from planish.results.result import Result

@@ -16,7 +16,7 @@ from hlo.test_transposes import NETWORK
 from planish.core import rng
 from planish.hlo import Program, program_from
 from planish.hlo.backend import Backend, open_backend
-from planish.hlo.edits import EXACT, Draft
+from planish.hlo.edits import EXACT, Draft, finished
 from planish.hlo.ir import entry_text
 from planish.hlo.patch import original
 from planish.hlo.space import PatchSpace
@@ -36,7 +36,7 @@ def _xla() -> Backend:
 
 def computed(draft: Draft, arguments: list[NDArray[Any]]) -> list[NDArray[Any]]:
     backend = _xla()
-    executable = backend.compile(entry_text(draft.finished(), draft.function))
+    executable = backend.compile(entry_text(finished(draft), draft.function))
     return [backend.get(held) for held in executable.run([backend.put(array) for array in arguments])]
 
 

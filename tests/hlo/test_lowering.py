@@ -17,7 +17,7 @@ from hlo.modules import EXAMPLES, chain
 from planish.core import Candidate, ScheduleError, rng
 from planish.hlo import Program, program_from
 from planish.hlo.backend import Backend, open_backend
-from planish.hlo.edits import Draft, Edit, Lower, Narrow, Shrink, TileBatch, lowerings, narrowable
+from planish.hlo.edits import Draft, Edit, Lower, Narrow, Shrink, TileBatch, finished, lowerings, narrowable
 from planish.hlo.ir import entry_text
 from planish.hlo.patch import original, replay
 from planish.hlo.program import read_program
@@ -89,7 +89,7 @@ def _xla() -> Backend:
 def compiled(draft: Draft, arguments: Sequence[NDArray[np.float32]]) -> NDArray[Any]:
     """Compute by XLA: the interpreter ends the process at some convolutions."""
     backend = _xla()
-    executable = backend.compile(entry_text(draft.finished(), draft.function))
+    executable = backend.compile(entry_text(finished(draft), draft.function))
     return backend.get(executable.run([backend.put(argument) for argument in arguments])[0])
 
 
@@ -188,7 +188,7 @@ def test_the_framework_s_form_of_a_network_becomes_products_and_slices() -> None
     assert [edit.form for edit in every].count("slices") == 17
     assert len(every) == 52
     draft = replay(program, Candidate((*every, TileBatch(10, loop=True), Shrink("arg158", 30))))
-    text = entry_text(draft.finished(), draft.function)
+    text = entry_text(finished(draft), draft.function)
     assert "convolution" not in text
     assert text.count("dot_general") == 36
     assert len(narrowable(draft)) == 36

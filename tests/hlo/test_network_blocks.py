@@ -6,6 +6,7 @@ import numpy as np
 
 from hlo.modules import evaluate
 from planish.core import Candidate, rng
+from planish.hlo.edits import finished
 from planish.hlo.network_blocks import blocks
 from planish.hlo.patch import original, replay
 from planish.hlo.program import Program
@@ -71,5 +72,5 @@ def test_what_is_left_computes_the_other_block_alone() -> None:
     block = next(block for block in blocks(original(space.program)) if block.exit == "2")
     sizes = [(8, 4), (4, 4), (4, 4)]
     x, w, v = (rng(0, place).normal(size=size).astype(np.float32) for place, size in enumerate(sizes))
-    (result,) = evaluate(replay(space.program, Candidate((block.bypass,))).finished(), x, w, v)
+    (result,) = evaluate(finished(replay(space.program, Candidate((block.bypass,)))), x, w, v)
     np.testing.assert_allclose(result, x + x @ v, rtol=1e-5)

@@ -12,7 +12,7 @@ from hlo.modules import chain, evaluate
 from hlo.test_exact import computed
 from planish.core import Candidate, ScheduleError, rng
 from planish.hlo import Program, program_from
-from planish.hlo.edits import Edit, Narrow, Quantize, ReplaceConstant, TileBatch, quantizable
+from planish.hlo.edits import Edit, Narrow, Quantize, ReplaceConstant, TileBatch, finished, quantizable
 from planish.hlo.patch import original, replay
 
 PRODUCTS = """
@@ -38,7 +38,7 @@ def whole(values: NDArray[Any], axes: tuple[int, ...]) -> NDArray[np.float32]:
 
 
 def result(*edits: Edit, given: tuple[Any, ...] = (X, W, V)) -> Any:
-    return evaluate(replay(program_from(PRODUCTS), Candidate(edits)).finished(), *given)[0]
+    return evaluate(finished(replay(program_from(PRODUCTS), Candidate(edits))), *given)[0]
 
 
 def by_numpy(x: NDArray[Any]) -> NDArray[Any]:

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from hlo.modules import evaluate
 from planish.core import Candidate, ScheduleError, candidate_from_json, rng
 from planish.hlo import Program, program_from
-from planish.hlo.edits import EDITS, Edit, Lower, Narrow, Shrink, TileBatch, propose
+from planish.hlo.edits import EDITS, Edit, Lower, Narrow, Shrink, TileBatch, finished, propose
 from planish.hlo.patch import original, replay
 from planish.hlo.space import PatchSpace
 
@@ -56,7 +56,7 @@ def given(side: int) -> list[NDArray[np.float32]]:
 
 def results(side: int, *edits: Edit) -> NDArray[np.float32]:
     draft = replay(program_from(network(side)), Candidate(edits))
-    (result,) = evaluate(draft.finished(), *given(side))
+    (result,) = evaluate(finished(draft), *given(side))
     return np.asarray(result)
 
 
@@ -200,6 +200,6 @@ def test_random_ones_give_modules_that_answer() -> None:
     for number in range(10):
         edit, shrunk = propose(draft, rng(number), ("Shrink",))
         assert isinstance(edit, Shrink)
-        (result,) = evaluate(shrunk.finished(), *given(8))
+        (result,) = evaluate(finished(shrunk), *given(8))
         assert result.shape == (4, 3)
         assert np.isfinite(result).all()

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from hlo.modules import EXAMPLES, chain, evaluate
 from planish.core import Candidate, ScheduleError, rng
 from planish.hlo import Program, program_from, read_program
-from planish.hlo.edits import Draft, Edit, Relayout, Sink, layouts, sinkable
+from planish.hlo.edits import Draft, Edit, Relayout, Sink, finished, layouts, sinkable
 from planish.hlo.patch import original, replay
 
 STAGES = {
@@ -78,7 +78,7 @@ INPUTS = [
 
 
 def computed(draft: Draft) -> NDArray[Any]:
-    return evaluate(draft.finished(), *INPUTS)[0]
+    return evaluate(finished(draft), *INPUTS)[0]
 
 
 def count(draft: Draft, name: str) -> int:
@@ -151,7 +151,7 @@ def answers(*edits: Edit) -> tuple[Draft, list[NDArray[Any]]]:
     shapes = [(2, 3, 6, 5), (4, 3, 3, 3), (4,), (4, 4, 1, 1)]
     given_ = [rng(1, place).normal(size=shape).astype(np.float32) for place, shape in enumerate(shapes)]
     draft = replay(program_from(NETWORK), Candidate(edits))
-    return draft, evaluate(draft.finished(), *given_)
+    return draft, evaluate(finished(draft), *given_)
 
 
 def test_a_network_with_channels_last_transposes_what_comes_in_and_goes_out() -> None:

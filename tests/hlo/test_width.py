@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from hlo.modules import EXAMPLES, chain, evaluate, summing
 from planish.core import Candidate, ScheduleError, rng
 from planish.hlo import program_from
-from planish.hlo.edits import DropChannels, Edit, Lower, TileBatch, droppable, narrower
+from planish.hlo.edits import DropChannels, Edit, Lower, TileBatch, droppable, finished, narrower
 from planish.hlo.patch import original, replay
 from planish.hlo.program import read_program
 from planish.hlo.space import PatchSpace
@@ -52,7 +52,7 @@ def given() -> list[NDArray[np.float32]]:
 
 def result(*edits: Edit) -> Any:
     draft = replay(program_from(NETWORK), Candidate(edits))
-    return evaluate(draft.finished(), *given())[0]
+    return evaluate(finished(draft), *given())[0]
 
 
 def by_numpy(first: int, second: int) -> NDArray[Any]:
@@ -108,7 +108,7 @@ def test_a_network_is_cut_where_its_blocks_are_wide_and_along_its_residual_strea
     assert [edit.keep for edit in narrower("792", 288)] == [248, 216, 144]
     stream, wide = (next(uid for uid, size in found.items() if size == n) for n in (48, 288))
     cut = Lower("0", "product"), DropChannels(stream, 40), DropChannels(wide, 248), TileBatch(10, loop=True)
-    text = str(replay(program, Candidate(cut)).finished())
+    text = str(finished(replay(program, Candidate(cut))))
     assert "tensor<10x4x4x40xf32>" in text
     assert "tensor<10x4x4x248xf32>" in text
     assert "10x4x4x48xf32" not in text

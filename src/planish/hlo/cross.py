@@ -23,7 +23,7 @@ from planish.core import (
     evaluate,
 )
 from planish.hlo.backend import BackendError, compute, open_backend
-from planish.hlo.edits import Draft
+from planish.hlo.edits import Draft, finished
 from planish.hlo.ir import entry_text
 from planish.hlo.machine import BACKENDS, versions
 from planish.hlo.patch import replay
@@ -123,7 +123,7 @@ class _Comparison:
                 draft = replay(self._program.module, candidate)
             except ScheduleError as error:
                 return Failed("transform", "not legal", str(error))
-            text = entry_text(draft.finished(), draft.function)
+            text = entry_text(finished(draft), draft.function)
         results: list[list[NDArray[Any]]] = []
         for backend in self._backends:
             try:

@@ -7,9 +7,9 @@ from difflib import unified_diff
 from pathlib import Path
 
 from planish.core import Candidate, Task, canonical_json
-from planish.hlo.edits import Draft, Edit, Freeze, updates
-from planish.hlo.ir import entry_text, functions, ir, named_location, normal_text, uid_of, walk
-from planish.hlo.ir.mlir import context, strip_uids
+from planish.hlo.edits import Draft, Edit, Freeze, finished, updates
+from planish.hlo.ir import context, entry_text, functions, ir, named_location, normal_text, uid_of, walk
+from planish.hlo.ir.mlir import strip_uids
 from planish.hlo.patch import extended, original, replay
 from planish.hlo.scored import ScoredProgram
 
@@ -137,11 +137,11 @@ def export_module(task: Task[ScoredProgram], candidate: Candidate, path: Path) -
     """
     module = task.program.module
     draft = replay(module, candidate)
-    whole = draft.finished().clone().operation
+    whole = finished(draft).clone().operation
     strip_uids(whole)
     texts = {
         OPTIMISED: normal_text(whole),
-        COMPILED: entry_text(draft.finished(), draft.function),
+        COMPILED: entry_text(finished(draft), draft.function),
         PATCH: _lines(candidate),
         DIFF: difference(original(module), draft) + "\n",
     }

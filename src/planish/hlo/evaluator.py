@@ -32,6 +32,7 @@ from planish.core import (
     within,
 )
 from planish.hlo.backend import Backend, BackendError, CompiledFiles, Executable, open_backend
+from planish.hlo.edits import finished, identity_of
 from planish.hlo.ir import entry_text
 from planish.hlo.patch import original, replay
 from planish.hlo.program import read_program
@@ -191,7 +192,7 @@ class _Evaluator:
                 draft = replay(self._module, candidate)
             except ScheduleError as error:
                 return Failed("transform", "not legal", str(error))
-            name, text = draft.identity(), entry_text(draft.finished(), draft.function)
+            name, text = identity_of(draft), entry_text(finished(draft), draft.function)
         # By what the module computes: many patches give the same one, and mutations often change nothing.
         if name not in self._known or not self._spec.remember:
             self._known[name] = self._tried(name, text, clock)

@@ -9,7 +9,7 @@ from math import log2
 from typing import TYPE_CHECKING
 
 from planish.core import Candidate, FeatureSchema, ScheduleError
-from planish.hlo.edits import EDITS, Draft, Edit, fixed_operations
+from planish.hlo.edits import EDITS, Draft, Edit, applied, fixed_operations
 from planish.hlo.flops import GROUPS, HEAVY, bytes_of, flops_of, group
 from planish.hlo.ir import chosen_function, functions, load, number
 from planish.hlo.program import Program
@@ -40,13 +40,11 @@ def replay(program: Program, candidate: Candidate) -> Draft:
 
 def extended(draft: Draft, steps: tuple[object, ...]) -> Draft:
     """Apply more edits to a copy of an edited module; raises ScheduleError as `replay` does."""
-    changed = draft.clone()
-    for step in steps:
-        if not isinstance(step, Edit):
-            raise ScheduleError(f"{step} is no edit of a module", f"Known: {', '.join(EDITS)}.")
-        step.apply(changed)
-    changed.verify()
-    return changed
+    edits = [step for step in steps if isinstance(step, Edit)]
+    if len(edits) < len(steps):
+        other = next(step for step in steps if not isinstance(step, Edit))
+        raise ScheduleError(f"{other} is no edit of a module", f"Known: {', '.join(EDITS)}.")
+    return applied(draft, edits)
 
 
 @lru_cache(maxsize=4)

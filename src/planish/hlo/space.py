@@ -22,6 +22,7 @@ from planish.hlo.edits import (
     ReplaceOperand,
     SwapOps,
     TileBatch,
+    identity_of,
     propose,
 )
 from planish.hlo.patch import SCHEMA, Original, extended, original, patch_features, replay
@@ -48,7 +49,7 @@ def wanted(parent: Draft, edit: Edit, child: Draft, wants: Wants) -> bool:
     """Whether the module that an edit gives is what is wanted."""
     if wants == "less" and isinstance(edit, _REARRANGING) and not parent.live() - child.live():
         return False
-    return wants == "any" or child.identity() != parent.identity()
+    return wants == "any" or identity_of(child) != identity_of(parent)
 
 
 def children(a: Candidate, b: Candidate, rng: Generator) -> tuple[Candidate, Candidate]:
@@ -209,7 +210,7 @@ class PatchSpace:
 
     def state(self, candidate: Candidate) -> str:
         """Name what the module computes, and in what tiles: not the patch."""
-        return self.draft(candidate).identity()
+        return identity_of(self.draft(candidate))
 
     @property
     def schema(self) -> FeatureSchema:

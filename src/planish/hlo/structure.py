@@ -26,11 +26,13 @@ from planish.hlo.edits import (
     Shrink,
     Sink,
     TileBatch,
+    batch_size,
     droppable,
     factorable,
     foldable,
     frozen_parts,
     hoistable,
+    identity_of,
     layouts,
     lower_ranks,
     lowerings,
@@ -89,7 +91,7 @@ def _after(draft: Draft, edits: Sequence[Edit]) -> Draft | None:
         after = extended(draft, tuple(edits))
     except ScheduleError:
         return None
-    return after if after.identity() != draft.identity() else None
+    return after if identity_of(after) != identity_of(draft) else None
 
 
 def _lowered(draft: Draft) -> list[Edit]:
@@ -319,7 +321,7 @@ class Structure:
 
     def _in_tiles(self, exact: Sequence[Edit]) -> list[Edit]:
         """Give exact edits with the tiles that others are combined with."""
-        size = -(-self._draft.batch() // TOGETHER) if self._tiles else 0
+        size = -(-batch_size(self._draft) // TOGETHER) if self._tiles else 0
         return [*exact, *(tile for tile in self._tiles if tile == TileBatch(size, loop=True))]
 
     def _added(self) -> list[Edit]:
@@ -348,7 +350,7 @@ def _named(edit: Edit) -> str:
 
 def _tiles(draft: Draft) -> list[TileBatch]:
     try:
-        batch = draft.batch()
+        batch = batch_size(draft)
     except ScheduleError:
         return []
     sizes = {-(-batch // tiles): None for tiles in TILES}

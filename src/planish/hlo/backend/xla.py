@@ -14,7 +14,7 @@ from typing import Any
 
 import ml_dtypes
 import numpy as np
-from jaxlib import _jax, xla_client
+from jaxlib import _jax, xla_client  # type: ignore[attr-defined]
 from numpy.typing import NDArray
 
 from planish.hlo.backend.compiler import BackendError, CompiledFiles, Held

@@ -1,6 +1,16 @@
-"""Edits of StableHLO modules: steps that carry their repairs, what they may touch, and random ones."""
+"""Edits of StableHLO modules, as steps: each carries its repair, so that a patch replays to the same module.
 
-from planish.hlo.edits.changing import ReplaceConstant, ReplaceOperand, ScaleConstant, SetAttribute
+`CopyOp` and `DeleteOp` are those of GEVO-ML (section 4.1); `ReplaceOperand`, `SwapOps` and `MoveOp` are of
+its predecessor GEVO; those in `EXACT` are ours and change no answer; `Shrink`, `Narrow`, `Quantize`,
+`DropChannels`, `Factor`, `Shorten`, `Freeze` and `ReplaceReduction` are ours and do; the others are what its
+section 7 leaves to the future.
+
+Operations are named by their ids, values as `planish.hlo.edits.draft` says. What an edit makes has ids that
+begin with the edit's content hash, the same in every patch, so that other edits may refer to them.
+"""
+
+from planish.hlo.edits.deferred import applied, finished, identity_of
+from planish.hlo.edits.draft import Draft
 from planish.hlo.edits.drop_channels import DropChannels, droppable, narrower
 from planish.hlo.edits.edit import Edit
 from planish.hlo.edits.exclusions import fixed_operations
@@ -10,19 +20,25 @@ from planish.hlo.edits.freeze import Freeze, frozen_parts, updates
 from planish.hlo.edits.hoist import Hoist, hoistable
 from planish.hlo.edits.lower import Lower, lowerings
 from planish.hlo.edits.mirror import Fact
-from planish.hlo.edits.module_draft import Draft
-from planish.hlo.edits.narrow import Narrow, narrowable
-from planish.hlo.edits.operation_edits import CopyOp, DeleteOp, MoveOp, SwapOps
-from planish.hlo.edits.propose import EXACT, applied, propose
-from planish.hlo.edits.quantize import Quantize, quantizable
+from planish.hlo.edits.operations import (
+    CopyOp,
+    DeleteOp,
+    MoveOp,
+    ReplaceConstant,
+    ReplaceOperand,
+    ScaleConstant,
+    SetAttribute,
+    SwapOps,
+)
+from planish.hlo.edits.precision import Narrow, Quantize, narrowable, quantizable
+from planish.hlo.edits.propose import EXACT, propose
 from planish.hlo.edits.relayout import Relayout, layouts
 from planish.hlo.edits.replace_reduction import ReplaceReduction, reductions
 from planish.hlo.edits.share import Share, shareable
 from planish.hlo.edits.shorten import Shorten, shorter
 from planish.hlo.edits.shrink import Shrink, shrinks
 from planish.hlo.edits.sink import Sink, sinkable
-from planish.hlo.edits.steps import EDITS
-from planish.hlo.edits.tile_batch import TileBatch
+from planish.hlo.edits.tile_batch import TileBatch, batch_size
 
 __all__ = [
     "EDITS",
@@ -54,12 +70,15 @@ __all__ = [
     "SwapOps",
     "TileBatch",
     "applied",
+    "batch_size",
     "droppable",
     "factorable",
+    "finished",
     "fixed_operations",
     "foldable",
     "frozen_parts",
     "hoistable",
+    "identity_of",
     "layouts",
     "lower_ranks",
     "lowerings",
@@ -74,3 +93,33 @@ __all__ = [
     "sinkable",
     "updates",
 ]
+
+EDITS: dict[str, type[Edit]] = {
+    edit.__name__: edit
+    for edit in (
+        CopyOp,
+        DeleteOp,
+        ReplaceOperand,
+        SwapOps,
+        MoveOp,
+        SetAttribute,
+        ScaleConstant,
+        ReplaceConstant,
+        TileBatch,
+        Lower,
+        Fold,
+        Relayout,
+        Sink,
+        Hoist,
+        Share,
+        Shrink,
+        Narrow,
+        Quantize,
+        DropChannels,
+        Factor,
+        Shorten,
+        Freeze,
+        ReplaceReduction,
+    )
+}
+"""Name to class of every edit."""

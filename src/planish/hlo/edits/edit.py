@@ -1,4 +1,4 @@
-"""What an edit is, and how its recorded repair is done."""
+"""Base class of edits, and how their recorded repairs are made."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from functools import cached_property
 
 from planish.core import ScheduleError, Step, canonical_json, content_hash
 from planish.hlo.edits import exclusions
-from planish.hlo.edits.module_draft import Draft, Source
+from planish.hlo.edits.draft import Draft, Source
 from planish.hlo.edits.resize import Resize
 
 Repair = tuple[int, str, Resize]

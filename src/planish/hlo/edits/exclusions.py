@@ -1,4 +1,4 @@
-"""What edits leave alone: terminators, the regions of reductions, and what reductions start from.
+"""Exclusions: terminators, the regions of reductions, and what reductions start from, which no edit changes.
 
 XLA drops the start of a reduction over one element and reorders the others, so that a changed start or region
 means different things to different compilers: such a win would be none.
@@ -7,8 +7,8 @@ means different things to different compilers: such a win would be none.
 from __future__ import annotations
 
 from planish.core import ScheduleError
+from planish.hlo.edits.draft import Draft
 from planish.hlo.edits.mirror import Fact, holder
-from planish.hlo.edits.module_draft import Draft
 from planish.hlo.ir import ir, uid_of, walk
 
 OPEN = frozenset({"stablehlo.while", "stablehlo.case", "stablehlo.if"})

@@ -1,23 +1,85 @@
-"""An exact edit: what a product is multiplied by goes into its weights, and what is added twice is one."""
+"""Edit `Fold`: what a product is multiplied by goes into its weights, and what is added twice is added once.
+
+It changes no answer, to rounding.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from planish.core import ScheduleError
 from planish.hlo.edits import exclusions
-from planish.hlo.edits.by_channel import SCALE, SHIFTS, ByChannel, by_channel
+from planish.hlo.edits.draft import Draft, Writer
+from planish.hlo.edits.drop_channels import ties
 from planish.hlo.edits.edit import Edit
 from planish.hlo.edits.hoist import same_in_each_step
-from planish.hlo.edits.module_draft import Draft
-from planish.hlo.edits.writing import Writer
 from planish.hlo.ir import ir, uid_of
-from planish.hlo.tiling.axes import maker, type_of
-from planish.hlo.width.ties import ties
+from planish.hlo.ir.mlir import Value, integers, maker, shape_of, type_of
 
-Value = ir.Value[Any]
+SHIFTS = ("stablehlo.add", "stablehlo.subtract")
+SCALE = "stablehlo.multiply"
+_BROADCAST = "stablehlo.broadcast_in_dim"
+
+
+@dataclass(frozen=True)
+class ByChannel:
+    """What an operation does to the channels of a value.
+
+    Args:
+        op: `add`, `subtract` (of the numbers, and never from them) or `multiply`.
+        value: whose channels they are.
+        numbers: C, one for each channel.
+        axis: along which the channels lie.
+    """
+
+    op: ir.Operation
+    value: Value
+    numbers: Value
+    axis: int
+
+    @property
+    def place(self) -> int:
+        """Which operand the value is."""
+        return 0 if self.op.operands[0] == self.value else 1
+
+
+def by_channel(value: Value) -> ByChannel | None:
+    """Tell what the operation that makes a value does to channels; None where it is another one."""
+    op = maker(value)
+    if op is None or op.name not in (*SHIFTS, SCALE):
+        return None
+    for place in (0,) if op.name == "stablehlo.subtract" else (0, 1):
+        found = _numbers(op.operands[1 - place])
+        if found is not None:
+            return ByChannel(op, op.operands[place], *found)
+    return None
+
+
+def _numbers(wide: Value) -> tuple[Value, int] | None:
+    """Find the numbers that are broadcast along all axes but one; JAX does so in two steps."""
+    made = maker(wide)
+    if made is None or made.name != _BROADCAST:
+        return None
+    given, to = made.operands[0], integers(made, "broadcast_dimensions")
+    long = [axis for axis, size in enumerate(shape_of(given)) if size > 1]
+    if len(shape_of(given)) == 1:
+        long = [0]
+    if len(long) != 1 or shape_of(given)[long[0]] != shape_of(wide)[to[long[0]]]:
+        return None
+    row = _row(given)
+    return None if row is None else (row, to[long[0]])
+
+
+def _row(given: Value) -> Value | None:
+    """Give the numbers of one dimension of which a value is another shape, itself where it has one."""
+    if len(shape_of(given)) == 1:
+        return given
+    made = maker(given)
+    reshapes = made is not None and made.name in ("stablehlo.reshape", _BROADCAST)
+    return made.operands[0] if made and reshapes and len(shape_of(made.operands[0])) == 1 else None
+
+
 _PRODUCTS = ("stablehlo.dot_general", "stablehlo.convolution")
 
 

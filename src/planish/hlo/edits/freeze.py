@@ -1,4 +1,4 @@
-"""An edit of training: parameters stay as they came, and what computed their updates goes."""
+"""Edit `Freeze`: parameters stay as they came, and what computed their updates goes."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from planish.core import ScheduleError
+from planish.hlo.edits.draft import Draft
 from planish.hlo.edits.edit import Edit
-from planish.hlo.edits.module_draft import Draft
-from planish.hlo.tiling.axes import SAME_PLACE
+from planish.hlo.ir.mlir import ELEMENTWISE
 
 
 @dataclass(frozen=True)
@@ -92,4 +92,4 @@ def _arguments(draft: Draft, name: str, place: int) -> Iterator[list[str]]:
 def _passes(draft: Draft, uid: str) -> bool:
     """Whether a value's maker works element by element; arguments have none."""
     fact = draft.mirror.facts.get(uid)
-    return fact is not None and fact.name in SAME_PLACE
+    return fact is not None and fact.name in ELEMENTWISE

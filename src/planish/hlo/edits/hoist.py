@@ -1,4 +1,4 @@
-"""An exact edit: what is the same in every step of a loop is computed before it."""
+"""Edit `Hoist`: what is the same in every step of a loop is computed before it; no answer changes."""
 
 from __future__ import annotations
 
@@ -7,13 +7,11 @@ from dataclasses import dataclass, field
 
 from planish.core import ScheduleError
 from planish.hlo.edits import exclusions
+from planish.hlo.edits.draft import Draft, Writer
 from planish.hlo.edits.edit import Edit
-from planish.hlo.edits.mirror import holder
-from planish.hlo.edits.module_draft import Draft
-from planish.hlo.edits.purity import FORMS, is_pure
-from planish.hlo.edits.writing import Value, Writer
+from planish.hlo.edits.mirror import FORMS, holder, is_pure
 from planish.hlo.ir import ir, uid_of, walk
-from planish.hlo.tiling.axes import type_of
+from planish.hlo.ir.mlir import Value, type_of
 
 LOOP = "stablehlo.while"
 

@@ -1,4 +1,7 @@
-"""The order and the types of a function's operations, in Python, for asking the module itself is slow."""
+"""Mirror of a function in Python: the order, the types and the nesting of its operations.
+
+To ask the module itself is slow.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,7 @@ from dataclasses import dataclass, field, replace
 
 from planish.core import ScheduleError
 from planish.hlo.ir import TensorType, ir, tensor_type, uid_of
+from planish.hlo.ir.mlir import ELEMENTWISE
 
 Types = tuple[TensorType | None, ...]
 """Types of values; None for what is no tensor."""
@@ -128,3 +132,23 @@ class Mirror:
 def holder(block: str) -> str:
     """Give the operation whose region a block is; empty for the function's."""
     return block.rpartition("^")[0]
+
+
+_MORE = (
+    *("bitcast_convert", "broadcast_in_dim", "cholesky", "concatenate", "constant", "convolution"),
+    *("dot_general", "dynamic_slice", "dynamic_update_slice", "fft", "gather", "iota", "pad", "reduce"),
+    *("reduce_window", "reshape", "reverse", "scatter", "select_and_scatter", "slice", "sort", "transpose"),
+    "triangular_solve",
+)
+PURE = ELEMENTWISE | {f"stablehlo.{name}" for name in _MORE}
+"""Of the same operands they give the same, and they end; not loops, calls, or random numbers."""
+
+FORMS = frozenset(
+    f"stablehlo.{name}" for name in ("broadcast_in_dim", "constant", "iota", "reshape", "slice", "convert")
+)
+"""What costs next to nothing, for compilers make it where it is used."""
+
+
+def is_pure(fact: Fact) -> bool:
+    """Whether an operation may be shared and moved."""
+    return fact.name in PURE

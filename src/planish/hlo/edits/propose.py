@@ -1,26 +1,281 @@
-"""Random edits, with their repairs."""
+"""Random edits with their repairs: mutation draws from them until one gives a valid module."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, TypeVar
 
 from planish.core import ScheduleError
 from planish.hlo.edits import exclusions
-from planish.hlo.edits.changing import ReplaceConstant, ReplaceOperand, ScaleConstant, SetAttribute
-from planish.hlo.edits.edit import Edit
-from planish.hlo.edits.listed import LISTED
-from planish.hlo.edits.module_draft import Draft
-from planish.hlo.edits.operation_edits import CopyOp, DeleteOp, MoveOp, SwapOps
-from planish.hlo.edits.other_attributes import CHANGEABLE, other_attributes
-from planish.hlo.edits.other_constants import can_scale, splat_value
-from planish.hlo.edits.random_choices import Visible, free_operands, pick, repairs, replacement, targets
+from planish.hlo.edits.deferred import applied
+from planish.hlo.edits.draft import Draft, Source
+from planish.hlo.edits.drop_channels import DropChannels, droppable, narrower
+from planish.hlo.edits.edit import Edit, Repair
+from planish.hlo.edits.factor import Factor, factorable, lower_ranks
+from planish.hlo.edits.fold import Fold, foldable
+from planish.hlo.edits.freeze import frozen_parts
+from planish.hlo.edits.hoist import Hoist, hoistable
+from planish.hlo.edits.lower import lowerings
+from planish.hlo.edits.mirror import Fact
+from planish.hlo.edits.operations import (
+    CopyOp,
+    DeleteOp,
+    MoveOp,
+    ReplaceConstant,
+    ReplaceOperand,
+    ScaleConstant,
+    SetAttribute,
+    SwapOps,
+    can_scale,
+    splat_value,
+)
+from planish.hlo.edits.precision import Narrow, Quantize, narrowable, quantizable
+from planish.hlo.edits.relayout import LAYOUTS, Relayout, layouts
+from planish.hlo.edits.replace_reduction import KINDS, ReplaceReduction, reductions
 from planish.hlo.edits.resize import Resize, plan_resize
-from planish.hlo.ir import TensorType
+from planish.hlo.edits.share import Share, shareable
+from planish.hlo.edits.shorten import shorter
+from planish.hlo.edits.shrink import shrinks
+from planish.hlo.edits.sink import Sink, sinkable
+from planish.hlo.edits.tile_batch import TileBatch, batch_size, sizes
+from planish.hlo.ir import TensorType, ir
 
 if TYPE_CHECKING:
     from numpy.random import Generator
+
+T = TypeVar("T")
+Visible = Sequence[tuple[str, TensorType | None]]
+
+RESIZED_SHARE = 0.25
+"""How often a free choice takes a value of another type although there are some of the right one, as figure 5
+of the paper does for the operand of a copy."""
+
+
+def pick(items: Sequence[T], rng: Generator) -> T:
+    """Choose one; raises ScheduleError where there is none."""
+    if not items:
+        raise ScheduleError("there is nothing to choose from")
+    return items[int(rng.integers(len(items)))]
+
+
+def targets(draft: Draft) -> list[str]:
+    """List the operations that may be changed, without those that nothing needs: it would change nothing."""
+    live = draft.live()
+    return [uid for uid in draft.mirror.facts if uid in live and exclusions.is_target(draft, uid)]
+
+
+def replacement(visible: Visible, wanted: TensorType | None, rng: Generator, *, free: bool = False) -> Source:
+    """Choose a value of a type, as the paper repairs.
+
+    Args:
+        visible: what may be used.
+        wanted: the type; None for what is no tensor, which nothing replaces.
+        rng: where randomness comes from.
+        free: whether a value of another type may be taken although there is one of this type.
+
+    Returns:
+        A value of the same type, at random; else one of the same element type, resized; else any, converted.
+
+    Raises:
+        ScheduleError: there is none.
+    """
+    if wanted is None:
+        raise ScheduleError("only tensors can be replaced")
+    same = [name for name, type_ in visible if type_ == wanted]
+    if same and not (free and rng.random() < RESIZED_SHARE):
+        return pick(same, rng), ()
+    others = [(n, t) for n, t in visible if t is not None and t != wanted and t.element == wanted.element]
+    if wanted.plain and not others and not same:
+        others = [(name, type_) for name, type_ in visible if type_ is not None and type_.plain]
+    if not others or not wanted.plain:
+        return pick(same, rng), ()
+    name, type_ = pick(others, rng)
+    return name, plan_resize(type_, wanted)
+
+
+def repairs(
+    fact: Fact, indices: Sequence[int], visible: Visible, rng: Generator, *, free: bool
+) -> tuple[Repair, ...]:
+    """Choose a value for each of some operands."""
+    return tuple((i, *replacement(visible, fact.operands[i], rng, free=free)) for i in indices)
+
+
+def free_operands(fact: Fact) -> list[int]:
+    """List the operands that edits may replace."""
+    kept = exclusions.starts(fact.name, len(fact.operands))
+    return [i for i, type_ in enumerate(fact.operands) if i not in kept and type_ is not None]
+
+
+E = TypeVar("E", bound=Edit)
+Draw = Callable[[Draft, "Generator"], Edit]
+
+
+def _one(listed: Callable[[Draft], Sequence[E]]) -> Draw:
+    """Make what draws one of the edits that are listed."""
+    return lambda draft, rng: pick(listed(draft), rng)
+
+
+def _several(edit: Callable[[tuple[str, ...]], Edit], listed: Callable[[Draft], Sequence[str]]) -> Draw:
+    """Make what draws an edit of some of the operations that are listed."""
+    return lambda draft, rng: edit(_some(listed(draft), rng))
+
+
+def _some(found: Sequence[str], rng: Generator) -> tuple[str, ...]:
+    """Draw a share of some operations, at least one; any share is as likely as another."""
+    share = rng.random()
+    return tuple(uid for uid in found if rng.random() < share) or (pick(found, rng),)
+
+
+def _tile_batch(draft: Draft, rng: Generator) -> TileBatch:
+    loop = bool(rng.integers(2))
+    now = draft.tiles.examples if draft.tiles and draft.tiles.loop == loop else 0
+    return TileBatch(pick([size for size in sizes(batch_size(draft)) if size != now], rng), loop)
+
+
+def _drop_channels(draft: Draft, rng: Generator) -> DropChannels:
+    uid, size = pick(list(droppable(draft).items()), rng)
+    return pick(narrower(uid, size), rng)
+
+
+def _factor(draft: Draft, rng: Generator) -> Factor:
+    uid, useful = pick(list(factorable(draft).items()), rng)
+    return pick(lower_ranks(uid, useful), rng)
+
+
+def _relayout(draft: Draft, rng: Generator) -> Relayout:
+    channels = pick(list(LAYOUTS), rng)
+    return Relayout(_some(layouts(draft, channels), rng), channels)
+
+
+def _replace_reduction(draft: Draft, rng: Generator) -> ReplaceReduction:
+    uid, now = pick(list(reductions(draft).items()), rng)
+    return ReplaceReduction(uid, pick([kind for kind in KINDS if kind != now], rng))
+
+
+LISTED: Mapping[str, Draw] = {
+    "TileBatch": _tile_batch,
+    "Lower": _one(lowerings),
+    "Fold": _several(Fold, foldable),
+    "Relayout": _relayout,
+    "Sink": _several(Sink, sinkable),
+    "Hoist": _several(Hoist, hoistable),
+    "Share": _several(Share, shareable),
+    "Shrink": _one(shrinks),
+    "Narrow": _several(partial(Narrow), narrowable),
+    "Quantize": _several(Quantize, quantizable),
+    "DropChannels": _drop_channels,
+    "Factor": _factor,
+    "Shorten": _one(shorter),
+    "Freeze": _one(frozen_parts),
+    "ReplaceReduction": _replace_reduction,
+}
+"""Name of an edit to what draws one; they raise ScheduleError where there is none."""
+
+
+Attributes = tuple[tuple[str, str], ...]
+
+COMPARISONS = ("EQ", "NE", "GE", "GT", "LE", "LT")
+
+
+def other_attributes(op: ir.Operation, rng: Generator) -> Attributes:
+    """Draw new attributes for one of the `CHANGEABLE`; raises ScheduleError where it has none to change."""
+    return _CHANGES[op.name](op, rng)
+
+
+def _compare(op: ir.Operation, rng: Generator) -> Attributes:
+    old = str(op.attributes["comparison_direction"])
+    others = [name for name in COMPARISONS if f" {name}>" not in old]
+    return (("comparison_direction", f"#stablehlo<comparison_direction {pick(others, rng)}>"),)
+
+
+def _slice(op: ir.Operation, rng: Generator) -> Attributes:
+    """Shift the window along one dimension."""
+    starts, limits = (_integers(op, name) for name in ("start_indices", "limit_indices"))
+    extents = op.operands[0].type.shape
+    shifts = [(d, s) for d, n in enumerate(extents) for s in range(-starts[d], n - limits[d] + 1) if s]
+    dimension, shift = pick(shifts, rng)
+    for bounds in (starts, limits):
+        bounds[dimension] += shift
+    return (("start_indices", _array(starts)), ("limit_indices", _array(limits)))
+
+
+def _pad(op: ir.Operation, rng: Generator) -> Attributes:
+    """Shift the content along one dimension."""
+    low, high = (_integers(op, name) for name in ("edge_padding_low", "edge_padding_high"))
+    dimension, shift = pick([(d, s) for d in range(len(low)) for s in range(-low[d], high[d] + 1) if s], rng)
+    low[dimension] += shift
+    high[dimension] -= shift
+    return (("edge_padding_low", _array(low)), ("edge_padding_high", _array(high)))
+
+
+def _convolution(op: ir.Operation, rng: Generator) -> Attributes:
+    """Turn the kernel round along one dimension, or shift the padding by one."""
+    rank = len(op.results[0].type.shape) - 2
+    if rank < 1:
+        raise ScheduleError("this convolution has no window")
+    dimension = int(rng.integers(rank))
+    if rng.random() < 0.5 or "padding" not in op.attributes:
+        reversed_ = [str(flag).lower() for flag in _flags(op, rank, dimension)]
+        return (("window_reversal", f"array<i1: {', '.join(reversed_)}>"),)
+    import numpy as np
+
+    padding = np.array(op.attributes["padding"]).reshape(rank, 2)
+    padding[dimension] += pick(([1, -1], [-1, 1]), rng)
+    return (("padding", f"dense<{padding.tolist()}> : tensor<{rank}x2xi64>"),)
+
+
+def _flags(op: ir.Operation, rank: int, dimension: int) -> list[bool]:
+    old = op.attributes.get("window_reversal")
+    flags = list(old) if isinstance(old, ir.DenseBoolArrayAttr) else [False] * rank
+    flags[dimension] = not flags[dimension]
+    return flags
+
+
+def _order(name: str) -> Callable[[ir.Operation, Generator], Attributes]:
+    """Exchange two entries of a list of dimensions."""
+
+    def change(op: ir.Operation, rng: Generator) -> Attributes:
+        order = _integers(op, name)
+        if len(order) < 2:
+            raise ScheduleError("there is nothing to exchange")
+        i, j = (int(place) for place in rng.choice(len(order), 2, replace=False))
+        order[i], order[j] = order[j], order[i]
+        return ((name, _array(order)),)
+
+    return change
+
+
+def _iota(op: ir.Operation, rng: Generator) -> Attributes:
+    old = op.attributes["iota_dimension"]
+    assert isinstance(old, ir.IntegerAttr)
+    others = [d for d in range(len(op.results[0].type.shape)) if d != old.value]
+    return (("iota_dimension", f"{pick(others, rng)} : i64"),)
+
+
+_CHANGES: Mapping[str, Callable[[ir.Operation, Generator], Attributes]] = {
+    "stablehlo.compare": _compare,
+    "stablehlo.slice": _slice,
+    "stablehlo.pad": _pad,
+    "stablehlo.convolution": _convolution,
+    "stablehlo.transpose": _order("permutation"),
+    "stablehlo.broadcast_in_dim": _order("broadcast_dimensions"),
+    "stablehlo.iota": _iota,
+}
+CHANGEABLE = frozenset(_CHANGES)
+"""Operations that may have an attribute to change."""
+
+
+def _integers(op: ir.Operation, name: str) -> list[int]:
+    array = op.attributes[name]
+    assert isinstance(array, ir.DenseI64ArrayAttr)
+    return list(array)
+
+
+def _array(values: list[int]) -> str:
+    return f"array<i64: {', '.join(map(str, values))}>"
+
 
 TRIES = 200
 SCALE_LIMIT = 32.0
@@ -47,18 +302,10 @@ def propose(draft: Draft, rng: Generator, kinds: Sequence[str] = ()) -> tuple[Ed
             # The kind is drawn anew in each try: one that the module has no place for must not use all tries
             # up.
             edit = PROPOSALS[pick(known, rng)](draft, rng)
-            return edit, applied(draft, edit)
+            return edit, applied(draft, [edit])
         except ScheduleError:
             continue
     raise ScheduleError(f"no valid edit was found in {TRIES} tries", "The module may be too small to edit.")
-
-
-def applied(draft: Draft, edit: Edit) -> Draft:
-    """Give the module after an edit; raises ScheduleError where that is not legal or not valid."""
-    changed = draft.clone()
-    edit.apply(changed)
-    changed.verify()
-    return changed
 
 
 def _copy(draft: Draft, rng: Generator) -> CopyOp:

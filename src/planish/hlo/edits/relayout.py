@@ -1,4 +1,4 @@
-"""An exact edit: convolutions read and give pictures with their dimensions in another order."""
+"""Edit `Relayout`: convolutions with their dimensions in another order; no answer changes."""
 
 from __future__ import annotations
 
@@ -7,14 +7,12 @@ from dataclasses import dataclass
 
 from planish.core import ScheduleError
 from planish.hlo.edits import exclusions
+from planish.hlo.edits.draft import Draft, Writer
 from planish.hlo.edits.edit import Edit
-from planish.hlo.edits.module_draft import Draft
-from planish.hlo.edits.writing import Writer
+from planish.hlo.edits.lower import ordered
+from planish.hlo.edits.sink import Order, inverse
 from planish.hlo.ir import TensorType, ir
-from planish.hlo.ir.mlir import stablehlo
-from planish.hlo.lowering import ordered
-from planish.hlo.tiling.axes import type_of
-from planish.hlo.transposing import Order, inverse
+from planish.hlo.ir.mlir import stablehlo, type_of
 
 LAYOUTS: Mapping[str, tuple[str, str]] = {"last": ("bsf", "sio"), "first": ("bfs", "ois")}
 """Where channels are, to the orders of pictures and of kernels.

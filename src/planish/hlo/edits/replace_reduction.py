@@ -1,4 +1,4 @@
-"""An edit of reductions: what they do with two numbers, and what they start from."""
+"""Edit `ReplaceReduction`: what a reduction does with two numbers, and what it starts from."""
 
 from __future__ import annotations
 
@@ -6,11 +6,10 @@ from dataclasses import dataclass
 
 from planish.core import ScheduleError
 from planish.hlo.edits import exclusions
+from planish.hlo.edits.draft import Draft, Writer
 from planish.hlo.edits.edit import Edit
-from planish.hlo.edits.module_draft import Draft
-from planish.hlo.edits.writing import Writer
 from planish.hlo.ir import TensorType, context, ir, mlir_type, tensor_type
-from planish.hlo.tiling.axes import type_of
+from planish.hlo.ir.mlir import type_of
 
 KINDS = ("add", "multiply", "maximum", "minimum")
 _REDUCTIONS = ("stablehlo.reduce", "stablehlo.reduce_window")

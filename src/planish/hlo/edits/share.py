@@ -1,4 +1,4 @@
-"""An exact edit: what is computed twice is computed once."""
+"""Edit `Share`: what is computed twice is computed once; no answer changes."""
 
 from __future__ import annotations
 
@@ -6,10 +6,9 @@ from dataclasses import dataclass
 
 from planish.core import ScheduleError
 from planish.hlo.edits import exclusions
+from planish.hlo.edits.draft import Draft
 from planish.hlo.edits.edit import Edit
-from planish.hlo.edits.mirror import holder
-from planish.hlo.edits.module_draft import Draft
-from planish.hlo.edits.purity import is_pure
+from planish.hlo.edits.mirror import holder, is_pure
 from planish.hlo.ir import UID, ir
 
 _COMMUTATIVE = frozenset(

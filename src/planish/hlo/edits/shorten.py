@@ -1,4 +1,4 @@
-"""An edit of loops: they take fewer steps."""
+"""Edit `Shorten`: loops that count, as far as a module says how many steps they take, take fewer."""
 
 from __future__ import annotations
 
@@ -6,11 +6,113 @@ from dataclasses import dataclass
 
 from planish.core import ScheduleError
 from planish.hlo.edits import exclusions
-from planish.hlo.edits.counting import LOOP, counter
+from planish.hlo.edits.draft import Draft, Writer
 from planish.hlo.edits.edit import Edit
-from planish.hlo.edits.module_draft import Draft
-from planish.hlo.edits.writing import Value, Writer
-from planish.hlo.tiling.axes import type_of
+from planish.hlo.edits.operations import splat_value
+from planish.hlo.ir import tensor_type
+from planish.hlo.ir.mlir import Value, type_of
+
+LOOP = "stablehlo.while"
+_STEPPING = {"stablehlo.add": 1, "stablehlo.subtract": -1}
+_INCLUSIVE = {"LE": 1, "GE": 1, "LT": 0, "GT": 0, "NE": 0}
+
+
+@dataclass(frozen=True)
+class Counter:
+    """What a loop counts by.
+
+    Args:
+        place: of the counter among what the loop carries.
+        test: the comparison of the counter with the end, by id.
+        first: the counter before the first step.
+        step: what is added to it.
+        steps: how many steps there are.
+        inclusive: 1 where the step that begins at the end itself is taken, else 0.
+    """
+
+    place: int
+    test: str
+    first: int
+    step: int
+    steps: int
+    inclusive: int
+
+    def end(self, steps: int) -> int:
+        """Give the end that makes so many steps."""
+        return self.first + (steps - self.inclusive) * self.step
+
+
+def counter(draft: Draft, loop: str) -> Counter:
+    """Read what a loop counts by, as `while i < 10: ...; i = i + 1`.
+
+    Raises:
+        ScheduleError: it does not count by a constant from one constant to another.
+    """
+    if draft.mirror.fact(loop).name != LOOP:
+        raise ScheduleError(f"operation '{loop}' ({draft.mirror.facts[loop].name}) is no loop")
+    test = _maker(draft, draft.mirror.blocks[f"{loop}^0"][-1], 0)
+    if draft.mirror.facts[test].name != "stablehlo.compare":
+        raise _uncounted(loop)
+    left, right = draft.op(test).operands
+    name = draft.name(left)
+    if not name.startswith(f"{loop}^0#"):
+        raise _uncounted(loop)
+    place = int(name.rpartition("#")[2])
+    direction = str(draft.op(test).attributes["comparison_direction"]).rpartition(" ")[2].rstrip(">")
+    first = _number(draft, loop, draft.op(loop).operands[place])
+    step, end = _step(draft, loop, place), _number(draft, loop, right)
+    steps, rest = divmod(end - first, step)
+    upward = {"LT": step > 0, "LE": step > 0, "GT": step < 0, "GE": step < 0, "NE": not rest}
+    if not upward.get(direction):
+        raise _uncounted(loop)
+    # A step may begin before the end and lead beyond it; where it may begin there, there is one more.
+    inclusive = _INCLUSIVE[direction]
+    return Counter(place, test, first, step, steps + (1 if inclusive or rest else 0), inclusive)
+
+
+def _uncounted(loop: str) -> ScheduleError:
+    return ScheduleError(f"how many steps loop '{loop}' takes is not constant", "Leave it as it is.")
+
+
+def _maker(draft: Draft, user: str, index: int) -> str:
+    """Give the operation that made an operand, by id; raises ScheduleError where an argument is taken."""
+    owner = draft.name(draft.op(user).operands[index]).partition("#")[0]
+    if owner not in draft.mirror.facts:
+        raise ScheduleError(f"operand {index} of '{user}' is made by no operation")
+    return owner
+
+
+def _step(draft: Draft, loop: str, place: int) -> int:
+    """Read what is added to the counter in each step."""
+    made = _maker(draft, draft.mirror.blocks[f"{loop}^1"][-1], place)
+    sign = _STEPPING.get(draft.mirror.facts[made].name, 0)
+    operands = list(draft.op(made).operands) if sign else []
+    others = [value for value in operands if draft.name(value) != f"{loop}^1#{place}"]
+    swapped = sign < 0 and others[:1] == operands[:1]
+    found = sign * _number(draft, loop, others[0]) if len(others) == 1 and not swapped else 0
+    if not found:
+        raise _uncounted(loop)
+    return found
+
+
+def _number(draft: Draft, loop: str, value: Value) -> int:
+    """Read a whole number that is a constant, or one that the loop carries unchanged."""
+    owner, _, index = draft.name(value).rpartition("#")
+    if "^" in owner:
+        body = f"{loop}^1"
+        back = draft.op(draft.mirror.blocks[body][-1]).operands
+        if not owner.startswith(f"{loop}^") or draft.name(back[int(index)]) != f"{body}#{index}":
+            raise _uncounted(loop)
+        return _number(draft, loop, draft.op(loop).operands[int(index)])
+    type_ = tensor_type(value.type)
+    if owner not in draft.mirror.facts or type_ is None or "i" not in type_.element:
+        raise _uncounted(loop)
+    made = draft.op(owner)
+    found = splat_value(made) if made.name == "stablehlo.constant" else None
+    if found is None:
+        raise _uncounted(loop)
+    return int(found)
+
 
 SHARES = (7 / 8, 3 / 4, 1 / 2)
 """Of the steps that are taken, the mildest first."""

@@ -6,8 +6,9 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
+from typing import Any
 
-from planish.core import TargetError
+from planish.core import ScheduleError, TargetError
 
 try:
     from jaxlib.mlir import ir
@@ -17,6 +18,9 @@ except ImportError as error:
     raise TargetError(
         "the level 'hlo' needs jaxlib", "Install it with: pip install 'planish[hlo]'"
     ) from error
+
+
+Value = ir.Value[Any]
 
 
 @cache
@@ -128,3 +132,45 @@ def printed(root: ir.Operation | ir.OpView) -> str:
     text = root.operation.get_asm(assume_verified=True, use_local_scope=True)
     assert isinstance(text, str)
     return f"{text}\n"
+
+
+ELEMENTWISE = frozenset(
+    f"{dialect}.{name}"
+    for dialect, names in {
+        "stablehlo": "abs add and atan2 cbrt ceil clamp compare complex convert cosine count_leading_zeros "
+        "divide exponential exponential_minus_one floor imag is_finite log log_plus_one logistic maximum "
+        "minimum multiply negate not or popcnt power real reduce_precision remainder round_nearest_afz "
+        "round_nearest_even rsqrt select shift_left shift_right_arithmetic shift_right_logical sign sine "
+        "sqrt subtract tan tanh xor",
+        # As JAX writes `jnp.square`, exact GELU and others. Those that broadcast by themselves are none.
+        "chlo": "acos acosh asin asinh atan atanh bessel_i1e conj cosh digamma erf erf_inv erfc is_inf "
+        "is_neg_inf is_pos_inf lgamma next_after polygamma sinh square tan zeta",
+    }.items()
+    for name in names.split()
+)
+"""Operations each of whose elements needs the operands' elements at the same place alone, or scalars."""
+
+
+def shape_of(value: ir.Value[Any]) -> tuple[int, ...]:
+    """Give a tensor's extents; raises ScheduleError where it is none."""
+    return type_of(value).shape
+
+
+def type_of(value: ir.Value[Any]) -> TensorType:
+    """Give a tensor's type; raises ScheduleError where it is none."""
+    found = tensor_type(value.type)
+    if found is None:
+        raise ScheduleError(
+            f"a value of type {value.type} is no tensor", "Edits of its kind take tensors alone."
+        )
+    return found
+
+
+def maker(value: ir.Value[Any]) -> ir.Operation | None:
+    """Give the operation that makes a value; None of an argument."""
+    return None if isinstance(value.owner, ir.Block) else value.owner.operation
+
+
+def integers(op: ir.Operation, name: str) -> list[int]:
+    """Read an attribute that lists integers."""
+    return [int(number) for number in ir.DenseI64ArrayAttr(op.attributes[name])]

@@ -1,14 +1,18 @@
-"""Along which dimension of its results an operation carries a batch, if it keeps the examples apart."""
+"""Batch of a function: examples of its inputs that never meet on their way to its results.
+
+There is a rule for each operation: along which dimension of its results it carries a batch, if it keeps the
+examples apart.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from math import prod
-from typing import Any
 
 from planish.core import ScheduleError
-from planish.hlo.ir import TensorType, ir, tensor_type
-from planish.hlo.ir.mlir import stablehlo
+from planish.hlo.ir import ir, tensor_type, walk
+from planish.hlo.ir.mlir import ELEMENTWISE, Value, integers, shape_of, stablehlo
 
 Axes = Sequence[int | None]
 """Of values, one after the other: the dimension that the batch lies along; None: not of the batch at all."""
@@ -18,22 +22,6 @@ Carried = tuple[int, Axes]
 
 What is not of the batch may still lie beside it, as a bias for each example does: then it is cut alike.
 """
-
-SAME_PLACE = frozenset(
-    f"{dialect}.{name}"
-    for dialect, names in {
-        "stablehlo": "abs add and atan2 cbrt ceil clamp compare complex convert cosine count_leading_zeros "
-        "divide exponential exponential_minus_one floor imag is_finite log log_plus_one logistic maximum "
-        "minimum multiply negate not or popcnt power real reduce_precision remainder round_nearest_afz "
-        "round_nearest_even rsqrt select shift_left shift_right_arithmetic shift_right_logical sign sine "
-        "sqrt subtract tan tanh xor",
-        # As JAX writes `jnp.square`, exact GELU and others. Those that broadcast by themselves are none.
-        "chlo": "acos acosh asin asinh atan atanh bessel_i1e conj cosh digamma erf erf_inv erfc is_inf "
-        "is_neg_inf is_pos_inf lgamma next_after polygamma sinh square tan zeta",
-    }.items()
-    for name in names.split()
-)
-"""Operations each of whose elements needs the operands' elements at the same place alone, or scalars."""
 
 
 def carried(op: ir.Operation, axes: Axes) -> Carried:
@@ -46,7 +34,7 @@ def carried(op: ir.Operation, axes: Axes) -> Carried:
     Raises:
         ScheduleError: it mixes examples, or it is not known whether it does.
     """
-    rule = _carry_at_the_same_place if op.name in SAME_PLACE else _RULES.get(op.name)
+    rule = _carry_at_the_same_place if op.name in ELEMENTWISE else _RULES.get(op.name)
     if rule is None:
         raise _mixes(op)
     return rule(op, axes)
@@ -54,29 +42,6 @@ def carried(op: ir.Operation, axes: Axes) -> Carried:
 
 def _mixes(op: ir.Operation) -> ScheduleError:
     return ScheduleError(f"{op.name} may mix the examples of a batch", "Such a module is not tiled.")
-
-
-def shape_of(value: ir.Value[Any]) -> tuple[int, ...]:
-    """Give a tensor's extents; raises ScheduleError where it is none."""
-    return type_of(value).shape
-
-
-def type_of(value: ir.Value[Any]) -> TensorType:
-    """Give a tensor's type; raises ScheduleError where it is none."""
-    found = tensor_type(value.type)
-    if found is None:
-        raise ScheduleError(f"a value of type {value.type} is no tensor", "Such a module is not tiled.")
-    return found
-
-
-def maker(value: ir.Value[Any]) -> ir.Operation | None:
-    """Give the operation that makes a value; None of an argument."""
-    return None if isinstance(value.owner, ir.Block) else value.owner.operation
-
-
-def integers(op: ir.Operation, name: str) -> list[int]:
-    """Read an attribute that lists integers."""
-    return [int(number) for number in ir.DenseI64ArrayAttr(op.attributes[name])]
 
 
 def _the_axis(op: ir.Operation, axes: Axes) -> int:
@@ -212,3 +177,96 @@ _RULES: Mapping[str, Callable[[ir.Operation, Axes], Carried]] = {
     "stablehlo.convolution": _convolved,
     "stablehlo.dot_general": _multiplied,
 }
+
+
+_HEAVY = ("stablehlo.convolution", "stablehlo.dot_general")
+
+
+@dataclass(frozen=True)
+class FunctionBatch:
+    """A function's batch.
+
+    Args:
+        size: how many examples.
+        axes: the values of the batch, with the dimension that it lies along.
+        operations: those that make them, in order.
+        operands: of each, the dimensions along which its operands are cut.
+    """
+
+    size: int
+    axes: dict[Value, int]
+    operations: Sequence[ir.Operation]
+    operands: Sequence[Axes]
+
+
+def batch_of(block: ir.Block) -> FunctionBatch:
+    """Find the batch of a function.
+
+    It lies along the first dimension of one input or of several. What is tried first is as long as the first
+    result, and is all inputs of that length. Where a function has convolutions or products, one of them reads
+    the batch: the moments of an optimiser have numbers that never meet, too, and are none.
+
+    Args:
+        block: the function's body.
+
+    Raises:
+        ScheduleError: examples meet, as in the gradient of a training step, or there is no batch.
+    """
+    why: ScheduleError | None = None
+    for arguments in _possible(block):
+        try:
+            return _worth(block, _followed(block, arguments))
+        except ScheduleError as error:
+            why = why or error
+    raise why or ScheduleError("the function has no batch", "Its inputs need a first dimension in common.")
+
+
+def _possible(block: ir.Block) -> Iterator[Sequence[Value]]:
+    lengths: dict[int, list[Value]] = {}
+    for argument in block.arguments:
+        type_ = tensor_type(argument.type)
+        if type_ is not None and type_.shape and type_.shape[0] > 1:
+            lengths.setdefault(type_.shape[0], []).append(argument)
+    result = tensor_type(_end(block).operands[0].type) if len(_end(block).operands) else None
+    wanted = result.shape[0] if result and result.shape else 0
+    for _, found in sorted(lengths.items(), key=lambda item: item[0] != wanted):
+        yield found
+        if len(found) > 1:
+            yield from ([argument] for argument in found)
+
+
+def _followed(block: ir.Block, arguments: Sequence[Value]) -> FunctionBatch:
+    """Follow some inputs through the function."""
+    axes = dict.fromkeys(arguments, 0)
+    batch = FunctionBatch(shape_of(arguments[0])[0], axes, operations := [], operands := list[Axes]())
+    for op in map(_operation, list(block.operations)[:-1]):
+        given = [axes.get(operand) for operand in op.operands]
+        if any(value in axes for inner in walk(op)[1:] for value in inner.operands):
+            raise ScheduleError(f"a region of {op.name} uses the batch", "Such a module is not tiled.")
+        if all(axis is None for axis in given):
+            continue
+        result, wanted = carried(op, given)
+        if any(shape_of(value)[result] != batch.size for value in op.results):
+            raise ScheduleError(f"{op.name} changes the batch", "Such a module is not tiled.")
+        operations.append(op)
+        operands.append(wanted)
+        axes.update(dict.fromkeys(op.results, result))
+    if not any(value in axes for value in _end(block).operands):
+        raise ScheduleError("no result depends on the batch", "Such a module is not tiled.")
+    return batch
+
+
+def _worth(block: ir.Block, batch: FunctionBatch) -> FunctionBatch:
+    """Give a batch that the most work is done for; raises ScheduleError where it is not."""
+    heavy = any(inner.name in _HEAVY for op in block.operations for inner in walk(op.operation))
+    if heavy and not any(op.name in _HEAVY for op in batch.operations):
+        raise ScheduleError("no convolution or product reads the batch", "Such a module is not tiled.")
+    return batch
+
+
+def _operation(op: ir.OpView | ir.Operation) -> ir.Operation:
+    return op.operation
+
+
+def _end(block: ir.Block) -> ir.Operation:
+    return list(block.operations)[-1].operation

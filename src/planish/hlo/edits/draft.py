@@ -1,4 +1,4 @@
-"""A module while it is edited.
+"""Drafts: modules while they are edited, and a writer of new operations.
 
 A value is named by text: "arg3" is the function's fourth argument, "12#0" the first result of operation 12,
 "12^1#0" the first argument of its second region.
@@ -6,31 +6,69 @@ A value is named by text: "arg3" is the function's fourth argument, "12#0" the f
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from planish.core import ScheduleError
 from planish.hlo.edits.mirror import Mirror, holder
 from planish.hlo.edits.resize import Resize, build_resize, check_resize
 from planish.hlo.ir import (
-    UID,
-    canonical_hash,
+    TensorType,
+    context,
     first_line,
     functions,
     ir,
     live_uids,
+    mlir_type,
     printed,
     set_uid,
     tensor_type,
     uid_of,
     walk,
 )
-from planish.hlo.shrinking import Smaller, shrunk
-from planish.hlo.tiling import Tiles, batch_of, tiled
-from planish.hlo.width import channels_of, kept_channels
+from planish.hlo.ir.mlir import Value
 
 Source = tuple[str, Resize]
 """A value by name, and how it is resized."""
+
+
+@dataclass(frozen=True)
+class Tiles:
+    """How a batch is cut.
+
+    Args:
+        examples: of one tile; the last one has what is left.
+        loop: whether the tiles are a loop, in place of being written out one after the other.
+    """
+
+    examples: int
+    loop: bool = False
+
+
+@dataclass(frozen=True)
+class Sampling:
+    """Which part of a value's pictures is kept: pixels from the middle, each so many after the one before.
+
+    Args:
+        pixels: that are kept along each side.
+        stride: 1: those in the middle; 2: each second one.
+        mean: whether each is the mean of the square that begins with it and ends before the next.
+    """
+
+    pixels: int
+    stride: int
+    mean: bool = False
+
+    @property
+    def side(self) -> int:
+        """Pixels along a side of what makes one."""
+        return self.stride if self.mean else 1
+
+    @property
+    def reach(self) -> int:
+        """Pixels along a side of what makes all."""
+        return (self.pixels - 1) * self.stride + self.side
 
 
 class Draft:
@@ -44,70 +82,34 @@ class Draft:
         fixed: operations that edits leave alone.
 
     Attributes:
-        tiles: in which the batch is computed, once all is edited; None: as a whole.
-        channels: products and convolutions that sum over so many channels alone, once all is edited.
-        smaller: values, by name, whose pictures keep a part of their pixels, once all is edited.
+        body: the block of the function that is edited.
+        channels: products and convolutions, by id, that sum over so many channels alone. This, the
+            samplings and the tiles wait until all edits are made: see `planish.hlo.edits.deferred`.
+        samplings: values, by name, whose pictures keep a part of their pixels.
+        tiles: in which the batch is computed; None: as a whole.
+        identity: what the module computes, once it is known; see `planish.hlo.edits.deferred.identity_of`.
     """
 
     def __init__(self, root: ir.Operation, function: str, fixed: frozenset[str]) -> None:
         self._take(root, function, fixed, Mirror())
-        self.mirror.learn(self._body.owner.operation, "")
+        self.mirror.learn(self.body.owner.operation, "")
 
     def clone(self) -> Draft:
         """Copy the draft."""
         copy = Draft.__new__(Draft)
         copy._take(self.root, self.function, self.fixed, self.mirror.copy())
-        copy.tiles, copy.smaller, copy.channels = self.tiles, dict(self.smaller), dict(self.channels)
+        copy.tiles, copy.samplings, copy.channels = self.tiles, dict(self.samplings), dict(self.channels)
         return copy
 
     def _take(self, root: ir.Operation, function: str, fixed: frozenset[str], mirror: Mirror) -> None:
         self.root = root.clone().operation
         self.function, self.fixed, self.mirror = function, fixed, mirror
-        self._body = dict(functions(self.root))[function].regions[0].blocks[0]
+        self.body = dict(functions(self.root))[function].regions[0].blocks[0]
         self._live: frozenset[str] | None = None
-        self._identity = ""
+        self.identity = ""
         self.tiles: Tiles | None = None
-        self.smaller: dict[str, Smaller] = {}
+        self.samplings: dict[str, Sampling] = {}
         self.channels: dict[str, int] = {}
-
-    def verify(self) -> None:
-        """Raise ScheduleError where the module is not valid, or cannot be tiled or cut as it should be."""
-        self._identity = ""
-        _verify(self.root)
-        if self.tiles or self.smaller or self.channels:
-            _verify(self.finished())
-
-    def finished(self) -> ir.Operation:
-        """Give the module that is run, not to be changed: the draft's own, or a new one."""
-        root = self._reduced()
-        return tiled(root, self.function, self.tiles) if self.tiles else root
-
-    def _reduced(self) -> ir.Operation:
-        """Give the module with the channels and pixels that are left of it."""
-        if not self.channels and not self.smaller:
-            return self.root
-        copy = self.clone()
-        # All operations and values are found before anything is put between them.
-        kept = [(channels_of(copy.op(uid)), keep) for uid, keep in sorted(self.channels.items())]
-        found = [(copy.value(name), smaller) for name, smaller in sorted(self.smaller.items())]
-        kept_channels(copy._body, kept)
-        for value, smaller in found:
-            shrunk(copy._body, value, smaller)
-        for number, op in enumerate(walk(copy._body.owner.operation)[1:]):
-            set_uid(op, f"{uid_of(op)}.{number}" if UID in op.attributes else f"new.{number}")
-        _verify(copy.root)
-        return copy.root
-
-    def identity(self) -> str:
-        """Name what the verified module computes, and in what tiles."""
-        if not self._identity:
-            tiles = f" in {self.tiles}" if self.tiles else ""
-            self._identity = canonical_hash(self._reduced()) + tiles
-        return self._identity
-
-    def batch(self) -> int:
-        """Count the examples of the function's batch; raises ScheduleError where it mixes them."""
-        return batch_of(self._body).size
 
     def text(self) -> str:
         """Print the module with the ids of its operations; it must be verified."""
@@ -129,7 +131,7 @@ class Draft:
         """Find a value by name; raises ScheduleError where it is missing."""
         owner, _, index = name.rpartition("#")
         if name.startswith("arg"):
-            values: Sequence[ir.Value[Any]] = self._body.arguments
+            values: Sequence[ir.Value[Any]] = self.body.arguments
             index = name.removeprefix("arg")
         elif "^" in owner:
             values = self.block(owner).arguments
@@ -240,7 +242,7 @@ class Draft:
     def block(self, block: str) -> ir.Block:
         """Find a block by name, as the mirror names it; raises ScheduleError where it is missing."""
         if not block:
-            return self._body
+            return self.body
         uid, region = holder(block), block.rpartition("^")[2]
         regions = self.op(uid).regions
         if not region.isdecimal() or int(region) >= len(regions):
@@ -248,8 +250,112 @@ class Draft:
         return regions[int(region)].blocks[0]
 
 
-def _verify(root: ir.Operation) -> None:
+def verify(root: ir.Operation) -> None:
+    """Verify a module; raises ScheduleError where it is not valid."""
     try:
         root.verify()
     except ir.MLIRError as error:
         raise ScheduleError(f"the edited module is not valid: {first_line(error)}") from error
+
+
+Given = str | Sequence[int] | ir.Attribute
+"""An attribute as MLIR writes it, as 64-bit integers, or as it is."""
+
+
+class Writer:
+    """Puts operations before another one.
+
+    Args:
+        draft: where.
+        before: the id of the operation that they are put before.
+        mark: their ids begin with it.
+    """
+
+    def __init__(self, draft: Draft, before: str, mark: str) -> None:
+        self._draft, self._before, self._mark, self._count = draft, before, mark, 0
+
+    def __call__(
+        self,
+        name: str,
+        type_: TensorType,
+        operands: Sequence[Value],
+        attributes: Mapping[str, Given] = {},
+    ) -> Value:
+        """Write an operation, and give its one result.
+
+        Args:
+            name: without the dialect.
+            type_: of the result.
+            operands: its operands.
+            attributes: its attributes.
+        """
+        parsed = {key: _attribute(value) for key, value in attributes.items()}
+        with ir.InsertionPoint(self._draft.op(self._before)), ir.Location.unknown(context()):
+            op = ir.Operation.create(f"stablehlo.{name}", [mlir_type(type_)], list(operands), parsed)
+        self._insert(op)
+        return op.results[0]
+
+    def again(
+        self,
+        op: ir.Operation,
+        operands: Sequence[Value],
+        types: Sequence[TensorType],
+        attributes: Mapping[str, Given] = {},
+    ) -> list[Value]:
+        """Write an operation once more, and give its results.
+
+        Args:
+            op: what is copied, with its regions.
+            operands: what the copy reads.
+            types: of its results.
+            attributes: that the copy has instead of the operation's.
+        """
+        with ir.InsertionPoint(self._draft.op(self._before)):
+            copy = op.clone().operation
+        for place, operand in enumerate(operands):
+            copy.operands[place] = operand
+        for result, type_ in zip(copy.results, types, strict=True):
+            result.set_type(mlir_type(type_))
+        for key, value in attributes.items():
+            copy.attributes[key] = _attribute(value)
+        for inner in walk(copy)[1:]:
+            set_uid(inner, f"{self._mark}.{self._count}.{uid_of(inner)}")
+        self._insert(copy)
+        return list(copy.results)
+
+    def largest(self, value: Value, axes: Sequence[int], type_: TensorType) -> tuple[Value, Value]:
+        """Write a reduction by the largest number, over numbers of 0 or more, and give it and its start.
+
+        Args:
+            value: what is reduced.
+            axes: over which dimensions.
+            type_: of the result.
+        """
+        scalar = TensorType((), type_.element)
+        start = self("constant", scalar, [], {"value": f"dense<0.0> : {scalar}"})
+        number, unknown = mlir_type(scalar), ir.Location.unknown(context())
+        with ir.InsertionPoint(self._draft.op(self._before)), unknown:
+            dimensions = {"dimensions": _attribute(axes)}
+            op = ir.Operation.create(
+                "stablehlo.reduce", [mlir_type(type_)], [value, start], dimensions, regions=1
+            )
+            block = op.regions[0].blocks.append(number, number, arg_locs=[unknown, unknown])
+            with ir.InsertionPoint(block):
+                inner = ir.Operation.create("stablehlo.maximum", [number], list(block.arguments))
+                end = ir.Operation.create("stablehlo.return", [], [inner.results[0]])
+        for place, each in enumerate((inner, end)):
+            set_uid(each, f"{self._mark}.{self._count}.{place}")
+        self._insert(op)
+        return op.results[0], start
+
+    def _insert(self, op: ir.Operation) -> None:
+        self._draft.insert(op, f"{self._mark}.{self._count}", self._before)
+        self._count += 1
+
+
+def _attribute(value: Given) -> ir.Attribute:
+    if isinstance(value, ir.Attribute):
+        return value
+    if isinstance(value, str):
+        return ir.Attribute.parse(value, context())
+    return ir.DenseI64ArrayAttr.get(list(value), context())
