@@ -3,7 +3,7 @@
 The images are those of the workload's `train` part, so that what an error is measured on later was never
 trained on. Small images come first and full ones last, which halves the time on a CPU. Each core has a
 process, with its share of every batch. A GPU is used where PyTorch finds one. Ctrl-C loses one epoch at most:
-the same command goes on.
+the same command goes on. 100 epochs take about two and a half hours on two cores.
 
 `python examples/hlo/train_mobilenet.py --data FOLDER_WITH_CIFAR10`
 """

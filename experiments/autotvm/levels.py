@@ -34,9 +34,9 @@ from planish.tuning.api import task_of
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 PROGRAMS: Mapping[str, tuple[str, str, str]] = {
-    "vit": ("graph", "graph/small/vit-small-dynamo-raw.onnx", "relevant"),
-    "gpt": ("graph", "graph/small/gpt-small-dynamo-raw.onnx", "relevant"),
-    "mobilenetv2": ("graph", "graph/small/mobilenetv2-small-torchscript.onnx", "relevant"),
+    "vit": ("graph", "../tests/graph/small/vit-small-dynamo-raw.onnx", "relevant"),
+    "gpt": ("graph", "../tests/graph/small/gpt-small-dynamo-raw.onnx", "relevant"),
+    "mobilenetv2": ("graph", "../tests/graph/small/mobilenetv2-small-torchscript.onnx", "relevant"),
     "transformer": ("hlo", "hlo/transformer.mlir", "patches"),
 }
 """Name to level, file and space."""

@@ -39,7 +39,7 @@ WAYS: Mapping[str, Decoding] = {
 }
 AGAIN, TURNS = 8, 5
 """So many of the best are timed again, so often."""
-SMALL = Path(__file__).parents[2] / "examples" / "graph" / "small"
+SMALL = Path(__file__).parents[2] / "tests" / "graph" / "small"
 
 
 def main() -> None:

@@ -76,7 +76,7 @@ UNKNOWN = {
     "loops": ("C[m,n] += A[m,k] * B[k,n]", "--size", "m=4,n=4,k=4"),
     "llvm": (str(EXAMPLES / "llvm" / "inflate.ll"),),
     "hlo": (str(EXAMPLES / "hlo" / "2fcnet.mlir"),),
-    "graph": (str(EXAMPLES / "graph" / "small" / "mobilenetv2-small-dynamo-raw.onnx"),),
+    "graph": (str(EXAMPLES / "graph" / "cnn-small-torchscript.onnx"),),
 }
 
 

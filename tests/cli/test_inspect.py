@@ -14,7 +14,7 @@ from planish.tuning.api import task_of
 
 pytest.importorskip("onnxruntime", reason="the level graph is not installed")
 
-SMALL = Path(__file__).parents[2] / "examples" / "graph" / "small"
+SMALL = Path(__file__).parents[1] / "graph" / "small"
 RESNET, OTHER = (SMALL / f"resnet50-small-{exporter}.onnx" for exporter in ("torchscript", "dynamo-raw"))
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from safetensors.numpy import save_file
 
 from hlo.modules import CHAIN, EXAMPLES, SUM, chain, evaluate
 from planish.core import ProgramError
@@ -232,10 +233,17 @@ def test_paths_into_trees_become_names(paths: tuple[str, ...]) -> None:
     assert argument_names(NAMES[paths]) == NAMES[paths], "names are names"
 
 
-def test_the_examples_have_weights_for_all_their_arguments() -> None:
+def test_weights_are_found_by_the_names_of_arguments(tmp_path: Path) -> None:
     names = ["block01.depthwise.kernel", "last.kernel", "classifier.bias", "classifier.weight", "images"]
     assert argument_names(names) == names
-    program = HloLevel().load(str(EXAMPLES / "mobilenet.mlir"), {})
+    for name in ("mobilenet.mlir", "mobilenet.toml", "mobilenet_original.mlir"):
+        shutil.copy(EXAMPLES / name, tmp_path)
+    found = signature(read_program(EXAMPLES / "mobilenet.mlir"))
+    assert set(names) < set(found.names)
+    shapes = dict(zip(found.names, found.arguments, strict=True))
+    arrays = {name: np.zeros(shapes[name].shape, np.float32) for name in shapes if name != "images"}
+    save_file(arrays, tmp_path / "mobilenet.safetensors")
+    program = HloLevel().load(str(tmp_path / "mobilenet.mlir"), {})
     assert program.workload.weights is not None
 
 

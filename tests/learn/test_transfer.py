@@ -17,7 +17,7 @@ from planish.tuning.api import task_of
 
 pytest.importorskip("onnxruntime", reason="the level graph is not installed")
 
-SMALL = Path(__file__).parents[2] / "examples" / "graph" / "small"
+SMALL = Path(__file__).parents[1] / "graph" / "small"
 
 
 def test_a_search_begins_with_what_helped_other_models_and_not_with_what_changes_results(

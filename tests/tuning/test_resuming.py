@@ -29,7 +29,7 @@ from tuning.final.trading import Plain, Text, Trade
 tune_module = import_module("planish.tuning.api")
 loop_module = import_module("planish.tuning.loop")
 ALL = list(Trade().candidates())
-SMALL = Path(__file__).parents[2] / "examples" / "graph" / "small"
+SMALL = Path(__file__).parents[1] / "graph" / "small"
 
 QUICK = Settings(workers=1, searcher="random")
 

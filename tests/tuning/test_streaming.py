@@ -26,7 +26,7 @@ SOURCES: Mapping[str, tuple[Path, Mapping[str, str]]] = {
     "loops": (EXAMPLES / "matmul.loops", {}),
     "llvm": (EXAMPLES / "llvm" / "inflate.ll", {}),
     "hlo": (HLO, {"workload": str(HLO.with_suffix(".toml"))}),
-    "graph": (EXAMPLES / "graph" / "small" / "cnn-small-torchscript.onnx", {}),
+    "graph": (EXAMPLES / "graph" / "cnn-small-torchscript.onnx", {}),
 }
 SPACES = {"loops": ("template", "steps"), "llvm": ("passes",), "hlo": ("patches",), "graph": ("all",)}
 NEEDS = {"loops": "numpy", "llvm": "llvmlite", "hlo": "jaxlib", "graph": "onnxruntime"}

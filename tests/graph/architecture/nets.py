@@ -1,4 +1,4 @@
-"""The models of examples/graph/small, and small graphs made by hand."""
+"""The small models of tests/graph/small, and small graphs made by hand."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import onnx
 from numpy.typing import NDArray
 from onnx import ModelProto, NodeProto, TensorProto, helper, numpy_helper
 
-SMALL = Path(__file__).parents[3] / "examples" / "graph" / "small"
+SMALL = Path(__file__).parents[1] / "small"
 
 EXPECTED = {
     "resnet50": ("resnet",),
