@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from hlo.modules import chain, evaluate
 from planish.core import Candidate, ScheduleError, rng
 from planish.hlo import Program, program_from
-from planish.hlo.edits import Edit, Factor, factorable, lower_ranks
+from planish.hlo.edits import Edit, Factor
 from planish.hlo.patch import original, replay
 
 WEIGHTS = rng(0, 1).normal(size=(12, 10)).astype(np.float32)
@@ -66,7 +66,7 @@ func.func public @main(%x: tensor<4x12xf32>) -> tensor<4x10xf32> {{
   return %y : tensor<4x10xf32>
 }}
 """)
-    assert factorable(original(program)) == {"3": 5}
+    assert Factor.match(original(program)) == {"3": 5}
     (found,) = evaluate(replay(program, Candidate((Factor("3", 4),))).root, X)
     np.testing.assert_allclose(found, X @ nearest(WEIGHTS, 4), rtol=1e-4, atol=1e-4)
 
@@ -111,9 +111,9 @@ def test_a_convolution_with_the_nearest_weights(layout: str) -> None:
 
 
 def test_ranks_that_save_something_are_drawn() -> None:
-    assert factorable(original(product())) == {"1": 5}, "12 x 10 numbers are fewer than 6 x 22"
-    assert lower_ranks("1", 5) == [Factor("1", 3), Factor("1", 2), Factor("1", 1)]
-    assert not factorable(original(chain()))
+    assert Factor.match(original(product())) == {"1": 5}, "12 x 10 numbers are fewer than 6 x 22"
+    assert Factor.variants("1", 5) == [Factor("1", 3), Factor("1", 2), Factor("1", 1)]
+    assert not Factor.match(original(chain()))
 
 
 ARGUMENT = """

@@ -8,7 +8,7 @@ import pytest
 from hlo.modules import EXAMPLES, evaluate, summing
 from planish.core import Candidate, ScheduleError, rng
 from planish.hlo import Program, program_from, read_program
-from planish.hlo.edits import Freeze, frozen_parts, identity_of, updates
+from planish.hlo.edits import Freeze, identity_of
 from planish.hlo.patch import original, replay
 
 ADAM = """
@@ -60,14 +60,14 @@ def adam() -> Program:
 
 def test_updates_are_found_by_structure() -> None:
     """A count is none, and neither is a loss."""
-    assert {place: names[0] for place, names in updates(original(adam())).items()} == {
+    assert {place: names[0] for place, names in Freeze.match(original(adam())).items()} == {
         0: "arg0",
         1: "arg1",
         2: "arg2",
         3: "arg3",
     }
-    assert frozen_parts(original(adam())) == [Freeze((0, 1, 2)), Freeze((3,))]
-    assert not frozen_parts(original(summing()))
+    assert Freeze.enumerate(original(adam())) == [Freeze((0, 1, 2)), Freeze((3,))]
+    assert not Freeze.enumerate(original(summing()))
 
 
 def test_a_frozen_parameter_stays_and_its_gradient_goes() -> None:
@@ -111,4 +111,4 @@ def test_what_is_no_update_is_refused(results: tuple[int, ...], reason: str) -> 
 
 def test_a_step_of_training_has_a_part_for_each_parameter() -> None:
     draft = original(read_program(EXAMPLES / "2fcnet.mlir"))
-    assert frozen_parts(draft) == [Freeze((place,)) for place in range(4)]
+    assert Freeze.enumerate(draft) == [Freeze((place,)) for place in range(4)]

@@ -13,15 +13,7 @@ from numpy.typing import NDArray
 from hlo.modules import EXAMPLES, chain, evaluate, summing
 from planish.core import Candidate, ScheduleError, rng
 from planish.hlo import Program, program_from, read_program
-from planish.hlo.edits import (
-    Edit,
-    Hoist,
-    Share,
-    Shorten,
-    hoistable,
-    shareable,
-    shorter,
-)
+from planish.hlo.edits import Edit, Hoist, Share, Shorten
 from planish.hlo.patch import original, replay
 
 RECURRENT = """
@@ -75,7 +67,7 @@ def by_numpy(steps: range) -> NDArray[np.float32]:
 
 
 def test_what_is_the_same_in_each_step_is_computed_before_the_loop() -> None:
-    assert hoistable(original(recurrent())) == ("12",)
+    assert Hoist.match(original(recurrent())) == ("12",)
     edit = Hoist(("12",))
     draft = replay(recurrent(), Candidate((edit,)))
     outside = [draft.mirror.facts[uid].name for uid in draft.mirror.blocks[""]]
@@ -84,7 +76,7 @@ def test_what_is_the_same_in_each_step_is_computed_before_the_loop() -> None:
     assert not inside & {"stablehlo.transpose", "stablehlo.multiply"}
     for one, other in zip(result(edit), result(), strict=True):
         np.testing.assert_array_equal(one, other)
-    assert hoistable(draft) == ()
+    assert Hoist.match(draft) == ()
 
 
 @pytest.mark.parametrize(
@@ -144,7 +136,7 @@ func.func @main() -> (tensor<i32>, tensor<i32>) {{
 }}
 """)
     assert int(evaluate(original(program).root)[1]) == steps
-    (loop,) = {edit.op for edit in shorter(original(program))}
+    (loop,) = {edit.op for edit in Shorten.enumerate(original(program))}
     for taken in range(1, steps):
         for without in ("first", "last"):
             draft = replay(program, Candidate((Shorten(loop, taken, without),)))
@@ -154,13 +146,13 @@ func.func @main() -> (tensor<i32>, tensor<i32>) {{
 
 
 def test_loops_of_no_constant_number_of_steps_are_left_alone() -> None:
-    assert not shorter(original(summing()))
+    assert not Shorten.enumerate(original(summing()))
     with pytest.raises(ScheduleError, match="how many steps loop '10' takes is not constant"):
         replay(summing(), Candidate((Shorten("10", 2),)))
-    assert shorter(original(recurrent())) == [
+    assert Shorten.enumerate(original(recurrent())) == [
         Shorten("3", steps, end) for steps in (4, 3, 2) for end in ("first", "last")
     ]
-    loop = shorter(original(read_program(EXAMPLES / "lstm.mlir")))
+    loop = Shorten.enumerate(original(read_program(EXAMPLES / "lstm.mlir")))
     assert [edit.steps for edit in loop] == [5, 5, 4, 4, 3, 3]
 
 
@@ -197,7 +189,7 @@ func.func public @main(%x: tensor<2x3xf32>, %y: tensor<2x3xf32>, %n: tensor<i32>
 
 def test_what_is_computed_twice_is_computed_once() -> None:
     program = program_from(TWICE)
-    assert shareable(original(program)) == ("1", "3", "15")
+    assert Share.match(original(program)) == ("1", "3", "15")
     x, y = (rng(3, place).normal(size=(2, 3)).astype(np.float32) for place in range(2))
     draft = replay(program, Candidate((Share(("1", "3", "15")),)))
     assert not {"1", "3", "15"} & set(draft.mirror.facts)
@@ -206,9 +198,9 @@ def test_what_is_computed_twice_is_computed_once() -> None:
         np.testing.assert_array_equal(one, other)
     alone = replay(program, Candidate((Share(("3",)),)))
     np.testing.assert_array_equal(evaluate(alone.root, x, y, np.int32(2))[0], wanted[0])
-    assert shareable(draft) == ()
+    assert Share.match(draft) == ()
 
 
 def test_nothing_is_shared_in_what_computes_nothing_twice() -> None:
-    assert not shareable(original(chain()))
-    assert not hoistable(original(summing()))
+    assert not Share.match(original(chain()))
+    assert not Hoist.match(original(summing()))

@@ -17,7 +17,7 @@ from hlo.modules import EXAMPLES, chain
 from planish.core import Candidate, ScheduleError, rng
 from planish.hlo import Program, program_from
 from planish.hlo.backend import Backend, open_backend
-from planish.hlo.edits import Draft, Edit, Lower, Narrow, Shrink, TileBatch, finished, lowerings, narrowable
+from planish.hlo.edits import Draft, Edit, Lower, Narrow, Shrink, TileBatch, finished
 from planish.hlo.ir import entry_text
 from planish.hlo.patch import original, replay
 from planish.hlo.program import read_program
@@ -121,7 +121,7 @@ layers = st.builds(
 @settings(max_examples=20)
 def test_convolutions_of_all_kinds_give_the_same_in_their_other_form(layer: Layer) -> None:
     program = layer.program()
-    (edit,) = lowerings(original(program))
+    (edit,) = Lower.enumerate(original(program))
     assert edit.form == ("slices" if layer.groups > 1 else "product")
     draft = replay(program, Candidate((edit,)))
     assert "convolution" not in draft.text()
@@ -157,8 +157,8 @@ def test_what_cannot_be_is_refused(edit: Edit, reason: str) -> None:
 def test_a_convolution_of_a_gradient_is_left_alone() -> None:
     text = PLAIN.program().text.replace("window = {", "window = {reverse = [true, true], ", 1)
     assert "reverse = [true, true]" in text
-    assert not lowerings(original(program_from(text)))
-    assert not lowerings(original(chain()))
+    assert not Lower.enumerate(original(program_from(text)))
+    assert not Lower.enumerate(original(chain()))
 
 
 def test_narrower_numbers_are_rounded_as_numpy_rounds() -> None:
@@ -173,8 +173,8 @@ def test_narrower_numbers_are_rounded_as_numpy_rounds() -> None:
 
 def test_an_operation_is_narrowed_once() -> None:
     draft = replay(PLAIN.program(), Candidate((Narrow(("0",)),)))
-    assert narrowable(original(PLAIN.program())) == ("0",)
-    assert narrowable(draft) == ()
+    assert Narrow.match(original(PLAIN.program())) == ("0",)
+    assert Narrow.match(draft) == ()
     assert [str(type_) for type_ in draft.mirror.facts["0"].operands] == [
         "tensor<2x6x5x3xbf16>",
         "tensor<3x3x3x4xbf16>",
@@ -184,11 +184,11 @@ def test_an_operation_is_narrowed_once() -> None:
 def test_the_framework_s_form_of_a_network_becomes_products_and_slices() -> None:
     """All 52 of its convolutions; then it can be tiled, cropped and narrowed as the other form."""
     program = read_program(EXAMPLES / "mobilenet_original.mlir")
-    every = lowerings(original(program))
+    every = Lower.enumerate(original(program))
     assert [edit.form for edit in every].count("slices") == 17
     assert len(every) == 52
     draft = replay(program, Candidate((*every, TileBatch(10, loop=True), Shrink("arg158", 30))))
     text = entry_text(finished(draft), draft.function)
     assert "convolution" not in text
     assert text.count("dot_general") == 36
-    assert len(narrowable(draft)) == 36
+    assert len(Narrow.match(draft)) == 36

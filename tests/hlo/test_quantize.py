@@ -12,7 +12,7 @@ from hlo.modules import chain, evaluate
 from hlo.test_exact import computed
 from planish.core import Candidate, ScheduleError, rng
 from planish.hlo import Program, program_from
-from planish.hlo.edits import Edit, Narrow, Quantize, ReplaceConstant, TileBatch, finished, quantizable
+from planish.hlo.edits import Edit, Narrow, Quantize, ReplaceConstant, TileBatch, finished
 from planish.hlo.patch import original, replay
 
 PRODUCTS = """
@@ -47,7 +47,7 @@ def by_numpy(x: NDArray[Any]) -> NDArray[Any]:
 
 
 def test_products_have_scales_of_rows_and_columns() -> None:
-    assert quantizable(original(program_from(PRODUCTS))) == ("0", "1")
+    assert Quantize.match(original(program_from(PRODUCTS))) == ("0", "1")
     found = result(Quantize(("0", "1")))
     np.testing.assert_allclose(found, by_numpy(X), rtol=1e-4, atol=1e-4)
     assert 0 < np.abs(found - result()).max() < 0.1 * np.abs(found).max()
@@ -99,14 +99,14 @@ def test_what_cannot_be_is_refused(edits: tuple[Edit, ...], reason: str) -> None
 
 
 def test_only_products_of_floats_that_do_not_overflow() -> None:
-    assert not quantizable(original(chain()))
+    assert not Quantize.match(original(chain()))
     with pytest.raises(ScheduleError, match="is no product"):
         replay(chain(), Candidate((Quantize(("1",)),)))
     long = PRODUCTS.replace("x6xf32", "x140000xf32")
     with pytest.raises(ScheduleError, match="sums more than 133144 products"):
         replay(program_from(long), Candidate((Quantize(("0",)),)))
     whole_numbers = PRODUCTS.replace("xf32", "xi32")
-    assert not quantizable(original(program_from(whole_numbers)))
+    assert not Quantize.match(original(program_from(whole_numbers)))
 
 
 def test_starts_of_its_reductions_are_left_alone() -> None:

@@ -11,7 +11,7 @@ import pytest
 from hlo.modules import evaluate, summing
 from planish.core import Candidate, ScheduleError, rng
 from planish.hlo import Program, program_from
-from planish.hlo.edits import Edit, ReplaceConstant, ReplaceReduction, identity_of, reductions
+from planish.hlo.edits import Edit, ReplaceConstant, ReplaceReduction, identity_of
 from planish.hlo.patch import original, replay
 
 BY_NUMPY: dict[str, Callable[..., Any]] = {
@@ -43,13 +43,13 @@ func.func public @main(%x: tensor<4x3x{element}>) -> (tensor<4x{element}>, tenso
 @pytest.mark.parametrize("by", ["multiply", "maximum", "minimum"])
 def test_a_reduction_does_something_else(element: str, by: str) -> None:
     x = (rng(0, 1).normal(size=(4, 3)) * 5 - 20).astype(np.float32 if element == "f32" else np.int32)
-    assert reductions(original(program(element))) == {"1": "add", "4": "add"}
+    assert ReplaceReduction.match(original(program(element))) == {"1": "add", "4": "add"}
     draft = replay(program(element), Candidate((ReplaceReduction("1", by), ReplaceReduction("4", by))))
     rows, windows = evaluate(draft.root, x)
     np.testing.assert_allclose(rows, BY_NUMPY[by](x, axis=1), rtol=1e-5)
     pairs = np.stack([x[:, :2], x[:, 1:]])
     np.testing.assert_allclose(windows, BY_NUMPY[by](pairs, axis=0), rtol=1e-5)
-    assert reductions(draft) == {"1": by, "4": by}
+    assert ReplaceReduction.match(draft) == {"1": by, "4": by}
 
 
 def test_back_and_forth_gives_the_same_module() -> None:
@@ -80,7 +80,7 @@ def test_what_cannot_be_is_refused(edit: Edit, reason: str) -> None:
 
 
 def test_reductions_that_do_more_are_left_alone() -> None:
-    assert not reductions(original(summing()))
+    assert not ReplaceReduction.match(original(summing()))
     with pytest.raises(ScheduleError, match="what reduction '4' does is none of"):
         replay(summing(), Candidate((ReplaceReduction("4", "add"),)))
     with pytest.raises(ScheduleError, match="is no reduction of one tensor"):

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from hlo.modules import EXAMPLES, chain, evaluate, summing
 from planish.core import Candidate, ScheduleError, rng
 from planish.hlo import program_from
-from planish.hlo.edits import DropChannels, Edit, Lower, TileBatch, droppable, finished, narrower
+from planish.hlo.edits import DropChannels, Edit, Lower, TileBatch, finished
 from planish.hlo.patch import original, replay
 from planish.hlo.program import read_program
 from planish.hlo.space import PatchSpace
@@ -92,20 +92,20 @@ def test_what_cannot_be_is_refused(edit: DropChannels, reason: str) -> None:
 
 def test_channels_that_something_counts_are_kept() -> None:
     """A sum over them, a result of the function, a loop, and a reshape that mixes them with others."""
-    assert droppable(original(program_from(NETWORK))) == {"10": 16, "11": 24}
-    assert not droppable(original(chain()))
-    assert not droppable(original(summing()))
+    assert DropChannels.match(original(program_from(NETWORK))) == {"10": 16, "11": 24}
+    assert not DropChannels.match(original(chain()))
+    assert not DropChannels.match(original(summing()))
     named = NETWORK.replace("return %z : tensor<6x4xf32>", "return %s : tensor<6x16xf32>")
     named = named.replace("-> tensor<6x4xf32> {", "-> tensor<6x16xf32> {")
-    assert "10" not in droppable(original(program_from(named)))
+    assert "10" not in DropChannels.match(original(program_from(named)))
 
 
 def test_a_network_is_cut_where_its_blocks_are_wide_and_along_its_residual_stream() -> None:
     program = read_program(EXAMPLES / "mobilenet.mlir")
-    found = droppable(original(program))
+    found = DropChannels.match(original(program))
     assert len(found) == 25
     assert list(found.values()).count(288) == 4, "the wide part of the four blocks of 48 channels"
-    assert [edit.keep for edit in narrower("792", 288)] == [248, 216, 144]
+    assert [edit.keep for edit in DropChannels.variants("792", 288)] == [248, 216, 144]
     stream, wide = (next(uid for uid, size in found.items() if size == n) for n in (48, 288))
     cut = Lower("0", "product"), DropChannels(stream, 40), DropChannels(wide, 248), TileBatch(10, loop=True)
     text = str(finished(replay(program, Candidate(cut))))

@@ -7,7 +7,7 @@ from difflib import unified_diff
 from pathlib import Path
 
 from planish.core import Candidate, Task, canonical_json
-from planish.hlo.edits import Draft, Edit, Freeze, finished, updates
+from planish.hlo.edits import Draft, Edit, Freeze, finished
 from planish.hlo.ir import context, entry_text, functions, ir, named_location, normal_text, uid_of, walk
 from planish.hlo.ir.mlir import strip_uids
 from planish.hlo.patch import extended, original, replay
@@ -60,7 +60,7 @@ def _operations(draft: Draft, edit: Edit) -> Iterator[str]:
             result = f" of {fact.results[0]}" if fact.results else ""
             yield f"{uid}: {fact.name}{result}{where(draft, uid)}"
     if isinstance(edit, Freeze):
-        known = updates(draft)
+        known = Freeze.match(draft)
         for place in edit.results:
             (name, *_) = known[place]
             yield f"result {place} stays {named_location(draft.value(name).location) or name}"

@@ -17,32 +17,20 @@ from planish.hlo.edits import (
     Edit,
     Factor,
     Fold,
+    Freeze,
     Hoist,
+    Lower,
     Narrow,
     Quantize,
     Relayout,
     ScaleConstant,
     Share,
+    Shorten,
     Shrink,
     Sink,
     TileBatch,
     batch_size,
-    droppable,
-    factorable,
-    foldable,
-    frozen_parts,
-    hoistable,
     identity_of,
-    layouts,
-    lower_ranks,
-    lowerings,
-    narrowable,
-    narrower,
-    quantizable,
-    shareable,
-    shorter,
-    shrinks,
-    sinkable,
 )
 from planish.hlo.flops import flops_of
 from planish.hlo.network_blocks import blocks
@@ -97,35 +85,23 @@ def _after(draft: Draft, edits: Sequence[Edit]) -> Draft | None:
 def _lowered(draft: Draft) -> list[Edit]:
     """List one form of each convolution."""
     found: dict[str, Edit] = {}
-    for edit in lowerings(draft):
+    for edit in Lower.enumerate(draft):
         found.setdefault(edit.op, edit)
     return list(found.values())
 
 
 def _relaid(draft: Draft) -> list[Edit]:
-    found = layouts(draft)
+    found = Relayout.match(draft)
     return [Relayout(found)] if len(found) >= CONVOLUTIONS else []
 
 
-def _one_edit(
-    edit: Callable[[tuple[str, ...]], Edit], listed: Callable[[Draft], tuple[str, ...]]
-) -> Callable[[Draft], list[Edit]]:
-    """Make what lists one edit of all operations that are listed, if any is."""
-
-    def edits(draft: Draft) -> list[Edit]:
-        found = listed(draft)
-        return [edit(found)] if found else []
-
-    return edits
-
-
-_STAGES: Mapping[str, Callable[[Draft], list[Edit]]] = {
+_STAGES: Mapping[str, Callable[[Draft], Sequence[Edit]]] = {
     "Lower": _lowered,
-    "Fold": _one_edit(Fold, foldable),
+    "Fold": Fold.enumerate,
     "Relayout": _relaid,
-    "Sink": _one_edit(Sink, sinkable),
-    "Hoist": _one_edit(Hoist, hoistable),
-    "Share": _one_edit(Share, shareable),
+    "Sink": Sink.enumerate,
+    "Hoist": Hoist.enumerate,
+    "Share": Share.enumerate,
 }
 
 
@@ -154,21 +130,21 @@ def approximate(draft: Draft, kinds: Sequence[str] = ()) -> list[Edit]:
 
 def cropped(draft: Draft) -> list[Shrink]:
     """List crops of the pictures that a function is given, those that cut least first, and half of a size."""
-    given = [edit for edit in shrinks(draft) if edit.value.startswith("arg")]
+    given = [edit for edit in Shrink.enumerate(draft) if edit.value.startswith("arg")]
     return [edit for edit in given if edit.stride == 1 or edit.mean]
 
 
 def _widths(draft: Draft) -> list[DropChannels]:
     """List the mildest cut of each product's channels, if it is mild; those that compute most first."""
-    found = sorted(droppable(draft).items(), key=lambda item: -flops_of(draft, item[0]))
-    mildest = ((size, edit) for uid, size in found for edit in narrower(uid, size)[:1])
+    found = sorted(DropChannels.match(draft).items(), key=lambda item: -flops_of(draft, item[0]))
+    mildest = ((size, edit) for uid, size in found for edit in DropChannels.variants(uid, size)[:1])
     return [edit for size, edit in mildest if edit.keep >= MILD * size][:WIDTHS]
 
 
 def _ranks(draft: Draft) -> list[Factor]:
     """List the mildest rank of each product's weights, those that compute most first."""
-    found = sorted(factorable(draft).items(), key=lambda item: -flops_of(draft, item[0]))
-    return [edit for uid, useful in found for edit in lower_ranks(uid, useful)[:1]][:WIDTHS]
+    found = sorted(Factor.match(draft).items(), key=lambda item: -flops_of(draft, item[0]))
+    return [edit for uid, useful in found for edit in Factor.variants(uid, useful)[:1]][:WIDTHS]
 
 
 def _bypasses(draft: Draft) -> list[Edit]:
@@ -176,11 +152,11 @@ def _bypasses(draft: Draft) -> list[Edit]:
 
 
 def _frozen(draft: Draft) -> list[Edit]:
-    return list(frozen_parts(draft)[:PARAMETERS])
+    return list(Freeze.enumerate(draft)[:PARAMETERS])
 
 
 _LISTED: Mapping[str, Callable[[Draft], Sequence[Edit]]] = {
-    "Shorten": shorter,
+    "Shorten": Shorten.enumerate,
     "Freeze": _frozen,
     "Bypass": _bypasses,
     "Shrink": cropped,
@@ -332,15 +308,14 @@ class Structure:
         return [*kept, *(edit for edit in made if _named(edit) not in ("", *before))]
 
     def _narrowed(self) -> list[Narrow]:
-        found = narrowable(self._left) if self._may("Narrow") else ()
-        return [Narrow(found)] if found else []
+        return list(Narrow.enumerate(self._left)) if self._may("Narrow") else []
 
     def _quantized(self) -> Iterator[Sequence[Edit]]:
         """List patches in which all products are of whole numbers, and convolutions are such, or are kept."""
         for exact in (self._together, self._layouts):
-            found = quantizable(extended(self._draft, tuple(exact))) if self._may("Quantize") else ()
+            found = Quantize.enumerate(extended(self._draft, tuple(exact))) if self._may("Quantize") else []
             if found:
-                yield [*self._in_tiles(exact), Quantize(found)]
+                yield [*self._in_tiles(exact), *found]
 
 
 def _named(edit: Edit) -> str:

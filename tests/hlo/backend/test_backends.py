@@ -23,7 +23,7 @@ from planish.executors import InlineExecutor, LocalExecutor
 from planish.hlo import cross, program_from
 from planish.hlo.backend import Backend, BackendError, compute, open_backend
 from planish.hlo.cross import TOLERANCE, cross_check, difference, tolerated
-from planish.hlo.edits import Narrow, ReplaceConstant, narrowable
+from planish.hlo.edits import Narrow, ReplaceConstant
 from planish.hlo.ir import TensorType, entry_text, load
 from planish.hlo.machine import versions
 from planish.hlo.patch import replay
@@ -291,7 +291,7 @@ def test_compilers_may_round_narrow_numbers_to_either_side(tmp_path: Path) -> No
     of = task(write_all(tmp_path, PREDICT, INFERENCE))
     plain = replay(of.program.module, Candidate())
     assert tolerated(plain) == TOLERANCE
-    ops = tuple(narrowable(plain))
+    ops = tuple(Narrow.match(plain))
     for element, step in (("bf16", 2.0**-7), ("f16", TOLERANCE)):
         assert tolerated(replay(of.program.module, Candidate((Narrow(ops, element),)))) == step
 

@@ -11,14 +11,14 @@ begin with the edit's content hash, the same in every patch, so that other edits
 
 from planish.hlo.edits.deferred import applied, finished, identity_of
 from planish.hlo.edits.draft import Draft
-from planish.hlo.edits.drop_channels import DropChannels, droppable, narrower
-from planish.hlo.edits.edit import Edit
+from planish.hlo.edits.drop_channels import DropChannels
+from planish.hlo.edits.edit import Edit, Rewrite
 from planish.hlo.edits.exclusions import fixed_operations
-from planish.hlo.edits.factor import Factor, factorable, lower_ranks
-from planish.hlo.edits.fold import Fold, foldable
-from planish.hlo.edits.freeze import Freeze, frozen_parts, updates
-from planish.hlo.edits.hoist import Hoist, hoistable
-from planish.hlo.edits.lower import Lower, lowerings
+from planish.hlo.edits.factor import Factor
+from planish.hlo.edits.fold import Fold
+from planish.hlo.edits.freeze import Freeze
+from planish.hlo.edits.hoist import Hoist
+from planish.hlo.edits.lower import Lower
 from planish.hlo.edits.mirror import Fact
 from planish.hlo.edits.operations import (
     CopyOp,
@@ -30,19 +30,20 @@ from planish.hlo.edits.operations import (
     SetAttribute,
     SwapOps,
 )
-from planish.hlo.edits.precision import Narrow, Quantize, narrowable, quantizable
-from planish.hlo.edits.propose import EXACT, propose
-from planish.hlo.edits.relayout import Relayout, layouts
-from planish.hlo.edits.replace_reduction import ReplaceReduction, reductions
-from planish.hlo.edits.share import Share, shareable
-from planish.hlo.edits.shorten import Shorten, shorter
-from planish.hlo.edits.shrink import Shrink, shrinks
-from planish.hlo.edits.sink import Sink, sinkable
+from planish.hlo.edits.precision import Narrow, Quantize
+from planish.hlo.edits.propose import EXACT, REWRITES, propose
+from planish.hlo.edits.relayout import Relayout
+from planish.hlo.edits.replace_reduction import ReplaceReduction
+from planish.hlo.edits.share import Share
+from planish.hlo.edits.shorten import Shorten
+from planish.hlo.edits.shrink import Shrink
+from planish.hlo.edits.sink import Sink
 from planish.hlo.edits.tile_batch import TileBatch, batch_size
 
 __all__ = [
     "EDITS",
     "EXACT",
+    "REWRITES",
     "CopyOp",
     "DeleteOp",
     "Draft",
@@ -61,6 +62,7 @@ __all__ = [
     "ReplaceConstant",
     "ReplaceOperand",
     "ReplaceReduction",
+    "Rewrite",
     "ScaleConstant",
     "SetAttribute",
     "Share",
@@ -71,27 +73,10 @@ __all__ = [
     "TileBatch",
     "applied",
     "batch_size",
-    "droppable",
-    "factorable",
     "finished",
     "fixed_operations",
-    "foldable",
-    "frozen_parts",
-    "hoistable",
     "identity_of",
-    "layouts",
-    "lower_ranks",
-    "lowerings",
-    "narrowable",
-    "narrower",
     "propose",
-    "quantizable",
-    "reductions",
-    "shareable",
-    "shorter",
-    "shrinks",
-    "sinkable",
-    "updates",
 ]
 
 EDITS: dict[str, type[Edit]] = {
@@ -105,21 +90,7 @@ EDITS: dict[str, type[Edit]] = {
         SetAttribute,
         ScaleConstant,
         ReplaceConstant,
-        TileBatch,
-        Lower,
-        Fold,
-        Relayout,
-        Sink,
-        Hoist,
-        Share,
-        Shrink,
-        Narrow,
-        Quantize,
-        DropChannels,
-        Factor,
-        Shorten,
-        Freeze,
-        ReplaceReduction,
+        *REWRITES,
     )
 }
 """Name to class of every edit."""

@@ -9,11 +9,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from math import prod
+from typing import Self
 
 from planish.core import ScheduleError
 from planish.hlo.edits import exclusions
 from planish.hlo.edits.draft import Draft
-from planish.hlo.edits.edit import Edit
+from planish.hlo.edits.edit import VariantRewrite
 from planish.hlo.edits.lower import plain_convolution
 from planish.hlo.ir import TensorType, context, ir, mlir_type
 from planish.hlo.ir.mlir import ELEMENTWISE, FLOAT_BITS, Value, integers, maker, shape_of, stablehlo, type_of
@@ -383,7 +384,7 @@ FEWEST = 8
 
 
 @dataclass(frozen=True)
-class DropChannels(Edit):
+class DropChannels(VariantRewrite):
     """Let a product or a convolution sum over those channels alone whose weights there are largest.
 
     Producers and consumers are cut alike: their weights, the scales and shifts between, depthwise kernels,
@@ -410,27 +411,27 @@ class DropChannels(Edit):
         # Only noted: edits that come later name operations as they are with all channels.
         draft.channels[self.op] = self.keep
 
+    @classmethod
+    def match(cls, draft: Draft) -> dict[str, int]:
+        """Find the products and convolutions whose channels may be cut, with how many they have.
 
-def droppable(draft: Draft) -> dict[str, int]:
-    """List the products and convolutions whose channels may be cut, with how many they have.
+        Of those that read the same channels the first is listed.
+        """
+        live, found, known = draft.live(), dict[str, int](), set[object]()
+        for uid in draft.mirror.blocks[""]:
+            if uid not in live or not exclusions.is_target(draft, uid):
+                continue
+            try:
+                channels = channels_of(draft.op(uid))
+            except ScheduleError:
+                continue
+            if channels.size >= 2 * FEWEST and channels.axes not in known:
+                known.add(channels.axes)
+                found[uid] = channels.size
+        return found
 
-    Of those that read the same channels the first is listed.
-    """
-    live, found, known = draft.live(), dict[str, int](), set[object]()
-    for uid in draft.mirror.blocks[""]:
-        if uid not in live or not exclusions.is_target(draft, uid):
-            continue
-        try:
-            channels = channels_of(draft.op(uid))
-        except ScheduleError:
-            continue
-        if channels.size >= 2 * FEWEST and channels.axes not in known:
-            known.add(channels.axes)
-            found[uid] = channels.size
-    return found
-
-
-def narrower(uid: str, size: int) -> list[DropChannels]:
-    """List edits that keep a share of a number of channels, in steps of `FEWEST`, the mildest first."""
-    kept = {int(size * share) // FEWEST * FEWEST: None for share in SHARES}
-    return [DropChannels(uid, keep) for keep in kept if 0 < keep < size]
+    @classmethod
+    def variants(cls, uid: str, found: int) -> list[Self]:
+        """List edits that keep a share of a number of channels, in steps of `FEWEST`, the mildest first."""
+        kept = {int(found * share) // FEWEST * FEWEST: None for share in SHARES}
+        return [cls(uid, keep) for keep in kept if 0 < keep < found]

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from math import prod
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from planish.core import ScheduleError
 from planish.hlo.edits import exclusions
 from planish.hlo.edits.draft import Draft, Writer
-from planish.hlo.edits.edit import Edit
+from planish.hlo.edits.edit import VariantRewrite
 from planish.hlo.edits.lower import Write
 from planish.hlo.ir import UID, TensorType, context, ir, mlir_type
 from planish.hlo.ir.mlir import Value, integers, maker, stablehlo, type_of
@@ -246,7 +246,7 @@ SHARES = (3 / 4, 1 / 2, 1 / 4)
 
 
 @dataclass(frozen=True)
-class Factor(Edit):
+class Factor(VariantRewrite):
     """Let a product or a convolution have weights of a lower rank: two smaller ones, one after the other.
 
     They come from the singular value decomposition of the weights, which are a constant, as a matrix of what
@@ -277,22 +277,22 @@ class Factor(Edit):
             draft.set_operand(user, index, value)
         draft.erase(self.op)
 
+    @classmethod
+    def match(cls, draft: Draft) -> dict[str, int]:
+        """Find what may be factored, of what the results need, with the largest rank that saves anything."""
+        live, found = draft.live(), dict[str, int]()
+        for uid in draft.mirror.facts:
+            if uid in live and exclusions.is_target(draft, uid):
+                try:
+                    useful = weights_of(draft.op(uid)).useful
+                except ScheduleError:
+                    continue
+                if useful:
+                    found[uid] = useful
+        return found
 
-def factorable(draft: Draft) -> dict[str, int]:
-    """List what may be factored, of what the results need, with the largest rank that saves anything."""
-    live, found = draft.live(), dict[str, int]()
-    for uid in draft.mirror.facts:
-        if uid in live and exclusions.is_target(draft, uid):
-            try:
-                useful = weights_of(draft.op(uid)).useful
-            except ScheduleError:
-                continue
-            if useful:
-                found[uid] = useful
-    return found
-
-
-def lower_ranks(uid: str, useful: int) -> list[Factor]:
-    """List edits that take a share of a rank, the mildest first."""
-    ranks = dict.fromkeys(int(useful * share) for share in SHARES)
-    return [Factor(uid, rank) for rank in ranks if rank]
+    @classmethod
+    def variants(cls, uid: str, found: int) -> list[Self]:
+        """List edits that take a share of a rank, the mildest first."""
+        ranks = dict.fromkeys(int(found * share) for share in SHARES)
+        return [cls(uid, rank) for rank in ranks if rank]

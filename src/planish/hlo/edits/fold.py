@@ -12,7 +12,7 @@ from planish.core import ScheduleError
 from planish.hlo.edits import exclusions
 from planish.hlo.edits.draft import Draft, Writer
 from planish.hlo.edits.drop_channels import ties
-from planish.hlo.edits.edit import Edit
+from planish.hlo.edits.edit import GroupRewrite
 from planish.hlo.edits.hoist import same_in_each_step
 from planish.hlo.ir import ir, uid_of
 from planish.hlo.ir.mlir import Value, integers, maker, shape_of, type_of
@@ -84,7 +84,7 @@ _PRODUCTS = ("stablehlo.dot_general", "stablehlo.convolution")
 
 
 @dataclass(frozen=True)
-class Fold(Edit):
+class Fold(GroupRewrite):
     """Multiply weights in place of what is computed with them, as the scale of a batch normalisation.
 
     A scale passes what is added to each channel before it, which it scales too; a shift goes into the shift
@@ -102,7 +102,7 @@ class Fold(Edit):
             its outputs; and additions to such a sum. They are folded in this order.
     """
 
-    ops: tuple[str, ...]
+    exact = True
 
     def apply(self, draft: Draft) -> None:
         if not self.ops:
@@ -113,6 +113,17 @@ class Fold(Edit):
             if found is None:
                 raise ScheduleError(f"operation '{uid}' does not scale what a product gives, or shift a sum")
             _fold(draft, uid, f"{self.mark}.{number}", found)
+
+    @classmethod
+    def match(cls, draft: Draft) -> tuple[str, ...]:
+        """Find what may be folded, of what the results need, in the order of the module."""
+        live = draft.live()
+        return tuple(
+            uid
+            for order in draft.mirror.blocks.values()
+            for uid in order
+            if uid in live and exclusions.is_target(draft, uid) and _folding(draft, uid) is not None
+        )
 
 
 @dataclass(frozen=True)
@@ -130,17 +141,6 @@ class _Folding:
     between: Sequence[ByChannel]
     product: str = ""
     axis: int = 0
-
-
-def foldable(draft: Draft) -> tuple[str, ...]:
-    """List what may be folded, of what the results need, in the order of the module."""
-    live = draft.live()
-    return tuple(
-        uid
-        for order in draft.mirror.blocks.values()
-        for uid in order
-        if uid in live and exclusions.is_target(draft, uid) and _folding(draft, uid) is not None
-    )
 
 
 def _folding(draft: Draft, uid: str) -> _Folding | None:

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Self
 
 from planish.core import ScheduleError
 from planish.hlo.edits.draft import Draft
-from planish.hlo.edits.edit import Edit
+from planish.hlo.edits.edit import Rewrite
 from planish.hlo.ir.mlir import ELEMENTWISE
 
 
 @dataclass(frozen=True)
-class Freeze(Edit):
+class Freeze(Rewrite):
     """Let a step of training give parameters back as they came; their gradients are not computed then.
 
     Which argument a result is an update of is found by structure: the one of its type that is nearest to it,
@@ -31,7 +32,7 @@ class Freeze(Edit):
     def apply(self, draft: Draft) -> None:
         if not self.results:
             raise ScheduleError("no result is named", "Name results that update parameters.")
-        known, end = updates(draft), draft.mirror.blocks[""][-1]
+        known, end = self.match(draft), draft.mirror.blocks[""][-1]
         for place in self.results:
             if place not in known:
                 raise ScheduleError(
@@ -39,33 +40,33 @@ class Freeze(Edit):
                 )
             draft.set_operand(end, place, draft.value(known[place][0]))
 
+    @classmethod
+    def match(cls, draft: Draft) -> dict[int, list[str]]:
+        """Find which results are made of arguments of their own type, element by element.
 
-def updates(draft: Draft) -> dict[int, list[str]]:
-    """Tell which results are made of arguments of their own type, element by element.
+        Returns:
+            Places of results that are floats, to the arguments by name: the nearest, which the result is an
+            update of, then the others, such as the moments by which a parameter is updated.
+        """
+        end = draft.op(draft.mirror.blocks[""][-1])
+        found: dict[int, list[str]] = {}
+        for place, value in enumerate(end.operands):
+            layers = list(_arguments(draft, draft.name(value), place))
+            if layers and len(layers[0]) == 1:
+                found[place] = [name for layer in layers for name in layer]
+        return found
 
-    Returns:
-        Places of results that are floats, to the arguments by name: the nearest, which the result is an
-        update of, then the others, such as the moments by which a parameter is updated.
-    """
-    end = draft.op(draft.mirror.blocks[""][-1])
-    found: dict[int, list[str]] = {}
-    for place, value in enumerate(end.operands):
-        layers = list(_arguments(draft, draft.name(value), place))
-        if layers and len(layers[0]) == 1:
-            found[place] = [name for layer in layers for name in layer]
-    return found
-
-
-def frozen_parts(draft: Draft) -> list[Freeze]:
-    """List edits that freeze a parameter each, together with the moments by which it is updated."""
-    known = updates(draft)
-    by_argument = {names[0]: place for place, names in known.items()}
-    groups = [
-        frozenset(by_argument[name] for name in names if name in by_argument) for names in known.values()
-    ]
-    # What is within a greater one, as a moment alone is, goes with that.
-    whole = [group for group in groups if not any(group < other for other in groups)]
-    return [Freeze(tuple(sorted(group))) for group in dict.fromkeys(whole)]
+    @classmethod
+    def enumerate(cls, draft: Draft) -> list[Self]:
+        """List edits that freeze a parameter each, together with the moments by which it is updated."""
+        known = cls.match(draft)
+        by_argument = {names[0]: place for place, names in known.items()}
+        groups = [
+            frozenset(by_argument[name] for name in names if name in by_argument) for names in known.values()
+        ]
+        # What is within a greater one, as a moment alone is, goes with that.
+        whole = [group for group in groups if not any(group < other for other in groups)]
+        return [cls(tuple(sorted(group))) for group in dict.fromkeys(whole)]
 
 
 def _arguments(draft: Draft, name: str, place: int) -> Iterator[list[str]]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from planish.core import ScheduleError
 from planish.hlo.edits import exclusions
 from planish.hlo.edits.draft import Draft, Writer
-from planish.hlo.edits.edit import Edit
+from planish.hlo.edits.edit import GroupRewrite
 from planish.hlo.edits.mirror import FORMS, holder, is_pure
 from planish.hlo.ir import ir, uid_of, walk
 from planish.hlo.ir.mlir import Value, type_of
@@ -17,7 +17,7 @@ LOOP = "stablehlo.while"
 
 
 @dataclass(frozen=True)
-class Hoist(Edit):
+class Hoist(GroupRewrite):
     """Compute operations of a loop before it, with what they need of the loop.
 
     They depend on what comes from outside, on constants, and on what the loop carries without changing it, as
@@ -31,7 +31,7 @@ class Hoist(Edit):
         ops: operations of loops.
     """
 
-    ops: tuple[str, ...]
+    exact = True
 
     def apply(self, draft: Draft) -> None:
         if not self.ops:
@@ -49,22 +49,22 @@ class Hoist(Edit):
                     draft.set_operand(user, index, value)
             draft.erase(uid)
 
+    @classmethod
+    def match(cls, draft: Draft) -> tuple[str, ...]:
+        """Find what may be computed before its loop, and is worth it.
 
-def hoistable(draft: Draft) -> tuple[str, ...]:
-    """List what may be computed before its loop, and is worth it.
-
-    That is what depends on more than constants, is more than a form of its operand, and is used by what
-    differs from step to step. Of loops in loops it comes out by one.
-    """
-    live = draft.live()
-    loops = [uid for uid, fact in draft.mirror.facts.items() if fact.name == LOOP and uid in live]
-    return tuple(
-        uid
-        for loop in loops
-        if exclusions.is_target(draft, loop)
-        for uid in _worth(draft, loop)
-        if uid in live
-    )
+        That is what depends on more than constants, is more than a form of its operand, and is used by what
+        differs from step to step. Of loops in loops it comes out by one.
+        """
+        live = draft.live()
+        loops = [uid for uid, fact in draft.mirror.facts.items() if fact.name == LOOP and uid in live]
+        return tuple(
+            uid
+            for loop in loops
+            if exclusions.is_target(draft, loop)
+            for uid in _worth(draft, loop)
+            if uid in live
+        )
 
 
 def same_in_each_step(draft: Draft, value: Value, block: str) -> bool:

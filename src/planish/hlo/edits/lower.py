@@ -9,12 +9,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from math import prod
-from typing import Any, Protocol
+from typing import Any, Protocol, Self
 
 from planish.core import ScheduleError
 from planish.hlo.edits import exclusions
 from planish.hlo.edits.draft import Draft, Writer
-from planish.hlo.edits.edit import Edit
+from planish.hlo.edits.edit import Rewrite
 from planish.hlo.ir import TensorType, ir
 from planish.hlo.ir.mlir import Value, integers, shape_of, stablehlo, type_of
 
@@ -208,7 +208,7 @@ def ordered(write: Write, value: Value, order: Sequence[int]) -> Value:
 
 
 @dataclass(frozen=True)
-class Lower(Edit):
+class Lower(Rewrite):
     """Write a convolution as products of matrices, or as shifted products, where a compiler is slow at it.
 
     ::
@@ -226,6 +226,8 @@ class Lower(Edit):
         form: one of `planish.hlo.edits.lower.FORMS`: "product", or "slices" where it is depthwise.
     """
 
+    exact = True
+
     op: str
     form: str
 
@@ -242,13 +244,20 @@ class Lower(Edit):
             draft.set_operand(user, index, value)
         draft.erase(self.op)
 
+    @classmethod
+    def match(cls, draft: Draft) -> dict[str, list[str]]:
+        """Find the convolutions that the results need and that have other forms, with these."""
+        live = draft.live()
+        return {
+            uid: forms
+            for uid, fact in draft.mirror.facts.items()
+            if uid in live
+            and fact.name == "stablehlo.convolution"
+            and exclusions.is_target(draft, uid)
+            and (forms := forms_of(draft.op(uid)))
+        }
 
-def lowerings(draft: Draft) -> list[Lower]:
-    """List the forms of all convolutions that the results need, in the order of the text."""
-    live = draft.live()
-    return [
-        Lower(uid, form)
-        for uid, fact in draft.mirror.facts.items()
-        if uid in live and fact.name == "stablehlo.convolution" and exclusions.is_target(draft, uid)
-        for form in forms_of(draft.op(uid))
-    ]
+    @classmethod
+    def enumerate(cls, draft: Draft) -> list[Self]:
+        """List all forms of all convolutions."""
+        return [cls(uid, form) for uid, forms in cls.match(draft).items() for form in forms]

@@ -8,7 +8,7 @@ from math import prod
 from planish.core import ScheduleError
 from planish.hlo.edits import exclusions
 from planish.hlo.edits.draft import Draft, Writer
-from planish.hlo.edits.edit import Edit
+from planish.hlo.edits.edit import GroupRewrite
 from planish.hlo.edits.resize import Resize
 from planish.hlo.ir import TensorType, ir, uid_of
 from planish.hlo.ir.mlir import FLOAT_BITS, Value, stablehlo, type_of
@@ -17,7 +17,7 @@ PRODUCTS = ("stablehlo.dot_general", "stablehlo.convolution")
 
 
 @dataclass(frozen=True)
-class Narrow(Edit):
+class Narrow(GroupRewrite):
     """Let products and convolutions read narrower floats; they sum, and give, what they did.
 
     ::
@@ -29,7 +29,6 @@ class Narrow(Edit):
         element: the type of what they read, one of `FLOAT_BITS`, of fewer bits than they read now.
     """
 
-    ops: tuple[str, ...]
     element: str = "bf16"
 
     def apply(self, draft: Draft) -> None:
@@ -45,6 +44,16 @@ class Narrow(Edit):
             for index, operand in enumerate(list(draft.op(uid).operands)):
                 made = draft.resized((draft.name(operand), convert), uid, f"{self.mark}.{number}.{index}")
                 draft.retype_operand(uid, index, made)
+
+    @classmethod
+    def match(cls, draft: Draft) -> tuple[str, ...]:
+        """Find the products and convolutions that the results need and that may read narrower floats."""
+        live = draft.live()
+        return tuple(
+            uid
+            for uid in draft.mirror.facts
+            if uid in live and can_narrow(draft, uid) and exclusions.is_target(draft, uid)
+        )
 
 
 def can_narrow(draft: Draft, uid: str, element: str = "bf16") -> bool:
@@ -62,16 +71,6 @@ def _is_wider(type_: TensorType | None, element: str) -> bool:
     return type_ is not None and FLOAT_BITS.get(type_.element, 0) > FLOAT_BITS[element]
 
 
-def narrowable(draft: Draft) -> tuple[str, ...]:
-    """List the products and convolutions that the results need and that may read narrower floats."""
-    live = draft.live()
-    return tuple(
-        uid
-        for uid in draft.mirror.facts
-        if uid in live and can_narrow(draft, uid) and exclusions.is_target(draft, uid)
-    )
-
-
 MOST = 127
 """The largest whole number that is used."""
 
@@ -83,7 +82,7 @@ LEAST = "1.0e-30"
 
 
 @dataclass(frozen=True)
-class Quantize(Edit):
+class Quantize(GroupRewrite):
     """Let products and convolutions multiply 8-bit whole numbers, and sum them in 32 bits.
 
     Each operand is divided by its own largest number: a product's of each row and each column, a
@@ -98,8 +97,6 @@ class Quantize(Edit):
         ops: products and convolutions of 32-bit floats.
     """
 
-    ops: tuple[str, ...]
-
     def apply(self, draft: Draft) -> None:
         if not self.ops:
             raise ScheduleError("no operation is named", "Name products or convolutions.")
@@ -111,15 +108,15 @@ class Quantize(Edit):
                 draft.set_operand(user, index, value)
             draft.erase(uid)
 
-
-def quantizable(draft: Draft) -> tuple[str, ...]:
-    """List the products and convolutions that the results need and that may multiply whole numbers."""
-    live = draft.live()
-    return tuple(
-        uid
-        for uid in draft.mirror.facts
-        if uid in live and exclusions.is_target(draft, uid) and not _refused(draft, uid)
-    )
+    @classmethod
+    def match(cls, draft: Draft) -> tuple[str, ...]:
+        """Find the products and convolutions that the results need and that may multiply whole numbers."""
+        live = draft.live()
+        return tuple(
+            uid
+            for uid in draft.mirror.facts
+            if uid in live and exclusions.is_target(draft, uid) and not _refused(draft, uid)
+        )
 
 
 def _check(draft: Draft, uid: str) -> None:

@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 from planish.core import ScheduleError
 from planish.hlo.edits import exclusions
 from planish.hlo.edits.deferred import applied
 from planish.hlo.edits.draft import Draft, Source
-from planish.hlo.edits.drop_channels import DropChannels, droppable, narrower
-from planish.hlo.edits.edit import Edit, Repair
-from planish.hlo.edits.factor import Factor, factorable, lower_ranks
-from planish.hlo.edits.fold import Fold, foldable
-from planish.hlo.edits.freeze import frozen_parts
-from planish.hlo.edits.hoist import Hoist, hoistable
-from planish.hlo.edits.lower import lowerings
+from planish.hlo.edits.drop_channels import DropChannels
+from planish.hlo.edits.edit import Edit, Repair, Rewrite, pick
+from planish.hlo.edits.factor import Factor
+from planish.hlo.edits.fold import Fold
+from planish.hlo.edits.freeze import Freeze
+from planish.hlo.edits.hoist import Hoist
+from planish.hlo.edits.lower import Lower
 from planish.hlo.edits.mirror import Fact
 from planish.hlo.edits.operations import (
     CopyOp,
@@ -31,33 +30,25 @@ from planish.hlo.edits.operations import (
     can_scale,
     splat_value,
 )
-from planish.hlo.edits.precision import Narrow, Quantize, narrowable, quantizable
-from planish.hlo.edits.relayout import LAYOUTS, Relayout, layouts
-from planish.hlo.edits.replace_reduction import KINDS, ReplaceReduction, reductions
+from planish.hlo.edits.precision import Narrow, Quantize
+from planish.hlo.edits.relayout import Relayout
+from planish.hlo.edits.replace_reduction import ReplaceReduction
 from planish.hlo.edits.resize import Resize, plan_resize
-from planish.hlo.edits.share import Share, shareable
-from planish.hlo.edits.shorten import shorter
-from planish.hlo.edits.shrink import shrinks
-from planish.hlo.edits.sink import Sink, sinkable
-from planish.hlo.edits.tile_batch import TileBatch, batch_size, sizes
+from planish.hlo.edits.share import Share
+from planish.hlo.edits.shorten import Shorten
+from planish.hlo.edits.shrink import Shrink
+from planish.hlo.edits.sink import Sink
+from planish.hlo.edits.tile_batch import TileBatch
 from planish.hlo.ir import TensorType, ir
 
 if TYPE_CHECKING:
     from numpy.random import Generator
 
-T = TypeVar("T")
 Visible = Sequence[tuple[str, TensorType | None]]
 
 RESIZED_SHARE = 0.25
 """How often a free choice takes a value of another type although there are some of the right one, as figure 5
 of the paper does for the operand of a copy."""
-
-
-def pick(items: Sequence[T], rng: Generator) -> T:
-    """Choose one; raises ScheduleError where there is none."""
-    if not items:
-        raise ScheduleError("there is nothing to choose from")
-    return items[int(rng.integers(len(items)))]
 
 
 def targets(draft: Draft) -> list[str]:
@@ -108,70 +99,24 @@ def free_operands(fact: Fact) -> list[int]:
     return [i for i, type_ in enumerate(fact.operands) if i not in kept and type_ is not None]
 
 
-E = TypeVar("E", bound=Edit)
-Draw = Callable[[Draft, "Generator"], Edit]
-
-
-def _one(listed: Callable[[Draft], Sequence[E]]) -> Draw:
-    """Make what draws one of the edits that are listed."""
-    return lambda draft, rng: pick(listed(draft), rng)
-
-
-def _several(edit: Callable[[tuple[str, ...]], Edit], listed: Callable[[Draft], Sequence[str]]) -> Draw:
-    """Make what draws an edit of some of the operations that are listed."""
-    return lambda draft, rng: edit(_some(listed(draft), rng))
-
-
-def _some(found: Sequence[str], rng: Generator) -> tuple[str, ...]:
-    """Draw a share of some operations, at least one; any share is as likely as another."""
-    share = rng.random()
-    return tuple(uid for uid in found if rng.random() < share) or (pick(found, rng),)
-
-
-def _tile_batch(draft: Draft, rng: Generator) -> TileBatch:
-    loop = bool(rng.integers(2))
-    now = draft.tiles.examples if draft.tiles and draft.tiles.loop == loop else 0
-    return TileBatch(pick([size for size in sizes(batch_size(draft)) if size != now], rng), loop)
-
-
-def _drop_channels(draft: Draft, rng: Generator) -> DropChannels:
-    uid, size = pick(list(droppable(draft).items()), rng)
-    return pick(narrower(uid, size), rng)
-
-
-def _factor(draft: Draft, rng: Generator) -> Factor:
-    uid, useful = pick(list(factorable(draft).items()), rng)
-    return pick(lower_ranks(uid, useful), rng)
-
-
-def _relayout(draft: Draft, rng: Generator) -> Relayout:
-    channels = pick(list(LAYOUTS), rng)
-    return Relayout(_some(layouts(draft, channels), rng), channels)
-
-
-def _replace_reduction(draft: Draft, rng: Generator) -> ReplaceReduction:
-    uid, now = pick(list(reductions(draft).items()), rng)
-    return ReplaceReduction(uid, pick([kind for kind in KINDS if kind != now], rng))
-
-
-LISTED: Mapping[str, Draw] = {
-    "TileBatch": _tile_batch,
-    "Lower": _one(lowerings),
-    "Fold": _several(Fold, foldable),
-    "Relayout": _relayout,
-    "Sink": _several(Sink, sinkable),
-    "Hoist": _several(Hoist, hoistable),
-    "Share": _several(Share, shareable),
-    "Shrink": _one(shrinks),
-    "Narrow": _several(partial(Narrow), narrowable),
-    "Quantize": _several(Quantize, quantizable),
-    "DropChannels": _drop_channels,
-    "Factor": _factor,
-    "Shorten": _one(shorter),
-    "Freeze": _one(frozen_parts),
-    "ReplaceReduction": _replace_reduction,
-}
-"""Name of an edit to what draws one; they raise ScheduleError where there is none."""
+REWRITES: tuple[type[Rewrite], ...] = (
+    TileBatch,
+    Lower,
+    Fold,
+    Relayout,
+    Sink,
+    Hoist,
+    Share,
+    Shrink,
+    Narrow,
+    Quantize,
+    DropChannels,
+    Factor,
+    Shorten,
+    Freeze,
+    ReplaceReduction,
+)
+"""The edits that a module's structure allows in some places; each draws its own."""
 
 
 Attributes = tuple[tuple[str, str], ...]
@@ -421,7 +366,7 @@ PROPOSALS: Mapping[str, Callable[[Draft, Generator], Edit]] = {
     "SetAttribute": _set_attribute,
     "ScaleConstant": _scale_constant,
     "ReplaceConstant": _replace_constant,
-    **LISTED,
+    **{rewrite.__name__: rewrite.draw for rewrite in REWRITES},
 }
 """Name of an edit, or of a way to draw one, to what draws it; they raise ScheduleError where they find none.
 
@@ -430,7 +375,7 @@ which a trained network often bears.
 """
 
 
-EXACT = ("TileBatch", "Lower", "Fold", "Relayout", "Sink", "Hoist", "Share")
+EXACT = tuple(rewrite.__name__ for rewrite in REWRITES if rewrite.exact)
 """Those of them that leave the answer as it is, to rounding."""
 
 

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Self
 
 from planish.core import ScheduleError
 from planish.hlo.edits import exclusions
 from planish.hlo.edits.draft import Draft, Writer
-from planish.hlo.edits.edit import Edit
+from planish.hlo.edits.edit import GroupRewrite, pick, pick_some
 from planish.hlo.edits.lower import ordered
 from planish.hlo.edits.sink import Order, inverse
 from planish.hlo.ir import TensorType, ir
 from planish.hlo.ir.mlir import stablehlo, type_of
+
+if TYPE_CHECKING:
+    from numpy.random import Generator
 
 LAYOUTS: Mapping[str, tuple[str, str]] = {"last": ("bsf", "sio"), "first": ("bfs", "ois")}
 """Where channels are, to the orders of pictures and of kernels.
@@ -21,7 +25,7 @@ b batch, s space, f features, i inputs, o outputs."""
 
 
 @dataclass(frozen=True)
-class Relayout(Edit):
+class Relayout(GroupRewrite):
     """Let convolutions have their channels last (NHWC), or first (NCHW), between transposes.
 
     The transposes go by `Sink` where convolutions follow each other. The answer stays, to rounding.
@@ -36,7 +40,8 @@ class Relayout(Edit):
         channels: one of `LAYOUTS`: "last" or "first".
     """
 
-    ops: tuple[str, ...]
+    exact = True
+
     channels: str = "last"
 
     def apply(self, draft: Draft) -> None:
@@ -51,18 +56,24 @@ class Relayout(Edit):
                 raise ScheduleError(f"convolution '{uid}' has its channels {self.channels} already")
             _laid_out(draft, uid, self.channels, Writer(draft, uid, f"{self.mark}.{number}"))
 
+    @classmethod
+    def match(cls, draft: Draft, channels: str = "last") -> tuple[str, ...]:
+        """Find the convolutions that the results need and that have their channels elsewhere."""
+        live = draft.live()
+        return tuple(
+            uid
+            for uid, fact in draft.mirror.facts.items()
+            if uid in live
+            and fact.name == "stablehlo.convolution"
+            and exclusions.is_target(draft, uid)
+            and not _has(draft, uid, channels)
+        )
 
-def layouts(draft: Draft, channels: str = "last") -> tuple[str, ...]:
-    """List the convolutions that the results need and that have their channels elsewhere."""
-    live = draft.live()
-    return tuple(
-        uid
-        for uid, fact in draft.mirror.facts.items()
-        if uid in live
-        and fact.name == "stablehlo.convolution"
-        and exclusions.is_target(draft, uid)
-        and not _has(draft, uid, channels)
-    )
+    @classmethod
+    def draw(cls, draft: Draft, rng: Generator) -> Self:
+        """Draw where channels are to be, and some of the convolutions that have them elsewhere."""
+        channels = pick(list(LAYOUTS), rng)
+        return cls(pick_some(cls.match(draft, channels), rng), channels)
 
 
 def _has(draft: Draft, uid: str, channels: str) -> bool:

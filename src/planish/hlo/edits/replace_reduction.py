@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Self
 
 from planish.core import ScheduleError
 from planish.hlo.edits import exclusions
 from planish.hlo.edits.draft import Draft, Writer
-from planish.hlo.edits.edit import Edit
+from planish.hlo.edits.edit import VariantRewrite
 from planish.hlo.ir import TensorType, context, ir, mlir_type, tensor_type
 from planish.hlo.ir.mlir import type_of
 
@@ -24,7 +25,7 @@ _INFINITE = {
 
 
 @dataclass(frozen=True)
-class ReplaceReduction(Edit):
+class ReplaceReduction(VariantRewrite):
     """Let a reduction do something else with each two numbers, and start from what changes nothing by that.
 
     So its region and its start are edited, and yet all compilers agree on what it means: XLA takes the
@@ -58,17 +59,22 @@ class ReplaceReduction(Edit):
         draft.set_operand(self.op, 1, value)
         _redo(draft, self.op, self.by, f"{self.mark}.r")
 
+    @classmethod
+    def match(cls, draft: Draft) -> dict[str, str]:
+        """Find the reductions that the results need and that may do something else, with what they do."""
+        live, found = draft.live(), dict[str, str]()
+        for uid, fact in draft.mirror.facts.items():
+            if uid in live and fact.name in _REDUCTIONS and exclusions.is_target(draft, uid):
+                try:
+                    found[uid] = reduces_by(draft, uid)
+                except ScheduleError:
+                    continue
+        return found
 
-def reductions(draft: Draft) -> dict[str, str]:
-    """List the reductions that the results need and that may do something else, with what they do."""
-    live, found = draft.live(), dict[str, str]()
-    for uid, fact in draft.mirror.facts.items():
-        if uid in live and fact.name in _REDUCTIONS and exclusions.is_target(draft, uid):
-            try:
-                found[uid] = reduces_by(draft, uid)
-            except ScheduleError:
-                continue
-    return found
+    @classmethod
+    def variants(cls, uid: str, found: str) -> list[Self]:
+        """List all other kinds of a reduction."""
+        return [cls(uid, kind) for kind in KINDS if kind != found]
 
 
 def reduces_by(draft: Draft, uid: str) -> str:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from planish.core import ScheduleError
 from planish.hlo.edits import exclusions
 from planish.hlo.edits.draft import Draft
-from planish.hlo.edits.edit import Edit
+from planish.hlo.edits.edit import GroupRewrite
 from planish.hlo.edits.mirror import holder, is_pure
 from planish.hlo.ir import UID, ir
 
@@ -19,7 +19,7 @@ _Key = tuple[object, ...]
 
 
 @dataclass(frozen=True)
-class Share(Edit):
+class Share(GroupRewrite):
     """Let the users of operations take the same value of an earlier one, in loops also of one before them.
 
     Two operations are the same where they have one name, one set of attributes and the same operands; of
@@ -35,7 +35,7 @@ class Share(Edit):
         ops: operations that are the same as earlier ones.
     """
 
-    ops: tuple[str, ...]
+    exact = True
 
     def apply(self, draft: Draft) -> None:
         if not self.ops:
@@ -50,15 +50,15 @@ class Share(Edit):
                     draft.set_operand(user, index, draft.value(f"{known[uid]}#{number}"))
             draft.erase(uid)
 
-
-def shareable(draft: Draft) -> tuple[str, ...]:
-    """List the operations that the results need and that compute what an earlier one does; no constants."""
-    live = draft.live()
-    return tuple(
-        uid
-        for uid in _twins(draft)
-        if uid in live and draft.mirror.facts[uid].operands and exclusions.is_target(draft, uid)
-    )
+    @classmethod
+    def match(cls, draft: Draft) -> tuple[str, ...]:
+        """Find the operations, but for constants, that compute what an earlier one does."""
+        live = draft.live()
+        return tuple(
+            uid
+            for uid in _twins(draft)
+            if uid in live and draft.mirror.facts[uid].operands and exclusions.is_target(draft, uid)
+        )
 
 
 def _twins(draft: Draft) -> dict[str, str]:

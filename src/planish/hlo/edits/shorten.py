@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
+from typing import Self
 
 from planish.core import ScheduleError
 from planish.hlo.edits import exclusions
 from planish.hlo.edits.draft import Draft, Writer
-from planish.hlo.edits.edit import Edit
+from planish.hlo.edits.edit import Rewrite
 from planish.hlo.edits.operations import splat_value
 from planish.hlo.ir import tensor_type
 from planish.hlo.ir.mlir import Value, type_of
@@ -120,7 +122,7 @@ ENDS = ("first", "last")
 
 
 @dataclass(frozen=True)
-class Shorten(Edit):
+class Shorten(Rewrite):
     """Let a loop that counts take fewer steps.
 
     ::
@@ -155,20 +157,25 @@ class Shorten(Edit):
             end = _constant(draft, found.test, self.mark, old, found.end(self.steps))
             draft.set_operand(found.test, 1, end)
 
+    @classmethod
+    def match(cls, draft: Draft) -> dict[str, int]:
+        """Find the loops that the results need and that count, with how many steps they take."""
+        live, found = draft.live(), dict[str, int]()
+        for uid, fact in draft.mirror.facts.items():
+            if fact.name != LOOP or uid not in live or not exclusions.is_target(draft, uid):
+                continue
+            with suppress(ScheduleError):
+                found[uid] = counter(draft, uid).steps
+        return found
 
-def shorter(draft: Draft) -> list[Shorten]:
-    """List edits of the loops that the results need and that count, the mildest of each first."""
-    live, found = draft.live(), list[Shorten]()
-    for uid, fact in draft.mirror.facts.items():
-        if fact.name != LOOP or uid not in live or not exclusions.is_target(draft, uid):
-            continue
-        try:
-            steps = counter(draft, uid).steps
-        except ScheduleError:
-            continue
-        kept = dict.fromkeys(int(steps * share) for share in SHARES)
-        found += [Shorten(uid, keep, end) for keep in kept if 0 < keep < steps for end in ENDS]
-    return found
+    @classmethod
+    def enumerate(cls, draft: Draft) -> list[Self]:
+        """List shares of the steps of each loop, the mildest first, without the first steps or the last."""
+        found = list[Self]()
+        for uid, steps in cls.match(draft).items():
+            kept = dict.fromkeys(int(steps * share) for share in SHARES)
+            found += [cls(uid, keep, end) for keep in kept if 0 < keep < steps for end in ENDS]
+        return found
 
 
 def _constant(draft: Draft, before: str, mark: str, like: Value, number: int) -> Value:

@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from functools import reduce
 from itertools import product
 from math import prod
-from typing import Any
+from typing import Any, Self
 
 from planish.core import ScheduleError
 from planish.hlo.edits.draft import Draft, Sampling
-from planish.hlo.edits.edit import Edit
+from planish.hlo.edits.edit import Rewrite
 from planish.hlo.ir import UID, TensorType, ir, mlir_type
 from planish.hlo.ir.mlir import ELEMENTWISE, FLOAT_BITS, Value, integers, shape_of, stablehlo, type_of
 
@@ -304,7 +304,7 @@ _READERS = ("stablehlo.convolution", "stablehlo.dot_general")
 
 
 @dataclass(frozen=True)
-class Shrink(Edit):
+class Shrink(Rewrite):
     """Let a value keep the middle of its pictures, each second pixel, or means; all that follows fits that.
 
     It is done when all else is edited, before the batch is computed in tiles, wherever it stands in a patch;
@@ -334,30 +334,34 @@ class Shrink(Edit):
             raise ScheduleError(f"{self.pixels} pixels, {self.stride} apart, are none", "Take 1 or more.")
         draft.samplings[self.value] = Sampling(self.pixels, self.stride, self.mean)
 
+    @classmethod
+    def match(cls, draft: Draft) -> dict[str, int]:
+        """Find pictures that the function is given, or that convolutions and products read.
 
-def shrinks(draft: Draft) -> list[Shrink]:
-    """List crops, strides and means of what the function is given, and what convolutions and products read.
+        Returns:
+            The values by name, with their pixels along a side.
+        """
+        live, mirror = draft.live(), draft.mirror
+        types = {f"arg{number}": type_ for number, type_ in enumerate(mirror.arguments[""])}
+        for uid in mirror.blocks[""]:
+            fact = mirror.facts[uid]
+            if uid in live and fact.name in _READERS:
+                types[draft.name(draft.op(uid).operands[0])] = fact.operands[0]
+        found: dict[str, int] = {}
+        for name, type_ in types.items():
+            axes = pictured(type_.shape) if type_ else None
+            if type_ and axes and type_.shape[axes[0]] >= FEWEST:
+                found[name] = type_.shape[axes[0]]
+        return found
 
-    Those that cut least come first. Not all of them are legal.
-    """
-    found: list[Shrink] = []
-    for name, side in _pictures(draft).items():
-        found += [Shrink(name, side - cut) for cut in CUTS if side - cut >= max(FEWEST, side // 2)]
-        found += [Shrink(name, side // 2, 2, mean) for mean in (False, True)]
-    return found
+    @classmethod
+    def enumerate(cls, draft: Draft) -> list[Self]:
+        """List crops, strides and means of the values that have pictures.
 
-
-def _pictures(draft: Draft) -> dict[str, int]:
-    """Name values that have pictures, with the pixels along a side."""
-    live, mirror = draft.live(), draft.mirror
-    types = {f"arg{number}": type_ for number, type_ in enumerate(mirror.arguments[""])}
-    for uid in mirror.blocks[""]:
-        fact = mirror.facts[uid]
-        if uid in live and fact.name in _READERS:
-            types[draft.name(draft.op(uid).operands[0])] = fact.operands[0]
-    found: dict[str, int] = {}
-    for name, type_ in types.items():
-        axes = pictured(type_.shape) if type_ else None
-        if type_ and axes and type_.shape[axes[0]] >= FEWEST:
-            found[name] = type_.shape[axes[0]]
-    return found
+        Those that cut least come first. Not all of them are legal.
+        """
+        found: list[Self] = []
+        for name, side in cls.match(draft).items():
+            found += [cls(name, side - cut) for cut in CUTS if side - cut >= max(FEWEST, side // 2)]
+            found += [cls(name, side // 2, 2, mean) for mean in (False, True)]
+        return found

@@ -13,7 +13,7 @@ from typing import Any
 from planish.core import ScheduleError
 from planish.hlo.edits import exclusions
 from planish.hlo.edits.draft import Draft, Writer
-from planish.hlo.edits.edit import Edit
+from planish.hlo.edits.edit import GroupRewrite
 from planish.hlo.ir import TensorType, ir, mlir_type, tensor_type, uid_of
 from planish.hlo.ir.mlir import ELEMENTWISE, Value, integers, shape_of, stablehlo, type_of
 
@@ -186,7 +186,7 @@ TRANSPOSE = "stablehlo.transpose"
 
 
 @dataclass(frozen=True)
-class Sink(Edit):
+class Sink(GroupRewrite):
     """Do what follows a transpose on its source, and transpose the results, until that cancels out.
 
     Transposes move down through element-wise operations, reductions, windows, pads, slices, concatenations
@@ -202,7 +202,7 @@ class Sink(Edit):
         ops: transposes of the function that begin to move.
     """
 
-    ops: tuple[str, ...]
+    exact = True
 
     def apply(self, draft: Draft) -> None:
         for uid in self.ops:
@@ -211,18 +211,18 @@ class Sink(Edit):
         if not _Sinking(draft, frozenset(self.ops), self.mark).done():
             raise ScheduleError("no transpose can move down", "What follows these needs the order.")
 
+    @classmethod
+    def match(cls, draft: Draft) -> tuple[str, ...]:
+        """Find the transposes that the results need and that may move past a user.
 
-def sinkable(draft: Draft) -> tuple[str, ...]:
-    """List the transposes that the results need and that may move past a user.
-
-    Products and reshapes alone are no reason: compilers take transposes into products themselves.
-    """
-    live = draft.live()
-    return tuple(
-        uid
-        for uid in draft.mirror.blocks[""]
-        if uid in live and draft.mirror.facts[uid].name == TRANSPOSE and _moves(draft, uid)
-    )
+        Products and reshapes alone are no reason: compilers take transposes into products themselves.
+        """
+        live = draft.live()
+        return tuple(
+            uid
+            for uid in draft.mirror.blocks[""]
+            if uid in live and draft.mirror.facts[uid].name == TRANSPOSE and _moves(draft, uid)
+        )
 
 
 def _moves(draft: Draft, uid: str) -> bool:

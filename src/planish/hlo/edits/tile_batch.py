@@ -7,14 +7,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any, Self
 
 from planish.core import ScheduleError
 from planish.hlo.edits.batch_axes import Axes, FunctionBatch, batch_of
 from planish.hlo.edits.draft import Draft, Tiles
-from planish.hlo.edits.edit import Edit
+from planish.hlo.edits.edit import Rewrite, pick
 from planish.hlo.ir import UID, TensorType, context, functions, ir, mlir_type, set_uid, uid_of, walk
 from planish.hlo.ir.mlir import Value, integers, shape_of, stablehlo, type_of
+
+if TYPE_CHECKING:
+    from numpy.random import Generator
 
 
 def at(first: Value, axis: int, dimensions: int) -> list[Value]:
@@ -243,7 +246,7 @@ TILES_MOST = 25
 
 
 @dataclass(frozen=True)
-class TileBatch(Edit):
+class TileBatch(Rewrite):
     """Compute so many examples of the batch at a time, so that what lies between layers stays in the caches.
 
     It is done when all else is edited, wherever it stands in a patch; of several the last counts. The paper
@@ -255,6 +258,8 @@ class TileBatch(Edit):
         loop: whether the tiles are a loop; else they are written out.
     """
 
+    exact = True
+
     examples: int
     loop: bool = False
 
@@ -262,6 +267,24 @@ class TileBatch(Edit):
         if self.examples < 1:
             raise ScheduleError(f"a tile has no {self.examples} examples", "Take 1 or more.")
         draft.tiles = Tiles(self.examples, self.loop)
+
+    @classmethod
+    def match(cls, draft: Draft) -> list[int]:
+        """Find sizes of tiles for the function's batch; raises ScheduleError where it has none."""
+        return sizes(batch_size(draft))
+
+    @classmethod
+    def enumerate(cls, draft: Draft) -> list[Self]:
+        """List all sizes of tiles, written out and as a loop; raises ScheduleError as `match` does."""
+        found = cls.match(draft)
+        return [cls(size, loop) for loop in (False, True) for size in found]
+
+    @classmethod
+    def draw(cls, draft: Draft, rng: Generator) -> Self:
+        """Draw another size than that of the tiles that there are."""
+        loop = bool(rng.integers(2))
+        now = draft.tiles.examples if draft.tiles and draft.tiles.loop == loop else 0
+        return cls(pick([size for size in cls.match(draft) if size != now], rng), loop)
 
 
 def batch_size(draft: Draft) -> int:
