@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 Arrays = Mapping[str, "NDArray[Any]"]
 
+# Protocols
+
 GROUP = "planish.loops.backends"
 PREFERRED = ("x86-avx512", "x86-avx2", "portable")
 """Where none is asked for, the first of these that works is taken: LoopNest for x86-64 by instruction set,
@@ -130,6 +132,9 @@ def backend_named(name: str) -> Backend:
         raise unknown("level 'loops' has no back end", name, backend_names())
     found: Any = registry.load(GROUP, name)
     return found() if isinstance(found, type) else found
+
+
+# This machine
 
 
 @cache

@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     from planish.loops.runtime.kernels import Kernel
 
 
+# Steps that are no part of a schedule
+
+
 @dataclass(frozen=True)
 class Library(Step):
     """Let a library compute the program; the baseline.
@@ -73,6 +76,9 @@ def vector_builds(target: Target) -> Mapping[str, Step]:
 def schedule_steps(candidate: Candidate) -> Candidate:
     """Give the candidate without its choice of back end."""
     return Candidate(tuple(s for s in candidate.steps if not isinstance(s, Backend)))
+
+
+# Building
 
 
 def schedule_of(program: Program, candidate: Candidate) -> Schedule:

@@ -23,6 +23,8 @@ from planish.loops.lang.program import DTYPES, Program
 from planish.loops.runtime.kernels import Kernel
 from planish.loops.verifying import refuse_wrong
 
+# Names in C
+
 _WORDS = """
     NULL alignas alignof and and_eq asm auto bitand bitor bool break case catch char char16_t char32_t char8_t
     class co_await co_return co_yield compl concept const const_cast consteval constexpr constinit continue
@@ -61,6 +63,8 @@ def parameter_name(tensor: str, kernel: str) -> str:
     own = tensor.startswith((f"{kernel}_", f"{kernel.upper()}_"))
     return f"{tensor}_" if own or _TAKEN.fullmatch(tensor) or _OF_FUNCTION.fullmatch(tensor) else tensor
 
+
+# Header
 
 _C_TYPES = {
     "float32": "float",
@@ -223,6 +227,9 @@ def _function(
 def _parameter(buffer: Buffer, kernel: str) -> str:
     const = "const " if buffer.kind == "input" else ""
     return f"{const}{_C_TYPES[buffer.dtype]} *{parameter_name(buffer.name, kernel)}"
+
+
+# Files
 
 
 def export_kernel(task: Task[Program], candidate: Candidate, path: Path, name: str = "") -> list[Path]:

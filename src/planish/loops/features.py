@@ -21,6 +21,8 @@ from planish.loops.ir.graph import Graph
 from planish.loops.ir.schedule import Schedule
 from planish.loops.lang.program import DTYPES, Access
 
+# Nests as arrays
+
 LOOPS = 12
 """Loops that there is room for, from the innermost one outward; missing ones have one iteration."""
 SLOTS = 3
@@ -157,6 +159,8 @@ def _inside(size: Floats, axis: NDArray[np.intp], step: Floats) -> Floats:
     return found
 
 
+# Columns
+
 ROLES = ("result", "loaded", "other")
 """What is written; of what is read first what the innermost loop moves, for vectors of it are loaded."""
 HOLDERS = ("registers", "nearest cache", "second cache", "third cache")
@@ -212,6 +216,8 @@ SCHEMA = FeatureSchema(
 )
 """Loop 0 is the innermost."""
 
+
+# Features
 
 NOTHING = 2.0**-40
 """A share of the work that stands for none."""

@@ -25,6 +25,8 @@ from planish.loops.runtime.kernels import Kernel
 from planish.loops.steps import Reorder, Split
 from planish.measure import exclusive
 
+# Peak
+
 # 24 results in registers of AVX-512, or 12 in those of AVX2: operands have the rest.
 _TILES = ((12, 32), (6, 64), (8, 48), (6, 16), (4, 24))
 _DEPTH = 256
@@ -74,6 +76,8 @@ def _rate(backend: str, dtype: str, rows: int, columns: int, seconds: float = _S
             best = min(best, (time.perf_counter() - start) / calls)
     return program.flops / best / 1e9
 
+
+# Bounds
 
 MARGIN = 1.5
 """How many times as fast as the measured peak a kernel may be: the clock rate of a core varies."""

@@ -15,6 +15,8 @@ from planish.loops.ir.schedule import Order, Packing, Schedule, loop_text, unsch
 from planish.loops.ir.tree import LoopId
 from planish.loops.lang.subscripts import is_spread, tables
 
+# Rules
+
 
 def checked(schedule: Schedule) -> Schedule:
     """Give the schedule back if it is legal.
@@ -131,6 +133,9 @@ def _check_input(schedule: Schedule, pack: Packing) -> set[str]:
     return {axis for index in ways[0].index for axis, _ in index.terms}
 
 
+# Steps
+
+
 @dataclass(frozen=True)
 class LoopStep(Step):
     """A transformation of a schedule.
@@ -166,6 +171,9 @@ def with_order(schedule: Schedule, nest: int, order: Order) -> Schedule:
     orders = (*schedule.orders[:nest], order, *schedule.orders[nest + 1 :])
     unrolled = frozenset((n, loop) for n, loop in schedule.unrolled if n != nest or loop in order)
     return checked(replace(schedule, orders=orders, unrolled=unrolled))
+
+
+# Marks: how a loop runs, and what is packed or staged
 
 
 @dataclass(frozen=True)
@@ -274,6 +282,9 @@ class Stage(LoopStep):
             )
         loop = schedule.find(schedule.graph.writers[self.tensor][0], self.loop)
         return checked(replace(schedule, staged=schedule.staged | {(self.tensor, loop)}))
+
+
+# Loops and their order
 
 
 @dataclass(frozen=True)

@@ -19,6 +19,8 @@ from typing import Literal, NamedTuple
 from planish.loops.ir.tree import Leaf, Loop, LoopId, LoopTree, Node, Ref
 from planish.loops.lang.program import Const
 
+# Cells
+
 Positions = Mapping[LoopId, int]
 """Loop to its iteration number, as far as it is known when code is written."""
 
@@ -77,6 +79,8 @@ def summed(leaf: Leaf, at: Positions, piece: Piece, part: int) -> Cell:
     target = leaf.target
     return Cell(target.buffer, position(target, at), 0, piece.lanes, piece.lanes, leaf.reduce or "", part)
 
+
+# Annotated trees
 
 Inside = Mapping[str, int]
 """What remains of the axes that have an enclosing loop."""

@@ -22,6 +22,8 @@ from typing import Literal
 from planish.loops.lang.lazy import lazy
 from planish.loops.lang.program import INDICES, Const
 
+# Kinds of loops
+
 
 @dataclass(frozen=True)
 class LoopKind:
@@ -56,6 +58,8 @@ def add_kind(kind: LoopKind) -> LoopKind:
         raise ValueError(f"there is another kind of loop '{kind.name}'")
     return kind
 
+
+# Trees
 
 LoopId = tuple[str, int]
 """(axis, step): unique on a path from the root to a leaf."""
@@ -318,6 +322,8 @@ def refs(value: Value) -> Iterator[Ref]:
         case Const():
             return
 
+
+# Extents of loops
 
 Remaining = Mapping[str, int]
 """Axis to the elements that remain of it; only axes with an enclosing loop are in it."""

@@ -22,6 +22,8 @@ from planish.loops.lang.program import (
     accesses,
 )
 
+# Drafts
+
 PLACES: Mapping[str, str] = {"argmax": "max", "argmin": "min"}
 """Functions that tell where a reduction's result is, first of all places, to the reduction."""
 
@@ -124,6 +126,8 @@ def fresh(stem: str, names: set[str]) -> str:
     return name
 
 
+# Comparisons
+
 TESTS = (*COMPARISONS, ">", ">=")
 """Comparisons as they are written; `a > b` is `b < a`."""
 
@@ -146,6 +150,8 @@ def chosen(condition: Expr, yes: Expr, no: Expr) -> Apply:
         condition = compared("!=", condition, Const(0.0))
     return Apply(condition.function, (*condition.args[:2], yes, no))
 
+
+# Extents
 
 Shapes = Mapping[str, tuple[int, ...]]
 

@@ -41,6 +41,9 @@ if TYPE_CHECKING:
     import numpy as np
 
 
+# NumPy's types
+
+
 @cache
 def numpy_type(dtype: str) -> np.dtype[Any]:
     """Give the NumPy type of an element type; that of bfloat16 is the library `ml_dtypes`' own."""
@@ -52,6 +55,8 @@ def numpy_type(dtype: str) -> np.dtype[Any]:
         return np.dtype(ml_dtypes.bfloat16)
     return np.dtype(dtype)
 
+
+# Whole numbers
 
 WHOLE = "int32"
 """The type that whole numbers are computed in."""
@@ -116,6 +121,8 @@ def nearest_whole(value: float) -> int:
     low, high = RANGES[WHOLE]
     return int(min(max(value, low), high))
 
+
+# Storage types
 
 ALL = ""
 """Stands for all inputs and outputs among the names of tensors."""

@@ -44,6 +44,8 @@ from planish.loops.lang.program import (
 )
 from planish.loops.lang.subscripts import is_spread
 
+# argmax and argmin
+
 
 def placed(draft: Draft, own: Sequence[str], names: set[str]) -> Iterator[Draft]:
     """Give the statements of one that is reduced by `argmax` or `argmin`.
@@ -86,6 +88,8 @@ def _plain(axes: Sequence[str]) -> tuple[Linear, ...]:
 def _read(draft: Draft) -> Expr:
     return Access(draft.tensor, tuple(s.index() for s in draft.subscripts))
 
+
+# Reductions inside values
 
 MOST_OPERATIONS = 200
 """In one statement; beyond it, recursion over expressions would run into Python's limit."""
@@ -185,6 +189,9 @@ def _replaced(expr: Expr, new: Mapping[Expr, Expr]) -> Expr:
     if isinstance(expr, Apply):
         return Apply(expr.function, tuple(_replaced(arg, new) for arg in expr.args))
     return expr
+
+
+# Inference
 
 
 def infer(

@@ -15,6 +15,8 @@ from planish.loops.lang.inference import infer
 from planish.loops.lang.program import COMPARISONS, FUNCTIONS, Access, Apply, Const, Expr, Program
 from planish.loops.lang.subscripts import gather
 
+# Syntax
+
 _REDUCE = {"=": None, "+=": "add", "*=": "mul", "max=": "max", "min=": "min"}
 _LEVELS = ({"+": "add", "-": "sub"}, {"*": "mul", "/": "div"})
 _EXAMPLE = "Statements look like C[m,n] += A[m,k] * B[k,n]."
@@ -297,6 +299,9 @@ class _Parser:
         value = self.number()
         self.expect(")")
         return Access(tensor, index, value)
+
+
+# Programs
 
 
 def parse(

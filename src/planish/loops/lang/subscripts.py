@@ -21,6 +21,8 @@ from planish.core.errors import ProgramError
 from planish.loops.lang.draft import Draft, Shapes
 from planish.loops.lang.program import GATHER, Access, Apply, Expr, Index, Program, Statement
 
+# Gathers
+
 
 def gather(tensor: str, subscripts: Sequence[Index | Access]) -> Access | Apply:
     """Read a tensor by subscripts of which one at most is an access.
@@ -113,6 +115,8 @@ def check_gathers(drafts: Sequence[Draft], shapes: Shapes) -> None:
                 f"Give --shape {table.tensor}=...",
             )
 
+
+# Scatters
 
 Sizes = Mapping[str, int]
 

@@ -27,6 +27,8 @@ from planish.loops.lower.mathlib import EXPANDED
 from planish.loops.lower.packing import Location, copy_nodes, row_major, tile
 from planish.loops.lower.placement import Place, Start, place, plan
 
+# Buffers
+
 _KINDS = {"input": 0, "output": 1, "ahead": 2, "temporary": 3}
 
 
@@ -171,6 +173,8 @@ def _by_innermost_loop(target: Access, order: Order) -> list[int]:
     return sorted(range(len(target.index)), key=innermost)
 
 
+# Hoisting
+
 COSTLY = frozenset({"div", "sqrt", *EXPANDED})
 ELEMENTS_MAX = 1024
 """An expression is not kept in more elements than this."""
@@ -291,6 +295,9 @@ class _Hoister:
             node = Loop(a.loop.axis, a.loop.step, (node,))
         around.before.append(node)
         return place
+
+
+# Lowering
 
 
 def lower(schedule: Schedule) -> LoopTree:

@@ -18,6 +18,8 @@ from functools import cache
 
 from planish.loops.lang.program import COMPARISONS, Const
 
+# The error function
+
 
 @dataclass(frozen=True)
 class Erf:
@@ -96,6 +98,8 @@ ERF: Mapping[str, Erf] = {
     ),
 }
 
+
+# Expansions
 
 PRIMITIVES: Mapping[str, int] = {
     "add": 2,

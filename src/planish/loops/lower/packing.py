@@ -17,6 +17,8 @@ from planish.loops.ir.tree import Leaf, Loop, LoopId, Node, Ref
 from planish.loops.lang.lazy import lazy
 from planish.loops.lang.program import Access, Const, Index
 
+# Layout in memory
+
 
 @dataclass(frozen=True, eq=False)
 class Location:
@@ -83,6 +85,9 @@ def row_major(extents: Sequence[int], order: Sequence[int] | None = None) -> tup
         strides[d] = n
         n *= extents[d]
     return tuple(strides)
+
+
+# Packed tiles
 
 
 @dataclass(frozen=True)
@@ -278,6 +283,8 @@ def _window(
     derived = () if edge else index.terms
     return [Run(dim, (f"{name}.{dim}", 1), extent, uses, last, derived, edge)]
 
+
+# Loops that fill a packed buffer
 
 _Range = tuple[LoopId, int, int]
 """A loop, its iterations if they are fixed (else 0), and where in the run it begins."""

@@ -18,6 +18,8 @@ from planish.loops.ir.schedule import Order, Packing, Schedule
 from planish.loops.ir.tree import LoopId
 from planish.loops.lower.packing import Packed, leaving_dimensions, moved, same_view, tile_of, whole_view
 
+# Placement
+
 _NOTHING: Mapping[str, frozenset[str]] = {}
 
 
@@ -153,6 +155,9 @@ class _Placer:
             if place.loop[0] not in pointwise or place.loop in staged:
                 return i
         return limit
+
+
+# Plans
 
 
 class Copy(NamedTuple):

@@ -38,6 +38,8 @@ from planish.loops.lang.program import COMPARISONS, IDENTITY, Const
 from planish.loops.lower.lowering import Memory
 from planish.loops.lower.placement import Place, Start
 
+# Annotated trees
+
 
 def annotated_text(annotated: AnnotatedTree) -> str:
     """Write an annotated tree: a line for each part of a loop, and for what is held around its body.
@@ -120,6 +122,8 @@ def _buffer(name: str, count: int, local: bool) -> str:
     word = f"({name})" if local else name
     return f"{count} of {word}" if count else word
 
+
+# Schedules
 
 _INFIX = {"add": "+", "sub": "-", "mul": "*", "div": "/"}
 _UPDATE = {

@@ -32,6 +32,8 @@ from planish.loops.lang.program import DTYPES
 from planish.loops.lower.memory_spaces import root_groups, spaces_of
 from planish.loops.lower.register_scopes import STREAM_MAX, UNROLLED_MAX, Held, Path, Scope, Site, instances
 
+# Allocation
+
 
 class Allocation(NamedTuple):
     """The registers of a scope; see `planish.loops.ir.annotated.Region`."""
@@ -240,6 +242,8 @@ def _overlap(places: Iterable[Place], stride: int) -> bool:
     return False
 
 
+# Regions
+
 LOOP_WORK = 32
 """A loop that only reduces, around less work than this many operations, is unrolled up to it."""
 UNROLL_WORK = 64
@@ -371,6 +375,8 @@ def walked(loop: Loop, times: int, buffers: Mapping[str, int]) -> tuple[Ref, ...
     return tuple([ref for ref, move in zip(refs, far, strict=True) if LINE <= move <= LINES_MAX * LINE])
 
 
+# Stores past the caches
+
 PAST_FROM = 1 << 26
 """Bytes of a result from which on no usual cache would keep it for its reader."""
 
@@ -403,6 +409,8 @@ def _fills_lines(site: Site, itemsize: int, lanes: int) -> bool:
     moves = [target.stride.get(loop.id, 0) * itemsize for loop in path[:-1]]
     return not any(move % unit for move, unit in zip(moves, units, strict=True))
 
+
+# Annotation
 
 FLOWS_FROM = 1 << 22
 """A buffer of fewer bytes, which is passed through once, is not asked for ahead of time."""

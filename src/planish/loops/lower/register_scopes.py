@@ -14,6 +14,8 @@ from planish.loops.lang.lazy import lazy
 from planish.loops.lang.program import IDENTITY, Const
 from planish.loops.lower.mathlib import EXPANDED
 
+# Paths
+
 Path = tuple[Loop, ...]
 
 
@@ -181,6 +183,8 @@ def instances(
             break
     return total
 
+
+# Scopes
 
 UNROLLED_MAX = 320
 STREAM_MAX = 8

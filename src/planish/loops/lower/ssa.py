@@ -49,6 +49,8 @@ from planish.loops.ir.tree import (
 from planish.loops.lower.mathlib import EXPANDED, expansion
 from planish.loops.lower.memory_spaces import root_groups, spaces_of
 
+# Vectors
+
 
 class VectorAnalysis:
     """Answers questions about one tree for one machine."""
@@ -187,6 +189,8 @@ def _apart(a: Ref, b: Ref, loop: LoopId, trip: int) -> bool:
     # Iterations i and j of the two are |i - j| * stride apart.
     return distance == 0 or distance % stride != 0 or distance // stride >= trip
 
+
+# Scopes
 
 UNROLLED_MOST = 512
 """Vector operations that a part which must be unrolled may come to."""
@@ -352,6 +356,9 @@ def _overlap(cells: Mapping[Cell, None]) -> bool:
     return len(seen) != total
 
 
+# State
+
+
 class Held(NamedTuple):
     """What registers hold here, and where that is in memory, by buffer."""
 
@@ -395,6 +402,8 @@ def homes_of(scope: Scope, nodes: tuple[Node, ...], counted: Sequence[LoopId]) -
                     return None
     return homes
 
+
+# Unrolling
 
 SMALL = 16
 """A loop of so few vector operations is unrolled, and a body is repeated up to so many."""
@@ -452,6 +461,8 @@ class Unrolling:
         # As many as a sum has parts at least: vectors take these by turns.
         return max(parts, min(CHUNK, 64 // volume), 1)
 
+
+# Annotation
 
 OTHER_REGISTERS = 4
 """Registers that are left for operands, where others hold results."""

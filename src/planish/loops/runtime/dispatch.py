@@ -20,6 +20,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -28,8 +29,9 @@ from numpy.typing import NDArray
 from planish.core import ProgramError
 from planish.loops.lang.element_types import numpy_type
 from planish.loops.lang.program import DTYPES, TensorType
-from planish.loops.runtime.dispatch_ir import DISPATCH, FIND, RUN
 from planish.loops.runtime.kernels import Job, Kernel
+
+# Arrays
 
 Array = NDArray[Any]
 
@@ -100,6 +102,8 @@ class ArraySpec:
     def __str__(self) -> str:
         return f"{self.dtype}{list(self.shape)} of strides {list(self.strides)}"
 
+
+# Memory of NumPy's arrays
 
 ARRAY_FIELDS: Mapping[str, int] = {
     "data": 16,
@@ -180,6 +184,8 @@ def _is_known(array: NDArray[Any]) -> bool:
     return placed == (array.shape, array.strides)
 
 
+# Machine code
+
 BUCKETS = 3
 """Words of a table before its buckets."""
 PLAN = (
@@ -213,7 +219,7 @@ def dispatch_address() -> int | None:
         return None
     from planish.loops.codegen.llvm.jit import host_machine, load
 
-    text = FIND + RUN + DISPATCH
+    text = Path(__file__).with_name("dispatch.ll").read_text()
     numbers = {f"plan.{name}": place for place, name in enumerate(PLAN)} | dict(ARRAY_FIELDS)
     numbers |= {"ALIGNED": ALIGNED, "BUCKETS": BUCKETS}
     numbers |= {name: found[name] for name in ("ARRAY_TYPE", "TEXT_TYPE")}
@@ -226,6 +232,8 @@ def dispatch_address() -> int | None:
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(owner))
     return address
 
+
+# Tables
 
 Function = Callable[..., Any]
 LONG_S = 1e-5

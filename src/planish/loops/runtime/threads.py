@@ -42,22 +42,13 @@ import threading
 import time
 from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from planish.core.fork_locks import free_after_fork
 from planish.loops.codegen.llvm.jit import Machine, host_machine, load
-from planish.loops.runtime.threads_ir import (
-    KEEP_OFF,
-    KEEP_OFF_NONE,
-    LEAD,
-    MOVE_STOPPED,
-    NOW,
-    NOW_NONE,
-    PART,
-    SHARE,
-    WAKE,
-    WORK,
-)
+
+# Machine code
 
 FIELDS = {
     "generation": 0,  # rises with each entry, and when the team ends
@@ -138,6 +129,39 @@ def native() -> Native:
     return _natives[0]
 
 
+_TEXT = Path(__file__).with_name("threads.ll")
+_PLACEMENT = Path(__file__).with_name("thread_placement.ll")
+_NO_PLACEMENT = """
+define internal void @keep_off(ptr %team) {
+  ret void
+}
+
+define internal i1 @move_stopped(ptr %team) {
+  ret i1 false
+}
+"""
+"""Where the system places threads itself."""
+_NOW = """
+define internal i64 @now(i32 %clock) {
+  %time = alloca [2 x i64]
+  store [2 x i64] zeroinitializer, ptr %time
+  %code = call i32 @CLOCK@(i32 %clock, ptr %time)
+  %seconds = load i64, ptr %time
+  %rest_ = getelementptr i64, ptr %time, i64 1
+  %rest = load i64, ptr %rest_
+  %whole = mul i64 %seconds, 1000000000
+  %now = add i64 %whole, %rest
+  ret i64 %now
+}
+"""
+_NO_NOW = """
+define internal i64 @now(i32 %clock) {
+  ret i64 0
+}
+"""
+"""Without this clock a worker does not find out whether others want its processor."""
+
+
 def _compiled() -> Native:
     machine = host_machine()
     owner, addresses = load(_text(machine), ["repeat", "lead", "work", "end"], machine, 1)
@@ -157,9 +181,9 @@ def _text(machine: Machine) -> str:
     pause = _PAUSE.get(family, "")
     functions = _system_functions()
     placing = {"GETCPU", "GETAFFINITY", "SETAFFINITY"} <= functions.keys()
-    text = PART + SHARE + WAKE + LEAD + WORK
-    text += KEEP_OFF + MOVE_STOPPED if placing else KEEP_OFF_NONE
-    text += NOW if "CLOCK" in functions else NOW_NONE
+    text = _TEXT.read_text()
+    text += _PLACEMENT.read_text() if placing else _NO_PLACEMENT
+    text += _NOW if "CLOCK" in functions else _NO_NOW
     values: dict[str, object] = {**FIELDS, **{f"lane.{name}": place for name, place in LANE.items()}}
     values |= {"TEAM_WORDS": TEAM_WORDS, "LANE_WORDS": LANE_WORDS, "MASK_WORDS": MASK_WORDS}
     values |= {"MASK_BYTES": 8 * MASK_WORDS, "MASK_BITS": 64 * MASK_WORDS, "MONOTONIC": _MONOTONIC}
@@ -192,6 +216,8 @@ def _system_functions() -> dict[str, int]:
             found[name] = getattr(system, function)
     return {name: ctypes.cast(function, ctypes.c_void_p).value or 0 for name, function in found.items()}
 
+
+# Short time slices
 
 _CALL = {"x86_64": 314, "aarch64": 274}
 """The number of Linux's sched_setattr, which C libraries lack."""
@@ -229,6 +255,8 @@ def request_short_slices() -> None:
     # What it answers does not matter: it is a request.
     ctypes.CDLL(None).syscall(number, 0, ctypes.byref(wanted), 0)
 
+
+# Teams
 
 _CACHE_LINE = 64
 

@@ -16,6 +16,8 @@ from math import gcd, prod
 
 from planish.loops.space.facts import Facts, Moves
 
+# Memory
+
 PAGE = 4096
 """Bytes of a page; lines as far apart as that share a set of the first cache, too."""
 PAGES_NEAR = 96
@@ -159,6 +161,8 @@ def conflicts(facts: Facts, operand: Moves, rows: dict[str, int]) -> bool:
 def _reuses(facts: Facts, operand: Moves) -> int:
     return prod(facts.size.values()) // max(1, operand.elements)
 
+
+# Register tiles
 
 COPY = 1.5
 """Cycles to copy an element where reading or writing is not in sequence."""

@@ -41,6 +41,8 @@ if TYPE_CHECKING:
     from numpy.random import Generator
     from numpy.typing import NDArray
 
+# Observation
+
 BINS = 16
 """Of the histogram of strides: bin N has those above 2**(N-1), up to 2**N; the last one all that are more."""
 
@@ -124,6 +126,8 @@ def _moved(schedule: Schedule, access: Access, axis: str) -> int:
     terms = ((stride, dict(index.terms)) for stride, index in zip(strides, access.index, strict=True))
     return sum(stride * of.get(axis, 0) for stride, of in terms)
 
+
+# Cursor
 
 State = tuple[Schedule, int]
 """A schedule, and which loop of its main nest the cursor is on."""
@@ -343,6 +347,8 @@ def _swapped(state: State, by: int) -> State:
     return Swap(loop_text(order[cursor]), loop_text(order[other])).apply(schedule), other
 
 
+# Marks
+
 PACKED = 2
 """Of what the main nest reads, so many can be packed: the first ones in its text."""
 
@@ -459,6 +465,8 @@ def _read(schedule: Schedule) -> list[str]:
     known = schedule.program.type  # positions are no tensors
     return list(dict.fromkeys(access.tensor for access in accesses(value) if access.tensor in known))
 
+
+# Schedules of candidates
 
 _LOOP_STEPS = (Fuse, Merge, Pack, Parallel, Reorder, Split, Stage, Swap, Unroll, Vectorize)
 _CURSOR_STEPS = (Down, PackHere, SplitBy, SwapDown, SwapUp, UnrollHere, Up, VectorizeHere)

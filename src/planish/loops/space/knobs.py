@@ -18,6 +18,8 @@ from planish.loops.space.costs import REDUCE_TILES, RegisterTile, cycles, slab, 
 from planish.loops.space.facts import Facts
 from planish.loops.steps import Fuse, LoopStep, Reorder, Split, Unroll, Vectorize
 
+# Knobs
+
 
 @dataclass(frozen=True)
 class KnobOption:
@@ -110,6 +112,8 @@ def knob_name(kind: str, facts: Facts) -> str:
     """Name a nest's knob: "tile" for the main nest's, "tile O" for that of the nest that writes O."""
     return f"{kind} {facts.nest_name}".rstrip()
 
+
+# Tiling
 
 TILES_MAX = 80
 """Register tiles that are offered for one vector axis: those of the fewest cycles by estimate."""
@@ -252,6 +256,8 @@ def _cache(context: KnobContext, axis: str) -> Options:
                 options[str(times)] = KnobOption((Split(axis, times * step),), 0.04)
     return options
 
+
+# Fusion
 
 FUSED = "all"
 GAIN = 0.97

@@ -44,6 +44,8 @@ from planish.loops.space.knobs import (
 )
 from planish.loops.steps import LoopStep, Merge, Pack, Parallel, Reorder
 
+# Existing loops
+
 ORDERS_MAX = 24
 """Orders of the outer loops that are offered; with more than four loops these are not all."""
 PARALLEL_CYCLES = 30_000
@@ -192,6 +194,8 @@ def parallel(context: KnobContext) -> Options:
         options["outermost"] = KnobOption((step,), 1.0 if enough else 0.1)
     return options
 
+
+# Nests beside the main one
 
 HEAVY = 1 / 8
 """Share of the main nest's iterations from which on a reduction may deserve a tile of its own."""

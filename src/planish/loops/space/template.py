@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from numpy.random import Generator
     from numpy.typing import NDArray
 
+# Tree of knobs
+
 KNOWN_MAX = 4096
 """Places before a knob that are remembered: neighbours have most of their way in common."""
 
@@ -201,6 +203,8 @@ def _build(builds: Mapping[str, Step], facts: Facts) -> Knob:
     options = {"own": KnobOption((), 1.0), **others}
     return Knob("build", lambda _: options, len(options))
 
+
+# Space
 
 NO_BUILDS: Mapping[str, Step] = MappingProxyType({})
 Choices = Mapping[str, str]

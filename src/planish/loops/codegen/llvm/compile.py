@@ -35,6 +35,8 @@ from planish.loops.ir.tree import Call, Leaf, Loop, LoopId, LoopTree, Ref, Value
 from planish.loops.lang.program import DTYPES, IDENTITY, Const
 from planish.loops.lower.ssa import annotate
 
+# Elements in registers
+
 
 class Held:
     """The current values of a scope's cells; what has none yet is loaded when it is asked for.
@@ -99,6 +101,9 @@ class Held:
             # What memory holds is added once, here, because each lane of each part began with the identity.
             old = Val(self._memory.fetch(home, one, 1), 1)
             self._memory.put(home, one, arithmetic.combine(held.reduce, old, new))
+
+
+# Leaves
 
 
 class Place(NamedTuple):
@@ -227,6 +232,9 @@ class Leaves:
             self.memory.store(ref, c, value)
 
 
+# Loops
+
+
 class Nodes:
     """Writes the nodes of one function.
 
@@ -346,6 +354,8 @@ class Nodes:
         self._labels += 1
         return f"b{self._labels}"
 
+
+# Functions and trees
 
 OPT_LEVEL = 1
 """LLVM's code generator at its quickest that still allocates registers well."""

@@ -14,6 +14,8 @@ from planish.loops.lang.element_types import WHOLE, nearest_whole
 from planish.loops.lang.program import DTYPES, Const
 from planish.loops.lower.mathlib import EXPANDED, expansion
 
+# Text
+
 Lines = list["str | Lines"]
 """Text in order; an inner list is a place where more may be written later."""
 
@@ -129,6 +131,8 @@ def flattened(lines: Lines) -> Iterator[str]:
         else:
             yield from flattened(line)
 
+
+# Arithmetic
 
 _BINARY = {"add": "fadd", "sub": "fsub", "mul": "fmul", "div": "fdiv"}
 EXTREMES = {"max": "llvm.maximum", "min": "llvm.minimum"}

@@ -15,6 +15,8 @@ from llvmlite.binding import ffi
 from planish.core import TargetError
 from planish.loops.ir.annotated import Vectors
 
+# Processors
+
 
 @dataclass(frozen=True)
 class Machine:
@@ -68,6 +70,8 @@ def describe(triple: str, cpu: str, features: str, vector_bits: int | None = Non
     # AArch64 has 32, as AVX-512 has; SSE and AVX2 have 16.
     return Machine(triple, cpu, features, vector_bits, 32 if wide or not x86 else 16, wide)
 
+
+# Compilation
 
 _LOCK = threading.RLock()
 """LLVM's engines are made one at a time: their global tables are not safe for threads."""

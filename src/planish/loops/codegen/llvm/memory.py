@@ -16,6 +16,8 @@ from planish.loops.ir.annotated import Cell
 from planish.loops.ir.tree import Buffer, LoopId, Ref
 from planish.loops.lang.program import DTYPES, INDICES
 
+# Narrow elements
+
 _LEAST, _ALMOST_HALF, _QUIET = 1, 0x7FFF, 0x00400000
 
 
@@ -65,6 +67,9 @@ def _upper(writer: Writer, bits: str, lanes: int) -> str:
 
 def _splat(writer: Writer, value: int, lanes: int) -> str:
     return str(value) if lanes == 1 else f"splat (i{writer.bits} {value})"
+
+
+# Memory
 
 
 class Loaded(NamedTuple):

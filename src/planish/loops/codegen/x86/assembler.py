@@ -9,6 +9,8 @@ from typing import Any, NamedTuple
 
 from iced_x86 import Encoder, Instruction, MemoryOperand, Register
 
+# Encoding
+
 
 class Mem(NamedTuple):
     """A memory operand: `[base + offset * scale + disp]`, broadcast to all lanes if asked."""
@@ -71,6 +73,8 @@ def _creator(kinds: tuple[type, ...]) -> Callable[..., Any]:
     ]
     return getattr(Instruction, "_".join(("create", *names)))
 
+
+# Assembler
 
 Emitted = Words | tuple[Words, int, bool]
 """An instruction, or one with its opmask register and whether lanes that are off become zero."""

@@ -34,6 +34,8 @@ from planish.loops.codegen.x86.vectors import (
 from planish.loops.lang.program import Const
 from planish.loops.lower.mathlib import EXPANDED, Primitive, expansion
 
+# Expanded functions
+
 # To the nearest, ties to even, without a precision exception.
 _NEAREST = Imm(8)
 # The interval [0.75, 1.5), and NaN for negative numbers.
@@ -238,6 +240,8 @@ def _mantissa(block: Block, result: int, value: int) -> None:
 
 _UNORDERED = 3
 
+
+# Blocks
 
 # Items: so long before its first use a value is loaded.
 LOOK_AHEAD = 6

@@ -26,6 +26,8 @@ from planish.loops.ir.annotated import AnnotatedTree, Block, Function, Item, Nes
 from planish.loops.ir.tree import Loop, LoopTree, Node, Ref, leaves
 from planish.loops.lower.regalloc import annotate
 
+# Executable memory
+
 _libc = ctypes.CDLL(None, use_errno=True)
 _libc.mmap.restype = ctypes.c_void_p
 _libc.mmap.argtypes = [
@@ -93,6 +95,9 @@ def _writable(size: int) -> int:
     return address
 
 
+# Assembly files
+
+
 def assembly(prefix: str, run: Sequence[bytes], prepare: Sequence[bytes]) -> str:
     """Write functions as GNU assembly.
 
@@ -125,6 +130,8 @@ def _lines(code: bytes) -> Iterator[str]:
     for start in range(0, len(rest), 16):
         yield f"\t.byte {','.join(f'0x{b:02x}' for b in rest[start : start + 16])}"
 
+
+# Functions
 
 # What a callee saves, and the first three arguments, in the calling convention of System V.
 SAVED = tuple(int(getattr(Register, name)) for name in ("RBX", "RBP", "R12", "R13", "R14", "R15"))
@@ -272,6 +279,9 @@ class FunctionCode:
             asm.land(skip)
 
 
+# Functions in two forms, by alignment
+
+
 def where_aligned(arguments: Iterable[int], size: int, quick: bytes, plain: bytes) -> bytes:
     """Write a function that runs one form where arrays begin at multiples of a size, else another.
 
@@ -293,6 +303,9 @@ def where_aligned(arguments: Iterable[int], size: int, quick: bytes, plain: byte
     for jump in jumps:
         code.land(jump)
     return bytes(code.code) + plain
+
+
+# Trees
 
 
 def compile_tree(

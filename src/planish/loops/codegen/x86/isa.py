@@ -184,6 +184,8 @@ def isa_of(name: IsaName, dtype: str, extras: frozenset[str] = frozenset()) -> I
     return Isa(name, dtype, extras)
 
 
+# What this processor has
+
 _NEEDED: dict[IsaName, frozenset[str]] = {
     # VL for shorter registers where lanes are summed, DQ for the logic of floating-point numbers (VANDPS).
     "avx512": frozenset({"avx512f", "avx512vl", "avx512dq", "fma"}),

@@ -17,6 +17,8 @@ from planish.loops.ir.tree import Buffer, Leaf, Loop, LoopId, Node, Ref, leaves
 from planish.loops.lang.program import DTYPES
 from planish.loops.lower.regalloc import LINE
 
+# Pointers
+
 RSP = int(Register.RSP)
 SCRATCH = int(Register.RAX)
 # RDI, RSI and RDX too: the head of a function has used or stored its arguments. RAX is scratch.
@@ -217,6 +219,9 @@ class Pointers:
             pointer.shift += stride * iterations
 
 
+# Counted loops
+
+
 class Counting:
     """Writes the loops of one function.
 
@@ -269,6 +274,8 @@ class Counting:
         for pointer, stride, drift in live:
             pointer.drift = drift + count * stride
 
+
+# Prefetches
 
 AHEAD = 1024
 """How many bytes ahead lines are asked for."""

@@ -20,6 +20,8 @@ from planish.loops.ir.annotated import Inside, Item, Nest, Part, Region, Unrolle
 from planish.loops.ir.tree import Leaf, Loop, LoopTree, Node, remaining
 from planish.loops.lang.program import IDENTITY
 
+# Unrolled loops
+
 
 class Iterations(NamedTuple):
     """Iterations of one leaf in an unrolled nest: what makes their items, their lanes and their places.
@@ -177,6 +179,8 @@ def _axes(node: Node, tree: LoopTree) -> list[str]:
     window = [axis for axis, _ in tree.window.get(node.axis, ())]
     return [node.axis, *window, *(axis for below in node.body for axis in _axes(below, tree))]
 
+
+# Regions
 
 Moved = Sequence[tuple[Pointer, int]]
 """The pointers that a loop moves, with the bytes per iteration."""

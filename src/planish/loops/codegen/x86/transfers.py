@@ -31,6 +31,8 @@ from planish.loops.codegen.x86.vectors import Element, Gathered, Registers
 from planish.loops.lang.element_types import nearest_whole
 from planish.loops.lang.program import DTYPES
 
+# Loads of every second element
+
 _REGISTER_NAMES = {64: "ZMM", 32: "YMM", 16: "XMM"}
 
 
@@ -86,6 +88,8 @@ def _stride_2_codes(size: int, itemsize: int) -> tuple[int, int]:
     permute = f"EVEX_VPERMT2{p}_{name}_K1Z_{name}_{name}M{8 * size}B{8 * itemsize}"
     return int(getattr(Code, load)), int(getattr(Code, permute))
 
+
+# Narrow elements
 
 _TO_NEAREST_EVEN, _UNORDERED = Imm(0), Imm(3)
 _K7 = int(Register.K7)
@@ -311,6 +315,9 @@ def _round(transfers: Transfers, half: int, register: int) -> None:
     transfers.registers.give(second)
 
 
+# Transfers
+
+
 @lru_cache(maxsize=256)
 def _offsets(stride: int, lanes: int) -> bytes:
     """Give how many elements each lane lies behind the first, as 32-bit numbers."""
@@ -533,6 +540,9 @@ class Transfers:
                 rotate = Imm(0b00111001 if per_half == 4 else 0b01)
                 self.asm.emit(self.forms.permute, self.isa.xmm(part), self.isa.xmm(part), rotate)
         self.registers.give(part)
+
+
+# Gathers
 
 
 def gather_at(transfers: Transfers, result: int, index: int, value: Gathered) -> None:

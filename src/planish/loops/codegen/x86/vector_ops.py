@@ -14,6 +14,8 @@ from iced_x86 import Register
 from planish.loops.codegen.x86.assembler import Assembler, Imm
 from planish.loops.codegen.x86.isa import Isa
 
+# Select
+
 # LT_OQ, LE_OQ, EQ_OQ and NEQ_UQ.
 TESTS: Mapping[str, Imm] = {"<": Imm(0x11), "<=": Imm(0x12), "==": Imm(0), "!=": Imm(4)}
 """Comparison to its predicate, which does not signal: where an operand is not a number, none but != holds."""
@@ -50,6 +52,8 @@ def choose(asm: Assembler, isa: Isa, test: str, target: int, args: Sequence[int]
         asm.emit(forms.blend, result, no, yes, result)
 
 
+# Maximum and minimum
+
 EXTREMES = ("max", "min")
 _UNORDERED, _ORDERED = Imm(3), Imm(7)
 
@@ -85,6 +89,9 @@ def extreme(
         asm.emit(code, v(target), v(new), v(old))
         # The mask's lanes are all ones, which is not a number either: no copy of `new` is needed.
         asm.emit(forms.bit_or, v(target), v(target), v(spare))
+
+
+# Reduction of lanes
 
 
 def reduce_lanes(asm: Assembler, isa: Isa, register: int, operation: str) -> None:

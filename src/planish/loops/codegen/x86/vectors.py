@@ -8,6 +8,8 @@ from typing import NamedTuple
 from planish.core import TargetError
 from planish.loops.codegen.x86.pointers import Pointer
 
+# Values
+
 
 class Element:
     """A vector in memory; each is one object in a block, which keeps track of its register.
@@ -115,6 +117,8 @@ def loads_of(value: Vector) -> list[Loaded]:
         return [] if value.whole else loads_of(value.place)
     return [] if isinstance(value, Accumulator) else [value]
 
+
+# Registers
 
 SPARE = 3
 """Registers that are free beside one that keeps a constant."""

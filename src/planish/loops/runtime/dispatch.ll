@@ -1,8 +1,8 @@
-"""LLVM's text of `planish.loops.runtime.dispatch`: it finds the plan for a call, and runs it."""
+; Functions of planish.loops.runtime.dispatch, which find the plan for a call, and run it.
+; Names between @ signs are replaced before the text is compiled.
 
-# Buckets are by the first operand's first extent: an array without dimensions has none, and is not found.
-# `says`: a literal in a program is one object, so mostly the addresses decide.
-FIND = """
+; Buckets are by the first operand's first extent: an array without dimensions has none, and is not found.
+; `says`: a literal in a program is one object, so mostly the addresses decide.
 define internal i1 @is_like(ptr %array, ptr %operand) {
   %class_ = getelementptr i8, ptr %array, i64 8
   %class = load i64, ptr %class_
@@ -159,11 +159,8 @@ found:
 none:
   ret ptr null
 }
-"""
 
-
-# `busy` is no atomic: it is read and set with the GIL. Calls that come meanwhile go to the fallback.
-RUN = """
+; `busy` is no atomic: it is read and set with the GIL. Calls that come meanwhile go to the fallback.
 define internal void @fill(ptr %plan, ptr %operands, ptr %result) {
   %lanes_ = getelementptr i64, ptr %plan, i64 @plan.lanes@
   %lanes = load i64, ptr %lanes_
@@ -303,9 +300,7 @@ scalar:
 array:
   ret ptr %result
 }
-"""
 
-DISPATCH = """
 define ptr @dispatch(ptr %self, ptr %args, i64 %given) {
   %table_ = getelementptr i8, ptr %self, i64 @data@
   %table = load ptr, ptr %table_
@@ -341,4 +336,3 @@ refer:
   %referred = call ptr @PyObject_Vectorcall@(ptr %fallback, ptr %args, i64 %given, ptr null)
   ret ptr %referred
 }
-"""
