@@ -96,7 +96,7 @@ class Backend(Protocol):
         ...
 
     def works(self) -> bool:
-        """Whether this machine runs what it makes."""
+        """Return whether this machine runs what it makes."""
         ...
 
     def compile(self, program: Program, tree: LoopTree, cores: int) -> Executable:
@@ -144,7 +144,7 @@ def available_backends() -> tuple[str, ...]:
 
 
 def preferred_backend() -> str:
-    """Name the back end that is taken where none is asked for; no other package's is imported.
+    """Return the name of the back end that is taken where none is asked for; no other package's is imported.
 
     Raises:
         TargetError: planish's own back ends are not found.

@@ -55,17 +55,17 @@ class Backend(Step):
 
 
 def library_of(candidate: Candidate) -> str | None:
-    """Name the library that computes a candidate; None if it is a schedule."""
+    """Return the name of the library that computes a candidate; None if it is a schedule."""
     return next((s.name for s in candidate.steps if isinstance(s, Library)), None)
 
 
 def backend_of(candidate: Candidate) -> str | None:
-    """Name the back end that a candidate asks for; None if it leaves that to the target."""
+    """Return the name of the back end that a candidate asks for; None if it leaves that to the target."""
     return next((s.name for s in candidate.steps if isinstance(s, Backend)), None)
 
 
 def vector_builds(target: Target) -> Mapping[str, Step]:
-    """Give our back ends whose vectors are shorter than those of the target's own, name to step.
+    """Return our back ends whose vectors are shorter than those of the target's own, name to step.
 
     Some processors that have vectors of 512 bits pass what flows through memory faster in those of 256.
     """
@@ -74,7 +74,7 @@ def vector_builds(target: Target) -> Mapping[str, Step]:
 
 
 def schedule_steps(candidate: Candidate) -> Candidate:
-    """Give the candidate without its choice of back end."""
+    """Return the candidate without its choice of back end."""
     return Candidate(tuple(s for s in candidate.steps if not isinstance(s, Backend)))
 
 
@@ -109,7 +109,7 @@ def compile_with(backend: str, tree: LoopTree) -> MachineCode:
 
 
 def annotated_of(candidate: Candidate, target: Target, tree: LoopTree) -> AnnotatedTree | None:
-    """Give the decisions that a candidate's back end carries out; None where it does not work here."""
+    """Return the decisions that a candidate's back end carries out; None where it does not work here."""
     backend = backend_of(candidate) or target.toolchain.get("backend", "")
     found = backend_named(backend) if backend in backend_names() else None
     if not (isinstance(found, HostBackend) and found.works()):

@@ -56,7 +56,7 @@ class CompiledKernel:
 
     @property
     def is_direct(self) -> bool:
-        """Whether machine code can take calls: there is one output, anywhere, and nothing is packed ahead."""
+        """Return whether machine code can take calls: there is one output, and nothing is packed ahead."""
         program, code = self.kernel.program, self.kernel.code
         # What is written past the caches must begin at a cache line, and what is packed needs arrays first.
         simple = not code.ahead_entries and not (code.annotated and code.annotated.past_caches)

@@ -296,7 +296,7 @@ class _Reading:
         self.ahead = np.take_along_axis(self.ahead, order, 1)
 
     def _packed_strides(self) -> None:
-        """A copy lies as its loops walk it: each moves by what those inside it touch."""
+        """Return the strides of a copy, in its loops' order: each moves by what those inside it touch."""
         within = np.arange(LOOPS) < self.packed[:, :, None]
         body = np.concatenate([np.ones((*self.touched.shape[:2], 1)), self.touched[:, :, :-1]], axis=2)
         self.stride = np.where(within & self.moved, body, self.stride)
@@ -340,7 +340,7 @@ class _Reading:
         return np.stack(found, axis=1).astype(np.float64)
 
     def _slots(self) -> Floats:
-        """Tell of each slot's copy, where there is one."""
+        """Describe each slot's copy, where there is one."""
         packed = self.packed >= 0
         inner = np.clip(self.packed - 1, 0, LOOPS - 1).astype(np.intp)
         tile = np.take_along_axis(self.touched, inner[:, :, None], 2)[:, :, 0]

@@ -49,7 +49,7 @@ class LoopsLevel:
         return {**STEPS, "Library": Library, "Backend": Backend}
 
     def accepts(self, source: str) -> bool:
-        """Whether it is a program's text, or a file named `*.loops`."""
+        """Return whether it is a program's text, or a file named `*.loops`."""
         return source.endswith(".loops") or ("[" in source and "=" in source)
 
     def load(self, source: str, options: Mapping[str, str]) -> TensorProgram:
@@ -90,7 +90,7 @@ class LoopsLevel:
         return this_machine(cores, program.backend)
 
     def runs(self, task: Task[TensorProgram]) -> bool:
-        """Whether candidates may do anything: never, a kernel only computes."""
+        """Return whether candidates may do anything: never, a kernel only computes."""
         del task
         return False
 
@@ -121,14 +121,14 @@ class LoopsLevel:
         return LoopsEvaluatorSpec(task.program, task.target, timing, final)
 
     def baseline(self, task: Task[TensorProgram]) -> Candidate:
-        """Give the NumPy implementation."""
+        """Return the NumPy implementation."""
         del task
         from planish.loops.build import Library
 
         return Candidate((Library("numpy"),))
 
     def variants(self, task: Task[TensorProgram], candidate: Candidate) -> Sequence[Candidate]:
-        """Give the schedule as built by our other back ends, which may make better code of it.
+        """Return the schedule as built by our other back ends, which may make better code of it.
 
         LLVM chooses instructions and registers for itself. Vectors of 256 bits pass through memory faster on
         some processors that have those of 512.
@@ -165,7 +165,7 @@ class LoopsLevel:
         }
 
     def exportable(self, candidate: Candidate) -> bool:
-        """Whether it is a kernel, and not NumPy's call."""
+        """Return whether it is a kernel, and not NumPy's call."""
         from planish.loops.build import library_of
 
         return library_of(candidate) is None
@@ -183,7 +183,7 @@ class LoopsLevel:
         return function_of(task.program, candidate, task.target)
 
     def machine(self) -> Mapping[str, str]:
-        """Tell what the level knows of this machine: name to fact."""
+        """Return what the level knows of this machine: name to fact."""
         from planish.loops.roofline import measured_peak
         from planish.sandbox.confinement import told
 

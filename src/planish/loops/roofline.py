@@ -153,7 +153,7 @@ def _operations(statement: Statement, program: Program) -> float:
 
 
 def _whole(program: Program) -> set[str]:
-    """Name the outputs, and the inputs of which every element is read."""
+    """Return the names of the outputs, and the inputs of which every element is read."""
     reads = [a for s in program.statements for a in accesses(s.value) if a.tensor in program.inputs]
     return {*program.outputs, *(access.tensor for access in reads if _is_whole(access, program))}
 

@@ -19,7 +19,7 @@ from planish.loops.lang.subscripts import is_spread, tables
 
 
 def checked(schedule: Schedule) -> Schedule:
-    """Give the schedule back if it is legal.
+    """Return the schedule if it is legal.
 
     Raises:
         ScheduleError: a parallel loop is not outermost or is reduced; a packing or a staging has lost its
@@ -145,7 +145,7 @@ class LoopStep(Step):
     """
 
     def apply(self, schedule: Schedule) -> Schedule:
-        """Give the changed schedule.
+        """Return the changed schedule.
 
         Raises:
             ScheduleError: the step is illegal here; the message names the rule and the axis.
@@ -159,7 +159,7 @@ def apply(schedule: Schedule, step: LoopStep) -> Schedule:
 
 
 def with_order(schedule: Schedule, nest: int, order: Order) -> Schedule:
-    """Give a nest new loops, if they are legal."""
+    """Replace the loops of a nest, if the new ones are legal."""
     least: dict[str, int] = {}
     for axis, step in order:
         if least.get(axis, step + 1) <= step:

@@ -15,14 +15,14 @@ SPLIT_SEED = 2023
 
 
 def matmul(m: int, n: int, k: int, dtype: str = "float32") -> Program:
-    """Give `C[m,n] += A[m,k] * B[k,n]`, row-major."""
+    """Return `C[m,n] += A[m,k] * B[k,n]`, row-major."""
     return parse("C[m,n] += A[m,k] * B[k,n]", {"m": m, "n": n, "k": k}, dtype=dtype)
 
 
 def convolution(
     size: int, inputs: int, outputs: int, kernel: int, stride: int, dtype: str = "float32"
 ) -> Program:
-    """Give a square convolution of one image, channels first, padded by half the kernel; W is constant.
+    """Return a square convolution of one image, channels first, padded by half the kernel; W is constant.
 
     Args:
         size: rows and columns of the input.
@@ -38,7 +38,7 @@ def convolution(
 
 
 def depthwise(size: int, channels: int, kernel: int, stride: int, dtype: str = "float32") -> Program:
-    """Give a square depthwise convolution of one image; arguments as of `convolution`."""
+    """Return a square depthwise convolution of one image; arguments as of `convolution`."""
     text = f"O[c,y,x] += {_window(kernel, stride)} * W[c,r,s]"
     shapes = {"I": (channels, size, size), "W": (channels, kernel, kernel)}
     return parse(text, {}, shapes, dtype).with_constants(["W"])

@@ -81,7 +81,7 @@ class MachineCode:
 
 
 def arithmetic_of(tree: LoopTree) -> str:
-    """Give the one type that a tree computes in.
+    """Return the one type that a tree computes in.
 
     Raises:
         TargetError: the tree is for another kind of machine, there are several types, or sums would be

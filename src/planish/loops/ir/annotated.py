@@ -67,7 +67,7 @@ def position(ref: Ref, at: Positions) -> int:
 
 
 def cell(ref: Ref, at: Positions, loop: Loop | None, piece: Piece) -> Cell:
-    """Name what a reference is held as in a piece of a vectorised loop; None for no such loop."""
+    """Return the cell of a reference in a piece of a vectorised loop; None for no such loop."""
     stride = ref.stride.get(loop.id, 0) if loop and piece.lanes > 1 else 0
     if stride == 0:
         return Cell(ref.buffer, position(ref, at))
@@ -75,7 +75,7 @@ def cell(ref: Ref, at: Positions, loop: Loop | None, piece: Piece) -> Cell:
 
 
 def summed(leaf: Leaf, at: Positions, piece: Piece, part: int) -> Cell:
-    """Name the accumulator of a leaf that reduces along a vectorised loop."""
+    """Return the accumulator of a leaf that reduces along a vectorised loop."""
     target = leaf.target
     return Cell(target.buffer, position(target, at), 0, piece.lanes, piece.lanes, leaf.reduce or "", part)
 
@@ -146,7 +146,7 @@ class Part(NamedTuple):
     others: Sequence[Item] = ()
 
     def body_of(self, number: int) -> Item:
-        """Give what executes a pass, or a copy of a counted loop, by its number."""
+        """Return what executes a pass, or a copy of a counted loop, by its number."""
         return self.others[number - 1] if self.others and number else self.body
 
 
@@ -189,7 +189,7 @@ class Block(NamedTuple):
 
 
 def is_start(leaf: Leaf, fresh: AbstractSet[str], reduced: Container[str]) -> bool:
-    """Whether a leaf gives reduced buffers, which begin in a region, their first value."""
+    """Return whether a leaf gives reduced buffers, which begin in a region, their first value."""
     buffer = leaf.target.buffer
     return buffer in fresh and buffer in reduced and isinstance(leaf.value, Const)
 
@@ -238,7 +238,7 @@ class Region(NamedTuple):
     unrolled: Sequence[Loop]
 
     def is_start(self, leaf: Leaf) -> bool:
-        """Whether a leaf gives held vectors their first value, which they have from the beginning."""
+        """Return whether a leaf gives held vectors their first value, which they have from the beginning."""
         return is_start(leaf, self.fresh, self.reduce)
 
 
@@ -266,7 +266,7 @@ Item = Unrolled | Lanes | Nest | Block | Region | CellRegion
 
 
 def nodes_of(item: Item) -> tuple[Node, ...]:
-    """Give the nodes of the tree that an item executes."""
+    """Return the nodes of the tree that an item executes."""
     match item:
         case Unrolled():
             return (item.node,)

@@ -15,7 +15,7 @@ from planish.loops.lang.subscripts import tables
 
 
 def fused_name(outer: str, inner: str) -> str:
-    """Name the axis that two axes become."""
+    """Return the name of the axis that two axes become."""
     return f"{outer}.{inner}"
 
 
@@ -73,7 +73,7 @@ def _neighbours(access: Access, program: Program) -> Iterator[tuple[str, str]]:
 
 
 def _alone(index: Index, size: Mapping[str, int]) -> str | None:
-    """Give the axis that is the whole subscript; axes of one element change nothing."""
+    """Return the axis that is the whole subscript; axes of one element change nothing."""
     terms = [(axis, times) for axis, times in index.terms if size[axis] > 1]
     return terms[0][0] if len(terms) == 1 and terms[0][1] == 1 and index.offset == 0 else None
 

@@ -268,7 +268,7 @@ def _axes_of(expr: Expr) -> tuple[str, ...]:
 
 
 def _dimension_names(access: Access) -> Iterator[str]:
-    """Name the dimensions of a read: by their axis where it is alone and subscripts nothing else."""
+    """Return the axis of each dimension of a read, where it is alone and subscripts nothing else."""
     used = [axis for index in access.index for axis, _ in index.terms]
     for d, index in enumerate(access.index):
         axis = plain_axis(index)
@@ -277,7 +277,7 @@ def _dimension_names(access: Access) -> Iterator[str]:
 
 
 def plain_axis(index: Index) -> str | None:
-    """Give the axis of a subscript that is one axis with coefficient 1, whatever the offset; else None."""
+    """Return the axis of a subscript that is one axis with coefficient 1, whatever the offset; else None."""
     return index.terms[0][0] if len(index.terms) == 1 and index.terms[0][1] == 1 else None
 
 

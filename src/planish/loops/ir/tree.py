@@ -169,12 +169,12 @@ class Loop:
 
     @property
     def concurrent(self) -> bool:
-        """Whether its iterations may run at the same time."""
+        """Return whether its iterations may run at the same time."""
         return KINDS[self.kind].concurrent
 
     @lazy
     def side_by_side(self) -> bool:
-        """Whether its iterations may run side by side, as the lanes of a vector.
+        """Return whether its iterations may run side by side, as the lanes of a vector.
 
         Its body is leaves alone, and every element that one of them writes is touched by its own iteration
         only, or just reduced.
@@ -188,7 +188,7 @@ class Loop:
 
     @lazy
     def looks_up(self) -> bool:
-        """Whether its iterations look different indices up: that is done one by one."""
+        """Return whether its iterations look different indices up: that is done one by one."""
         found = leaves(self.body)
         indices = [ref for leaf in found for ref in _indices(leaf.value)]
         if not indices:
@@ -198,7 +198,7 @@ class Loop:
 
     @property
     def innermost(self) -> bool:
-        """Whether its body is leaves alone."""
+        """Return whether its body is leaves alone."""
         for node in self.body:  # noqa: SIM110 (a generator takes longer than the loop)
             if isinstance(node, Loop):
                 return False
@@ -234,7 +234,7 @@ def _numbers(value: Value) -> Iterator[Ref]:
 
 
 def _stands_alone(leaf: Leaf, loop: Loop, found: list[Leaf]) -> bool:
-    """Whether no other iteration touches what one of a loop's leaves writes, unless it reduces it too."""
+    """Return whether other iterations only reduce, or do not touch, what one of a loop's leaves writes."""
     target = leaf.target
     moves = loop.id in target.stride
     if not (moves or leaf.reduce):
@@ -357,5 +357,5 @@ def iterations(tree: LoopTree, inside: Remaining, loop: Loop) -> tuple[int, int]
 
 
 def within(inside: Remaining, axis: str, rest: int) -> dict[str, int]:
-    """Give what remains inside an iteration of a loop over `axis`, of whose axis `rest` elements remain."""
+    """Return what remains inside an iteration of a loop over `axis`, of whose axis `rest` elements remain."""
     return {**inside, axis: rest}

@@ -45,18 +45,18 @@ class Linear:
     offset: int = 0
 
     def plus(self, other: Linear) -> Linear:
-        """Give the sum; an axis that both have keeps its first place."""
+        """Return the sum; an axis that both have keeps its first place."""
         total = dict(self.terms)
         for axis, coefficient in other.terms:
             total[axis] = total.get(axis, 0) + coefficient
         return Linear(tuple(total.items()), self.offset + other.offset)
 
     def times(self, factor: int) -> Linear:
-        """Give the multiple."""
+        """Return the multiple."""
         return Linear(tuple((axis, c * factor) for axis, c in self.terms), self.offset * factor)
 
     def index(self) -> Index:
-        """Give the sorted form.
+        """Return the sorted form.
 
         Raises:
             ProgramError: a coefficient is negative.
@@ -95,7 +95,7 @@ class Draft:
 
     @property
     def spread(self) -> bool:
-        """Whether some subscript of the target is more than an axis and an offset, and joins no parts."""
+        """Return whether a subscript of the target is more than an axis and an offset, and joins no parts."""
         return len(self.parts) == 1 and any([c for _, c in s.terms] != [1] for s in self.subscripts)
 
     def __str__(self) -> str:
@@ -103,12 +103,12 @@ class Draft:
 
 
 def position(axis: str) -> Access:
-    """Give the number of an axis's element as a value."""
+    """Return the number of an axis's element as a value."""
     return Access(POSITIONS, (Index(((axis, 1),)),))
 
 
 def is_fold(expr: Expr) -> bool:
-    """Whether an expression is a reduction inside a value, such as `sum(x)`."""
+    """Return whether an expression is a reduction inside a value, such as `sum(x)`."""
     if not isinstance(expr, Apply):
         return False
     return expr.function in PLACES or len(expr.args) == 1 < FUNCTIONS[expr.function]
@@ -232,7 +232,7 @@ def _checked(axis: str, extent: int, axes: Sequence[str]) -> int:
 
 
 def _written(drafts: Sequence[Draft], found: Mapping[str, int]) -> dict[str, tuple[int, ...]]:
-    """Give the shapes of the tensors that are written, as far as the sizes of their axes are known."""
+    """Return the shapes of the tensors that are written, as far as the sizes of their axes are known."""
     shapes: dict[str, tuple[int, ...]] = {}
     for tensor in {d.tensor for d in drafts}:
         parts = [d for d in drafts if d.tensor == tensor]
@@ -243,7 +243,7 @@ def _written(drafts: Sequence[Draft], found: Mapping[str, int]) -> dict[str, tup
 
 
 def _end(subscript: Linear, draft: Draft, found: Mapping[str, int]) -> int:
-    """Where a target's subscript ends: the axes of parts lie one behind the other."""
+    """Return where a target's subscript ends: the axes of parts lie one behind the other."""
     if len(draft.parts) == 1:
         return subscript.index().bounds(found)[1] + 1
     return subscript.offset + sum(found[axis] for axis, _ in subscript.terms)

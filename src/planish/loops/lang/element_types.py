@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
 @cache
 def numpy_type(dtype: str) -> np.dtype[Any]:
-    """Give the NumPy type of an element type; that of bfloat16 is the library `ml_dtypes`' own."""
+    """Return the NumPy type of an element type; that of bfloat16 is the library `ml_dtypes`' own."""
     import numpy as np  # here: it takes long to import, and reading a program needs none of it
 
     if dtype == "bfloat16":
@@ -117,7 +117,7 @@ def _check_number(value: float, dtype: str) -> None:
 
 
 def nearest_whole(value: float) -> int:
-    """Give the nearest number of int32: the least or the greatest where it is infinite."""
+    """Return the nearest number of int32: the least or the greatest where it is infinite."""
     low, high = RANGES[WHOLE]
     return int(min(max(value, low), high))
 
@@ -147,14 +147,14 @@ def read_types(text: str) -> dict[str, str]:
 
 
 def known(dtype: str) -> str:
-    """Give the type if there is one of this name; raises ProgramError."""
+    """Return the type if there is one of this name; raises ProgramError."""
     if dtype not in DTYPES:
         raise ProgramError(f"element type '{dtype}' is not supported", did_you_mean(dtype, DTYPES))
     return dtype
 
 
 def stored_types(statements: Sequence[Statement], given: Mapping[str, str]) -> dict[str, str]:
-    """Give each tensor its type.
+    """Return each tensor its type.
 
     Args:
         statements: in order.
@@ -230,7 +230,7 @@ def _arithmetic(given: Mapping[str, str]) -> str:
 def rounded_last(
     statements: Sequence[Statement], types: Mapping[str, str], sizes: Mapping[str, int], shapes: Shapes
 ) -> tuple[list[Statement], dict[str, int], dict[str, tuple[int, ...]]]:
-    """Let what is reduced into narrow tensors be summed in tensors of their own.
+    """Sum what is reduced into narrow tensors in tensors of their own.
 
     Args:
         statements: in order.

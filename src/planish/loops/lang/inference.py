@@ -48,7 +48,7 @@ from planish.loops.lang.subscripts import is_spread
 
 
 def placed(draft: Draft, own: Sequence[str], names: set[str]) -> Iterator[Draft]:
-    """Give the statements of one that is reduced by `argmax` or `argmin`.
+    """Return the statements of one that is reduced by `argmax` or `argmin`.
 
     Args:
         draft: the statement, of one part.
@@ -96,7 +96,7 @@ MOST_OPERATIONS = 200
 
 
 def unfold(drafts: list[Draft]) -> list[Draft]:
-    """Give each reduction inside a value a statement and a tensor of its own.
+    """Replace each reduction inside a value by a statement and a tensor of its own.
 
     `D[m] = relu(sum(A[m,k]))` becomes `D_1[m] += A[m,k]; D[m] = relu(D_1[m])`.
 
@@ -126,7 +126,7 @@ def _operations(expr: Expr) -> int:
 def _unfolded(
     draft: Draft, names: set[str], done: dict[tuple[Expr, tuple[str, ...]], str]
 ) -> Iterator[Draft]:
-    """Give the statements of a draft; a fold that occurs twice over the same axes gets one statement."""
+    """Return the statements of a draft; a fold that occurs twice over the same axes gets one statement."""
     first = draft.parts[0]
     if draft.reduce in PLACES:
         for each in placed(draft, _own_axes(first), names):
@@ -280,7 +280,7 @@ def _spread_shapes(statements: Sequence[Statement], sizes: Mapping[str, int]) ->
 
 
 def _shape(those: Sequence[Access], sizes: Mapping[str, int]) -> tuple[int, ...]:
-    """Give the smallest shape that holds all accesses; unpadded ones decide where there are any."""
+    """Return the smallest shape that holds all accesses; unpadded ones decide where there are any."""
     return tuple(_extent(those, d, sizes) for d in range(len(those[0].index)))
 
 

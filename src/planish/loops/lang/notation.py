@@ -262,78 +262,78 @@ def pad(element: Element, value: float) -> Expression:
 
 
 def relu(x: Expression) -> Expression:
-    """Give the greater of x and 0."""
+    """Return the greater of x and 0."""
     return apply("relu", x)
 
 
 def exp(x: Expression) -> Expression:
-    """Give e to the power of x."""
+    """Return e to the power of x."""
     return apply("exp", x)
 
 
 def log(x: Expression) -> Expression:
-    """Give the natural logarithm."""
+    """Return the natural logarithm."""
     return apply("log", x)
 
 
 def sqrt(x: Expression) -> Expression:
-    """Give the square root."""
+    """Return the square root."""
     return apply("sqrt", x)
 
 
 def tanh(x: Expression) -> Expression:
-    """Give the hyperbolic tangent."""
+    """Return the hyperbolic tangent."""
     return apply("tanh", x)
 
 
 def sigmoid(x: Expression) -> Expression:
-    """Give 1 / (1 + exp(-x))."""
+    """Return 1 / (1 + exp(-x))."""
     return apply("sigmoid", x)
 
 
 def erf(x: Expression) -> Expression:
-    """Give the error function, as in the exact GELU: `0.5 * x * (1 + erf(x / sqrt(2)))`."""
+    """Return the error function, as in the exact GELU: `0.5 * x * (1 + erf(x / sqrt(2)))`."""
     return apply("erf", x)
 
 
 def maximum(a: Expression | float, b: Expression | float) -> Expression:
-    """Give the greater of two."""
+    """Return the greater of two."""
     return apply("max", a, b)
 
 
 def minimum(a: Expression | float, b: Expression | float) -> Expression:
-    """Give the lesser of two."""
+    """Return the lesser of two."""
     return apply("min", a, b)
 
 
 def equal(a: Expression | float, b: Expression | float) -> Expression:
-    """Give 1 where two are equal, else 0; the other comparisons are the operators `<`, `<=`, `>` and `>=`."""
+    """Return 1 where two are equal, else 0; other comparisons are the operators `<`, `<=`, `>`, `>=`."""
     return compare("==", a, b)
 
 
 def not_equal(a: Expression | float, b: Expression | float) -> Expression:
-    """Give 1 where two are not equal, else 0."""
+    """Return 1 where two are not equal, else 0."""
     return compare("!=", a, b)
 
 
 def where(condition: Expression, x: Expression | float, y: Expression | float) -> Expression:
-    """Give x where the condition holds or is a number other than 0, else y."""
+    """Return x where the condition holds or is a number other than 0, else y."""
     return choose(condition, x, y)
 
 
 def position(axis: Axis) -> Expression:
-    """Give the number of an axis's element, from 0 on: `where(position(k) <= position(q), S[q, k], -inf)`."""
+    """Return the number of an axis's element, from 0: `where(position(k) <= position(q), S[q, k], -inf)`."""
     ((name, _),) = axis.linear.terms
     return Expression(positions_of(name), (), axis.sizes)
 
 
 def argmax(x: Expression) -> Expression:
-    """Give where the greatest is, the first of equals, along the axis that the target does not have."""
+    """Return the index of the greatest, the first of equals, along the axis that the target does not have."""
     return apply("argmax", x)
 
 
 def argmin(x: Expression) -> Expression:
-    """Give where the least is, the first of equals, along the axis that the target does not have."""
+    """Return the index of the least, the first of equals, along the axis that the target does not have."""
     return apply("argmin", x)
 
 

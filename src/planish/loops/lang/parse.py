@@ -330,7 +330,7 @@ def parse(
 
 
 def is_canonical(text: str) -> bool:
-    """Whether a text names types, as only `Program.text` does: it has all that there is to know."""
+    """Return whether a text names types, as only `Program.text` does: it has all that there is to know."""
     return re.search(r" \| \w+:\w+\[", text) is not None
 
 

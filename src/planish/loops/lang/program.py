@@ -94,7 +94,7 @@ class Index:
         return text if parts else str(self.offset)
 
     def bounds(self, sizes: Mapping[str, int]) -> tuple[int, int]:
-        """Give the least and the greatest value over the axes' whole extents."""
+        """Return the least and the greatest value over the axes' whole extents."""
         return self.offset, self.offset + sum(c * (sizes[axis] - 1) for axis, c in self.terms)
 
 
@@ -328,7 +328,7 @@ class Program:
         return f"{body} | {sizes} | {shapes}{constants}"
 
     def with_constants(self, names: Iterable[str]) -> Program:
-        """Give the program with these inputs as its constants.
+        """Return the program with these inputs as its constants.
 
         Raises:
             ProgramError: a name is no input's.

@@ -44,12 +44,12 @@ def gather(tensor: str, subscripts: Sequence[Index | Access]) -> Access | Apply:
 
 
 def is_gather(expr: Expr) -> bool:
-    """Whether an expression reads a table by the elements of another tensor."""
+    """Return whether an expression reads a table by the elements of another tensor."""
     return isinstance(expr, Apply) and expr.function.startswith(GATHER)
 
 
 def parts_of(expr: Expr) -> tuple[Access, int, Access]:
-    """Give the table's access, the dimension that is gathered, and the index tensor's access."""
+    """Return the table's access, the dimension that is gathered, and the index tensor's access."""
     assert isinstance(expr, Apply)
     table, by = expr.args
     assert isinstance(table, Access)
@@ -67,17 +67,17 @@ def gathers(expr: Expr) -> Iterator[Expr]:
 
 
 def tables(expr: Expr) -> frozenset[Access]:
-    """Name the accesses of tables in an expression."""
+    """Return the accesses of tables in an expression."""
     return frozenset(parts_of(g)[0] for g in gathers(expr))
 
 
 def index_tensors(statements: Sequence[Statement]) -> frozenset[str]:
-    """Name the tensors that subscript others."""
+    """Return the names of the tensors that subscript others."""
     return frozenset(parts_of(g)[2].tensor for s in statements for g in gathers(s.value))
 
 
 def value_tensors(statements: Sequence[Statement]) -> frozenset[str]:
-    """Name the tensors that are read as anything else."""
+    """Return the names of the tensors that are read as anything else."""
     return frozenset(tensor for s in statements for tensor in _values(s.value))
 
 
@@ -92,7 +92,7 @@ def _values(expr: Expr) -> Iterator[str]:
 
 
 def index_ranges(program: Program) -> dict[str, int]:
-    """Give each tensor whose elements are indices the longest dimension that they subscript."""
+    """Return each tensor whose elements are indices the longest dimension that they subscript."""
     found: dict[str, int] = {}
     for table, dimension, by in (parts_of(g) for s in program.statements for g in gathers(s.value)):
         found[by.tensor] = max(found.get(by.tensor, 1), program.type[table.tensor].shape[dimension])
@@ -122,17 +122,17 @@ Sizes = Mapping[str, int]
 
 
 def is_spread(target: Access) -> bool:
-    """Whether some subscript of a target is more than an axis and an offset."""
+    """Return whether some subscript of a target is more than an axis and an offset."""
     return any([c for _, c in index.terms] != [1] for index in target.index)
 
 
 def is_whole(index: Index, size: Sizes, extent: int) -> bool:
-    """Whether a subscript is an axis that walks all of a dimension."""
+    """Return whether a subscript is an axis that walks all of a dimension."""
     return [c for _, c in index.terms] == [1] and index.offset == 0 and size[index.terms[0][0]] == extent
 
 
 def is_injective(index: Index, size: Sizes) -> bool:
-    """Whether a subscript reaches each element once at most; no where that is not plain to see."""
+    """Return whether a subscript reaches each element once at most; no where that is not plain to see."""
     reach = 0
     for axis, coefficient in _by_coefficient(index, size):
         if coefficient <= reach:
@@ -147,7 +147,7 @@ def _by_coefficient(index: Index, size: Sizes) -> list[tuple[str, int]]:
 
 
 def _covers(index: Index, size: Sizes, extent: int) -> bool:
-    """Whether a subscript reaches each element of a dimension exactly once."""
+    """Return whether a subscript reaches each element of a dimension exactly once."""
     reached = 1
     for axis, coefficient in _by_coefficient(index, size):
         if coefficient != reached:

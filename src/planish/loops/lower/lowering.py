@@ -469,7 +469,7 @@ class _Lowering:
         return Call(GATHER, (*args, *(Const(float(n)) for n in numbers)))
 
     def _kinds(self) -> dict[int, str]:
-        """Give the kind of every loop that is not serial, by the identity of its place."""
+        """Return the kind of every loop that is not serial, by the identity of its place."""
         schedule = self.schedule
         kinds: dict[int, str] = {}
         marked = schedule.unrolled or schedule.parallel

@@ -25,7 +25,7 @@ from planish.loops.ir.tree import Leaf, Loop, LoopTree, Node, leaves
 
 
 def spaces_of(tree: LoopTree, functions: Iterable[Function]) -> Mapping[str, str]:
-    """Give each buffer its space of memory.
+    """Return the memory space of each buffer.
 
     Args:
         tree: the whole tree.

@@ -56,7 +56,7 @@ class Location:
         return Ref(self.buffer, offset, outer + _along(moves, path[self.depth :]))
 
     def _moves(self, index: Sequence[Index], dims: Sequence[int]) -> dict[str, int]:
-        """Give elements for each unit of an axis, by the subscripts of some dimensions."""
+        """Return elements for each unit of an axis, by the subscripts of some dimensions."""
         moves: dict[str, int] = {}
         for d in dims:
             stride = self.strides[d]
@@ -67,18 +67,18 @@ class Location:
 
 
 def _along(moves: Mapping[str, int], path: Sequence[LoopId]) -> tuple[tuple[LoopId, int], ...]:
-    """Give each loop's elements for each iteration, from elements for each unit of its axis; none is zero."""
+    """Return each loop's elements per iteration, from elements per unit of its axis; none is zero."""
     return tuple([(loop, loop[1] * moves[loop[0]]) for loop in path if loop[0] in moves])
 
 
 def tile(axis: str, loops: Sequence[LoopId], extent: int) -> int:
-    """Give how much of an axis remains inside some loops: the least of their steps over it."""
+    """Return how much of an axis remains inside some loops: the least of their steps over it."""
     # The least, since each loop over an axis leaves its step to those inside.
     return min((step for name, step in loops if name == axis), default=extent)
 
 
 def row_major(extents: Sequence[int], order: Sequence[int] | None = None) -> tuple[int, ...]:
-    """Give each dimension's stride where the dimensions lie in an order, the last one contiguous."""
+    """Return each dimension's stride where the dimensions lie in an order, the last one contiguous."""
     strides = [0] * len(extents)
     n = 1
     for d in reversed(range(len(extents)) if order is None else order):
@@ -159,7 +159,7 @@ class Packed:
         return prod(run.extent for run in self.runs)
 
     def use(self, path: Sequence[LoopId]) -> Ref:
-        """Give the element that the reading nest needs, inside all its loops."""
+        """Return the element that the reading nest needs, inside all its loops."""
         moves: dict[LoopId, int] = {}
         for run, stride in zip(self.runs, self.strides, strict=True):
             for loop, distance in run.uses:
@@ -221,7 +221,7 @@ def whole_view(name: str, access: Access, shape: Sequence[int], size: Mapping[st
 
 
 def same_view(a: Packed, b: Packed) -> bool:
-    """Tell whether two whole views of one tensor hold the same elements."""
+    """Return whether two whole views of one tensor hold the same elements."""
     return a.pad == b.pad and [run.edge for run in a.runs] == [run.edge for run in b.runs]
 
 
@@ -242,7 +242,7 @@ def leaving_dimensions(access: Access, shape: Sequence[int], size: Mapping[str, 
 
 
 def moved(access: Access, dimensions: Sequence[int], loops: Sequence[LoopId]) -> bool:
-    """Tell whether any of these loops moves any of these dimensions of an access."""
+    """Return whether any of these loops moves any of these dimensions of an access."""
     axes = {axis for axis, _ in loops}
     return any(axis in axes for d in dimensions for axis, _ in access.index[d].terms)
 

@@ -297,7 +297,7 @@ class _Planner:
             self.plan.nodes[write] = NodeLoops(loops, {nest.name: frozenset(nest.axes)}, copies=True)
 
     def _links(self, nest: Nest) -> dict[str, frozenset[str]]:
-        """What a nest needs of other nests, by itself or by copies."""
+        """Return what a nest needs of other nests, by itself or by copies."""
         links: dict[str, frozenset[str]] = {}
         for operand in nest.operands:
             links = _meet(links, {self.graph.nests[j].name: axes for j, axes in operand.links})

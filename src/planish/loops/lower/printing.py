@@ -57,7 +57,7 @@ def annotated_text(annotated: AnnotatedTree) -> str:
 
 
 def _spaces(annotated: AnnotatedTree) -> Iterator[str]:
-    """Say where the kernel's own buffers live."""
+    """Describe where the kernel's own buffers are."""
     for buffer in annotated.tree.buffers:
         if buffer.kind == "temporary":
             on = "on the" if annotated.spaces[buffer.name] == STACK else "in"
@@ -111,7 +111,7 @@ def _part(part: Part) -> str:
 
 
 def _held(indent: str, vectors: dict[str, int], parts: int, local: Set[str]) -> Iterator[str]:
-    """Say what is held; of a buffer in brackets memory sees nothing."""
+    """Describe what is held; of a buffer in brackets memory sees nothing."""
     if vectors:
         words = [_buffer(name, count, name in local) for name, count in vectors.items()]
         times = f", sums in up to {parts} parts" if parts > 1 else ""

@@ -70,22 +70,22 @@ class Analyser:
                 self._uses[ref.buffer] = self._uses.get(ref.buffer, 0) + 1
 
     def moves_target(self, loop: Loop) -> bool:
-        """Whether some leaf below writes along the loop; if not, the loop only reduces."""
+        """Return whether some leaf below writes along the loop; if not, the loop only reduces."""
         return self._moves[id(loop)]
 
     def buffers_from(self, size: int) -> dict[str, int]:
-        """Give the buffers of so many bytes or more, with the bytes of their elements."""
+        """Return the buffers of so many bytes or more, with the bytes of their elements."""
         pairs = [(b, DTYPES[b.dtype]) for b in self.tree.buffers]
         return {b.name: itemsize for b, itemsize in pairs if b.size * itemsize >= size}
 
     def named_once(self, buffers: Container[str]) -> list[Site]:
-        """Give the leaves of the body that write some of the buffers, where nothing else names these."""
+        """Return the leaves of the body that write some of the buffers, where nothing else names these."""
         sites = [site for node in self.tree.body for site in self._scope((node,)).sites]
         targets = [(site, site.leaf.target.buffer) for site in sites]
         return [site for site, name in targets if name in buffers and self._uses[name] == 1]
 
     def unrolls(self, node: Node) -> bool:
-        """Whether no loop of the node only reduces."""
+        """Return whether no loop of the node only reduces."""
         return self._unrolls[id(node)]
 
     def unrolled(self, nodes: tuple[Node, ...]) -> list[Loop]:
@@ -162,7 +162,7 @@ class Analyser:
         return found
 
     def _fits(self, scope: Scope, nodes: tuple[Node, ...], inside: Inside) -> bool:
-        """Whether what must be unrolled is short enough, and the reductions' results are few enough."""
+        """Return whether what must be unrolled is short, and the reductions' results are few enough."""
         if scope.carrying and not self._short(nodes, inside, scope.carrying):
             return False
         if not scope.buffers:
@@ -173,7 +173,7 @@ class Analyser:
         return True
 
     def _short(self, nodes: tuple[Node, ...], inside: Inside, carrying: Set[int]) -> bool:
-        """Whether the loops that read from registers along them, by identity, may be unrolled."""
+        """Return whether the loops that read from registers along them, by identity, may be unrolled."""
         for node in nodes:
             if isinstance(node, Leaf):
                 continue
@@ -206,7 +206,7 @@ class Analyser:
         return homes
 
     def _registers(self, held: Held, homes: Mapping[str, dict[Place, Ref]], budget: int) -> Allocation:
-        """Give each vector its registers, and sums several, within a budget, so that they do not wait."""
+        """Allocate registers to vectors within a budget, and several to a sum, so that it does not wait."""
         reduced = {buffer: places for buffer, places in homes.items() if buffer in held.reduce}
         others = {buffer: places for buffer, places in homes.items() if buffer not in held.reduce}
         copies = 1
@@ -230,7 +230,7 @@ class Analyser:
 
 
 def _overlap(places: Iterable[Place], stride: int) -> bool:
-    """Whether vectors of a buffer share elements."""
+    """Return whether vectors of a buffer share elements."""
     if stride > 1:
         elements = [offset + i * stride for offset, lanes in places for i in range(lanes)]
         return len(set(elements)) < len(elements)
@@ -308,7 +308,7 @@ class Regions:
         return Block(loop.body, tuple([self._node(node, inside, vector, held) for node in loop.body]))
 
     def _vector_loop(self, loop: Loop, inside: Inside, held: Allocation) -> Nest:
-        """A loop that is reduced a vector at a time."""
+        """Plan a loop that is reduced a vector at a time."""
         lanes = self._vectors.lanes
         full, tail = divmod(remaining(self._tree, inside, loop.axis), lanes)
         parts: list[Part] = []
@@ -340,7 +340,7 @@ class Regions:
         return Nest(loop, tuple(parts))
 
     def _reduce(self, loop: Loop, count: int, work: int, held: Allocation) -> tuple[str, int]:
-        """A loop that only reduces: short ones are unrolled, others run, several iterations at a time."""
+        """Plan a loop that only reduces: a short one is unrolled, others run several iterations at a time."""
         # A schedule that asks for it may have more code, as in the analyser.
         short = count * work <= UNROLL_WORK or (loop.kind == "unroll" and count * work <= 4 * UNROLLED_MAX)
         if short or _moves_held(loop, held):
@@ -350,7 +350,7 @@ class Regions:
 
 
 def _moves_held(loop: Loop, held: Allocation) -> bool:
-    """Whether iterations name different held vectors: a register's number is written into the code.
+    """Return whether iterations name different held vectors: a register's number is written into the code.
 
     The analyser has seen to it that such a loop is short enough to be unrolled.
     """
@@ -382,7 +382,7 @@ PAST_FROM = 1 << 26
 
 
 def past_caches(analyser: Analyser) -> frozenset[str]:
-    """Name the outputs whose stores go past the caches.
+    """Return the names of the outputs whose stores go past the caches.
 
     An ordinary store first reads the line that it writes to: of what `A + B` moves, that is a quarter. Stores
     past the caches need whole vectors at multiples of their size, and pay where a line is filled at once.
@@ -400,7 +400,7 @@ def past_caches(analyser: Analyser) -> frozenset[str]:
 
 
 def _fills_lines(site: Site, itemsize: int, lanes: int) -> bool:
-    """Tell whether the innermost loop walks the target in sequence, from whole vectors to whole vectors."""
+    """Return whether the innermost loop walks the target in sequence, from whole vectors to whole vectors."""
     target, path = site.leaf.target, site.path
     if site.leaf.reduce or not path or target.stride.get(path[-1].id) != 1 or target.offset:
         return False
@@ -461,7 +461,7 @@ class _Annotator:
         self._flowing = self._analyser.buffers_from(FLOWS_FROM)
 
     def past_caches(self) -> frozenset[str]:
-        """Name the outputs whose stores go past the caches."""
+        """Return the names of the outputs whose stores go past the caches."""
         return past_caches(self._analyser)
 
     def function(self, nodes: tuple[Node, ...]) -> Function:
@@ -537,6 +537,6 @@ class _Annotator:
         return Nest(loop, tuple(parts))
 
     def _flows(self, loop: Loop, width: int, body: Item) -> tuple[Ref, ...]:
-        """What a loop over memory asks for early: large buffers that its passes only pass through."""
+        """Return what a loop over memory prefetches: large buffers that its passes only pass through."""
         passes_on = self._flowing and isinstance(body, Region) and not body.registers
         return walked(loop, width, self._flowing) if passes_on else ()

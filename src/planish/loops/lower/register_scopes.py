@@ -20,7 +20,7 @@ Path = tuple[Loop, ...]
 
 
 def vector_loop(path: Path) -> Loop | None:
-    """The loop that a leaf is vectorised along: the innermost, if its iterations may run side by side."""
+    """Return the loop that a leaf is vectorised along: the innermost, if its iterations are independent."""
     return path[-1] if path and path[-1].side_by_side else None
 
 
@@ -73,7 +73,7 @@ class Site:
         return count
 
     def begins_again(self, inside: Inside, depth: int) -> bool:
-        """Whether a scope writes an element of it several times: then that is several results in turn."""
+        """Return whether a scope writes an element of it several times: these are several results in turn."""
         stride = self.leaf.target.stride
         left = dict(inside)
         for loop in self.path[depth:]:
@@ -242,7 +242,7 @@ class Scope:
         self.unrolled: list[Loop] | None = None
 
     def too_large(self, inside: Inside) -> bool:
-        """Whether one leaf tells by itself that there are too many vectors; a quick look."""
+        """Return whether one leaf tells by itself that there are too many vectors; a quick look."""
         if self.reducing:
             return self.reducing[0].copies(inside, self.depth) > self._vectors.registers
         copies = self.sites[0].copies(inside, self.depth)
@@ -299,7 +299,7 @@ class Scope:
         return None if held.early & held.lanewise else held
 
     def _vector(self, site: Site) -> Loop | None:
-        """The loop of the scope that a leaf is vectorised along."""
+        """Return the loop of the scope that a leaf is vectorised along."""
         return site.vector if len(site.path) > self.depth else None
 
     def _operands(self, site: Site) -> int:
@@ -314,7 +314,7 @@ class Scope:
         return base + _depth(leaf.value) + spare + (6 if _expanded(leaf.value) else 0)
 
     def _reads_back(self) -> bool:
-        """Whether something that is written is read too."""
+        """Return whether something that is written is read too."""
         written = {site.leaf.target.buffer for site in self.sites}
         for leaf in [site.leaf for site in self.sites]:
             if True in [ref.buffer in written for ref in leaf.refs if ref is not leaf.target]:
@@ -322,7 +322,7 @@ class Scope:
         return False
 
     def _same_places(self) -> bool:
-        """Whether outer loops move all uses of a held buffer alike, and what is not held is not read back."""
+        """Return whether outer loops move all uses of a held buffer alike, and nothing else is read back."""
         written = {site.leaf.target.buffer for site in self.sites}
         outer: dict[str, tuple[tuple[LoopId, int], ...]] = {}
         for site in self.sites:
@@ -393,12 +393,12 @@ class Scope:
         return found
 
     def _is_summed_once(self, buffer: str) -> bool:
-        """Whether one node alone reduces a buffer: the lanes are summed at its end."""
+        """Return whether one node alone reduces a buffer: the lanes are summed at its end."""
         reducing = [site for site in self.reducing if site.leaf.target.buffer == buffer]
         return len({id((*site.path, site.leaf)[self.depth]) for site in reducing}) == 1
 
     def _read_early(self) -> set[str]:
-        """The buffers that are read in a node that reduces them."""
+        """Return the buffers that are read in a node that reduces them."""
         inner = [(site.leaf, id(site.path[self.depth])) for site in self.sites if len(site.path) > self.depth]
         tops = {(leaf.target.buffer, node) for leaf, node in inner if leaf.reduce}
         return {ref.buffer for leaf, node in inner for ref in leaf.refs[1:] if (ref.buffer, node) in tops}

@@ -64,7 +64,7 @@ class VectorAnalysis:
         self._kept: dict[object, bool | int] = {}
 
     def vectorised(self, node: Node, inside: Remaining, depth: int) -> bool:
-        """Whether a loop is executed in vectors: an innermost loop whose iterations do not depend on another.
+        """Return whether a loop is executed in vectors: an innermost loop of independent iterations.
 
         Args:
             node: a loop, or a leaf, which is none.
@@ -101,12 +101,12 @@ class VectorAnalysis:
         return True
 
     def lane_private(self, buffer: str, depth: int) -> bool:
-        """Whether a temporary lives within one iteration of the vectorised loop at a depth."""
+        """Return whether a temporary lives within one iteration of the vectorised loop at a depth."""
         found = self.tree.buffer[buffer]
         return found.kind == "temporary" and found.scope == depth
 
     def partial(self, leaf: Leaf, loop: Loop, depth: int) -> bool:
-        """Whether a leaf of a vectorised loop reduces along it; `depth` counts that loop too."""
+        """Return whether a leaf of a vectorised loop reduces along it; `depth` counts that loop too."""
         target = leaf.target
         return loop.id not in target.stride and not self.lane_private(target.buffer, depth)
 
@@ -166,7 +166,7 @@ class VectorAnalysis:
         return own + sum(map(self._operations, value.args))
 
     def moves(self, node: Node, held: frozenset[str]) -> bool:
-        """Whether a loop moves some reference to these buffers."""
+        """Return whether a loop moves some reference to these buffers."""
         if isinstance(node, Leaf):
             return False
         key = ("moves", id(node), held)
@@ -177,12 +177,12 @@ class VectorAnalysis:
 
 
 def _power(n: int) -> int:
-    """The least power of 2 that is not less."""
+    """Return the least power of 2 that is not less."""
     return 1 << (n - 1).bit_length()
 
 
 def _apart(a: Ref, b: Ref, loop: LoopId, trip: int) -> bool:
-    """Whether two references meet only in the same iteration of a loop; both move along it or not."""
+    """Return whether two references meet only in the same iteration of a loop; both move along it or not."""
     if a.stride != b.stride:
         return False
     distance, stride = abs(a.offset - b.offset), a.stride[loop]
@@ -239,7 +239,7 @@ class Scopes:
     def _candidates(
         self, nodes: tuple[Node, ...], inside: Remaining, depth: int
     ) -> tuple[frozenset[str], frozenset[str]]:
-        """The buffers that are reduced or read after being written, and those that are reduced."""
+        """Return the buffers that are reduced or read after being written, and those that are reduced."""
         private: set[str] = set()
         for node in nodes:
             private |= self._lane_privates(node, inside, depth)
@@ -260,7 +260,7 @@ class Scopes:
         return set().union(*(self._lane_privates(n, inner, depth + 1) for n in node.body))
 
     def _small(self, nodes: tuple[Node, ...], inside: Remaining, depth: int, held: frozenset[str]) -> bool:
-        """Whether the loops that move what is held may be unrolled, with all that is inside them."""
+        """Return whether the loops that move what is held may be unrolled, with all that is inside them."""
         for node in nodes:
             if isinstance(node, Leaf):
                 continue
@@ -346,7 +346,7 @@ class Scopes:
 
 
 def _overlap(cells: Mapping[Cell, None]) -> bool:
-    """Whether two cells share an element."""
+    """Return whether two cells share an element."""
     seen: set[tuple[str, int]] = set()
     total = 0
     for c in cells:
@@ -384,7 +384,7 @@ class State(NamedTuple):
     unrolling: bool = False
 
     def within(self, loop: Loop, rest: int, at: int) -> State:
-        """Give the state in an iteration of a loop."""
+        """Return the state in an iteration of a loop."""
         inside = within(self.inside, loop.axis, rest)
         return self._replace(inside=inside, at={**self.at, loop.id: at})
 
@@ -430,7 +430,7 @@ class Unrolling:
         return state.held is not None and self._analysis.moves(loop, state.held.scope.held)
 
     def copies(self, loop: Loop, state: State, full: int) -> int:
-        """How often to repeat a loop's body; `full` times, where it is to be no loop at all."""
+        """Return how often to repeat a loop's body; `full` times, where it is to be no loop at all."""
         if full <= 1 or state.unrolling or self.moves_held(loop, state):
             return full
         inner = within(state.inside, loop.axis, loop.step)
@@ -452,7 +452,7 @@ class Unrolling:
         return tuple([c._replace(offset=c.offset - shift[c.buffer]) for c in dict.fromkeys(found)])
 
     def chunk(self, loop: Loop, full: int, state: State) -> int:
-        """How many vectors to write in one iteration; more than `full`, where there is to be no loop."""
+        """Return how many vectors an iteration writes; more than `full`, where there is to be no loop."""
         volume = sum(map(self._analysis.weight, leaves(loop.body)))
         most = UNROLLED_MOST if loop.kind == "unroll" else SMALL_VECTORS
         if state.unrolling or self.moves_held(loop, state) or full * volume <= most:

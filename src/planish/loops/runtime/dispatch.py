@@ -88,7 +88,7 @@ class ArraySpec:
         return rows.transpose(sorted(range(len(self.order)), key=self.order.__getitem__))
 
     def fits(self, array: object) -> bool:
-        """Whether something is an array of this kind; strides along extents of 1 do not matter."""
+        """Return whether something is an array of this kind; strides along extents of 1 do not matter."""
         return (
             # No subclass: its operators may mean something else.
             type(array) is np.ndarray
@@ -168,7 +168,7 @@ def _is_layout_known() -> bool:
 
 
 def _is_known(array: NDArray[Any]) -> bool:
-    """Whether an array has its fields where NumPy's C interface says."""
+    """Return whether an array has its fields where NumPy's C interface says."""
     start = id(array)
 
     def word(field: str) -> int:
@@ -272,7 +272,7 @@ class Table:
     def add_kernel(
         self, kernel: Kernel, operands: Sequence[ArraySpec], result: ArraySpec, subscripts: str | None = None
     ) -> None:
-        """Let a kernel take calls with such operands; its program has one output, and no ahead part."""
+        """Dispatch calls with such operands to a kernel; its program has one output, and no ahead part."""
         dtype = numpy_type(result.dtype)
         lanes, owned = kernel.lane_arguments({})
         job = Job(kernel.code.entries, lanes)
@@ -303,7 +303,7 @@ class Table:
         self, operands: Sequence[ArraySpec], dtypes: Sequence[np.dtype[Any]], function: Function, *,
         subscripts: str | None = None, skip: int = 0,
     ) -> None:  # fmt: skip
-        """Let a function take calls with such operands.
+        """Dispatch calls with such operands to a function.
 
         Args:
             operands: how they lie.

@@ -168,7 +168,7 @@ class Job:
         self.parallel = width > 1 and any(map(_is_shared, entries))
 
     def once(self) -> Callable[[], object]:
-        """Give what runs it once with the least overhead."""
+        """Return a function that runs it once with the least overhead."""
         if len(self._entries) == 1 and not self.parallel:
             arguments = ctypes.c_void_p(ctypes.addressof(self._lanes[0]))
             entry = self._entries[0]

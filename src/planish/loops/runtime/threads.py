@@ -341,7 +341,7 @@ _making = threading.Lock()
 
 
 def team(lanes: int) -> Team:
-    """Give the process's team of so many threads."""
+    """Return the process's team of so many threads."""
     found = _teams.get(lanes)
     if found is None:
         with _making:
@@ -357,7 +357,7 @@ def _stop_all() -> None:
 
 
 def _forget_after_fork() -> None:
-    """A child has none of its parent's threads: it makes teams of its own."""
+    """Forget the parent's teams, whose threads a child does not have."""
     global _making
     _teams.clear()
     _making = threading.Lock()

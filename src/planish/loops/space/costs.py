@@ -47,7 +47,7 @@ def item_bytes(facts: Facts) -> int:
 
 
 def is_scattered(facts: Facts, operand: Moves, vector: str) -> bool:
-    """Tell whether a reduction walks an operand over so many pages that a packed copy pays.
+    """Return whether a reduction walks an operand over so many pages that a packed copy pays.
 
     It is so for the rows of large matrices: each vector of a column of tiles lies on a page of its own.
     """
@@ -55,7 +55,7 @@ def is_scattered(facts: Facts, operand: Moves, vector: str) -> bool:
 
 
 def _wanders(facts: Facts, operand: Moves, vector: str) -> bool:
-    """Tell whether a reduction walks an operand, which could be packed, over many pages."""
+    """Return whether a reduction walks an operand, which could be packed, over many pages."""
     # What the vector axis does not walk in sequence is packed for that reason, if at all.
     if operand.strides.get(vector) != 1 or not operand.single or vector not in operand.alone:
         return False
@@ -69,17 +69,17 @@ def _wanders(facts: Facts, operand: Moves, vector: str) -> bool:
 
 
 def is_large(facts: Facts, operand: Moves) -> bool:
-    """Tell whether an operand does not fit the second cache."""
+    """Return whether an operand does not fit the second cache."""
     return operand.elements * item_bytes(facts) > second_cache(facts)
 
 
 def is_beyond(facts: Facts, operand: Moves) -> bool:
-    """Tell whether an operand's copy with edges is too large for the second cache, unless made in parts."""
+    """Return whether an operand's copy with edges is too large for the second cache, unless made in parts."""
     return operand.padded and operand.single and is_large(facts, operand)
 
 
 def spilled(facts: Facts, operand: Moves, vector: str, vectors: int) -> float:
-    """Give which share of the second cache a register tile's panel takes, beyond what does no harm."""
+    """Return which share of the second cache a register tile's panel takes, beyond what does no harm."""
     if not _wanders(facts, operand, vector) or _reuses(facts, operand) <= 1:
         return 0.0
     steps = prod(facts.size[axis] for axis in facts.reduced_axes if axis in operand.strides)
@@ -87,13 +87,13 @@ def spilled(facts: Facts, operand: Moves, vector: str, vectors: int) -> float:
 
 
 def is_memory_bound(facts: Facts) -> bool:
-    """Tell whether memory sets a nest's pace: what it touches is used about once, and fits no near cache."""
+    """Return whether a nest is bound by memory: what it touches is used about once, beyond near caches."""
     touched = sum(moves.elements for moves in (*facts.operands, facts.output))
     return prod(facts.size.values()) <= touched and touched * item_bytes(facts) > second_cache(facts)
 
 
 def is_beyond_caches(facts: Facts) -> bool:
-    """Tell whether a nest without reductions writes more than the largest known cache holds."""
+    """Return whether a nest without reductions writes more than the largest known cache holds."""
     largest = max((cache.size for cache in facts.machine.caches), default=None)
     written = facts.output.elements * item_bytes(facts)
     return largest is not None and not facts.reduced_axes and written > largest
@@ -142,14 +142,14 @@ def slab(facts: Facts, vector: str) -> tuple[str, int] | None:
 
 
 def flows(facts: Facts, vector: str) -> bool:
-    """Tell whether large tensors are passed through once, each in sequence, so that memory sets the pace."""
+    """Return whether large tensors are passed through once, each in sequence: memory is the bound."""
     tensors = (facts.output, *facts.operands)
     through = all(m.strides.get(vector, 1) == 1 and _reuses(facts, m) <= 1 for m in tensors)
     return through and not facts.reduced_axes and is_large(facts, facts.output)
 
 
 def conflicts(facts: Facts, operand: Moves, rows: dict[str, int]) -> bool:
-    """Tell whether the rows of a tile are so far apart that their lines drive each other from the cache."""
+    """Return whether the rows of a tile are so far apart that their lines drive each other from the cache."""
     for axis, count in rows.items():
         apart = operand.strides.get(axis, 0) * item_bytes(facts)
         # Such rows are in PAGE / gcd different sets of the cache, each of which keeps WAYS lines.
@@ -295,7 +295,7 @@ def _end(facts: Facts, tile: RegisterTile, rows: dict[str, int], vectors: int) -
 
 
 def is_copied(facts: Facts, operand: Moves, vector: str) -> bool:
-    """Tell whether packing an operand pays, so that the vector axis walks it in sequence."""
+    """Return whether packing an operand pays, so that the vector axis walks it in sequence."""
     if not _strided(operand, vector) or not operand.single or vector not in operand.alone:
         return False
     reuse = prod(facts.size.values()) / operand.elements

@@ -106,7 +106,7 @@ def observe(schedule: Schedule, cursor: int, rows: int) -> NDArray[np.int64]:
 
 
 def _trips(schedule: Schedule, order: Order) -> Iterator[tuple[int, int]]:
-    """Give each loop's whole iterations and what they leave, in the first execution."""
+    """Return each loop's whole iterations and what they leave, in the first execution."""
     left = dict(schedule.program.size)
     for axis, step in order:
         yield divmod(left[axis], step)
@@ -114,7 +114,7 @@ def _trips(schedule: Schedule, order: Order) -> Iterator[tuple[int, int]]:
 
 
 def moves_of(schedule: Schedule, nest: Nest, axis: str) -> Iterator[int]:
-    """Give by how many elements each access of a statement moves with an axis, the written one first."""
+    """Return by how many elements each access of a statement moves with an axis, the written one first."""
     for access in (nest.statement.target, *accesses(nest.statement.value)):
         yield _moved(schedule, access, axis)
 
@@ -142,7 +142,7 @@ class CursorStep(Step):
     """An action on the loop under the cursor, which begins on the outermost."""
 
     def move(self, state: State) -> State:
-        """Give the state after the action.
+        """Return the state after the action.
 
         Raises:
             ScheduleError: the action is illegal here.
@@ -258,7 +258,7 @@ class CursorSpace:
         self._reached = lru_cache(maxsize=4096)(self._reach)
 
     def start(self) -> Candidate:
-        """Give the unscheduled program.
+        """Return the unscheduled program.
 
         Raises:
             PlanishError: it has more loops than are observed, so that no action would be legal.
@@ -278,13 +278,13 @@ class CursorSpace:
         return candidate.then(step)
 
     def state(self, candidate: Candidate) -> str:
-        """Name the schedule and the cursor; the cursor counts because what can follow depends on it."""
+        """Return a key of the schedule and the cursor, which counts because what can follow depends on it."""
         schedule, cursor = self._reached(candidate.steps)
         order = _order(schedule)
         return f"{schedule.text} @ {loop_text(order[cursor]) if order else ''}"
 
     def identity(self, candidate: Candidate) -> str:
-        """Name the schedule, wherever the cursor is."""
+        """Return a key of the schedule, wherever the cursor is."""
         return self._reached(candidate.steps)[0].text
 
     @property
@@ -307,7 +307,7 @@ class CursorSpace:
         return candidate
 
     def reached(self, candidate: Candidate) -> State:
-        """Give the schedule, and the place of the cursor."""
+        """Return the schedule, and the place of the cursor."""
         return self._reached(candidate.steps)
 
     def _reach(self, steps: tuple[Step, ...]) -> State:
@@ -319,7 +319,7 @@ class CursorSpace:
         return last.move(self._reached(steps[:-1]))
 
     def _after(self, state: State, action: CursorStep) -> State | None:
-        """Give the state after an action; None where that is illegal or has too many loops."""
+        """Return the state after an action; None where that is illegal or has too many loops."""
         try:
             after = action.move(state)
         except ScheduleError:
@@ -460,7 +460,7 @@ def _here(state: State) -> str:
 
 
 def _read(schedule: Schedule) -> list[str]:
-    """Name the tensors that the main nest reads."""
+    """Return the names of the tensors that the main nest reads."""
     value = schedule.graph.nests[schedule.graph.main].statement.value
     known = schedule.program.type  # positions are no tensors
     return list(dict.fromkeys(access.tensor for access in accesses(value) if access.tensor in known))

@@ -20,7 +20,7 @@ WIDE, NARROW = Machine(64, 32), Machine(32, 16)  # AVX-512 and AVX2
 
 
 def machine_of(target: Target) -> Machine:
-    """Tell what a target's processor has; of a stored one, as far as its features tell."""
+    """Return the vector registers of a target's processor; of a stored one, as far as its features say."""
     wide = any("avx512" in feature for feature in target.features)
     return target.machine or (WIDE if wide else NARROW)
 
@@ -117,7 +117,7 @@ class Facts:
         return tuple(axis for axis in self.size if axis in self.reduced)
 
     def apart(self, axes: Iterable[str]) -> bool:
-        """Whether each axis is the longest of those that it may meet: then none of these meet each other.
+        """Return whether each axis is the longest of those that it may meet: these do not meet one another.
 
         A tile over a short one, as over a window, meets the next tile at once, and what was just stored is
         not ready to be loaded in another vector.
@@ -128,13 +128,13 @@ class Facts:
         return max(sorted(self.beside(axis)), key=lambda other: self.program.size[other], default=axis)
 
     def beside(self, axis: str) -> frozenset[str]:
-        """Name the axes whose iterations may write what those of an axis write, with the axis itself."""
+        """Return the axes whose iterations may write what those of an axis write, with the axis itself."""
         target = self.nest.statement.target
         spread = [frozenset(a for a, _ in target.index[d].terms) for d in self.nest.scattered]
         return next((axes for axes in spread if axis in axes), frozenset())
 
     def fits(self, axis: str, step: int) -> bool:
-        """Whether an axis can be split so: the steps of its loops divide one another."""
+        """Return whether an axis can be split so: the steps of its loops divide one another."""
         return 1 < step < self.size[axis] and not (dict(self.around).get(axis, step) % step)
 
     @cached_property
@@ -143,7 +143,7 @@ class Facts:
         return self.machine.lanes(DTYPES[self.program.arithmetic])
 
     def permutes(self, tensor: str) -> bool:
-        """Whether lanes of two registers make one, of a tensor that is computed with as it lies."""
+        """Return whether lanes of two registers make one, of a tensor that is computed with as it lies."""
         return self.vector_bytes == 64 and self.program.type[tensor].dtype == self.program.arithmetic
 
     @cached_property

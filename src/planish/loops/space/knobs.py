@@ -65,7 +65,7 @@ class KnobContext:
         return self.schedule.loops[self.facts.number]
 
     def of(self, kind: str) -> str | None:
-        """Give what was chosen for the nest's knob of a kind, if it was turned."""
+        """Return what was chosen for the nest's knob of a kind, if it was turned."""
         return self.chosen.get(knob_name(kind, self.facts))
 
     @cached_property
@@ -109,7 +109,7 @@ class Knob:
 
 
 def knob_name(kind: str, facts: Facts) -> str:
-    """Name a nest's knob: "tile" for the main nest's, "tile O" for that of the nest that writes O."""
+    """Return the name of a nest's knob: "tile" for the main nest, "tile O" for the nest that writes O."""
     return f"{kind} {facts.nest_name}".rstrip()
 
 
@@ -147,7 +147,7 @@ class Tiling:
             yield Knob(f"cache {axis}", lambda c, a=axis: _cache(c, a), len(CACHE_TILES) + 1)
 
     def offered(self, vector: str) -> dict[str, tuple[RegisterTile, float]]:
-        """Name to the best register tiles of a vector axis and their cycles, the best first."""
+        """Return the best register tiles of a vector axis by name, with their cycles, the best first."""
         if vector not in self._tiles:
             whole = RegisterTile((), vector, self.facts.size[vector])
             legal = [found for found in tiles(self.facts, vector) if _is_legal(self.facts, found[0])]

@@ -116,7 +116,7 @@ def _orders(first: Order) -> Iterator[Order]:
 
 
 def can_be_packed(facts: Facts, moves: Moves) -> bool:
-    """Whether the nest touches a tensor in one way, and can write it in tiles, or none that nests pass on."""
+    """Return whether the nest touches a tensor in one way, and does not write it for other nests."""
     written = moves.tensor == facts.output.tensor
     passed_on = written and (
         moves.tensor not in facts.program.outputs or is_spread(facts.nest.statement.target)
@@ -344,5 +344,5 @@ def _deserves(facts: Facts, main: int) -> bool:
 
 
 def _main(context: KnobContext) -> KnobContext:
-    """Give where the main nest's knobs ended."""
+    """Return where the main nest's knobs ended."""
     return context.main or context

@@ -57,7 +57,7 @@ class _Place:
         return found
 
     def chosen(self, steps: tuple[Step, ...]) -> str | None:
-        """Name the alternative that steps begin with; None where there is none."""
+        """Return the name of the alternative that steps begin with; None where there is none."""
         names = [*self.by_first.get(None, ()), *(self.by_first.get(steps[0], ()) if steps else ())]
         fits = [n for n in names if steps[: len(self.options[n].steps)] == self.options[n].steps]
         # "none" fits everywhere, and the steps of one alternative may begin those of another.
@@ -101,7 +101,7 @@ class KnobTree:
         return sum(prod(knob.most for knob in knobs) for knobs in self._forms.values())
 
     def every(self) -> Iterator[Candidate]:
-        """Give what each way makes, the last knob's alternatives fastest."""
+        """Return what each way makes, the last knob's alternatives fastest."""
         return (Candidate(steps) for steps in self._all(self._begin(), ()))
 
     def made_by(self, choose: Choose) -> Candidate:
@@ -120,7 +120,7 @@ class KnobTree:
         return self._read(candidate)
 
     def schedule(self, candidate: Candidate) -> Schedule:
-        """Give a candidate's schedule, which is known where it was made here."""
+        """Return a candidate's schedule, which is known where it was made here."""
         names = self._last.get(candidate)
         if names is None:
             try:
@@ -154,7 +154,7 @@ class KnobTree:
         return _Place(context, knob, knob.options(context) if knob else {})
 
     def _next(self, context: KnobContext) -> Knob | None:
-        """Give the knob to turn next; the first one says which form of the program the others are for."""
+        """Return the knob to turn next; the first one says which form of the program the others are for."""
         knobs = (*self._first, *self._forms[context.chosen.get("fuse", "none")])
         return knobs[len(context.chosen)] if len(context.chosen) < len(knobs) else None
 
@@ -235,15 +235,15 @@ class TemplateSpace:
         return self._tree.knobs
 
     def start(self) -> Candidate:
-        """Give the first guess: the most plausible alternative of each knob."""
+        """Return the first guess: the most plausible alternative of each knob."""
         return self._tree.made_by(lambda _, options: _first_guess(options))
 
     def seeds(self, context: SearchContext = UNTAUGHT) -> tuple[Candidate, ...]:  # noqa: ARG002
-        """Give the first guess."""
+        """Return the first guess."""
         return (self.start(),)
 
     def focused(self, candidates: Sequence[Candidate]) -> TemplateSpace:
-        """Give this space: its knobs have weights already."""
+        """Return this space: its knobs have weights already."""
         del candidates
         return self
 
@@ -269,7 +269,7 @@ class TemplateSpace:
         return self._tree.made_by(choose)
 
     def crossover(self, a: Candidate, b: Candidate, rng: Generator) -> tuple[Candidate, Candidate]:
-        """Give two children: each knob's alternative comes from either parent, for one or the other."""
+        """Return two children: each knob's alternative comes from either parent, for one or the other."""
         parents = self.choices(a), self.choices(b)
         sides = {knob.name: int(rng.integers(2)) for knob in self.knobs}
 

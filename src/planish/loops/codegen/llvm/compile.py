@@ -57,7 +57,7 @@ class Held:
         self._changed: set[Cell] = set()
 
     def value(self, cell: Cell) -> Val:
-        """Give a cell's value; an accumulator starts from its reduction's identity."""
+        """Return a cell's value; an accumulator starts from its reduction's identity."""
         if cell not in self._values:
             if cell.reduce:
                 start = self._writer.number(IDENTITY[cell.reduce])
@@ -76,12 +76,12 @@ class Held:
             self.value(held)
 
     def change(self, cell: Cell, value: Val) -> None:
-        """Give a cell another value."""
+        """Set a cell's value."""
         self._values[cell] = Val(self._writer.widened(value, cell.lanes), cell.lanes)
         self._changed.add(cell)
 
     def rename(self, cell: Cell) -> tuple[str, str]:
-        """Let a cell's value be that of a phi; gives the value's name before, and the phi's."""
+        """Replace a cell's value by that of a phi; returns the value's name before, and the phi's."""
         old, name = self.value(cell).name, self._writer.fresh()
         self._values[cell] = Val(name, cell.lanes)
         return old, name

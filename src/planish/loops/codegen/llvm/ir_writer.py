@@ -28,7 +28,7 @@ class Val(NamedTuple):
 
     @property
     def literal(self) -> bool:
-        """Whether it is a number."""
+        """Return whether it is a number."""
         return self.name[0] != "%"
 
 
@@ -69,15 +69,15 @@ class Writer:
         self.label = label
 
     def type(self, lanes: int) -> str:
-        """Name the type of a value."""
+        """Return the name of the type of a value."""
         return self.element if lanes == 1 else f"<{lanes} x {self.element}>"
 
     def integer(self, lanes: int) -> str:
-        """Name the type of integers as wide as the elements."""
+        """Return the name of the type of integers as wide as the elements."""
         return f"i{self.bits}" if lanes == 1 else f"<{lanes} x i{self.bits}>"
 
     def suffix(self, lanes: int) -> str:
-        """Name the type as in the names of intrinsic functions."""
+        """Return the name of the type as in the names of intrinsic functions."""
         kind = f"{'i' if self.whole else 'f'}{self.bits}"
         return kind if lanes == 1 else f"v{lanes}{kind}"
 
@@ -192,7 +192,7 @@ class Arithmetic:
         return Val(self.writer.define(text), lanes)
 
     def first(self, value: Val) -> Val:
-        """Give the first lane."""
+        """Return the first lane."""
         return value if value.lanes == 1 else self._part(value, 0, 1)
 
     def index(self, value: Val, extent: float) -> str:
@@ -284,7 +284,7 @@ class Arithmetic:
         return str(value) if lanes == 1 else f"splat (i{self.writer.bits} {value})"
 
     def _magic(self, lanes: int) -> str:
-        """A number so large that its neighbours are integers: adding it rounds."""
+        """Return a number so large that its neighbours are integers: adding it rounds."""
         # One and a half, so that a negative number does not leave the binade either.
         return self._number(1.5 * 2.0 ** _MANTISSA[self.writer.bits], lanes)
 
@@ -315,7 +315,7 @@ class Arithmetic:
         return (_BIAS[self.writer.bits] + mantissa) << mantissa | 1 << (mantissa - 1)
 
     def _normal(self, x: str, lanes: int) -> tuple[str, str, str]:
-        """Give abs(x), the bits of abs(x) scaled to be normal, and the exponent of the scale."""
+        """Return abs(x), the bits of abs(x) scaled to be normal, and the exponent of the scale."""
         w, t = self.writer, self.writer.type(lanes)
         mantissa, bias = _MANTISSA[w.bits], _BIAS[w.bits]
         # A subnormal number has no exponent in its field, and no leading one that is implied.

@@ -39,7 +39,7 @@ class Machine:
     masks: bool
 
     def vectors(self, itemsize: int) -> Vectors:
-        """Say what decisions about loops depend on, for elements of so many bytes."""
+        """Return what decisions about loops depend on, for elements of so many bytes."""
         return Vectors(max(1, self.vector_bits // (8 * itemsize)), self.registers, self.masks)
 
 

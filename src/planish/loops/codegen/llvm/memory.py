@@ -22,7 +22,7 @@ _LEAST, _ALMOST_HALF, _QUIET = 1, 0x7FFF, 0x00400000
 
 
 def of_lanes(element: str, lanes: int) -> str:
-    """Name the type of so many elements."""
+    """Return the name of the type of so many elements."""
     return element if lanes == 1 else f"<{lanes} x {element}>"
 
 
@@ -176,7 +176,7 @@ class Memory:
         return Val(name, lanes)
 
     def is_whole(self, ref: Ref) -> bool:
-        """Whether a reference is to indices of whole numbers, where all else is computed in another type."""
+        """Return whether a reference is to indices of whole numbers, in arithmetic of another type."""
         dtype = self._elements[ref.buffer].dtype
         return dtype in INDICES and dtype != self.writer.dtype
 

@@ -161,7 +161,7 @@ class Assembler:
         self._constants.append((len(self._waiting), self._pool[data]))
 
     def here(self) -> int:
-        """Give the offset of the next instruction."""
+        """Return the offset of the next instruction."""
         return len(self.code)
 
     def align(self, n: int) -> int:
@@ -191,7 +191,7 @@ class Assembler:
         code[jump - 4 : jump] = (len(code) - jump).to_bytes(4, "little", signed=True)
 
     def finish(self) -> bytes:
-        """Give the code with its constants, 64-byte aligned, behind it."""
+        """Return the code, followed by its constants, 64-byte aligned."""
         self.align(64)
         code = self.code
         base = len(code)

@@ -117,7 +117,7 @@ def _wide(block: Block, primitive: str, dst: int, v: list[int]) -> None:
 
 
 def _narrow(block: Block, primitive: str, result: int, args: list[int]) -> None:
-    """The operations on exponents that AVX2 has no instruction for."""
+    """Return the operations on exponents that AVX2 has no instruction for."""
     if primitive == "ldexp":
         _scale_by_halves(block, result, args[0], args[1])
     elif primitive == "exponent":
@@ -203,7 +203,7 @@ def _exponent(block: Block, result: int, value: int) -> None:
 
 
 def _pass_infinite(block: Block, result: int, value: int, mask: int, other: int) -> None:
-    """Let abs(value) through where it is infinite or not a number."""
+    """Pass abs(value) through where it is infinite or NaN."""
     forms, emit, vector = block.forms, block.asm.emit, block.isa.vector
     _load_bits(block, other, (1 << (8 * block.isa.itemsize - 1)) - 1)
     emit(forms.bit_and, vector(other), vector(other), vector(value))
@@ -281,11 +281,11 @@ class Block:
         self._lanes = isa.lanes
 
     def elements(self, pointer: Pointer, stride: int, word: bool = False) -> dict[tuple[int, int], Element]:
-        """The block's elements of one kind, by displacement and lanes; the caller adds to them."""
+        """Return the block's elements of one kind, by displacement and lanes; the caller adds to them."""
         return self._elements.setdefault((id(pointer), stride, word), {})
 
     def number(self, value: float) -> Number:
-        """The block's object for a constant."""
+        """Return the block's object for a constant."""
         return self._numbers.setdefault(value, Number(value))
 
     def add(self, target: Accumulator | Element, reduce: str | None, value: Vector, lanes: int) -> None:
@@ -472,7 +472,7 @@ class Block:
         self._append((words, mask, False) if mask else words)
 
     def _better_in_memory(self, load: Loaded) -> TypeGuard[Element]:
-        """Whether a value should be a memory operand instead of taking a register."""
+        """Return whether a value should be a memory operand instead of taking a register."""
         return load.register < 0 and load.folds and (load.uses == 1 or not self._free)
 
     def _evaluate(self, value: Vector) -> int:

@@ -409,7 +409,7 @@ def _entry(start: int, function: Function, tree: LoopTree) -> Entry:
 
 
 def _places(tree: LoopTree, arranged: Layout) -> _Places:
-    """Where each buffer's address is: index into the arguments, and bytes to add."""
+    """Return where each buffer's address is: index into the arguments, and bytes to add."""
     given = [b.name for b in tree.buffers if b.kind != "temporary"]
     places = {name: (index, 0) for index, name in enumerate(given)}
     for name, offset in arranged.offsets.items():

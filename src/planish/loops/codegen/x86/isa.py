@@ -58,15 +58,15 @@ class Isa:
         self.forms = Forms(self)
 
     def vector(self, number: int) -> int:
-        """The full vector register of this number."""
+        """Return the full vector register of this number."""
         return self._first + number
 
     def xmm(self, number: int) -> int:
-        """The lowest 128 bits of a vector register."""
+        """Return the lowest 128 bits of a vector register."""
         return _XMM0 + number
 
     def ymm(self, number: int) -> int:
-        """The lowest 256 bits of a vector register."""
+        """Return the lowest 256 bits of a vector register."""
         return _YMM0 + number
 
 
@@ -228,7 +228,7 @@ def supported_isas() -> list[IsaName]:
 
 
 def best_isa() -> IsaName:
-    """Give the best instruction set.
+    """Return the best instruction set.
 
     Raises:
         TargetError: the processor has neither AVX2 with FMA nor AVX-512.

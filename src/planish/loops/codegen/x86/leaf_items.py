@@ -90,13 +90,13 @@ class Items:
         return ref.buffer in self._registers
 
     def _is_product(self, leaf: Leaf) -> bool:
-        """Whether one instruction multiplies and adds."""
+        """Return whether one instruction multiplies and adds."""
         if leaf.reduce != "add" or not self._multiplies(leaf.value):
             return False
         return not self._isa.whole or (self._isa.forms.fma > 0 and self._of_words(leaf.value))
 
     def _multiplies(self, value: Value) -> bool:
-        """Whether it is a product of two elements in memory."""
+        """Return whether it is a product of two elements in memory."""
         return (
             isinstance(value, Call)
             and value.function == "mul"
@@ -104,7 +104,7 @@ class Items:
         )
 
     def _of_words(self, value: Value) -> bool:
-        """Whether it is a product of two elements of int8: 16 bits of either are enough."""
+        """Return whether it is a product of two elements of int8: 16 bits of either are enough."""
         factors = value.args if isinstance(value, Call) and self._multiplies(value) else ()
         dtypes = [self._pointers.of(f).dtype for f in factors if isinstance(f, Ref)]
         return dtypes == ["int8", "int8"]

@@ -99,18 +99,18 @@ class Pointers:
         self._at_home = len(self.all)
 
     def of(self, ref: Ref) -> Pointer:
-        """The pointer that a reference of the function's leaves uses."""
+        """Return the pointer that a reference of the function's leaves uses."""
         return self._of[id(ref)]
 
     def of_leaf(self, leaf: Leaf) -> list[Pointer]:
-        """The pointers of a leaf's references: its target's, then those of what it reads."""
+        """Return the pointers of a leaf's references: its target's, then those of what it reads."""
         known = self._of_leaf.get(id(leaf))
         if known is None:
             known = self._of_leaf[id(leaf)] = [self.of(ref) for ref in leaf.refs]
         return known
 
     def live(self, nodes: tuple[Node, ...]) -> list[Pointer]:
-        """The pointers that some leaf below uses."""
+        """Return the pointers that some leaf below uses."""
         if len(nodes) == 1:
             return self._below(nodes[0])
         known = self._live.get(id(nodes))
@@ -142,7 +142,7 @@ class Pointers:
         return outer
 
     def base(self, asm: Assembler, pointer: Pointer) -> int:
-        """A register that holds the pointer; the scratch register if it is at home."""
+        """Return a register that holds the pointer; the scratch register if it is at home."""
         if pointer.register:
             return pointer.register
         asm.emit(Code.MOV_R64_RM64, SCRATCH, Mem(RSP, pointer.slot))
@@ -179,7 +179,7 @@ class Pointers:
         return homeless
 
     def send_home(self, settled: list[tuple[Pointer, int]]) -> None:
-        """Give back the registers that `settle` took."""
+        """Release the registers that `settle` took."""
         for pointer, drift in settled:
             self.free.append(pointer.register)
             pointer.register, pointer.drift = 0, drift
@@ -201,12 +201,12 @@ class Pointers:
             self.strides.append((register, value))
 
     def drop_strides(self) -> None:
-        """Give back the registers that hold strides."""
+        """Release the registers that hold strides."""
         self.free.extend([register for register, _ in self.strides])
         self.strides.clear()
 
     def moved(self, loop: Loop, as_loop: LoopId) -> list[tuple[Pointer, int]]:
-        """The pointers below a loop that some loop moves, with the bytes per iteration."""
+        """Return the pointers below a loop that some loop moves, with the bytes per iteration."""
         known = self._moved.get((id(loop), as_loop))
         if known is None:
             found = [(p, p.strides[as_loop]) for p in self._below(loop) if as_loop in p.strides]
@@ -214,7 +214,7 @@ class Pointers:
         return known
 
     def shift(self, loop: Loop, as_loop: LoopId, iterations: int) -> None:
-        """Let static offsets count from a later iteration of a loop, or an earlier one again."""
+        """Count static offsets from a later iteration of a loop, or an earlier one again."""
         for pointer, stride in self.moved(loop, as_loop):
             pointer.shift += stride * iterations
 
@@ -237,7 +237,7 @@ class Counting:
         self.slots = self._depth = reserved
 
     def slot(self, number: int) -> Mem:
-        """A counter's place on the stack, behind the pointers' homes."""
+        """Return a counter's slot on the stack, behind the pointers' homes."""
         return Mem(RSP, 8 * (len(self.pointers.all) + number))
 
     def repeat(self, loop: Loop, count: int, body: Callable[[], None]) -> None:

@@ -39,7 +39,7 @@ class Iterations(NamedTuple):
     pointers: Sequence[int]
 
     def repeated(self, strides: Mapping[int, int], count: int) -> Iterations:
-        """Give the iterations again and again, with each pointer moved on by its stride, if it has one."""
+        """Repeat the iterations, with each pointer moved on by its stride, if it has one."""
         moves = [_again(m, strides.get(p, 0), count) for m, p in zip(self.moves, self.pointers, strict=True)]
         return Iterations(self.make, [*self.lanes] * count, moves, self.pointers)
 
@@ -158,7 +158,7 @@ class Unroller:
 
 
 def _moves(chain: Sequence[tuple[_Prepared, range]], pointer: int) -> list[int]:
-    """How far a chain of loops moves a pointer, iteration by iteration."""
+    """Return how far a chain of loops moves a pointer, iteration by iteration."""
     found = [0]
     for prepared, firsts in reversed(chain):
         found = _again(found, prepared.moved.get(pointer, 0), len(firsts))
@@ -230,7 +230,7 @@ class RegionCode:
         self._pointers.drop_strides()
 
     def _row_strides(self) -> list[int]:
-        """The strides, in bytes, by which unrolled loops make displacements long."""
+        """Return the strides, in bytes, by which unrolled loops make displacements long."""
         # Eight rows of a shorter stride are within a displacement of one byte (of elements, in AVX-512).
         far = 16 * self._isa.itemsize if self._isa.wide else 16
         found: dict[int, None] = {}
@@ -241,7 +241,7 @@ class RegionCode:
     # Results
 
     def _homes(self, buffer: str) -> list[Element]:
-        """Where a buffer's held vectors are in memory."""
+        """Return where a buffer's held vectors are in memory."""
         size, stride = self._isa.itemsize, self._region.stride.get(buffer, 1)
         of = self._pointers.of
         pairs = [(place, of(ref)) for place, ref in self._region.homes[buffer].items()]
@@ -251,7 +251,7 @@ class RegionCode:
         ]
 
     def _begin(self) -> None:
-        """Give held vectors their first values."""
+        """Write the first values of held vectors."""
         held, block = self._region, self._block
         for buffer, groups in self._registers.items():
             reduce = held.reduce.get(buffer)
@@ -314,7 +314,7 @@ class RegionCode:
                 transfers.store(register, home)
 
     def _common_pointer(self, buffer: str) -> Pointer | None:
-        """The pointer of all that is held of a buffer, if these are full vectors and a register has it."""
+        """Return the pointer of what is held of a buffer, if these are full vectors and a register has it."""
         homes = self._region.homes[buffer]
         if self._region.stride.get(buffer, 1) != 1 or {lanes for _, lanes in homes} != {self._isa.lanes}:
             return None
@@ -385,7 +385,7 @@ class RegionCode:
         return body
 
     def _counted(self, loop: Loop, part: Part) -> None:
-        """A loop that only reduces, several passes at a time; those that are left over are unrolled."""
+        """Write a loop that only reduces, several passes at a time; those that are left over are unrolled."""
         # What waits belongs before the loop, where it runs once.
         self._block.flush()
         group, body = self._pointers.inject(loop, part.copies), self._body(part.body)

@@ -37,7 +37,7 @@ _REGISTER_NAMES = {64: "ZMM", 32: "YMM", 16: "XMM"}
 
 
 def stride_2_vector(lanes: int, itemsize: int) -> int:
-    """Give the bytes of the smallest vector with so many lanes; 0 if that is less than half full."""
+    """Return the bytes of the smallest vector with so many lanes; 0 if that is less than half full."""
     size = next(size for size in sorted(_REGISTER_NAMES) if lanes * itemsize <= size)
     # The lanes span 2 * lanes - 1 elements: a vector that is less than half full would reach beyond them.
     return size if 2 * lanes * itemsize > size else 0
@@ -82,7 +82,7 @@ def _stride_2_lanes(lanes: int, within: int, itemsize: int) -> bytes:
 
 @lru_cache(maxsize=8)
 def _stride_2_codes(size: int, itemsize: int) -> tuple[int, int]:
-    """Give the forms of the load and of the permutation."""
+    """Return the forms of the load and of the permutation."""
     name, p = _REGISTER_NAMES[size], "PS" if itemsize == 4 else "PD"
     load = f"EVEX_VMOVU{p}_{name}_K1Z_{name}M{8 * size}"
     permute = f"EVEX_VPERMT2{p}_{name}_K1Z_{name}_{name}M{8 * size}B{8 * itemsize}"
@@ -157,7 +157,7 @@ def load_narrow(transfers: Transfers, register: int, element: Element) -> None:
 
 
 def _part(isa: Isa, register: int, dtype: str) -> int:
-    """The part of a vector register that holds as many narrow elements."""
+    """Return the part of a vector register that holds as many narrow elements."""
     return isa.ymm(register) if isa.lanes * DTYPES[dtype] > 16 else isa.xmm(register)
 
 
@@ -320,7 +320,7 @@ def _round(transfers: Transfers, half: int, register: int) -> None:
 
 @lru_cache(maxsize=256)
 def _offsets(stride: int, lanes: int) -> bytes:
-    """Give how many elements each lane lies behind the first, as 32-bit numbers."""
+    """Return how many elements each lane lies behind the first, as 32-bit numbers."""
     return struct.pack(f"<{lanes}i", *range(0, stride * lanes, stride))
 
 
@@ -355,7 +355,7 @@ class Transfers:
         self._near: dict[tuple[int, int], tuple[int, int, int]] = {}
 
     def mask(self, lanes: int) -> int:
-        """The opmask register for the first `lanes` lanes; set before the function's first instruction."""
+        """Return the opmask register for the first `lanes` lanes, which the function's head sets."""
         if lanes not in self.masks:
             # k1 to k6: k0 stands for no mask, and k7 is overwritten by gathers and comparisons.
             if len(self.masks) == 6:
@@ -364,7 +364,7 @@ class Transfers:
         return self.masks[lanes]
 
     def address(self, element: Element, broadcast: bool = False) -> Address:
-        """The memory operand of an element; may use the scratch register.
+        """Return the memory operand of an element; may use the scratch register.
 
         A displacement too long for its short form counts from a stride that a register holds.
         """
@@ -412,7 +412,7 @@ class Transfers:
             self.asm.emit_constant(self.forms.broadcast, vector, data=data)
 
     def pack(self, value: float) -> bytes:
-        """Give the bytes of one element."""
+        """Return the bytes of one element."""
         if self.isa.whole:
             return struct.pack("<i", nearest_whole(value))
         return struct.pack("<f" if self.isa.itemsize == 4 else "<d", value)

@@ -109,7 +109,7 @@ Product = tuple[int, int]
 
 
 def loads_of(value: Vector) -> list[Loaded]:
-    """The values that come from memory, in order of evaluation."""
+    """Return the values that come from memory, in order of evaluation."""
     if isinstance(value, Operation):
         return [load for arg in value.args for load in loads_of(arg)]
     if isinstance(value, Gathered):
@@ -166,11 +166,11 @@ class Registers:
         return self.free.pop()
 
     def give(self, register: int) -> None:
-        """Give back a register that `take` gave."""
+        """Release a register that `take` returned."""
         self.free.append(register)
 
     def keep(self, register: int, data: bytes) -> None:
-        """Give back a register that has a constant, which stays where there are registers enough."""
+        """Release a register that has a constant, which stays where there are registers enough."""
         if len(self.free) >= SPARE:
             self.constants[data] = register
         else:
