@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from planish.core.regular_files import check_regular, read_regular
+from planish.core.regular_files import check_regular, copy_regular, read_regular
 
 
 def test_a_regular_file_is_read_through_a_link(tmp_path: Path) -> None:
@@ -23,3 +23,13 @@ def test_what_could_be_waited_for_is_refused(tmp_path: Path) -> None:
         assert raised.value.strerror == f"it is a {kind}, not a regular file"
     with pytest.raises(FileNotFoundError):
         read_regular(tmp_path / "missing")
+
+
+def test_a_copy_follows_no_link(tmp_path: Path) -> None:
+    (tmp_path / "a").write_bytes(b"content")
+    (tmp_path / "b").symlink_to("a")
+    copy_regular(tmp_path / "a", tmp_path / "copy")
+    assert (tmp_path / "copy").read_bytes() == b"content"
+    with pytest.raises(OSError, match="symbolic links"):
+        copy_regular(tmp_path / "b", tmp_path / "other")
+    assert not (tmp_path / "other").exists()

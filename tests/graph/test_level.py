@@ -10,6 +10,7 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
+import onnx
 import pytest
 
 from graph.models import convolutions, write
@@ -18,6 +19,7 @@ from planish.budget import Budget
 from planish.core import Candidate, PlanishError
 from planish.graph.level import GraphLevel
 from planish.graph.passes import selection
+from planish.graph.rewriting import node_counts
 from planish.levels import level_of
 from planish.measure import Plan
 from planish.results.result import Result, read_result
@@ -75,6 +77,19 @@ def test_what_is_exported_runs_without_planish(tuned: Tuned, tmp_path: Path, off
     assert "planish." not in script.read_text().replace("net.planish.json", "")
     said = subprocess.run([sys.executable, str(script)], check=True, capture_output=True, text=True)
     assert said.stdout == "y tensor(float) [1, 5]\n"
+
+
+def test_an_export_applies_passes_in_a_process_of_their_own(
+    tuned: Tuned, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def here(*_: object) -> None:
+        raise AssertionError("a pass is applied in this process")
+
+    monkeypatch.setattr("planish.graph.rewrite_cache.apply_pass", here)
+    chosen = selection(["onnxoptimizer.fuse_bn_into_conv"])
+    model, *_ = GraphLevel().export(tuned.result.task, chosen.candidate, tmp_path / "out")
+    before, after = (node_counts(onnx.load(file)) for file in (tuned.model, model))
+    assert before["BatchNormalization"] > after.get("BatchNormalization", 0)
 
 
 def test_a_run_delivers_the_model_and_what_was_chosen(tuned: Tuned, tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import shutil
 import stat
 from pathlib import Path
 
@@ -38,6 +39,18 @@ def read_regular(path: Path) -> bytes:
     with os.fdopen(os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK), "rb") as file:
         _check(path, os.fstat(file.fileno()))
         return file.read()
+
+
+def copy_regular(path: Path, to: Path) -> None:
+    """Copy a regular file that a process wrote which is not trusted: a link is refused.
+
+    Raises:
+        OSError: as `read_regular`, or it cannot be written.
+    """
+    flags = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOFOLLOW
+    with os.fdopen(os.open(path, flags), "rb") as file, to.open("wb") as copied:
+        _check(path, os.fstat(file.fileno()))
+        shutil.copyfileobj(file, copied)
 
 
 def _check(path: Path, found: os.stat_result) -> None:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-import tempfile
 from collections.abc import Sequence
+from contextlib import closing
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -14,8 +14,8 @@ from planish.graph.evaluator_spec import settings_of
 from planish.graph.installed import OPENVINO, versions
 from planish.graph.passes import Selection, selection_of
 from planish.graph.program import GraphProgram
-from planish.graph.rewrite_cache import RewriteCache
-from planish.graph.running import PROVIDERS, SessionSettings, open_session, weights_of
+from planish.graph.relevance import Examiner
+from planish.graph.running import PROVIDERS, SessionSettings, weights_of
 from planish.graph.running.openvino import configuration
 
 _SCRIPT = '''"""Runs a model that planish optimised; needs onnxruntime alone."""
@@ -56,6 +56,9 @@ for port in model.outputs:
     print(port.any_name, port.element_type.to_string(), list(found[port].shape))
 '''
 
+_PATIENCE_S = 600.0
+"""How long passes may take."""
+
 
 def export_model(task: Task[GraphProgram], candidate: Candidate, path: Path) -> Sequence[Path]:
     """Write an optimised model, and a script that runs it with onnxruntime alone.
@@ -84,8 +87,7 @@ def deliver_model(task: Task[GraphProgram], candidate: Candidate, path: Path) ->
         settings as JSON.
 
     Raises:
-        RewriteError: a pass fails.
-        RefusedError: ONNX Runtime does not take the model.
+        ExaminerError: a pass fails, or ONNX Runtime does not take the model.
         OSError: a file cannot be written.
     """
     program, chosen = task.program, selection_of(candidate)
@@ -102,15 +104,9 @@ def deliver_model(task: Task[GraphProgram], candidate: Candidate, path: Path) ->
 
 
 def _write_model(program: GraphProgram, chosen: Selection, settings: SessionSettings, file: Path) -> None:
-    import onnx
-
-    with tempfile.TemporaryDirectory() as folder:
-        workshop = RewriteCache(program, Path(folder))
-        if chosen.offline:
-            made = workshop.made(chosen.rewrites)
-            open_session(made.file, settings, chosen.disabled, keep=file, apart=True)
-        else:
-            onnx.save(workshop.model(chosen.rewrites), file)
+    """Write the model by a process in a sandbox: passes read a file of others, and may crash."""
+    with closing(Examiner(program, settings.of_onnxruntime, _PATIENCE_S)) as examiner:
+        examiner.write(chosen.rewrites, file, sorted(chosen.disabled), offline=chosen.offline)
 
 
 def _facts(program: GraphProgram, chosen: Selection, settings: SessionSettings, model: str) -> dict[str, Any]:

@@ -9,12 +9,14 @@ import weakref
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
+from pathlib import Path
 from select import select
 from typing import Any
 
 from planish.core import PlanishError
+from planish.core.regular_files import copy_regular
 from planish.graph.program import GraphProgram
-from planish.graph.running import SessionSettings
+from planish.graph.running import SessionSettings, weights_of
 from planish.sandbox import DEVNULL, PIPE, ChildProcess, ending_of
 from planish.sandbox.plain_data import DataError, FrameReader, loads
 
@@ -38,6 +40,7 @@ ANSWERS: Mapping[str, Any] = {
     "load": bool,
     "fired": Mapping[str, bool],
     "optimised": Optimised,
+    "write": bool,
 }
 """Questions, and the types of their answers."""
 
@@ -131,6 +134,28 @@ class Examiner:
         """
         return self._ask("optimised", rewrites, sorted(disabled), optimization)
 
+    def write(
+        self, rewrites: Sequence[str], file: Path, disabled: Sequence[str] = (), *, offline: bool
+    ) -> None:
+        """Write the model after some rewriting passes.
+
+        Args:
+            rewrites: rewriting passes, in their order.
+            file: where to write it; its weights go beside it (`weights_of`) where it is optimised offline.
+            disabled: the runtime's passes that are left out.
+            offline: whether the runtime optimises it, too.
+
+        Raises:
+            ExaminerError: a rewriting pass fails, or the runtime does not take what it makes.
+            OSError: a file cannot be written.
+        """
+        self._ask("write", rewrites, sorted(disabled), [file.name], ["offline"] if offline else [])
+        assert self._child is not None
+        made = self._child.scratch / file.name
+        copy_regular(made, file)
+        if os.path.lexists(weights_of(made)):
+            copy_regular(weights_of(made), weights_of(file))
+
     def close(self) -> None:
         """End the process; harmless when called twice."""
         if self._child is not None:
@@ -165,6 +190,7 @@ class _Child:
             stderr=DEVNULL,
         )
         self._process, self._frames = child.process, FrameReader()
+        self.scratch = child.scratch.path
         self.pid = self._process.pid
         # Also where nobody closes it.
         self.close = weakref.finalize(self, child.kill)

@@ -77,6 +77,20 @@ class Examining:
         onnx.load_external_data_for_model(made, str(file.parent))
         return Optimised(identity(made), node_counts(made))
 
+    def write(
+        self, rewrites: Sequence[str], disabled: Sequence[str], names: Sequence[str], how: Sequence[str]
+    ) -> bool:
+        """Write the model after some passes to the scratch folder; optimised by the runtime if "offline"."""
+        import onnx
+
+        file = self._scratch / names[0]
+        if "offline" in how:
+            made = self._workshop.made(rewrites).file
+            open_session(made, self._settings, disabled, keep=file, apart=True)
+        else:
+            onnx.save(self._workshop.model(rewrites), file)
+        return True
+
 
 def _said(work: Callable[[], object]) -> bytes:
     """Do work, and give what native code wrote to standard error meanwhile."""
