@@ -276,3 +276,14 @@ def test_a_computation_of_each_device_is_refused() -> None:
     )
     with pytest.raises(ProgramError, match=r"'sdy\.manual_computation' is of the dialect 'sdy'"):
         program_from(wrong)
+
+
+def test_random_numbers_without_a_state_are_refused() -> None:
+    module = """
+func.func @main(%a: tensor<f32>, %b: tensor<f32>, %s: tensor<1xi64>) -> tensor<4xf32> {
+  %r = "stablehlo.rng"(%a, %b, %s) {rng_distribution = #stablehlo<rng_distribution UNIFORM>}
+    : (tensor<f32>, tensor<f32>, tensor<1xi64>) -> tensor<4xf32>
+  return %r : tensor<4xf32>
+}"""
+    with pytest.raises(ProgramError, match=r"'stablehlo.rng' makes the answers random.* or use 'stablehlo"):
+        program_from(module)

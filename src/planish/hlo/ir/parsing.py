@@ -150,6 +150,9 @@ def _check(op: ir.Operation, name: str) -> None:
         raise ProgramError(
             f"{where}: '{op.name}' is of the dialect '{dialect}'", f"Known dialects: {', '.join(DIALECTS)}."
         )
+    if op.name == "stablehlo.rng":
+        what = f"{where}: 'stablehlo.rng' makes the answers random, so candidates cannot be compared"
+        raise ProgramError(what, "Make the numbers an input, or use 'stablehlo.rng_bit_generator'.")
     types = [value.type for value in op.results]
     types += [value.type for region in op.regions for block in region.blocks for value in block.arguments]
     for type_ in types:
