@@ -13,10 +13,13 @@ from functools import partial
 import numpy as np
 
 from planish.core import rng
-from planish.learn.cost import Combined, Dataset, Predicts, XgboostTrees, dataset_of, model_named
 from planish.loops.backends import this_machine
 from planish.loops.space import TemplateSpace
 from planish.loops.workloads import matmul
+from planish.models.combined import Combined
+from planish.models.cost_model import Dataset, Predicts, dataset_of
+from planish.models.model_files import model_named
+from planish.models.trees import XgboostTrees
 
 ROWS, ROUNDS = 5000, 3
 

@@ -17,9 +17,8 @@ from pathlib import Path
 
 import numpy as np
 
-from planish.learn.rl import StepEnvironment
 from planish.loops.workloads import thesis_split
-from planish.tuning.environment import make_environment
+from planish.train.environment import StepEnvironment, make_environment
 
 
 def main() -> None:

@@ -13,11 +13,11 @@ from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 from planish.core import Candidate, rng
-from planish.learn.cost import model_named
 from planish.loops.backends import this_machine
 from planish.loops.lang.parse import parse
 from planish.loops.lang.program import Program
 from planish.loops.space import TemplateSpace
+from planish.models.model_files import model_named
 from planish.search.sampling import neighbour
 
 BATCH, ROUNDS = 128, 9

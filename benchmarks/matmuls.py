@@ -28,7 +28,6 @@ import peer_halide
 import peer_tvm
 from planish.budget import Budget
 from planish.executors import LocalExecutor
-from planish.learn.policy import NetworkPolicy, policy_for
 from planish.loops.backends import this_machine
 from planish.loops.build import compile_with, tree_of
 from planish.loops.evaluator import LoopsEvaluatorSpec
@@ -39,6 +38,8 @@ from planish.loops.roofline import measured_peak
 from planish.loops.runtime.kernels import Kernel
 from planish.loops.space import CursorSpace
 from planish.loops.workloads import matmul, thesis_split
+from planish.models.network_policies import NetworkPolicy
+from planish.models.policy_files import policy_for
 from planish.search.follow_policy import hoped
 from planish.settings import Settings
 from planish.store import Store, open_store

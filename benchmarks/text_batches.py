@@ -15,16 +15,14 @@ from pathlib import Path
 import numpy as np
 
 from planish.core import rng
-from planish.corpus import read_corpus
-from planish.corpus.corpus_reader import SAMPLE
-from planish.learn.language.decoder import DecoderShape
-from planish.learn.language.prompts import question
-from planish.learn.language.samples import Sample, in_batches
-from planish.learn.language.tokenizer import Tokenizer
 from planish.llvm.passes import elements
+from planish.models.decoder import DecoderShape
+from planish.models.ir_text import Tokenizer, question
+from planish.train.corpus.reader import SAMPLE, read_corpus
+from planish.train.samples import Sample, in_batches
 
 POOL = 4096
-"""Texts that a training draws together, as `planish.learn.language.text_training` has it."""
+"""Texts that a training draws together, as `planish.train.text_training` has it."""
 Batches = Sequence[Sequence[Sample]]
 
 
@@ -88,8 +86,7 @@ def timed(
     """Read all batches of each way, by turns; give tokens a second in the median, and nats a token."""
     import torch
 
-    from planish.learn.language.surprise import surprise
-    from planish.learn.language.text_training import first_weights_of
+    from planish.train.text_training import first_weights_of, surprise
 
     shape = DecoderShape(tokens, asked.context)
     torch.manual_seed(0)

@@ -23,12 +23,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gate import interval, matrix, row, static
-from planish.corpus import read_corpus
-from planish.corpus.labelling import lists_of_table
-from planish.learn.cost_table import CostTable, read_costs
 from planish.llvm.backend import open_backend
 from planish.llvm.ir.attributes import for_size
 from planish.llvm.passes import load_coreset, print_pipeline
+from planish.train.corpus.reader import read_corpus
+from planish.train.cost_tables import CostTable, read_costs
+from planish.train.labelling.choice import lists_of_table
 
 EVALUATIONS = (1, 2, 3, 5, 10, 20, 40)
 LABELS = Path(__file__).parent / "labels"

@@ -3,7 +3,7 @@
     python experiments/corpus_sample.py
 
 It needs apt, csmith, a C compiler and pyarrow, takes two minutes of one core, and writes
-src/planish/corpus/sample/.
+src/planish/train/corpus/sample/.
 """
 
 from __future__ import annotations
@@ -15,18 +15,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from pathlib import Path
 
-from planish.corpus import (
-    BuildPlan,
-    BuildTally,
-    CorpusRecipe,
-    CorpusRequest,
-    Row,
-    build_corpus,
-    packages_of,
-    read_corpus,
-)
 from planish.llvm.backend import open_backend
 from planish.llvm.clang import find_compiler
+from planish.train.corpus.build import BuildPlan, BuildTally, build_corpus
+from planish.train.corpus.pipeline import CorpusRequest, packages_of
+from planish.train.corpus.reader import read_corpus
+from planish.train.corpus.shards import Row
+from planish.train.corpus.unit import CorpusRecipe
 
 PACKAGES = (
     "lua5.4",

@@ -18,9 +18,8 @@ from numpy.typing import NDArray
 
 from gate_model import EvaluationShares, Gate, kept_gate, load_gate
 from planish.core import PlanishError
-from planish.learn.cost_table import CostTable, read_costs
-from planish.learn.joined_costs import join_tables
 from planish.llvm.passes import load_coreset
+from planish.train.cost_tables import CostTable, join_tables, read_costs
 
 EVALUATIONS = (1, 2, 3, 5, 10, 20)
 LABELS = Path(__file__).parent / "labels" / "functions.npz"

@@ -23,11 +23,10 @@ from grown_trees import GrownTrees
 from planish.core import PlanishError
 from planish.core.damaged_files import DAMAGED, why
 from planish.core.replacing import replacing
-from planish.corpus.labelling import lists_of_table
-from planish.learn.cost import BoostedTrees, Dataset
-from planish.learn.cost.model import Floats
-from planish.learn.cost_table import CostTable
-from planish.learn.joined_costs import read_joined
+from planish.models.cost_model import Dataset, Floats
+from planish.models.trees import BoostedTrees
+from planish.train.cost_tables import CostTable, read_joined
+from planish.train.labelling.choice import lists_of_table
 
 FORMAT = 2
 LISTS = 40

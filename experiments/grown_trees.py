@@ -8,8 +8,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from planish.learn.cost import BoostedTrees, Dataset, Prediction
-from planish.learn.cost.model import Floats
+from planish.models.cost_model import Dataset, Floats, Prediction
+from planish.models.trees import BoostedTrees
 
 Ints = NDArray[np.intp]
 Mask = NDArray[np.bool_]

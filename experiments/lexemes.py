@@ -15,13 +15,13 @@ from pathlib import Path
 
 import numpy as np
 
-from planish.corpus import read_corpus
-from planish.corpus.labelling.cost_rows import count_lexemes, small_text
-from planish.corpus.row import Row
-from planish.learn.cost_table import UNCOUNTED, read_costs, write_costs
 from planish.llvm.backend import open_backend
 from planish.llvm.ir.attributes import for_size
 from planish.sandbox import Watchdog, forked
+from planish.train.corpus.reader import read_corpus
+from planish.train.corpus.shards import Row
+from planish.train.cost_tables import UNCOUNTED, read_costs, write_costs
+from planish.train.labelling.tabling import count_lexemes, small_text
 
 _JOBS = 2
 OZ = ("default<Oz>",)

@@ -12,11 +12,10 @@ from numpy.typing import NDArray
 
 from gate import EVALUATIONS, auc, spend
 from planish.core import rng
-from planish.corpus.labelling import lists_of_table
-from planish.corpus.policy_lessons import held_back, read_list_lessons
-from planish.learn.cost_table import CostTable, read_costs
-from planish.learn.joined_costs import read_joined
-from planish.learn.language import Lessons
+from planish.train.corpus.lessons import held_back, read_list_lessons
+from planish.train.cost_tables import CostTable, read_costs, read_joined
+from planish.train.labelling.choice import lists_of_table
+from planish.train.samples import Lessons
 
 OBJECTIVE = "instructions"
 MOST = 40

@@ -22,13 +22,14 @@ import numpy as np
 from gate import LABELS
 from gate_model import train_gate
 from pass_list_bench import OBJECTIVE, Bench, Floats, Run, bench_of, judge, some
-from planish.learn.language import GAIN, Lessons, ReaderShape, expected
-from planish.learn.language.training import Course, Epoch, train_reader
-from planish.learn.language.writer import WriterShape
-from planish.learn.language.writing import Stand, Texts, WritingCourse, train_writer
-from planish.learn.policy import SavedPolicy
-from planish.learn.policy.judging import judge_lists
 from planish.llvm.passes import elements, find_element, oz_of
+from planish.models.networks import ReaderShape, expected
+from planish.models.policy_files import SavedPolicy
+from planish.models.writer import WriterShape
+from planish.train.continuations import judge_lists
+from planish.train.list_ranker import Course, Epoch, train_reader
+from planish.train.list_writer import Stand, Texts, WritingCourse, train_writer
+from planish.train.samples import GAIN, Lessons
 
 
 def main() -> None:

@@ -15,12 +15,12 @@ import numpy as np
 
 from gate import EVALUATIONS, LABELS, TABLES, auc, interval, matrix, row, spend, static
 from gate_model import kept_gate
-from planish.corpus.policy_lessons import read_list_lessons
-from planish.learn.cost_table import CostTable, read_costs
-from planish.learn.language import GAIN, ReaderShape, expected
-from planish.learn.language.network import HEADS
-from planish.learn.policy import SavedPolicy, load_policy, places
 from planish.llvm.passes import load_coreset
+from planish.models.networks import HEADS, ReaderShape, expected
+from planish.models.policy_files import SavedPolicy, load_policy, places
+from planish.train.corpus.lessons import read_list_lessons
+from planish.train.cost_tables import CostTable, read_costs
+from planish.train.samples import GAIN
 
 
 def main() -> None:

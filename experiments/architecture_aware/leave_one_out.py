@@ -29,7 +29,7 @@ from planish.graph.first_lists import recognition_of
 from planish.graph.level import GraphLevel
 from planish.graph.prior import ClassList, ModelTrials, learn_lists, learned_list, records_of
 from planish.graph.program import GraphProgram, program_from
-from planish.learn.transfer import past
+from planish.models.transfer import past
 from planish.settings import Settings
 from planish.store import Reader, open_store
 from planish.tuning.api import task_of

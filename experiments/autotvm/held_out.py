@@ -14,8 +14,8 @@ from recorded import Recorded, recorded
 from representations import REPRESENTATIONS
 from transferring import DEPTH, RATE, ROUNDS
 
-from planish.learn.cost import XgboostTrees, dataset_of
-from planish.learn.cost.model_quality import rank_correlation
+from planish.models.cost_model import dataset_of, rank_correlation
+from planish.models.trees import XgboostTrees
 
 FOLDS, EACH, LEAST, TOP = 4, 240, 100, 8
 """Folds; rows of a program to learn from; rows of a program at least; so many of the best predicted."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from searching import Options, Setting
 
-from planish.learn.cost import can_train
+from planish.models.tree_gru import can_train
 
 ALONE: Options = {"model": "none"}
 DOUBLING: Options = {**ALONE, "few": 0, "first": 8, "growth": 1.0}

@@ -4,8 +4,8 @@
 
 Eight of the recorded programs are held back, by turns of chance. Of the others few make one model, as a
 user's own, and the rest another, as the one that comes with planish. Both are asked for the programs held
-back, centred and scaled as `planish.learn.cost.Pooled` does, and added with weights by the programs that they
-learnt from. The same is told of programs that are of a kind with those of the small model.
+back, centred and scaled as `planish.models.combined.Pooled` does, and added with weights by the programs that
+they learnt from. The same is told of programs that are of a kind with those of the small model.
 Rank correlations, means over the programs held back.
 """
 
@@ -21,9 +21,9 @@ from numpy.typing import NDArray
 from record import SETTINGS
 from recorded import Recorded, recorded
 
-from planish.learn.cost import XgboostTrees
-from planish.learn.cost.model_quality import rank_correlation
-from planish.learn.cost.pooled import SAMPLE
+from planish.models.combined import SAMPLE
+from planish.models.cost_model import rank_correlation
+from planish.models.trees import XgboostTrees
 
 TURNS, HELD, KIN = 4, 8, 3
 FEW = (1, 2, 4, 8, 12)

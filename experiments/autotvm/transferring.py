@@ -9,7 +9,9 @@ import numpy as np
 from recorded import recorded
 from searching import Setting
 
-from planish.learn.cost import XgboostTrees, dataset_of, made_model, write_model
+from planish.models.cost_model import dataset_of
+from planish.models.model_files import made_model, write_model
+from planish.models.trees import XgboostTrees
 
 ROUNDS, DEPTH, RATE = 200, 5, 0.15
 """As `planish models fit` has them."""

@@ -28,8 +28,8 @@ from statistics import median
 from programs import PROGRAMS, Program
 
 from planish.core import cache_folder
-from planish.corpus.apt import open_apt
 from planish.llvm.backend.elf import code_bytes
+from planish.train.corpus.programs import open_apt
 
 ROOT = Path("build/cc").absolute()
 BIN = Path(sys.executable).parent

@@ -20,9 +20,9 @@ from pathlib import Path
 from telling import HEAD, tuned
 
 from planish.core import PlanishError, cache_folder
-from planish.corpus.apt import open_apt
 from planish.llvm.backend import open_backend
 from planish.llvm.source import compiler_of, flag_of
+from planish.train.corpus.programs import open_apt
 
 ROOT = Path("build/clock").absolute()
 LZ4 = r"""

@@ -16,9 +16,10 @@ from itertools import islice
 from cases import SAMPLES, Case, remeasured
 from unseen import PROGRAMS
 
-from planish.learn.policy import NetworkPolicy, policy_for
 from planish.loops.lang.program import Program
 from planish.loops.workloads import matmul, thesis_split
+from planish.models.network_policies import NetworkPolicy
+from planish.models.policy_files import policy_for
 from planish.search.decoding import priority_samples
 from planish.search.follow_policy import followed, hoped
 from planish.search.policy_searcher import new_programs

@@ -13,9 +13,9 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 from programs import cursor_space
 
-from planish.learn.policy.continuations import FARTHEST, StateLessons
 from planish.loops.lang.program import Program
 from planish.loops.space.cursor import ACTIONS_MAX
+from planish.train.continuations import FARTHEST, StateLessons
 
 PRICE = 0.005
 """Of an action, as a share of the best speed: of ways that lead as far the shortest is the best."""

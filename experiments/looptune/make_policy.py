@@ -1,7 +1,7 @@
 """The command that makes a shipped policy, that of this machine's width of vectors: measure, learn speeds,
 teach a network what actions lead to, and then, on other programs, too, what its own proposals are worth.
 
-    python experiments/looptune/make_policy.py -o src/planish/learn/policy/policy-loops.safetensors
+    python experiments/looptune/make_policy.py -o src/planish/models/policy-loops.safetensors
         [--network mlp] [--minutes 28] [--rounds 3] [--matmuls 600] [--others 400] [--epochs 20]
         [--improvements 2]
         [--more-minutes 30] [--more-matmuls 300] [--more-others 1500] [--more-improvements 3]
@@ -34,9 +34,10 @@ from proposals import lessons_of_proposals, measure_proposals
 from speeds import Known, fitted, read_measured, rows_of
 
 from planish.core import rng
-from planish.learn.policy import KINDS, SavedPolicy, load_policy, write_policy
-from planish.learn.policy.imitation import Epoch, imitate
 from planish.loops.lang.program import Program
+from planish.models.networks import KINDS
+from planish.models.policy_files import SavedPolicy, load_policy, write_policy
+from planish.train.imitation import Epoch, imitate
 
 EPOCHS, RATE = 8, 5e-4
 """Of learning from proposals: few and gently, so that the rest is not forgotten."""

@@ -20,8 +20,9 @@ from pathlib import Path
 
 from cases import SAMPLES, SEARCHES, Case, remeasured, searched
 
-from planish.learn.policy import NetworkPolicy, policy_for
 from planish.loops.workloads import matmul, thesis_split
+from planish.models.network_policies import NetworkPolicy
+from planish.models.policy_files import policy_for
 from planish.search.decoding import priority_samples
 from planish.search.follow_policy import hoped
 from planish.search.policy_searcher import new_programs

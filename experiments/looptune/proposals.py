@@ -17,14 +17,15 @@ from numpy.typing import NDArray
 from programs import cursor_space
 
 from planish.core import Step
-from planish.learn.policy import NetworkPolicy, SavedPolicy
-from planish.learn.policy.continuations import FARTHEST, SHARPNESS, StateLessons
-from planish.learn.policy.network import Shape, scaled, scores
 from planish.loops.lang.program import Program
 from planish.loops.space.cursor import ACTIONS_MAX
+from planish.models.network_policies import NetworkPolicy
+from planish.models.networks import Shape, scaled, scores
+from planish.models.policy_files import SavedPolicy
 from planish.search.decoding import priority_samples
 from planish.search.follow_policy import followed
 from planish.search.policy_searcher import new_programs
+from planish.train.continuations import FARTHEST, SHARPNESS, StateLessons
 
 SAMPLES = 32
 """Of each program, beside the greedy end."""

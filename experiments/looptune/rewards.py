@@ -16,9 +16,8 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from planish.learn.rl.algorithms import ALGORITHMS
-from planish.learn.rl.training import Look, read_looks
 from planish.loops.workloads import thesis_split
+from planish.train.reinforcement import ALGORITHMS, Look, read_looks
 
 
 def trained(

@@ -18,7 +18,7 @@ from numpy.random import Generator
 from rewards import trained, write_programs
 
 from planish.core import rng
-from planish.learn.rl.algorithms import ALGORITHMS
+from planish.train.reinforcement import ALGORITHMS
 
 OFFERED: Mapping[str, tuple[float, ...]] = {
     "rate": (1e-5, 1e-4, 5e-4, 2e-3),

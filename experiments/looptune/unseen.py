@@ -15,10 +15,11 @@ from itertools import islice
 
 from cases import SAMPLES, Case, remeasured, searched
 
-from planish.learn.policy import NetworkPolicy, policy_for
 from planish.loops.lang.parse import parse
 from planish.loops.lang.program import Program
 from planish.loops.workloads import RESNET18, convolution, matmul
+from planish.models.network_policies import NetworkPolicy
+from planish.models.policy_files import policy_for
 from planish.search.decoding import priority_samples
 from planish.search.follow_policy import hoped
 from planish.search.policy_searcher import new_programs

@@ -22,17 +22,15 @@ from language import LISTS, VARIANTS
 from numpy.typing import NDArray
 
 from planish.core import rng
-from planish.corpus.judged_answers import answers_of, judge_answers, summary
-from planish.corpus.labelling import lists_of_table
-from planish.corpus.policy_lessons import held_back
-from planish.corpus.text_lessons import TextLesson, read_text_lessons, text_samples
-from planish.learn.joined_costs import read_joined
-from planish.learn.language.decoder import DecoderShape
-from planish.learn.language.prompts import Tasks
-from planish.learn.language.samples import Sample
-from planish.learn.language.text_training import Progress, TextCourse, train_text
-from planish.learn.language.tokenizer import Tokenizer
 from planish.llvm.passes import elements
+from planish.models.decoder import DecoderShape
+from planish.models.ir_text import Tasks, Tokenizer
+from planish.train.corpus.answers import answers_of, judge_answers, summary
+from planish.train.corpus.lessons import TextLesson, held_back, read_text_lessons, text_samples
+from planish.train.cost_tables import read_joined
+from planish.train.labelling.choice import lists_of_table
+from planish.train.samples import Sample
+from planish.train.text_training import Progress, TextCourse, train_text
 
 LABELS = Path(__file__).parents[1] / "labels"
 TABLES = [LABELS / "joined-lists.npz", LABELS / "heldout-joined-lists.npz"]

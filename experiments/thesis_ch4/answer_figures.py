@@ -11,11 +11,11 @@ from statistics import fmean
 import numpy as np
 from baselines import OBJECTIVE, run, tabled
 
-from planish.corpus.labelling import Saving, lists_of_table, summarise
-from planish.corpus.labelling.label_card import HEADS, cells
-from planish.learn.joined_costs import read_joined
 from planish.llvm.passes import elements, oz_of
 from planish.llvm.passes.catalogue import base_name
+from planish.train.cost_tables import read_joined
+from planish.train.labelling.choice import lists_of_table
+from planish.train.labelling.run import HEADS, Saving, cells, summarise
 
 LABELS, LISTS = Path(__file__).parents[1] / "labels" / "joined-lists.npz", 40
 """What the model and the baselines learn from, and so many lists of it at most."""

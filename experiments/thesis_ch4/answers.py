@@ -19,13 +19,13 @@ import answer_figures
 from answer_figures import LABELS, LISTS, Answered
 from baselines import OBJECTIVE
 
-from planish.corpus.judged_answers import Judged, answers_of, judge_answers
-from planish.corpus.labelling import lists_of_table
-from planish.corpus.text_lessons import TextLesson, read_text_lessons
-from planish.learn.cost_table import read_costs
-from planish.learn.language.decoder import DecoderShape
-from planish.learn.language.tokenizer import Tokenizer
-from planish.learn.policy import load_policy
+from planish.models.decoder import DecoderShape
+from planish.models.ir_text import Tokenizer
+from planish.models.policy_files import load_policy
+from planish.train.corpus.answers import Judged, answers_of, judge_answers
+from planish.train.corpus.lessons import TextLesson, read_text_lessons
+from planish.train.cost_tables import read_costs
+from planish.train.labelling.choice import lists_of_table
 
 AT_ONCE = 32
 FIGURES: Mapping[str, Callable[[Sequence[Answered], Path], None]] = {

@@ -23,15 +23,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planish.core import rng
-from planish.corpus import Row
-from planish.corpus.labelling import LabelBench, LabelPlan, bench
-from planish.corpus.labelling.drawing import draw_in_turns
 from planish.llvm.backend import Backend, Module, PassError, open_backend
 from planish.llvm.ir.attributes import for_size
 from planish.llvm.ir.autophase import autophase
 from planish.llvm.passes import available, print_pipeline
 from planish.llvm.passes.catalogue import base_name
 from planish.sandbox import Watchdog, forked
+from planish.train.corpus.shards import Row
+from planish.train.labelling.label_plan import LabelBench, LabelPlan, bench
+from planish.train.labelling.tabling import draw_in_turns
 
 LENGTH = 45
 NAMES = (
@@ -130,7 +130,7 @@ def environment(texts: Sequence[str], seed: int) -> Any:
 
 
 def train(asked: argparse.Namespace) -> None:
-    from planish.learn.rl.algorithms import USUAL, built, parameters
+    from planish.train.reinforcement import USUAL, built, parameters
 
     rows, _ = draw_in_turns(asked.corpus, ["train"], asked.functions, set())
     texts = [row.ir for row in rows]

@@ -21,10 +21,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from planish.corpus.labelling import Saving, summarise
-from planish.corpus.labelling.label_card import HEADS, cells
-from planish.learn.cost import Dataset
-from planish.learn.cost_table import FAILED, CostTable, read_costs
+from planish.models.cost_model import Dataset
+from planish.train.cost_tables import FAILED, CostTable, read_costs
+from planish.train.labelling.run import HEADS, Saving, cells, summarise
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 

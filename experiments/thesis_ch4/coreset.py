@@ -21,11 +21,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planish.core import rng
-from planish.corpus import Row, read_corpus
-from planish.corpus.labelling import LabelBench, LabelPlan, bench, greedy_cover, most_saving, read_labels
-from planish.corpus.labelling.jobs import Costing
 from planish.llvm.passes import available, candidate_of, load_coreset, pass_space, passes_of
 from planish.sandbox import forked
+from planish.train.corpus.reader import read_corpus
+from planish.train.corpus.shards import Row
+from planish.train.labelling.choice import Costing, greedy_cover, most_saving
+from planish.train.labelling.label_plan import LabelBench, LabelPlan, bench, read_labels
 
 Costs = NDArray[np.float64]
 Passes = tuple[str, ...]

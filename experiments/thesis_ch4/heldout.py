@@ -18,14 +18,13 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from planish.corpus import Row, read_corpus
-from planish.corpus.labelling import FunctionBudget, LabelBench, LabelPlan, Saving, bench, summarise
-from planish.corpus.labelling.function_costs import FunctionCosts
-from planish.corpus.labelling.function_search import search
-from planish.corpus.labelling.label_card import HEADS, cells
-from planish.corpus.labelling.ranking import Passes
 from planish.llvm.passes import load_coreset
 from planish.sandbox import Watchdog, forked
+from planish.train.corpus.reader import read_corpus
+from planish.train.corpus.shards import Row
+from planish.train.labelling.function_search import FunctionBudget, FunctionCosts, Passes, search
+from planish.train.labelling.label_plan import LabelBench, LabelPlan, bench
+from planish.train.labelling.run import HEADS, Saving, cells, summarise
 
 SIZES = (1, 3, 5, 10, 20)
 

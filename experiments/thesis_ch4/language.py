@@ -19,18 +19,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planish.core import rng
-from planish.corpus.judged_answers import Judged, answers_of, judge_answers, summary
-from planish.corpus.labelling import lists_of_table
-from planish.corpus.policy_lessons import held_back
-from planish.corpus.text_lessons import TextLesson, read_text_lessons, text_samples
-from planish.learn.joined_costs import read_joined
-from planish.learn.language.code_quality import bleu, same_code
-from planish.learn.language.decoder import DecoderShape
-from planish.learn.language.prompts import Tasks
-from planish.learn.language.text_training import Progress, TextCourse, train_text
-from planish.learn.language.tokenizer import Tokenizer
-from planish.learn.policy import load_policy
 from planish.llvm.passes import elements
+from planish.models.decoder import DecoderShape
+from planish.models.feedback import bleu, same_code
+from planish.models.ir_text import Tasks, Tokenizer
+from planish.models.policy_files import load_policy
+from planish.train.corpus.answers import Judged, answers_of, judge_answers, summary
+from planish.train.corpus.lessons import TextLesson, held_back, read_text_lessons, text_samples
+from planish.train.cost_tables import read_joined
+from planish.train.labelling.choice import lists_of_table
+from planish.train.text_training import Progress, TextCourse, train_text
 
 BATCH, LOOKS, LISTS = 8192, 8, 40
 VARIANTS: Mapping[str, tuple[float, Tasks]] = {

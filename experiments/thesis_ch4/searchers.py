@@ -15,10 +15,11 @@ from dataclasses import dataclass
 from itertools import accumulate
 from pathlib import Path
 
-from planish.corpus import Row, read_corpus
-from planish.corpus.labelling import FunctionBudget, LabelBench, LabelPlan, bench
-from planish.corpus.labelling.function_search import search
 from planish.sandbox import Watchdog, forked
+from planish.train.corpus.reader import read_corpus
+from planish.train.corpus.shards import Row
+from planish.train.labelling.function_search import FunctionBudget, search
+from planish.train.labelling.label_plan import LabelBench, LabelPlan, bench
 
 AT = (1, 3, 10, 20, 40, 100, 200, 400, 1000)
 NAMES = {"portfolio": "ours (portfolio)", "random-minimise": "the thesis's (random, minimised)"}

@@ -21,18 +21,16 @@ import numpy as np
 from numpy.typing import NDArray
 from single_pass_tables import Translation, show
 
-from planish.corpus.corpus_reader import read_corpus
-from planish.corpus.text_lessons import single_pass_lessons, translation_samples
-from planish.learn.language.code_quality import bleu, same_code
-from planish.learn.language.decoder import DecoderShape, remembered
-from planish.learn.language.generation import continued
-from planish.learn.language.prompts import translation
-from planish.learn.language.text_training import Progress, TextCourse, train_text
-from planish.learn.language.tokenizer import Tokenizer
 from planish.llvm.backend import open_backend
 from planish.llvm.passes import elements
 from planish.llvm.passes.catalogue import base_name
 from planish.llvm.passes.compiled_lists import reading_error
+from planish.models.decoder import DecoderShape, continued, remembered
+from planish.models.feedback import bleu, same_code
+from planish.models.ir_text import Tokenizer, translation
+from planish.train.corpus.lessons import single_pass_lessons, translation_samples
+from planish.train.corpus.reader import read_corpus
+from planish.train.text_training import Progress, TextCourse, train_text
 
 PASSES, TRIED = 60, 40
 """So many passes, as in the thesis; those that change most of so many functions each."""

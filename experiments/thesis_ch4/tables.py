@@ -14,9 +14,9 @@ import argparse
 from collections import defaultdict
 from pathlib import Path
 
-from planish.corpus import read_corpus
-from planish.corpus.labelling import read_label_card, read_labels
-from planish.corpus.labelling.label_card import HEADS, cells
+from planish.train.corpus.reader import read_corpus
+from planish.train.labelling.label_plan import read_labels
+from planish.train.labelling.run import HEADS, cells, read_label_card
 
 
 def main() -> None:

@@ -21,11 +21,11 @@ import numpy as np
 from language import Bench, bench_of
 from numpy.typing import NDArray
 
-from planish.corpus.judged_answers import answers_of, judge_answers, summary
-from planish.corpus.text_lessons import text_samples
-from planish.learn.language.text_training import Progress, TextCourse, train_text
-from planish.learn.policy import SavedPolicy, write_policy
 from planish.llvm.ir.instruction_rows import instruction_schema
+from planish.models.policy_files import SavedPolicy, write_policy
+from planish.train.corpus.answers import answers_of, judge_answers, summary
+from planish.train.corpus.lessons import text_samples
+from planish.train.text_training import Progress, TextCourse, train_text
 
 BATCH, RATE, LOOKS, HELD = 2048, 2e-3, 8, 100
 """Tokens of a step; looks, at each of which so many texts are read that are held back."""

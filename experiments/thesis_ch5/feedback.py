@@ -19,20 +19,18 @@ from pathlib import Path
 import numpy as np
 
 from planish.core import Candidate, PolicyState, Space
-from planish.corpus.feedback_lessons import feedback_on
-from planish.corpus.judged_answers import Judged, answers_of, judge_answers
-from planish.corpus.text_lessons import TextLesson, read_text_lessons
-from planish.learn.joined_costs import read_joined
-from planish.learn.language.decoder import DecoderShape
-from planish.learn.language.generation import CutTextWarning
-from planish.learn.language.tokenizer import Tokenizer
-from planish.learn.policy import AnsweringPolicy, SavedPolicy, load_policy
-from planish.learn.policy.telling import USUAL
 from planish.llvm.backend import open_backend
 from planish.llvm.passes import PassSpace, elements, passes_of
 from planish.llvm.passes.compiled_lists import compile_lists
+from planish.models.decoder import CutTextWarning, DecoderShape
+from planish.models.ir_text import Tokenizer
+from planish.models.language_policy import USUAL, AnsweringPolicy
+from planish.models.policy_files import SavedPolicy, load_policy
 from planish.search.decoding import Decoding, PrefixTree, decode, priority_samples
 from planish.search.feedback import greedy_end, reconsidered
+from planish.train.corpus.answers import Judged, answers_of, feedback_on, judge_answers
+from planish.train.corpus.lessons import TextLesson, read_text_lessons
+from planish.train.cost_tables import read_joined
 
 STEPS = 5
 """Answers of each function, as in figure 5.8."""

@@ -23,19 +23,19 @@ from typing import Any
 
 from ways import BUDGETS, Samples, random_lists, sampled
 
-from planish.corpus import Row
-from planish.corpus.labelling import LabelBench, LabelPlan, bench
-from planish.corpus.labelling.drawing import draw_in_turns
-from planish.corpus.labelling.function_costs import FunctionCosts, candidates_of
-from planish.corpus.labelling.function_search import search
-from planish.learn.language import GAIN, ReaderShape, expected
-from planish.learn.policy import SavedPolicy, load_policy, places
 from planish.llvm.backend import Backend
 from planish.llvm.ir.attributes import for_size
 from planish.llvm.ir.autophase import autophase
 from planish.llvm.ir.instruction_rows import CutWarning
 from planish.llvm.passes import PassSpace, load_coreset, pass_space, print_pipeline
+from planish.models.networks import ReaderShape, expected
+from planish.models.policy_files import SavedPolicy, load_policy, places
 from planish.sandbox import Watchdog, forked
+from planish.train.corpus.shards import Row
+from planish.train.labelling.function_search import FunctionCosts, candidates_of, search
+from planish.train.labelling.label_plan import LabelBench, LabelPlan, bench
+from planish.train.labelling.tabling import draw_in_turns
+from planish.train.samples import GAIN
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 

@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 from ways import BUDGETS
 
-from planish.learn.cost import Dataset
-from planish.learn.cost_table import FAILED, CostTable, read_costs
+from planish.models.cost_model import Dataset
+from planish.train.cost_tables import FAILED, CostTable, read_costs
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 

@@ -20,9 +20,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from planish.core import Candidate, CanStep, Evaluator, Level, Measured, Stage, Task
-from planish.learn.policy import policy_named
 from planish.levels import level_named
 from planish.loops.workloads import matmul, thesis_split
+from planish.models.named_policies import policy_named
 from planish.search.decoding import Decoding, PrefixTree, decode
 
 BUDGETS = (1, 3, 5, 10, 30)

@@ -20,8 +20,7 @@ from gates import GATE, MEAN, POLICY, by_trees, column, spent_over_all
 from numpy.typing import NDArray
 from ways import BUDGETS
 
-from planish.corpus.labelling import Saving
-from planish.corpus.labelling.savings import interval, summarise
+from planish.train.labelling.run import Saving, interval, summarise
 
 AUTOTUNER, ONCE, TREES = "Autotuner", "Greedy", "Coreset-NVP by trees on AutoPhase's features"
 PRIORITY, PRODUCT = "Priority Sampling (PS)", "PS by the product (ours)"

@@ -6,9 +6,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from planish.core import rng
-from planish.learn.language.writer import WriterShape
-from planish.learn.policy import SavedPolicy, WritingPolicy, policy_of
 from planish.llvm.passes import PassSpace, passes_of
+from planish.models.network_policies import WritingPolicy, policy_of
+from planish.models.policy_files import SavedPolicy
+from planish.models.writer import WriterShape
 from planish.search.decoding import Decoding, Node, PrefixTree, decode
 
 BUDGETS = (1, 3, 5, 10, 30, 100)

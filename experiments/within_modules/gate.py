@@ -20,9 +20,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from planish.learn.cost import Dataset
-from planish.learn.cost_table import CostTable, read_costs
 from planish.llvm.modules.function_lists import shipped_lists
+from planish.models.cost_model import Dataset
+from planish.train.cost_tables import CostTable, read_costs
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 

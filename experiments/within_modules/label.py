@@ -22,8 +22,6 @@ import numpy as np
 from opcodes import NAMES, VERSION, opcode_counts
 
 from planish.core import cache_folder
-from planish.corpus.apt import open_apt
-from planish.learn.cost_table import Columns, CostRow, empty_table, read_costs, write_costs
 from planish.llvm.backend import open_backend
 from planish.llvm.modules.function_lists import cut, shipped_lists
 from planish.llvm.modules.results import ModuleRecipe
@@ -38,6 +36,8 @@ from planish.llvm.modules.transform import (
 from planish.llvm.passes import print_pipeline
 from planish.llvm.source import compiler_of
 from planish.sandbox import End, in_child
+from planish.train.corpus.programs import open_apt
+from planish.train.cost_tables import Columns, CostRow, empty_table, read_costs, write_costs
 
 ROOT = Path("build/modules").absolute()
 OBJECTIVE = "text_bytes"

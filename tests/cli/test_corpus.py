@@ -8,9 +8,10 @@ import pytest
 from cli.conftest import Planish
 from planish.cli.corpus_watching import Lines
 from planish.cli.label_watching import Teller
-from planish.corpus import SAMPLE, BuildTally
-from planish.corpus.labelling import LabelProgress
-from planish.learn.cost_table import read_costs
+from planish.train.corpus.build import BuildTally
+from planish.train.corpus.reader import SAMPLE
+from planish.train.cost_tables import read_costs
+from planish.train.labelling.label_plan import LabelProgress
 
 IR = "define i32 @f{0}(i32 %x) {{\n  %y = add i32 %x, {0}\n  ret i32 %y\n}}\n"
 

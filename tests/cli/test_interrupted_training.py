@@ -11,8 +11,8 @@ import pytest
 from cli.conftest import Planish
 from cli.test_policies import labelled
 from planish.core import StoppedError
-from planish.corpus.corpus_reader import SAMPLE
-from planish.learn.policy import load_policy
+from planish.models.policy_files import load_policy
+from planish.train.corpus.reader import SAMPLE
 from store.mounts import grow, small_disk
 
 pytest.importorskip("torch")
@@ -84,7 +84,7 @@ def test_a_full_disk_tells_which_checkpoint_and_the_same_command_goes_on(
 
 
 def test_before_anything_was_learnt_there_is_nothing_to_keep() -> None:
-    from planish.learn.language.optimisation import arrays_of
+    from planish.train.optimisation import arrays_of
 
     with pytest.raises(StoppedError, match="stopped before its first checkpoint") as stopped:
         arrays_of({})

@@ -9,14 +9,14 @@ import pytest
 
 from cli.conftest import Planish
 from learn.test_language_model import PASSES, made, tokenizer
-from planish.corpus.corpus_reader import SAMPLE, read_corpus
-from planish.learn.cost_table import UNCOUNTED, Columns, CostTable, write_costs
-from planish.learn.policy import load_policy, places, policies_folder, write_policy
 from planish.levels import level_named, load_program
 from planish.llvm.backend import open_backend
 from planish.llvm.passes import load_coreset
+from planish.models.policy_files import load_policy, places, policies_folder, write_policy
 from planish.settings import Settings
 from planish.store import open_store
+from planish.train.corpus.reader import SAMPLE, read_corpus
+from planish.train.cost_tables import UNCOUNTED, Columns, CostTable, write_costs
 from planish.tuning.api import task_of
 
 CODE = Path(__file__).parents[2] / "benchmarks" / "llvm_functions" / "utf8.ll"

@@ -162,8 +162,8 @@ def handled(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 STOPPED = {
-    "planish.corpus.packages_of": ("corpus", "build", "out", "--ir", "nowhere"),
-    "planish.corpus.labelling.label_corpus": ("corpus", "label", "corpus", "out"),
+    "planish.train.corpus.pipeline.packages_of": ("corpus", "build", "out", "--ir", "nowhere"),
+    "planish.train.labelling.run.label_corpus": ("corpus", "label", "corpus", "out"),
     "planish.cli.parts.tune_parts": ("tune", "module.ll", "--per-function"),
     "planish.tuning.batch.tune_parts": ("bench-passes", "module.ll", "--trials", "1"),
 }

@@ -9,9 +9,9 @@ from typing import Any, NoReturn
 
 import pytest
 
-from planish.corpus import BuildTally
-from planish.corpus.row import Kind
-from planish.corpus.source import Prepared
+from planish.train.corpus.build import BuildTally
+from planish.train.corpus.shards import Kind
+from planish.train.corpus.sources import Prepared
 
 Build = Callable[..., Mapping[str, Any]]
 

@@ -9,9 +9,9 @@ import pytest
 
 from corpus.sources import Build, Notes, lacking, numbered, write
 from planish.core import PlanishError, TargetError
-from planish.corpus import read_corpus
-from planish.corpus.apt import Apt, open_apt, unknown_packages
-from planish.corpus.source import DebianPackage
+from planish.train.corpus.programs import Apt, open_apt, unknown_packages
+from planish.train.corpus.reader import read_corpus
+from planish.train.corpus.sources import DebianPackage
 
 CONTROL = "Source: little\nMaintainer: Nobody <nobody@example.org>\n\nPackage: little\nArchitecture: any\n"
 CHANGELOG = "little (1.2) stable; urgency=low\n\n  * New.\n\n -- Nobody <nobody@example.org>  {date}\n"

@@ -6,11 +6,14 @@ import pytest
 
 from corpus.sources import Build, Deadly, Notes, Unreadable, numbered, write
 from planish.core import PlanishError
-from planish.corpus import BuildPlan, CorpusRecipe, Row, build_corpus, read_corpus, split_of
-from planish.corpus.source import IRFiles
 from planish.llvm.backend import open_backend
 from planish.llvm.clang import Compiler
 from planish.llvm.ir.normalise import identity
+from planish.train.corpus.build import BuildPlan, build_corpus
+from planish.train.corpus.reader import read_corpus
+from planish.train.corpus.shards import Row, split_of
+from planish.train.corpus.sources import IRFiles
+from planish.train.corpus.unit import CorpusRecipe
 
 SAME = "int twice(int x) { return x + x; }\n"
 SAME_BY_ANOTHER_NAME = "int zwei(int y) { return y + y; }\n"

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from planish.core import PlanishError
-from planish.corpus import SAMPLE, read_corpus
+from planish.train.corpus.reader import SAMPLE, read_corpus
 
 
 @pytest.mark.parametrize(

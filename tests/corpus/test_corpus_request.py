@@ -4,7 +4,7 @@ import pytest
 
 from corpus.sources import numbered, write
 from planish.core import PlanishError
-from planish.corpus import CorpusRequest, packages_of, standard_packages
+from planish.train.corpus.pipeline import CorpusRequest, packages_of, standard_packages
 
 
 def told(request: CorpusRequest) -> str:

@@ -4,9 +4,10 @@ import pytest
 
 from corpus.sources import Build, lacking
 from planish.core import TargetError
-from planish.corpus import CorpusRequest, packages_of, read_corpus
-from planish.corpus.csmith import find_csmith, random_program
-from planish.corpus.source import Package
+from planish.train.corpus.pipeline import CorpusRequest, packages_of
+from planish.train.corpus.programs import find_csmith, random_program
+from planish.train.corpus.reader import read_corpus
+from planish.train.corpus.sources import Package
 
 
 def programs(count: int, seed: int) -> list[Package]:

@@ -4,9 +4,8 @@ import pytest
 
 from corpus.sources import write
 from planish.core import ProgramError
-from planish.corpus.includes import SourceTree
-from planish.corpus.stubs import made_up
 from planish.llvm.clang import Compiler
+from planish.train.corpus.sources import SourceTree, made_up
 
 USES = "int f(void) {{ return {0}; }}\n"
 

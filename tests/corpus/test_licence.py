@@ -1,6 +1,6 @@
 import pytest
 
-from planish.corpus.licence import parse_licences
+from planish.train.corpus.sources import parse_licences
 
 TEXT = """Format: https://www.debian.org/doc/packaging-manuals/copyright-format/1.0/
 Upstream-Name: little

@@ -14,8 +14,8 @@ import pytest
 
 from corpus.sources import Build, numbered, write
 from planish.core import PlanishError
-from planish.corpus import read_corpus
 from planish.llvm.clang import VARIABLE, Compiler
+from planish.train.corpus.reader import read_corpus
 
 FILES = 2
 LIMIT_S = 100.0

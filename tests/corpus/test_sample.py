@@ -4,9 +4,10 @@ import sys
 
 import pytest
 
-from planish.corpus import SAMPLE, read_corpus, split_of
 from planish.llvm.backend import open_backend
 from planish.llvm.ir.normalise import identity
+from planish.train.corpus.reader import SAMPLE, read_corpus
+from planish.train.corpus.shards import split_of
 
 NEEDS_MORE_THAN_A_NOTICE = ("GPL", "MPL", "EPL", "CDDL", "unknown")
 

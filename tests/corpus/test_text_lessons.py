@@ -7,11 +7,19 @@ from functools import cache
 
 import pytest
 
-from planish.corpus import read_corpus
-from planish.corpus.corpus_reader import SAMPLE
-from planish.corpus.feedback_lessons import feedback_on, feedback_samples, retry_prompt
-from planish.corpus.judged_answers import Judged, judge_answers, summary
-from planish.corpus.text_lessons import (
+from planish.llvm.backend import open_backend
+from planish.llvm.passes import elements
+from planish.llvm.passes.compiled_lists import Compiled, compile_lists, reading_error
+from planish.models.ir_text import Answer, Tasks, Tokenizer, canonical, read_answer
+from planish.train.corpus.answers import (
+    Judged,
+    feedback_on,
+    feedback_samples,
+    judge_answers,
+    retry_prompt,
+    summary,
+)
+from planish.train.corpus.lessons import (
     TextLesson,
     best_list,
     read_text_lessons,
@@ -19,12 +27,7 @@ from planish.corpus.text_lessons import (
     text_samples,
     translation_samples,
 )
-from planish.learn.language.lexer import canonical
-from planish.learn.language.prompts import Answer, Tasks, read_answer
-from planish.learn.language.tokenizer import Tokenizer
-from planish.llvm.backend import open_backend
-from planish.llvm.passes import elements
-from planish.llvm.passes.compiled_lists import Compiled, compile_lists, reading_error
+from planish.train.corpus.reader import SAMPLE, read_corpus
 
 OZ = ("default<Oz>",)
 CODE = """define i32 @f(i32 %0) {

@@ -15,8 +15,8 @@ from hypothesis.extra import numpy as arrays
 from gate_model import EvaluationShares, load_gate, main, train_gate, write_gate
 from grown_trees import GrownTrees
 from planish.core import PlanishError
-from planish.learn.cost import CostModel, Dataset
-from planish.learn.cost_table import FAILED, UNCOUNTED, Columns, CostTable, write_costs
+from planish.models.cost_model import CostModel, Dataset
+from planish.train.cost_tables import FAILED, UNCOUNTED, Columns, CostTable, write_costs
 from spoiling import changed
 
 LISTS = (("a",), ("b",), ("c",))

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from gate_model import EvaluationShares, kept_gate
-from planish.learn.cost_table import CostTable, read_costs
 from planish.llvm.ir.autophase import FEATURES, VERSION
 from planish.llvm.passes import load_coreset, print_pipeline
+from planish.train.cost_tables import CostTable, read_costs
 
 LABELS = Path(__file__).parents[2] / "experiments" / "labels"
 TABLES = {"instructions": "joined-lists.npz", "text_bytes": "functions.npz"}

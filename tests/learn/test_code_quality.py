@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from planish.core import PlanishError
-from planish.learn.language.code_quality import bleu, error_class, perplexity, same_code
 from planish.llvm.backend import open_backend
+from planish.models.feedback import bleu, error_class, perplexity, same_code
 
 HEAD = "define i32 @f(i32 %0, ptr %1) {\n"
 WORDS = st.lists(st.sampled_from(["add", "i32", "%1", "%2", ",", "ret"]), min_size=1, max_size=12)

@@ -10,8 +10,7 @@ import pytest
 from planish.core import Candidate, Objective, PlanishError, Searcher, Step
 from planish.graph.passes import Selection, selection_of
 from planish.graph.space import Letters, SelectionSpace
-from planish.learn.policy import chances, policy_named
-from planish.learn.policy.composed import ESCAPE, ComposedPolicy
+from planish.models.named_policies import ESCAPE, ComposedPolicy, chances, policy_named
 from planish.search.decoding import priority_samples
 from planish.search.policy_samples import PolicySamples, PrioritySampling
 from planish.testing.lattice import Lattice

@@ -10,7 +10,15 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
 from planish.core import PlanishError
-from planish.learn.cost_table import FAILED, UNCOUNTED, Columns, CostRow, empty_table, read_costs, write_costs
+from planish.train.cost_tables import (
+    FAILED,
+    UNCOUNTED,
+    Columns,
+    CostRow,
+    empty_table,
+    read_costs,
+    write_costs,
+)
 from spoiling import changed
 
 COLUMNS = Columns(

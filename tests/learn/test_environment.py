@@ -8,10 +8,10 @@ import pytest
 from gymnasium.utils.env_checker import check_env
 
 from planish.core import Candidate
-from planish.learn.rl import Ground, StepEnvironment
 from planish.loops.space import CursorSpace
 from planish.loops.space.cursor import CursorStep, Down, SplitBy, Up
 from planish.loops.workloads import matmul
+from planish.train.environment import Ground, StepEnvironment
 
 SPACE = CursorSpace(matmul(30, 20, 12))
 
@@ -68,6 +68,6 @@ def test_programs_are_drawn_by_the_seed_or_named() -> None:
 
 
 def test_it_is_registered() -> None:
-    name = "planish.tuning.environment:planish/LoopTune-v0"
+    name = "planish.train.environment:planish/LoopTune-v0"
     with pytest.raises(Exception, match="needs programs"):
         gymnasium.make(name, programs=[])

@@ -7,10 +7,9 @@ import pytest
 from numpy.typing import NDArray
 
 from planish.core import rng
-from planish.learn.batches import batch_sizes
-from planish.learn.cost import Dataset, GaussianProcess, Prediction
-from planish.learn.cost.gaussian import LEAST_BESIDE, NOISES, SCALES
-from planish.learn.learner import make_learner
+from planish.models.cost_model import Dataset, Prediction
+from planish.models.gaussian import LEAST_BESIDE, NOISES, SCALES, GaussianProcess
+from planish.models.learner import batch_sizes, make_learner
 from planish.testing.lattice import Lattice
 
 ROUGH = Lattice((12, 8, 8, 8), ridge=2, ruggedness=0.3)

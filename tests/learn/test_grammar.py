@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planish.learn.language.grammar import ListGrammar
+from planish.models.writer import ListGrammar
 
 GRAMMAR = ListGrammar(tokens=5, longest=4, once=(1, 3))
 LISTS = st.lists(st.integers(0, 4), max_size=7)

@@ -7,8 +7,16 @@ import numpy as np
 import pytest
 
 from planish.core import PlanishError
-from planish.learn.cost_table import FAILED, Columns, CostRow, CostTable, empty_table, write_costs
-from planish.learn.joined_costs import join_tables, read_joined
+from planish.train.cost_tables import (
+    FAILED,
+    Columns,
+    CostRow,
+    CostTable,
+    empty_table,
+    join_tables,
+    read_joined,
+    write_costs,
+)
 
 FEATURES = np.zeros((2, 1), np.int64)
 WIDE = Columns("22.1.8", "x86_64", ("text_bytes", "instructions"), (("a",), ("b",), ("c",)), ("x",))

@@ -7,12 +7,11 @@ from dataclasses import replace
 import numpy as np
 
 from planish.core import FeatureSchema
-from planish.learn.language import Lessons as ListLessons
-from planish.learn.language import ReaderShape, expected
-from planish.learn.language.network import HEADS
-from planish.learn.language.writer import WriterShape
-from planish.learn.policy import SavedPolicy
-from planish.learn.policy.judging import judge_lists, writable
+from planish.models.networks import HEADS, ReaderShape, expected
+from planish.models.policy_files import SavedPolicy
+from planish.models.writer import WriterShape
+from planish.train.continuations import judge_lists, writable
+from planish.train.samples import Lessons as ListLessons
 
 LISTS = (("a",), ("a", "b"), ("c",))
 SCHEMA = FeatureSchema("llvm/instructions", 1, ("part", "opcode"))

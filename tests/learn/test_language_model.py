@@ -13,27 +13,29 @@ import pytest
 from learn.test_text import CODE, PASSES, chance, tokenizer
 from planish.core import Candidate, Objective, PlanishError, Trial
 from planish.core.outcome import Failed, Measured
-from planish.corpus.feedback_lessons import retry_prompt
-from planish.corpus.judged_answers import judge_answers
-from planish.corpus.text_lessons import TextLesson
-from planish.learn.language.decoder import DecoderShape, remembered
-from planish.learn.language.feedback import RETRY, SURE, Feedback, Kind, feedback_tokens
-from planish.learn.language.generation import (
-    CutTextWarning,
-    continued,
-    cut,
-    log_probabilities,
-    read_question,
-)
-from planish.learn.language.prompts import Answer, Tasks, answer_tokens, question
-from planish.learn.policy import SavedPolicy, language_model, load_policy, policy_for, policy_of, write_policy
-from planish.learn.policy.language_model import AnsweringPolicy
 from planish.llvm.backend import open_backend
 from planish.llvm.ir.instruction_rows import instruction_schema
 from planish.llvm.passes import PassSpace, elements, passes_of
 from planish.llvm.passes.compiled_lists import compile_lists
+from planish.models import language_policy
+from planish.models.decoder import (
+    CutTextWarning,
+    DecoderShape,
+    continued,
+    cut,
+    log_probabilities,
+    read_question,
+    remembered,
+)
+from planish.models.feedback import RETRY, SURE, Feedback, Kind, feedback_tokens
+from planish.models.ir_text import Answer, Tasks, answer_tokens, question
+from planish.models.language_policy import AnsweringPolicy
+from planish.models.network_policies import policy_of
+from planish.models.policy_files import SavedPolicy, load_policy, policy_for, write_policy
 from planish.search import make_searcher
 from planish.search.decoding import priority_samples
+from planish.train.corpus.answers import judge_answers, retry_prompt
+from planish.train.corpus.lessons import TextLesson
 
 OBJECTIVES = (Objective("instructions", ""),)
 
@@ -168,7 +170,7 @@ def test_it_is_told_what_it_was_trained_to_be_told(
     def says(*_: object) -> tuple[list[int], None]:
         return rest, None
 
-    monkeypatch.setattr(language_model, "continued", says)
+    monkeypatch.setattr(language_policy, "continued", says)
     for seed in range(8):
         saved = replace(made(seed, 1024), feedback=kind, schema=instruction_schema(objective))
         policy, steps = AnsweringPolicy(saved), [elements()[text] for text in (*PASSES, "dce")]

@@ -12,14 +12,15 @@ import numpy as np
 import pytest
 
 from planish.core import PlanishError
-from planish.learn.cost_table import UNCOUNTED, Columns, CostTable
-from planish.learn.language import Lessons, ReaderShape, expected, packed
-from planish.learn.language.network import HEADS, outputs
-from planish.learn.policy import ListPolicy, SavedPolicy, load_policy, policy_for, policy_of, write_policy
 from planish.llvm.ir.instruction_rows import SIZES, instruction_schema, observe_module
 from planish.llvm.passes import PassSpace, elements, passes_of
+from planish.models.network_policies import ListPolicy, policy_of
+from planish.models.networks import HEADS, ReaderShape, expected, outputs, packed
+from planish.models.policy_files import SavedPolicy, load_policy, policy_for, write_policy
 from planish.search.decoding import priority_samples
 from planish.search.follow_policy import followed
+from planish.train.cost_tables import UNCOUNTED, Columns, CostTable
+from planish.train.samples import Lessons
 
 LISTS = (("sroa<modify-cfg>",), ("sroa<modify-cfg>", "gvn"), ("gvn", "adce"), ("adce",))
 CODE = "define i32 @f(i32 %0) {\n  %2 = add i32 %0, 1\n  ret i32 %2\n}\n"
@@ -122,7 +123,7 @@ def lessons() -> Lessons:
 
 def test_training_learns_which_list_saves_where(tmp_path: Path) -> None:
     pytest.importorskip("torch")
-    from planish.learn.language.training import Course, train_reader
+    from planish.train.list_ranker import Course, train_reader
 
     known = lessons()
     held = known.groups == "p3"
@@ -135,7 +136,7 @@ def test_training_learns_which_list_saves_where(tmp_path: Path) -> None:
 
 def test_without_auxiliary_tasks_gains_alone_are_learnt(tmp_path: Path) -> None:
     pytest.importorskip("torch")
-    from planish.learn.language.training import Course, train_reader
+    from planish.train.list_ranker import Course, train_reader
 
     known = lessons()
     for auxiliary, learnt in ((True, [True, True, True]), (False, [True, False, False])):
@@ -147,7 +148,7 @@ def test_without_auxiliary_tasks_gains_alone_are_learnt(tmp_path: Path) -> None:
 
 def test_an_interrupted_training_goes_on_to_the_same_network(tmp_path: Path) -> None:
     pytest.importorskip("torch")
-    from planish.learn.language.training import Course, Epoch, train_reader
+    from planish.train.list_ranker import Course, Epoch, train_reader
 
     known = lessons()
     held = known.groups == "p3"
@@ -169,8 +170,8 @@ def test_an_interrupted_training_goes_on_to_the_same_network(tmp_path: Path) -> 
 
 def sample_table(count: int) -> CostTable:
     """Label the first functions of the sample corpus: the first list saves a tenth."""
-    from planish.corpus.corpus_reader import SAMPLE, read_corpus
     from planish.llvm.backend import open_backend
+    from planish.train.corpus.reader import SAMPLE, read_corpus
 
     rows = list(read_corpus(SAMPLE, "train"))[:count]
     columns = Columns(open_backend().version, "x86_64", ("instructions",), LISTS, ())
@@ -188,8 +189,8 @@ def sample_table(count: int) -> CostTable:
 
 
 def test_labels_must_be_of_this_llvm_and_of_the_corpus() -> None:
-    from planish.corpus.corpus_reader import SAMPLE
-    from planish.corpus.policy_lessons import read_list_lessons
+    from planish.train.corpus.lessons import read_list_lessons
+    from planish.train.corpus.reader import SAMPLE
 
     table, count = sample_table(3), 3
     first, others = table.take(np.array([0])), table.take(np.array([1, 2]))
@@ -208,9 +209,9 @@ def test_labels_must_be_of_this_llvm_and_of_the_corpus() -> None:
 
 
 def test_it_is_told_of_how_many_functions_the_end_is_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    from planish.corpus.corpus_reader import SAMPLE
-    from planish.corpus.policy_lessons import read_list_lessons
     from planish.llvm.ir import instruction_rows
+    from planish.train.corpus.lessons import read_list_lessons
+    from planish.train.corpus.reader import SAMPLE
 
     monkeypatch.setattr(instruction_rows, "BEFORE", 9)
     with pytest.warns(instruction_rows.CutWarning) as told:

@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from planish.learn.cost import SavedModel, load_model, model_named, models_for, places, write_model
 from planish.loops.features import SCHEMA
+from planish.models.model_files import SavedModel, load_model, model_named, models_for, places, write_model
 
 
 @pytest.fixture
 def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The file of a model of the user's that has the shipped one's name."""
-    monkeypatch.setattr("planish.learn.cost.model_folder.models_folder", lambda: tmp_path)
+    monkeypatch.setattr("planish.models.model_files.models_folder", lambda: tmp_path)
     return tmp_path / "loops.npz"
 
 

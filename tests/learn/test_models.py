@@ -10,24 +10,11 @@ import pytest
 from numpy.typing import NDArray
 
 from planish.core import FeatureSchema, PlanishError
-from planish.learn.cost import (
-    Bootstrap,
-    Combined,
-    Dataset,
-    Prediction,
-    SavedModel,
-    XgboostTrees,
-    acquire,
-    dataset_of,
-    load_model,
-    made_model,
-    places,
-    required,
-    write_model,
-    xgboosted,
-)
-from planish.learn.cost.model_quality import rank_correlation, top_recall
-from planish.learn.cost.trees import BoostedTrees
+from planish.models import trees
+from planish.models.combined import Bootstrap, Combined, acquire
+from planish.models.cost_model import Dataset, Prediction, dataset_of, rank_correlation, top_recall
+from planish.models.model_files import SavedModel, load_model, made_model, places, required, write_model
+from planish.models.trees import BoostedTrees, XgboostTrees
 
 SCHEMA = FeatureSchema("letters", 1, ("a", "b", "c", "d", "e"))
 
@@ -112,7 +99,7 @@ def test_a_global_model_helps_where_it_is_right_and_is_dropped_where_it_is_not()
 def test_without_xgboost_the_global_model_predicts_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     known = XgboostTrees()
     known.fit(data(400, seed=5))
-    for module in (xgboosted,):
+    for module in (trees,):
         monkeypatch.setattr(module, "can_grow", lambda: False)
     model = Combined(XgboostTrees(), known.trees)
     model.fit(data())

@@ -23,7 +23,7 @@ from planish.core import (
     Trial,
     Tried,
 )
-from planish.learn.transfer import Past, tried_elsewhere
+from planish.models.transfer import Past, tried_elsewhere
 from planish.search import make_searcher
 from planish.settings import Settings
 from planish.store import open_store

@@ -13,29 +13,13 @@ import pytest
 from numpy.typing import NDArray
 
 from planish.core import Candidate, PlanishError, rng
-from planish.learn.policy import (
-    KINDS,
-    NetworkPolicy,
-    SavedPolicy,
-    Shape,
-    load_policy,
-    places,
-    policy_for,
-    write_policy,
-)
-from planish.learn.policy.continuations import (
-    DISCOUNT,
-    FARTHEST,
-    STEPS,
-    UNKNOWN,
-    StateLessons,
-    shortfalls,
-    worths,
-)
-from planish.learn.policy.network import scaled, scores
 from planish.loops.level import LoopsLevel
 from planish.loops.space import CursorSpace, TemplateSpace
 from planish.loops.workloads import matmul
+from planish.models.network_policies import NetworkPolicy
+from planish.models.networks import KINDS, Shape, scaled, scores
+from planish.models.policy_files import SavedPolicy, load_policy, places, policy_for, write_policy
+from planish.train.continuations import DISCOUNT, FARTHEST, STEPS, UNKNOWN, StateLessons, shortfalls, worths
 
 SPACE = CursorSpace(matmul(30, 20, 12))
 
@@ -156,7 +140,7 @@ def test_a_candidate_is_worth_what_the_end_scores(kind: str) -> None:
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_policy_that_learns_further_begins_with_its_own_weights(kind: str) -> None:
     pytest.importorskip("torch")
-    from planish.learn.policy.imitation import imitate
+    from planish.train.imitation import imitate
 
     first, count = made(kind), 4
     seen = np.stack([SPACE.observe(SPACE.sample(rng(0, number))) for number in range(count)])

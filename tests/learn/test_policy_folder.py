@@ -9,10 +9,11 @@ import numpy as np
 import pytest
 
 from planish.core import Machine
-from planish.learn.policy import SavedPolicy, Shape, policies_folder, policy_for, write_policy
-from planish.learn.policy import policy_folder as folder_module
 from planish.loops.space import CursorSpace
 from planish.loops.workloads import matmul
+from planish.models import policy_files as folder_module
+from planish.models.networks import Shape
+from planish.models.policy_files import SavedPolicy, policies_folder, policy_for, write_policy
 
 
 def space(vector_bytes: int) -> CursorSpace:

@@ -9,8 +9,10 @@ import pytest
 from numpy.typing import NDArray
 
 from planish.core import FeatureSchema
-from planish.learn.cost import Dataset, Pooled, Predicts, SavedModel, XgboostTrees, made_model, shares
-from planish.learn.cost.model_quality import rank_correlation
+from planish.models.combined import Pooled, shares
+from planish.models.cost_model import Dataset, Predicts, rank_correlation
+from planish.models.model_files import SavedModel, made_model
+from planish.models.trees import XgboostTrees
 
 SCHEMA = FeatureSchema("letters", 1, ("a", "b", "c"))
 

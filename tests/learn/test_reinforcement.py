@@ -12,16 +12,15 @@ import numpy as np
 import pytest
 
 from planish.core import Candidate, PlanishError
-from planish.learn.policy import NetworkPolicy, Shape, load_policy
-from planish.learn.rl import Ground, StepEnvironment
-from planish.learn.rl.algorithms import ALGORITHMS, Tuned
-from planish.learn.rl.environment import Observation
-from planish.learn.rl.plot import draw_looks
-from planish.learn.rl.training import Course, Look, read_looks, reinforce
 from planish.loops.space import CursorSpace
 from planish.loops.space.cursor import SplitBy
 from planish.loops.workloads import matmul
+from planish.models.network_policies import NetworkPolicy
+from planish.models.networks import Shape
+from planish.models.policy_files import load_policy
 from planish.search.follow_policy import followed
+from planish.train.environment import Ground, Observation, StepEnvironment
+from planish.train.reinforcement import ALGORITHMS, Course, Look, Tuned, draw_looks, read_looks, reinforce
 
 SPACE = CursorSpace(matmul(64, 64, 64))
 
@@ -47,7 +46,7 @@ def cluster() -> Iterator[Any]:
 
 @pytest.fixture
 def ray(cluster: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
-    monkeypatch.setattr("planish.learn.rl.training.EVERY", 0.0)
+    monkeypatch.setattr("planish.train.reinforcement.EVERY", 0.0)
     return cluster
 
 
@@ -120,7 +119,7 @@ def test_a_policy_learns_what_is_rewarded(ray: object, tmp_path: Path) -> None:
 def test_a_training_goes_on_with_what_it_began_with(
     other: dict[str, Any], told: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("planish.learn.rl.training.built", unbuilt)
+    monkeypatch.setattr("planish.train.reinforcement.built", unbuilt)
     with pytest.raises(NotImplementedError):
         reinforce(course(tmp_path))
     with pytest.raises(PlanishError, match=told):

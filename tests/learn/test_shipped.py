@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from planish.corpus import split_of
-from planish.learn.cost_table import CostTable, read_costs
 from planish.llvm.ir.autophase import FEATURES
 from planish.llvm.passes import load_coreset
+from planish.train.corpus.shards import split_of
+from planish.train.cost_tables import CostTable, read_costs
 
 LABELS = Path(__file__).parents[2] / "experiments" / "labels"
 TABLES = {"instructions": "joined-lists.npz", "text_bytes": "functions.npz"}

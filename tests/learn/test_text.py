@@ -12,21 +12,24 @@ import numpy as np
 import pytest
 
 from planish.core import PlanishError
-from planish.corpus import Row, read_corpus
-from planish.learn.language.decoder import DecoderShape, remembered
-from planish.learn.language.feedback import Feedback, feedback_of, feedback_tokens, verdict_token
-from planish.learn.language.lexer import canonical, count_instructions, lexemes
-from planish.learn.language.prompts import (
+from planish.llvm.backend import open_backend
+from planish.models.decoder import DecoderShape, remembered
+from planish.models.feedback import Feedback, feedback_of, feedback_tokens, verdict_token
+from planish.models.ir_text import (
     Answer,
     Tasks,
+    Tokenizer,
     answer_tokens,
+    canonical,
+    count_instructions,
+    lexemes,
     question,
     read_answer,
     translated,
     translation,
 )
-from planish.learn.language.tokenizer import Tokenizer
-from planish.llvm.backend import open_backend
+from planish.train.corpus.reader import read_corpus
+from planish.train.corpus.shards import Row
 
 PASSES = ("sroa<modify-cfg>", "gvn", "adce", "default<Oz>")
 CODE = """target triple = "x86_64-pc-linux-gnu"
@@ -104,8 +107,8 @@ def test_tokens_are_read_back_and_are_few() -> None:
 
 LEARNING = """
 import sys
-from planish.corpus import read_corpus
-from planish.learn.language.tokenizer import Tokenizer
+from planish.models.ir_text import Tokenizer
+from planish.train.corpus.reader import read_corpus
 print(Tokenizer.learnt([row.ir for row in read_corpus()][:: int(sys.argv[1])], ["gvn"]).digest)
 """
 
@@ -204,7 +207,7 @@ def test_a_layer_is_that_of_llama() -> None:
 
 
 def test_rotation_tells_distances_alone() -> None:
-    from planish.learn.language.decoder import rotated, rotations
+    from planish.models.decoder import rotated, rotations
 
     query, key = np.random.default_rng(0).normal(size=(2, 8))
     turns = rotations(40, 8)
@@ -218,7 +221,7 @@ def test_rotation_tells_distances_alone() -> None:
 
 def test_torch_computes_what_numpy_does() -> None:
     torch = pytest.importorskip("torch")
-    from planish.learn.language.decoder import hidden_rows
+    from planish.models.decoder import hidden_rows
 
     parameters, tokens = chance(SHAPE), np.array([[3, 1, 4, 1, 5], [9, 2, 6, 0, 0]])
     tensors = {name: torch.from_numpy(array) for name, array in parameters.items()}

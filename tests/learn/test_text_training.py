@@ -15,15 +15,15 @@ import numpy as np
 import pytest
 
 from planish.core import PlanishError
-from planish.learn.language.decoder import DecoderShape, remembered
-from planish.learn.language.samples import Sample, in_batches
+from planish.models.decoder import DecoderShape, remembered
+from planish.train.samples import Sample, in_batches
 
 SHAPE = DecoderShape(tokens=12, context=32, width=16, depth=1, heads=2)
 TRAINING = """
 import json, sys, time
 from pathlib import Path
 from learn.test_text_training import SHAPE, course, texts
-from planish.learn.language.text_training import train_text
+from planish.train.text_training import train_text
 def told(p):
     print(json.dumps([p.step, p.loss, p.held]), flush=True)
     time.sleep(float(sys.argv[2]))
@@ -43,7 +43,7 @@ def texts(count: int, seed: int = 0) -> list[Sample]:
 
 
 def course(checkpoint: Path, **others: object) -> object:
-    from planish.learn.language.text_training import TextCourse
+    from planish.train.text_training import TextCourse
 
     return replace(TextCourse(12, 0, checkpoint, batch=100, accumulated=2, every=4, rate=1e-2), **others)  # type: ignore[arg-type]
 
@@ -68,8 +68,7 @@ def test_little_of_a_batch_is_padding() -> None:
 
 def test_texts_surprise_alike_in_any_batch() -> None:
     torch = pytest.importorskip("torch")
-    from planish.learn.language.surprise import surprise
-    from planish.learn.language.text_training import first_weights_of
+    from planish.train.text_training import first_weights_of, surprise
 
     torch.manual_seed(0)
     weights = {name: each.requires_grad_() for name, each in first_weights_of(SHAPE).items()}
@@ -84,7 +83,7 @@ def test_texts_surprise_alike_in_any_batch() -> None:
 
 def test_the_rate_rises_and_falls_to_a_tenth() -> None:
     pytest.importorskip("torch")
-    from planish.learn.language.text_training import share_of_peak
+    from planish.train.text_training import share_of_peak
 
     rates = [share_of_peak(done / 1000) for done in range(1001)]
     peak = int(np.argmax(rates))
@@ -97,7 +96,7 @@ def test_the_rate_rises_and_falls_to_a_tenth() -> None:
 
 def test_it_learns_to_answer_and_nothing_of_prompts(tmp_path: Path) -> None:
     pytest.importorskip("torch")
-    from planish.learn.language.text_training import train_text
+    from planish.train.text_training import train_text
 
     shown = list[set[str]]()
     parameters, found = train_text(
@@ -119,7 +118,7 @@ def test_it_learns_to_answer_and_nothing_of_prompts(tmp_path: Path) -> None:
 
 def test_gradients_that_are_accumulated_are_those_of_one_batch(tmp_path: Path) -> None:
     pytest.importorskip("torch")
-    from planish.learn.language.text_training import train_text
+    from planish.train.text_training import train_text
 
     given, losses = texts(10), dict[int, list[float]]()
     for parts, batch in ((1, 10_000), (2, 5 * 12)):
@@ -159,7 +158,7 @@ def trained(checkpoint: Path, wait: float = 0.0, lines: int = 0) -> dict[int, li
 
 def test_a_checkpoint_of_another_training_is_refused(tmp_path: Path) -> None:
     pytest.importorskip("torch")
-    from planish.learn.language.text_training import train_text
+    from planish.train.text_training import train_text
 
     path = tmp_path / "c"
     train_text(texts(9), texts(2), SHAPE, course(path, steps=1))  # type: ignore[arg-type]

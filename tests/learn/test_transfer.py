@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from planish.core import UNTAUGHT, Candidate, CanSeed, Measured, Outcome, Trial
-from planish.learn import transfer
-from planish.learn.transfer import context_of, tried_elsewhere
 from planish.levels import load_program
+from planish.models import transfer
+from planish.models.transfer import context_of, tried_elsewhere
 from planish.search import make_searcher
 from planish.settings import Settings
 from planish.store import open_store

@@ -10,20 +10,12 @@ import pytest
 from numpy.typing import NDArray
 
 from planish.core import Candidate, FeatureSchema, PlanishError, rng
-from planish.learn.cost import (
-    Combined,
-    Dataset,
-    SavedModel,
-    TreeGru,
-    dataset_of,
-    load_model,
-    made_model,
-    model_named,
-    tree_gru,
-    write_model,
-)
-from planish.learn.cost.model_quality import rank_correlation
-from planish.learn.learner import make_learner
+from planish.models import tree_gru
+from planish.models.combined import Combined
+from planish.models.cost_model import Dataset, dataset_of, rank_correlation
+from planish.models.learner import make_learner
+from planish.models.model_files import SavedModel, load_model, made_model, model_named, write_model
+from planish.models.tree_gru import TreeGru
 from planish.search import make_searcher
 from planish.testing.driving import best_so_far, drive
 from planish.testing.lattice import Lattice

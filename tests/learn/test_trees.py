@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from planish.learn.cost import BoostedTrees
+from planish.models.trees import BoostedTrees
 
 
 @given(

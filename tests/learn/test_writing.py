@@ -17,14 +17,14 @@ import pytest
 
 from learn.test_lists import CODE, LISTS, MORE, lessons, space
 from planish.core import PlanishError
-from planish.learn.language.grammar import ListGrammar
-from planish.learn.language.writer import WriterShape, read_one, said
-from planish.learn.policy import SavedPolicy, WritingPolicy, load_policy, policy_for, policy_of, write_policy
-from planish.learn.policy.judging import how_probable, judge_lists
 from planish.llvm.ir.instruction_rows import SIZES, instruction_schema, observe_module
 from planish.llvm.passes import PassSpace, elements, passes_of
+from planish.models.network_policies import WritingPolicy, policy_of
+from planish.models.policy_files import SavedPolicy, load_policy, policy_for, write_policy
+from planish.models.writer import ListGrammar, WriterShape, read_one, said
 from planish.search.decoding import priority_samples
 from planish.search.follow_policy import followed
+from planish.train.continuations import how_probable, judge_lists
 
 STEPS = ("sroa<modify-cfg>", "gvn", "adce", "default<Oz>")
 SHAPE = WriterShape(tuple(SIZES.values()), 448, len(STEPS), 3, once=(3,), width=16, depth=2, heads=2)
@@ -100,8 +100,8 @@ def test_branches_together_are_as_each_by_itself() -> None:
 
 def test_torch_computes_what_numpy_does() -> None:
     torch = pytest.importorskip("torch")
-    from planish.learn.language.network import packed
-    from planish.learn.language.writer import read_programs
+    from planish.models.networks import packed
+    from planish.models.writer import read_programs
 
     policy, seen = made(), np.stack([observe_module(CODE, CODE), observe_module(MORE, CODE)])
     one, tokens = packed(SHAPE, seen), np.array([[0, 1, 2], [3, 3, 1]])
@@ -165,7 +165,7 @@ import json, sys, time
 from pathlib import Path
 from learn.test_lists import lessons
 from learn.test_writing import course
-from planish.learn.language.writing import Texts, train_writer
+from planish.train.list_writer import Texts, train_writer
 def told(stand):
     print(json.dumps([stand.step, stand.loss, stand.held]), flush=True)
     time.sleep(float(sys.argv[2]))
@@ -175,7 +175,7 @@ train_writer(*course(Path(sys.argv[1])), told)
 
 def course(checkpoint: Path) -> tuple[object, ...]:
     """All that a tiny training takes."""
-    from planish.learn.language.writing import Texts, WritingCourse
+    from planish.train.list_writer import Texts, WritingCourse
 
     known = lessons()
     texts = Texts.of(LISTS, ("default<Oz>",))
@@ -203,7 +203,7 @@ def trained(checkpoint: Path, wait: float = 0.0, lines: int = 0) -> dict[int, li
 
 def test_a_training_that_is_killed_goes_on_to_the_same_losses(tmp_path: Path) -> None:
     pytest.importorskip("torch")
-    from planish.learn.language.writing import Stand, train_writer
+    from planish.train.list_writer import Stand, train_writer
 
     whole: dict[int, list[float]] = {}
 
@@ -221,7 +221,7 @@ def test_a_training_that_is_killed_goes_on_to_the_same_losses(tmp_path: Path) ->
 
 def test_training_learns_which_list_saves_where(tmp_path: Path) -> None:
     pytest.importorskip("torch")
-    from planish.learn.language.writing import Texts, WritingCourse, train_writer
+    from planish.train.list_writer import Texts, WritingCourse, train_writer
 
     known, texts, shape, _, held = course(tmp_path / "c.checkpoint")
     assert isinstance(texts, Texts)
@@ -237,7 +237,7 @@ def test_training_learns_which_list_saves_where(tmp_path: Path) -> None:
 
 def test_without_auxiliary_tasks_lists_alone_are_learnt(tmp_path: Path) -> None:
     pytest.importorskip("torch")
-    from planish.learn.language.writing import WritingCourse, train_writer
+    from planish.train.list_writer import WritingCourse, train_writer
 
     known, texts, shape, _, held = course(tmp_path / "c.checkpoint")
     for telling in (0.0, 0.3):
@@ -250,7 +250,7 @@ def test_without_auxiliary_tasks_lists_alone_are_learnt(tmp_path: Path) -> None:
 
 def test_a_checkpoint_of_another_training_is_refused(tmp_path: Path) -> None:
     pytest.importorskip("torch")
-    from planish.learn.language.writing import WritingCourse, train_writer
+    from planish.train.list_writer import WritingCourse, train_writer
 
     path = tmp_path / "c.checkpoint"
     first = course(path)

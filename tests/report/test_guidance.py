@@ -9,9 +9,10 @@ from statistics import fmean
 import pytest
 
 from planish.core import UNTAUGHT, Candidate, Measured, SearchContext, Space, Step, Task, Trial, rng
-from planish.learn.batches import batch_sizes
-from planish.learn.cost import XgboostTrees, dataset_of, made_model, write_model
-from planish.learn.learner import Learner
+from planish.models.cost_model import dataset_of
+from planish.models.learner import Learner, batch_sizes
+from planish.models.model_files import made_model, write_model
+from planish.models.trees import XgboostTrees
 from planish.report import write_report
 from planish.report.data import ReportData, read_report_data
 from planish.report.predictions import guidance_of

@@ -23,7 +23,9 @@ from planish.core import (
     Searcher,
     rng,
 )
-from planish.learn.cost import XgboostTrees, dataset_of, made_model, write_model
+from planish.models.cost_model import dataset_of
+from planish.models.model_files import made_model, write_model
+from planish.models.trees import XgboostTrees
 from planish.search import make_searcher
 from planish.search.diverse import choose_diverse
 from planish.search.model_annealing import Chains
@@ -83,7 +85,7 @@ def test_what_it_cannot_do_is_one_line(monkeypatch: pytest.MonkeyPatch, tmp_path
         made(acquisition="mena")
     with pytest.raises(PlanishError, match="cannot read a model"):
         made(model=str(tmp_path / "none.npz"))
-    monkeypatch.setattr("planish.learn.cost.xgboosted.can_grow", lambda: False)
+    monkeypatch.setattr("planish.models.trees.can_grow", lambda: False)
     with pytest.raises(PlanishError, match="XGBoost is not installed") as error:
         made(few="0")
     assert "planish[learn]" in str(error.value)
@@ -97,7 +99,7 @@ def test_without_xgboost_a_global_model_guides_all_the_same(
     trees.fit(dataset_of(ROUGH.features([ROUGH.sample(rng(1, i)) for i in range(50)]), list(range(50))))
     path = tmp_path / "m.npz"
     write_model(made_model("lattice", ROUGH.schema, "rank", {}, NOTHING, trees.trees), path)
-    monkeypatch.setattr("planish.learn.cost.xgboosted.can_grow", lambda: False)
+    monkeypatch.setattr("planish.models.trees.can_grow", lambda: False)
     searcher = make_searcher("model-guided", ROUGH, [ROUGH.objective], 0, {"model": str(path), "few": few})
     assert "XGBoost is not installed" in caplog.text
     drive(searcher, ROUGH.outcome, 40, 8)
@@ -115,8 +117,8 @@ def test_without_xgboost_the_first_trials_teach_as_much_and_later_ones_still_tea
         return [trial.candidate for trial in drive(searcher, ROUGH.outcome, trials, 4)]
 
     with_it = proposed(40)
-    monkeypatch.setattr("planish.learn.cost.xgboosted.can_grow", lambda: False)
-    monkeypatch.setattr("planish.learn.learner.LAST", 40)  # fewer than it is told
+    monkeypatch.setattr("planish.models.trees.can_grow", lambda: False)
+    monkeypatch.setattr("planish.models.learner.LAST", 40)  # fewer than it is told
     assert proposed(40) == with_it
     seeds = range(3)
     guided = np.mean([found("model-guided", seed, model="none", batch=16) for seed in seeds])
@@ -126,7 +128,7 @@ def test_without_xgboost_the_first_trials_teach_as_much_and_later_ones_still_tea
 def test_models_that_guide_together_are_named_with_their_weights(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr("planish.learn.cost.model_folder.models_folder", lambda: tmp_path)
+    monkeypatch.setattr("planish.models.model_files.models_folder", lambda: tmp_path)
     trees = XgboostTrees()
     trees.fit(dataset_of(ROUGH.features([ROUGH.sample(rng(1, i)) for i in range(50)]), list(range(50))))
     model = made_model("lattice", ROUGH.schema, "rank", {}, NOTHING, trees.trees)

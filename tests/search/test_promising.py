@@ -8,9 +8,10 @@ import pytest
 from numpy.typing import NDArray
 
 from planish.core import Candidate, HasModel, HasSearchNotes, PlanishError, rng
-from planish.learn.cost import XgboostTrees, dataset_of, made_model, write_model
-from planish.learn.cost.model import Prediction
-from planish.learn.prior import Prior
+from planish.models.cost_model import Prediction, dataset_of
+from planish.models.learner import Prior
+from planish.models.model_files import made_model, write_model
+from planish.models.trees import XgboostTrees
 from planish.search import make_searcher
 from planish.search.promising import POOL, TAKEN, promising
 from planish.search.visited import Visited

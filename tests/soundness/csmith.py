@@ -5,9 +5,9 @@ from __future__ import annotations
 import tempfile
 from pathlib import Path
 
-from planish.corpus.csmith import random_program
 from planish.llvm.clang import Compiler
 from planish.llvm.program import Running
+from planish.train.corpus.programs import random_program
 from soundness.subject import Form, Subject, compile_subject
 
 _OPTIONS = (

@@ -4,10 +4,10 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from planish.core import PlanishError
-from planish.corpus.csmith import find_csmith
 from planish.llvm.backend import Backend
 from planish.llvm.clang import Compiler
 from planish.llvm.passes import available
+from planish.train.corpus.programs import find_csmith
 from soundness.campaign import try_cases
 from soundness.cases import Case, coreset_lists, random_lists
 from soundness.csmith import csmith_program

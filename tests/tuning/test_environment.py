@@ -8,7 +8,7 @@ import pytest
 
 from planish.core import PlanishError
 from planish.store import open_store
-from planish.tuning.environment import NAME, make_environment
+from planish.train.environment import NAME, make_environment
 
 PROGRAMS = [f"C[m,n] += A[m,k] * B[k,n] | m={size},n=16,k=8" for size in (16, 24)]
 
@@ -35,7 +35,7 @@ def test_a_program_has_one_run_however_often_it_is_visited(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Only one program is held in memory, so that each visit reads the store anew."""
-    monkeypatch.setattr("planish.tuning.environment.REMEMBERED", 1)
+    monkeypatch.setattr("planish.train.environment.REMEMBERED", 1)
     place = tmp_path / "s.db"
     for action in (1, 4):  # what the second environment measures is new
         environment = make_environment(PROGRAMS, store=place)

@@ -70,7 +70,9 @@ def build(
     from planish.cli.corpus_watching import watching
     from planish.cli.output import document, say
     from planish.core import AllFailedError, StoppedError, stoppable
-    from planish.corpus import BuildPlan, CorpusRecipe, CorpusRequest, build_corpus, packages_of
+    from planish.train.corpus.build import BuildPlan, build_corpus
+    from planish.train.corpus.pipeline import CorpusRequest, packages_of
+    from planish.train.corpus.unit import CorpusRecipe
 
     if not csmith:
         refuse(command, "a corpus without --csmith", {"seed"})
@@ -100,7 +102,7 @@ def card(
 ) -> None:
     """Show what a corpus holds: functions, sizes, duplicates, packages."""
     from planish.cli.output import document, say
-    from planish.corpus import page, read_card
+    from planish.train.corpus.reader import page, read_card
 
     held = read_card(folder)
     if form == "json":

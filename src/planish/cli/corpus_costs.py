@@ -62,17 +62,10 @@ def costs(
     from planish.cli.label_watching import watching
     from planish.cli.output import document, table
     from planish.core import PlanishError, StoppedError, stoppable, unknown
-    from planish.corpus.labelling import (
-        OBJECTIVES,
-        LabelPlan,
-        bench,
-        coreset_lists,
-        describe_table,
-        table_corpus,
-    )
-    from planish.corpus.row import SPLITS
-    from planish.learn.cost_table import read_costs
-    from planish.learn.joined_costs import read_joined
+    from planish.train.corpus.shards import SPLITS
+    from planish.train.cost_tables import read_costs, read_joined
+    from planish.train.labelling.label_plan import OBJECTIVES, LabelPlan, bench
+    from planish.train.labelling.tabling import coreset_lists, describe_table, table_corpus
 
     splits = tuple(dict.fromkeys(split or SPLITS))
     counted = tuple(dict.fromkeys(objective or OBJECTIVES))

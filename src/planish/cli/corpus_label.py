@@ -95,8 +95,9 @@ def label(
     from planish.cli.label_watching import watching
     from planish.cli.output import document, say
     from planish.core import StoppedError, stoppable
-    from planish.corpus.labelling import LabelPlan, label_corpus, label_page
-    from planish.corpus.row import SPLITS
+    from planish.train.corpus.shards import SPLITS
+    from planish.train.labelling.label_plan import LabelPlan
+    from planish.train.labelling.run import label_corpus, label_page
 
     if not lists:
         refuse(command, "labelling with --lists 0", {"candidates", "sample"})
@@ -137,7 +138,9 @@ def coreset(
     from planish.cli.errors import writing
     from planish.cli.output import say
     from planish.core.replacing import replace_text
-    from planish.corpus.labelling import LabelPlan, build_coreset, read_label_card
+    from planish.train.labelling.choice import build_coreset
+    from planish.train.labelling.label_plan import LabelPlan
+    from planish.train.labelling.run import read_label_card
 
     card = read_label_card(labels)
     plan = LabelPlan(card["plan"]["objective"], candidates=candidates, sample=sample, seed=seed, jobs=jobs)

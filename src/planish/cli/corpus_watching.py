@@ -15,7 +15,7 @@ from planish.report.wording import duration
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
 
-    from planish.corpus import BuildListener, BuildTally
+    from planish.train.corpus.build import BuildListener, BuildTally
 
 _LINE_S = 10.0
 

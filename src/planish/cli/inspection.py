@@ -14,7 +14,7 @@ from planish.graph.architecture import CLASSES, Recognition, starting_list
 from planish.graph.first_lists import recognition_of
 from planish.graph.passes import passes_of_kind, selection_of
 from planish.graph.prior import ClassList, StepEffect, known_list
-from planish.learn.transfer import tried_elsewhere
+from planish.models.transfer import tried_elsewhere
 from planish.store import open_store
 from planish.store.location import locate
 

@@ -13,7 +13,7 @@ from planish.cli.output import remark
 from planish.report.wording import duration
 
 if TYPE_CHECKING:
-    from planish.corpus.labelling import LabelProgress
+    from planish.train.labelling.label_plan import LabelProgress
 
 _LINE_S, _BAR_S = 10.0, 0.5
 

@@ -15,10 +15,10 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from planish.cli.text_training import TextSize
-    from planish.learn.language import Lessons
-    from planish.learn.language.training import Epoch
-    from planish.learn.language.writing import Stand
-    from planish.learn.policy import SavedPolicy
+    from planish.models.policy_files import SavedPolicy
+    from planish.train.list_ranker import Epoch
+    from planish.train.list_writer import Stand
+    from planish.train.samples import Lessons
 
 MOST = 40
 """Lists that a policy learns about: as many as the gate does, chosen of the labels as for it."""
@@ -79,13 +79,13 @@ def learnt_lists(
     if size.width % HEADS:
         raise PlanishError(f"--width {size.width} is no multiple of {HEADS}")
     try:
-        from planish.learn.language.optimisation import require_device
+        from planish.train.optimisation import require_device
     except ImportError as error:
         raise PlanishError("training a policy needs torch", "pip install planish[train].") from error
     require_device(size.device)
-    from planish.corpus.labelling import lists_of_table
-    from planish.corpus.policy_lessons import held_back, read_list_lessons
-    from planish.learn.joined_costs import read_joined
+    from planish.train.corpus.lessons import held_back, read_list_lessons
+    from planish.train.cost_tables import read_joined
+    from planish.train.labelling.choice import lists_of_table
 
     table = read_joined(labels, objective)
     lists = lists_of_table(table.split("train"), objective, MOST)
@@ -93,7 +93,7 @@ def learnt_lists(
         import numpy as np
 
         from planish.cli.text_training import learnt_text
-        from planish.corpus.text_lessons import read_text_lessons
+        from planish.train.corpus.lessons import read_text_lessons
 
         texts = read_text_lessons(corpus, [table], objective, lists, "train")
         back = held_back(np.array([one.package for one in texts]))
@@ -105,8 +105,8 @@ def learnt_lists(
 
 
 def _reader(lessons: Lessons, held: NDArray[np.bool_], path: Path, size: Size) -> SavedPolicy:
-    from planish.learn.language.training import Course, train_reader
-    from planish.learn.policy import SavedPolicy
+    from planish.models.policy_files import SavedPolicy
+    from planish.train.list_ranker import Course, train_reader
 
     course = Course(size.epochs, size.seed, _checkpoint(path), size.width, size.depth, size.device)
     shape, parameters, metrics = train_reader(lessons, course, held, _told)
@@ -116,10 +116,10 @@ def _reader(lessons: Lessons, held: NDArray[np.bool_], path: Path, size: Size) -
 
 
 def _writer(lessons: Lessons, held: NDArray[np.bool_], path: Path, size: Size) -> SavedPolicy:
-    from planish.learn.language.writer import WriterShape
-    from planish.learn.language.writing import Texts, WritingCourse, train_writer
-    from planish.learn.policy import SavedPolicy
     from planish.llvm.passes import elements, find_element, oz_of
+    from planish.models.policy_files import SavedPolicy
+    from planish.models.writer import WriterShape
+    from planish.train.list_writer import Texts, WritingCourse, train_writer
 
     oz = oz_of({*elements()})
     assert oz is not None

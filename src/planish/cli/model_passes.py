@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-    from planish.learn.policy import SavedPolicy
+    from planish.models.policy_files import SavedPolicy
 
 
 def require_passes(policy: SavedPolicy, named: Collection[str] = ()) -> None:

@@ -15,7 +15,7 @@ from planish.cli.readable import readable
 from planish.cli.unread import refuse_before
 
 if TYPE_CHECKING:
-    from planish.learn.cost import SavedModel
+    from planish.models.model_files import SavedModel
 
 models = typer.Typer(help="List, fit, evaluate, export and remove cost models.")
 
@@ -59,10 +59,10 @@ def fit(
     Searches of the level ask it together with the one that comes with planish, or alone where they name it.
     """
     from planish.core import PlanishError
-    from planish.learn.cost import models_folder, suffix_of, write_model
-    from planish.learn.cost.fitting import fit_model, read_trials
     from planish.levels import level_named
+    from planish.models.model_files import models_folder, suffix_of, write_model
     from planish.store import open_store
+    from planish.train.cost_models import fit_model, read_trials
 
     path = output or models_folder() / f"{level if kind == 'trees' else f'{level}-{kind}'}{suffix_of(kind)}"
     if path.suffix != suffix_of(kind):
@@ -83,11 +83,11 @@ def evaluate(model: Name, store: given.StorePlace = None, form: given.Format = "
     """Tell how well a model orders the trials in the store; programs it learnt from count too."""
     from planish.cli.output import document, facts
     from planish.core import PlanishError
-    from planish.learn.cost import load_model
-    from planish.learn.cost.fitting import evaluate as judge
-    from planish.learn.cost.fitting import read_trials
     from planish.levels import level_named
+    from planish.models.model_files import load_model
     from planish.store import open_store
+    from planish.train.cost_models import evaluate as judge
+    from planish.train.cost_models import read_trials
 
     held = load_model(_path(model))
     with open_store(store, read_only=True) as opened:
@@ -106,7 +106,7 @@ def export(
     model: Name, file: Annotated[Path, typer.Argument(metavar="FILE", help="Where the copy goes.")]
 ) -> None:
     """Copy a model to a file, to be used elsewhere: --set model=FILE."""
-    from planish.learn.cost import load_model
+    from planish.models.model_files import load_model
 
     path = _path(model)
     load_model(path)
@@ -116,14 +116,14 @@ def export(
 @models.command()
 def remove(model: Annotated[str, typer.Argument(metavar="MODEL", help="One of your own.")]) -> None:
     """Remove a model of your own; one that comes with planish takes its place again."""
-    from planish.learn.cost import models_folder
+    from planish.models.model_files import models_folder
 
     remove_own(f"the model {model}", _path(model), models_folder(), "planish models lists them.")
 
 
 def _list(form: str) -> None:
     from planish.cli.output import document, table
-    from planish.learn.cost import load_model, places
+    from planish.models.model_files import load_model, places
 
     found = readable(places(), load_model)
     if form == "json":
@@ -174,7 +174,8 @@ def _show(path: Path, model: SavedModel, form: str) -> None:
 def _tell_how_used(path: Path, model: SavedModel) -> None:
     """Say so where searches ask a new model of the user's together with others."""
     from planish.cli.output import remark
-    from planish.learn.cost import models_folder, models_for, shares
+    from planish.models.combined import shares
+    from planish.models.model_files import models_folder, models_for
 
     known = models_for(model.schema)
     parts = dict(zip(known, shares([*known.values()]), strict=True))
@@ -185,7 +186,6 @@ def _tell_how_used(path: Path, model: SavedModel) -> None:
 
 
 def _path(model: str) -> Path:
-    from planish.learn.cost import places
-    from planish.learn.cost.model_files import SUFFIXES
+    from planish.models.model_files import SUFFIXES, places
 
     return place_of("model", model, places(), SUFFIXES)

@@ -13,7 +13,7 @@ from planish.cli.readable import readable
 from planish.cli.unread import refuse_before
 
 if TYPE_CHECKING:
-    from planish.learn.policy import SavedPolicy
+    from planish.models.policy_files import SavedPolicy
 
 policy = typer.Typer(
     help="List, train, evaluate, export and remove policies, which choose steps without measuring."
@@ -36,7 +36,7 @@ def export(
     policy: Name, file: Annotated[Path, typer.Argument(metavar="FILE", help="Where the copy goes.")]
 ) -> None:
     """Copy a policy to a file, to be used elsewhere: --set policy=FILE."""
-    from planish.learn.policy import load_policy
+    from planish.models.policy_files import load_policy
 
     path = path_of(policy)
     load_policy(path)
@@ -46,14 +46,14 @@ def export(
 @policy.command()
 def remove(policy: Annotated[str, typer.Argument(metavar="POLICY", help="One of your own.")]) -> None:
     """Remove a policy of your own; one that comes with planish takes its place again."""
-    from planish.learn.policy import policies_folder
+    from planish.models.policy_files import policies_folder
 
     remove_own(f"the policy {policy}", path_of(policy), policies_folder(), "planish policy lists them.")
 
 
 def _list(form: str) -> None:
     from planish.cli.output import document, table
-    from planish.learn.policy import load_policy, places
+    from planish.models.policy_files import load_policy, places
 
     found = readable(places(), load_policy)
     if form == "json":
@@ -98,7 +98,6 @@ def path_of(policy: str) -> Path:
     Raises:
         PlanishError: there is none of that name.
     """
-    from planish.learn.policy import places
-    from planish.learn.policy.saved import SUFFIX
+    from planish.models.policy_files import SUFFIX, places
 
     return place_of("policy", policy, places(), [SUFFIX])

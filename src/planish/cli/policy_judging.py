@@ -15,8 +15,8 @@ from planish.cli.unread import refuse_unread
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from planish.corpus.text_lessons import TextLesson
-    from planish.learn.policy import SavedPolicy
+    from planish.models.policy_files import SavedPolicy
+    from planish.train.corpus.lessons import TextLesson
 
 ANSWERED = 200
 """Functions that a language model is asked about at most: an answer takes it a tenth of a second and more."""
@@ -45,7 +45,7 @@ def evaluate(
     On others it is how far the step that it prefers is behind the best one that the store knows.
     """
     from planish.cli.output import document, facts
-    from planish.learn.policy import load_policy
+    from planish.models.policy_files import load_policy
 
     held = load_policy(path_of(policy))
     lists = held.shape.kind in ("reader", "writer", "decoder")
@@ -61,11 +61,10 @@ def evaluate(
 
 def _by_store(policy: SavedPolicy, store: str | None) -> tuple[int, Mapping[str, float]]:
     from planish.core import PlanishError
-    from planish.learn.known_tasks import known_tasks
-    from planish.learn.policy.continuations import read_lessons
-    from planish.learn.policy.judging import judge_steps
     from planish.levels import level_named
+    from planish.models.transfer import known_tasks
     from planish.store import open_store
+    from planish.train.continuations import judge_steps, read_lessons
 
     level, hint = level_named(policy.level), "Search in its space first: --searcher beam-bfs."
     problem: PlanishError | None = None
@@ -88,10 +87,9 @@ def _by_labels(
     policy: SavedPolicy, corpus: Path | None, labels: Sequence[Path], split: str
 ) -> tuple[int, Mapping[str, float]]:
     from planish.core import PlanishError
-    from planish.corpus.policy_lessons import read_list_lessons
-    from planish.corpus.text_lessons import read_text_lessons
-    from planish.learn.joined_costs import read_joined
-    from planish.learn.policy.judging import judge_lists, writable
+    from planish.train.continuations import judge_lists, writable
+    from planish.train.corpus.lessons import read_list_lessons, read_text_lessons
+    from planish.train.cost_tables import read_joined
 
     if corpus is None or not labels:
         raise PlanishError(
@@ -115,10 +113,9 @@ def _by_labels(
 
 
 def _by_answers(policy: SavedPolicy, lessons: Sequence[TextLesson]) -> tuple[int, Mapping[str, float]]:
-    from planish.corpus.judged_answers import answers_of, judge_answers, summary
-    from planish.learn.language.decoder import DecoderShape
-    from planish.learn.language.generation import ROOM, cut
-    from planish.learn.language.tokenizer import Tokenizer
+    from planish.models.decoder import ROOM, DecoderShape, cut
+    from planish.models.ir_text import Tokenizer
+    from planish.train.corpus.answers import answers_of, judge_answers, summary
 
     shape, tokenizer = policy.shape, Tokenizer.read(policy.vocabulary)
     assert isinstance(shape, DecoderShape)

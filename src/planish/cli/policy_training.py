@@ -20,9 +20,9 @@ from planish.cli.unread import refuse, refuse_unread
 if TYPE_CHECKING:
     from collections.abc import Generator, Mapping, Sequence
 
-    from planish.learn.policy import SavedPolicy
-    from planish.learn.policy.imitation import Epoch
-    from planish.learn.rl.training import Look
+    from planish.models.policy_files import SavedPolicy
+    from planish.train.imitation import Epoch
+    from planish.train.reinforcement import Look
 
 LevelName = Annotated[
     str, typer.Option("--level", metavar="LEVEL", help="Whose candidates.", autocompletion=level_names)
@@ -147,7 +147,7 @@ def train(
     Reinforcement goes on where the last training of the same file was interrupted.
     """
     from planish.core import stoppable
-    from planish.learn.policy import policies_folder, write_policy
+    from planish.models.policy_files import policies_folder, write_policy
 
     path = output or policies_folder() / f"{level}.safetensors"
     refuse_unread(command, *_what_counts(level, algorithm, network))
@@ -227,13 +227,13 @@ def _imitated(
     level: str, space: str, store: str | None, path: Path, network: str, epochs: int, seed: int
 ) -> SavedPolicy:
     from planish.core import PlanishError
-    from planish.learn.known_tasks import known_tasks
-    from planish.learn.policy.continuations import read_lessons
     from planish.levels import level_named
+    from planish.models.transfer import known_tasks
     from planish.store import open_store
+    from planish.train.continuations import read_lessons
 
     try:
-        from planish.learn.policy.imitation import imitate
+        from planish.train.imitation import imitate
     except ImportError as error:
         raise PlanishError("training a policy needs torch", "pip install planish[train].") from error
     with open_store(store, read_only=True) as opened:
@@ -257,10 +257,8 @@ def _reinforced(
     from planish.core import PlanishError
 
     try:
-        from planish.learn.rl.algorithms import Tuned
-        from planish.learn.rl.plot import draw_looks
-        from planish.learn.rl.training import Course, read_looks, reinforce
-        from planish.tuning.environment import make_environment
+        from planish.train.environment import make_environment
+        from planish.train.reinforcement import Course, Tuned, draw_looks, read_looks, reinforce
     except ImportError as error:
         raise PlanishError(
             f"training by {algorithm} needs RLlib", "pip install planish[distributed]."

@@ -18,12 +18,12 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from planish.cli.list_training import Size
-    from planish.corpus.text_lessons import TextLesson
-    from planish.learn.language.decoder import DecoderShape
-    from planish.learn.language.samples import Sample
-    from planish.learn.language.text_training import Progress
-    from planish.learn.language.tokenizer import Tokenizer
-    from planish.learn.policy import SavedPolicy
+    from planish.models.decoder import DecoderShape
+    from planish.models.ir_text import Tokenizer
+    from planish.models.policy_files import SavedPolicy
+    from planish.train.corpus.lessons import TextLesson
+    from planish.train.samples import Sample
+    from planish.train.text_training import Progress
 
 Asked = Literal["all", "counts", "code", "none"]
 Kind = Literal["short", "long", "fast"]
@@ -81,9 +81,9 @@ def learnt_text(
     Raises:
         PlanishError: feedback is to be learnt without a model to answer, or that one is none of language.
     """
-    from planish.learn.language.text_training import TextCourse, train_text
-    from planish.learn.policy import SavedPolicy
     from planish.llvm.ir.instruction_rows import instruction_schema
+    from planish.models.policy_files import SavedPolicy
+    from planish.train.text_training import TextCourse, train_text
 
     mine, others = (
         [a for a, b in zip(lessons, held, strict=True) if bool(b) == back] for back in (False, True)
@@ -119,10 +119,10 @@ def learnt_text(
 
 
 def _start(lessons: Sequence[TextLesson], size: Size, text: TextSize) -> _Start:
-    from planish.learn.language.decoder import DecoderShape
-    from planish.learn.language.tokenizer import Tokenizer
-    from planish.learn.policy import load_policy
     from planish.llvm.passes import elements
+    from planish.models.decoder import DecoderShape
+    from planish.models.ir_text import Tokenizer
+    from planish.models.policy_files import load_policy
 
     if text.first is None:
         if text.feedback:
@@ -140,10 +140,9 @@ def _start(lessons: Sequence[TextLesson], size: Size, text: TextSize) -> _Start:
 
 def _samples(start: _Start, lessons: Sequence[TextLesson], text: TextSize) -> list[Sample]:
     """Write lessons as texts: all of them plainly, and some with feedback, too."""
-    from planish.corpus.feedback_lessons import feedback_samples
-    from planish.corpus.judged_answers import answers_of, judge_answers
-    from planish.corpus.text_lessons import text_samples
-    from planish.learn.language.prompts import Tasks
+    from planish.models.ir_text import Tasks
+    from planish.train.corpus.answers import answers_of, feedback_samples, judge_answers
+    from planish.train.corpus.lessons import text_samples
 
     tasks = Tasks(text.asked in ("all", "counts"), text.asked in ("all", "code"))
     plain = text_samples(start.tokenizer, lessons, text.context, tasks)
@@ -156,7 +155,7 @@ def _samples(start: _Start, lessons: Sequence[TextLesson], text: TextSize) -> li
 
 
 def _judged(start: _Start, lessons: Sequence[TextLesson]) -> Mapping[str, float]:
-    from planish.corpus.judged_answers import answers_of, judge_answers, summary
+    from planish.train.corpus.answers import answers_of, judge_answers, summary
 
     assert start.parameters is not None
     answers = answers_of(start.shape, start.parameters, start.tokenizer, lessons, code=False)

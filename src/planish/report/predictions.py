@@ -22,9 +22,17 @@ from planish.core import (
     Trial,
     candidate_from_json,
 )
-from planish.learn.batches import FIRST, GROWTH, MOST, batch_sizes, distinct_seeds
-from planish.learn.learner import FEW, Learner, make_learner
-from planish.learn.prior import CanBeLearnt
+from planish.models.learner import (
+    FEW,
+    FIRST,
+    GROWTH,
+    MOST,
+    CanBeLearnt,
+    Learner,
+    batch_sizes,
+    distinct_seeds,
+    make_learner,
+)
 from planish.report.chart_data import value_of
 from planish.report.data import ReportData
 
@@ -135,7 +143,7 @@ def _as_searched(story: ReportData, seeds: Sequence[Candidate]) -> Iterator[Sequ
 def _batch(story: ReportData, learner: Learner, before: int, trials: Sequence[Trial]) -> GuidedBatch:
     import numpy as np
 
-    from planish.learn.cost.model_quality import rank_correlation
+    from planish.models.cost_model import rank_correlation
 
     measured = [trial for trial in trials if value_of(trial, story.objective) is not None]
     values = [value for trial in measured if (value := value_of(trial, story.objective)) is not None]
@@ -216,7 +224,7 @@ def proposals_of(story: ReportData, level: Level) -> Sequence[Proposal]:
 
 
 def _probabilities(story: ReportData, level: Level, trials: Sequence[Trial]) -> list[float]:
-    from planish.learn.policy import AUTO, chances, policy_named
+    from planish.models.named_policies import AUTO, chances, policy_named
 
     program = level.read(story.task.program, story.task.target)
     space = level.space(story.task.bind(program), story.run.space)

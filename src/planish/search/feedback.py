@@ -86,7 +86,9 @@ def reconsidering_policy(space: HasText, name: str) -> CanReconsider:
     Raises:
         PlanishError: there is none, or it is for another space, or cannot be told.
     """
-    from planish.learn.policy import AUTO, load_policy, places, policy_for, policy_of
+    from planish.models.named_policies import AUTO
+    from planish.models.network_policies import policy_of
+    from planish.models.policy_files import load_policy, places, policy_for
 
     if name == AUTO:
         held = (load_policy(path) for path in places().values())

@@ -19,7 +19,7 @@ from planish.search.visited import Visited
 if TYPE_CHECKING:
     from numpy.random import Generator
 
-    from planish.learn.prior import Prior
+    from planish.models.learner import Prior
 
 
 class Genetic(RoundSearcher):
@@ -112,7 +112,7 @@ def genetic(
 
 def _prior(space: CanEvolve, model: str) -> Prior | None:
     """Find the model that the user named, or one that knows such candidates; None where there is none."""
-    from planish.learn.prior import CanBeLearnt, prior_of
+    from planish.models.learner import CanBeLearnt, prior_of
 
     if isinstance(space, CanBeLearnt):
         return prior_of(space, model)

@@ -17,8 +17,16 @@ from planish.core import (
     SearchContext,
     rng,
 )
-from planish.learn.batches import FIRST, GROWTH, MOST, batch_sizes, distinct_seeds
-from planish.learn.learner import FEW, Learner, make_learner
+from planish.models.learner import (
+    FEW,
+    FIRST,
+    GROWTH,
+    MOST,
+    Learner,
+    batch_sizes,
+    distinct_seeds,
+    make_learner,
+)
 from planish.search.diverse import choose_diverse
 from planish.search.model_annealing import Chains
 from planish.search.options import Option

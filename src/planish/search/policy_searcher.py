@@ -50,13 +50,13 @@ def timed_policy(space: CanStep, name: str, context: SearchContext = UNTAUGHT) -
 
     Args:
         space: where it is to walk.
-        name: as `planish.learn.policy.policy_named` takes it.
+        name: as `planish.models.named_policies.policy_named` takes it.
         context: what was learned before.
 
     Raises:
         PlanishError: there is none, or it is for another space.
     """
-    from planish.learn.policy import policy_named
+    from planish.models.named_policies import policy_named
 
     policy = policy_named(space, name, context)
     return TimedJudge(policy) if isinstance(policy, CanJudge) else TimedPolicy(policy)

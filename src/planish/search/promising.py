@@ -11,7 +11,7 @@ from planish.search.sampling import sample
 from planish.search.visited import Visited
 
 if TYPE_CHECKING:
-    from planish.learn.prior import Prior
+    from planish.models.learner import Prior
 
 POOL, TAKEN = 32, 8
 """Samples that are drawn together, and how many of them are taken: the best predicted."""

@@ -31,8 +31,8 @@ from planish.core import (
     unknown,
 )
 from planish.executors import LocalExecutor
-from planish.learn.transfer import context_of, stored
 from planish.levels import level_named, load_program
+from planish.models.transfer import context_of, stored
 from planish.results.result import Result
 from planish.results.stored_run import read_comparison
 from planish.search import make_searcher

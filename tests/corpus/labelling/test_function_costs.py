@@ -3,12 +3,10 @@
 import pytest
 
 from planish.core import PlanishError
-from planish.corpus.labelling.evaluator import FunctionEvaluator
-from planish.corpus.labelling.function_costs import FunctionCosts
-from planish.corpus.labelling.ranking import Ranking
 from planish.executors import InlineExecutor
 from planish.llvm.backend import IRError, PassError, open_backend
 from planish.sandbox import Watchdog
+from planish.train.labelling.function_search import FunctionCosts, FunctionEvaluator, Ranking
 
 IR = """define i32 @f(i32 %x) {
   %p = alloca i32

@@ -16,18 +16,16 @@ from pathlib import Path
 import pytest
 
 from planish.core import PlanishError
-from planish.corpus import SAMPLE, Row
-from planish.corpus.labelling import Label, LabelPlan, build_coreset, label_corpus, most_saving, read_labels
-from planish.corpus.labelling.choice import joined
-from planish.corpus.labelling.jobs import Broadcasting
-from planish.corpus.labelling.label_shards import LABELS, read_shard, write_labels
-from planish.corpus.labelling.labelling_run import LISTS, SEARCHED, Draw
-from planish.corpus.row import Split
 from planish.llvm.backend import open_backend
 from planish.llvm.ir.attributes import for_size
 from planish.llvm.ir.normalise import identity, normalise
 from planish.llvm.passes import print_pipeline, space
 from planish.sandbox import LostError
+from planish.train.corpus.reader import SAMPLE
+from planish.train.corpus.shards import Row, Split
+from planish.train.labelling.choice import Broadcasting, build_coreset, joined, most_saving
+from planish.train.labelling.label_plan import LABELS, Label, LabelPlan, read_labels, read_shard, write_labels
+from planish.train.labelling.run import LISTS, SEARCHED, Draw, label_corpus
 
 # -Oz leaves a return in each arm; a list with mergereturn has one.
 SWITCH = """
@@ -241,8 +239,10 @@ def test_a_damaged_recipe_is_one_line(corpus: Path, tmp_path: Path) -> None:
 def test_a_run_that_is_killed_goes_on(corpus: Path, tmp_path: Path, labels: list[Label]) -> None:
     program = (
         "import sys, time; from pathlib import Path\n"
-        "from planish.corpus.labelling import LabelPlan, label_corpus, labelling_run\n"
-        "labelling_run._SHARD = 4\n"
+        "from planish.train.labelling import run\n"
+        "from planish.train.labelling.label_plan import LabelPlan\n"
+        "from planish.train.labelling.run import label_corpus\n"
+        "run._SHARD = 4\n"
         "def show(progress):\n"
         "    print(progress.done, flush=True)\n"
         "    time.sleep(0.05)\n"

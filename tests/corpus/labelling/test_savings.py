@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from planish.corpus.labelling import Saving, summarise
+from planish.train.labelling.run import Saving, summarise
 
 EFFECTS = [Saving("a", 10, 8), Saving("a", 20, 20), Saving("b", 30, 33), Saving("b", 40, 36)]
 

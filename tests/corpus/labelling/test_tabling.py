@@ -10,17 +10,17 @@ import numpy as np
 import pytest
 
 from planish.core import PlanishError
-from planish.corpus import SAMPLE, Row, read_corpus
-from planish.corpus.labelling import LabelBench, LabelPlan, LabelProgress, bench, table_corpus
-from planish.corpus.labelling.cost_rows import CostRows
-from planish.corpus.labelling.drawing import draw_in_turns
-from planish.learn.cost_table import FAILED, CostRow, read_costs
-from planish.learn.language.lexer import lexemes
 from planish.llvm.backend import Module, PassError, open_backend
 from planish.llvm.ir.attributes import for_size
 from planish.llvm.ir.autophase import autophase
 from planish.llvm.passes import print_pipeline
+from planish.models.ir_text import lexemes
 from planish.sandbox import Watchdog
+from planish.train.corpus.reader import SAMPLE, read_corpus
+from planish.train.corpus.shards import Row
+from planish.train.cost_tables import FAILED, CostRow, read_costs
+from planish.train.labelling.label_plan import LabelBench, LabelPlan, LabelProgress, bench
+from planish.train.labelling.tabling import CostRows, draw_in_turns, table_corpus
 
 LISTS = [("sroa<modify-cfg>", "simplifycfg"), ("mergereturn", "default<Oz>"), ("default<Oz>", "gvn-sink")]
 OZ = ("default<Oz>",)

@@ -56,7 +56,7 @@ class KnowsPrograms(Protocol):
 
     One level alone has classes of programs, and what it learns is stored with the run: a space, which is made
     anew when the run goes on, could not. Offered by `graph`; used by the loop and its display, and by
-    `planish.learn.transfer`, at the beginning of a run.
+    `planish.models.transfer`, at the beginning of a run.
     """
 
     def introduction(self, task: Task) -> Sequence[str]:

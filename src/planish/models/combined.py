@@ -1,0 +1,242 @@
+"""Cost models made of several: global and local, ensembles, and pools."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from planish.models.cost_model import (
+    CostModel,
+    Dataset,
+    Decides,
+    Floats,
+    LocalModel,
+    Prediction,
+    Predicts,
+    rank_correlation,
+)
+from planish.models.model_files import SavedModel
+
+ACQUISITIONS = ("mean", "ei", "ucb")
+_SURE = 1e-9
+
+
+@dataclass
+class Bootstrap:
+    """An ensemble; each model learns from rows drawn with replacement.
+
+    Args:
+        members: models, that differ at least in their seeds.
+        seed: of the rows that are drawn.
+    """
+
+    members: Sequence[CostModel]
+    seed: int = 0
+
+    def decisive(self, rows: Sequence[int]) -> int | None:
+        """Tell at which of these numbers of rows its members choose last; each has as many as it."""
+        first = self.members[0]
+        return first.decisive(rows) if isinstance(first, Decides) else None
+
+    def fit(self, data: Dataset) -> None:
+        """Learn, in place of what was learnt before."""
+        for number, member in enumerate(self.members):
+            # The number of rows is part of the seed: a resumed run draws as the first one did, and each refit
+            # anew.
+            random = np.random.default_rng([self.seed, number, len(data.targets)])
+            member.fit(data.rows(random.integers(len(data.targets), size=len(data.targets))))
+
+    def predict(self, features: Floats) -> Prediction:
+        """Expect the mean of what the members expect, with its deviation."""
+        each = np.stack([member.predict(features).mean for member in self.members])
+        return Prediction(each.mean(axis=0), each.std(axis=0))
+
+
+def acquire(name: str, prediction: Prediction, best: float, bound: float) -> Floats:
+    """Score candidates by what is expected of measuring them; less is better.
+
+    Args:
+        name: "mean", "ei" (expected improvement) or "ucb" (confidence bound).
+        prediction: of one target; with its deviation, unless by the mean.
+        best: what is expected of the best one that was measured.
+        bound: how many deviations the confidence bound is away.
+    """
+    mean = prediction.mean[:, 0]
+    if name == "mean" or prediction.deviation is None:
+        return mean
+    deviation = prediction.deviation[:, 0]
+    if name == "ucb":
+        return (mean - bound * deviation).astype(np.float32)
+    # Expected improvement for a normal distribution; where the members agree, the bound keeps it finite.
+    gap = (best - mean) / np.maximum(deviation, _SURE)
+    erf: Callable[[float], float] = math.erf
+    below = 0.5 * (1 + np.array([erf(x / math.sqrt(2)) for x in gap.tolist()]))
+    density = np.exp(-(gap**2) / 2) / math.sqrt(2 * math.pi)
+    # Negative, since less is better for whoever ranks.
+    return (-deviation * (gap * below + density)).astype(np.float32)
+
+
+WEIGHTS = (1.0, 0.5, 0.0)
+"""Of the global model; they are tried in this order, and of equally good ones the first is taken."""
+FOLDS = 2
+LEAST = 16
+"""With fewer rows nothing is learnt."""
+LEAST_BESIDE = 48
+"""With fewer rows a global model is asked alone: on programs that were held back, fewer did not help it."""
+GROWTH = 1.5
+"""The weight and the size of the local model are chosen anew when there are so many times the rows."""
+JUDGED = 1024
+"""Rows by which they are chosen at most, evenly taken: more would cost more than they tell."""
+
+
+@dataclass
+class Combined:
+    """Predicts by a global model, by a local one, or by both.
+
+    How much the global model counts, and how large the local one is, is what predicts held-back rows
+    best: by rank correlation, over folds. So the weight falls as evidence shows that it should, and a
+    global model of other things than these is dropped. Without the library by which the local one learns
+    the global model is asked alone.
+
+    Args:
+        local: what learns from the program's own trials; the settings alone are used.
+        known: the global model; None where there is none.
+
+    Attributes:
+        weight: of the global model.
+        correlation: with the rows held back; 0 while none were.
+    """
+
+    local: LocalModel
+    known: Predicts | None = None
+    weight: float = field(init=False, default=1.0)
+    correlation: float = field(init=False, default=0.0)
+    _learnt: CostModel | None = field(init=False, default=None)
+    _size: int = field(init=False, default=0)
+    _rows: int = field(init=False, default=0)
+
+    def decisive(self, rows: Sequence[int]) -> int | None:
+        """Tell at which of these numbers of rows `fit` would choose last, if it met one after the other."""
+        known, found = self._rows, None
+        for count in rows:
+            if count >= max(self._least, GROWTH * known):
+                known = found = count
+        return found
+
+    @property
+    def _least(self) -> int:
+        return LEAST if self.known is None else LEAST_BESIDE
+
+    def fit(self, data: Dataset) -> None:
+        """Learn the local model from the program's trials, with one target, and choose the weight."""
+        rows = len(data.targets)
+        if rows < self._least or not self.local.can_learn:
+            return
+        base = self._base(data.features)
+        if rows >= GROWTH * self._rows:
+            # Evenly over the whole run: early rows are of other candidates than late ones.
+            judged = np.arange(0, rows, -(-rows // JUDGED))
+            self._choose(data.rows(judged), base[judged])
+            self._rows = rows
+        local = self.local.sized(self._size) if self._size else None
+        if local is not None:
+            # On the margin of the global model, as in equation 4: it learns what that one gets wrong.
+            local.fit(data, self.weight * base)
+        self._learnt = local
+
+    def predict(self, features: Floats) -> Prediction:
+        """Expect the order of the costs of (n, width) features; (n, 1)."""
+        mean = self.weight * self._base(features)
+        if self._learnt is not None:
+            mean = mean + self._learnt.predict(features).mean[:, 0]
+        return Prediction(mean[:, None])
+
+    def _base(self, features: Floats) -> Floats:
+        if self.known is None:
+            return np.zeros(len(features), np.float32)
+        return self.known.predict(features).mean[:, 0]
+
+    def _choose(self, data: Dataset, base: Floats) -> None:
+        # Alternating, so that both folds have rows of early and of late batches.
+        fold = np.arange(len(base)) % FOLDS
+        # No local model, which leaves the order to the global one, is a choice too.
+        sizes = [*self.local.sizes, *([] if self.known is None else [0])]
+        found: list[tuple[float, float, int]] = []
+        for weight in WEIGHTS if self.known is not None else (0.0,):
+            scores = np.mean(
+                [self._scores(data, weight * base, fold == k, sizes) for k in range(FOLDS)], axis=0
+            )
+            found += [(float(score), weight, size) for score, size in zip(scores, sizes, strict=True)]
+        # Of equals the first: weights stand from the most to the least trust in the global model.
+        self.correlation, self.weight, self._size = max(found, key=lambda each: each[0])
+
+    def _scores(
+        self, data: Dataset, base: Floats, held: NDArray[np.bool_], sizes: Sequence[int]
+    ) -> list[float]:
+        """Tell how well a model of each size, that learnt from the others, ranks the rows held back."""
+        # Boosting adds trees one by one, so the largest model holds the smaller ones: one fit judges all
+        # sizes.
+        local = self.local.sized(max(sizes))
+        local.fit(data.rows(~held), base[~held])
+        asked, measured = data.features[held], data.targets[held, 0]
+        found = (local.first(size).predict(asked).mean[:, 0] if size else np.float32(0) for size in sizes)
+        return [rank_correlation(base[held] + each, measured) for each in found]
+
+
+SAMPLE = 64
+"""Candidates of a space by which models are brought to one scale."""
+
+
+def shares(models: Sequence[SavedModel]) -> list[float]:
+    """Tell how much of a pool's word is each model's: in proportion to the programs that it learnt from.
+
+    On recorded programs that neither model saw, such a pool of two orders as well as the larger model alone,
+    and better where the smaller has learnt from eight or more. By the square root or the logarithm of the
+    programs it is behind where the smaller has learnt from few (`experiments/autotvm/pooling.py`).
+    """
+    programs = [max(1, model.programs) for model in models]
+    return [count / sum(programs) for count in programs]
+
+
+@dataclass(frozen=True)
+class Pooled:
+    """Expects the mean of what several models expect, weighted.
+
+    Models that learnt an order predict on scales of their own, so each is centred and scaled: by what it
+    predicts for one sample of the space. To scale each batch by itself would be as if all batches were
+    equally good, and what a local model learnt to add to one would not fit the next.
+
+    Args:
+        members: the models.
+        weights: (members,), of the scaled predictions.
+        middles: (members,), of what they predict for the sample.
+    """
+
+    members: Sequence[Predicts]
+    weights: NDArray[np.float64]
+    middles: NDArray[np.float64]
+
+    @staticmethod
+    def of(models: Sequence[SavedModel], sample: Floats) -> Pooled:
+        """Pool models.
+
+        Args:
+            models: of the same features.
+            sample: (n, width), of candidates of the space.
+        """
+        told = np.stack([model.predicts.predict(sample).mean[:, 0] for model in models]).astype(np.float64)
+        spreads, parts = told.std(axis=1), np.array(shares(models))
+        # Who expects the same of all has no order to tell.
+        weights = np.divide(parts, spreads, out=np.zeros(len(models)), where=spreads > 0)
+        # Back to a scale as the models have it: what is learnt beside them has theirs.
+        return Pooled([model.predicts for model in models], weights * (parts @ spreads), told.mean(axis=1))
+
+    def predict(self, features: Floats) -> Prediction:
+        """Expect the order of the costs of (n, width) features; (n, 1)."""
+        each = np.stack([member.predict(features).mean[:, 0] for member in self.members])
+        mean = self.weights @ (each - self.middles[:, None])
+        return Prediction(mean[:, None].astype(np.float32))

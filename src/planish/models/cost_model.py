@@ -1,0 +1,162 @@
+"""Cost models: their interface, their training rows, and how well they predict."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol, Self, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float32]
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """What a cost model learns from.
+
+    Args:
+        features: (n, width).
+        targets: (n, outputs), what is to be predicted.
+        groups: (n,), whole numbers; only rows of one group are compared with each other where a model learns
+            their order alone. None where all are of one.
+    """
+
+    features: Floats
+    targets: Floats
+    groups: NDArray[np.intp] | None = None
+
+    def rows(self, chosen: NDArray[np.bool_] | NDArray[np.intp]) -> Dataset:
+        """Give some of the rows."""
+        groups = None if self.groups is None else self.groups[chosen]
+        return Dataset(self.features[chosen], self.targets[chosen], groups)
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """What a cost model expects.
+
+    Args:
+        mean: (n, outputs).
+        deviation: of the same shape; None where the model does not know how sure it is.
+    """
+
+    mean: Floats
+    deviation: Floats | None = None
+
+
+class Predicts(Protocol):
+    """Predicts from features, without measuring."""
+
+    def predict(self, features: Floats) -> Prediction:
+        """Expect the targets of (n, width) features."""
+        ...
+
+
+class CostModel(Predicts, Protocol):
+    """What predicts, and learns."""
+
+    def fit(self, data: Dataset) -> None:
+        """Learn, in place of what was learnt before."""
+        ...
+
+
+@runtime_checkable
+class Decides(Protocol):
+    """A model that does not choose all its settings anew at each fit."""
+
+    def decisive(self, rows: Sequence[int]) -> int | None:
+        """Tell at which of these numbers of rows `fit` would choose last, if it met one after the other."""
+        ...
+
+
+class LocalModel(CostModel, Protocol):
+    """A model that learns what is to be added to another one, and can be more or less large."""
+
+    @property
+    def can_learn(self) -> bool:
+        """Whether the library is installed by which it learns."""
+        ...
+
+    @property
+    def sizes(self) -> Sequence[int]:
+        """How large it may be, as is worth trying; the largest first."""
+        ...
+
+    def sized(self, size: int) -> Self:
+        """Give one of that size that has learnt nothing."""
+        ...
+
+    def first(self, size: int) -> Predicts:
+        """Give what was learnt as a smaller model would have it."""
+        ...
+
+    def fit(self, data: Dataset, margin: Floats | None = None) -> None:
+        """Learn, in place of what was learnt before, what is to be added to a margin, (n,)."""
+        ...
+
+
+def rank_correlation(predicted: Floats, measured: Floats) -> float:
+    """Give Spearman's correlation of two series; 0 where one is constant, or has fewer than 2 values."""
+    if len(predicted) < 2:
+        return 0.0
+    first, second = _ranks(predicted), _ranks(measured)
+    scale = float(np.sqrt((first**2).sum() * (second**2).sum()))
+    return float((first * second).sum()) / scale if scale else 0.0
+
+
+def top_recall(predicted: Floats, measured: Floats, count: int) -> float:
+    """Tell what share of the `count` rows of least measured cost is among as many of least predicted cost."""
+    count = min(count, len(measured))
+    best = set(np.argsort(measured, kind="stable")[:count].tolist())
+    return len(best & set(np.argsort(predicted, kind="stable")[:count].tolist())) / count if count else 0.0
+
+
+def _ranks(values: Floats) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+    """Rank values around 0; equal ones share the mean of their places."""
+    _, place, counts = np.unique(values, return_inverse=True, return_counts=True)
+    # Ties share a rank: trees predict the same for many rows, and any order among them would be luck.
+    middle = np.cumsum(counts) - (counts + 1) / 2
+    return middle[place] - (len(values) - 1) / 2
+
+
+FAILED = 0.7
+"""A failure counts as twice the greatest cost of its group: the natural logarithm of 2."""
+
+
+def dataset_of(
+    features: Floats, costs: Sequence[float | None], groups: Sequence[int] | None = None
+) -> Dataset:
+    """Make rows of trials.
+
+    Args:
+        features: of the candidates.
+        costs: as `Trial.cost` gives them, less is better; None where the candidate failed.
+        groups: of each trial a number of its program; None where all are of one.
+    """
+    values = np.array([np.nan if cost is None else cost for cost in costs], np.float64)
+    values[~np.isfinite(values)] = np.nan
+    numbers = np.zeros(len(values), np.intp) if groups is None else np.asarray(groups, np.intp)
+    targets = np.empty(len(values))
+    for number in np.unique(numbers):
+        mine = numbers == number
+        # Each program by itself: only within one program do costs compare.
+        targets[mine] = _targets(values[mine])
+    return Dataset(features, targets.astype(np.float32)[:, None], None if groups is None else numbers)
+
+
+def _targets(costs: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Take the logarithm where costs have one sign; those of what is to be raised are negative."""
+    known = costs[~np.isnan(costs)]
+    if not len(known):
+        return np.zeros(len(costs))
+    if (known > 0).all():
+        costs = np.log(costs)
+    elif (known < 0).all():
+        costs = -np.log(-costs)
+    # From the best of the group on, so that programs of seconds and of microseconds have targets of one size.
+    costs = costs - np.nanmin(costs)
+    # Worse than all that ran: a search is to stay away from what fails, but not by an amount that would swamp
+    # all else.
+    return np.where(np.isnan(costs), np.nanmax(costs) + FAILED, costs)

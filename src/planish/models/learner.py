@@ -1,0 +1,370 @@
+"""Model of a guided search: what it learns from, and what it predicts."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
+
+from planish.core import (
+    UNTAUGHT,
+    Candidate,
+    CanFeaturise,
+    CanName,
+    CanSample,
+    CanSeed,
+    PlanishError,
+    SearchContext,
+    Space,
+    rng,
+    unknown,
+)
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from planish.models.cost_model import CostModel, LocalModel, Predicts
+    from planish.models.gaussian import GaussianProcess
+    from planish.models.model_files import SavedModel
+
+FIRST, MOST, GROWTH = 4, 64, 0.125
+"""The defaults of `batch_sizes`."""
+
+
+def distinct_seeds(space: Space, context: SearchContext = UNTAUGHT) -> list[Candidate]:
+    """Give what a search begins with, each state once; nothing where the space knows nothing good."""
+    seeds = space.seeds(context) if isinstance(space, CanSeed) else ()
+    if isinstance(space, CanName):
+        return [*{space.state(each): each for each in seeds}.values()]
+    return [*{each.hash: each for each in seeds}.values()]
+
+
+def batch_sizes(
+    first: int = FIRST, most: int = MOST, growth: float = GROWTH, seeds: int = 0
+) -> Iterator[int]:
+    """Give the sizes of batches, without end: in proportion to what was measured before.
+
+    A model learns most from its first few candidates, so batches begin small.
+
+    Args:
+        first: candidates of the first batch, and of any at least.
+        most: candidates of a batch at most.
+        growth: a batch is so many times what was measured before it.
+        seeds: what the search begins with, which fits into the first batch: it is known to be good, and the
+            model begins with it.
+    """
+    measured = 0
+    while True:
+        size = min(most, max(first, int(growth * measured)))
+        size = size if measured else max(size, seeds)
+        yield size
+        measured += size
+
+
+@runtime_checkable
+class CanBeLearnt(CanFeaturise, CanSample, Protocol):
+    """A space whose candidates are described by numbers; a sample of them shows how models predict."""
+
+
+@dataclass
+class Prior:
+    """A model of other programs, asked about the candidates of a space.
+
+    Args:
+        space: describes candidates.
+        model: predicts what they cost.
+        note: what the user should know of it: which models these are.
+
+    Attributes:
+        seconds: that predicting took so far, with describing the candidates.
+    """
+
+    space: CanFeaturise
+    model: Predicts
+    note: str
+    seconds: float = field(init=False, default=0.0)
+
+    def score(self, candidates: Sequence[Candidate]) -> NDArray[np.float32]:
+        """Predict what candidates cost; less is better."""
+        begun = time.monotonic()
+        found = self.model.predict(self.space.features(candidates)).mean[:, 0]
+        self.seconds += time.monotonic() - begun
+        return found
+
+
+def prior_of(space: CanBeLearnt, model: str) -> Prior | None:
+    """Find what is known of a space's candidates; None where nothing is.
+
+    Args:
+        space: describes them.
+        model: "auto" (the user's own for the space's features and the one that comes with planish, together),
+            "none", or a name or file.
+
+    Raises:
+        PlanishError: the named model cannot be read, or is none of these features.
+    """
+    from planish.models.model_files import model_named, models_for
+
+    if model == "none":
+        return None
+    known = models_for(space.schema) if model == "auto" else {model: model_named(model, space.schema)}
+    return Prior(space, _together(space, [*known.values()]), _told(known)) if known else None
+
+
+def _together(space: CanBeLearnt, models: Sequence[SavedModel]) -> Predicts:
+    """Make one of the models."""
+    from planish.models.combined import SAMPLE, Pooled
+
+    if len(models) == 1:
+        return models[0].predicts
+    # The same whatever the search's seed: how models compare is no matter of chance.
+    return Pooled.of(models, space.features([space.sample(rng(0, i)) for i in range(SAMPLE)]))
+
+
+def _told(known: Mapping[str, SavedModel]) -> str:
+    """Say which models guide, and how much each counts."""
+    from planish.models.combined import shares
+
+    models = [*known.values()]
+    told = [f"{name} (learnt from {_programs(model.programs)}" for name, model in known.items()]
+    if len(told) == 1:
+        return f"guided by the cost model {told[0]})"
+    parts = [f"{text}, weight {share:.3f})" for text, share in zip(told, shares(models), strict=True)]
+    return f"guided by the cost models {', '.join(parts[:-1])} and {parts[-1]}"
+
+
+def _programs(count: int) -> str:
+    return "1 program" if count == 1 else f"{count:,} programs"
+
+
+OBJECTIVES = ("rank", "regression")
+LOCAL = ("trees", "tree-gru")
+MEMBERS = 5
+"""Models of an ensemble, as in the paper."""
+LOCAL_EPOCHS = 40
+LOCAL_ROWS = 32
+"""Of a local TreeGRU: for a few hundred rows, which it learns anew after each batch."""
+FEW = 48
+"""Trials below which a Gaussian process is asked."""
+LAST = 256
+"""Of so many trials, the last, it learns where it is asked on: what it takes grows with their cube."""
+
+
+class Learner:
+    """The model of a search, and what it has learnt from.
+
+    Args:
+        space: describes candidates.
+        model: predicts what they cost.
+        few: predicts it in place of the model while there are few trials; None where there is none.
+        below: that many are few; None where the library is not there by which the model learns, and `few` is
+            asked throughout.
+        knows: whether it predicts before it has learnt anything.
+        learns: whether one of the two can learn.
+        acquisition: what is asked of the model: "mean", "ei" or "ucb"; the Gaussian process knows how sure it
+            is, and is always asked for the expected improvement.
+        bound: deviations of the confidence bound.
+        lacks: what is to be said of a library that is not there.
+        guides: what is to be said of models that were there before.
+
+    Attributes:
+        seconds: that learning and predicting took so far, with describing the candidates.
+    """
+
+    def __init__(
+        self,
+        space: CanFeaturise,
+        model: CostModel,
+        acquisition: str,
+        bound: float,
+        *,
+        few: GaussianProcess | None,
+        below: int | None,
+        knows: bool,
+        learns: bool,
+        lacks: str = "",
+        guides: str = "",
+    ) -> None:
+        self._asked_first, self._learns = knows, learns
+        self.lacks, self._guides = lacks, guides
+        self.seconds = 0.0
+        self._space, self._model, self._acquisition, self._bound = space, model, acquisition, bound
+        self._few, self._below = few, below
+        self._new: list[Candidate] = []
+        self._features: list[NDArray[np.float32]] = []
+        self._costs: list[float | None] = []
+        self._ends: list[int] = []  # of the batches that were not yet learnt from
+        self._measured = False
+        self._best = 0.0
+
+    @property
+    def knows(self) -> bool:
+        """Whether it predicts by now."""
+        return self._asked_first or self._measured
+
+    @property
+    def notes(self) -> Sequence[str]:
+        """What the user should know of it: which models guided, and why it learnt nothing."""
+        return [note for note in (self._guides, self.lacks, _nothing_in(self._costs)) if note]
+
+    def learn(self, candidates: Sequence[Candidate], costs: Sequence[float | None]) -> None:
+        """Take what was measured; it is learnt from, with all before, when the model is asked next.
+
+        Where all failed there is nothing to learn.
+        """
+        self._costs += costs
+        if not self._learns:
+            return
+        self._new += candidates
+        self._measured |= any(cost is not None for cost in costs)
+        if self._measured:
+            self._ends.append(len(self._costs))
+
+    def _fit(self) -> None:
+        """Become what a fit after each batch would have made: most of these fits leave no trace."""
+        import numpy as np
+
+        from planish.models.cost_model import Decides, dataset_of
+
+        if not self._ends:
+            return
+        self._features.append(self._space.features(self._new))
+        self._new = []
+        known = np.concatenate(self._features)
+        self._features = [known]
+        ends = [] if self._below is None else [end for end in self._ends if end >= self._below]
+        chosen = self._model.decisive(ends) if isinstance(self._model, Decides) else None
+        for end in dict.fromkeys(end for end in (chosen, *ends[-1:]) if end):
+            self._model.fit(dataset_of(known[:end], self._costs[:end]))
+        if (few := self._process) is not None:
+            few.fit(dataset_of(known[-LAST:], self._costs[-LAST:]))
+        self._ends = []
+        if few is not None or self._acquisition == "ei":
+            self._best = float(self._asked.predict(known).mean.min())
+
+    @property
+    def _process(self) -> GaussianProcess | None:
+        """Give the Gaussian process, as long as there are few trials, or nothing else that learns."""
+        return self._few if self._below is None or len(self._costs) < self._below else None
+
+    @property
+    def _asked(self) -> CostModel:
+        return self._process or self._model
+
+    def score(self, candidates: Sequence[Candidate]) -> NDArray[np.float32]:
+        """Predict what candidates cost, or what it is worth to measure them; less is better."""
+        from planish.models.combined import acquire
+
+        with self._timed():
+            self._fit()
+            found = self._asked.predict(self._space.features(candidates))
+            acquisition = self._acquisition if self._process is None else "ei"
+            return acquire(acquisition, found, self._best, self._bound)
+
+    def predict(self, features: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Predict what candidates cost that are described by (n, width) features; less is better."""
+        with self._timed():
+            self._fit()
+            return self._asked.predict(features).mean[:, 0]
+
+    @contextmanager
+    def _timed(self) -> Generator[None]:
+        begun = time.monotonic()
+        try:
+            yield
+        finally:
+            self.seconds += time.monotonic() - begun
+
+
+def _nothing_in(costs: Sequence[float | None]) -> str:
+    """Say why costs teach nothing; nothing where they do."""
+    if len(set(costs)) != 1:
+        return ""
+    if costs[0] is None:
+        return f"the model learnt nothing: none of {len(costs)} trials could be measured"
+    return f"the model learnt nothing: all of {len(costs)} trials cost the same"
+
+
+def make_learner(
+    space: CanBeLearnt,
+    seed: int,
+    model: str,
+    objective: str,
+    acquisition: str,
+    bound: float,
+    local: str = "trees",
+    few: int = FEW,
+) -> Learner:
+    """Make the model of a search.
+
+    Args:
+        space: describes candidates.
+        seed: of all randomness.
+        model: the global one: "auto" (the user's own for the space's features and the one that comes with
+            planish, together), "none", or a name or file.
+        objective: what local models learn.
+        acquisition: what is asked of the model.
+        bound: deviations of the confidence bound.
+        local: what learns from the search's own trials.
+        few: trials below which a Gaussian process learns from them in its place; 0 for none.
+
+    Raises:
+        PlanishError: an option is unknown; the file is no model of these features; or there is neither a
+            global model, nor the library by which local ones are learnt, nor a Gaussian process.
+    """
+    from planish.models.combined import ACQUISITIONS, Bootstrap, Combined
+    from planish.models.gaussian import GaussianProcess
+
+    for name, given, legal in (
+        ("objective", objective, OBJECTIVES),
+        ("acquisition", acquisition, ACQUISITIONS),
+        ("local", local, LOCAL),
+    ):
+        if given not in legal:
+            raise unknown(f"model-guided has no {name}", given, legal)
+    prior = prior_of(space, model)
+    count = 1 if acquisition == "mean" else MEMBERS
+    locals_ = [_local(space, local, objective, seed * MEMBERS + i) for i in range(count)]
+    learns = locals_[0].can_learn
+    lacks = "" if learns else _lacks(space, local, knows=prior is not None, few=few)
+    base = prior.model if prior else None
+    members = [Combined(each, base) for each in locals_]
+    predicts = members[0] if count == 1 else Bootstrap(members, seed)
+    process = GaussianProcess(base) if few else None
+    return Learner(
+        space,
+        predicts,
+        acquisition,
+        bound,
+        few=process,
+        below=few if learns else None,
+        knows=prior is not None,
+        learns=learns or process is not None,
+        lacks=lacks,
+        guides=prior.note if prior else "",
+    )
+
+
+def _local(space: CanFeaturise, kind: str, objective: str, seed: int) -> LocalModel:
+    from planish.models.tree_gru import TreeGru
+    from planish.models.trees import XgboostTrees
+
+    if kind == "trees":
+        return XgboostTrees(objective, seed=seed)
+    return TreeGru(objective, epochs=LOCAL_EPOCHS, rows=LOCAL_ROWS, seed=seed, names=space.schema.names)
+
+
+def _lacks(space: CanFeaturise, local: str, *, knows: bool, few: int) -> str:
+    """Say what learns in place of what a library is missing for; an error where nothing does."""
+    library, extra = ("XGBoost", "learn") if local == "trees" else ("PyTorch", "train")
+    install = f"pip install planish[{extra}]"
+    if few:
+        who = "a Gaussian process learns beside the global model" if knows else "a Gaussian process learns"
+        return f"{library} is not installed: {who}, from the last {LAST} trials ({install})"
+    if knows:
+        return f"{library} is not installed: the global model guides the search alone ({install})"
+    what = f"no model for the features {space.schema.name}, and {library} is not installed to learn one"
+    raise PlanishError(what, f"{install}; or without --set few=0, which leaves the Gaussian process out.")

@@ -1,0 +1,354 @@
+"""Files of cost models, and the folders that hold them."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from planish import __version__
+from planish.core import FeatureSchema, PlanishError
+from planish.core.damaged_files import DAMAGED, why
+from planish.core.replacing import replacing
+from planish.models.cost_model import Dataset
+from planish.models.tree_gru import TreeGru
+from planish.models.trees import BoostedTrees
+
+OBJECTIVES = ("rank", "regression")
+
+
+@dataclass(frozen=True)
+class ModelFacts:
+    """What a model is for, and what it learnt from.
+
+    Args:
+        level: whose candidates it predicts.
+        schema: of the features that it is asked with.
+        objective: what it learnt: "rank" or "regression".
+        metrics: name to value, on programs that it did not learn from.
+        rows: how many trials it learnt from.
+        programs: of how many programs they are.
+        training: hash of these rows.
+        version: planish's, that fitted it.
+    """
+
+    level: str
+    schema: FeatureSchema
+    objective: str
+    metrics: Mapping[str, float]
+    rows: int
+    programs: int
+    training: str
+    version: str
+
+
+def facts_of(path: Path, about: Mapping[str, Any], hint: str) -> ModelFacts:
+    """Read facts from JSON.
+
+    Args:
+        path: of the file, for errors.
+        about: what stands in it.
+        hint: of errors.
+
+    Raises:
+        PlanishError: one cannot be true; says which.
+        KeyError: one is missing.
+    """
+
+    def check(what: str, *, right: bool) -> None:
+        if not right:
+            raise PlanishError(f"{path} is no model's file: {what}", hint)
+
+    level, told, metrics = about["level"], about["schema"], about["metrics"]
+    rows, programs = about["rows"], about["programs"]
+    for name in ("level", "training", "version"):
+        check(f"its {name} is {about[name]!r}, and no text", right=isinstance(about[name], str))
+    check(f"its objective is {about['objective']!r}", right=about["objective"] in OBJECTIVES)
+    schema = _schema(told)
+    check("its features are not told by a name, a version and columns, each once", right=schema is not None)
+    assert schema is not None
+    owner, slash, _ = schema.name.partition("/")
+    of_level = f"it is of the level {level!r}, and its features {schema.name} are of the level {owner!r}"
+    check(of_level, right=not slash or owner == level)
+    check(f"its number of trials is {rows!r}", right=_is_count(rows))
+    check(f"its number of programs is {programs!r}, of {rows} trials", right=_is_count(programs, rows))
+    check("its metrics are no numbers by name", right=_are_numbers(metrics))
+    return ModelFacts(
+        level,
+        schema,
+        about["objective"],
+        {name: float(value) for name, value in metrics.items()},
+        rows,
+        programs,
+        about["training"],
+        about["version"],
+    )
+
+
+def _schema(told: Mapping[str, Any]) -> FeatureSchema | None:
+    """Read the features' names; None where they are none."""
+    if not isinstance(told, dict):
+        return None
+    name, version = told.get("name"), told.get("version")
+    names: Sequence[Any] | None = told.get("names")
+    if not isinstance(name, str) or not isinstance(version, int) or not isinstance(names, list):
+        return None
+    if not all(isinstance(each, str) for each in names) or len(set(names)) < len(names):
+        return None
+    return FeatureSchema(name, version, tuple(names))
+
+
+def _is_count(value: Any, most: int | None = None) -> bool:
+    """Whether it is a whole number, 1 at least."""
+    return type(value) is int and value >= 1 and (most is None or value <= most)
+
+
+def _are_numbers(metrics: Mapping[str, Any]) -> bool:
+    if not isinstance(metrics, dict):
+        return False
+    return all(type(value) in (int, float) and math.isfinite(value) for value in metrics.values())
+
+
+@dataclass(frozen=True)
+class SavedModel(ModelFacts):
+    """A model that knows what it is for.
+
+    Args:
+        level, schema, objective, metrics, rows, programs, training, version: see `ModelFacts`.
+        predicts: what predicts.
+    """
+
+    predicts: BoostedTrees | TreeGru
+
+    @property
+    def kind(self) -> str:
+        """What predicts: "trees" or "tree-gru"."""
+        return "tree-gru" if isinstance(self.predicts, TreeGru) else "trees"
+
+    def fits(self, schema: FeatureSchema) -> bool:
+        """Whether it may be asked with these features."""
+        return self.schema == schema
+
+
+def hash_of(data: Dataset) -> str:
+    """Name what is learnt from by its content."""
+    digest = hashlib.sha256()
+    for array in (data.features, data.targets, data.groups):
+        if array is not None:
+            digest.update(np.ascontiguousarray(array).tobytes())
+    return digest.hexdigest()[:16]
+
+
+def made_model(
+    level: str,
+    schema: FeatureSchema,
+    objective: str,
+    metrics: Mapping[str, float],
+    data: Dataset,
+    predicts: BoostedTrees | TreeGru,
+) -> SavedModel:
+    """Say of what predicts what it was learnt from."""
+    programs = 1 if data.groups is None else len(np.unique(data.groups))
+    counts = len(data.targets), programs
+    return SavedModel(level, schema, objective, metrics, *counts, hash_of(data), __version__, predicts)
+
+
+FORMAT = 1
+HINT = "Fit one: planish models fit --level LEVEL."
+OF_TREES = ".npz"
+OF_NETWORKS = ".safetensors"
+SUFFIXES = (OF_TREES, OF_NETWORKS)
+
+Arrays = Mapping[str, NDArray[Any]]
+
+
+def suffix_of(kind: str) -> str:
+    """Give how the file of a kind of models ends: "trees" or "tree-gru"."""
+    return OF_TREES if kind == "trees" else OF_NETWORKS
+
+
+def write_model(model: SavedModel, path: Path) -> None:
+    """Write a model: its arrays, and of it `about`, JSON: as bytes beside them, or as metadata.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    arrays = {name: np.ascontiguousarray(array) for name, array in model.predicts.arrays().items()}
+    if isinstance(model.predicts, BoostedTrees):
+        # Leaves take half the room so, and candidates that differ by less are as good as each other.
+        arrays["leaves"] = arrays["leaves"].astype(np.float16)
+    about = {"format": FORMAT, **{name: value for name, value in vars(model).items() if name != "predicts"}}
+    about["schema"], about["sums"] = asdict(model.schema), _sums(arrays)
+    if isinstance(model.predicts, TreeGru):
+        from safetensors.numpy import save
+
+        with replacing(path) as part:
+            part.write_bytes(save(arrays, {"planish": json.dumps(about)}))
+    else:
+        with replacing(path) as part, part.open("wb") as file:
+            written = np.frombuffer(json.dumps(about).encode(), np.uint8)
+            np.savez_compressed(file, allow_pickle=False, about=written, **arrays)
+
+
+def load_model(path: Path) -> SavedModel:
+    """Read a model that `write_model` wrote.
+
+    Raises:
+        PlanishError: there is none, it is cut off or was changed, it is of another format, or what it says
+            cannot be true.
+    """
+    from safetensors import SafetensorError
+
+    try:
+        if path.suffix == OF_NETWORKS:
+            return _read(path, *_network(path), TreeGru.of)
+        return _read(path, *_trees(path), BoostedTrees.of)
+    except (*DAMAGED, AttributeError, IndexError, SafetensorError) as error:
+        raise PlanishError(f"cannot read a model from {path}: {why(error)}", HINT) from error
+
+
+def _trees(path: Path) -> tuple[dict[str, Any], Arrays]:
+    with path.open("rb") as file, np.load(file, allow_pickle=False) as held:
+        arrays = {name: held[name] for name in held.files}
+    return json.loads(arrays.pop("about").tobytes()), arrays
+
+
+def _network(path: Path) -> tuple[dict[str, Any], Arrays]:
+    from safetensors import safe_open
+
+    with safe_open(path, "numpy") as held:
+        about = json.loads((held.metadata() or {})["planish"])
+        return about, {name: held.get_tensor(name) for name in held.keys()}  # noqa: SIM118
+
+
+def _read(
+    path: Path, about: dict[str, Any], arrays: Arrays, of: Callable[[Arrays], BoostedTrees | TreeGru]
+) -> SavedModel:
+    if (found := about.pop("format")) != FORMAT:
+        raise PlanishError(f"{path} has format {found}, and this planish reads {FORMAT}", HINT)
+    sums: Mapping[str, str] = about.pop("sums")
+    # A damaged model would still predict, and nobody would see why the search is bad.
+    changed = [name for name, found in _sums(arrays).items() if found != sums.get(name)]
+    if changed or len(arrays) != len(sums):
+        raise PlanishError(
+            f"{path} was changed since it was written: {', '.join(changed) or 'it lacks arrays'}", HINT
+        )
+    facts = facts_of(path, about, HINT)
+    wrong = [name for name, array in arrays.items() if not _sound(name, array)]
+    if wrong:
+        raise PlanishError(f"{path} has what is no number or not finite in {', '.join(wrong)}", HINT)
+    predicts = of(arrays)
+    # Before it is asked: arrays that do not fit would fail, or read other columns, in the middle of a search.
+    if not _fits(predicts, facts.schema.width):
+        raise PlanishError(f"{path} holds no model of its {facts.schema.width} features", HINT)
+    return SavedModel(**vars(facts), predicts=predicts)
+
+
+def _fits(predicts: BoostedTrees | TreeGru, width: int) -> bool:
+    try:
+        return predicts.fits(width)
+    except (IndexError, ValueError):  # arrays of other dimensions have no such shapes
+        return False
+
+
+def _sound(name: str, array: NDArray[Any]) -> bool:
+    """Whether an array holds numbers."""
+    if name in ("features", "loops", "whole"):
+        return array.dtype.kind in "iu"
+    if array.dtype.kind != "f":
+        return False
+    # Thresholds of nodes that ask nothing are infinite.
+    return bool((~np.isnan(array) if name == "thresholds" else np.isfinite(array)).all())
+
+
+def _sums(arrays: Arrays) -> dict[str, str]:
+    return {name: hashlib.sha256(array.tobytes()).hexdigest() for name, array in arrays.items()}
+
+
+_log = logging.getLogger("planish")
+
+
+def models_folder() -> Path:
+    """Give where the user's own models are."""
+    from platformdirs import user_data_path
+
+    return user_data_path("planish", appauthor=False) / "models"
+
+
+def places() -> Mapping[str, Path]:
+    """Give the models that there are, by name: the user's own, in place of shipped ones of that name."""
+    # Reversed, so that of one name with both suffixes the first suffix wins.
+    return _shipped() | {path.stem: path for path in reversed(_own())}
+
+
+def models_for(schema: FeatureSchema) -> Mapping[str, SavedModel]:
+    """Find the models that searches ask together for features, by what they are called in notes.
+
+    They are the user's own, and the one that comes with planish. Of those that learnt from the same trials
+    the first counts, trees before networks. One for another version of these features is none, for what it
+    learnt is not what they mean now. That one of the user's cannot be used is said in a warning.
+    """
+    usable = dict[str, SavedModel]()
+    for name, path in _called().items():
+        try:
+            model = load_model(path)
+        except PlanishError as error:
+            _log.warning("%s; it is left out", error)
+            continue
+        if model.fits(schema):
+            known = model.training in [other.training for other in usable.values()]
+            usable |= {} if known else {name: model}
+        elif model.schema.name == schema.name:
+            _log.warning("%s; it is left out", _other_features(path, model, schema))
+    return usable
+
+
+def _called() -> Mapping[str, Path]:
+    own = {f"your {path.name}": path for path in _own()}
+    return own | {f"planish's {name}": path for name, path in _shipped().items()}
+
+
+def _own() -> list[Path]:
+    return [path for suffix in SUFFIXES for path in sorted(models_folder().glob(f"*{suffix}"))]
+
+
+def _shipped() -> dict[str, Path]:
+    shipped = Path(str(files("planish.models")))
+    return {path.stem.removeprefix("model-"): path for path in sorted(shipped.glob("model-*.npz"))}
+
+
+def _other_features(path: Path, model: SavedModel, schema: FeatureSchema) -> str:
+    """Say how a model's features differ from those that it is asked with."""
+    theirs, ours = (f"{each.name} {each.version}" for each in (model.schema, schema))
+    these = f"these are {ours}" if theirs != ours else "these have other columns"
+    return f"the model {path} is for the features {theirs}, and {these}"
+
+
+def model_named(name: str, schema: FeatureSchema) -> SavedModel:
+    """Read the model that the user named: one that `places` has, or a file.
+
+    Raises:
+        PlanishError: it cannot be read, or is asked with other features.
+    """
+    return required(places().get(name, Path(name)), schema)
+
+
+def required(path: Path, schema: FeatureSchema) -> SavedModel:
+    """Read the model that the user named.
+
+    Raises:
+        PlanishError: it cannot be read, or is asked with other features.
+    """
+    model = load_model(path)
+    if not model.fits(schema):
+        raise PlanishError(_other_features(path, model, schema), "Fit one for these: planish models fit.")
+    return model

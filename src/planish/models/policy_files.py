@@ -1,0 +1,236 @@
+"""Files of policies, and the folders that hold them."""
+
+from __future__ import annotations
+
+import json
+import logging
+import math
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass
+from importlib.resources import files
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from planish import __version__
+from planish.core import CanObserve, FeatureSchema, HasMachine, PlanishError
+from planish.core.replacing import replacing
+from planish.models.decoder import DecoderShape
+from planish.models.feedback import KINDS, Kind
+from planish.models.ir_text import Tokenizer
+from planish.models.networks import ReaderShape, Shape
+from planish.models.writer import WriterShape
+
+FORMAT = 1
+HINT = "Train one: planish policy train --level LEVEL."
+SUFFIX = ".safetensors"
+AnyShape = Shape | ReaderShape | WriterShape | DecoderShape
+
+
+@dataclass(frozen=True)
+class SavedPolicy:
+    """A network that knows what it is for.
+
+    Args:
+        name: of its file.
+        level: whose candidates it makes.
+        schema: of what it observes.
+        actions: texts of the actions, in order; the end has no text, and comes last. Of a network that reads
+            instructions, lists of actions, each with commas between them.
+        steps: how many it takes at most.
+        shape: of the network.
+        parameters: of the network, by name.
+        metrics: what was found of it when it was trained: name to value.
+        programs: how many it learnt from.
+        version: planish's, that trained it.
+        vocabulary: of a language model, as `planish.models.ir_text.Tokenizer.to_json` writes it.
+        feedback: what kind of it a language model was trained with; "" for none, or where that was not kept.
+        vector_bytes: of the processor that it learnt on; 0 where its lessons do not depend on one.
+    """
+
+    name: str
+    level: str
+    schema: FeatureSchema
+    actions: tuple[str, ...]
+    steps: int
+    shape: AnyShape
+    parameters: Mapping[str, NDArray[np.float32]]
+    metrics: Mapping[str, float]
+    programs: int
+    version: str = __version__
+    vocabulary: str = ""
+    feedback: Kind | Literal[""] = ""
+    vector_bytes: int = 0
+
+    def fits(self, space: CanObserve) -> bool:
+        """Whether it can walk a space: it observes the same, and knows its actions."""
+        return not self.unfit(space)
+
+    def written(self, there: Collection[str]) -> list[int]:
+        """Give the places of the lists that can be written with the steps that there are."""
+        return [place for place, text in enumerate(self.actions) if {*text.split(",")} <= {*there}]
+
+    def unfit(self, space: CanObserve) -> str:
+        """Say why it cannot walk a space; "" where it can."""
+        ours, theirs, there = self.schema, space.observed, tuple(map(str, space.actions))
+        if ours.name == theirs.name and ours != theirs:
+            return f"has learnt from version {ours.version} of {ours.name}, and this planish observes another"
+        lists = not isinstance(self.shape, Shape)
+        # Lists are left out one by one where a space lacks their steps; with half of them gone it is another
+        # task.
+        if ours.name == theirs.name and lists and 2 * len(self.written(there)) < len(self.actions):
+            missing = sorted({step for text in self.actions for step in text.split(",")} - {*there})
+            return f"writes lists of steps that there are not here: {', '.join(missing[:3])}"
+        # A network that scores actions has an output for each, by place: they must be the same, in the same
+        # order.
+        whole = ours == theirs and (lists or self.actions == there)
+        return "" if whole else f"is for the actions of {ours.name}"
+
+
+def write_policy(policy: SavedPolicy, path: Path) -> None:
+    """Write a policy; half as large, for probabilities need no more than float16.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    from safetensors.numpy import save
+
+    about: dict[str, Any] = {
+        "format": FORMAT,
+        "level": policy.level,
+        "schema": asdict(policy.schema),
+        "actions": policy.actions,
+        "steps": policy.steps,
+        "shape": asdict(policy.shape),
+        "metrics": dict(policy.metrics),
+        "programs": policy.programs,
+        "version": policy.version,
+        "vocabulary": policy.vocabulary,
+        "feedback": policy.feedback,
+        "vector_bytes": policy.vector_bytes,
+    }
+    arrays = {name: np.ascontiguousarray(a, np.float16) for name, a in policy.parameters.items()}
+    with replacing(path) as part:
+        part.write_bytes(save(arrays, {"planish": json.dumps(about)}))
+
+
+def load_policy(path: Path) -> SavedPolicy:
+    """Read a policy that `write_policy` wrote.
+
+    Raises:
+        PlanishError: there is none, it is cut off, it is of another format, or its arrays have other shapes.
+    """
+    from safetensors import SafetensorError, safe_open
+
+    if path.is_dir():  # the system would speak of a device that is not there
+        raise PlanishError(f"cannot read a policy from {path}: it is a folder", "Name a file in it.")
+    try:
+        with safe_open(path, "numpy") as held:
+            about = json.loads((held.metadata() or {})["planish"])
+            arrays = {name: held.get_tensor(name).astype(np.float32) for name in held.keys()}  # noqa: SIM118
+        return _read(path, about, arrays)
+    except (SafetensorError, OSError, ValueError, KeyError, TypeError) as error:
+        raise PlanishError(f"cannot read a policy from {path}: {error}", HINT) from error
+
+
+def _read(path: Path, about: dict[str, Any], arrays: Mapping[str, NDArray[np.float32]]) -> SavedPolicy:
+    if (found := about.pop("format")) != FORMAT:
+        raise PlanishError(f"{path} has format {found}, and this planish reads {FORMAT}", HINT)
+    shape, schema = _shape(about.pop("shape")), about.pop("schema")
+    # Before it is asked: NumPy would broadcast some wrong shapes without a word.
+    if {name: array.shape for name, array in arrays.items()} != shape.parameters():
+        raise PlanishError(f"{path} has other arrays than its network", HINT)
+    if about.get("feedback", "") not in ("", *KINDS):
+        raise PlanishError(f"{path} was trained with unknown feedback, '{about['feedback']}'", HINT)
+    found = SavedPolicy(
+        name=path.stem.removeprefix("policy-"),
+        schema=FeatureSchema(schema["name"], schema["version"], tuple(schema["names"])),
+        actions=tuple(about.pop("actions")),
+        shape=shape,
+        parameters=arrays,
+        **about,
+    )
+    if isinstance(shape, DecoderShape):
+        _require_vocabulary(found, shape)
+    return found
+
+
+def _require_vocabulary(policy: SavedPolicy, shape: DecoderShape) -> None:
+    """Make sure that a network's tokens mean what they meant when it was trained."""
+    tokenizer = Tokenizer.read(policy.vocabulary)
+    if tokenizer.size != shape.tokens:
+        what = f"the policy {policy.name} has {tokenizer.size:,} tokens, and its network {shape.tokens:,}"
+        raise PlanishError(what, HINT)
+    if tokenizer.passes != policy.actions:
+        raise PlanishError(f"the policy {policy.name} has other passes than its vocabulary", HINT)
+
+
+def _shape(told: dict[str, Any]) -> AnyShape:
+    if told["kind"] == "reader":
+        return ReaderShape(tuple(told.pop("sizes")), **told)
+    if told["kind"] == "writer":
+        return WriterShape(tuple(told.pop("sizes")), once=tuple(told.pop("once")), **told)
+    return DecoderShape(**told) if told["kind"] == "decoder" else Shape(**told)
+
+
+_log = logging.getLogger("planish")
+
+
+def policies_folder() -> Path:
+    """Give where the user's own policies are."""
+    from platformdirs import user_data_path
+
+    return user_data_path("planish", appauthor=False) / "policies"
+
+
+def places() -> Mapping[str, Path]:
+    """Give the policies that there are, by name: the user's own, in place of shipped ones of that name."""
+    shipped = Path(str(files("planish.models")))
+    found = {path.stem.removeprefix("policy-"): path for path in sorted(shipped.glob(f"policy-*{SUFFIX}"))}
+    return found | {path.stem: path for path in sorted(policies_folder().glob(f"*{SUFFIX}"))}
+
+
+def policy_for(space: CanObserve, name: str) -> SavedPolicy:
+    """Find a policy.
+
+    Args:
+        space: where it is to walk.
+        name: of a policy, a file, or "auto": of those that fit the one that has learnt on vectors of the
+            most similar width, of equals from most programs, and of those the user's own. With vectors of
+            another width the best loops are others: on AVX2 a policy of AVX-512 chose a third of the speed.
+
+    Raises:
+        PlanishError: there is none, or it is for another space.
+    """
+    known = places()
+    if name == "auto":
+        fitting = [policy for policy in _readable(known.values()) if policy.fits(space)]
+        if not fitting:
+            raise PlanishError(f"no policy is for the actions of {space.observed.name}", HINT)
+        ours = vector_bytes_of(space)
+        # Reversed, for of equals the last one of `places` is the user's.
+        return min(reversed(fitting), key=lambda each: (_apart(each.vector_bytes, ours), -each.programs))
+    policy = load_policy(known.get(name, Path(name)))
+    if why := policy.unfit(space):
+        raise PlanishError(f"the policy '{name}' {why}", HINT)
+    return policy
+
+
+def _readable(paths: Iterable[Path]) -> Iterator[SavedPolicy]:
+    for path in paths:
+        try:
+            yield load_policy(path)
+        except PlanishError as error:  # one of the user's: a search has others
+            _log.warning("%s; it is left out", error)
+
+
+def vector_bytes_of(space: CanObserve) -> int:
+    """Give the width of the vectors of a space's target; 0 where nothing is known of them."""
+    return space.machine.vector_bytes if isinstance(space, HasMachine) and space.machine else 0
+
+
+def _apart(one: int, other: int) -> float:
+    """Tell how often one of two widths has to be doubled to be the other; 0 where one is not known."""
+    return abs(math.log2(one / other)) if one and other else 0.0

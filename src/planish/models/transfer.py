@@ -1,0 +1,157 @@
+"""Knowledge of other programs in a store, and the warm start that a level makes of it."""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache, partial
+from typing import Any
+
+from planish.core import (
+    KnowsPrograms,
+    Level,
+    Objective,
+    Outcomes,
+    SearchContext,
+    Task,
+    Trial,
+    Tried,
+    candidate_from_json,
+)
+from planish.store import Reader, StoredTask
+
+_log = logging.getLogger("planish")
+
+
+def known_tasks(store: Reader, level: Level[Any]) -> list[StoredTask]:
+    """List the tasks of a level that were run, the oldest run first.
+
+    What another version of the level measured counts no longer. It is left out, and a warning says how much.
+    """
+    trials = dict[str, int]()
+    for run in reversed(store.runs()):
+        trials[run.task_key] = trials.get(run.task_key, 0) + run.trials
+    tasks = [task for key in trials if (task := store.task(key)).level == level.name]
+    old = [task for task in tasks if task.level_version != level.version]
+    if old:
+        _log.warning(
+            "left out are %d trials of %d tasks, which other versions of the level '%s' measured",
+            sum(trials[task.key] for task in old),
+            len(old),
+            level.name,
+        )
+    return [task for task in tasks if task.level_version == level.version]
+
+
+MOST_TRIALS = 4000
+"""After so many trials no further program is read: a search is not to wait long for what is stored."""
+MOST_PROGRAMS = 24
+
+
+@dataclass(frozen=True)
+class Past:
+    """What was tried on one program.
+
+    Args:
+        program: its canonical text.
+        objective: the leading one.
+        baseline: its value of the baseline.
+        trials: all that were stored, failed ones too.
+    """
+
+    program: str
+    objective: Objective
+    baseline: float
+    trials: Sequence[Trial]
+
+    def ratio(self, trial: Trial) -> float | None:
+        """Give a trial's cost over the baseline's; less is better. None where it failed."""
+        cost = trial.cost(self.objective)
+        if cost is None:
+            return None
+        ratio = cost / self.objective.cost(self.baseline)
+        if self.objective.direction == "down":
+            return ratio
+        return 1 / ratio if ratio else math.inf
+
+
+def context_of(
+    store: Reader, level: Level, task: Task, before: float = math.inf, taught: Sequence[Any] | None = None
+) -> SearchContext:
+    """Give what is known before a search begins.
+
+    Args:
+        store: what is known of other programs.
+        level: the task's.
+        task: what is to be tuned.
+        before: when the run began, in seconds since the epoch: one that is resumed knows what it knew then,
+            so that it proposes what it would have without the interruption.
+        taught: what it was taught then, as `stored` gives it; None where the run begins now.
+    """
+    tried = cache(partial(tried_elsewhere, store, level, task, before))
+    if not isinstance(level, KnowsPrograms):
+        return SearchContext((), tried)
+    if taught is not None:
+        return SearchContext([candidate_from_json(each, level.steps) for each in taught], tried)
+    return SearchContext(level.learn(task, tried()), tried)
+
+
+def stored(level: Level, context: SearchContext) -> list[Any] | None:
+    """Give what is stored with a run of what it was taught; None where its level does not learn."""
+    if not isinstance(level, KnowsPrograms):
+        return None
+    return [[step.to_json() for step in candidate.steps] for candidate in context.taught]
+
+
+def tried_elsewhere(store: Reader, level: Level, task: Task, before: float = math.inf) -> Tried:
+    """Give what was tried on other programs on a task's target, by its leading objective.
+
+    It is of the programs that were tuned last, so many as `MOST_TRIALS` and `MOST_PROGRAMS` allow, and as the
+    store was `before` a time, in seconds since the epoch.
+    """
+    found: dict[str, Outcomes] = {}
+    left = MOST_TRIALS
+    for each in past(store, level, task, before):
+        if each.program != task.program.text:
+            found[each.program] = [(trial.candidate, each.ratio(trial)) for trial in each.trials]
+            left -= len(each.trials)
+        if left <= 0 or len(found) == MOST_PROGRAMS:
+            break
+    return found
+
+
+def past(store: Reader, level: Level, task: Task, before: float = math.inf) -> Iterator[Past]:
+    """Give what was tried on each program of a level, on a task's target and with its leading objective.
+
+    A program whose baseline was not measured is passed over: there is nothing to compare with. So is what
+    another version of the level measured, which may have had other steps.
+
+    Args:
+        store: open for reading, at least.
+        level: the task's.
+        task: its program counts too.
+        before: only what was there at that time, in seconds since the epoch.
+    """
+    objective, baseline = task.objectives[0], level.baseline(task)
+    for stored in _tasks(store, before):
+        if _aim(stored) != _aim(task):
+            continue
+        trials = [trial for trial in store.trials(stored.key, level.steps) if trial.time < before]
+        values = [t.cost(objective) for t in trials if t.candidate.hash == baseline.hash]
+        # Neither missing nor 0: ratios to it are what programs are compared by.
+        known = next((value for value in values if value), None)
+        if known is not None:
+            yield Past(stored.program, objective, objective.cost(known), trials)
+
+
+def _aim(task: Task | StoredTask) -> tuple[str, ...]:
+    """Give what is the same of tasks that teach each other."""
+    return task.level, task.level_version, task.target.text, task.objectives[0].name
+
+
+def _tasks(store: Reader, before: float) -> Iterator[StoredTask]:
+    """Give the tasks that were run, the newest first."""
+    keys = dict.fromkeys(run.task_key for run in store.runs() if run.started < before)
+    return (store.task(key) for key in keys)

@@ -1,0 +1,289 @@
+"""Best known continuations of states, and the quality of a policy's choices by them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from planish.core import Candidate, CanObserve, Level, PlanishError, ScheduleError, Task, Trial, rng
+from planish.models.networks import HEADS, ReaderShape, Shape, expected, scaled, scores
+from planish.models.policy_files import SavedPolicy
+from planish.models.writer import WriterShape, read_one, said
+from planish.store import Reader, StoredTask
+from planish.train.samples import Lessons as ListLessons
+
+STEPS = 10
+"""Actions of an episode (thesis 3.6.2)."""
+DISCOUNT = 0.95
+"""Of what is gained a step later, as the thesis' winner has it (3.8.1)."""
+SHARPNESS = 0.01
+"""A continuation that is so much worse, as a share of the best speed, is e times less probable."""
+FARTHEST = 0.25
+"""What is worse than the best action by more is as bad as if it were by so much: it is not to be taken."""
+MOMENTS = 3
+"""A state is learnt from with so many numbers of steps left: who comes late must know it."""
+FEWEST = 50
+"""States of a program, below which there is little to see of its continuations."""
+UNKNOWN = -2.0
+"""The worth of an action whose outcome nobody has measured: below all that are known."""
+
+Floats = NDArray[np.float32]
+
+
+@dataclass(frozen=True)
+class StateLessons:
+    """What a network learns from: a row for each state.
+
+    Args:
+        observed: (states, rows, columns), as the space gives it.
+        left: (states,), the share of steps that are left.
+        short: (states, actions + 1), by how much what an action leads to, or at last the state itself, is
+            slower than the program's best, as a share of that; NaN where nobody knows where it leads. What is
+            behind the state's best action by more than `FARTHEST` is so by that; the end is not.
+        groups: (states,), the place of its program among `programs`.
+        programs: canonical texts.
+        space: of one of the programs.
+    """
+
+    observed: NDArray[np.int64]
+    left: Floats
+    short: Floats
+    groups: NDArray[np.int64]
+    programs: Sequence[str]
+    space: CanObserve
+
+
+def read_lessons(
+    store: Reader, level: Level[Any], tasks: Sequence[StoredTask], space_name: str = ""
+) -> StateLessons:
+    """Read from a store what is known of a level's programs in a space of numbered actions.
+
+    Args:
+        store: is read.
+        level: of the programs.
+        tasks: of the level, as `known_tasks` gives them.
+        space_name: of a space of numbered actions; empty for the level's first one.
+
+    Raises:
+        PlanishError: it knows nothing of that kind.
+    """
+    parts: list[tuple[NDArray[np.int64], Floats, Floats]] = []
+    programs, space = list[str](), None
+    refused: PlanishError | None = None
+    for stored in tasks:
+        mine = _space(level, stored, space_name)
+        if mine is None:
+            continue
+        try:
+            mine.start()
+        except PlanishError as error:
+            refused = error
+            continue
+        known = _Known(mine, store.trials(stored.key, level.steps), stored)
+        if len(known.nodes) < FEWEST:
+            continue
+        parts.append(known.lessons())
+        programs.append(stored.program)
+        space = mine
+    if space is None:
+        # Searching there, as the hint has it, would be refused as well.
+        raise refused or PlanishError(
+            f"the store knows {FEWEST} states of no program of the level '{level.name}' in a space of "
+            "numbered actions",
+            "Search there first: planish tune ... --space steps --searcher beam-bfs --trials 200.",
+        )
+    observed, left, short = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
+    groups = np.repeat(np.arange(len(parts)), [len(part[0]) for part in parts])
+    return StateLessons(observed, left, short, groups, programs, space)
+
+
+def shortfalls(speeds: NDArray[np.float64], ahead: NDArray[np.float64]) -> Floats:
+    """Give what `StateLessons.short` has.
+
+    Args:
+        speeds: (states,), as shares of the program's best.
+        ahead: (states, actions), what each action gains in the end, discounted; `UNKNOWN` where nobody knows.
+    """
+    # Never below the end, which gains 0: it is among what the best action is compared with.
+    least = np.maximum(ahead.max(axis=1, keepdims=True), 0.0) - FARTHEST
+    gains = np.where(ahead == UNKNOWN, np.nan, np.maximum(ahead, least))
+    gains = np.pad(gains, ((0, 0), (0, 1)))  # nothing is gained by the end
+    return (1 - speeds[:, None] - gains).astype(np.float32)
+
+
+class _Known:
+    """The states of one program that were measured, and which actions lead from one to another.
+
+    Args:
+        space: of the program.
+        trials: what was measured, in whatever space.
+        stored: its task.
+    """
+
+    def __init__(self, space: CanObserve, trials: Sequence[Trial], stored: StoredTask) -> None:
+        self._space = space
+        self.nodes: dict[str, tuple[Candidate, float]] = {}
+        costs = ((trial.candidate, trial.cost(stored.objectives[0])) for trial in trials)
+        # The shortest way to a state is met first, and leaves the most steps for what follows.
+        for candidate, cost in sorted(costs, key=lambda pair: len(pair[0].steps)):
+            if cost is not None and (state := _state(space, candidate)) is not None:
+                self.nodes.setdefault(state, (candidate, cost))
+
+    def lessons(self) -> tuple[NDArray[np.int64], Floats, Floats]:
+        """Give what is observed in each state, the share of steps left, and how short actions fall."""
+        speeds = self._speeds()
+        worth = worths(speeds, self._follows())
+        candidates = [candidate for candidate, _ in self.nodes.values()]
+        places, left = self._moments([len(candidate.steps) for candidate in candidates])
+        ahead = worth[left, places]
+        observed = np.stack([self._space.observe(candidate) for candidate in candidates])
+        return observed[places], (left / STEPS).astype(np.float32), shortfalls(speeds[places], ahead)
+
+    def _moments(self, done: Sequence[int]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Choose for each state how many steps are left: as many as can be, and some fewer."""
+        # Of the number of states alone: reading the same store again gives the same lessons.
+        random = rng(0, len(done))
+        most = np.maximum(STEPS - np.array(done), 0)
+        less = [np.ceil(most * random.random(len(done))).astype(np.int64) for _ in range(MOMENTS - 1)]
+        return np.tile(np.arange(len(done)), MOMENTS), np.concatenate([most, *less])
+
+    def _speeds(self) -> NDArray[np.float64]:
+        """Give the speed of each state as a share of the best one's."""
+        costs = np.array([cost for _, cost in self.nodes.values()])
+        return costs.min() / costs
+
+    def _follows(self) -> NDArray[np.int64]:
+        """Give the place of the state after each action; -1 where it is illegal, or unknown."""
+        place = {state: number for number, state in enumerate(self.nodes)}
+        number = {action: column for column, action in enumerate(self._space.actions)}
+        found = np.full((len(place), len(number)), -1)
+        for row, (candidate, _) in enumerate(self.nodes.values()):
+            for step in self._space.steps(candidate):
+                after = self._space.state(self._space.extend(candidate, step))
+                # Known only where it was measured: what nobody tried is left out of the loss, and not taken
+                # for bad.
+                found[row, number[step]] = place.get(after, -1)
+        return found
+
+
+def worths(speeds: NDArray[np.float64], follows: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Give what each action is worth: the gains in speed that follow, discounted (thesis 3.6.3).
+
+    Args:
+        speeds: of each state, as a share of the best.
+        follows: (states, actions), the state after an action; -1 where there is none.
+
+    Returns:
+        (steps left from 0 to `STEPS`, states, actions); `UNKNOWN` where there is no state.
+    """
+    best = np.zeros(len(speeds))
+    found = [np.full(follows.shape, UNKNOWN)]
+    for _ in range(STEPS):
+        # A Bellman backup by steps left: with none left nothing is gained, and each pass adds one step. Where
+        # there is no state, the index -1 gives a value that the next line drops.
+        gained = speeds[follows] - speeds[:, None] + DISCOUNT * best[follows]
+        found.append(np.where(follows >= 0, gained, UNKNOWN))
+        best = np.maximum(found[-1].max(axis=1), 0.0)  # by the end nothing is gained, and nothing lost
+    return np.stack(found)
+
+
+def _state(space: CanObserve, candidate: Candidate) -> str | None:
+    try:
+        return space.state(candidate)
+    except ScheduleError:  # of another space
+        return None
+
+
+def _space(level: Level[Any], stored: StoredTask, name: str) -> CanObserve | None:
+    """Give a task's space of numbered actions; None where there is none, or the task cannot be read."""
+    try:
+        program = level.read(stored.program, stored.target)
+        task = Task(program, stored.target, tuple(stored.objectives), level.version)
+        spaces = (level.space(task, each) for each in level.spaces if name in ("", each))
+        return next((space for space in spaces if isinstance(space, CanObserve)), None)
+    except PlanishError:
+        return None
+
+
+EVALUATIONS = (1, 3, 5, 10, 30)
+ROWS = 4096
+"""States that the network is asked about at once."""
+
+
+def judge_steps(policy: SavedPolicy, lessons: StateLessons) -> dict[str, float]:
+    """Tell what the action that a policy prefers in a state is worth; unknown actions are not chosen.
+
+    Args:
+        policy: that walks.
+        lessons: what a store knows of the same space.
+
+    Returns:
+        "regret", by how much it is behind the best known action, as a share of the best speed, and "best",
+        the share of states where none is better.
+    """
+    assert isinstance(policy.shape, Shape)
+    rows = scaled(lessons.observed, lessons.left)
+    parts = np.array_split(rows, -(-len(rows) // ROWS))
+    said = np.concatenate([scores(np, policy.shape, policy.parameters, part) for part in parts])
+    known = np.where(np.isnan(lessons.short), -np.inf, said)
+    chosen = np.take_along_axis(lessons.short, known.argmax(axis=1)[:, None], axis=1)[:, 0]
+    behind = chosen - np.nanmin(lessons.short, axis=1)
+    return {"regret": float(behind.mean()), "best": float((behind <= 0).mean())}
+
+
+def judge_lists(policy: SavedPolicy, lessons: ListLessons) -> Mapping[str, float]:
+    """Tell what the lists save that a policy holds for the most probable, with the baseline behind them.
+
+    Args:
+        policy: that writes lists.
+        lessons: of lists.
+
+    Returns:
+        The share of all programs' cost that is saved: "saved at 1", at 3 and so on, evaluations of each.
+    """
+    order = np.argsort(-how_probable(policy, lessons), axis=1, kind="stable")
+    # The best so far, since whoever evaluates n lists keeps the best of them.
+    best = np.maximum.accumulate(np.take_along_axis(lessons.shares, order, axis=1), axis=1)
+    # Weighted by size: the share of all code that is saved, and not the mean of shares.
+    saved = lessons.baseline @ best / lessons.baseline.sum()
+    return {f"saved at {n}": float(saved[n - 1]) for n in EVALUATIONS if n <= len(saved)}
+
+
+def writable(policy: SavedPolicy, lists: Sequence[Sequence[str]]) -> list[tuple[str, ...]]:
+    """Give those of some lists that a writer can write: it knows their passes, and they are short enough."""
+    assert isinstance(policy.shape, WriterShape)
+    known, longest = {*policy.actions}, policy.shape.longest
+    return [tuple(each) for each in lists if len(each) <= longest and {*each} <= known]
+
+
+def how_probable(policy: SavedPolicy, lessons: ListLessons) -> NDArray[np.floating]:
+    """Give how probable a policy has each list: (programs, lists), as logarithms up to a number each program.
+
+    Args:
+        policy: that writes lists.
+        lessons: of lists; in its order, where it chooses among them.
+    """
+    if isinstance(policy.shape, ReaderShape):
+        return expected(policy.shape, policy.parameters, lessons.observed)[:, HEADS.index("choice")]
+    shape = policy.shape
+    assert isinstance(shape, WriterShape)
+    end = len(policy.actions)
+    rows = np.full((len(lessons.lists), shape.longest + 1), end)
+    for place, each in enumerate(lessons.lists):
+        rows[place, : len(each)] = [policy.actions.index(step) for step in each]
+    # One place more than the list has steps: its end counts, too.
+    there = np.arange(shape.longest + 1) <= np.array([len(each) for each in lessons.lists])[:, None]
+    found = np.zeros((len(lessons), len(rows)))
+    for place, observed in enumerate(lessons.observed):
+        read = read_one(shape, policy.parameters, observed[None])
+        read = replace(read, begin=np.repeat(read.begin, len(rows), axis=0))
+        scores = said(np, shape, policy.parameters, read, np.minimum(rows[:, :-1], end - 1)).astype(
+            np.float64
+        )
+        sure = np.take_along_axis(scores, rows[..., None], 2)[..., 0] - np.logaddexp.reduce(scores, axis=2)
+        found[place] = (sure * there).sum(axis=1)
+    return found

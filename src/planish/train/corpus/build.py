@@ -1,0 +1,236 @@
+"""Building a corpus, which can be broken off at any moment and goes on from there."""
+
+from __future__ import annotations
+
+import shutil
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from contextlib import closing
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any, Protocol
+
+from planish.core import PlanishError, usable_cores
+from planish.train.corpus.pipeline import Passage, Pipeline
+from planish.train.corpus.reader import CARD, write_card
+from planish.train.corpus.shards import (
+    RAW,
+    Manifest,
+    PackageEntry,
+    Row,
+    arrow,
+    deduplicate,
+    key_of,
+    ours,
+    read_manifest,
+    split_of,
+    write_manifest,
+    write_rows,
+)
+from planish.train.corpus.sources import Package
+from planish.train.corpus.unit import CorpusRecipe, Found
+
+SOURCES = "sources"
+_REASONS = 10
+
+
+@dataclass
+class BuildTally:
+    """How far a build is.
+
+    Args:
+        packages: how many there are.
+        done: how many of them need nothing more.
+        known: how many of these were done before.
+        failed: how many packages could not be had.
+        files: how many files gave IR.
+        failed_files: how many did not.
+        functions: how many are kept, those of before too, before duplicates across packages are put together.
+        current: the package that was begun first of those under way.
+    """
+
+    packages: int
+    done: int = 0
+    known: int = 0
+    failed: int = 0
+    files: int = 0
+    failed_files: int = 0
+    functions: int = 0
+    current: str = ""
+
+
+class BuildListener(Protocol):
+    """Is told how a build goes."""
+
+    def progress(self, tally: BuildTally) -> None:
+        """Look at the state; called several times a second."""
+        ...
+
+    def note(self, text: str) -> None:
+        """Take one line for the user: what could not be done."""
+        ...
+
+
+@dataclass(frozen=True)
+class BuildPlan:
+    """What to build.
+
+    Args:
+        packages: all packages; those that are done are skipped.
+        recipe: how functions are made.
+        llvm: the version of the back end's LLVM.
+        jobs: how many processes; 0: as many as there are cores.
+        keep_sources: whether unpacked sources stay.
+        command: the command that asks for it, for the data card.
+    """
+
+    packages: Sequence[Package]
+    recipe: CorpusRecipe
+    llvm: str
+    jobs: int = 0
+    keep_sources: bool = False
+    command: str = ""
+
+
+def build_corpus(folder: Path, plan: BuildPlan, listener: BuildListener) -> Mapping[str, Any]:
+    """Build a corpus, or go on with it.
+
+    Args:
+        folder: where to; made where it is missing.
+        plan: what to build.
+        listener: is told how it goes.
+
+    Returns:
+        The data card, as card.json holds it.
+
+    Raises:
+        PlanishError: the folder cannot be written, is in use, or was built otherwise.
+    """
+    arrow()
+    with ours(folder):
+        manifest = _manifest(folder, plan)
+        wanted = [p for p in plan.packages if not manifest.is_done(key_of(p.kind, p.name))]
+        known = len(plan.packages) - len(wanted)
+        held = sum(entry.functions for entry in manifest.done())
+        tally = BuildTally(len(plan.packages), done=known, known=known, functions=held)
+        (folder / CARD).unlink(missing_ok=True)  # until all is there again
+        if wanted:
+            _work(folder, plan, wanted, manifest, tally, listener)
+        deduplicate(folder, manifest.done())
+        return write_card(folder, manifest, plan.command)
+
+
+def _work(
+    folder: Path,
+    plan: BuildPlan,
+    wanted: Sequence[Package],
+    manifest: Manifest,
+    tally: BuildTally,
+    listener: BuildListener,
+) -> None:
+    compiler = plan.recipe.compiler
+    system = compiler.header_folders() if compiler else []
+    sources = folder.resolve() / SOURCES
+    pipeline = Pipeline(plan.recipe, system, sources, plan.jobs or usable_cores())
+    with closing(pipeline.run(wanted)) as passages:
+        for passage in passages:
+            tally.current = passage.package.name
+            if passage.is_over:
+                entry = _keep(folder, passage)
+                manifest.entries[entry.key] = entry
+                write_manifest(manifest, folder)
+                _count(tally, entry, listener)
+                if not plan.keep_sources:
+                    shutil.rmtree(sources / entry.key, ignore_errors=True)
+            listener.progress(tally)
+    if not plan.keep_sources:
+        shutil.rmtree(sources, ignore_errors=True)
+
+
+def _count(tally: BuildTally, entry: PackageEntry, listener: BuildListener) -> None:
+    tally.done += 1
+    tally.files += entry.files
+    tally.failed_files += entry.failed_files
+    tally.functions += entry.functions
+    if entry.state == "failed":
+        tally.failed += 1
+        listener.note(f"{entry.package}: {entry.reason}")
+    elif not entry.functions:
+        reason = next(iter(entry.failures), "it has no C files")
+        listener.note(f"{entry.package}: no functions ({reason})")
+
+
+def _keep(folder: Path, passage: Passage) -> PackageEntry:
+    """Write a package's shard."""
+    package, crop = passage.package, passage.crop()
+    if passage.error:
+        return PackageEntry(package.kind, package.name, "failed", reason=passage.error)
+    rows = _rows(passage, crop.found)
+    write_rows(rows, folder / RAW / f"{key_of(package.kind, package.name)}.parquet")
+    reasons = Counter(_short(reason) for _, reason in crop.failures)
+    return PackageEntry(
+        package.kind,
+        package.name,
+        "done",
+        version=passage.version,
+        files=crop.files,
+        failed_files=len(crop.failures),
+        failures=dict(reasons.most_common(_REASONS)),
+        found=len(crop.found),
+        functions=len(rows),
+        left_out=dict(crop.left_out),
+        seconds=round(passage.seconds, 2),
+    )
+
+
+def _rows(passage: Passage, found: Sequence[Found]) -> list[Row]:
+    """Make rows of the different functions; the first place keeps a function."""
+    package = passage.package
+    split = split_of(package.kind, package.name)
+    rows: dict[str, Row] = {}
+    for function in found:
+        if function.identity in rows:
+            row = rows[function.identity]
+            rows[function.identity] = replace(row, duplicates=row.duplicates + 1)
+        else:
+            rows[function.identity] = Row(
+                **asdict(function),
+                package=package.name,
+                version=passage.version,
+                kind=package.kind,
+                split=split,
+                chars=len(function.ir),
+                duplicates=0,
+            )
+    return list(rows.values())
+
+
+def _short(reason: str) -> str:
+    """Leave out where it was."""
+    return reason.rpartition(": ")[2]
+
+
+def _manifest(folder: Path, plan: BuildPlan) -> Manifest:
+    """Read the manifest, which must fit the plan, or begin one."""
+    recipe, manifest = _recipe(plan), read_manifest(folder)
+    if manifest is None:
+        return Manifest(recipe)
+    for name, now in recipe.items():
+        then = manifest.recipe.get(name)
+        if then != now and "" not in (then, now):  # empty: nothing was compiled
+            what = f"{folder} was built with {name} {then!r}, and now it is {now!r}"
+            raise PlanishError(what, "Build in another folder, or with the same.")
+    return Manifest(
+        {**recipe, "compiler": recipe["compiler"] or manifest.recipe["compiler"]}, manifest.entries
+    )
+
+
+def _recipe(plan: BuildPlan) -> dict[str, Any]:
+    compiler = plan.recipe.compiler
+    return {
+        "llvm": plan.llvm,
+        "compiler": f"{compiler.name} {compiler.version}" if compiler else "",
+        "max_chars": plan.recipe.max_chars,
+        "alignment": plan.recipe.alignment,
+        "noundef": plan.recipe.noundef,
+    }

@@ -1,0 +1,260 @@
+"""Training samples of policies and language models, made from a labelled corpus."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from planish.core import PlanishError, rng
+from planish.llvm.backend import Backend, IRError, open_backend
+from planish.llvm.ir.attributes import for_size
+from planish.llvm.ir.instruction_rows import SIZES, CutWarning, instruction_schema, observe_module
+from planish.llvm.passes import elements, oz_of, print_pipeline
+from planish.llvm.passes.compiled_lists import Passes, compile_lists
+from planish.models.ir_text import (
+    ALL,
+    Answer,
+    Tasks,
+    Tokenizer,
+    answer_tokens,
+    question,
+    translated,
+    translation,
+)
+from planish.train.corpus.reader import read_corpus
+from planish.train.corpus.shards import Row
+from planish.train.cost_tables import CostTable
+from planish.train.samples import Lessons, Sample
+
+HELD = 8
+"""Every eighth package tells when to stop, and is not learnt from."""
+
+
+def read_list_lessons(
+    corpus: Path,
+    tables: Sequence[CostTable],
+    objective: str,
+    lists: Sequence[tuple[str, ...]],
+    split: str = "train",
+) -> Lessons:
+    """Read functions before and after -Oz, with what each list saves on them.
+
+    A `CutWarning` tells how many are longer than what is observed.
+
+    Args:
+        corpus: the folder of a corpus, or a file of JSON lines.
+        tables: what lists cost on functions; no function is in two of them.
+        objective: what is to be made less.
+        lists: some of each table's, in the order in which all are run.
+        split: of the packages to be read.
+
+    Raises:
+        PlanishError: there is no corpus; a table is of another LLVM, lacks a list or the objective, or they
+            have none of the corpus' functions.
+    """
+    backend = open_backend()
+    known: dict[str, tuple[NDArray[np.float32], float]] = {}
+    for table in tables:
+        known |= labels_of(table, objective, lists, backend.version)
+    rows, observed, cut = list[Row](), list[NDArray[np.int16]](), 0
+    for row in read_corpus(corpus, split):
+        found = _observed(backend, row.ir) if row.identity in known else None
+        if found is not None:
+            rows.append(row)
+            observed.append(found[0])
+            cut += found[1]
+    if not rows:
+        what = f"the labels are of no function of {corpus}"
+        raise PlanishError(what, "planish corpus costs CORPUS FILE makes them.")
+    if cut:
+        what = f"of {cut:,} of the {len(rows):,} functions that are read, the end is left out"
+        warnings.warn(f"{what}: they are longer than what is observed", CutWarning, stacklevel=2)
+    labels = [known[row.identity] for row in rows]
+    return Lessons(
+        [row.identity for row in rows],
+        np.stack(observed),
+        np.stack([shares for shares, _ in labels]),
+        np.array([baseline for _, baseline in labels], np.float32),
+        np.array([row.package for row in rows]),
+        instruction_schema(objective),
+        tuple(SIZES.values()),
+        tuple(lists),
+    )
+
+
+def labels_of(
+    table: CostTable, objective: str, lists: Sequence[tuple[str, ...]], llvm: str
+) -> Mapping[str, tuple[NDArray[np.float32], float]]:
+    """Give what each list saves on each function, as a share of what it costs after -Oz, and that cost."""
+    columns, hint = table.columns, "Make others: planish corpus costs CORPUS FILE."
+    if columns.llvm != llvm:
+        raise PlanishError(f"the labels are of LLVM {columns.llvm}, and this is {llvm}", hint)
+    if objective not in columns.objectives or not {*lists} <= {*columns.lists}:
+        lacks = "some lists" if objective in columns.objectives else objective
+        raise PlanishError(f"the labels lack {lacks}", hint)
+    baseline = table.baseline[:, columns.objectives.index(objective)]
+    saved = table.saved(objective)[:, [columns.lists.index(passes) for passes in lists]]
+    shares = (saved / np.maximum(baseline, 1)[:, None]).astype(np.float32)
+    return dict(zip(table.identities.tolist(), zip(shares, baseline.tolist(), strict=True), strict=True))
+
+
+def held_back(packages: NDArray[np.str_]) -> NDArray[np.bool_]:
+    """Tell which functions are of a package that tells when to stop; none where there is but one package."""
+    names = np.unique(packages)
+    return np.isin(packages, names[::HELD] if len(names) > 1 else [])
+
+
+def _observed(backend: Backend, ir: str) -> tuple[NDArray[np.int16], bool] | None:
+    """Give what is observed of a function, and whether its end is left out; None where it cannot be read."""
+    oz = oz_of({*elements()})
+    assert oz is not None
+    try:
+        module = backend.parse(for_size(ir))
+    except IRError:
+        return None
+    try:
+        module.run(print_pipeline((oz,)))
+        # Counted: a line for each function would hide all others.
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always", CutWarning)
+            return observe_module(ir, module.text()).astype(np.int16), bool(told)
+    finally:
+        module.close()
+
+
+LONGEST_START = 4
+"""Passes that partly optimise a function at most, before the one that is learnt (4.5.3)."""
+
+
+@dataclass(frozen=True)
+class TextLesson:
+    """A function.
+
+    Args:
+        identity: the hash of its IR.
+        package: where it is from.
+        ir: it.
+        answer: the best list that is known, what it makes of the function, and counts.
+        oz: instructions after -Oz, whatever its list makes less.
+    """
+
+    identity: str
+    package: str
+    ir: str
+    answer: Answer
+    oz: int
+
+
+def read_text_lessons(
+    corpus: Path, tables: Sequence[CostTable], objective: str, lists: Sequence[Passes], split: str | None
+) -> list[TextLesson]:
+    """Read functions that have labels, and compile each with the best of its lists; else with -Oz.
+
+    Args:
+        corpus: the folder of a corpus, or a file of JSON lines.
+        tables: what lists cost on functions.
+        objective: what is made less.
+        lists: some of each table's.
+        split: of the packages to be read; None reads all.
+
+    Raises:
+        PlanishError: there is no corpus, or the tables do not fit it.
+    """
+    backend = open_backend()
+    known: dict[str, tuple[np.ndarray, float]] = {}
+    for table in tables:
+        known |= labels_of(table, objective, lists, backend.version)
+    rows = [row for row in read_corpus(corpus, split) if row.identity in known]
+    if not rows:
+        what = f"the labels are of no function of {corpus}"
+        raise PlanishError(what, "planish corpus costs CORPUS FILE makes them.")
+    best = [best_list(known[row.identity][0], lists) for row in rows]
+    made = compile_lists(backend, [(row.ir, passes) for row, passes in zip(rows, best, strict=True)])
+    baseline = [int(known[row.identity][1]) for row in rows]
+    if objective != "instructions":
+        # The labels have another unit, and all that a model tells and is told are instructions.
+        small = compile_lists(backend, [(row.ir, (_oz(),)) for row in rows])
+        baseline = [0 if one is None else one.instructions for one in small]
+    return [
+        TextLesson(
+            row.identity, row.package, row.ir,
+            Answer(passes, row.instructions, one.instructions, one.code), oz,
+        )
+        for row, passes, one, oz in zip(rows, best, made, baseline, strict=True)
+        if one is not None and oz
+    ]  # fmt: skip
+
+
+def best_list(shares: np.ndarray, lists: Sequence[Passes]) -> Passes:
+    """Give the first of the lists that save most; -Oz's where none saves."""
+    return lists[int(shares.argmax())] if shares.max() > 0 else (_oz(),)
+
+
+def _oz() -> str:
+    oz = oz_of({*elements()})
+    assert oz is not None
+    return oz
+
+
+def text_samples(
+    tokenizer: Tokenizer, lessons: Sequence[TextLesson], context: int, tasks: Tasks = ALL
+) -> list[Sample]:
+    """Write lessons as prompts and answers (figure 4.1); those that are too long are left out (4.3.1)."""
+    found = list[Sample]()
+    for lesson in lessons:
+        asked = question(tokenizer, lesson.ir)
+        whole = [*asked, *answer_tokens(tokenizer, lesson.answer, tasks)]
+        if len(whole) <= context:
+            found.append(Sample(np.array(whole, np.int32), len(asked)))
+    return found
+
+
+def single_pass_lessons(
+    rows: Sequence[Row], passes: Sequence[str], each: int, seed: int
+) -> Mapping[str, list[tuple[str, str]]]:
+    """Make what single passes are learnt from (4.5.3): for each, code before and after it.
+
+    Half of the functions are partly optimised before, by up to `LONGEST_START` passes drawn by chance.
+
+    Args:
+        rows: functions, drawn from by chance.
+        passes: that are learnt.
+        each: functions for each pass at most; those that it breaks are left out.
+        seed: of chance.
+    """
+    backend, found = open_backend(), dict[str, list[tuple[str, str]]]()
+    for number, name in enumerate(passes):
+        random = rng(seed, number)
+        drawn = [rows[place] for place in random.integers(len(rows), size=each).tolist()]
+        starts = [
+            tuple(random.choice(passes, int(random.integers(1, LONGEST_START, endpoint=True))).tolist())
+            if random.random() < 1 / 2
+            else ()
+            for _ in drawn
+        ]
+        jobs = [(row.ir, start) for row, start in zip(drawn, starts, strict=True)]
+        before = compile_lists(backend, jobs)
+        kept = [one.code for one in before if one is not None]
+        after = compile_lists(backend, [(code, (name,)) for code in kept])
+        pairs = [(code, one.code) for code, one in zip(kept, after, strict=True) if one is not None]
+        found[name] = list(dict.fromkeys(pairs))
+    return found
+
+
+def translation_samples(
+    tokenizer: Tokenizer, lessons: Mapping[str, Sequence[tuple[str, str]]], context: int
+) -> list[Sample]:
+    """Write single passes as prompts and answers (figure 4.20); those that are too long are left out."""
+    found = list[Sample]()
+    for name, pairs in lessons.items():
+        for before, after in pairs:
+            asked = translation(tokenizer, before, name)
+            whole = [*asked, *translated(tokenizer, after)]
+            if len(whole) <= context:
+                found.append(Sample(np.array(whole, np.int32), len(asked)))
+    return found

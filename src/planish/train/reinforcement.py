@@ -1,0 +1,429 @@
+"""Reinforcement learning of policies by RLlib's algorithms."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing, suppress
+from dataclasses import asdict, dataclass, replace
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from planish.core import CanObserve, PlanishError, StoppedError
+from planish.core.replacing import replace_text
+from planish.models.network_policies import NetworkPolicy
+from planish.models.networks import Shape
+from planish.models.policy_files import SavedPolicy, load_policy, vector_bytes_of, write_policy
+from planish.train.environment import Ground, ScaledObservation, StepEnvironment
+
+INTENSITY = 8
+"""Steps that DQN learns from for each one that it takes; by default they are 32, and 60 steps a second."""
+SCALE = 100.0
+"""Scores are values of actions in hundredths of the peak where an algorithm learns values."""
+
+NEVER = -1e4
+"""The score of the end where an algorithm learns probabilities: the thesis' agent takes all its steps.
+
+Where it learns values of actions, which are gains to come, the end gains 0: it is taken where all else loses.
+"""
+
+ALGORITHMS: Mapping[str, tuple[str, Mapping[str, Any]]] = {
+    "dqn": (
+        "dqn.DQNConfig",
+        {
+            "train_batch_size": 256,
+            "training_intensity": INTENSITY,
+            "double_q": True,
+            "dueling": False,
+            "n_step": 3,
+            "lr": 5e-4,
+            "epsilon": [[0, 1.0], [20_000, 0.05]],
+            "replay_buffer_config": {"type": "PrioritizedEpisodeReplayBuffer", "capacity": 200_000},
+        },
+    ),
+    "ppo": ("ppo.PPOConfig", {"train_batch_size": 2000, "minibatch_size": 250, "num_epochs": 8, "lr": 3e-4}),
+    "impala": ("impala.IMPALAConfig", {"train_batch_size": 500, "lr": 5e-4}),
+    "appo": ("appo.APPOConfig", {"train_batch_size": 500, "lr": 5e-4}),
+}
+"""Name to its configuration in RLlib, and what differs from RLlib's defaults there.
+
+What was Ape-X is `dqn` with several runners, for it has prioritised replay. RLlib dropped Ape-X and A3C as
+names of their own; `impala` is what took A3C's place.
+"""
+
+
+@dataclass(frozen=True)
+class Tuned:
+    """What the thesis sweeps (3.8.1), the algorithm apart.
+
+    Args:
+        width: of the network's layers; as planish's own `mlp` has it.
+        depth: how many layers.
+        rate: of learning; None for the algorithm's in `ALGORITHMS`.
+        discount: of what is gained a step later; the thesis' winner's.
+        exploration: of `dqn` the share of actions that are drawn in the end; of others what the entropy of
+            their choice counts beside rewards; None for the algorithm's.
+    """
+
+    width: int = 256
+    depth: int = 3
+    rate: float | None = None
+    discount: float = 0.95
+    exploration: float | None = None
+
+    def training(self, algorithm: str) -> dict[str, Any]:
+        """Give the options of RLlib's that differ from its defaults."""
+        found: dict[str, Any] = {**ALGORITHMS[algorithm][1], "gamma": self.discount}
+        if self.rate is not None:
+            found["lr"] = self.rate
+        if self.exploration is not None and algorithm == "dqn":
+            found["epsilon"] = [*found["epsilon"][:-1], [found["epsilon"][-1][0], self.exploration]]
+        elif self.exploration is not None:
+            found["entropy_coeff"] = self.exploration
+        return found
+
+
+USUAL = Tuned()
+"""What nobody has swept."""
+MASKED = {"dqn": "MaskedValues", "ppo": "MaskedActor", "impala": "MaskedActor", "appo": "MaskedTargetActor"}
+"""Name to the class of `planish.train.masked` whose network it trains."""
+DISTRIBUTED = frozenset({"impala", "appo"})
+"""They need a runner beside the learner."""
+
+
+def built(name: str, environment: Callable[[], Any], runners: int, seed: int, tuned: Tuned = USUAL) -> Any:
+    """Build an algorithm of RLlib.
+
+    Args:
+        name: one of `ALGORITHMS`.
+        environment: makes one; is pickled where there are runners.
+        runners: processes that collect; 0: this one does.
+        seed: of the first weights, and of what is explored.
+        tuned: the network, and how it learns.
+
+    Raises:
+        PlanishError: RLlib is not installed, or its torch.
+    """
+    try:
+        ray = import_module("ray")
+        import_module("torch")
+        module, _, kind = ALGORITHMS[name][0].partition(".")
+        config = getattr(import_module(f"ray.rllib.algorithms.{module}"), kind)()
+        model = import_module("ray.rllib.core.rl_module.default_model_config").DefaultModelConfig
+        register = import_module("ray.tune.registry").register_env
+        spec = import_module("ray.rllib.core.rl_module.rl_module").RLModuleSpec
+        masked = getattr(import_module("planish.train.masked"), MASKED[name])
+    except ImportError as error:
+        raise PlanishError(f"training by {name} needs RLlib", "pip install planish[distributed].") from error
+    runners = max(runners, 1) if name in DISTRIBUTED else runners
+    if not ray.is_initialized():
+        ray.init(
+            num_cpus=runners + 1, include_dashboard=False, log_to_driver=False, configure_logging=False,
+            logging_level="error",
+        )  # fmt: skip
+
+    def made(options: object) -> object:
+        del options
+        return environment()
+
+    register("planish", made)
+    config = config.environment("planish").framework("torch").debugging(seed=seed, log_level="ERROR")
+    config = config.env_runners(num_env_runners=runners).learners(num_learners=0)
+    network = model(fcnet_hiddens=[tuned.width] * tuned.depth, fcnet_activation="relu", vf_share_layers=False)
+    config = config.rl_module(rl_module_spec=spec(module_class=masked), model_config=network)
+    return config.training(**tuned.training(name)).build_algo()
+
+
+def parameters(algorithm: Any, depth: int) -> dict[str, Any]:
+    """Give the weights of the network that chooses, of so many layers, named as planish's `mlp` has them.
+
+    Values of actions are scaled, so that the best ones are the probable ones; see `NEVER` for the end.
+    """
+    import numpy as np
+
+    state = algorithm.get_module().state_dict()
+    weights = {name: tensor.detach().cpu().numpy() for name, tensor in state.items()}
+    # Where actor and critic share no encoder, the actor's is what chooses.
+    acting = next(
+        head for head in ("encoder.actor_encoder.net", "encoder.net") if f"{head}.mlp.0.weight" in weights
+    )
+    learns_values = "af.net.mlp.0.weight" in weights
+    head, scale = ("af", SCALE) if learns_values else ("pi", 1.0)
+    found: dict[str, Any] = {}
+    for layer in range(depth):
+        found[f"{layer}"] = weights[f"{acting}.mlp.{2 * layer}.weight"].T
+        found[f"{layer} bias"] = weights[f"{acting}.mlp.{2 * layer}.bias"]
+    last, bias = weights[f"{head}.net.mlp.0.weight"].T * scale, weights[f"{head}.net.mlp.0.bias"] * scale
+    # A column for the end, which the thesis's agent lacks; the bias alone scores it.
+    found[f"{depth}"] = np.pad(last, ((0, 0), (0, 1)))
+    found[f"{depth} bias"] = np.append(bias, 0.0 if learns_values else NEVER)
+    return {name: np.ascontiguousarray(array, np.float32) for name, array in found.items()}
+
+
+NAME = "course.json"
+
+
+def require_same(folder: Path, course: Mapping[str, Any]) -> None:
+    """Write what a training begins with, or make sure that it goes on with the same.
+
+    Args:
+        folder: of the training; is made.
+        course: name to value, as JSON has them.
+
+    Raises:
+        PlanishError: it began with something else, or what is there cannot be read.
+        OSError: it cannot be written.
+    """
+    path = folder / NAME
+    folder.mkdir(parents=True, exist_ok=True)
+    if not path.exists():
+        replace_text(path, json.dumps(course))
+        return
+    hint = f"Remove {folder} to begin anew, or name another file: --output."
+    try:
+        before = json.loads(path.read_text())
+    except (OSError, ValueError) as error:
+        raise PlanishError(f"cannot read {path}: {error}", hint) from error
+    for name, value in course.items():
+        if (old := before.get(name)) != value:
+            both = isinstance(value, str | float | int) and name != "programs"
+            what = f"{name} {old}, and not {value}" if both else f"other {name}"
+            raise PlanishError(f"the training that {folder} is of began with {what}", hint)
+
+
+PATIENCE = 30
+"""It ends when so many looks at the held-back programs found nothing better."""
+EVERY = 20.0
+"""Seconds from one look, and checkpoint, to the next, at least."""
+
+
+_CHECKPOINT = "checkpoint-"
+
+
+@dataclass(frozen=True)
+class Look:
+    """How far a training is.
+
+    Args:
+        seconds: of training, those before it was interrupted included.
+        steps: of the environment.
+        reward: of the last episodes, in the mean: what was gained, as a share of the peak.
+        held: how fast the policy's ends are on held-back programs, as a share of the peak, in the mean.
+    """
+
+    seconds: float
+    steps: int
+    reward: float
+    held: float
+
+
+@dataclass(frozen=True)
+class Course:
+    """What is trained, and on what.
+
+    Args:
+        level: of the programs.
+        name: of the policy.
+        algorithm: one of `planish.train.reinforcement.ALGORITHMS`.
+        environment: makes one of the programs to learn from.
+        held: makes one of the programs that are held back.
+        folder: keeps checkpoints, the best policy, and a line of JSON for each look.
+        programs: texts of those to learn from.
+        seconds: of training in all.
+        runners: processes that collect; 0: this one does.
+        seed: of the first weights, and of what is explored.
+        tuned: the network, and how it learns.
+    """
+
+    level: str
+    name: str
+    algorithm: str
+    environment: Callable[[], StepEnvironment]
+    held: Callable[[], StepEnvironment]
+    folder: Path
+    programs: Sequence[str]
+    seconds: float
+    runners: int = 0
+    seed: int = 0
+    tuned: Tuned = USUAL
+
+
+def reinforce(course: Course, told: Callable[[Look], None] = lambda _: None) -> SavedPolicy:
+    """Train a policy, from the last checkpoint on where there is one; give the best on held-back programs.
+
+    Ctrl-C ends it as time does.
+
+    Args:
+        course: what is trained, and on what.
+        told: is told of each look.
+
+    Raises:
+        StoppedError: it was stopped before its first look.
+        PlanishError: RLlib is not installed, or the folder has another training.
+    """
+    looks = read_looks(course.folder)
+    begun = time.monotonic() - (looks[-1].seconds if looks else 0.0)
+    with closing(course.held()) as environment:
+        require_same(course.folder, _told(course, environment.ground.space))
+        algorithm = built(
+            course.algorithm,
+            lambda: ScaledObservation(course.environment()),
+            course.runners,
+            course.seed,
+            course.tuned,
+        )
+        try:
+            _restore(algorithm, course)
+            with suppress(KeyboardInterrupt):
+                for reward, steps in _rounds(algorithm):
+                    policy = _exported(algorithm, course, environment)
+                    held = float(np.mean([_share(policy, ground) for ground in _grounds(environment)]))
+                    looks.append(Look(time.monotonic() - begun, steps, reward, held))
+                    policy = replace(policy, metrics={"steps": float(steps), "share of the peak": held})
+                    _keep(algorithm, course, policy, looks)
+                    told(looks[-1])
+                    if looks[-1].seconds > course.seconds or _is_stuck(looks):
+                        break
+        finally:
+            algorithm.stop()
+    best = course.folder / "best.safetensors"
+    if not best.exists():
+        raise StoppedError(
+            "the training was stopped before there was anything to keep", "Nothing was written."
+        )
+    return load_policy(best)
+
+
+def read_looks(folder: Path) -> list[Look]:
+    """Read what a training has told so far; a line that was cut off is left out."""
+    path, found = folder / "looks.jsonl", list[Look]()
+    for line in path.read_text().splitlines() if path.exists() else ():
+        with suppress(ValueError, TypeError):
+            found.append(Look(**json.loads(line)))
+    return found
+
+
+def _rounds(algorithm: Any) -> Iterator[tuple[float, int]]:
+    """Train for some seconds at a time; give the mean reward, and the steps so far."""
+    while True:
+        end = time.monotonic() + EVERY
+        result: dict[str, Any] = {}
+        while not result or time.monotonic() < end:
+            result = algorithm.train()
+        runners = result["env_runners"]
+        steps = runners.get("num_env_steps_sampled_lifetime") or result["num_env_steps_sampled_lifetime"]
+        yield float(runners.get("episode_return_mean", np.nan)), int(steps)
+
+
+def _grounds(environment: StepEnvironment) -> Iterator[Ground]:
+    for number in range(environment.grounds):
+        environment.reset(options={"ground": number})
+        yield environment.ground
+
+
+def _share(policy: SavedPolicy, ground: Ground) -> float:
+    """Follow a policy without its end, and give the rate where it leads as a share of the peak."""
+    walker = NetworkPolicy(policy)
+    state = walker.begin(ground.space)
+    # Without its end, as it was trained: what is judged is where all its steps lead.
+    while len(steps := dict(walker.log_probabilities([state])[0])) > 1:
+        state = walker.extend(state, max((s for s in steps if s is not None), key=lambda s: steps[s]))
+    return ground.rate(state.candidate) / ground.peak
+
+
+def _told(course: Course, space: CanObserve) -> dict[str, Any]:
+    """Tell what must not change where a training goes on."""
+    programs = hashlib.sha256("\n".join(course.programs).encode()).hexdigest()
+    return {
+        "level": course.level,
+        "algorithm": course.algorithm,
+        "observations": f"{space.observed.name} {space.observed.version}",
+        "actions": list(map(str, space.actions)),
+        "programs": f"{len(course.programs)} {programs[:16]}",
+        **asdict(course.tuned),
+    }
+
+
+def _exported(algorithm: Any, course: Course, environment: StepEnvironment) -> SavedPolicy:
+    space = environment.ground.space
+    rows, columns = space.observe(space.start()).shape
+    tuned = course.tuned
+    shape = Shape("mlp", rows, columns, len(space.actions) + 1, tuned.width, tuned.depth)
+    return SavedPolicy(
+        course.name,
+        course.level,
+        space.observed,
+        tuple(map(str, space.actions)),
+        environment.steps,
+        shape,
+        parameters(algorithm, tuned.depth),
+        {},
+        len(course.programs),
+        vector_bytes=vector_bytes_of(space),
+    )
+
+
+def _is_stuck(looks: Sequence[Look]) -> bool:
+    """Whether nothing better was found for long."""
+    return len(looks) > PATIENCE and max(look.held for look in looks[-PATIENCE:]) < max(
+        look.held for look in looks
+    )
+
+
+def _keep(algorithm: Any, course: Course, policy: SavedPolicy, looks: Sequence[Look]) -> None:
+    """Write the policy if it is the best so far, a line, and a checkpoint; a kill leaves the last one."""
+    # By held-back programs: the reward is of what it trains on, and rises when it only remembers.
+    if looks[-1].held >= max(look.held for look in looks):
+        write_policy(policy, course.folder / "best.safetensors")
+    with (course.folder / "looks.jsonl").open("a") as file:
+        file.write(json.dumps(asdict(looks[-1])) + "\n")
+    before = _checkpoints(course)
+    part = course.folder / "part"
+    shutil.rmtree(part, ignore_errors=True)
+    try:
+        algorithm.save_to_path(str(part.absolute()))
+    except BaseException:  # the disk is full, or it is stopped: half a checkpoint would only take room
+        shutil.rmtree(part, ignore_errors=True)
+        raise
+    # On a busy machine a look may come before any further step.
+    part.rename(course.folder / f"{_CHECKPOINT}{looks[-1].steps:012}-{len(looks):06}")
+    # After the new one is in place, so that a kill in between leaves one at least.
+    for old in before:
+        shutil.rmtree(old)
+
+
+def _restore(algorithm: Any, course: Course) -> None:
+    for path in _checkpoints(course)[-1:]:
+        try:
+            algorithm.restore_from_path(str(path.absolute()))
+        except Exception as error:
+            what = f"cannot go on from {path}: {str(error).splitlines()[0]}"
+            raise PlanishError(
+                what, "Another version of planish or RLlib wrote it: remove the folder."
+            ) from error
+
+
+def _checkpoints(course: Course) -> list[Path]:
+    return sorted(course.folder.glob(f"{_CHECKPOINT}*"))
+
+
+def draw_looks(looks: Sequence[Look], path: Path) -> None:
+    """Draw the reward, and how fast held-back programs become, by the steps of the environment.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    import plotly.graph_objects as go
+
+    steps = [look.steps for look in looks]
+    figure = go.Figure()
+    figure.add_scatter(x=steps, y=[look.reward for look in looks], name="reward of an episode")
+    figure.add_scatter(x=steps, y=[look.held for look in looks], name="held-back programs")
+    figure.update_layout(xaxis_title="steps of the environment", yaxis_title="share of the peak")
+    replace_text(path, figure.to_html(include_plotlyjs=True))

@@ -1,0 +1,247 @@
+"""Training of a network that continues text, by torch (thesis 4.3.3)."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch.nn.functional import cross_entropy
+
+from planish.core import PlanishError, rng
+from planish.models.decoder import DecoderShape, hidden_rows
+from planish.train.optimisation import BETAS, DECAY, WARM_UP, Checkpoint, Tensors, arrays_of, until_stopped
+from planish.train.samples import Sample, digest_of, in_batches
+
+
+def surprise(shape: DecoderShape, weights: Tensors, batch: Sequence[Sample], device: str) -> torch.Tensor:
+    """Give the surprise of what is learnt of some texts, in nats, all together.
+
+    It does not depend on which texts are read together: padding comes last, where nothing looks back from.
+
+    Args:
+        shape: of the network.
+        weights: of it, on the device.
+        batch: texts, padded here to the longest one.
+        device: "cpu", or "cuda", where it computes in bfloat16.
+    """
+    tokens = np.zeros((len(batch), max(len(one.tokens) for one in batch)), np.int64)
+    learnt = np.zeros(tokens.shape, bool)
+    for place, one in enumerate(batch):
+        tokens[place, : len(one.tokens)] = one.tokens
+        learnt[place, one.begin : len(one.tokens)] = True
+    given, wanted = torch.from_numpy(tokens).to(device), torch.from_numpy(learnt[:, 1:]).to(device)
+    with torch.autocast(device, torch.bfloat16, enabled=device == "cuda"):
+        rows = hidden_rows(torch, shape, weights, given[:, :-1])
+        # Only where something is learnt: scores of the whole vocabulary take the most memory by far.
+        scores = rows[wanted] @ weights["tokens"].T
+    # Sums over a vocabulary take more digits than bfloat16 has.
+    return cross_entropy(scores.float(), given[:, 1:][wanted], reduction="sum")
+
+
+POOL = 4096
+"""Texts that are drawn together and sorted by length, so that little of a batch is padding."""
+LEAST_RATE = 0.1
+"""The last learning rate, as a share of the peak's."""
+Arrays = dict[str, NDArray[np.float32]]
+
+
+@dataclass(frozen=True)
+class TextCourse:
+    """How a network is trained.
+
+    Args:
+        steps: of the optimiser.
+        seed: of the first weights and of the order.
+        checkpoint: where it stands is kept there, and taken up from there.
+        batch: tokens of a batch at most, padding included; at least one text.
+        accumulated: batches whose gradients make one step.
+        rate: the peak learning rate; the thesis has 1e-5 for 7 billion parameters, small networks take more.
+        every: steps between looks at what is held back, at each of which a checkpoint is written.
+        device: "cpu", or "cuda", where it computes in bfloat16: on processors that was slower.
+        first: weights to begin with, as for fine-tuning; None draws them.
+    """
+
+    steps: int
+    seed: int
+    checkpoint: Path
+    batch: int = 8192
+    accumulated: int = 1
+    rate: float = 1e-3
+    every: int = 250
+    device: str = "cpu"
+    first: Mapping[str, NDArray[np.float32]] | None = field(default=None, repr=False)
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far the training is.
+
+    Args:
+        step: from 1.
+        steps: how many there will be.
+        loss: the mean surprise of the step's tokens, in nats.
+        held: the same of texts that are held back; None where they were not looked at.
+        judged: what the judge found, such as what greedy answers save.
+        rate: tokens in a second since the training began or went on.
+        left: seconds.
+    """
+
+    step: int
+    steps: int
+    loss: float
+    held: float | None
+    judged: Mapping[str, float]
+    rate: float
+    left: float
+
+
+def train_text(
+    samples: Sequence[Sample],
+    held: Sequence[Sample],
+    shape: DecoderShape,
+    course: TextCourse,
+    told: Callable[[Progress], None] = lambda _: None,
+    judge: Callable[[Arrays], Mapping[str, float]] = lambda _: {},
+) -> tuple[Arrays, dict[str, float]]:
+    """Learn to continue texts; what surprises least by what is held back is kept.
+
+    Args:
+        samples: what is learnt from, none longer than the context.
+        held: what is not.
+        shape: of the network.
+        course: how.
+        told: is told of each step.
+        judge: is shown the parameters at each look, as to compile greedy answers.
+
+    Returns:
+        The network's parameters, and what was found of it.
+
+    Raises:
+        StoppedError: it was stopped before its first checkpoint.
+        PlanishError: there is nothing to learn from; the checkpoint is of another training.
+    """
+    if not samples or not held:
+        what = "learnt from" if held else "held back"
+        raise PlanishError(f"no text to be {what} is short enough for the context of {shape.context} tokens")
+    training = _Training(samples, held, shape, course)
+    with until_stopped(course.device):
+        training.run(told, judge)
+    return arrays_of(training.kept), {
+        "step": float(training.best[0]),
+        "perplexity held back": math.exp(training.best[1]),
+    }
+
+
+def share_of_peak(done: float) -> float:
+    """Give the share of the peak learning rate: it rises, and falls as a cosine to a tenth (4.3.3)."""
+    if done < WARM_UP:
+        # Not from 0 on, or the first step would learn nothing.
+        return (done + 1e-3) / (WARM_UP + 1e-3)
+    return LEAST_RATE + (1 - LEAST_RATE) * (0.5 + 0.5 * math.cos(math.pi * (done - WARM_UP) / (1 - WARM_UP)))
+
+
+def first_weights_of(shape: DecoderShape) -> Tensors:
+    """Draw the weights that a training begins with; what is added to rows is smaller in deeper networks."""
+    found: Tensors = {}
+    for name, size in shape.parameters().items():
+        if name.endswith("scale"):
+            found[name] = torch.ones(size)
+            continue
+        spread = 0.02 if name == "tokens" else size[0] ** -0.5
+        deep = (2 * shape.depth) ** -0.5 if name.endswith(("mixed", "down")) else 1.0
+        found[name] = torch.randn(size) * (spread * deep)
+    return found
+
+
+class _Training:
+    """A network, its optimiser, and what it learns from."""
+
+    def __init__(
+        self, samples: Sequence[Sample], held: Sequence[Sample], shape: DecoderShape, course: TextCourse
+    ) -> None:
+        self._samples, self._held, self._shape, self._course = samples, held, shape, course
+        torch.manual_seed(course.seed)
+        drawn = first_weights_of(shape)
+        if course.first is not None:
+            drawn = {name: torch.from_numpy(course.first[name].copy()) for name in drawn}
+        self._weights = {name: tensor.to(course.device).requires_grad_() for name, tensor in drawn.items()}
+        self._optimiser = torch.optim.AdamW(self._weights.values(), course.rate, BETAS, weight_decay=DECAY)
+        self.step, self.best, self.kept = 0, (0, math.inf), Tensors()
+        whole = [asdict(shape), *self._about(), digest_of(samples, held)]
+        self._checkpoint = Checkpoint(course.checkpoint, whole)
+        if course.checkpoint.exists():
+            others, about = self._checkpoint.read(self._weights, self._optimiser)
+            self.kept = dict(others.get("best", {}))
+            self.step, self.best = about["step"], (about["best"][0], about["best"][1])
+
+    def run(self, told: Callable[[Progress], None], judge: Callable[[Arrays], Mapping[str, float]]) -> None:
+        """Go on to the end."""
+        course, first, tokens, started = self._course, self.step, 0, time.monotonic()
+        coming = self._coming()
+        # What was learnt before a stop is drawn again and passed over: the order is that of a training
+        # without one.
+        for _ in range(self.step * course.accumulated):
+            next(coming)
+        while self.step < course.steps:
+            loss, read = self._learn([next(coming) for _ in range(course.accumulated)])
+            self.step, tokens = self.step + 1, tokens + read
+            looks = self.step % course.every == 0 or self.step == course.steps
+            held, judged = self._look(judge) if looks else (None, {})
+            seconds = time.monotonic() - started
+            left = seconds / (self.step - first) * (course.steps - self.step)
+            told(Progress(self.step, course.steps, loss, held, judged, tokens / seconds, left))
+
+    def _coming(self) -> Iterator[list[Sample]]:
+        """Give batches for ever; which they are follows from the seed and the epoch."""
+        epoch = 0
+        while True:
+            random = rng(self._course.seed, epoch)
+            order = random.permutation(len(self._samples))
+            for at in range(0, len(order), POOL):
+                pool = [self._samples[place] for place in order[at : at + POOL].tolist()]
+                batches = in_batches(pool, self._course.batch)
+                yield from (batches[place] for place in random.permutation(len(batches)).tolist())
+            epoch += 1
+
+    def _learn(self, batches: Sequence[Sequence[Sample]]) -> tuple[float, int]:
+        """Take a step; give its loss, and how many tokens were read."""
+        for group in self._optimiser.param_groups:
+            group["lr"] = self._course.rate * share_of_peak(self.step / self._course.steps)
+        self._optimiser.zero_grad()
+        learnt = sum(len(one.tokens) - one.begin for batch in batches for one in batch)
+        whole = 0.0
+        for batch in batches:
+            # By the tokens of all batches, so that the gradient is that of one large batch.
+            loss = self._surprise(batch) / learnt
+            loss.backward()
+            whole += loss.item()
+        torch.nn.utils.clip_grad_norm_(self._weights.values(), 1.0)
+        self._optimiser.step()
+        return whole, sum(len(one.tokens) for batch in batches for one in batch)
+
+    def _surprise(self, batch: Sequence[Sample]) -> torch.Tensor:
+        return surprise(self._shape, self._weights, batch, self._course.device)
+
+    def _look(self, judge: Callable[[Arrays], Mapping[str, float]]) -> tuple[float, Mapping[str, float]]:
+        """Judge by what is held back, keep what is best, and where it stands."""
+        with torch.no_grad():
+            whole = sum(float(self._surprise(batch)) for batch in in_batches(self._held, self._course.batch))
+        held = whole / sum(len(one.tokens) - one.begin for one in self._held)
+        if held < self.best[1]:
+            self.best = self.step, held
+            self.kept = {name: tensor.detach().clone() for name, tensor in self._weights.items()}
+        about = {"step": self.step, "best": self.best}
+        self._checkpoint.write(self._weights, self._optimiser, {"best": self.kept}, about)
+        return held, judge({name: tensor.detach().cpu().numpy() for name, tensor in self._weights.items()})
+
+    def _about(self) -> list[float]:
+        course = self._course
+        # Not the device, for a training may go on on another; `every` too, since the best of these looks is
+        # kept.
+        return [course.steps, course.seed, course.batch, course.accumulated, course.rate, course.every]
