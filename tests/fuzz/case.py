@@ -94,7 +94,7 @@ def judge(case: Case) -> tuple[Verdict, str]:
     try:
         tree = tree_of(program, case.candidate)
         # No result of a fuzzed program is so large that it is written past the caches, unless all are.
-        with patch.object(regalloc, "PAST_FROM", 0):
+        with patch.object(regalloc, "NONTEMPORAL_FROM", 0):
             code = compile_with(case.backend, tree)
     except PlanishError as error:
         return "refused", str(error)

@@ -59,7 +59,7 @@ class CompiledKernel:
         """Return whether machine code can take calls: there is one output, and nothing is packed ahead."""
         program, code = self.kernel.program, self.kernel.code
         # What is written past the caches must begin at a cache line, and what is packed needs arrays first.
-        simple = not code.ahead_entries and not (code.annotated and code.annotated.past_caches)
+        simple = not code.ahead_entries and not (code.annotated and code.annotated.nontemporal_stores)
         return len(program.outputs) == 1 and simple and bool(self.operands and self.operands[0].shape)
 
     def __reduce__(self) -> tuple[type[CompiledKernel], tuple[Any, ...]]:

@@ -310,8 +310,8 @@ class AnnotatedTree:
         spaces: buffer to where it lives: `MEMORY`, `STACK`, `REGISTERS`, or a space of the back end's own
             that the tree names. What is in memory or on the stack may be in registers now and then: regions
             and lanes say when.
-        past_caches: outputs whose whole vectors are stored past the caches, where their arrays begin at a
-            multiple of a vector's size.
+        nontemporal_stores: outputs whose whole vectors are stored past the caches, where their arrays begin
+            at a multiple of a vector's size.
     """
 
     tree: LoopTree
@@ -319,4 +319,4 @@ class AnnotatedTree:
     body: tuple[Function, ...]
     ahead: tuple[Function, ...]
     spaces: Mapping[str, str]
-    past_caches: AbstractSet[str] = frozenset()
+    nontemporal_stores: AbstractSet[str] = frozenset()

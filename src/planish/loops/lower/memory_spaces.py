@@ -76,7 +76,7 @@ def _touched(found: Iterable[Leaf], held: AbstractSet[str]) -> Iterator[str]:
                 yield ref.buffer
 
 
-def root_groups(nodes: tuple[Node, ...]) -> list[tuple[Node, ...]]:
+def entry_groups(nodes: tuple[Node, ...]) -> list[tuple[Node, ...]]:
     """Group root nodes by function: one for all of them, unless some are parallel."""
     # Threads meet at the end of a function: what comes before and after a parallel loop is none of its own.
     if any(isinstance(n, Loop) and n.concurrent for n in nodes):

@@ -62,7 +62,7 @@ def _spaces(annotated: AnnotatedTree) -> Iterator[str]:
         if buffer.kind == "temporary":
             on = "on the" if annotated.spaces[buffer.name] == STACK else "in"
             yield f"{buffer.name}: {buffer.size} of {buffer.dtype} {on} {annotated.spaces[buffer.name]}"
-    for name in sorted(annotated.past_caches):
+    for name in sorted(annotated.nontemporal_stores):
         yield f"{name}: written past the caches"
 
 

@@ -29,7 +29,7 @@ from planish.loops.ir.annotated import (
 )
 from planish.loops.ir.tree import Leaf, Loop, LoopTree, Node, Ref, leaves, loops, remaining
 from planish.loops.lang.program import DTYPES
-from planish.loops.lower.memory_spaces import root_groups, spaces_of
+from planish.loops.lower.memory_spaces import entry_groups, spaces_of
 from planish.loops.lower.register_scopes import STREAM_MAX, UNROLLED_MAX, Held, Path, Scope, Site, instances
 
 # Allocation
@@ -375,13 +375,13 @@ def walked(loop: Loop, times: int, buffers: Mapping[str, int]) -> tuple[Ref, ...
     return tuple([ref for ref, move in zip(refs, far, strict=True) if LINE <= move <= LINES_MAX * LINE])
 
 
-# Stores past the caches
+# Non-temporal stores
 
-PAST_FROM = 1 << 26
+NONTEMPORAL_FROM = 1 << 26
 """Bytes of a result from which on no usual cache would keep it for its reader."""
 
 
-def past_caches(analyser: Analyser) -> frozenset[str]:
+def nontemporal_stores(analyser: Analyser) -> frozenset[str]:
     """Return the names of the outputs whose stores go past the caches.
 
     An ordinary store first reads the line that it writes to: of what `A + B` moves, that is a quarter. Stores
@@ -390,7 +390,7 @@ def past_caches(analyser: Analyser) -> frozenset[str]:
     Args:
         analyser: of what is executed.
     """
-    large, vectors = analyser.buffers_from(PAST_FROM), analyser.vectors
+    large, vectors = analyser.buffers_from(NONTEMPORAL_FROM), analyser.vectors
     outputs = {b.name: large[b.name] for b in analyser.tree.buffers if b.kind == "output" and b.name in large}
     return frozenset(
         name
@@ -425,12 +425,12 @@ def annotate(tree: LoopTree, vectors: Vectors, spare: int = 0) -> AnnotatedTree:
         spare: registers that are left free beyond what operands are known to need.
     """
     annotator = _Annotator(tree, vectors, spare)
-    body = [annotator.function(nodes) for nodes in root_groups(tree.body[tree.views :])]
+    body = [annotator.function(nodes) for nodes in entry_groups(tree.body[tree.views :])]
     if tree.views:
         body.insert(0, _views(annotator))
-    ahead = [annotator.function(nodes) for nodes in root_groups(tree.ahead)]
+    ahead = [annotator.function(nodes) for nodes in entry_groups(tree.ahead)]
     spaces = spaces_of(tree, (*body, *ahead))
-    return AnnotatedTree(tree, vectors, tuple(body), tuple(ahead), spaces, annotator.past_caches())
+    return AnnotatedTree(tree, vectors, tuple(body), tuple(ahead), spaces, annotator.nontemporal_stores())
 
 
 _known_views: dict[Hashable, Function] = {}
@@ -460,9 +460,9 @@ class _Annotator:
         self._regions = Regions(self._analyser)
         self._flowing = self._analyser.buffers_from(FLOWS_FROM)
 
-    def past_caches(self) -> frozenset[str]:
+    def nontemporal_stores(self) -> frozenset[str]:
         """Return the names of the outputs whose stores go past the caches."""
-        return past_caches(self._analyser)
+        return nontemporal_stores(self._analyser)
 
     def function(self, nodes: tuple[Node, ...]) -> Function:
         """Annotate some root nodes."""

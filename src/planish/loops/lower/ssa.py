@@ -47,7 +47,7 @@ from planish.loops.ir.tree import (
     within,
 )
 from planish.loops.lower.mathlib import EXPANDED, expansion
-from planish.loops.lower.memory_spaces import root_groups, spaces_of
+from planish.loops.lower.memory_spaces import entry_groups, spaces_of
 
 # Vectors
 
@@ -479,7 +479,7 @@ def annotate(tree: LoopTree, vectors: Vectors, dtype: str) -> AnnotatedTree:
     scopes = Scopes(VectorAnalysis(tree, vectors, dtype), vectors.registers - OTHER_REGISTERS)
     body, ahead = [
         tuple([_Annotator(scopes).function(nodes, len(groups) == 1) for nodes in groups])
-        for groups in (root_groups(tree.body), root_groups(tree.ahead))
+        for groups in (entry_groups(tree.body), entry_groups(tree.ahead))
     ]
     return AnnotatedTree(tree, vectors, body, ahead, spaces_of(tree, (*body, *ahead)))
 

@@ -17,7 +17,7 @@ from planish.loops.codegen.x86.assembler import Assembler, Imm
 from planish.loops.codegen.x86.isa import Isa
 from planish.loops.codegen.x86.pointers import Pointer, Pointers
 from planish.loops.codegen.x86.transfers import Transfers, gather_at, gather_at_whole
-from planish.loops.codegen.x86.vector_ops import EXTREMES, TESTS, choose, extreme
+from planish.loops.codegen.x86.vector_ops import MINMAX, TESTS, minmax, select
 from planish.loops.codegen.x86.vectors import (
     Accumulator,
     Element,
@@ -43,7 +43,7 @@ _MANTISSA_UP_TO_ONE_AND_A_HALF = Imm(0b1011)
 _LESS, _EQUAL = Imm(1), Imm(0)
 
 
-def expand(block: Block, function: str, argument: int) -> int:
+def expand(block: BasicBlock, function: str, argument: int) -> int:
     """Write a function of `planish.loops.lower.mathlib.EXPANDED`.
 
     Args:
@@ -66,7 +66,7 @@ def expand(block: Block, function: str, argument: int) -> int:
     return registers[len(operations)]
 
 
-def _primitive(block: Block, operation: Primitive, registers: dict[int, int]) -> int:
+def _primitive(block: BasicBlock, operation: Primitive, registers: dict[int, int]) -> int:
     """Write one operation; its result is in a new register."""
     loaded = [block.take() if isinstance(a, Const) else registers[a] for a in operation.args]
     constants = [(r, a.value) for r, a in zip(loaded, operation.args, strict=True) if isinstance(a, Const)]
@@ -79,7 +79,7 @@ def _primitive(block: Block, operation: Primitive, registers: dict[int, int]) ->
     return result
 
 
-def _instruct(block: Block, primitive: str, result: int, args: list[int]) -> None:
+def _instruct(block: BasicBlock, primitive: str, result: int, args: list[int]) -> None:
     forms, emit = block.forms, block.asm.emit
     dst = block.isa.vector(result)
     v = [block.isa.vector(r) for r in args]
@@ -99,14 +99,14 @@ def _instruct(block: Block, primitive: str, result: int, args: list[int]) -> Non
         _load_bits(block, result, (1 << (8 * block.isa.itemsize - 1)) - 1)
         emit(forms.bit_and, dst, dst, v[0])
     elif primitive in TESTS:
-        choose(block.asm, block.isa, primitive, result, args)
+        select(block.asm, block.isa, primitive, result, args)
     elif block.isa.wide:
         _wide(block, primitive, dst, v)
     else:
         _narrow(block, primitive, result, args)
 
 
-def _wide(block: Block, primitive: str, dst: int, v: list[int]) -> None:
+def _wide(block: BasicBlock, primitive: str, dst: int, v: list[int]) -> None:
     forms, emit = block.forms, block.asm.emit
     if primitive == "ldexp":
         emit(forms.scale, dst, v[0], v[1])
@@ -116,7 +116,7 @@ def _wide(block: Block, primitive: str, dst: int, v: list[int]) -> None:
         emit(forms.mantissa, dst, v[0], _MANTISSA_UP_TO_ONE_AND_A_HALF)
 
 
-def _narrow(block: Block, primitive: str, result: int, args: list[int]) -> None:
+def _narrow(block: BasicBlock, primitive: str, result: int, args: list[int]) -> None:
     """Return the operations on exponents that AVX2 has no instruction for."""
     if primitive == "ldexp":
         _scale_by_halves(block, result, args[0], args[1])
@@ -126,12 +126,12 @@ def _narrow(block: Block, primitive: str, result: int, args: list[int]) -> None:
         _mantissa(block, result, args[0])
 
 
-def _bits(block: Block) -> tuple[int, int]:
+def _bits(block: BasicBlock) -> tuple[int, int]:
     """Bits of the fraction, and the exponent's bias."""
     return (23, 127) if block.isa.itemsize == 4 else (52, 1023)
 
 
-def _scale_by_halves(block: Block, result: int, value: int, power: int) -> None:
+def _scale_by_halves(block: BasicBlock, result: int, value: int, power: int) -> None:
     """value * 2**h * 2**(power - h): one factor alone could overflow.
 
     Adding 2**fraction + bias brings an integer's exponent field to the bottom of the word.
@@ -154,13 +154,13 @@ def _scale_by_halves(block: Block, result: int, value: int, power: int) -> None:
     block.give(magic)
 
 
-def _load_bits(block: Block, register: int, bits: int) -> None:
+def _load_bits(block: BasicBlock, register: int, bits: int) -> None:
     size = block.isa.itemsize
     data = struct.pack("<I" if size == 4 else "<Q", bits)
     block.asm.emit_constant(block.forms.broadcast, block.isa.vector(register), data=data)
 
 
-def _normal(block: Block, result: int, value: int) -> int:
+def _normal(block: BasicBlock, result: int, value: int) -> int:
     """abs(value), times 2**(fraction + 1) if it is subnormal; also gives the mask of those lanes."""
     forms, emit, vector = block.forms, block.asm.emit, block.isa.vector
     fraction, bias = _bits(block)
@@ -178,7 +178,7 @@ def _normal(block: Block, result: int, value: int) -> int:
     return small
 
 
-def _exponent(block: Block, result: int, value: int) -> None:
+def _exponent(block: BasicBlock, result: int, value: int) -> None:
     forms, emit, vector = block.forms, block.asm.emit, block.isa.vector
     fraction, bias = _bits(block)
     small, other = _normal(block, result, value), block.take()
@@ -202,7 +202,7 @@ def _exponent(block: Block, result: int, value: int) -> None:
     block.give(other)
 
 
-def _pass_infinite(block: Block, result: int, value: int, mask: int, other: int) -> None:
+def _pass_infinite(block: BasicBlock, result: int, value: int, mask: int, other: int) -> None:
     """Pass abs(value) through where it is infinite or NaN."""
     forms, emit, vector = block.forms, block.asm.emit, block.isa.vector
     _load_bits(block, other, (1 << (8 * block.isa.itemsize - 1)) - 1)
@@ -216,7 +216,7 @@ def _pass_infinite(block: Block, result: int, value: int, mask: int, other: int)
 _NOT_LESS = 5
 
 
-def _mantissa(block: Block, result: int, value: int) -> None:
+def _mantissa(block: BasicBlock, result: int, value: int) -> None:
     forms, emit, vector = block.forms, block.asm.emit, block.isa.vector
     fraction, _ = _bits(block)
     small, other = _normal(block, result, value), block.take()
@@ -249,7 +249,7 @@ REDUCE = {"add": "ADD", "max": "MAX", "min": "MIN", "mul": "MUL"}
 _INSTRUCTION = {**REDUCE, "sub": "SUB", "div": "DIV"}
 
 
-class Block:
+class BasicBlock:
     """Collects items and writes them as code.
 
     Args:
@@ -397,8 +397,8 @@ class Block:
         register = self._evaluate(value)
         if item.reduce:
             operand = self._neutral(register, item, target) if blended else register
-            if item.reduce in EXTREMES:
-                self._extreme(item.reduce, target, target, operand, mask)
+            if item.reduce in MINMAX:
+                self._minmax(item.reduce, target, target, operand, mask)
             else:
                 code = self.forms.arithmetic[REDUCE[item.reduce]]
                 self.asm.emit(code, vector(target), vector(target), vector(operand), mask=mask)
@@ -408,18 +408,18 @@ class Block:
             self.asm.emit(self.forms.copy, vector(target), vector(register))
         self._release(value, register)
 
-    def _extreme(self, function: str, target: int, old: int, new: int, mask: int = 0) -> None:
+    def _minmax(self, function: str, target: int, old: int, new: int, mask: int = 0) -> None:
         spare, pinned = 0, self._registers.pinned
         if not self.isa.wide:
             held = {old, new} - pinned
             pinned.update(held)
             spare = self.take()
             pinned.difference_update(held)
-        extreme(self.asm, self.isa, function, target, old, new, spare, mask)
+        minmax(self.asm, self.isa, function, target, old, new, spare, mask)
         if not self.isa.wide:
             self.give(spare)
 
-    def _extreme_of(self, function: str, result: int, args: tuple[Vector, ...], registers: list[int]) -> None:
+    def _minmax_of(self, function: str, result: int, args: tuple[Vector, ...], registers: list[int]) -> None:
         """Write max or min of two values; with a constant one instruction does, which has it first."""
         first, second = registers
         if isinstance(args[0], Number):
@@ -427,7 +427,7 @@ class Block:
         elif isinstance(args[1], Number):
             self._instruct(function, result, [second, first])
         else:
-            self._extreme(function, result, first, second)
+            self._minmax(function, result, first, second)
 
     def _neutral(self, register: int, item: Item, target: int) -> int:
         """AVX2: make the lanes beyond the vector's end harmless by repeating the accumulator's own."""
@@ -521,9 +521,9 @@ class Block:
         else:
             result = self.take()
             if function in TESTS:
-                choose(self.asm, self.isa, function, result, registers)
-            elif function in EXTREMES:
-                self._extreme_of(function, result, args, registers)
+                select(self.asm, self.isa, function, result, registers)
+            elif function in MINMAX:
+                self._minmax_of(function, result, args, registers)
             else:
                 self._instruct(function, result, registers)
         self._registers.pinned.difference_update(added)

@@ -19,7 +19,7 @@ from iced_x86 import Code, Decoder, FlowControl, Formatter, FormatterSyntax, Reg
 from planish.loops.codegen.kernel import Entry, Layout, MachineCode, arithmetic_of, layout
 from planish.loops.codegen.x86.assembler import JL, JLE, JNE, Assembler, Imm, Mem
 from planish.loops.codegen.x86.isa import Isa, IsaName, best_isa, check_narrow, cpu_features, isa_of
-from planish.loops.codegen.x86.pointers import RSP, SCRATCH, Counting, Pointers, fetch_ahead
+from planish.loops.codegen.x86.pointers import RSP, SCRATCH, Counting, Pointers, prefetch
 from planish.loops.codegen.x86.region import RegionCode
 from planish.loops.codegen.x86.vectors import NoRegisterError
 from planish.loops.ir.annotated import AnnotatedTree, Block, Function, Item, Nest, Region, nodes_of
@@ -146,7 +146,7 @@ class FunctionCode:
         tree: the whole tree.
         isa: instruction set and element type.
         places: buffer to (index into the arguments, byte offset there).
-        past: buffers that are written past the caches.
+        nontemporal: buffers that are written past the caches.
     """
 
     def __init__(
@@ -155,15 +155,15 @@ class FunctionCode:
         tree: LoopTree,
         isa: Isa,
         places: dict[str, tuple[int, int]],
-        past: AbstractSet[str] = frozenset(),
+        nontemporal: AbstractSet[str] = frozenset(),
     ) -> None:
         self.function = function
         self.tree = tree
         self.isa = isa
         self.places = places
         self.asm = Assembler()
-        self.past = past
-        self.pointers = Pointers(function.nodes, tree.buffer, places, past)
+        self.nontemporal = nontemporal
+        self.pointers = Pointers(function.nodes, tree.buffer, places, nontemporal)
         self.masks: dict[int, int] = {}
         # Slots 0 and 1 keep the range's ends, and 2 counts the iterations of a parallel loop.
         self._counting = Counting(self.asm, self.pointers, reserved=3)
@@ -205,7 +205,7 @@ class FunctionCode:
             head.emit(Code.VEX_KMOVW_KR_R32, mask, int(Register.EAX))
 
     def _epilogue(self, frame: int) -> None:
-        if self.past:
+        if self.nontemporal:
             # Such stores are seen by other threads in any order, until this.
             self.asm.emit(Code.SFENCE)
         # Upper halves that are not clear would slow down SSE code of the caller.
@@ -221,25 +221,25 @@ class FunctionCode:
         self, nodes: tuple[Node, ...], item: Item, fetched: Sequence[Ref] = (), around: Loop | None = None
     ) -> None:
         """Write nodes; where they only pass data on, the loop around them asks early for its lines."""
-        settled = self.pointers.settle(self.asm, nodes, spare=4)
+        bound = self.pointers.bind(self.asm, nodes, spare=4)
         if isinstance(item, Region):
             if around is not None:
-                fetch_ahead(self.asm, self.pointers, around, fetched)
+                prefetch(self.asm, self.pointers, around, fetched)
             RegionCode(item, self.tree, self.isa, self._counting, self.masks).write()
         elif isinstance(item, Nest):
             self._nest(item)
         elif isinstance(item, Block):
             for node, inner in zip(nodes, item.items, strict=True):
                 self._item((node,), inner)
-        self.pointers.send_home(settled)
+        self.pointers.spill_back(bound)
 
     def _nest(self, nest: Nest) -> None:
         loop, pointers = nest.loop, self.pointers
         for part in nest.parts:
             pointers.shift(loop, loop.id, part.first)
-            moved = pointers.inject(loop, part.width) if part.width > 1 and part.kind == "counted" else loop
+            moved = pointers.split(loop, part.width) if part.width > 1 and part.kind == "counted" else loop
             # To ask for a line that is written past the caches would bring it into them.
-            fetched = [ref for ref in part.fetched if ref.buffer not in self.past]
+            fetched = [ref for ref in part.fetched if ref.buffer not in self.nontemporal]
             write = partial(self._item, nodes_of(part.body), part.body, fetched, moved)
             self._counting.repeat(moved, part.passes, write)
             pointers.shift(loop, loop.id, -part.first)
@@ -266,8 +266,8 @@ class FunctionCode:
         self._item(loop.body, full.body)
         for pointer in pointers.all:
             # What loops in the body have moved it by already is taken off in the same addition.
-            pointers.advance(asm, pointer, pointer.stride(loop.id) - pointer.drift)
-            pointer.drift = 0
+            pointers.advance(asm, pointer, pointer.stride(loop.id) - pointer.offset)
+            pointer.offset = 0
         asm.emit(Code.DEC_RM64, self._counting.slot(2))
         asm.jump(JNE, head)
         asm.land(skip)
@@ -387,11 +387,11 @@ def _code(function: Function, annotated: AnnotatedTree, isa: Isa, places: _Place
     named = [ref.buffer for leaf in leaves(function.nodes) for ref in leaf.refs]
     if not again:
         plain = FunctionCode(function, tree, isa, places).code()
-        past = annotated.past_caches & set(named)
-        if not past:
+        nontemporal = annotated.nontemporal_stores & set(named)
+        if not nontemporal:
             return plain
-        quick = FunctionCode(function, tree, isa, places, past).code()
-        return where_aligned([places[name][0] for name in sorted(past)], isa.bytes, quick, plain)
+        quick = FunctionCode(function, tree, isa, places, nontemporal).code()
+        return where_aligned([places[name][0] for name in sorted(nontemporal)], isa.bytes, quick, plain)
     used = tuple([(places.get(name), tree.buffer[name].dtype) for name in named])
     key = id(function), used, isa
     if key not in _views:

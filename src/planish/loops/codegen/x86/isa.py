@@ -86,7 +86,7 @@ class Forms:
         three = f"_ZMM_K1Z_ZMM_ZMMM512B{bits}"
         self.load = _code(f"EVEX_VMOVU{p}_ZMM_K1Z_ZMMM512")
         self.store = _code(f"EVEX_VMOVU{p}_ZMMM512_K1Z_ZMM")
-        self.store_past = _code(f"EVEX_VMOVNT{p}_M512_ZMM")
+        self.store_nontemporal = _code(f"EVEX_VMOVNT{p}_M512_ZMM")
         self.broadcast = _code(f"EVEX_VBROADCAST{s}_ZMM_K1Z_XMMM{bits}")
         self.repeat_lowest = self.broadcast
         self.fma = _code(f"EVEX_VFMADD231{p}{three}_ER")
@@ -120,7 +120,7 @@ class Forms:
         three = "_YMM_YMM_YMMM256"
         self.load = _code(f"VEX_VMOVU{p}_YMM_YMMM256")
         self.store = _code(f"VEX_VMOVU{p}_YMMM256_YMM")
-        self.store_past = _code(f"VEX_VMOVNT{p}_M256_YMM")
+        self.store_nontemporal = _code(f"VEX_VMOVNT{p}_M256_YMM")
         self.broadcast = _code(f"VEX_VBROADCAST{s}_YMM_M{bits}")
         self.repeat_lowest = _code(f"VEX_VBROADCAST{s}_YMM_XMM")
         self.fma = _code(f"VEX_VFMADD231{p}{three}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import repeat
 
-from planish.loops.codegen.x86.basic_block import Block
+from planish.loops.codegen.x86.basic_block import BasicBlock
 from planish.loops.codegen.x86.isa import Isa
 from planish.loops.codegen.x86.pointers import Pointers
 from planish.loops.codegen.x86.vectors import Accumulator, Element, Gathered, Operation, Vector
@@ -35,7 +35,7 @@ class Items:
     """
 
     def __init__(
-        self, region: Region, registers: Registers, block: Block, pointers: Pointers, isa: Isa
+        self, region: Region, registers: Registers, block: BasicBlock, pointers: Pointers, isa: Isa
     ) -> None:
         self._registers = registers
         self._region = region
@@ -152,8 +152,8 @@ class Items:
         def registers(lanes: Lanes, moves: Moves) -> list[int]:
             nonlocal asked, found
             # `Unroller` keeps its lists: the same iterations have the same one.
-            if asked is None or asked[0] != pointer.shift or asked[1] is not moves:
-                asked = pointer.shift, moves
+            if asked is None or asked[0] != pointer.unroll_offset or asked[1] is not moves:
+                asked = pointer.unroll_offset, moves
                 found = [table[place][0] for place in places(lanes, moves)]
             return found
 
@@ -163,11 +163,11 @@ class Items:
         """Prepare which held vectors a reference names."""
         pointer = self._pointers.of(ref)
         size = DTYPES[pointer.dtype]
-        start = ref.offset * size - pointer.shift
+        start = ref.offset * size - pointer.unroll_offset
         moving = inner is not None and inner.id in ref.stride
 
         def places(lanes: Lanes, moves: Moves) -> list[Place]:
-            base = start + pointer.shift
+            base = start + pointer.unroll_offset
             offsets = [(base + move) // size for move in moves[number]]
             return list(zip(offsets, lanes if moving else repeat(1), strict=False))
 
@@ -192,7 +192,7 @@ class Items:
             return element
 
         def elements(lanes: Lanes, moves: Moves) -> list[Element]:
-            base = offset + pointer.shift - pointer.drift
+            base = offset + pointer.unroll_offset - pointer.offset
             counts = lanes if stride else repeat(still)
             places = zip([base + move for move in moves[number]], counts, strict=False)
             return [known.get(place) or new(place) for place in places]

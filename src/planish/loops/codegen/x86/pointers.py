@@ -37,9 +37,9 @@ class Pointer:
         slot: its home on the stack, as an offset from rsp; -1 where the buffer lives in registers alone: then
             it is no address, and only tells the elements apart.
         register: where it is now, or 0 for the home.
-        drift: bytes by which it is ahead of the place that static offsets count from.
-        shift: static offset, in bytes, of the iterations that are being unrolled.
-        past: whether whole vectors are stored past the caches.
+        offset: bytes by which it is ahead of the place that static offsets count from.
+        unroll_offset: static offset, in bytes, of the iterations that are being unrolled.
+        nontemporal: whether whole vectors are stored past the caches.
     """
 
     buffer: str
@@ -47,9 +47,9 @@ class Pointer:
     strides: dict[LoopId, int]
     slot: int
     register: int = 0
-    drift: int = 0
-    shift: int = 0
-    past: bool = False
+    offset: int = 0
+    unroll_offset: int = 0
+    nontemporal: bool = False
 
     def stride(self, loop: LoopId) -> int:
         """Bytes per iteration of a loop; 0 if it does not move this pointer."""
@@ -63,7 +63,7 @@ class Pointers:
         nodes: what the function runs.
         buffers: name to what it is.
         addressed: the buffers that are in memory.
-        past: those that are written past the caches.
+        nontemporal: those that are written past the caches.
     """
 
     def __init__(
@@ -71,14 +71,14 @@ class Pointers:
         nodes: tuple[Node, ...],
         buffers: Mapping[str, Buffer],
         addressed: Container[str],
-        past: Container[str] = (),
+        nontemporal: Container[str] = (),
     ) -> None:
         self.free = list(GENERAL)
         self._of: dict[int, Pointer] = {}
         self._live: dict[int, tuple[Node | tuple[Node, ...], list[Pointer]]] = {}
         self._of_leaf: dict[int, list[Pointer]] = {}
         self._moved: dict[tuple[int, LoopId], list[tuple[Pointer, int]]] = {}
-        self._injected: dict[tuple[int, int], Loop] = {}
+        self._split: dict[tuple[int, int], Loop] = {}
         by_key: dict[tuple[str, tuple[tuple[LoopId, int], ...]], Pointer] = {}
         self.all: list[Pointer] = []
         for leaf in leaves(nodes):
@@ -89,8 +89,7 @@ class Pointers:
                     dtype = buffers[ref.buffer].dtype
                     strides = {loop: n * DTYPES[dtype] for loop, n in ref.strides}
                     slot = 8 * len(self.all) if ref.buffer in addressed else -1
-                    written_past = ref.buffer in past
-                    pointer = Pointer(ref.buffer, dtype, strides, slot, past=written_past)
+                    pointer = Pointer(ref.buffer, dtype, strides, slot, nontemporal=ref.buffer in nontemporal)
                     by_key[key] = pointer
                     if slot >= 0:
                         self.all.append(pointer)
@@ -127,15 +126,15 @@ class Pointers:
             known = self._live[id(node)] = node, list(dict.fromkeys(pointers))
         return known[1]
 
-    def inject(self, loop: Loop, times: int) -> Loop:
+    def split(self, loop: Loop, times: int) -> Loop:
         """Make a loop around a loop, whose iteration is so many iterations of the inner one.
 
         Its step is a negative number of its own, which keeps its identity apart from that of all others.
         """
-        outer = self._injected.get((id(loop), times))
+        outer = self._split.get((id(loop), times))
         if outer is not None:
             return outer
-        outer = self._injected[id(loop), times] = Loop(loop.axis, -1 - len(self._injected), (loop,))
+        outer = self._split[id(loop), times] = Loop(loop.axis, -1 - len(self._split), (loop,))
         for pointer in self._below(loop):
             if loop.id in pointer.strides:
                 pointer.strides[outer.id] = pointer.strides[loop.id] * times
@@ -161,15 +160,15 @@ class Pointers:
             asm.emit(Code.MOV_R64_IMM64, SCRATCH, Imm(count))
             asm.emit(Code.ADD_RM64_R64, place, SCRATCH)
 
-    def settle(self, asm: Assembler, nodes: tuple[Node, ...], spare: int) -> list[tuple[Pointer, int]]:
+    def bind(self, asm: Assembler, nodes: tuple[Node, ...], spare: int) -> list[tuple[Pointer, int]]:
         """Bring the pointers used below into registers, if that leaves `spare` of them.
 
         Returns:
-            The pointers, each with its drift: what `send_home` needs.
+            The pointers, each with its offset: what `spill_back` needs.
         """
         if self._at_home == 0:
             return []
-        homeless = [(p, p.drift) for p in self.live(nodes) if not p.register and p.slot >= 0]
+        homeless = [(p, p.offset) for p in self.live(nodes) if not p.register and p.slot >= 0]
         if len(homeless) + spare > len(self.free):
             return []
         for pointer, _ in homeless:
@@ -178,12 +177,12 @@ class Pointers:
         self._at_home -= len(homeless)
         return homeless
 
-    def send_home(self, settled: list[tuple[Pointer, int]]) -> None:
-        """Release the registers that `settle` took."""
-        for pointer, drift in settled:
+    def spill_back(self, bound: list[tuple[Pointer, int]]) -> None:
+        """Release the registers that `bind` took."""
+        for pointer, offset in bound:
             self.free.append(pointer.register)
-            pointer.register, pointer.drift = 0, drift
-        self._at_home += len(settled)
+            pointer.register, pointer.offset = 0, offset
+        self._at_home += len(bound)
 
     def hold_strides(self, asm: Assembler, wanted: Sequence[int], spare: int) -> None:
         """Hold strides, in bytes, and odd multiples of them for short addresses, as far as registers go.
@@ -216,7 +215,7 @@ class Pointers:
     def shift(self, loop: Loop, as_loop: LoopId, iterations: int) -> None:
         """Count static offsets from a later iteration of a loop, or an earlier one again."""
         for pointer, stride in self.moved(loop, as_loop):
-            pointer.shift += stride * iterations
+            pointer.unroll_offset += stride * iterations
 
 
 # Counted loops
@@ -262,17 +261,17 @@ class Counting:
             self.pointers.free.append(register)
 
     def _loop(self, loop: Loop, count: int, body: Callable[[], None], place: int | Mem) -> None:
-        live = [(p, p.strides.get(loop.id, 0), p.drift) for p in self.pointers.live(loop.body)]
+        live = [(p, p.strides.get(loop.id, 0), p.offset) for p in self.pointers.live(loop.body)]
         # Processors keep decoded instructions by aligned pieces of 32 bytes: a loop should take few of them.
         head = self.asm.align(32)
         body()
-        for pointer, stride, drift in live:
-            self.pointers.advance(self.asm, pointer, stride + drift - pointer.drift)
+        for pointer, stride, offset in live:
+            self.pointers.advance(self.asm, pointer, stride + offset - pointer.offset)
         self.asm.emit(Code.DEC_RM64, place)
         self.asm.jump(JNE, head)
         # Nothing moves them back: from here on static offsets count from where they stand.
-        for pointer, stride, drift in live:
-            pointer.drift = drift + count * stride
+        for pointer, stride, offset in live:
+            pointer.offset = offset + count * stride
 
 
 # Prefetches
@@ -281,7 +280,7 @@ AHEAD = 1024
 """How many bytes ahead lines are asked for."""
 
 
-def fetch_ahead(asm: Assembler, pointers: Pointers, loop: Loop, fetched: Sequence[Ref]) -> None:
+def prefetch(asm: Assembler, pointers: Pointers, loop: Loop, fetched: Sequence[Ref]) -> None:
     """Ask for what later iterations of a loop touch.
 
     Args:
@@ -296,4 +295,4 @@ def fetch_ahead(asm: Assembler, pointers: Pointers, loop: Loop, fetched: Sequenc
     for pointer, stride in pointers.moved(loop, loop.id):
         if pointer.register and id(pointer) in wanted:
             for line in range(0, stride, LINE):
-                asm.emit(Code.PREFETCHT0_M8, Mem(pointer.register, AHEAD - pointer.drift + line))
+                asm.emit(Code.PREFETCHT0_M8, Mem(pointer.register, AHEAD - pointer.offset + line))

@@ -9,14 +9,13 @@ from collections.abc import Callable, Mapping, Sequence, Set
 from functools import partial
 from typing import NamedTuple
 
-from planish.loops.codegen.x86.basic_block import REDUCE, Block
+from planish.loops.codegen.x86.basic_block import REDUCE, BasicBlock
 from planish.loops.codegen.x86.isa import Isa
 from planish.loops.codegen.x86.leaf_items import Items, Lanes, Make, Moves
-from planish.loops.codegen.x86.pointers import Counting, Pointer, Pointers, fetch_ahead
-from planish.loops.codegen.x86.vector_ops import EXTREMES, extreme, reduce_lanes
+from planish.loops.codegen.x86.pointers import Counting, Pointer, Pointers, prefetch
+from planish.loops.codegen.x86.vector_ops import MINMAX, minmax, reduce_lanes
 from planish.loops.codegen.x86.vectors import Element
-from planish.loops.ir.annotated import Block as Together
-from planish.loops.ir.annotated import Inside, Item, Nest, Part, Region, Unrolled
+from planish.loops.ir.annotated import Block, Inside, Item, Nest, Part, Region, Unrolled
 from planish.loops.ir.tree import Leaf, Loop, LoopTree, Node, remaining
 from planish.loops.lang.program import IDENTITY
 
@@ -211,7 +210,7 @@ class RegionCode:
         self._counting = counting
         self._asm = counting.asm
         self._pointers: Pointers = counting.pointers
-        self._block = Block(self._asm, self._isa, self._pointers, region.free, masks)
+        self._block = BasicBlock(self._asm, self._isa, self._pointers, region.free, masks)
         self._registers = {buffer: dict(groups) for buffer, groups in region.registers.items()}
         # Sums in parts leave theirs when they are made whole.
         self._items = Items(region, self._registers, self._block, self._pointers, self._isa)
@@ -246,7 +245,7 @@ class RegionCode:
         of = self._pointers.of
         pairs = [(place, of(ref)) for place, ref in self._region.homes[buffer].items()]
         return [
-            Element(pointer, offset * size + pointer.shift - pointer.drift, stride, lanes)
+            Element(pointer, offset * size + pointer.unroll_offset - pointer.offset, stride, lanes)
             for (offset, lanes), pointer in pairs
         ]
 
@@ -285,8 +284,8 @@ class RegionCode:
 
     def _join(self, function: str, into: int, register: int, codes: Codes, part: Width) -> None:
         """Reduce two vectors, or parts of them, to one; registers 0 and 1 are not in use here."""
-        if function in EXTREMES:
-            extreme(self._asm, self._isa, function, into, into, register, spare=1)
+        if function in MINMAX:
+            minmax(self._asm, self._isa, function, into, into, register, spare=1)
         else:
             self._asm.emit(codes[REDUCE[function]], part(into), part(into), part(register))
 
@@ -307,7 +306,7 @@ class RegionCode:
             made = [registers[0] for registers in groups.values()]
             pointer = self._common_pointer(buffer)
             if pointer:
-                size, start = self._isa.itemsize, pointer.shift - pointer.drift
+                size, start = self._isa.itemsize, pointer.unroll_offset - pointer.offset
                 transfers.store_full(made, pointer, [offset * size + start for offset, _ in groups])
                 continue
             for register, home in zip(made, self._homes(buffer), strict=True):
@@ -331,7 +330,7 @@ class RegionCode:
                     make(lanes, moves)
             case Nest():
                 self._nest(item)
-            case Together(items=items):
+            case Block(items=items):
                 for inner in items:
                     self._item(inner)
             case _:
@@ -354,7 +353,7 @@ class RegionCode:
         for part in nest.parts:
             if part.first:
                 pointers.shift(loop, loop.id, part.first)
-            strip = pointers.inject(loop, part.width) if part.width > 1 and part.passes > 1 else loop
+            strip = pointers.split(loop, part.width) if part.width > 1 and part.passes > 1 else loop
             if part.kind == "counted":
                 self._counted(strip, part)
             else:
@@ -364,7 +363,7 @@ class RegionCode:
 
     def _body(self, item: Item) -> Body:
         """Prepare what writes passes of a loop; where all of one is unrolled, it is listed only once."""
-        items = item.items if isinstance(item, Together) else (item,)
+        items = item.items if isinstance(item, Block) else (item,)
         if False in [isinstance(one, Unrolled) for one in items]:
             return partial(_repeat, partial(self._item, item))
         listed: list[Iterations] = []
@@ -388,19 +387,19 @@ class RegionCode:
         """Write a loop that only reduces, several passes at a time; those that are left over are unrolled."""
         # What waits belongs before the loop, where it runs once.
         self._block.flush()
-        group, body = self._pointers.inject(loop, part.copies), self._body(part.body)
+        group, body = self._pointers.split(loop, part.copies), self._body(part.body)
         moved = self._pointers.moved(loop, loop.id)
         times, rest = divmod(part.passes, part.copies)
 
         def several() -> None:
-            fetch_ahead(self._asm, self._pointers, group, part.fetched)
+            prefetch(self._asm, self._pointers, group, part.fetched)
             body(moved, part.copies)
             # Nothing loaded outlives an iteration: in the next one the pointers stand elsewhere.
             self._block.flush()
 
         self._counting.repeat(group, times, several)
         if rest:
-            # What is left begins here; pointers that went along have drifted by as much.
+            # What is left begins here; pointers that were advanced have an offset of as much.
             self._pointers.shift(loop, group.id, times)
             body(moved, rest)
             self._pointers.shift(loop, group.id, -times)
@@ -411,6 +410,6 @@ def _repeat(write: Callable[[], None], moved: Moved, count: int) -> None:
     for _ in range(count):
         write()
         for pointer, stride in moved:
-            pointer.shift += stride
+            pointer.unroll_offset += stride
     for pointer, stride in moved:
-        pointer.shift -= stride * count
+        pointer.unroll_offset -= stride * count

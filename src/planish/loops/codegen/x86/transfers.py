@@ -506,7 +506,7 @@ class Transfers:
             self.registers.give(mask)
 
     def _store_form(self, pointer: Pointer) -> int:
-        return self.forms.store_past if pointer.past else self.forms.store
+        return self.forms.store_nontemporal if pointer.nontemporal else self.forms.store
 
     def store_full(self, registers: Sequence[int], pointer: Pointer, places: Sequence[int]) -> None:
         """Store whole vectors, given how many bytes behind a pointer in a register each belongs."""

@@ -24,7 +24,7 @@ WHOLE: Mapping[str, Imm] = {"<": Imm(1), "<=": Imm(2), "==": Imm(0), "!=": Imm(4
 _K7 = int(Register.K7)
 
 
-def choose(asm: Assembler, isa: Isa, test: str, target: int, args: Sequence[int]) -> None:
+def select(asm: Assembler, isa: Isa, test: str, target: int, args: Sequence[int]) -> None:
     """Write `target = test(a, b) ? yes : no`.
 
     Args:
@@ -54,11 +54,11 @@ def choose(asm: Assembler, isa: Isa, test: str, target: int, args: Sequence[int]
 
 # Maximum and minimum
 
-EXTREMES = ("max", "min")
+MINMAX = ("max", "min")
 _UNORDERED, _ORDERED = Imm(3), Imm(7)
 
 
-def extreme(
+def minmax(
     asm: Assembler, isa: Isa, function: str, target: int, old: int, new: int, spare: int = 0, mask: int = 0
 ) -> None:
     """Write `target = function(old, new)`.
@@ -66,7 +66,7 @@ def extreme(
     Args:
         asm: where the code goes.
         isa: instruction set and element type.
-        function: one of `EXTREMES`.
+        function: one of `MINMAX`.
         target: a register; it may be that of `old`.
         old: the register of an operand.
         new: the register of the other, not the target.
@@ -107,8 +107,8 @@ def reduce_lanes(asm: Assembler, isa: Isa, register: int, operation: str) -> Non
     x, y = isa.xmm, isa.ymm
 
     def combine(parts: Callable[[int], int], code: int) -> None:
-        if operation.lower() in EXTREMES:
-            extreme(asm, isa, operation.lower(), register, register, 0, spare=1)
+        if operation.lower() in MINMAX:
+            minmax(asm, isa, operation.lower(), register, register, 0, spare=1)
         else:
             asm.emit(code, parts(register), parts(register), parts(0))
 

@@ -61,7 +61,7 @@ def _kernel(program: Program, isa: IsaName, seed: int | None = None) -> Kernel:
 def test_answers_are_right_wherever_arrays_begin(
     isa: IsaName, monkeypatch: pytest.MonkeyPatch, text: str, extents: tuple[int, ...], seed: int, behind: int
 ) -> None:
-    monkeypatch.setattr(regalloc, "PAST_FROM", 0)
+    monkeypatch.setattr(regalloc, "NONTEMPORAL_FROM", 0)
     size = {axis: n for axis, n in zip("ijk", extents, strict=True) if axis != "k" or "k" in text}
     program = parse(text, size)
     inputs = make_inputs(program)
@@ -73,7 +73,7 @@ def test_answers_are_right_wherever_arrays_begin(
 def _past(text: str, size: dict[str, int], isa: IsaName = SETS[-1] if SETS else "avx2") -> set[str]:
     annotated = _kernel(parse(text, size), isa).code.annotated
     assert annotated is not None
-    return set(annotated.past_caches)
+    return set(annotated.nontemporal_stores)
 
 
 WIDE = {"i": 4096, "j": 4096}
@@ -96,7 +96,7 @@ def test_only_large_results_that_nothing_reads(text: str, size: dict[str, int], 
 
 @pytest.mark.parametrize("isa", SETS)
 def test_such_stores_are_ordered_at_the_end(isa: IsaName, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(regalloc, "PAST_FROM", 0)
+    monkeypatch.setattr(regalloc, "NONTEMPORAL_FROM", 0)
     code = _kernel(parse(TEXTS[0], {"i": 8, "j": 128}), isa).code
     quick = code.assembly("f").split("ret")[0]
     assert "vmovntps" in quick
@@ -104,7 +104,7 @@ def test_such_stores_are_ordered_at_the_end(isa: IsaName, monkeypatch: pytest.Mo
 
 
 def test_new_arrays_begin_at_cache_lines(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(regalloc, "PAST_FROM", 0)
+    monkeypatch.setattr(regalloc, "NONTEMPORAL_FROM", 0)
     program = parse(TEXTS[0], {"i": 8, "j": 128})
     call = CompiledKernel(_kernel(program, SETS[-1]))
     inputs = make_inputs(program)
