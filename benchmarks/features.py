@@ -18,7 +18,7 @@ from planish.loops.lang.parse import parse
 from planish.loops.lang.program import Program
 from planish.loops.space import TemplateSpace
 from planish.models.model_files import model_named
-from planish.search.sampling import neighbour
+from planish.search.proposals import neighbour
 
 BATCH, ROUNDS = 128, 9
 PROGRAMS = {

@@ -40,7 +40,7 @@ from planish.loops.space import CursorSpace
 from planish.loops.workloads import matmul, thesis_split
 from planish.models.network_policies import NetworkPolicy
 from planish.models.policy_files import policy_for
-from planish.search.follow_policy import hoped
+from planish.search.policies import hoped
 from planish.settings import Settings
 from planish.store import Store, open_store
 from planish.tuning.api import tune_program

@@ -21,8 +21,7 @@ from planish.loops.workloads import matmul, thesis_split
 from planish.models.network_policies import NetworkPolicy
 from planish.models.policy_files import policy_for
 from planish.search.decoding import priority_samples
-from planish.search.follow_policy import followed, hoped
-from planish.search.policy_searcher import new_programs
+from planish.search.policies import followed, hoped, new_programs
 
 
 def measured(program: Program, policies: Sequence[str]) -> dict[str, float]:

@@ -23,7 +23,7 @@ from planish.loops.workloads import matmul, thesis_split
 from planish.models.network_policies import NetworkPolicy
 from planish.models.policy_files import policy_for
 from planish.search.factory import make_searcher
-from planish.search.follow_policy import followed, hoped
+from planish.search.policies import followed, hoped
 
 Found = list[tuple[float, float]]
 """GFLOPS and seconds, by the number of actions from 0 on."""

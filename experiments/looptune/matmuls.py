@@ -24,8 +24,7 @@ from planish.loops.workloads import matmul, thesis_split
 from planish.models.network_policies import NetworkPolicy
 from planish.models.policy_files import policy_for
 from planish.search.decoding import priority_samples
-from planish.search.follow_policy import hoped
-from planish.search.policy_searcher import new_programs
+from planish.search.policies import hoped, new_programs
 
 IMPROVED = "policy, improved"
 

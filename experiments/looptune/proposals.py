@@ -23,8 +23,7 @@ from planish.models.network_policies import NetworkPolicy
 from planish.models.networks import Shape, scaled, scores
 from planish.models.policy_files import SavedPolicy
 from planish.search.decoding import priority_samples
-from planish.search.follow_policy import followed
-from planish.search.policy_searcher import new_programs
+from planish.search.policies import followed, new_programs
 from planish.train.continuations import FARTHEST, SHARPNESS, StateLessons
 
 SAMPLES = 32

@@ -21,8 +21,7 @@ from planish.loops.workloads import RESNET18, convolution, matmul
 from planish.models.network_policies import NetworkPolicy
 from planish.models.policy_files import policy_for
 from planish.search.decoding import priority_samples
-from planish.search.follow_policy import hoped
-from planish.search.policy_searcher import new_programs
+from planish.search.policies import hoped, new_programs
 
 PROGRAMS: Mapping[str, Program] = {
     "100 by 300 by 50": matmul(100, 300, 50),

@@ -27,7 +27,7 @@ from planish.models.ir_text import Tokenizer
 from planish.models.language_policy import USUAL, AnsweringPolicy
 from planish.models.policy_files import SavedPolicy, load_policy
 from planish.search.decoding import Decoding, PrefixTree, decode, priority_samples
-from planish.search.feedback import greedy_end, reconsidered
+from planish.search.policies import greedy_end, reconsidered
 from planish.train.corpus.answers import Judged, answers_of, feedback_on, judge_answers
 from planish.train.corpus.lessons import TextLesson, read_text_lessons
 from planish.train.cost_tables import read_joined

@@ -12,7 +12,7 @@ from planish.graph.passes import Selection, selection_of
 from planish.graph.space import Letters, SelectionSpace
 from planish.models.named_policies import ESCAPE, ComposedPolicy, chances, policy_named
 from planish.search.decoding import priority_samples
-from planish.search.policy_samples import PolicySamples, PrioritySampling
+from planish.search.policies import PolicySamples, PrioritySampling
 from planish.testing.lattice import Lattice
 from planish.testing.searchers import SearcherConformance
 from search.words import Take, word

@@ -18,7 +18,7 @@ from planish.models.network_policies import ListPolicy, policy_of
 from planish.models.networks import HEADS, ReaderShape, expected, outputs, packed
 from planish.models.policy_files import SavedPolicy, load_policy, policy_for, write_policy
 from planish.search.decoding import priority_samples
-from planish.search.follow_policy import followed
+from planish.search.policies import followed
 from planish.train.cost_tables import UNCOUNTED, Columns, CostTable
 from planish.train.samples import Lessons
 

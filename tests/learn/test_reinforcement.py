@@ -18,7 +18,7 @@ from planish.loops.workloads import matmul
 from planish.models.network_policies import NetworkPolicy
 from planish.models.networks import Shape
 from planish.models.policy_files import load_policy
-from planish.search.follow_policy import followed
+from planish.search.policies import followed
 from planish.train.environment import Ground, Observation, StepEnvironment
 from planish.train.reinforcement import ALGORITHMS, Course, Look, Tuned, draw_looks, read_looks, reinforce
 

@@ -23,7 +23,7 @@ from planish.models.network_policies import WritingPolicy, policy_of
 from planish.models.policy_files import SavedPolicy, load_policy, policy_for, write_policy
 from planish.models.writer import ListGrammar, WriterShape, read_one, said
 from planish.search.decoding import priority_samples
-from planish.search.follow_policy import followed
+from planish.search.policies import followed
 from planish.train.continuations import how_probable, judge_lists
 
 STEPS = ("sroa<modify-cfg>", "gvn", "adce", "default<Oz>")

@@ -12,7 +12,7 @@ from planish.core import Candidate, Failed, Measured, Space, Step, Task, Trial
 from planish.report import write_report
 from planish.report.data import ReportData, read_report_data
 from planish.report.predictions import SHOWN_PROPOSALS, proposals_of
-from planish.search.policy_samples import PrioritySampling
+from planish.search.policies import PrioritySampling
 from planish.store import open_store
 from planish.testing.lattice import Lattice, Set
 from report.page import Page

@@ -13,9 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from planish.core import Candidate, PlanishError
-from planish.search.decoding import METHODS, Decoding, PrefixTree, decode
-from planish.search.decoding.beams import beam
-from planish.search.decoding.draws import reshaped
+from planish.search.decoding import METHODS, Decoding, PrefixTree, beam, decode, reshaped
 from search.words import TREE, Table, Words, word
 
 LEAVES = {"XX": 0.3, "XY": 0.18, "X": 0.12, "YY": 0.36, "YXZ": 0.03, "YX": 0.01}

@@ -10,7 +10,7 @@ from numpy.random import Generator
 
 from planish.core import Candidate, Failed, Measured, Objective, Outcome, Step, Trial
 from planish.search import Annealing, Genetic, Random
-from planish.search.fitness import quality
+from planish.search.rounds import quality
 from planish.testing.driving import drive
 from planish.testing.lattice import Lattice
 

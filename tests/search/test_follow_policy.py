@@ -7,9 +7,7 @@ from collections.abc import Sequence
 
 from planish.core import Candidate, PolicyState
 from planish.search.decoding import priority_samples
-from planish.search.follow_policy import followed, hoped, improved
-from planish.search.policy_searcher import new_programs
-from planish.search.timed_policy import TimedPolicy
+from planish.search.policies import TimedPolicy, followed, hoped, improved, new_programs
 from search.words import TREE, Table, Words, word
 
 

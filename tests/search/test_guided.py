@@ -27,8 +27,7 @@ from planish.models.cost_model import dataset_of
 from planish.models.model_files import made_model, write_model
 from planish.models.trees import XgboostTrees
 from planish.search import make_searcher
-from planish.search.diverse import choose_diverse
-from planish.search.model_annealing import Chains
+from planish.search.guided import Chains, choose_diverse
 from planish.testing.driving import best_so_far, drive
 from planish.testing.lattice import Lattice
 

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from planish.core import Measured, Trial, best_trial
 from planish.search import Portfolio, Random, RandomMinimise, Rounds, RoundSearcher
-from planish.search.archive import Archive
-from planish.search.minimise import minimise
+from planish.search.minimisation import minimise
+from planish.search.proposals import Archive
 from planish.testing.driving import drive
 from search.letters import Focusable, Words, holds, spell, word
 from search.trail import TIME

@@ -6,7 +6,7 @@ import pytest
 
 from planish.core import PlanishError
 from planish.search import Option, OptionValue, split_settings
-from planish.search.options import options_of, read_options
+from planish.search.factory import options_of, read_options
 
 
 def _factory(

@@ -13,8 +13,8 @@ from planish.models.learner import Prior
 from planish.models.model_files import made_model, write_model
 from planish.models.trees import XgboostTrees
 from planish.search import make_searcher
-from planish.search.promising import POOL, TAKEN, promising
-from planish.search.visited import Visited
+from planish.search.genetic import POOL, TAKEN, promising
+from planish.search.proposals import Visited
 from planish.testing.driving import best_so_far, drive
 from planish.testing.lattice import Lattice
 

@@ -5,8 +5,7 @@ from numpy.random import Generator
 
 from planish.core import Candidate, CanEvolve, Objective, ScheduleError, Searcher, rng
 from planish.search import make_searcher
-from planish.search.sampling import TRIES, changed, neighbour, new_sample, sample
-from planish.search.visited import Visited
+from planish.search.proposals import TRIES, Visited, changed, neighbour, new_sample, sample
 from planish.testing.driving import drive
 from planish.testing.lattice import Lattice
 from search.tradeoff import BOTH, Tradeoff

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from planish.core import Candidate, crowding_distances, nondominated_sort
-from planish.search.tournament import Individual, ranked
+from planish.search.nsga2 import Individual, ranked
 
 COSTS = st.integers(1, 3).flatmap(
     lambda n: st.lists(st.tuples(*[st.integers(0, 5).map(float)] * n), max_size=24)

@@ -1,7 +1,7 @@
 """What counts as proposed before."""
 
 from planish.core import Candidate
-from planish.search.visited import Visited
+from planish.search.proposals import Visited
 from search.trail import Go
 
 ONE, TWO = Candidate((Go(1),)), Candidate((Go(1), Go(1)))

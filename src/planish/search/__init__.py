@@ -1,19 +1,24 @@
 """Searchers, each over any space that offers what it needs."""
 
 from planish.search.annealing import Annealing
-from planish.search.beam import BeamBFS, BeamDFS
-from planish.search.ddmin import WillDo, ddmin, shrink
-from planish.search.exhaustive import Exhaustive
-from planish.search.factory import SearcherInfo, describe_searcher, fitting_searchers, make_searcher
+from planish.search.factory import (
+    Option,
+    OptionInfo,
+    OptionValue,
+    SearcherInfo,
+    describe_searcher,
+    fitting_searchers,
+    make_searcher,
+    split_settings,
+)
 from planish.search.genetic import Genetic
 from planish.search.gevo import Gevo
-from planish.search.greedy import Greedy1, Greedy2
+from planish.search.minimisation import RandomMinimise, WillDo, ddmin, shrink
 from planish.search.nsga2 import Nsga2
-from planish.search.options import Option, OptionInfo, OptionValue, split_settings
 from planish.search.portfolio import Portfolio
-from planish.search.random_minimise import RandomMinimise
-from planish.search.random_search import Random
+from planish.search.random_search import Exhaustive, Random
 from planish.search.rounds import Costs, CostVectors, Rounds, RoundSearcher, VectorRounds, VectorRoundSearcher
+from planish.search.tree_search import BeamBFS, BeamDFS, Greedy1, Greedy2
 
 __all__ = [
     "Annealing",

@@ -8,11 +8,9 @@ from itertools import count
 from typing import TYPE_CHECKING, Annotated
 
 from planish.core import UNTAUGHT, Candidate, CanEvolve, Objective, SearchContext, rng
-from planish.search.fitness import quality
-from planish.search.options import Option
-from planish.search.rounds import Rounds, RoundSearcher
-from planish.search.sampling import neighbour, new_sample
-from planish.search.visited import Visited
+from planish.search.factory import Option
+from planish.search.proposals import Visited, neighbour, new_sample
+from planish.search.rounds import Rounds, RoundSearcher, quality
 
 if TYPE_CHECKING:
     from numpy.random import Generator

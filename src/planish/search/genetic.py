@@ -1,4 +1,7 @@
-"""Genetic search: AutoTVM's baseline of the same name."""
+"""Genetic search: AutoTVM's baseline of the same name.
+
+Where a cost model knows such candidates, the first generation is the most promising of a pool of samples.
+"""
 
 from __future__ import annotations
 
@@ -7,19 +10,58 @@ from dataclasses import dataclass
 from itertools import chain, count
 from typing import TYPE_CHECKING, Annotated
 
-from planish.core import UNTAUGHT, Candidate, CanEvolve, CanSeed, Objective, PlanishError, SearchContext, rng
-from planish.search.fitness import quality
-from planish.search.options import Option
-from planish.search.promising import promising
-from planish.search.recall import Recall
-from planish.search.rounds import Costs, Rounds, RoundSearcher, noted
-from planish.search.sampling import changed, new_from, new_sample
-from planish.search.visited import Visited
+from planish.core import (
+    UNTAUGHT,
+    Candidate,
+    CanEvolve,
+    CanSample,
+    CanSeed,
+    Objective,
+    PlanishError,
+    SearchContext,
+    rng,
+)
+from planish.search.factory import Option
+from planish.search.proposals import Visited, changed, new_from, new_sample, sample
+from planish.search.rounds import Costs, Recall, Rounds, RoundSearcher, noted, quality
 
 if TYPE_CHECKING:
     from numpy.random import Generator
 
     from planish.models.learner import Prior
+
+POOL, TAKEN = 32, 8
+"""Samples that are drawn together, and how many of them are taken: the best predicted."""
+IDLE = 4
+"""Pools in a row without anything new, after which no other is drawn."""
+
+
+def promising(space: CanSample, visited: Visited, prior: Prior, seed: int) -> Iterator[Candidate]:
+    """Draw a pool of samples, give the most promising of them, the best first, and so on.
+
+    What was proposed before is passed over, and what is given is noted. A pool depends on nothing that was
+    measured, so a resumed search draws the same ones.
+
+    Args:
+        space: is sampled.
+        visited: what was proposed.
+        prior: predicts what candidates cost.
+        seed: pool p is drawn with `rng(seed, 0, p)`.
+    """
+    idle = 0
+    for number in count():
+        generator = rng(seed, 0, number)
+        drawn = [*dict.fromkeys(each for _ in range(POOL) if (each := sample(space, generator)))]
+        if not drawn or idle == IDLE:
+            return
+        # Stable, so that of equals the one that was drawn first comes first.
+        best = prior.score(drawn).argsort(kind="stable")[:TAKEN].tolist()
+        new = 0
+        for place in best:
+            if visited.add(drawn[place]):
+                new += 1
+                yield drawn[place]
+        idle = 0 if new else idle + 1
 
 
 class Genetic(RoundSearcher):

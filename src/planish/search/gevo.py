@@ -9,10 +9,10 @@ from itertools import chain, count
 from typing import TYPE_CHECKING, Annotated
 
 from planish.core import UNTAUGHT, Candidate, CanEvolve, Objective, PlanishError, SearchContext, rng
-from planish.search.options import Option
+from planish.search.factory import Option
+from planish.search.nsga2 import Individual, ranked, winner
+from planish.search.proposals import neighbour
 from planish.search.rounds import CostVectors, VectorRounds, VectorRoundSearcher, noted
-from planish.search.sampling import neighbour
-from planish.search.tournament import Individual, ranked, winner
 
 if TYPE_CHECKING:
     from numpy.random import Generator as Random

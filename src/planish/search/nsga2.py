@@ -1,19 +1,188 @@
-"""NSGA-II: evolution by all objectives at once, as in GEVO-ML (section 4)."""
+"""NSGA-II: evolution by all objectives at once, as in GEVO-ML (section 4).
+
+Ranking by fronts and crowding, and tournaments, serve the searcher `gevo` too.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cache, partial
 from itertools import chain, count, islice
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
-from planish.core import UNTAUGHT, Candidate, CanEvolve, CanSeed, Costs, Objective, SearchContext
-from planish.search.bounded_costs import BoundedCosts
-from planish.search.breeding import Breeding, Rates
-from planish.search.options import Option
-from planish.search.recall import Recall
-from planish.search.rounds import CostVectors, VectorRounds, VectorRoundSearcher, noted
-from planish.search.tournament import Individual, ranked
-from planish.search.visited import Visited
+from planish.core import (
+    UNTAUGHT,
+    Candidate,
+    CanEvolve,
+    CanSeed,
+    Costs,
+    Objective,
+    SearchContext,
+    bounds,
+    crowding_distances,
+    dominates,
+    nondominated_sort,
+    rng,
+)
+from planish.search.factory import Option
+from planish.search.proposals import Visited, changed, new_from, new_sample
+from planish.search.rounds import CostVectors, Recall, VectorRounds, VectorRoundSearcher, noted
+
+if TYPE_CHECKING:
+    from numpy.random import Generator
+
+
+@dataclass(frozen=True)
+class BoundedCosts:
+    """Makes costs beyond a bound give way to all that are within it.
+
+    GEVO-ML has no bound; without one our fronts have more members that answer at random than useful ones.
+
+    Args:
+        objectives: of the task.
+        times: as bad as the baseline, where it is known (`planish.core.bounds`); up to 1: there is no end.
+    """
+
+    objectives: Sequence[Objective]
+    times: float
+
+    def bounded(self, costs: Costs, baseline: Costs | None) -> Costs:
+        """Make costs beyond the bound worse than all within it, the worse the farther (Deb's constraints)."""
+        if baseline is None or self.times <= 1:
+            return costs
+        worst = bounds(baseline, self.objectives, self.times)
+        # A baseline of 0 has no times as bad: any span will do, but not 0, which is divided by.
+        spans = [far - near or 1.0 for far, near in zip(worst, baseline, strict=True)]
+        # Every objective exceeds by the same share: such vectors are ordered among themselves, and each is
+        # dominated by all within the bound.
+        beyond = sum(max(0.0, (c - far) / span) for c, far, span in zip(costs, worst, spans, strict=True))
+        return tuple(far + beyond * span for far, span in zip(worst, spans, strict=True)) if beyond else costs
+
+
+@dataclass(frozen=True)
+class Individual:
+    """A candidate that was measured.
+
+    Args:
+        candidate: that.
+        costs: by all objectives; less is better.
+        crowding: its crowding distance on its front, once it was ranked.
+    """
+
+    candidate: Candidate
+    costs: Costs
+    crowding: float = 0.0
+
+
+def ranked(pool: Sequence[Individual], most: int) -> list[Individual]:
+    """Select the best: front after front, and of each front the least crowded first.
+
+    Args:
+        pool: where to select from.
+        most: how many to select; there may be fewer.
+
+    Returns:
+        The selected ones with their crowding, the best first.
+    """
+    found = list[Individual]()
+    for front in nondominated_sort([each.costs for each in pool]):
+        crowding = crowding_distances([pool[place].costs for place in front])
+        # Greatest distance first, so that a front that is cut keeps its ends and its sparse parts.
+        found += sorted(
+            (replace(pool[p], crowding=c) for p, c in zip(front, crowding, strict=True)),
+            key=lambda each: -each.crowding,
+        )
+        if len(found) >= most:
+            break
+    return found[:most]
+
+
+def winner(individuals: Sequence[Individual], generator: Generator) -> Individual:
+    """Hold a tournament of two: dominance decides, then the lesser crowding, then chance."""
+    # Where only one is left to draw from, it wins against itself.
+    places = generator.choice(len(individuals), min(2, len(individuals)), replace=False)
+    one, other = individuals[places[0]], individuals[places[-1]]
+    if dominates(one.costs, other.costs):
+        return one
+    if dominates(other.costs, one.costs) or other.crowding > one.crowding:
+        return other
+    return one
+
+
+@dataclass(frozen=True)
+class Rates:
+    """How a population is bred.
+
+    The rate of crossover is GEVO's. GEVO's mutation of 0.1 brings hardly anything new once the parents are
+    alike; here each child has a change of its own. GEVO's population is 128 (256 in its experiments), for
+    days of search; ours of 8 is for minutes: what was learnt counts after 8 measurements. On lattices after
+    ZDT1 and ZDT2, with 5 or 12 knobs besides the first and 10 % of noise on the time, it finds (mean of six
+    runs) 87 to 92 % of the front's hypervolume in 96 evaluations, 92 to 98 % in 300, and more than 99 % in
+    1,200. A population of 24 finds 86 to 91 %, 89 to 96 % and 96 to 99.8 %.
+
+    Args:
+        population: candidates of each generation, and parents of the next one, from 2.
+        crossover: the chance of two parents to be crossed.
+        mutation: the chance of a child to be changed.
+        generations: after so many the search ends; 0: none.
+    """
+
+    population: int
+    crossover: float
+    mutation: float
+    generations: int
+
+
+@dataclass(frozen=True)
+class Breeding:
+    """Makes the candidates of one generation.
+
+    Args:
+        space: of the candidates.
+        visited: what was proposed before, and is not proposed again.
+        parents: that were measured; of fewer than two nothing is bred, and candidates are sampled.
+        rates: how often children are crossed and changed.
+    """
+
+    space: CanEvolve
+    visited: Visited
+    parents: Sequence[Individual]
+    rates: Rates
+
+    def breed(self, seed: int, places: Iterator[int], most: int) -> Iterator[Candidate]:
+        """Make so many new candidates, fewer where none is new any more."""
+        generators = (rng(seed, place) for place in places)
+        new = self._children(generators) if len(self.parents) > 1 else self._samples(generators)
+        for candidate in islice(new, most):
+            if candidate is None:
+                return
+            yield candidate
+
+    def _samples(self, generators: Iterator[Generator]) -> Iterator[Candidate | None]:
+        for generator in generators:
+            yield self.visited.recalled() or new_sample(self.space, self.visited, generator)
+
+    def _children(self, generators: Iterator[Generator]) -> Iterator[Candidate | None]:
+        # One iterator twice: successive generators in pairs, one for each child.
+        for pair in zip(generators, generators, strict=False):
+            couple = cache(partial(self._couple, pair[0]))  # known children need none
+            for member, generator in enumerate(pair):
+                yield self.visited.recalled() or self._child(couple()[member], generator)
+
+    def _child(self, child: Candidate, generator: Generator) -> Candidate | None:
+        times = int(generator.random() < self.rates.mutation)
+        return new_from(self.space, self.visited, changed(self.space, child, times, generator), generator)
+
+    def _couple(self, generator: Generator) -> tuple[Candidate, Candidate]:
+        """Cross two parents, or give them as they are; the second is drawn from all but the first."""
+        one = winner(self.parents, generator)
+        # A parent that won twice would be crossed with itself, which gives two copies of it.
+        other = winner([parent for parent in self.parents if parent is not one], generator)
+        if generator.random() < self.rates.crossover:
+            return self.space.crossover(one.candidate, other.candidate, generator)
+        return one.candidate, other.candidate
+
 
 TRIES = 4
 """Rounds of breeding for one generation: each fills the places of those that failed."""

@@ -18,12 +18,10 @@ from planish.core import (
     SearchContext,
     rng,
 )
-from planish.search.archive import Archive
-from planish.search.minimise import minimise
-from planish.search.options import Option
-from planish.search.recall import Recall
-from planish.search.rounds import Rounds, RoundSearcher
-from planish.search.sampling import changed, new_from, new_sample
+from planish.search.factory import Option
+from planish.search.minimisation import minimise
+from planish.search.proposals import Archive, changed, new_from, new_sample
+from planish.search.rounds import Recall, Rounds, RoundSearcher
 
 if TYPE_CHECKING:
     from numpy.random import Generator

@@ -1,13 +1,11 @@
-"""Random search, which learns nothing."""
+"""Random search and exhaustive search, which learn nothing from what they measure."""
 
 from collections.abc import Iterator, Sequence
 from itertools import count
 
 from planish.core import UNTAUGHT, Candidate, CanEnumerate, CanSample, Objective, SearchContext, rng
-from planish.search.recall import Recall
-from planish.search.rounds import RoundSearcher, once
-from planish.search.sampling import new_sample
-from planish.search.visited import Visited
+from planish.search.proposals import Visited, new_sample
+from planish.search.rounds import Recall, RoundSearcher, once
 
 SMALL = 10_000
 """The largest space that is listed and shuffled rather than sampled."""
@@ -55,3 +53,18 @@ def _samples(space: CanSample, seed: int, recall: Recall) -> Iterator[Candidate]
         if candidate is None:
             return
         yield candidate
+
+
+class Exhaustive(RoundSearcher):
+    """Every candidate of a finite space, in the space's order; the seed plays no part."""
+
+    needs = CanEnumerate
+
+    def __init__(
+        self,
+        space: CanEnumerate,
+        objectives: Sequence[Objective],
+        seed: int,  # noqa: ARG002
+        context: SearchContext = UNTAUGHT,  # noqa: ARG002
+    ) -> None:
+        super().__init__(objectives, once(space.candidates()))

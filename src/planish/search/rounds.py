@@ -1,11 +1,46 @@
-"""A searcher is written as a generator of rounds; this turns one into ask and tell."""
+"""Searchers as generators of rounds, with ask and tell on their behalf.
+
+A search algorithm reads best as a loop that yields candidates and receives their costs. `RoundSearcher` and
+`VectorRoundSearcher` turn such a generator into a `planish.core.Searcher`; `Recall` gives it what the same
+search proposed in an earlier session, so that a resumed search need not draw it again.
+"""
 
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import ClassVar, Generic, TypeVar
 
 from planish.core import Candidate, Objective, Space, Trial
-from planish.search.recall import Proposed, Recall
+
+Proposed = Callable[[int], Candidate | None]
+"""The place of a proposal, from 0, to the proposal; None where it is not known."""
+
+
+class Recall:
+    """Proposals by their place, as long as the search proposes what it proposed before.
+
+    A proposal follows from the seed, its place, and what the earlier ones cost. So what is known of the same
+    search need not be drawn again. A search that has changed since differs where it draws by itself:
+    then all else is drawn too.
+    """
+
+    def __init__(self) -> None:
+        self._proposed: Proposed | None = None
+
+    def begin(self, proposed: Proposed) -> None:
+        """Take what was proposed before; to be called before the search begins."""
+        self._proposed = proposed
+
+    def at(self, place: int) -> Candidate | None:
+        """Give the proposal at a place; None where it is not known."""
+        return self._proposed(place) if self._proposed else None
+
+    def check(self, place: int, candidate: Candidate) -> None:
+        """Compare what was drawn with what is known; where they differ, nothing is known from here on."""
+        known = self.at(place)
+        # What follows was proposed by a search that knew other things: to mix both would give a third one.
+        if known is not None and known.hash != candidate.hash:
+            self._proposed = None
+
 
 _Told = TypeVar("_Told")
 _Item = TypeVar("_Item")
@@ -145,3 +180,19 @@ class VectorRoundSearcher(_Asking[tuple[float, ...]]):
         self, objectives: Sequence[Objective], rounds: VectorRounds, recall: Recall | None = None
     ) -> None:
         super().__init__(rounds, lambda trial: trial.costs(objectives), recall)
+
+
+def quality(cost: float, reference: float) -> float:
+    """Tell how good a cost is beside a reference: 1 when equal, less when worse, 0 at worst.
+
+    For times it is reference / cost, and for a quantity to be raised, value / reference value:
+    in both cases AutoTVM's fitness up to a factor. It is 0 for costs without a ratio (of different
+    signs, or zero as the reference), where the first is the worse.
+
+    Args:
+        cost: as `Objective.cost` gives it, finite.
+        reference: the same, of what it is compared with.
+    """
+    # Costs of objectives to be raised are negative, hence the magnitudes.
+    scale = max(abs(cost), abs(reference))
+    return max(0.0, 1.0 - (cost - reference) / scale) if scale else 1.0

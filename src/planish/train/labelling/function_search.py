@@ -26,8 +26,8 @@ from planish.llvm.ir.attributes import for_size
 from planish.llvm.passes import PassSpace, candidate_of, passes_of, print_pipeline, vary
 from planish.sandbox import Watchdog
 from planish.search import Portfolio, RandomMinimise, Rounds, RoundSearcher
-from planish.search.archive import Archive
-from planish.search.minimise import minimise
+from planish.search.minimisation import minimise
+from planish.search.proposals import Archive
 
 Passes = tuple[str, ...]
 

@@ -1,0 +1,189 @@
+"""Minimisation: candidates without the steps that do not contribute.
+
+`minimise` leaves out one step at a time and measures each attempt (thesis 4.3.2), and `RandomMinimise` is the
+thesis's autotuner that does so after each stage of random search. `shrink` tests many steps at once by delta
+debugging (Zeller and Hildebrandt, 2002), for tests that can answer for several candidates side by side.
+"""
+
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from itertools import chain, count
+from typing import Annotated, Protocol
+
+from planish.core import UNTAUGHT, Candidate, CanSample, CanShrink, Objective, SearchContext, rng
+from planish.search.factory import Option
+from planish.search.proposals import Archive, new_sample
+from planish.search.rounds import Recall, Rounds, RoundSearcher
+
+Places = tuple[int, ...]
+Asking = Generator[list[Places], Sequence[bool], Places]
+WillDo = Callable[[Sequence[Candidate]], Sequence[bool] | None]
+"""The test: which of some candidates will do; None ends the search for shorter ones."""
+
+
+def ddmin(count: int) -> Asking:
+    """Find a few of many places that still pass a test, such that none of them alone can be left out.
+
+    Unlike the original, it asks for complements alone, which is enough for that; and where each of several
+    parts can be left out, it asks whether all of them can at once.
+
+    Args:
+        count: how many places there are; all of them together pass.
+
+    Yields:
+        Sets of places; it is sent, for each, whether it passes.
+
+    Returns:
+        The places, in order.
+    """
+    # Begins with halves, as in the paper: where most steps are idle, each answer takes off half of them.
+    kept, parts = tuple(range(count)), 2
+    while kept:
+        # Finer than single places there is nothing to ask.
+        parts = min(parts, len(kept))
+        # Of integers, so that the parts' lengths differ by one at most and none is empty.
+        cuts = [kept[len(kept) * i // parts : len(kept) * (i + 1) // parts] for i in range(parts)]
+        # Asked together, since they do not depend on each other: who answers may test them side by side.
+        answers = yield [_without(kept, cut) for cut in cuts]
+        idle = [cut for cut, will_do in zip(cuts, answers, strict=True) if will_do]
+        # Each part is a single place, and each is needed: 1-minimal, in the paper's words.
+        if not idle and parts == len(kept):
+            return kept
+        if len(idle) > 1:
+            (all_at_once,) = yield [_without(kept, chain(*idle))]
+            # Each part may be idle only because another does its work: then they cannot all go.
+            idle = idle if all_at_once else idle[:1]
+        kept = _without(kept, chain(*idle))
+        # The granularity of the paper: the parts that remain, as they were cut; or twice as many.
+        parts = max(2, parts - len(idle)) if idle else 2 * parts
+    return kept
+
+
+def _without(places: Places, left_out: Iterable[int]) -> Places:
+    out = set(left_out)
+    return tuple(place for place in places if place not in out)
+
+
+def shrink(space: CanShrink, candidate: Candidate, will_do: WillDo) -> Candidate:
+    """Leave steps out of a candidate by delta debugging.
+
+    Args:
+        space: what the candidate belongs to.
+        candidate: it passes the test.
+        will_do: the test of legal candidates; none is asked for twice.
+
+    Returns:
+        A candidate that passes, from which no single step can be left out; where `will_do` ended the
+        search, the shortest one so far.
+    """
+    known: dict[Candidate, bool] = {candidate: True}
+    asking = ddmin(len(candidate.steps))
+    answers: list[bool] | None = None
+    try:
+        while True:
+            batch = asking.send(answers) if answers is not None else next(asking)
+            # A step may need another one, so a selection may be no legal candidate: then it does not pass.
+            found = [space.selected(candidate, places) for places in batch]
+            # Different places may select the same candidate, for equal steps can stand in several places.
+            new = list(dict.fromkeys(c for c in found if c is not None and c not in known))
+            told = will_do(new) if new else ()
+            if told is None:
+                return min((c for c, does in known.items() if does), key=lambda c: len(c.steps))
+            known.update(zip(new, told, strict=True))
+            answers = [c is not None and known[c] for c in found]
+    except StopIteration as end:
+        return space.selected(candidate, end.value) or candidate
+
+
+def minimise(space: CanShrink, ledger: Archive, candidate: Candidate) -> Rounds:
+    """Leave out one step after another while the cost does not rise.
+
+    In the end no single step can be left out. As in the thesis, steps are tried one at a time; there in
+    random order, here each once from the first to the last, and again from the place of the last success.
+    That takes about as many measurements as there are steps, and one more for each that stays.
+
+    Args:
+        space: what the candidate belongs to.
+        ledger: where the candidate's cost is known, and each shorter one's is noted; its best candidate
+            is the result, unless another one is better than both.
+        candidate: what to shorten.
+    """
+    # None where the candidate failed: then there is nothing to keep below.
+    place, limit = 0, ledger.cost(candidate)
+    while limit is not None:
+        shorter = _shorter(space, candidate)
+        # After a success the same place holds the next step, unless it was the last.
+        order = [*range(place, len(shorter)), *range(min(place, len(shorter)))]
+        for place in order:
+            yield from ledger.measure_new([shorter[place]])
+            cost = ledger.cost(shorter[place])
+            # Equal counts as no worse: a step that changes nothing goes. Where costs are times, the bound
+            # falls with each success, so noise cannot add up to a slower program.
+            if cost is not None and cost <= limit:
+                candidate, limit = shorter[place], cost
+                break
+        else:
+            return
+
+
+def _shorter(space: CanShrink, candidate: Candidate) -> list[Candidate]:
+    """List the legal candidates that lack one step of this one."""
+    every = range(len(candidate.steps))
+    found = (space.selected(candidate, [p for p in every if p != place]) for place in every)
+    return [each for each in found if each is not None]
+
+
+class Shrinkable(CanSample, CanShrink, Protocol):
+    """What `RandomMinimise` needs of a space."""
+
+
+class RandomMinimise(RoundSearcher):
+    """Random search that then leaves out what does not contribute, again and again (thesis 4.3.2)."""
+
+    needs = Shrinkable
+
+    def __init__(
+        self,
+        space: Shrinkable,
+        objectives: Sequence[Objective],
+        seed: int,
+        context: SearchContext = UNTAUGHT,  # noqa: ARG002
+        *,
+        samples: Annotated[int, Option("random candidates before each minimisation", least=1)] = 1000,
+    ) -> None:
+        recall = Recall()
+        super().__init__(objectives, random_minimise(space, seed, samples, recall), recall)
+
+
+def random_minimise(space: Shrinkable, seed: int, samples: int, recall: Recall | None = None) -> Rounds:
+    """Sample, minimise the best so far, and begin again, until the space seems used up.
+
+    The thesis samples for 780 seconds and minimises once; here the budget belongs to the loop, so a stage
+    is counted in samples.
+
+    Args:
+        space: where to search.
+        seed: the i-th sample is drawn by `rng(seed, i)`.
+        samples: random candidates of each stage.
+        recall: what was proposed before.
+    """
+    ledger = Archive(space, recall=recall)
+    for first in count(0, samples):
+        drawn: list[Candidate] = []
+        yield from ledger.measure(_draw(space, seed, range(first, first + samples), ledger, drawn))
+        for best in ledger.best():
+            yield from minimise(space, ledger, best)
+        # Fewer than were wanted: the draws met nothing new in many tries, so the next stage would not either.
+        if len(drawn) < samples:
+            return
+
+
+def _draw(
+    space: CanSample, seed: int, places: range, ledger: Archive, drawn: list[Candidate]
+) -> Iterator[Candidate]:
+    """Draw new candidates, and note them, until none is new."""
+    for place in places:
+        new = ledger.visited.recalled() or new_sample(space, ledger.visited, rng(seed, place))
+        if new is None:
+            return
+        drawn.append(new)
+        yield new

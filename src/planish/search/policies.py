@@ -1,0 +1,462 @@
+"""Searchers that ask a policy: the greedy way and its improvement, samples, and answers after feedback.
+
+`FollowPolicy` follows a policy (thesis 3.6), `PrioritySampling` and `PolicySamples` measure its samples
+(thesis chapter 6), and `Feedback` reports the cost of a language model's list to it and asks again (thesis
+chapter 5). The seconds that a policy takes are counted apart from those of the search.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence, Set
+from contextlib import contextmanager
+from itertools import chain, islice
+from typing import Annotated
+
+from planish.core import (
+    UNTAUGHT,
+    Candidate,
+    CanJudge,
+    CanName,
+    CanReconsider,
+    CanStep,
+    HasText,
+    NamesPrograms,
+    Objective,
+    PlanishError,
+    Policy,
+    PolicyState,
+    SearchContext,
+    Space,
+    Step,
+)
+from planish.search.decoding import (
+    METHODS,
+    WIDTH,
+    Decoding,
+    Node,
+    PrefixTree,
+    decode,
+    prioritised,
+    priority_samples,
+    ranking,
+)
+from planish.search.factory import Option
+from planish.search.rounds import Rounds, RoundSearcher, noted, once
+
+
+class TimedPolicy:
+    """Asks another policy, and counts the seconds.
+
+    Args:
+        policy: is asked.
+
+    Attributes:
+        seconds: that its answers took so far.
+    """
+
+    def __init__(self, policy: Policy) -> None:
+        self._policy = policy
+        self.seconds = 0.0
+
+    def begin(self, space: Space) -> PolicyState:
+        """Begin as the policy does."""
+        with self._timed():
+            return self._policy.begin(space)
+
+    def extend(self, state: PolicyState, step: Step) -> PolicyState:
+        """Extend as the policy does."""
+        with self._timed():
+            return self._policy.extend(state, step)
+
+    def log_probabilities(self, states: Sequence[PolicyState]) -> Sequence[Mapping[Step | None, float]]:
+        """Answer as the policy does."""
+        with self._timed():
+            return self._policy.log_probabilities(states)
+
+    @contextmanager
+    def _timed(self) -> Generator[None]:
+        started = time.perf_counter()
+        try:
+            yield
+        # A policy that fails has taken its time as well.
+        finally:
+            self.seconds += time.perf_counter() - started
+
+
+class TimedJudge(TimedPolicy):
+    """Counts the seconds of telling what candidates are worth, too."""
+
+    def __init__(self, policy: CanJudge) -> None:
+        super().__init__(policy)
+        self._judge = policy
+
+    def worth(self, states: Sequence[PolicyState]) -> Sequence[float]:
+        """Judge as the policy does."""
+        with self._timed():
+            return self._judge.worth(states)
+
+
+Name = Annotated[
+    str, Option("a policy's name, a file, seeds: of the lists that the space begins with, or auto")
+]
+
+
+class PolicySearcher(RoundSearcher):
+    """Asks a policy, and tells how long that took.
+
+    Args:
+        objectives: at least one; the first leads.
+        policy: is asked.
+        rounds: the search.
+    """
+
+    needs = CanStep
+
+    def __init__(self, objectives: Sequence[Objective], policy: TimedPolicy, rounds: Rounds) -> None:
+        super().__init__(objectives, rounds)
+        self._policy = policy
+
+    @property
+    def model_s(self) -> float:
+        """Seconds that the policy took; see `planish.core.HasModel`."""
+        return self._policy.seconds
+
+
+def timed_policy(space: CanStep, name: str, context: SearchContext = UNTAUGHT) -> TimedPolicy:
+    """Find a policy, whose time is counted.
+
+    Args:
+        space: where it is to walk.
+        name: as `planish.models.named_policies.policy_named` takes it.
+        context: what was learned before.
+
+    Raises:
+        PlanishError: there is none, or it is for another space.
+    """
+    from planish.models.named_policies import policy_named
+
+    policy = policy_named(space, name, context)
+    return TimedJudge(policy) if isinstance(policy, CanJudge) else TimedPolicy(policy)
+
+
+def new_states(space: CanName, candidates: Iterable[Candidate], known: set[str]) -> Iterator[Candidate]:
+    """Leave out what leads to a state that is known, and note the others."""
+    for candidate in candidates:
+        state = space.state(candidate)
+        if state not in known:
+            known.add(state)
+            yield candidate
+
+
+def name_of_program(space: CanName) -> Callable[[Candidate], str]:
+    """Give what names the program that a candidate makes.
+
+    A state tells what may follow, too; nothing follows a whole sample.
+    """
+    return space.identity if isinstance(space, NamesPrograms) else space.state
+
+
+def new_programs(space: CanName, candidates: Iterable[Candidate]) -> Iterator[Candidate]:
+    """Leave out what makes a program that another one has made, whatever can follow it."""
+    name = name_of_program(space)
+    known = set[str]()
+    for candidate in candidates:
+        program = name(candidate)
+        if program not in known:
+            known.add(program)
+            yield candidate
+
+
+class PrioritySampling(PolicySearcher):
+    """Priority Sampling: the most probable candidates of a policy, each once (thesis chapter 6)."""
+
+    def __init__(
+        self,
+        space: CanStep,
+        objectives: Sequence[Objective],
+        seed: int,  # noqa: ARG002
+        context: SearchContext = UNTAUGHT,
+        *,
+        policy: Name = "auto",
+        samples: Annotated[int, Option("candidates; 0: until there is no other", least=0)] = 0,
+        branches: Annotated[int, Option("next steps that are kept of each state; 0: all", least=0)] = 0,
+        by: Annotated[
+            str, Option("how branches are ranked: last (step), mean (of all, geometric) or whole (product)")
+        ] = "last",
+    ) -> None:
+        # Checked here, for the generator below checks it only when the first candidate is asked for.
+        ranking(by)
+        named = timed_policy(space, policy, context)
+        found = new_programs(space, priority_samples(named, space, branches=branches or None, by=by))
+        super().__init__(objectives, named, once(islice(found, samples) if samples else found))
+
+
+class PolicySamples(PolicySearcher):
+    """Samples of a policy, drawn or by beams: nucleus, stochastic-beam, arithmetic, unique and others."""
+
+    def __init__(
+        self,
+        space: CanStep,
+        objectives: Sequence[Objective],
+        seed: int,
+        context: SearchContext = UNTAUGHT,
+        *,
+        policy: Name = "auto",
+        method: Annotated[str, Option(f"one of {', '.join(METHODS)}")] = "nucleus",
+        samples: Annotated[int, Option("how many; equal ones are measured once", least=1)] = 100,
+        temperature: Annotated[float, Option("of all that draw", least=0)] = 1.0,
+        top_k: Annotated[int, Option("next steps that top-k keeps", least=1)] = 5,
+        top_p: Annotated[float, Option("probability that nucleus keeps", least=0, most=1)] = 0.95,
+        groups: Annotated[int, Option("of diverse-beam", least=1)] = 4,
+        penalty: Annotated[
+            float, Option("of diverse-beam, for each beam of another group that took a step", least=0)
+        ] = 0.5,
+    ) -> None:
+        named = timed_policy(space, policy, context)
+        how = Decoding(method, samples, seed, temperature, top_k, top_p, groups, penalty)
+        super().__init__(objectives, named, once(new_programs(space, _decoded(named, space, how))))
+
+
+def _decoded(policy: Policy, space: CanStep, how: Decoding) -> Iterator[Candidate]:
+    """Begin when the first one is asked for: to read a program takes a while."""
+    for node in decode(PrefixTree(policy, space), how):
+        yield node.candidate
+
+
+UNLIKELY = 3.0
+"""An end is so if the most probable step is e to the power of so much times as probable."""
+
+WAYS = 8
+"""Of so many ways a policy chooses the end that it holds for the best."""
+
+
+class FollowPolicy(PolicySearcher):
+    """Follows a policy, and measures the most hopeful end of its ways (LoopTune, thesis 3.6)."""
+
+    def __init__(
+        self,
+        space: CanStep,
+        objectives: Sequence[Objective],
+        seed: int,  # noqa: ARG002
+        context: SearchContext = UNTAUGHT,
+        *,
+        policy: Name = "auto",
+        path: Annotated[bool, Option("measure every state on the way, too")] = False,
+        improve: Annotated[bool, Option("then leave the best way at each of its states, and so on")] = False,
+    ) -> None:
+        named = timed_policy(space, policy, context)
+        ends = followed(named, space, whole=True) if path else hoped(named, space)
+        rounds = improved(named, space) if improve else once(ends)
+        super().__init__(objectives, named, rounds)
+
+
+def hoped(policy: Policy, space: CanName, ways: int = WAYS) -> Iterator[Candidate]:
+    """Give the end that a policy holds for the best, of its greedy way and its most probable others.
+
+    Where actions lead is harder to foresee than what a schedule is worth that one stands on, so that a greedy
+    way may end in what the network itself holds for bad. The thesis' agent has the greedy way only. Of a
+    policy that cannot judge, its end is given.
+
+    Args:
+        policy: is followed.
+        space: from whose start.
+        ways: that it chooses among.
+    """
+    tree = PrefixTree(policy, space)
+    *_, end = _walked(tree, space, tree.root)
+    if isinstance(policy, CanJudge):
+        # Of the same tree: the policy is asked once about what the ways have in common.
+        sampled = prioritised(tree, samples=ways, by="whole", width=WIDTH)
+        name, several = name_of_program(space), dict[str, Node]()
+        for node in chain([end], sampled):
+            several.setdefault(name(node.candidate), node)
+            if len(several) == ways:
+                break
+        worth = policy.worth([node.state for node in several.values()])
+        end = max(zip(several.values(), worth, strict=True), key=lambda pair: pair[1])[0]
+    yield end.candidate
+
+
+def followed(policy: Policy, space: CanName, *, whole: bool = False) -> Iterator[Candidate]:
+    """Give where the most probable steps end; with `whole`, every state on the way before it.
+
+    No step leads back to where the way has been: where two ways are as good, a network may go to and fro.
+
+    Args:
+        policy: is followed.
+        space: from whose start.
+        whole: whether the way counts too.
+    """
+    tree = PrefixTree(policy, space)
+    *way, end = _walked(tree, space, tree.root)
+    if whole:
+        yield from (node.candidate for node in way)
+    yield end.candidate
+
+
+def improved(policy: Policy, space: CanName) -> Rounds:
+    """Search from a policy's way on: what it is worth to leave the way, the policy itself tells.
+
+    All states of the way are measured. Then the way to the best of them is left, at each of its states, by
+    each of the other steps, and the policy is followed from there; all of that is measured, too. So it goes
+    on, with the way to the best state, until a round finds no better one. No state is measured twice.
+
+    This is policy iteration by rollouts, on one program: the network stays as it is.
+
+    Args:
+        policy: is followed.
+        space: from whose start.
+    """
+    known, lowest, tree = set[str](), math.inf, PrefixTree(policy, space)
+    candidates = (node.candidate for node in _walked(tree, space, tree.root))
+    while True:
+        asked = list[Candidate]()
+        costs = yield noted(new_states(space, candidates, known), asked)
+        found = {one: cost for one in asked if (cost := costs.get(one.hash)) is not None}
+        best = min(found, key=lambda one: found[one], default=None)
+        if best is None or found[best] >= lowest:
+            return
+        # Only what is strictly better is worth another round: each costs as many measurements as the way has
+        # other steps, and equal states could take turns for ever.
+        lowest = found[best]
+        candidates = _aside(tree, space, best)
+
+
+def _aside(tree: PrefixTree, space: CanName, candidate: Candidate) -> Iterator[Candidate]:
+    """Leave the way to a candidate at each of its states, the end included, and follow the policy on."""
+    node = tree.root
+    # The end included: the best state may lie in the middle of a way that went on from it.
+    for taken in (*candidate.steps, None):
+        tree.open([node])
+        for place, step in enumerate(node.steps):
+            # Not the end: that prefix was a state of the way, and is measured already.
+            if step is not None and step != taken:
+                yield from (after.candidate for after in _walked(tree, space, tree.child(node, place)))
+        if taken is not None:
+            node = tree.child(node, node.steps.index(taken))
+
+
+def _walked(tree: PrefixTree, space: CanName, node: Node) -> Iterator[Node]:
+    """Give a beginning, and those that the most probable steps lead to."""
+    seen = set[str]()
+    at: Node | None = node
+    while at is not None:
+        yield at
+        # By state and not by candidate: different steps back lead to the same program.
+        seen.add(space.state(at.candidate))
+        at = _onward(tree, space, at, seen)
+
+
+def _onward(tree: PrefixTree, space: CanName, node: Node, seen: Set[str]) -> Node | None:
+    """Give what the most probable step that leads to a new state makes; None for the end.
+
+    The end is no way out of a loop: where it is `UNLIKELY`, it is taken only if all else leads back.
+    """
+    tree.open([node])
+    for place in range(len(node.steps)):
+        after = tree.child(node, place)
+        if after.ended:
+            # Reached only when all more probable steps lead back: see `UNLIKELY`.
+            if node.sure[place] >= node.sure[0] - UNLIKELY:
+                return None
+        elif space.state(after.candidate) not in seen:
+            return after
+    return None
+
+
+_HINT = "Train one: planish policy train --level llvm --network decoder."
+
+
+class Feedback(PolicySearcher):
+    """A language model's list, then those that it writes once told what came of the last (thesis 5.5.3)."""
+
+    needs = HasText
+    library = "tokenizers"
+
+    def __init__(
+        self,
+        space: HasText,
+        objectives: Sequence[Objective],
+        seed: int,  # noqa: ARG002
+        context: SearchContext = UNTAUGHT,  # noqa: ARG002
+        *,
+        policy: Annotated[str, Option("a policy's name, a file, or auto: the first one that can")] = "auto",
+        tries: Annotated[int, Option("lists at most, the first one included", least=1)] = 5,
+    ) -> None:
+        timed = _TimedReconsidering(reconsidering_policy(space, policy))
+        super().__init__(objectives, timed, reconsidered(timed, space, tries))
+
+
+def reconsidered(policy: CanReconsider, space: HasText, tries: int = 5) -> Rounds:
+    """Follow a policy greedily, tell it what came of it, and so on, until it holds to its candidate.
+
+    Where a candidate comes again, the policy is told what is known of it; nothing is measured twice.
+
+    Args:
+        policy: is followed, and told.
+        space: from whose start.
+        tries: candidates at most.
+    """
+    known = dict[str, float | None]()
+    state: PolicyState | None = policy.begin(space)
+    for _ in range(tries):
+        if state is None:
+            return
+        end = greedy_end(policy, state)
+        name = end.candidate.hash
+        if name not in known:
+            costs = yield [end.candidate]
+            known[name] = costs.get(name)
+        state = policy.reconsider(end, known[name])
+
+
+def greedy_end(policy: Policy, state: PolicyState) -> PolicyState:
+    """Take the most probable steps to the end."""
+    while True:
+        steps = policy.log_probabilities([state])[0]
+        step = max(steps, key=lambda each: steps[each])
+        if step is None:
+            return state
+        state = policy.extend(state, step)
+
+
+def reconsidering_policy(space: HasText, name: str) -> CanReconsider:
+    """Find a policy that can be told what came of its candidate.
+
+    Args:
+        space: where it is to walk.
+        name: of a policy, a file, or "auto": the first one that fits and can.
+
+    Raises:
+        PlanishError: there is none, or it is for another space, or cannot be told.
+    """
+    from planish.models.named_policies import AUTO
+    from planish.models.network_policies import policy_of
+    from planish.models.policy_files import load_policy, places, policy_for
+
+    if name == AUTO:
+        held = (load_policy(path) for path in places().values())
+        found = (policy_of(each) for each in held if each.fits(space))
+        policy = next((each for each in found if isinstance(each, CanReconsider)), None)
+        if policy is None:
+            raise PlanishError("no policy that fits can be told what came of its list", _HINT)
+        return policy
+    policy = policy_of(policy_for(space, name))
+    if not isinstance(policy, CanReconsider):
+        raise PlanishError(f"the policy '{name}' cannot be told what came of its list", _HINT)
+    return policy
+
+
+class _TimedReconsidering(TimedPolicy):
+    """Counts the seconds of trying again, too."""
+
+    def __init__(self, policy: CanReconsider) -> None:
+        super().__init__(policy)
+        self._can = policy
+
+    def reconsider(self, state: PolicyState, cost: float | None) -> PolicyState | None:
+        """Reconsider as the policy does."""
+        with self._timed():
+            return self._can.reconsider(state, cost)

@@ -1,0 +1,183 @@
+"""Proposals of a searcher: samples and neighbours that are new, and an archive of the best measured ones.
+
+A space may find nothing legal where it looks, and may reach one program in many ways. So candidates are
+drawn until one is new, and a space in which a thousand draws repeat counts as used up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from planish.core import Candidate, CanEvolve, CanName, CanSample, ScheduleError, Space
+from planish.search.rounds import Recall, Rounds, noted
+
+if TYPE_CHECKING:
+    from numpy.random import Generator
+
+PATIENCE = 1_000
+"""Repeats in a row after which a space counts as used up."""
+
+
+class Visited:
+    """The candidates proposed so far, by state where the space names states, else by hash.
+
+    Args:
+        space: what they belong to.
+        recall: what was proposed before; the place of a proposal is how many were noted before it.
+    """
+
+    def __init__(self, space: Space, recall: Recall | None = None) -> None:
+        self._recall = recall or Recall()
+        # Asked once: a look at a protocol costs as much as the search itself.
+        self._state = space.state if isinstance(space, CanName) else None
+        self._names: set[str] = set()
+
+    def name(self, candidate: Candidate) -> str:
+        """Name what a candidate stands for: equal names need one measurement."""
+        return self._state(candidate) if self._state else candidate.hash
+
+    def known(self, candidate: Candidate) -> bool:
+        """Whether a candidate, or what stands for the same, was noted."""
+        return self.name(candidate) in self._names
+
+    def add(self, candidate: Candidate) -> bool:
+        """Note a candidate; tells whether it is new."""
+        return self._note(self.name(candidate), candidate)
+
+    def all_recalled(self, count: int) -> list[Candidate]:
+        """Give the next so many proposals as an earlier session made them, and note them; or none of them."""
+        first = len(self._names)
+        # All are looked up before any is noted: noting one that differs would forget the rest.
+        found = [known for place in range(first, first + count) if (known := self._recall.at(place))]
+        return [each for each in found if self.add(each)] if len(found) == count else []
+
+    def recalled(self) -> Candidate | None:
+        """Give the next proposal as an earlier session made it, and note it; None where it must be drawn."""
+        known = self._recall.at(len(self._names))
+        return known if known is not None and self.add(known) else None
+
+    def fresh(
+        self, candidate: Candidate | None, change: Callable[[Candidate], Candidate | None]
+    ) -> Candidate | None:
+        """Change a candidate until it is new, and note it.
+
+        A change that leaves its name is not kept: such changes would pile up, and cost more and more.
+
+        Args:
+            candidate: to begin with; None where there is none.
+            change: gives another; None where there is none.
+
+        Returns:
+            The new candidate; None where there is none, or after `PATIENCE` changes that gave no new one.
+        """
+        if candidate is None:
+            return None
+        name = self.name(candidate)
+        for _ in range(PATIENCE):
+            if self._note(name, candidate):
+                return candidate
+            other = change(candidate)
+            if other is None:
+                return None
+            other_name = self.name(other)
+            if other_name != name:
+                candidate, name = other, other_name
+        return None
+
+    def _note(self, name: str, candidate: Candidate) -> bool:
+        if name in self._names:
+            return False
+        # Before it is counted: the place of a proposal is how many were noted before it.
+        self._recall.check(len(self._names), candidate)
+        self._names.add(name)
+        return True
+
+
+TRIES = 20
+"""Samples in a row in which a space finds nothing legal, after which it counts as used up."""
+
+
+def sample(space: CanSample, rng: Generator) -> Candidate | None:
+    """Draw a candidate; None where the space finds none in `TRIES` draws."""
+    for _ in range(TRIES):
+        try:
+            return space.sample(rng)
+        except ScheduleError:
+            continue
+    return None
+
+
+def neighbour(space: CanEvolve, candidate: Candidate, rng: Generator) -> Candidate | None:
+    """Give a neighbour; where the space finds none, a sample; None where it finds none of these either."""
+    try:
+        return space.mutate(candidate, rng)
+    except ScheduleError:
+        return sample(space, rng)
+
+
+def new_sample(space: CanSample, visited: Visited, rng: Generator) -> Candidate | None:
+    """Draw until a candidate is new, and note it; None where the space seems used up."""
+    return visited.fresh(sample(space, rng), lambda _: sample(space, rng))
+
+
+def new_from(space: CanEvolve, visited: Visited, child: Candidate, rng: Generator) -> Candidate | None:
+    """Change a candidate until it is new, and note it; None where the space seems used up."""
+    return visited.fresh(child, lambda candidate: neighbour(space, candidate, rng))
+
+
+def changed(space: CanEvolve, candidate: Candidate, times: int, rng: Generator) -> Candidate:
+    """Change a candidate so many times; it stays as it is where the space finds nothing legal at all."""
+    for _ in range(times):
+        candidate = neighbour(space, candidate, rng) or candidate
+    return candidate
+
+
+class Archive:
+    """Candidates with their costs; none is measured twice.
+
+    Equal costs mostly mean equal programs. So of candidates of one cost only the shortest is kept among the
+    best (of equally short ones the earliest): else one program's many names would crowd out the others.
+
+    Args:
+        space: what the candidates belong to; it tells which of them are the same.
+        few: how many of the best are kept, from 1.
+        recall: what was proposed before.
+    """
+
+    def __init__(self, space: Space, few: int = 1, recall: Recall | None = None) -> None:
+        self.visited = Visited(space, recall)
+        self._few = few
+        self._costs: dict[str, float | None] = {}
+        self._best: list[tuple[float, Candidate]] = []
+
+    def cost(self, candidate: Candidate) -> float | None:
+        """Give what a candidate cost; None where it failed or was never measured."""
+        return self._costs.get(self.visited.name(candidate))
+
+    def best(self) -> Sequence[Candidate]:
+        """List the best few, the least cost first; fewer, or none, while no more were measured."""
+        return [candidate for _, candidate in self._best]
+
+    def measure_new(self, candidates: Iterable[Candidate]) -> Rounds:
+        """Make one round of those candidates that were never proposed."""
+        yield from self.measure(filter(self.visited.add, candidates))
+
+    def measure(self, candidates: Iterable[Candidate]) -> Rounds:
+        """Make one round of candidates, each of which has just been added to `visited`."""
+        asked: list[Candidate] = []
+        # A round may be lazy, and the run may end within it: only what was drawn can have been told.
+        costs = yield noted(candidates, asked)
+        for candidate in asked:
+            cost = self._costs[self.visited.name(candidate)] = costs.get(candidate.hash)
+            if cost is not None:
+                self._rank(cost, candidate)
+
+    def _rank(self, cost: float, candidate: Candidate) -> None:
+        # Exactly equal, which counts and sizes of equal programs are; times practically never are.
+        twin = next((i for i, (known, _) in enumerate(self._best) if known == cost), None)
+        if twin is None:
+            self._best.append((cost, candidate))
+            self._best = sorted(self._best, key=lambda pair: pair[0])[: self._few]
+        elif len(candidate.steps) < len(self._best[twin][1].steps):
+            self._best[twin] = (cost, candidate)
