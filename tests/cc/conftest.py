@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from planish.cc.compiler import Compiler, find_compiler
+from planish.cc.clang import Compiler, find_compiler
 from planish.llvm.backend.elf import code_bytes
 
 WORDS = Path(__file__).parents[2] / "examples" / "llvm" / "words.c"

@@ -4,11 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from planish.cc.arguments import Invocation, code_options
-from planish.cc.cc_settings import UsageError, read_settings
-from planish.cc.compiler import Compiler
-from planish.cc.known_options import is_known
-from planish.cc.response import ResponseError, expand, split, translated
+from planish.cc.arguments import Invocation, ResponseError, code_options, expand, is_known, split, translated
+from planish.cc.clang import Compiler
+from planish.cc.settings import UsageError, read_settings
 
 EVERYDAY = {
     "autotools": """-DHAVE_CONFIG_H -I. -I.. -g -Oz -Wall -Wno-unused -fPIC -DPIC -MT x.lo -MD -MP

@@ -11,9 +11,8 @@ import pytest
 
 from cc.conftest import Place
 from planish.cc.arguments import Invocation, Source
-from planish.cc.compiler import Compiler
-from planish.cc.direct import Direct
-from planish.cc.frontend import Unit
+from planish.cc.clang import Compiler, Unit
+from planish.cc.manifest import Manifest
 from planish.cc.object_cache import ObjectCache
 from planish.cc.reading import TOOLCHAINS, Reading
 
@@ -152,7 +151,7 @@ def test_another_installation_of_gcc_is_another_compilation(
     toolchains.mkdir()
     monkeypatch.chdir(read.folder)
     unit = Unit(*unit_of(read))
-    direct = Direct(unit, ObjectCache(str(read.cache)))
+    direct = Manifest(unit, ObjectCache(str(read.cache)))
     direct.put("key", reading := Reading(unit, time.time_ns()))
     assert TOOLCHAINS in reading.toolchains
     assert direct.get() == ("key", b"")

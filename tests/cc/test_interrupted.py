@@ -12,7 +12,7 @@ import pytest
 
 from cc.conftest import CC, WORDS, Place, text
 from llvm.modules import require_linker
-from planish.cc.frontend import run
+from planish.cc.clang import run
 from planish.core import TargetError
 from planish.llvm.backend import open_backend
 from planish.llvm.hot.versions import BEGIN, USUAL, pipeline

@@ -5,24 +5,23 @@ from pathlib import Path
 
 import pytest
 
-from planish.cc import function_cache, object_cache
-from planish.cc.function_cache import FunctionMemory
-from planish.cc.object_cache import CachedObject, ObjectCache, digest
-from planish.cc.whole_file import write_whole
+from planish.cc import object_cache, optimize
+from planish.cc.object_cache import CachedObject, ObjectCache, atomic_write, digest
+from planish.cc.optimize import FunctionMemory
 from store.mounts import small_disk, write_protected
 
 KEY = digest(b"a key")
 
 
 def entry(seconds: float = 2.0, evaluations: int = 0) -> CachedObject:
-    return CachedObject(seconds, evaluations, b'{"text": [2, 1]}', b"\x7fELF code", speaks=True)
+    return CachedObject(seconds, evaluations, b'{"text": [2, 1]}', b"\x7fELF code", has_diagnostics=True)
 
 
 def test_what_is_put_is_there(tmp_path: Path) -> None:
     ObjectCache(str(tmp_path / "new")).put(KEY, entry())
     found = ObjectCache(str(tmp_path / "new")).get(KEY)
     assert found is not None
-    assert (found.seconds, found.evaluations, found.about, found.code, found.speaks) == (
+    assert (found.seconds, found.evaluations, found.about, found.code, found.has_diagnostics) == (
         *(2.0, 0, b'{"text": [2, 1]}', b"\x7fELF code"),
         True,
     )
@@ -57,7 +56,7 @@ def test_damage_is_noticed_and_mended(tmp_path: Path) -> None:
         path.write_bytes(damage)
         again = ObjectCache(str(tmp_path))
         assert again.get(KEY) is None
-        assert "damaged" in again.trouble
+        assert "damaged" in again.error
     cache.put(KEY, entry())
     assert cache.get(KEY) is not None
 
@@ -67,7 +66,7 @@ def test_a_folder_that_cannot_be_written_is_told(tmp_path: Path) -> None:
         cache = ObjectCache(str(tmp_path / "cache"))
         cache.put(KEY, entry())
         FunctionMemory(cache).put("f", "1")
-    assert "cannot be written" in cache.trouble
+    assert "cannot be written" in cache.error
 
 
 def test_an_interrupt_that_comes_when_a_file_is_whole_is_one(
@@ -81,14 +80,14 @@ def test_an_interrupt_that_comes_when_a_file_is_whole_is_one(
 
     monkeypatch.setattr(os, "replace", interrupted)
     with pytest.raises(KeyboardInterrupt):
-        write_whole(str(tmp_path / "x"), b"x")
+        atomic_write(str(tmp_path / "x"), b"x")
     assert [path.name for path in tmp_path.iterdir()] == ["x"]
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root may number processes anew")
 def test_what_a_container_left_half_written_is_in_nobodys_way(tmp_path: Path) -> None:
     """Processes of containers have the same numbers again and again."""
-    load, writes = "import os, planish.cc.whole_file as w", f"w.write_whole('{tmp_path}/x', b'x')"
+    load, writes = "import os, planish.cc.object_cache as w", f"w.atomic_write('{tmp_path}/x', b'x')"
     for before in ("os.replace = lambda *_: os._exit(7)", ""):
         command = ["unshare", "--pid", "--fork", sys.executable, "-c", f"{load}\n{before}\n{writes}"]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
@@ -101,8 +100,8 @@ def test_what_a_container_left_half_written_is_in_nobodys_way(tmp_path: Path) ->
 def test_a_full_disk_leaves_nothing_half_written(tmp_path: Path) -> None:
     with small_disk(tmp_path / "disk", 64):
         cache = ObjectCache(str(tmp_path / "disk"))
-        cache.put(KEY, CachedObject(1.0, 0, b"{}", bytes(1 << 20), speaks=False))
-        assert "No space left" in cache.trouble
+        cache.put(KEY, CachedObject(1.0, 0, b"{}", bytes(1 << 20), has_diagnostics=False))
+        assert "No space left" in cache.error
         assert not [path for path in (tmp_path / "disk").rglob("*") if path.is_file()]
 
 
@@ -113,18 +112,20 @@ def test_in_a_cache_that_is_full_the_oldest_objects_go(
     cache = ObjectCache(str(tmp_path))
     keys = [f"ab{number}" for number in range(4)]
     for age, key in enumerate(keys):
-        cache.put(key, CachedObject(1.0, 0, b"", bytes(20), speaks=False))
+        cache.put(key, CachedObject(1.0, 0, b"", bytes(20), has_diagnostics=False))
         os.utime(tmp_path / "objects" / "ab" / key[2:], (age, age))
     assert [key for key in keys if cache.get(key)] == keys[2:]
-    cache.put(keys[0], CachedObject(1.0, 0, b"", bytes(1000), speaks=False))  # alone too large, and new
+    cache.put(
+        keys[0], CachedObject(1.0, 0, b"", bytes(1000), has_diagnostics=False)
+    )  # alone too large, and new
     assert [key for key in keys if cache.get(key)] == keys[:1]
-    assert cache.trouble == ""
+    assert cache.error == ""
 
 
 def test_a_users_lists_that_have_grown_too_large_begin_anew(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(function_cache, "_LARGEST", 100)
+    monkeypatch.setattr(optimize, "_LARGEST", 100)
     memory = FunctionMemory(ObjectCache(str(tmp_path)))
     for value in ("x" * 200, "second", "third"):
         memory.put("key", value)

@@ -13,12 +13,11 @@ import pytest
 from cc.conftest import Place
 from llvm.modules import require_linker
 from planish.cc import timed_program
+from planish.cc.clang import Compiler
 from planish.cc.command import main
-from planish.cc.compiler import Compiler
-from planish.cc.link_parts import exchanged, link_parts, without_output
 from planish.cc.object_cache import digest, open_cache
 from planish.cc.reporting import builds
-from planish.cc.timed_unit import read_unit
+from planish.cc.timed_objects import exchanged, link_parts, read_unit, without_output
 from planish.llvm.backend import open_backend
 from planish.llvm.hot.bench import Bench, Times
 from planish.llvm.hot.search import HotSearch

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from cc.conftest import CC, Place, text
-from planish.cc import building, searching
+from planish.cc import driver, optimize
 from planish.cc.command import main
 
 
@@ -59,7 +59,7 @@ def test_a_search_that_crashes_leaves_clangs_object(
         os.kill(os.getpid(), signal.SIGSEGV)
         raise AssertionError
 
-    monkeypatch.setattr(searching, "_found", crash)
+    monkeypatch.setattr(optimize, "_found", crash)
     monkeypatch.setenv("PLANISH_CACHE", str(words.cache))
     monkeypatch.chdir(words.folder)
     assert main(["-Oz", "-c", "words.c"], plus=False) == 0
@@ -77,9 +77,9 @@ def test_a_search_that_hangs_is_ended(
         time.sleep(60)
         raise AssertionError
 
-    monkeypatch.setattr(searching, "_found", hang)
-    monkeypatch.setattr("planish.cc.improving._PATIENCE_S", 0.0)
-    monkeypatch.setattr("planish.cc.improving._PATIENCE", 1.0)
+    monkeypatch.setattr(optimize, "_found", hang)
+    monkeypatch.setattr("planish.cc.optimize._PATIENCE_S", 0.0)
+    monkeypatch.setattr("planish.cc.optimize._PATIENCE", 1.0)
     monkeypatch.setenv("PLANISH_CACHE", str(words.cache))
     monkeypatch.setenv("PLANISH_SECONDS", "0.1")
     monkeypatch.chdir(words.folder)
@@ -119,7 +119,7 @@ def test_a_defect_of_planishs_own_is_told_and_clang_compiles(
     def fail(*_: object) -> bool:
         raise ZeroDivisionError("nobody thought of that")
 
-    monkeypatch.setattr(building, "compile_unit", fail)
+    monkeypatch.setattr(driver, "compile_unit", fail)
     monkeypatch.setenv("PLANISH_CACHE", str(place.cache))
     monkeypatch.chdir(place.folder)
     said = tmp_path / "said"

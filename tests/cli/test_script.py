@@ -33,7 +33,7 @@ def interrupted(module: str, script: str, word: str = "--version", shell: str = 
     ("module", "script", "word"),
     [
         ("planish.cc.command", "cc", "--version"),
-        ("planish.cc.response", "cxx", "--version"),
+        ("planish.cc.arguments", "cxx", "--version"),
         ("planish.cc.command", "main", "cc"),
         ("planish.cli.signals", "main", "--version"),
     ],

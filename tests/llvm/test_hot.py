@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from llvm.modules import require_compiler, require_linker
-from planish.cc.function_cache import FunctionMemory
 from planish.cc.object_cache import ObjectCache
+from planish.cc.optimize import FunctionMemory
 from planish.core import Objective, ProgramError, is_locked
 from planish.llvm.backend import open_backend
 from planish.llvm.hot import HotBuild, RuntimeResult, export_program, optimize_runtime

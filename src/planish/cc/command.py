@@ -1,14 +1,13 @@
-"""`planish cc` and `planish c++`: clang, and then something smaller where that can be had."""
+"""Entry points of `planish cc` and `planish c++`: clang, and then something smaller where that can be had."""
 
 from __future__ import annotations
 
 import os
 import sys
 
-from planish.cc.arguments import Invocation
-from planish.cc.cc_settings import RUN, CompileSettings, UsageError, read_settings, say
-from planish.cc.compiler import VARIABLE, Compiler, find_compiler
-from planish.cc.response import ResponseError, expand, translated
+from planish.cc.arguments import Invocation, ResponseError, expand, translated
+from planish.cc.clang import VARIABLE, Compiler, find_compiler
+from planish.cc.settings import RUN, CompileSettings, UsageError, read_settings, say
 
 NO_CLANG = 5
 _NOT_RUN = f"what is faster is known only where a program is run: {RUN}='./program 5 < input' says how"
@@ -91,7 +90,7 @@ def _main(words: list[str], *, plus: bool) -> int:
 
 
 def _compiled(compiler: Compiler, invocation: Invocation, settings: CompileSettings) -> int | None:
-    from planish.cc.building import compile_all
+    from planish.cc.driver import compile_all
 
     try:
         return compile_all(compiler, invocation, settings)

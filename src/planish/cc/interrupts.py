@@ -1,4 +1,4 @@
-"""Ctrl-C, and what make and terminals send: what was begun is taken back, and the process dies of it."""
+"""Signals that ask to stop: what was begun is taken back, and the process dies of the signal."""
 
 from __future__ import annotations
 

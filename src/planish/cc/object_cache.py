@@ -1,15 +1,61 @@
-"""What was found before: objects, by what they were made of, in a folder that processes and users may share.
+"""Cache of objects by what they were made of, in a folder that processes and users may share.
 
 The store's database takes longer to open (SQLAlchemy 190 ms) than clang takes for a small file (35 ms). Each
 entry is a file of its own, which is written elsewhere and then renamed: it is whole or not there. What is
-damaged is found by its checksum, and made again.
+damaged is found by its checksum, and made again. Beside objects, the cache has notes of compilations for the
+report of a build.
 """
 
 from __future__ import annotations
 
 import os
 
-from planish.cc.whole_file import write_whole
+TYPE_CHECKING = False  # as `typing` has it
+if TYPE_CHECKING:
+    from planish.cc.settings import CompileSettings
+
+_SHARED = 0o066
+"""What others may do with a file, as far as they may with the folder it is in."""
+
+
+def share(file: int, folder: str) -> None:
+    """Let others read a new file of the cache where they may read its folder, whatever the umask says."""
+    os.fchmod(file, os.fstat(file).st_mode & 0o700 | os.stat(folder).st_mode & _SHARED)
+
+
+def atomic_write(path: str, data: bytes, mode: int = 0o666, *, shared: bool = False) -> None:
+    """Write a file so that it is whole or as before, whoever ends this process.
+
+    Args:
+        path: where.
+        data: its content.
+        mode: of a new file, before the umask.
+        shared: whether those may read it who may read its folder.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    folder = os.path.dirname(path)
+    # Not by the number of the process: those of containers repeat, and one may have left its part here.
+    part = os.path.join(folder, f".planish-{os.urandom(8).hex()}.part")
+    descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
+    try:
+        try:
+            if shared:
+                share(descriptor, folder)
+            rest = memoryview(data)
+            while rest:
+                rest = rest[os.write(descriptor, rest) :]
+        finally:
+            os.close(descriptor)
+        os.replace(part, path)
+    except BaseException:
+        try:
+            os.unlink(part)
+        except FileNotFoundError:
+            pass  # an interrupt came when it had its place already
+        raise
+
 
 try:
     from _blake2 import blake2b  # hashlib loads OpenSSL besides, which takes 3 ms
@@ -37,15 +83,17 @@ class CachedObject:
     Attributes:
         seconds: that the search was given.
         evaluations: that it was given; 0: as many as the time allowed.
-        speaks: whether clang says more than its front end does: it has to be run for that.
+        has_diagnostics: whether clang says more than its front end does: it has to be run for that.
         about: the report of the search, as JSON.
         code: the object; empty: see `is_clangs`.
     """
 
-    __slots__ = ("about", "code", "evaluations", "seconds", "speaks")
+    __slots__ = ("about", "code", "evaluations", "has_diagnostics", "seconds")
 
-    def __init__(self, seconds: float, evaluations: int, about: bytes, code: bytes, *, speaks: bool) -> None:
-        self.seconds, self.evaluations, self.speaks = seconds, evaluations, speaks
+    def __init__(
+        self, seconds: float, evaluations: int, about: bytes, code: bytes, *, has_diagnostics: bool
+    ) -> None:
+        self.seconds, self.evaluations, self.has_diagnostics = seconds, evaluations, has_diagnostics
         self.about, self.code = about, code
 
     @property
@@ -67,12 +115,12 @@ class ObjectCache:
 
     Attributes:
         folder: the same.
-        trouble: what went wrong with it first; empty where nothing did.
+        error: what went wrong with it first; empty where nothing did.
     """
 
     def __init__(self, folder: str) -> None:
         self.folder = folder
-        self.trouble = ""
+        self.error = ""
 
     def get(self, key: str) -> CachedObject | None:
         """Look an entry up."""
@@ -107,7 +155,8 @@ class ObjectCache:
     def put(self, key: str, entry: CachedObject) -> None:
         """Keep an entry; where the cache is full, older ones go."""
         check = digest(entry.about, entry.code)
-        head = f"{_MAGIC} {entry.seconds!r} {entry.evaluations} {entry.speaks:d} {len(entry.about)} {check}\n"
+        flags = f"{entry.seconds!r} {entry.evaluations} {entry.has_diagnostics:d}"
+        head = f"{_MAGIC} {flags} {len(entry.about)} {check}\n"
         self.put_plain("objects", key, head.encode() + entry.about + entry.code)
 
     def put_plain(self, kind: str, key: str, data: bytes) -> None:
@@ -123,10 +172,10 @@ class ObjectCache:
         self.write(self._path("builds", key), b"\0".join([_MAGIC.encode(), where, what, *fields]))
 
     def write(self, path: str, data: bytes) -> None:
-        """Write a file of the cache whole, or not at all; trouble is noted."""
+        """Write a file of the cache whole, or not at all; errors are noted."""
         try:
             self.make_folder(os.path.dirname(path))
-            write_whole(path, data, shared=True)
+            atomic_write(path, data, shared=True)
         except OSError as error:
             if not os.path.exists(path):  # else it is another user's, and as good
                 self.note(f"cannot be written: {error}")
@@ -151,8 +200,8 @@ class ObjectCache:
                 pass
 
     def note(self, what: str) -> None:
-        """Note trouble."""
-        self.trouble = self.trouble or f"the cache {self.folder} {what}"
+        """Note an error."""
+        self.error = self.error or f"the cache {self.folder} {what}"
 
     def _path(self, kind: str, key: str) -> str:
         return f"{self.folder}/{kind}/{key[:2]}/{key[2:]}"
@@ -169,11 +218,13 @@ def open_cache() -> ObjectCache:
 def _read(data: bytes) -> CachedObject | None:
     head, _, rest = data.partition(b"\n")
     try:
-        magic, seconds, evaluations, speaks, length, check = head.decode("ascii").split(" ")
+        magic, seconds, evaluations, has_diagnostics, length, check = head.decode("ascii").split(" ")
         about, code = rest[: int(length)], rest[int(length) :]
         if magic != _MAGIC or digest(about, code) != check:
             return None
-        return CachedObject(float(seconds), int(evaluations), about, code, speaks=speaks == "1")
+        return CachedObject(
+            float(seconds), int(evaluations), about, code, has_diagnostics=has_diagnostics == "1"
+        )
     except ValueError:
         return None
 
@@ -190,3 +241,42 @@ def _make_room(folder: str, newest: str) -> None:
             size -= one
     except OSError:
         pass  # somebody else makes room, or it is theirs
+
+
+def note(
+    cache: ObjectCache,
+    settings: CompileSettings,
+    output: str,
+    source: str,
+    how: str,
+    about: bytes,
+    seconds: float,
+) -> None:
+    """Keep what was done, for the report of the build, and say it where that is asked for.
+
+    Args:
+        cache: where it is kept.
+        settings: whether it is said.
+        output: the object, or the program that it is for.
+        source: the file.
+        how: "searched", "known" (from the cache) or "clang" (left alone).
+        about: what came of it, as JSON.
+        seconds: that it took.
+    """
+    cache.note_build(output, source, [how.encode(), f"{seconds:.3f}".encode(), about])
+    if settings.reports:
+        from planish.cc.reporting import tell
+
+        tell(source, how, about, seconds)
+
+
+def left_to_clang(why: str) -> CachedObject:
+    """Return what is kept of a source whose object clang has to make each time."""
+    return CachedObject(float("inf"), 0, refused(why), b"", has_diagnostics=False)
+
+
+def refused(why: str) -> bytes:
+    """Give the report of a source that is left to clang."""
+    import json
+
+    return json.dumps({"why": why}).encode()

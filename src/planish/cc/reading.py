@@ -1,11 +1,11 @@
-"""What one compilation reads: files, the folders where it looks for them, and names that it may look for."""
+"""Inputs of one compilation: files, the folders where it looks for them, and names that it may look for."""
 
 from __future__ import annotations
 
 import os
 import re
 
-from planish.cc.frontend import Unit, run
+from planish.cc.clang import Unit, run
 
 _ALONE, _WITH_VALUE = ("-MD", "-MMD", "-MP", "-MV", "-w"), ("-MF", "-MT", "-MQ")
 _PREPROCESS = (

@@ -1,4 +1,4 @@
-"""What was saved: of one compilation, and of a build."""
+"""Report of what was saved: of one compilation, and of a build."""
 
 from __future__ import annotations
 
@@ -7,10 +7,12 @@ import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from planish.cc.cc_settings import say
-from planish.cc.object_cache import ObjectCache
+from planish.cc.settings import say
+
+if TYPE_CHECKING:
+    from planish.cc.object_cache import ObjectCache
 
 _FUNCTIONS = 5
 

@@ -38,8 +38,8 @@ def speed_up_and_show(request: Request, folder: Path | None, form: Form, words: 
         form: text or JSON.
         words: the command line as given, without the program's name.
     """
-    from planish.cc.function_cache import FunctionMemory
     from planish.cc.object_cache import open_cache
+    from planish.cc.optimize import FunctionMemory
     from planish.cli.again import command_line
     from planish.cli.errors import writing
     from planish.cli.places import require_places
@@ -57,8 +57,8 @@ def speed_up_and_show(request: Request, folder: Path | None, form: Form, words: 
             seed=request.settings.seed,
             remember=FunctionMemory(cache),
         )
-    if cache.trouble:
-        remark(f"warning: {cache.trouble}")
+    if cache.error:
+        remark(f"warning: {cache.error}")
     files = list[Path]()
     if folder is not None:
         with writing(folder):

@@ -1,4 +1,4 @@
-"""How much is spent, and what is said: options of planish's own, and variables."""
+"""Settings of a compilation, from planish's own options and variables, and its messages."""
 
 from __future__ import annotations
 

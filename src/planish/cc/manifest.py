@@ -1,6 +1,6 @@
-"""Records of compilations by their command line, so that a known object needs no start of clang.
+"""Manifests of compilations by their command line, so that a known object needs no start of clang.
 
-Of a tiny file, clang's start and its front end are nearly all that a compilation takes. A record names the
+Of a tiny file, clang's start and its front end are nearly all that a compilation takes. A manifest names the
 files that were read, by their content, and what was found beside them under the names that were looked for:
 a header that appears where the compiler looks first is another compilation.
 """
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 
-from planish.cc.frontend import Unit
+from planish.cc.clang import Unit
 from planish.cc.object_cache import ObjectCache, digest
 
 TYPE_CHECKING = False  # as `typing` has it
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from planish.cc.reading import Reading
 
 _MAGIC = b"planish-direct-2"
-READ = (
+VARIABLES = (
     *("CPATH", "C_INCLUDE_PATH", "CPLUS_INCLUDE_PATH", "SOURCE_DATE_EPOCH", "PWD", "COMPILER_PATH"),
     *("RC_DEBUG_PREFIX_MAP",),
     *("LIBRARY_PATH", "LLVM_OVERRIDE_PRODUCER", "SDKROOT", "MACOSX_DEPLOYMENT_TARGET", "INCLUDE"),
@@ -31,7 +31,7 @@ _PRECOMPILED = (".pch", ".gch")
 _ABSENT = b"-"
 
 
-class Direct:
+class Manifest:
     """The record of one compilation.
 
     Args:
@@ -96,7 +96,7 @@ def _key(unit: Unit) -> str:
     words = unit.options
     if _has_precompiled(words):
         return ""
-    variables = (os.environ.get(name, "") for name in READ)
+    variables = (os.environ.get(name, "") for name in VARIABLES)
     output = unit.output if unit.dependency_file else ""
     said = [os.getcwd(), unit.source, output, unit.host, *variables, *words]
     return digest(unit.compiler.identity.encode(), *map(os.fsencode, said))

@@ -1,0 +1,395 @@
+"""Compilation of a whole command line: whether planish handles it, and each of its objects.
+
+An object comes from the cache where it is known, also without a start of clang (see `manifest`). Else clang
+makes it, and a smaller one is searched for. What tells one clang from another are its program, the libraries
+that it loads, and configuration files that add options.
+"""
+
+from __future__ import annotations
+
+import os
+from time import monotonic, time_ns
+
+from planish.cc.arguments import Invocation, Source, code_options
+from planish.cc.clang import Compiler, CompletedProcess, Unit, run, shell_code, wait
+from planish.cc.manifest import Manifest
+from planish.cc.object_cache import (
+    CachedObject,
+    ObjectCache,
+    atomic_write,
+    digest,
+    left_to_clang,
+    note,
+    open_cache,
+    refused,
+)
+from planish.cc.settings import CompileSettings, pass_on, say
+
+TYPE_CHECKING = False  # as `typing` has it
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_KIND = "installations"
+_MAGIC = b"planish-installation-1"
+_FOLDERS = (b"System configuration file directory: ", b"User configuration file directory: ")
+INSTALLATION_VARIABLES = ("HOME", "LD_LIBRARY_PATH", "LD_PRELOAD", "CLANG_NO_DEFAULT_CONFIG")
+"""Variables from which the files follow, or whether they count."""
+_ASK = ("-v", "-###", "-x", "c", "-c", "/dev/null")
+_CLANG = b"clang version "
+_DEEPEST = 9
+"""Files may name others; clang refuses what names itself."""
+
+
+def find_installation(compiler: Compiler, cache: ObjectCache) -> bool:
+    """Set what tells a compiler's installation from another; False where it is no clang.
+
+    Which of the configuration files clang reads follows from its name and the target. All in the folders
+    where it looks are taken: that is right for any, and asks clang nothing.
+
+    Args:
+        compiler: whose it is.
+        cache: keeps which files belong to it, for which clang is asked once.
+    """
+    variables = [os.fsencode(os.environ.get(name, "")) for name in INSTALLATION_VARIABLES]
+    key = digest(compiler.identity.encode(), *variables)
+    check, _, data = (cache.read(_KIND, key) or b"").partition(b"\n")
+    if check != _check(data):
+        data = _asked(compiler)
+        if not data:
+            return False
+        cache.put_plain(_KIND, key, _check(data) + b"\n" + data)
+    folders, _, programs = data.partition(b"\0\0")
+    parts = [*variables, *map(_stamp, programs.split(b"\0"))]
+    own = os.fsencode(os.path.dirname(os.path.realpath(compiler.path)))
+    for folder in (own, *filter(None, folders.split(b"\0"))):
+        for path in _listed(folder):
+            parts += _configuration(path, _DEEPEST)
+    compiler.installation = digest(*parts)
+    return True
+
+
+def _check(data: bytes) -> bytes:
+    return digest(_MAGIC, data).encode()
+
+
+def _asked(compiler: Compiler) -> bytes:
+    """Ask clang for the folders of its configuration, its program and libraries; empty where it is no clang.
+
+    The program is another one than the compiler's where that is a script, or a wrapper.
+    """
+    ended = run([*compiler.command, *_ASK])
+    if _CLANG not in ended.messages:
+        return b""
+    lines = ended.messages.splitlines()
+    folders = [line[len(said) :] for line in lines for said in _FOLDERS if line.startswith(said)]
+    program = next((line.split(b'"')[1] for line in lines if b'"-cc1"' in line), b"")
+    # The loader lists what it would load, and does not start the program.
+    loaded = run([os.fsdecode(program)], LD_TRACE_LOADED_OBJECTS="1").written if program else b""
+    words = [word for line in loaded.splitlines() for word in line.split() if word.startswith(b"/")]
+    return b"\0\0".join([b"\0".join(folders), b"\0".join([program, *words])])
+
+
+def _stamp(path: bytes) -> bytes:
+    """Name a file, and which version of it is there."""
+    try:
+        found = os.stat(path)
+    except OSError:
+        return path
+    return b"%b %d %d" % (path, found.st_size, found.st_mtime_ns)
+
+
+def _listed(folder: bytes) -> list[bytes]:
+    try:
+        return sorted(folder + b"/" + name for name in os.listdir(folder) if name.endswith(b".cfg"))
+    except OSError:
+        return []
+
+
+def _configuration(path: bytes, depth: int) -> list[bytes]:
+    """Give a file's name and content, and those of the files that it names."""
+    try:
+        with open(path, "rb", 0) as file:
+            data = file.read()
+    except OSError:
+        return [path]
+    parts = [path, data]
+    for word in data.split() if depth else ():
+        if word.startswith(b"@"):
+            parts += _configuration(os.path.join(os.path.dirname(path), word[1:].strip(b"\"'")), depth - 1)
+    return parts
+
+
+def compile_uncached(
+    unit: Unit,
+    front: CompletedProcess,
+    keep: Callable[[CachedObject], bool],
+    settings: CompileSettings,
+    cache: ObjectCache,
+    began: float,
+) -> bool:
+    """Have clang make the object, and search for a smaller one or record what it was made of.
+
+    Args:
+        unit: the source and its object.
+        front: how the front end ended, with the unoptimised bitcode.
+        keep: puts an entry into the cache; returns False where a file was changed meanwhile.
+        settings: the objective and the time of the search.
+        cache: has what is known of functions.
+        began: when the compilation began, by the monotonic clock.
+
+    Returns:
+        False where clang has to say why it cannot be made.
+    """
+    from planish.cc.interrupts import Stoppable  # here: a known object needs none of them
+    from planish.cc.optimize import ReadsFilesError
+
+    with Stoppable():
+        own = run([*unit.compiler.command, *unit.words])
+        if own.code:
+            return False
+        clang_s = monotonic() - began
+        pass_on(own.messages)
+        has_diagnostics = own.messages != front.messages
+        try:
+            if settings.for_time:
+                from planish.cc.timed_objects import keep_timed_unit
+
+                how, about = (
+                    "compiled",
+                    keep_timed_unit(unit, front.written, cache, keep, has_diagnostics=has_diagnostics),
+                )
+            else:
+                from planish.cc.optimize import improve
+
+                entry = improve(
+                    unit, front.written, settings, cache, clang_s, has_diagnostics=has_diagnostics
+                )
+                if entry is None:
+                    return True
+                keep(entry)
+                how, about = "searched", entry.about
+        except ReadsFilesError as error:
+            entry = left_to_clang(str(error))
+            keep(entry)
+            note(cache, settings, unit.belongs_to, unit.source, "clang", entry.about, 0.0)
+        else:
+            note(cache, settings, unit.belongs_to, unit.source, how, about, monotonic() - began)
+        return True
+
+
+def make_object(unit: Unit, settings: CompileSettings, cache: ObjectCache) -> int:
+    """Make one of several objects, by clang where planish does not; return the exit code."""
+    if compile_unit(unit, settings, cache):
+        return 0
+    ended = run([*unit.compiler.command, *unit.words])
+    pass_on(ended.messages)
+    return shell_code(ended.code)
+
+
+def compile_unit(unit: Unit, settings: CompileSettings, cache: ObjectCache) -> bool:
+    """Make one object; False where clang has to make it, or to say why it cannot be made."""
+    began, began_ns = monotonic(), time_ns()
+    direct = Manifest(unit, cache)
+    if found := direct.get():
+        entry = cache.get(found[0])
+        if entry and entry.is_enough(settings.seconds, settings.evaluations) and _write(unit, found[1]):
+            return _take(unit, entry, b"", settings, cache, began)
+    front = run([*unit.compiler.command, *unit.front_end])
+    if front.code or not front.written.startswith(b"BC"):
+        return False
+    key = _key(unit, front.written)
+    entry = cache.get(key)
+    if entry and entry.is_enough(settings.seconds, settings.evaluations):
+        if not (entry.has_diagnostics or entry.is_clangs or front.messages):
+            _keep(unit, direct, key, began_ns)
+        return _take(unit, entry, front.messages, settings, cache, began)
+    return _make(unit, direct, front, key, settings, cache, (began, began_ns))
+
+
+def _make(
+    unit: Unit,
+    direct: Manifest,
+    front: CompletedProcess,
+    key: str,
+    settings: CompileSettings,
+    cache: ObjectCache,
+    began: tuple[float, int],
+) -> bool:
+    """Make an object that is not known; False where clang shall do it, or say why it cannot be made."""
+
+    def keep(entry: CachedObject) -> bool:
+        from planish.cc.reading import Reading
+
+        # What was changed since may be in the object, and not in the bitcode that names it.
+        reading = Reading(unit, began[1])
+        if not reading.is_unchanged:
+            return False
+        cache.put(key, entry)
+        if not (entry.has_diagnostics or entry.is_clangs or front.messages):  # only clang can say it again
+            direct.put(key, reading)
+        return True
+
+    if not (settings.for_time or settings.seconds):
+        return False
+
+    return compile_uncached(unit, front, keep, settings, cache, began[0])
+
+
+def _keep(unit: Unit, direct: Manifest, key: str, began_ns: int) -> None:
+    """Keep what was read for an object that is known."""
+    from planish.cc.reading import Reading
+
+    direct.put(key, Reading(unit, began_ns))
+
+
+def _write(unit: Unit, dependencies: bytes) -> bool:
+    """Write what clang would of dependencies; False where it cannot be."""
+    try:
+        if unit.dependency_file is not None:
+            atomic_write(unit.dependency_file, dependencies)
+    except OSError:
+        return False
+    return True
+
+
+def _key(unit: Unit, bitcode: bytes) -> str:
+    """Name what the object follows from; the search's budget is none of it."""
+    options = "\0".join([unit.host, *code_options(unit.options)])
+    return digest(unit.compiler.identity.encode(), os.fsencode(options), bitcode)
+
+
+def _take(
+    unit: Unit,
+    entry: CachedObject,
+    messages: bytes,
+    settings: CompileSettings,
+    cache: ObjectCache,
+    began: float,
+) -> bool:
+    """Write the object that is known, and say what clang would; False where clang shall make it."""
+    if entry.is_clangs:
+        note(cache, settings, unit.belongs_to, unit.source, "clang", entry.about, 0.0)
+        return False
+    if entry.has_diagnostics:
+        ended = run([*unit.compiler.command, *unit.words])
+        if ended.code:
+            return False
+        messages = ended.messages
+    pass_on(messages)
+    try:
+        atomic_write(unit.output, entry.code)
+    except OSError:
+        return False  # clang finds another way, or says what is wrong
+    note(cache, settings, unit.belongs_to, unit.source, "known", entry.about, monotonic() - began)
+    return True
+
+
+def compile_and_link(
+    compiler: Compiler, invocation: Invocation, settings: CompileSettings, cache: ObjectCache
+) -> int:
+    """Make a program; return the exit code."""
+    import tempfile  # here: a known object needs neither
+
+    from planish.cc.interrupts import Stoppable
+
+    words = list(invocation.words)
+    program = invocation.output or "a.out"
+    failed = 0
+    with Stoppable(), tempfile.TemporaryDirectory(prefix="planish-") as folder:
+        for source in invocation.sources:
+            if source.language:
+                name = os.path.splitext(os.path.basename(source.path))[0]
+                path = os.path.join(folder, f"{name}-{source.index}.o")
+                unit = Unit(compiler, invocation, source, path, program)
+                failed = make_object(unit, settings, cache) or failed
+                words[source.index] = path
+        if failed:
+            return failed
+        command = [*compiler.command, *words, "-Qunused-arguments"]
+        code = shell_code(wait(os.posix_spawn(compiler.path, command, os.environ)))
+        if not code and settings.for_time:
+            from planish.cc.timed_program import speed_up_program
+
+            speed_up_program(compiler, words, program, settings, cache)
+        return code
+
+
+VARIABLES = (
+    *("CCC_OVERRIDE_OPTIONS", "QA_OVERRIDE_GCC3_OPTIONS", "RC_DEBUG_OPTIONS", "AS_SECURE_LOG_FILE"),
+    *("DEPENDENCIES_OUTPUT", "SUNPRO_DEPENDENCIES", "CC_LOG_DIAGNOSTICS", "CC_PRINT_HEADERS"),
+    *("CC_PRINT_OPTIONS", "CC_PRINT_PROC_STAT", "CC_PRINT_INTERNAL_STAT"),
+)
+"""Variables by which clang takes other options, or writes something else besides."""
+
+
+def compile_all(compiler: Compiler, invocation: Invocation, settings: CompileSettings) -> int | None:
+    """Make a command line's objects, and link them where it says so.
+
+    Returns:
+        The exit code; None where clang shall do it all by itself: as for sources with errors, so that the
+        messages are its own.
+    """
+    cache = open_cache()
+    why = _refusal(invocation)
+    if why:
+        _note_refused(cache, invocation, settings, why)
+        return None
+    if not find_installation(compiler, cache):
+        settings.fall_back(f"{compiler.path} is no clang")
+        return None
+    try:
+        if not invocation.compiles:
+            return compile_and_link(compiler, invocation, settings, cache)
+        outputs = [_output(invocation, source) for source in invocation.sources]
+        pairs = zip(invocation.sources, outputs, strict=True)
+        units = [Unit(compiler, invocation, source, path, path) for source, path in pairs]
+        if len(units) == 1:
+            return 0 if compile_unit(units[0], settings, cache) else None
+        return max([make_object(unit, settings, cache) for unit in units])
+    finally:
+        if cache.error:
+            say(f"warning: {cache.error}")
+
+
+def _output(invocation: Invocation, source: Source) -> str:
+    if invocation.output is not None:
+        return invocation.output
+    return os.path.splitext(os.path.basename(source.path))[0] + ".o"
+
+
+def _refusal(invocation: Invocation) -> str:
+    """Say why clang's own result must stay; empty where it need not."""
+    variable = next(filter(os.environ.get, VARIABLES), None)
+    if variable:
+        return f"clang does other things for the variable {variable}"
+    if invocation.keeps:
+        return f"planish cc does not handle {invocation.keeps}"
+    if any(source.path == "-" or not os.path.isfile(source.path) for source in invocation.sources):
+        return "a source can be read only once"
+    output = invocation.output
+    if output is not None and (output == "-" or os.path.islink(output) or _is_special(output)):
+        return f"the output {output} is no file"
+    return _refusal_to_compile(invocation) if invocation.compiles else _refusal_to_link(invocation)
+
+
+def _refusal_to_compile(invocation: Invocation) -> str:
+    if any(source.language is None for source in invocation.sources):
+        return "a source is neither C nor C++"
+    shared = invocation.output is not None or invocation.dependency_file is not None
+    return "several sources have one output" if shared and len(invocation.sources) > 1 else ""
+
+
+def _refusal_to_link(invocation: Invocation) -> str:
+    if invocation.makes_dependencies and invocation.sources:
+        return "it links, and writes dependencies"
+    return "it links, and says what language its inputs are in" if invocation.language_given else ""
+
+
+def _is_special(path: str) -> bool:
+    return os.path.exists(path) and not os.path.isfile(path)
+
+
+def _note_refused(cache: ObjectCache, invocation: Invocation, settings: CompileSettings, why: str) -> None:
+    for source in invocation.sources:
+        if source.language:
+            note(cache, settings, _output(invocation, source), source.path, "clang", refused(why), 0.0)
