@@ -12,7 +12,7 @@ from math import prod
 
 from planish.core import ScheduleError
 from planish.hlo.ir import ir, tensor_type, walk
-from planish.hlo.ir.mlir import ELEMENTWISE, Value, integers, shape_of, stablehlo
+from planish.hlo.ir.mlir import ELEMENTWISE, PRODUCTS, Value, integers, shape_of, stablehlo
 
 Axes = Sequence[int | None]
 """Of values, one after the other: the dimension that the batch lies along; None: not of the batch at all."""
@@ -179,9 +179,6 @@ _RULES: Mapping[str, Callable[[ir.Operation, Axes], Carried]] = {
 }
 
 
-_HEAVY = ("stablehlo.convolution", "stablehlo.dot_general")
-
-
 @dataclass(frozen=True)
 class FunctionBatch:
     """A function's batch.
@@ -258,8 +255,8 @@ def _followed(block: ir.Block, arguments: Sequence[Value]) -> FunctionBatch:
 
 def _worth(block: ir.Block, batch: FunctionBatch) -> FunctionBatch:
     """Give a batch that the most work is done for; raises ScheduleError where it is not."""
-    heavy = any(inner.name in _HEAVY for op in block.operations for inner in walk(op.operation))
-    if heavy and not any(op.name in _HEAVY for op in batch.operations):
+    heavy = any(inner.name in PRODUCTS for op in block.operations for inner in walk(op.operation))
+    if heavy and not any(op.name in PRODUCTS for op in batch.operations):
         raise ScheduleError("no convolution or product reads the batch", "Such a module is not tiled.")
     return batch
 

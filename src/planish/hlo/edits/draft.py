@@ -200,6 +200,13 @@ class Draft:
         self.mirror.remove(uid)
         self._live = None
 
+    def replace(self, uid: str, values: Sequence[ir.Value[Any]]) -> None:
+        """Remove an operation whose users take other values, one for each of its results."""
+        for users, value in zip(self.users(uid), values, strict=True):
+            for user, index in users:
+                self.set_operand(user, index, value)
+        self.erase(uid)
+
     def move(self, uid: str, before: str) -> None:
         """Put an operation before another of the same block."""
         block, other = self.mirror.fact(uid).block, self.mirror.fact(before).block

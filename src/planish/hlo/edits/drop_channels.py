@@ -23,210 +23,65 @@ Axis = tuple[Value, int]
 Tie = tuple[Axis, ...]
 
 
-def ties(op: ir.Operation) -> list[Tie]:
-    """List axes that are one. An axis of the operation that is in no tie cannot be cut."""
-    if op.name in ELEMENTWISE:
-        return list(_same_place(op))
-    rule = _RULES.get(op.name)
-    return list(rule(op)) if rule else []
+SHARES = (7 / 8, 3 / 4, 1 / 2)
+"""Of the channels that are kept."""
 
-
-def _same_place(op: ir.Operation) -> Iterator[Tie]:
-    values = [op.results[0], *(value for value in op.operands if shape_of(value))]
-    for axis in range(len(shape_of(op.results[0]))):
-        yield tuple((value, axis) for value in values)
-
-
-def _broadcast(op: ir.Operation) -> Iterator[Tie]:
-    given, result = op.operands[0], op.results[0]
-    to = integers(op, "broadcast_dimensions")
-    from_ = {axis: place for place, axis in enumerate(to)}
-    for axis, size in enumerate(shape_of(result)):
-        place = from_.get(axis)
-        if place is not None and shape_of(given)[place] == size:
-            yield (result, axis), (given, place)
-        else:
-            yield ((result, axis),)
-
-
-def _reshaped(op: ir.Operation) -> Iterator[Tie]:
-    """Axes as long as before with as many elements before them, and so behind them."""
-    given, result = op.operands[0], op.results[0]
-    old, new = shape_of(given), shape_of(result)
-    places = {(prod(new[:axis]), size): axis for axis, size in enumerate(new) if size > 1}
-    for axis, size in enumerate(old):
-        to = places.get((prod(old[:axis]), size))
-        if to is not None:
-            yield (result, to), (given, axis)
-
-
-def _transposed(op: ir.Operation) -> Iterator[Tie]:
-    for axis, place in enumerate(integers(op, "permutation")):
-        yield (op.results[0], axis), (op.operands[0], place)
-
-
-def _sliced(op: ir.Operation) -> Iterator[Tie]:
-    names = ("start_indices", "limit_indices", "strides")
-    window = zip(*(integers(op, name) for name in names), shape_of(op.operands[0]), strict=True)
-    for axis, (start, limit, stride, size) in enumerate(window):
-        if (start, limit, stride) == (0, size, 1):
-            yield (op.results[0], axis), (op.operands[0], axis)
-
-
-def _padded(op: ir.Operation) -> Iterator[Tie]:
-    sides = ("edge_padding_low", "edge_padding_high", "interior_padding")
-    for axis, widths in enumerate(zip(*(integers(op, side) for side in sides), strict=True)):
-        if not any(widths):
-            yield (op.results[0], axis), (op.operands[0], axis)
-
-
-def _joined(op: ir.Operation) -> Iterator[Tie]:
-    joined = ir.IntegerAttr(op.attributes["dimension"]).value
-    for axis in range(len(shape_of(op.results[0]))):
-        if axis != joined:
-            yield tuple((value, axis) for value in (op.results[0], *op.operands))
-
-
-def _reduced(op: ir.Operation) -> Iterator[Tie]:
-    if len(op.results) != 1:
-        return
-    kept = [axis for axis in range(len(shape_of(op.operands[0]))) if axis not in integers(op, "dimensions")]
-    for to, axis in enumerate(kept):
-        yield (op.results[0], to), (op.operands[0], axis)
-
-
-def _multiplied(op: ir.Operation) -> Iterator[Tie]:
-    numbers = stablehlo.DotDimensionNumbers(op.attributes["dot_dimension_numbers"])
-    left, right = op.operands
-    batch = list(zip(numbers.lhs_batching_dimensions, numbers.rhs_batching_dimensions, strict=True))
-    summed = list(zip(numbers.lhs_contracting_dimensions, numbers.rhs_contracting_dimensions, strict=True))
-    yield from (((left, a), (right, b)) for a, b in summed)
-    yield from (((op.results[0], i), (left, a), (right, b)) for i, (a, b) in enumerate(batch))
-    place = len(batch)
-    for side, value in enumerate((left, right)):
-        bound = {pair[side] for pair in (*batch, *summed)}
-        for axis in range(len(shape_of(value))):
-            if axis not in bound:
-                yield (op.results[0], place), (value, axis)
-                place += 1
-
-
-def _convolved(op: ir.Operation) -> Iterator[Tie]:
-    """Features of a plain convolution; of a depthwise one all are one, and its groups are counted anew."""
-    numbers = stablehlo.ConvDimensionNumbers(op.attributes["dimension_numbers"])
-    (image, kernel), result = op.operands, op.results[0]
-    inputs, outputs = (image, numbers.input_feature_dimension), (result, numbers.output_feature_dimension)
-    of_kernel = (kernel, numbers.kernel_output_feature_dimension)
-    given = plain_convolution(op)
-    yield (image, numbers.input_batch_dimension), (result, numbers.output_batch_dimension)
-    if given.groups == 1:
-        yield inputs, (kernel, numbers.kernel_input_feature_dimension)
-        yield outputs, of_kernel
-    elif given.depthwise:
-        yield inputs, outputs, of_kernel
-
-
-_RULES: Mapping[str, Callable[[ir.Operation], Iterator[Tie]]] = {
-    "stablehlo.broadcast_in_dim": _broadcast,
-    "stablehlo.reshape": _reshaped,
-    "stablehlo.transpose": _transposed,
-    "stablehlo.slice": _sliced,
-    "stablehlo.pad": _padded,
-    "stablehlo.concatenate": _joined,
-    "stablehlo.reduce": _reduced,
-    "stablehlo.dot_general": _multiplied,
-    "stablehlo.convolution": _convolved,
-}
-
-
-READERS = ("stablehlo.dot_general", "stablehlo.convolution")
-_FORMS = ("stablehlo.reshape", "stablehlo.transpose", "stablehlo.convert")
+FEWEST = 8
+"""Fewer channels than twice these are left alone: vectors of a processor have as many numbers."""
 
 
 @dataclass(frozen=True)
-class Channels:
-    """Axes that are one.
+class DropChannels(VariantRewrite):
+    """Let a product or a convolution sum over those channels alone whose weights there are largest.
+
+    Producers and consumers are cut alike: their weights, the scales and shifts between, depthwise kernels,
+    and through sums all that is added. It is done when all else is edited, before pictures are cropped and
+    tiles are made; of several for an operation the last counts. It is illegal where a result of the function
+    has these channels, or something depends on how many they are.
+
+    ::
+
+        y = relu(x @ v: 64) @ w   -- DropChannels("y", 48) -->   y = relu(x @ v[:, c]: 48) @ w[c], c: 48 of 64
 
     Args:
-        size: how many channels.
-        axes: all of them.
-        weights: the argument, or constant, by which they are told to matter; with its axis.
+        op: the product or convolution.
+        keep: how many channels stay.
     """
 
-    size: int
-    axes: frozenset[Axis]
-    weights: Axis
+    op: str
+    keep: int
 
+    def apply(self, draft: Draft) -> None:
+        exclusions.target(draft, self.op)
+        if self.keep < 1:
+            raise ScheduleError(f"{self.keep} channels are none", "Keep 1 or more.")
+        # Only noted: edits that come later name operations as they are with all channels.
+        draft.channels[self.op] = self.keep
 
-def channels_of(reader: ir.Operation) -> Channels:
-    """Find the channels that a product or a convolution sums over, and all that is tied to them.
+    @classmethod
+    def match(cls, draft: Draft) -> dict[str, int]:
+        """Find the products and convolutions whose channels may be cut, with how many they have.
 
-    Args:
-        reader: it reads a value, and weights which an argument or a constant holds.
+        Of those that read the same channels the first is listed.
+        """
+        live, found, known = draft.live(), dict[str, int](), set[object]()
+        for uid in draft.mirror.blocks[""]:
+            if uid not in live or not exclusions.is_target(draft, uid):
+                continue
+            try:
+                channels = channels_of(draft.op(uid))
+            except ScheduleError:
+                continue
+            if channels.size >= 2 * FEWEST and channels.axes not in known:
+                known.add(channels.axes)
+                found[uid] = channels.size
+        return found
 
-    Raises:
-        ScheduleError: it is no such operation, or the channels cannot be cut: something else depends on how
-            many they are, or the function gives them, or takes them with its examples.
-    """
-    start = _summed(reader)
-    every = _closed(start)
-    values = {value for value, _ in every}
-    if len(values) != len(every):
-        raise ScheduleError("these channels lie along two axes of a value", "Keep them all.")
-    return Channels(shape_of(start[0])[start[1]], every, _source(reader, every))
-
-
-def _summed(reader: ir.Operation) -> Axis:
-    if reader.name == "stablehlo.dot_general":
-        numbers = stablehlo.DotDimensionNumbers(reader.attributes["dot_dimension_numbers"])
-        if len(numbers.lhs_contracting_dimensions) == 1 and not list(numbers.lhs_batching_dimensions):
-            return reader.operands[0], numbers.lhs_contracting_dimensions[0]
-    if reader.name == "stablehlo.convolution":
-        numbers = stablehlo.ConvDimensionNumbers(reader.attributes["dimension_numbers"])
-        return reader.operands[0], numbers.input_feature_dimension
-    raise ScheduleError(f"{reader.name} does not sum over channels", "Name a product or a convolution.")
-
-
-def _closed(start: Axis) -> frozenset[Axis]:
-    """Follow the ties from an axis; raises ScheduleError where one operation has none for it."""
-    found, waiting = {start}, [start]
-    while waiting:
-        value, axis = waiting.pop()
-        users = [use.owner.operation for use in value.uses]
-        made = maker(value)
-        for op in (*users, made) if made is not None else users:
-            if op.parent is None or op.parent.name != "func.func":
-                raise ScheduleError("these channels go into a loop, or a branch", "Keep them all.")
-            for other in _tied(op, (value, axis)):
-                if other not in found:
-                    found.add(other)
-                    waiting.append(other)
-    return frozenset(found)
-
-
-def _tied(op: ir.Operation, axis: Axis) -> list[Axis]:
-    if op.name == "stablehlo.constant":
-        return []
-    with_it = list(filter(partial(_holds, axis), ties(op)))
-    if not with_it:
-        raise ScheduleError(f"{op.name} depends on how many channels there are", "Keep them all.")
-    return [other for tie in with_it for other in tie]
-
-
-def _holds(axis: Axis, tie: Tie) -> bool:
-    return axis in tie
-
-
-def _source(reader: ir.Operation, every: frozenset[Axis]) -> Axis:
-    """Find the argument or constant that holds what a reader multiplies its channels by."""
-    value: Value = reader.operands[1]
-    while not isinstance(value.owner, ir.Block) and value.owner.operation.name in _FORMS:
-        value = value.owner.operation.operands[0]
-    if isinstance(value.owner, ir.Block) or value.owner.operation.name == "stablehlo.constant":
-        found = next((axis for axis in every if axis[0] == value), None)
-        if found is not None:
-            return found
-    raise ScheduleError("the weights are computed", "Only those of an argument or a constant are cut.")
+    @classmethod
+    def variants(cls, uid: str, found: int) -> list[Self]:
+        """List edits that keep a share of a number of channels, in steps of `FEWEST`, the mildest first."""
+        kept = {int(found * share) // FEWEST * FEWEST: None for share in SHARES}
+        return [cls(uid, keep) for keep in kept if 0 < keep < found]
 
 
 MADE = "planish.width"
@@ -376,62 +231,206 @@ def _taken(value: Value, places: Value, axis: int, keep: int) -> Value:
     return made.results[0]
 
 
-SHARES = (7 / 8, 3 / 4, 1 / 2)
-"""Of the channels that are kept."""
-
-FEWEST = 8
-"""Fewer channels than twice these are left alone: vectors of a processor have as many numbers."""
+_FORMS = ("stablehlo.reshape", "stablehlo.transpose", "stablehlo.convert")
 
 
 @dataclass(frozen=True)
-class DropChannels(VariantRewrite):
-    """Let a product or a convolution sum over those channels alone whose weights there are largest.
-
-    Producers and consumers are cut alike: their weights, the scales and shifts between, depthwise kernels,
-    and through sums all that is added. It is done when all else is edited, before pictures are cropped and
-    tiles are made; of several for an operation the last counts. It is illegal where a result of the function
-    has these channels, or something depends on how many they are.
-
-    ::
-
-        y = relu(x @ v: 64) @ w   -- DropChannels("y", 48) -->   y = relu(x @ v[:, c]: 48) @ w[c], c: 48 of 64
+class Channels:
+    """Axes that are one.
 
     Args:
-        op: the product or convolution.
-        keep: how many channels stay.
+        size: how many channels.
+        axes: all of them.
+        weights: the argument, or constant, by which they are told to matter; with its axis.
     """
 
-    op: str
-    keep: int
+    size: int
+    axes: frozenset[Axis]
+    weights: Axis
 
-    def apply(self, draft: Draft) -> None:
-        exclusions.target(draft, self.op)
-        if self.keep < 1:
-            raise ScheduleError(f"{self.keep} channels are none", "Keep 1 or more.")
-        # Only noted: edits that come later name operations as they are with all channels.
-        draft.channels[self.op] = self.keep
 
-    @classmethod
-    def match(cls, draft: Draft) -> dict[str, int]:
-        """Find the products and convolutions whose channels may be cut, with how many they have.
+def channels_of(reader: ir.Operation) -> Channels:
+    """Find the channels that a product or a convolution sums over, and all that is tied to them.
 
-        Of those that read the same channels the first is listed.
-        """
-        live, found, known = draft.live(), dict[str, int](), set[object]()
-        for uid in draft.mirror.blocks[""]:
-            if uid not in live or not exclusions.is_target(draft, uid):
-                continue
-            try:
-                channels = channels_of(draft.op(uid))
-            except ScheduleError:
-                continue
-            if channels.size >= 2 * FEWEST and channels.axes not in known:
-                known.add(channels.axes)
-                found[uid] = channels.size
-        return found
+    Args:
+        reader: it reads a value, and weights which an argument or a constant holds.
 
-    @classmethod
-    def variants(cls, uid: str, found: int) -> list[Self]:
-        """List edits that keep a share of a number of channels, in steps of `FEWEST`, the mildest first."""
-        kept = {int(found * share) // FEWEST * FEWEST: None for share in SHARES}
-        return [cls(uid, keep) for keep in kept if 0 < keep < found]
+    Raises:
+        ScheduleError: it is no such operation, or the channels cannot be cut: something else depends on how
+            many they are, or the function gives them, or takes them with its examples.
+    """
+    start = _summed(reader)
+    every = _closed(start)
+    values = {value for value, _ in every}
+    if len(values) != len(every):
+        raise ScheduleError("these channels lie along two axes of a value", "Keep them all.")
+    return Channels(shape_of(start[0])[start[1]], every, _source(reader, every))
+
+
+def _summed(reader: ir.Operation) -> Axis:
+    if reader.name == "stablehlo.dot_general":
+        numbers = stablehlo.DotDimensionNumbers(reader.attributes["dot_dimension_numbers"])
+        if len(numbers.lhs_contracting_dimensions) == 1 and not list(numbers.lhs_batching_dimensions):
+            return reader.operands[0], numbers.lhs_contracting_dimensions[0]
+    if reader.name == "stablehlo.convolution":
+        numbers = stablehlo.ConvDimensionNumbers(reader.attributes["dimension_numbers"])
+        return reader.operands[0], numbers.input_feature_dimension
+    raise ScheduleError(f"{reader.name} does not sum over channels", "Name a product or a convolution.")
+
+
+def _closed(start: Axis) -> frozenset[Axis]:
+    """Follow the ties from an axis; raises ScheduleError where one operation has none for it."""
+    found, waiting = {start}, [start]
+    while waiting:
+        value, axis = waiting.pop()
+        users = [use.owner.operation for use in value.uses]
+        made = maker(value)
+        for op in (*users, made) if made is not None else users:
+            if op.parent is None or op.parent.name != "func.func":
+                raise ScheduleError("these channels go into a loop, or a branch", "Keep them all.")
+            for other in _tied(op, (value, axis)):
+                if other not in found:
+                    found.add(other)
+                    waiting.append(other)
+    return frozenset(found)
+
+
+def _tied(op: ir.Operation, axis: Axis) -> list[Axis]:
+    if op.name == "stablehlo.constant":
+        return []
+    with_it = list(filter(partial(_holds, axis), ties(op)))
+    if not with_it:
+        raise ScheduleError(f"{op.name} depends on how many channels there are", "Keep them all.")
+    return [other for tie in with_it for other in tie]
+
+
+def _holds(axis: Axis, tie: Tie) -> bool:
+    return axis in tie
+
+
+def _source(reader: ir.Operation, every: frozenset[Axis]) -> Axis:
+    """Find the argument or constant that holds what a reader multiplies its channels by."""
+    value: Value = reader.operands[1]
+    while not isinstance(value.owner, ir.Block) and value.owner.operation.name in _FORMS:
+        value = value.owner.operation.operands[0]
+    if isinstance(value.owner, ir.Block) or value.owner.operation.name == "stablehlo.constant":
+        found = next((axis for axis in every if axis[0] == value), None)
+        if found is not None:
+            return found
+    raise ScheduleError("the weights are computed", "Only those of an argument or a constant are cut.")
+
+
+def ties(op: ir.Operation) -> list[Tie]:
+    """List axes that are one. An axis of the operation that is in no tie cannot be cut."""
+    if op.name in ELEMENTWISE:
+        return list(_same_place(op))
+    rule = _RULES.get(op.name)
+    return list(rule(op)) if rule else []
+
+
+def _same_place(op: ir.Operation) -> Iterator[Tie]:
+    values = [op.results[0], *(value for value in op.operands if shape_of(value))]
+    for axis in range(len(shape_of(op.results[0]))):
+        yield tuple((value, axis) for value in values)
+
+
+def _broadcast(op: ir.Operation) -> Iterator[Tie]:
+    given, result = op.operands[0], op.results[0]
+    to = integers(op, "broadcast_dimensions")
+    from_ = {axis: place for place, axis in enumerate(to)}
+    for axis, size in enumerate(shape_of(result)):
+        place = from_.get(axis)
+        if place is not None and shape_of(given)[place] == size:
+            yield (result, axis), (given, place)
+        else:
+            yield ((result, axis),)
+
+
+def _reshaped(op: ir.Operation) -> Iterator[Tie]:
+    """Axes as long as before with as many elements before them, and so behind them."""
+    given, result = op.operands[0], op.results[0]
+    old, new = shape_of(given), shape_of(result)
+    places = {(prod(new[:axis]), size): axis for axis, size in enumerate(new) if size > 1}
+    for axis, size in enumerate(old):
+        to = places.get((prod(old[:axis]), size))
+        if to is not None:
+            yield (result, to), (given, axis)
+
+
+def _transposed(op: ir.Operation) -> Iterator[Tie]:
+    for axis, place in enumerate(integers(op, "permutation")):
+        yield (op.results[0], axis), (op.operands[0], place)
+
+
+def _sliced(op: ir.Operation) -> Iterator[Tie]:
+    names = ("start_indices", "limit_indices", "strides")
+    window = zip(*(integers(op, name) for name in names), shape_of(op.operands[0]), strict=True)
+    for axis, (start, limit, stride, size) in enumerate(window):
+        if (start, limit, stride) == (0, size, 1):
+            yield (op.results[0], axis), (op.operands[0], axis)
+
+
+def _padded(op: ir.Operation) -> Iterator[Tie]:
+    sides = ("edge_padding_low", "edge_padding_high", "interior_padding")
+    for axis, widths in enumerate(zip(*(integers(op, side) for side in sides), strict=True)):
+        if not any(widths):
+            yield (op.results[0], axis), (op.operands[0], axis)
+
+
+def _joined(op: ir.Operation) -> Iterator[Tie]:
+    joined = ir.IntegerAttr(op.attributes["dimension"]).value
+    for axis in range(len(shape_of(op.results[0]))):
+        if axis != joined:
+            yield tuple((value, axis) for value in (op.results[0], *op.operands))
+
+
+def _reduced(op: ir.Operation) -> Iterator[Tie]:
+    if len(op.results) != 1:
+        return
+    kept = [axis for axis in range(len(shape_of(op.operands[0]))) if axis not in integers(op, "dimensions")]
+    for to, axis in enumerate(kept):
+        yield (op.results[0], to), (op.operands[0], axis)
+
+
+def _multiplied(op: ir.Operation) -> Iterator[Tie]:
+    numbers = stablehlo.DotDimensionNumbers(op.attributes["dot_dimension_numbers"])
+    left, right = op.operands
+    batch = list(zip(numbers.lhs_batching_dimensions, numbers.rhs_batching_dimensions, strict=True))
+    summed = list(zip(numbers.lhs_contracting_dimensions, numbers.rhs_contracting_dimensions, strict=True))
+    yield from (((left, a), (right, b)) for a, b in summed)
+    yield from (((op.results[0], i), (left, a), (right, b)) for i, (a, b) in enumerate(batch))
+    place = len(batch)
+    for side, value in enumerate((left, right)):
+        bound = {pair[side] for pair in (*batch, *summed)}
+        for axis in range(len(shape_of(value))):
+            if axis not in bound:
+                yield (op.results[0], place), (value, axis)
+                place += 1
+
+
+def _convolved(op: ir.Operation) -> Iterator[Tie]:
+    """Features of a plain convolution; of a depthwise one all are one, and its groups are counted anew."""
+    numbers = stablehlo.ConvDimensionNumbers(op.attributes["dimension_numbers"])
+    (image, kernel), result = op.operands, op.results[0]
+    inputs, outputs = (image, numbers.input_feature_dimension), (result, numbers.output_feature_dimension)
+    of_kernel = (kernel, numbers.kernel_output_feature_dimension)
+    given = plain_convolution(op)
+    yield (image, numbers.input_batch_dimension), (result, numbers.output_batch_dimension)
+    if given.groups == 1:
+        yield inputs, (kernel, numbers.kernel_input_feature_dimension)
+        yield outputs, of_kernel
+    elif given.depthwise:
+        yield inputs, outputs, of_kernel
+
+
+_RULES: Mapping[str, Callable[[ir.Operation], Iterator[Tie]]] = {
+    "stablehlo.broadcast_in_dim": _broadcast,
+    "stablehlo.reshape": _reshaped,
+    "stablehlo.transpose": _transposed,
+    "stablehlo.slice": _sliced,
+    "stablehlo.pad": _padded,
+    "stablehlo.concatenate": _joined,
+    "stablehlo.reduce": _reduced,
+    "stablehlo.dot_general": _multiplied,
+    "stablehlo.convolution": _convolved,
+}

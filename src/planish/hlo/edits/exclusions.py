@@ -56,6 +56,16 @@ def is_target(draft: Draft, uid: str) -> bool:
     return fact.name not in TERMINATORS and uid not in draft.fixed and is_open(draft, fact)
 
 
+def targets(draft: Draft, *names: str) -> list[str]:
+    """List the operations of some names, else all, that may be changed and that the results need."""
+    live = draft.live()
+    return [
+        uid
+        for uid, fact in draft.mirror.facts.items()
+        if uid in live and (not names or fact.name in names) and is_target(draft, uid)
+    ]
+
+
 def target(draft: Draft, uid: str) -> Fact:
     """Tell of an operation that is to be changed; raises ScheduleError where it may not be."""
     fact = place(draft, uid)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from math import prod
@@ -14,11 +15,154 @@ from planish.hlo.edits.draft import Draft, Writer
 from planish.hlo.edits.edit import VariantRewrite
 from planish.hlo.edits.lower import Write
 from planish.hlo.ir import UID, TensorType, context, ir, mlir_type
-from planish.hlo.ir.mlir import Value, integers, maker, stablehlo, type_of
+from planish.hlo.ir.mlir import PRODUCTS, Value, integers, maker, stablehlo, type_of
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+
+SHARES = (3 / 4, 1 / 2, 1 / 4)
+"""Of the largest rank that saves anything, the mildest first."""
+
+
+@dataclass(frozen=True)
+class Factor(VariantRewrite):
+    """Let a product or a convolution have weights of a lower rank: two smaller ones, one after the other.
+
+    They come from the singular value decomposition of the weights, which are a constant, as a matrix of what
+    is summed over by what is given: of all matrices of this rank theirs is nearest. A convolution gives
+    `rank` channels first, and a convolution of one pixel makes the old channels of them.
+
+    ::
+
+        y = x @ w: 64x64   -- Factor("y", 16) -->   y = (x @ u: 64x16) @ v: 16x64
+
+    Args:
+        op: the product or convolution.
+        rank: of the weights; 1 or more, and so few that it saves multiplications.
+    """
+
+    op: str
+    rank: int
+
+    def apply(self, draft: Draft) -> None:
+        exclusions.target(draft, self.op)
+        weights = weights_of(draft.op(self.op))
+        if not 0 < self.rank <= weights.useful:
+            sizes = f"{weights.inputs} x {weights.outputs}"
+            what = f"weights of {sizes} cannot have rank {self.rank}"
+            raise ScheduleError(what, f"From 1 to {weights.useful} it saves something.")
+        value = factored(Writer(draft, self.op, self.mark), draft.op(self.op), weights, self.rank)
+        draft.replace(self.op, [value])
+
+    @classmethod
+    def match(cls, draft: Draft) -> dict[str, int]:
+        """Find what may be factored, of what the results need, with the largest rank that saves anything."""
+        found = dict[str, int]()
+        for uid in exclusions.targets(draft, *PRODUCTS):
+            with suppress(ScheduleError):
+                found[uid] = weights_of(draft.op(uid)).useful
+        return {uid: useful for uid, useful in found.items() if useful}
+
+    @classmethod
+    def variants(cls, uid: str, found: int) -> list[Self]:
+        """List edits that take a share of a rank, the mildest first."""
+        ranks = dict.fromkeys(int(found * share) for share in SHARES)
+        return [cls(uid, rank) for rank in ranks if rank]
+
+
+def factored(write: Write, op: ir.Operation, weights: Weights, rank: int) -> Value:
+    """Write an operation as two, and give their result.
+
+    Args:
+        write: writes an operation.
+        op: a product or a convolution.
+        weights: its own.
+        rank: of the weights that are written.
+    """
+    return (_products if op.name == "stablehlo.dot_general" else _convolutions)(write, op, weights, rank)
+
+
+def _products(write: Write, op: ir.Operation, weights: Weights, rank: int) -> Value:
+    """Write products; the weights stand on the side where they stood."""
+    numbers = stablehlo.DotDimensionNumbers(op.attributes["dot_dimension_numbers"])
+    summed = (list(numbers.lhs_contracting_dimensions), list(numbers.rhs_contracting_dimensions))
+    other = op.operands[1 - weights.place]
+    result, element = type_of(op.results[0]), type_of(op.results[0]).element
+    left, right = weights.factors(rank)
+    first = _constant(write, left, [*(weights.shape[axis] for axis in weights.summed), rank], element)
+    shape = [size for axis, size in enumerate(type_of(other).shape) if axis not in summed[1 - weights.place]]
+    rows, between = list(range(len(weights.summed))), len(shape)
+    given = [weights.shape[axis] for axis in weights.given]
+    if weights.place == 1:
+        thin = _dot(write, TensorType((*shape, rank), element), other, first, summed[0], rows)
+        last = _constant(write, right, [rank, *given], element)
+        return _dot(write, result, thin, last, [between], [0])
+    thin = _dot(write, TensorType((rank, *shape), element), first, other, rows, summed[1])
+    last = _constant(write, right.T, [*given, rank], element)
+    return _dot(write, result, last, thin, [len(given)], [0])
+
+
+def _convolutions(write: Write, op: ir.Operation, weights: Weights, rank: int) -> Value:
+    """Write the convolution with fewer outputs, then one of one pixel, all in the old layouts."""
+    numbers = stablehlo.ConvDimensionNumbers(op.attributes["dimension_numbers"])
+    result, kernel = type_of(op.results[0]), weights.shape
+    features, inputs = numbers.output_feature_dimension, numbers.kernel_input_feature_dimension
+    (outputs,) = weights.given
+    element = result.element
+    left, right = weights.factors(rank)
+    order = (*weights.summed, outputs)
+    wide = [rank if axis == outputs else size for axis, size in enumerate(kernel)]
+    first = _constant(write, _laid_out(left, order, wide), wide, element)
+    small = [{outputs: kernel[outputs], inputs: rank}.get(axis, 1) for axis in range(len(kernel))]
+    last = _constant(write, _laid_out(right, (inputs, outputs), small), small, element)
+    thin = TensorType(_with(result.shape, features, rank), element)
+    kept = {name: op.attributes[name] for name in op.attributes if name != UID}
+    between = write("convolution", thin, [op.operands[0], first], kept)
+    attributes = {
+        "dimension_numbers": _same_numbers(op),
+        "feature_group_count": "1 : i64",
+        "batch_group_count": "1 : i64",
+    }
+    return write("convolution", result, [between, last], attributes)
+
+
+def _same_numbers(op: ir.Operation) -> str:
+    """Give the layouts of a convolution that reads what another gives."""
+    text = str(op.attributes["dimension_numbers"])
+    kernel_and_result = text.partition("x[")[2]
+    result = kernel_and_result.partition("->")[2].rstrip(">")
+    return f"#stablehlo.conv<{result}x[{kernel_and_result}"
+
+
+def _laid_out(matrix: NDArray[Any], order: Sequence[int], shape: Sequence[int]) -> NDArray[Any]:
+    """Give a matrix whose rows are some dimensions, and its columns the last, as a tensor."""
+    import numpy as np
+
+    missing = [axis for axis in range(len(shape)) if axis not in order]
+    tensor = matrix.reshape([*(shape[axis] for axis in order), *(1 for _ in missing)])
+    return np.transpose(tensor, np.argsort([*order, *missing]))
+
+
+def _with(shape: Sequence[int], axis: int, size: int) -> tuple[int, ...]:
+    return (*shape[:axis], size, *shape[axis + 1 :])
+
+
+def _dot(
+    write: Write, type_: TensorType, left: Value, right: Value, one: Sequence[int], other: Sequence[int]
+) -> Value:
+    summed = f"lhs_contracting_dimensions = {list(one)}, rhs_contracting_dimensions = {list(other)}"
+    return write("dot_general", type_, [left, right], {"dot_dimension_numbers": f"#stablehlo.dot<{summed}>"})
+
+
+def _constant(write: Write, values: NDArray[Any], shape: Sequence[int], element: str) -> Value:
+    import numpy as np
+
+    type_ = TensorType(tuple(shape), element)
+    array: Any = np.ascontiguousarray(values.reshape(shape), {"f32": np.float32, "f64": np.float64}[element])
+    held = ir.DenseElementsAttr.get(array, type=mlir_type(type_), context=context())
+    return write("constant", type_, [], {"value": held})
+
 
 Moves = tuple[tuple[str, tuple[int, ...]], ...]
 _RESHAPE, _TRANSPOSE = "stablehlo.reshape", "stablehlo.transpose"
@@ -146,153 +290,3 @@ def _decomposed(
     values = values.reshape(weights.shape)
     matrix = values.transpose(*weights.summed, *weights.given).reshape(weights.inputs, weights.outputs)
     return np.linalg.svd(matrix, full_matrices=False)
-
-
-def factored(write: Write, op: ir.Operation, weights: Weights, rank: int) -> Value:
-    """Write an operation as two, and give their result.
-
-    Args:
-        write: writes an operation.
-        op: a product or a convolution.
-        weights: its own.
-        rank: of the weights that are written.
-    """
-    return (_products if op.name == "stablehlo.dot_general" else _convolutions)(write, op, weights, rank)
-
-
-def _products(write: Write, op: ir.Operation, weights: Weights, rank: int) -> Value:
-    """Write products; the weights stand on the side where they stood."""
-    numbers = stablehlo.DotDimensionNumbers(op.attributes["dot_dimension_numbers"])
-    summed = (list(numbers.lhs_contracting_dimensions), list(numbers.rhs_contracting_dimensions))
-    other = op.operands[1 - weights.place]
-    result, element = type_of(op.results[0]), type_of(op.results[0]).element
-    left, right = weights.factors(rank)
-    first = _constant(write, left, [*(weights.shape[axis] for axis in weights.summed), rank], element)
-    shape = [size for axis, size in enumerate(type_of(other).shape) if axis not in summed[1 - weights.place]]
-    rows, between = list(range(len(weights.summed))), len(shape)
-    given = [weights.shape[axis] for axis in weights.given]
-    if weights.place == 1:
-        thin = _dot(write, TensorType((*shape, rank), element), other, first, summed[0], rows)
-        last = _constant(write, right, [rank, *given], element)
-        return _dot(write, result, thin, last, [between], [0])
-    thin = _dot(write, TensorType((rank, *shape), element), first, other, rows, summed[1])
-    last = _constant(write, right.T, [*given, rank], element)
-    return _dot(write, result, last, thin, [len(given)], [0])
-
-
-def _convolutions(write: Write, op: ir.Operation, weights: Weights, rank: int) -> Value:
-    """Write the convolution with fewer outputs, then one of one pixel, all in the old layouts."""
-    numbers = stablehlo.ConvDimensionNumbers(op.attributes["dimension_numbers"])
-    result, kernel = type_of(op.results[0]), weights.shape
-    features, inputs = numbers.output_feature_dimension, numbers.kernel_input_feature_dimension
-    (outputs,) = weights.given
-    element = result.element
-    left, right = weights.factors(rank)
-    order = (*weights.summed, outputs)
-    wide = [rank if axis == outputs else size for axis, size in enumerate(kernel)]
-    first = _constant(write, _laid_out(left, order, wide), wide, element)
-    small = [{outputs: kernel[outputs], inputs: rank}.get(axis, 1) for axis in range(len(kernel))]
-    last = _constant(write, _laid_out(right, (inputs, outputs), small), small, element)
-    thin = TensorType(_with(result.shape, features, rank), element)
-    kept = {name: op.attributes[name] for name in op.attributes if name != UID}
-    between = write("convolution", thin, [op.operands[0], first], kept)
-    attributes = {
-        "dimension_numbers": _same_numbers(op),
-        "feature_group_count": "1 : i64",
-        "batch_group_count": "1 : i64",
-    }
-    return write("convolution", result, [between, last], attributes)
-
-
-def _same_numbers(op: ir.Operation) -> str:
-    """Give the layouts of a convolution that reads what another gives."""
-    text = str(op.attributes["dimension_numbers"])
-    kernel_and_result = text.partition("x[")[2]
-    result = kernel_and_result.partition("->")[2].rstrip(">")
-    return f"#stablehlo.conv<{result}x[{kernel_and_result}"
-
-
-def _laid_out(matrix: NDArray[Any], order: Sequence[int], shape: Sequence[int]) -> NDArray[Any]:
-    """Give a matrix whose rows are some dimensions, and its columns the last, as a tensor."""
-    import numpy as np
-
-    missing = [axis for axis in range(len(shape)) if axis not in order]
-    tensor = matrix.reshape([*(shape[axis] for axis in order), *(1 for _ in missing)])
-    return np.transpose(tensor, np.argsort([*order, *missing]))
-
-
-def _with(shape: Sequence[int], axis: int, size: int) -> tuple[int, ...]:
-    return (*shape[:axis], size, *shape[axis + 1 :])
-
-
-def _dot(
-    write: Write, type_: TensorType, left: Value, right: Value, one: Sequence[int], other: Sequence[int]
-) -> Value:
-    summed = f"lhs_contracting_dimensions = {list(one)}, rhs_contracting_dimensions = {list(other)}"
-    return write("dot_general", type_, [left, right], {"dot_dimension_numbers": f"#stablehlo.dot<{summed}>"})
-
-
-def _constant(write: Write, values: NDArray[Any], shape: Sequence[int], element: str) -> Value:
-    import numpy as np
-
-    type_ = TensorType(tuple(shape), element)
-    array: Any = np.ascontiguousarray(values.reshape(shape), {"f32": np.float32, "f64": np.float64}[element])
-    held = ir.DenseElementsAttr.get(array, type=mlir_type(type_), context=context())
-    return write("constant", type_, [], {"value": held})
-
-
-SHARES = (3 / 4, 1 / 2, 1 / 4)
-"""Of the largest rank that saves anything, the mildest first."""
-
-
-@dataclass(frozen=True)
-class Factor(VariantRewrite):
-    """Let a product or a convolution have weights of a lower rank: two smaller ones, one after the other.
-
-    They come from the singular value decomposition of the weights, which are a constant, as a matrix of what
-    is summed over by what is given: of all matrices of this rank theirs is nearest. A convolution gives
-    `rank` channels first, and a convolution of one pixel makes the old channels of them.
-
-    ::
-
-        y = x @ w: 64x64   -- Factor("y", 16) -->   y = (x @ u: 64x16) @ v: 16x64
-
-    Args:
-        op: the product or convolution.
-        rank: of the weights; 1 or more, and so few that it saves multiplications.
-    """
-
-    op: str
-    rank: int
-
-    def apply(self, draft: Draft) -> None:
-        exclusions.target(draft, self.op)
-        weights = weights_of(draft.op(self.op))
-        if not 0 < self.rank <= weights.useful:
-            sizes = f"{weights.inputs} x {weights.outputs}"
-            what = f"weights of {sizes} cannot have rank {self.rank}"
-            raise ScheduleError(what, f"From 1 to {weights.useful} it saves something.")
-        value = factored(Writer(draft, self.op, self.mark), draft.op(self.op), weights, self.rank)
-        for user, index in draft.users(self.op)[0]:
-            draft.set_operand(user, index, value)
-        draft.erase(self.op)
-
-    @classmethod
-    def match(cls, draft: Draft) -> dict[str, int]:
-        """Find what may be factored, of what the results need, with the largest rank that saves anything."""
-        live, found = draft.live(), dict[str, int]()
-        for uid in draft.mirror.facts:
-            if uid in live and exclusions.is_target(draft, uid):
-                try:
-                    useful = weights_of(draft.op(uid)).useful
-                except ScheduleError:
-                    continue
-                if useful:
-                    found[uid] = useful
-        return found
-
-    @classmethod
-    def variants(cls, uid: str, found: int) -> list[Self]:
-        """List edits that take a share of a rank, the mildest first."""
-        ranks = dict.fromkeys(int(found * share) for share in SHARES)
-        return [cls(uid, rank) for rank in ranks if rank]

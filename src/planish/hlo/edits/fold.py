@@ -15,72 +15,7 @@ from planish.hlo.edits.drop_channels import ties
 from planish.hlo.edits.edit import GroupRewrite
 from planish.hlo.edits.hoist import same_in_each_step
 from planish.hlo.ir import ir, uid_of
-from planish.hlo.ir.mlir import Value, integers, maker, shape_of, type_of
-
-SHIFTS = ("stablehlo.add", "stablehlo.subtract")
-SCALE = "stablehlo.multiply"
-_BROADCAST = "stablehlo.broadcast_in_dim"
-
-
-@dataclass(frozen=True)
-class ByChannel:
-    """What an operation does to the channels of a value.
-
-    Args:
-        op: `add`, `subtract` (of the numbers, and never from them) or `multiply`.
-        value: whose channels they are.
-        numbers: C, one for each channel.
-        axis: along which the channels lie.
-    """
-
-    op: ir.Operation
-    value: Value
-    numbers: Value
-    axis: int
-
-    @property
-    def place(self) -> int:
-        """Which operand the value is."""
-        return 0 if self.op.operands[0] == self.value else 1
-
-
-def by_channel(value: Value) -> ByChannel | None:
-    """Tell what the operation that makes a value does to channels; None where it is another one."""
-    op = maker(value)
-    if op is None or op.name not in (*SHIFTS, SCALE):
-        return None
-    for place in (0,) if op.name == "stablehlo.subtract" else (0, 1):
-        found = _numbers(op.operands[1 - place])
-        if found is not None:
-            return ByChannel(op, op.operands[place], *found)
-    return None
-
-
-def _numbers(wide: Value) -> tuple[Value, int] | None:
-    """Find the numbers that are broadcast along all axes but one; JAX does so in two steps."""
-    made = maker(wide)
-    if made is None or made.name != _BROADCAST:
-        return None
-    given, to = made.operands[0], integers(made, "broadcast_dimensions")
-    long = [axis for axis, size in enumerate(shape_of(given)) if size > 1]
-    if len(shape_of(given)) == 1:
-        long = [0]
-    if len(long) != 1 or shape_of(given)[long[0]] != shape_of(wide)[to[long[0]]]:
-        return None
-    row = _row(given)
-    return None if row is None else (row, to[long[0]])
-
-
-def _row(given: Value) -> Value | None:
-    """Give the numbers of one dimension of which a value is another shape, itself where it has one."""
-    if len(shape_of(given)) == 1:
-        return given
-    made = maker(given)
-    reshapes = made is not None and made.name in ("stablehlo.reshape", _BROADCAST)
-    return made.operands[0] if made and reshapes and len(shape_of(made.operands[0])) == 1 else None
-
-
-_PRODUCTS = ("stablehlo.dot_general", "stablehlo.convolution")
+from planish.hlo.ir.mlir import PRODUCTS, Value, integers, maker, shape_of, type_of
 
 
 @dataclass(frozen=True)
@@ -172,7 +107,7 @@ def _scaling(draft: Draft, uid: str, last: ByChannel) -> _Folding | None:
         between.append(step)
         value = step.value
     product = maker(value)
-    if product is None or product.name not in _PRODUCTS or type_of(value).element != _element(last):
+    if product is None or product.name not in PRODUCTS or type_of(value).element != _element(last):
         return None
     axis, weights = _axis_of_weights(product, last.axis), product.operands[1]
     # The copy of a product that stands before a loop would be computed in each of its steps; and weights have
@@ -198,9 +133,7 @@ def _axis_of_weights(product: ir.Operation, axis: int) -> int | None:
 def _fold(draft: Draft, uid: str, mark: str, found: _Folding) -> None:
     write = Writer(draft, uid, mark)
     result = _scaled(draft, uid, mark, write, found) if found.product else _shifted(write, found)
-    for user, index in draft.users(uid)[0]:
-        draft.set_operand(user, index, result)
-    draft.erase(uid)
+    draft.replace(uid, [result])
 
 
 def _scaled(draft: Draft, uid: str, mark: str, write: Writer, found: _Folding) -> Value:
@@ -232,3 +165,66 @@ def _again(write: Writer, step: ByChannel, value: Value, numbers: Value) -> Valu
     wide = write("broadcast_in_dim", type_, [numbers], {"broadcast_dimensions": [step.axis]})
     operands = [value, wide] if step.place == 0 else [wide, value]
     return write(step.op.name.removeprefix("stablehlo."), type_, operands)
+
+
+SHIFTS = ("stablehlo.add", "stablehlo.subtract")
+SCALE = "stablehlo.multiply"
+_BROADCAST = "stablehlo.broadcast_in_dim"
+
+
+@dataclass(frozen=True)
+class ByChannel:
+    """What an operation does to the channels of a value.
+
+    Args:
+        op: `add`, `subtract` (of the numbers, and never from them) or `multiply`.
+        value: whose channels they are.
+        numbers: C, one for each channel.
+        axis: along which the channels lie.
+    """
+
+    op: ir.Operation
+    value: Value
+    numbers: Value
+    axis: int
+
+    @property
+    def place(self) -> int:
+        """Which operand the value is."""
+        return 0 if self.op.operands[0] == self.value else 1
+
+
+def by_channel(value: Value) -> ByChannel | None:
+    """Tell what the operation that makes a value does to channels; None where it is another one."""
+    op = maker(value)
+    if op is None or op.name not in (*SHIFTS, SCALE):
+        return None
+    for place in (0,) if op.name == "stablehlo.subtract" else (0, 1):
+        found = _numbers(op.operands[1 - place])
+        if found is not None:
+            return ByChannel(op, op.operands[place], *found)
+    return None
+
+
+def _numbers(wide: Value) -> tuple[Value, int] | None:
+    """Find the numbers that are broadcast along all axes but one; JAX does so in two steps."""
+    made = maker(wide)
+    if made is None or made.name != _BROADCAST:
+        return None
+    given, to = made.operands[0], integers(made, "broadcast_dimensions")
+    long = [axis for axis, size in enumerate(shape_of(given)) if size > 1]
+    if len(shape_of(given)) == 1:
+        long = [0]
+    if len(long) != 1 or shape_of(given)[long[0]] != shape_of(wide)[to[long[0]]]:
+        return None
+    row = _row(given)
+    return None if row is None else (row, to[long[0]])
+
+
+def _row(given: Value) -> Value | None:
+    """Give the numbers of one dimension of which a value is another shape, itself where it has one."""
+    if len(shape_of(given)) == 1:
+        return given
+    made = maker(given)
+    reshapes = made is not None and made.name in ("stablehlo.reshape", _BROADCAST)
+    return made.operands[0] if made and reshapes and len(shape_of(made.operands[0])) == 1 else None

@@ -43,11 +43,7 @@ class Hoist(GroupRewrite):
             if uid not in _same_in_each_step(draft, holder(block)):
                 raise ScheduleError(f"operation '{uid}' differs from step to step, or does more than compute")
             outside = _Outside(draft, holder(block), f"{self.mark}.{number}")
-            values = outside.results(draft.op(uid))
-            for users, value in zip(draft.users(uid), values, strict=True):
-                for user, index in users:
-                    draft.set_operand(user, index, value)
-            draft.erase(uid)
+            draft.replace(uid, outside.results(draft.op(uid)))
 
     @classmethod
     def match(cls, draft: Draft) -> tuple[str, ...]:

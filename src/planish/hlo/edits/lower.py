@@ -20,83 +20,50 @@ from planish.hlo.ir.mlir import Value, integers, shape_of, stablehlo, type_of
 
 
 @dataclass(frozen=True)
-class PlainConvolution:
-    """A convolution.
+class Lower(Rewrite):
+    """Write a convolution as products of matrices, or as shifted products, where a compiler is slow at it.
+
+    ::
+
+        y = convolution(x, k: 3x3)   -- Lower("y", "product") -->
+        y = concatenate(x[0:, 0:], x[0:, 1:], ..., x[2:, 2:]) @ reshape(k)
+
+        y = convolution(x, k), depthwise   -- Lower("y", "slices") -->
+        y = x[0:, 0:] * k[0, 0] + x[0:, 1:] * k[0, 1] + ... + x[2:, 2:] * k[2, 2]
+
+    The sums may be taken in another order, so the answer stays to rounding. The paper has nothing like it.
 
     Args:
-        image: what it reads.
-        kernel: its weights.
-        order: how the image's dimensions are put into the order batch, space, features.
-        kernel_order: how the kernel's are put into the order space, inputs, outputs.
-        back: how the result's dimensions are put from the order batch, space, features into its own.
-        strides: in space.
-        dilation: how far a kernel's elements are apart.
-        padding: before the first and behind the last, for each dimension of space.
-        groups: of features.
+        op: the convolution.
+        form: one of `planish.hlo.edits.lower.FORMS`: "product", or "slices" where it is depthwise.
     """
 
-    image: Value
-    kernel: Value
-    order: tuple[int, ...]
-    kernel_order: tuple[int, ...]
-    back: tuple[int, ...]
-    strides: tuple[int, ...]
-    dilation: tuple[int, ...]
-    padding: tuple[tuple[int, int], ...]
-    groups: int
+    exact = True
 
-    @property
-    def depthwise(self) -> bool:
-        """Whether each feature is convolved alone."""
-        inputs, outputs = (shape_of(self.kernel)[axis] for axis in self.kernel_order[-2:])
-        return inputs == 1 and self.groups == outputs == shape_of(self.image)[self.order[-1]]
+    op: str
+    form: str
 
+    def apply(self, draft: Draft) -> None:
+        exclusions.target(draft, self.op)
+        op = draft.op(self.op)
+        if self.form not in FORMS:
+            raise ScheduleError(f"a convolution has no form '{self.form}'", f"Known: {', '.join(FORMS)}.")
+        if self.form not in forms_of(op):
+            raise ScheduleError(f"operation '{self.op}' ({op.name}) has no form '{self.form}'")
+        writer = Writer(draft, self.op, self.mark)
+        value = FORMS[self.form](writer, plain_convolution(op))
+        draft.replace(self.op, [value])
 
-def plain_convolution(op: ir.Operation) -> PlainConvolution:
-    """Read a convolution; raises ScheduleError where it is none, or one that is not written otherwise."""
-    if op.name != "stablehlo.convolution":
-        raise ScheduleError(f"{op.name} is no convolution")
-    numbers = stablehlo.ConvDimensionNumbers(op.attributes["dimension_numbers"])
-    inner, outer = list(numbers.input_spatial_dimensions), list(numbers.output_spatial_dimensions)
-    result = [numbers.output_batch_dimension, *outer, numbers.output_feature_dimension]
-    image, kernel = op.operands
-    found = PlainConvolution(
-        image,
-        kernel,
-        (numbers.input_batch_dimension, *inner, numbers.input_feature_dimension),
-        (
-            *numbers.kernel_spatial_dimensions,
-            numbers.kernel_input_feature_dimension,
-            numbers.kernel_output_feature_dimension,
-        ),
-        tuple(result.index(axis) for axis in range(len(result))),
-        _window(op, "window_strides", len(inner)),
-        _window(op, "rhs_dilation", len(inner)),
-        _padding(op, len(inner)),
-        ir.IntegerAttr(op.attributes["feature_group_count"]).value,
-    )
-    turned = "window_reversal" in op.attributes and any(_flags(op.attributes["window_reversal"]))
-    # An image whose elements are apart, or batches in groups, come from gradients: they have no such form.
-    apart = any(step != 1 for step in _window(op, "lhs_dilation", len(inner)))
-    cropped = any(size < 0 for pair in found.padding for size in pair)
-    if turned or apart or cropped or ir.IntegerAttr(op.attributes["batch_group_count"]).value != 1:
-        raise ScheduleError("such a convolution is not written otherwise", "It is one of a gradient.")
-    return found
+    @classmethod
+    def match(cls, draft: Draft) -> dict[str, list[str]]:
+        """Find the convolutions that the results need and that have other forms, with these."""
+        convolutions = exclusions.targets(draft, "stablehlo.convolution")
+        return {uid: forms for uid in convolutions if (forms := forms_of(draft.op(uid)))}
 
-
-def _window(op: ir.Operation, name: str, dimensions: int) -> tuple[int, ...]:
-    return tuple(integers(op, name)) if name in op.attributes else (1,) * dimensions
-
-
-def _flags(attribute: Any) -> list[bool]:
-    return [bool(flag) for flag in ir.DenseBoolArrayAttr(attribute)]
-
-
-def _padding(op: ir.Operation, dimensions: int) -> tuple[tuple[int, int], ...]:
-    if "padding" not in op.attributes:
-        return ((0, 0),) * dimensions
-    found = ir.DenseIntElementsAttr(op.attributes["padding"])
-    return tuple((int(found[2 * axis]), int(found[2 * axis + 1])) for axis in range(dimensions))
+    @classmethod
+    def enumerate(cls, draft: Draft) -> list[Self]:
+        """List all forms of all convolutions."""
+        return [cls(uid, form) for uid, forms in cls.match(draft).items() for form in forms]
 
 
 class Write(Protocol):
@@ -208,56 +175,80 @@ def ordered(write: Write, value: Value, order: Sequence[int]) -> Value:
 
 
 @dataclass(frozen=True)
-class Lower(Rewrite):
-    """Write a convolution as products of matrices, or as shifted products, where a compiler is slow at it.
-
-    ::
-
-        y = convolution(x, k: 3x3)   -- Lower("y", "product") -->
-        y = concatenate(x[0:, 0:], x[0:, 1:], ..., x[2:, 2:]) @ reshape(k)
-
-        y = convolution(x, k), depthwise   -- Lower("y", "slices") -->
-        y = x[0:, 0:] * k[0, 0] + x[0:, 1:] * k[0, 1] + ... + x[2:, 2:] * k[2, 2]
-
-    The sums may be taken in another order, so the answer stays to rounding. The paper has nothing like it.
+class PlainConvolution:
+    """A convolution.
 
     Args:
-        op: the convolution.
-        form: one of `planish.hlo.edits.lower.FORMS`: "product", or "slices" where it is depthwise.
+        image: what it reads.
+        kernel: its weights.
+        order: how the image's dimensions are put into the order batch, space, features.
+        kernel_order: how the kernel's are put into the order space, inputs, outputs.
+        back: how the result's dimensions are put from the order batch, space, features into its own.
+        strides: in space.
+        dilation: how far a kernel's elements are apart.
+        padding: before the first and behind the last, for each dimension of space.
+        groups: of features.
     """
 
-    exact = True
+    image: Value
+    kernel: Value
+    order: tuple[int, ...]
+    kernel_order: tuple[int, ...]
+    back: tuple[int, ...]
+    strides: tuple[int, ...]
+    dilation: tuple[int, ...]
+    padding: tuple[tuple[int, int], ...]
+    groups: int
 
-    op: str
-    form: str
+    @property
+    def depthwise(self) -> bool:
+        """Whether each feature is convolved alone."""
+        inputs, outputs = (shape_of(self.kernel)[axis] for axis in self.kernel_order[-2:])
+        return inputs == 1 and self.groups == outputs == shape_of(self.image)[self.order[-1]]
 
-    def apply(self, draft: Draft) -> None:
-        exclusions.target(draft, self.op)
-        op = draft.op(self.op)
-        if self.form not in FORMS:
-            raise ScheduleError(f"a convolution has no form '{self.form}'", f"Known: {', '.join(FORMS)}.")
-        if self.form not in forms_of(op):
-            raise ScheduleError(f"operation '{self.op}' ({op.name}) has no form '{self.form}'")
-        writer = Writer(draft, self.op, self.mark)
-        value = FORMS[self.form](writer, plain_convolution(op))
-        for user, index in draft.users(self.op)[0]:
-            draft.set_operand(user, index, value)
-        draft.erase(self.op)
 
-    @classmethod
-    def match(cls, draft: Draft) -> dict[str, list[str]]:
-        """Find the convolutions that the results need and that have other forms, with these."""
-        live = draft.live()
-        return {
-            uid: forms
-            for uid, fact in draft.mirror.facts.items()
-            if uid in live
-            and fact.name == "stablehlo.convolution"
-            and exclusions.is_target(draft, uid)
-            and (forms := forms_of(draft.op(uid)))
-        }
+def plain_convolution(op: ir.Operation) -> PlainConvolution:
+    """Read a convolution; raises ScheduleError where it is none, or one that is not written otherwise."""
+    if op.name != "stablehlo.convolution":
+        raise ScheduleError(f"{op.name} is no convolution")
+    numbers = stablehlo.ConvDimensionNumbers(op.attributes["dimension_numbers"])
+    inner, outer = list(numbers.input_spatial_dimensions), list(numbers.output_spatial_dimensions)
+    result = [numbers.output_batch_dimension, *outer, numbers.output_feature_dimension]
+    image, kernel = op.operands
+    found = PlainConvolution(
+        image,
+        kernel,
+        (numbers.input_batch_dimension, *inner, numbers.input_feature_dimension),
+        (
+            *numbers.kernel_spatial_dimensions,
+            numbers.kernel_input_feature_dimension,
+            numbers.kernel_output_feature_dimension,
+        ),
+        tuple(result.index(axis) for axis in range(len(result))),
+        _window(op, "window_strides", len(inner)),
+        _window(op, "rhs_dilation", len(inner)),
+        _padding(op, len(inner)),
+        ir.IntegerAttr(op.attributes["feature_group_count"]).value,
+    )
+    turned = "window_reversal" in op.attributes and any(_flags(op.attributes["window_reversal"]))
+    # An image whose elements are apart, or batches in groups, come from gradients: they have no such form.
+    apart = any(step != 1 for step in _window(op, "lhs_dilation", len(inner)))
+    cropped = any(size < 0 for pair in found.padding for size in pair)
+    if turned or apart or cropped or ir.IntegerAttr(op.attributes["batch_group_count"]).value != 1:
+        raise ScheduleError("such a convolution is not written otherwise", "It is one of a gradient.")
+    return found
 
-    @classmethod
-    def enumerate(cls, draft: Draft) -> list[Self]:
-        """List all forms of all convolutions."""
-        return [cls(uid, form) for uid, forms in cls.match(draft).items() for form in forms]
+
+def _window(op: ir.Operation, name: str, dimensions: int) -> tuple[int, ...]:
+    return tuple(integers(op, name)) if name in op.attributes else (1,) * dimensions
+
+
+def _flags(attribute: Any) -> list[bool]:
+    return [bool(flag) for flag in ir.DenseBoolArrayAttr(attribute)]
+
+
+def _padding(op: ir.Operation, dimensions: int) -> tuple[tuple[int, int], ...]:
+    if "padding" not in op.attributes:
+        return ((0, 0),) * dimensions
+    found = ir.DenseIntElementsAttr(op.attributes["padding"])
+    return tuple((int(found[2 * axis]), int(found[2 * axis + 1])) for axis in range(dimensions))

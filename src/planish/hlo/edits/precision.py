@@ -11,9 +11,7 @@ from planish.hlo.edits.draft import Draft, Writer
 from planish.hlo.edits.edit import GroupRewrite
 from planish.hlo.edits.resize import Resize
 from planish.hlo.ir import TensorType, ir, uid_of
-from planish.hlo.ir.mlir import FLOAT_BITS, Value, stablehlo, type_of
-
-PRODUCTS = ("stablehlo.dot_general", "stablehlo.convolution")
+from planish.hlo.ir.mlir import FLOAT_BITS, PRODUCTS, Value, stablehlo, type_of
 
 
 @dataclass(frozen=True)
@@ -48,12 +46,7 @@ class Narrow(GroupRewrite):
     @classmethod
     def match(cls, draft: Draft) -> tuple[str, ...]:
         """Find the products and convolutions that the results need and that may read narrower floats."""
-        live = draft.live()
-        return tuple(
-            uid
-            for uid in draft.mirror.facts
-            if uid in live and can_narrow(draft, uid) and exclusions.is_target(draft, uid)
-        )
+        return tuple(uid for uid in exclusions.targets(draft, *PRODUCTS) if can_narrow(draft, uid))
 
 
 def can_narrow(draft: Draft, uid: str, element: str = "bf16") -> bool:
@@ -104,19 +97,12 @@ class Quantize(GroupRewrite):
             exclusions.target(draft, uid)
             _check(draft, uid)
             value = _quantized(draft, uid, Writer(draft, uid, f"{self.mark}.{number}"))
-            for user, index in draft.users(uid)[0]:
-                draft.set_operand(user, index, value)
-            draft.erase(uid)
+            draft.replace(uid, [value])
 
     @classmethod
     def match(cls, draft: Draft) -> tuple[str, ...]:
         """Find the products and convolutions that the results need and that may multiply whole numbers."""
-        live = draft.live()
-        return tuple(
-            uid
-            for uid in draft.mirror.facts
-            if uid in live and exclusions.is_target(draft, uid) and not _refused(draft, uid)
-        )
+        return tuple(uid for uid in exclusions.targets(draft, *PRODUCTS) if not _refused(draft, uid))
 
 
 def _check(draft: Draft, uid: str) -> None:

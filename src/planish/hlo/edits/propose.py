@@ -51,12 +51,6 @@ RESIZED_SHARE = 0.25
 of the paper does for the operand of a copy."""
 
 
-def targets(draft: Draft) -> list[str]:
-    """List the operations that may be changed, without those that nothing needs: it would change nothing."""
-    live = draft.live()
-    return [uid for uid in draft.mirror.facts if uid in live and exclusions.is_target(draft, uid)]
-
-
 def replacement(visible: Visible, wanted: TensorType | None, rng: Generator, *, free: bool = False) -> Source:
     """Choose a value of a type, as the paper repairs.
 
@@ -264,7 +258,7 @@ def _copy(draft: Draft, rng: Generator) -> CopyOp:
 def _user(draft: Draft, uid: str, before: str, rng: Generator) -> tuple[str, int, Resize]:
     """Choose a later use for a copy: of the same type, else of the same element type; else none."""
     facts, position = draft.mirror.facts, draft.mirror.position(before)
-    users = set(targets(draft))
+    users = set(exclusions.targets(draft))
     later = [uid for uid in draft.mirror.blocks[facts[before].block][position:] if uid in users]
     uses = [(user, i, facts[user].operands[i]) for user in later for i in free_operands(facts[user])]
     type_ = next(iter(facts[uid].results), None)
@@ -278,7 +272,7 @@ def _user(draft: Draft, uid: str, before: str, rng: Generator) -> tuple[str, int
 
 
 def _delete(draft: Draft, rng: Generator) -> DeleteOp:
-    uid = pick(targets(draft), rng)
+    uid = pick(exclusions.targets(draft), rng)
     visible = list(draft.mirror.visible(uid))
     return DeleteOp(uid, tuple(replacement(visible, type_, rng) for type_ in draft.mirror.facts[uid].results))
 
@@ -291,7 +285,7 @@ def _bypass(draft: Draft, rng: Generator) -> DeleteOp:
     """
     facts = draft.mirror.facts
     passing: dict[TensorType, list[str]] = {}
-    for uid in targets(draft):
+    for uid in exclusions.targets(draft):
         type_ = facts[uid].results[0] if len(facts[uid].results) == 1 else None
         if type_ is not None and type_ in facts[uid].operands:
             passing.setdefault(type_, []).append(uid)
@@ -303,14 +297,14 @@ def _bypass(draft: Draft, rng: Generator) -> DeleteOp:
 
 
 def _replace_operand(draft: Draft, rng: Generator) -> ReplaceOperand:
-    uid = pick(targets(draft), rng)
+    uid = pick(exclusions.targets(draft), rng)
     fact, visible = draft.mirror.facts[uid], list(draft.mirror.visible(uid))
     index = pick(free_operands(fact), rng)
     return ReplaceOperand(uid, index, *replacement(visible, fact.operands[index], rng, free=True))
 
 
 def _move(draft: Draft, rng: Generator) -> MoveOp:
-    uid, mirror = pick(targets(draft), rng), draft.mirror
+    uid, mirror = pick(exclusions.targets(draft), rng), draft.mirror
     fact = mirror.facts[uid]
     before = pick([other for other in mirror.blocks[fact.block] if other != uid], rng)
     # Upwards only its operands may come too late; downwards only its users too early.
@@ -321,7 +315,7 @@ def _move(draft: Draft, rng: Generator) -> MoveOp:
 
 
 def _swap(draft: Draft, rng: Generator) -> SwapOps:
-    one, mirror = pick(targets(draft), rng), draft.mirror
+    one, mirror = pick(exclusions.targets(draft), rng), draft.mirror
     block = mirror.blocks[mirror.facts[one].block]
     other = pick([uid for uid in block if uid != one and exclusions.is_target(draft, uid)], rng)
     a, b = sorted((one, other), key=mirror.position)
@@ -334,7 +328,7 @@ def _swap(draft: Draft, rng: Generator) -> SwapOps:
 
 
 def _set_attribute(draft: Draft, rng: Generator) -> SetAttribute:
-    uid = pick([uid for uid in targets(draft) if draft.mirror.facts[uid].name in CHANGEABLE], rng)
+    uid = pick([uid for uid in exclusions.targets(draft) if draft.mirror.facts[uid].name in CHANGEABLE], rng)
     return SetAttribute(uid, other_attributes(draft.op(uid), rng))
 
 
@@ -384,7 +378,7 @@ def _places(draft: Draft) -> list[str]:
 
 
 def _constants(draft: Draft) -> list[str]:
-    return [uid for uid in targets(draft) if draft.mirror.facts[uid].name == "stablehlo.constant"]
+    return [uid for uid in exclusions.targets(draft) if draft.mirror.facts[uid].name == "stablehlo.constant"]
 
 
 def _hidden(draft: Draft, uid: str, before: str) -> tuple[list[int], Visible]:

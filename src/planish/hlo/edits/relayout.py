@@ -59,15 +59,8 @@ class Relayout(GroupRewrite):
     @classmethod
     def match(cls, draft: Draft, channels: str = "last") -> tuple[str, ...]:
         """Find the convolutions that the results need and that have their channels elsewhere."""
-        live = draft.live()
-        return tuple(
-            uid
-            for uid, fact in draft.mirror.facts.items()
-            if uid in live
-            and fact.name == "stablehlo.convolution"
-            and exclusions.is_target(draft, uid)
-            and not _has(draft, uid, channels)
-        )
+        convolutions = exclusions.targets(draft, "stablehlo.convolution")
+        return tuple(uid for uid in convolutions if not _has(draft, uid, channels))
 
     @classmethod
     def draw(cls, draft: Draft, rng: Generator) -> Self:
@@ -121,9 +114,7 @@ def _laid_out(draft: Draft, uid: str, channels: str, write: Writer) -> None:
     numbers = {"dimension_numbers": _numbers(channels, len(image) - 2)}
     (made,) = write.again(op, operands, [new], numbers)
     value = ordered(write, made, inverse(result))
-    for user, index in draft.users(uid)[0]:
-        draft.set_operand(user, index, value)
-    draft.erase(uid)
+    draft.replace(uid, [value])
 
 
 def _numbers(channels: str, space: int) -> str:

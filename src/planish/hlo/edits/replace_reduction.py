@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Self
 
@@ -62,13 +63,10 @@ class ReplaceReduction(VariantRewrite):
     @classmethod
     def match(cls, draft: Draft) -> dict[str, str]:
         """Find the reductions that the results need and that may do something else, with what they do."""
-        live, found = draft.live(), dict[str, str]()
-        for uid, fact in draft.mirror.facts.items():
-            if uid in live and fact.name in _REDUCTIONS and exclusions.is_target(draft, uid):
-                try:
-                    found[uid] = reduces_by(draft, uid)
-                except ScheduleError:
-                    continue
+        found = dict[str, str]()
+        for uid in exclusions.targets(draft, *_REDUCTIONS):
+            with suppress(ScheduleError):
+                found[uid] = reduces_by(draft, uid)
         return found
 
     @classmethod

@@ -45,10 +45,7 @@ class Share(GroupRewrite):
             exclusions.target(draft, uid)
             if uid not in known:
                 raise ScheduleError(f"no operation before '{uid}' computes the same")
-            for number, users in enumerate(draft.users(uid)):
-                for user, index in users:
-                    draft.set_operand(user, index, draft.value(f"{known[uid]}#{number}"))
-            draft.erase(uid)
+            draft.replace(uid, list(draft.op(known[uid]).results))
 
     @classmethod
     def match(cls, draft: Draft) -> tuple[str, ...]:

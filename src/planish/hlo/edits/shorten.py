@@ -14,6 +14,71 @@ from planish.hlo.edits.operations import splat_value
 from planish.hlo.ir import tensor_type
 from planish.hlo.ir.mlir import Value, type_of
 
+SHARES = (7 / 8, 3 / 4, 1 / 2)
+"""Of the steps that are taken, the mildest first."""
+ENDS = ("first", "last")
+
+
+@dataclass(frozen=True)
+class Shorten(Rewrite):
+    """Let a loop that counts take fewer steps.
+
+    ::
+
+        for i in 0..10: h = f(h, x[i])   -- Shorten("7", 8) -->   for i in 2..10: h = f(h, x[i])
+
+    Args:
+        op: a loop whose number of steps is constant.
+        steps: how many it takes; 1 or more.
+        without: which steps are left out: the "first", or the "last". Of a network that reads a sequence the
+            last may matter most; what a loop writes step by step stays as it was before the loop.
+    """
+
+    op: str
+    steps: int
+    without: str = "first"
+
+    def apply(self, draft: Draft) -> None:
+        exclusions.target(draft, self.op)
+        found = counter(draft, self.op)
+        if self.without not in ENDS:
+            raise ScheduleError(f"'{self.without}' are no steps of a loop", f"Known: {', '.join(ENDS)}.")
+        if not 0 < self.steps < found.steps:
+            what = f"a loop of {found.steps} steps cannot take {self.steps} of them"
+            raise ScheduleError(what, f"Take 1 to {found.steps - 1}.")
+        if self.without == "first":
+            later = found.first + (found.steps - self.steps) * found.step
+            old = draft.op(self.op).operands[found.place]
+            draft.set_operand(self.op, found.place, _constant(draft, self.op, self.mark, old, later))
+        else:
+            old = draft.op(found.test).operands[1]
+            end = _constant(draft, found.test, self.mark, old, found.end(self.steps))
+            draft.set_operand(found.test, 1, end)
+
+    @classmethod
+    def match(cls, draft: Draft) -> dict[str, int]:
+        """Find the loops that the results need and that count, with how many steps they take."""
+        found = dict[str, int]()
+        for uid in exclusions.targets(draft, LOOP):
+            with suppress(ScheduleError):
+                found[uid] = counter(draft, uid).steps
+        return found
+
+    @classmethod
+    def enumerate(cls, draft: Draft) -> list[Self]:
+        """List shares of the steps of each loop, the mildest first, without the first steps or the last."""
+        found = list[Self]()
+        for uid, steps in cls.match(draft).items():
+            kept = dict.fromkeys(int(steps * share) for share in SHARES)
+            found += [cls(uid, keep, end) for keep in kept if 0 < keep < steps for end in ENDS]
+        return found
+
+
+def _constant(draft: Draft, before: str, mark: str, like: Value, number: int) -> Value:
+    type_ = type_of(like)
+    return Writer(draft, before, mark)("constant", type_, [], {"value": f"dense<{number}> : {type_}"})
+
+
 LOOP = "stablehlo.while"
 _STEPPING = {"stablehlo.add": 1, "stablehlo.subtract": -1}
 _INCLUSIVE = {"LE": 1, "GE": 1, "LT": 0, "GT": 0, "NE": 0}
@@ -114,70 +179,3 @@ def _number(draft: Draft, loop: str, value: Value) -> int:
     if found is None:
         raise _uncounted(loop)
     return int(found)
-
-
-SHARES = (7 / 8, 3 / 4, 1 / 2)
-"""Of the steps that are taken, the mildest first."""
-ENDS = ("first", "last")
-
-
-@dataclass(frozen=True)
-class Shorten(Rewrite):
-    """Let a loop that counts take fewer steps.
-
-    ::
-
-        for i in 0..10: h = f(h, x[i])   -- Shorten("7", 8) -->   for i in 2..10: h = f(h, x[i])
-
-    Args:
-        op: a loop whose number of steps is constant.
-        steps: how many it takes; 1 or more.
-        without: which steps are left out: the "first", or the "last". Of a network that reads a sequence the
-            last may matter most; what a loop writes step by step stays as it was before the loop.
-    """
-
-    op: str
-    steps: int
-    without: str = "first"
-
-    def apply(self, draft: Draft) -> None:
-        exclusions.target(draft, self.op)
-        found = counter(draft, self.op)
-        if self.without not in ENDS:
-            raise ScheduleError(f"'{self.without}' are no steps of a loop", f"Known: {', '.join(ENDS)}.")
-        if not 0 < self.steps < found.steps:
-            what = f"a loop of {found.steps} steps cannot take {self.steps} of them"
-            raise ScheduleError(what, f"Take 1 to {found.steps - 1}.")
-        if self.without == "first":
-            later = found.first + (found.steps - self.steps) * found.step
-            old = draft.op(self.op).operands[found.place]
-            draft.set_operand(self.op, found.place, _constant(draft, self.op, self.mark, old, later))
-        else:
-            old = draft.op(found.test).operands[1]
-            end = _constant(draft, found.test, self.mark, old, found.end(self.steps))
-            draft.set_operand(found.test, 1, end)
-
-    @classmethod
-    def match(cls, draft: Draft) -> dict[str, int]:
-        """Find the loops that the results need and that count, with how many steps they take."""
-        live, found = draft.live(), dict[str, int]()
-        for uid, fact in draft.mirror.facts.items():
-            if fact.name != LOOP or uid not in live or not exclusions.is_target(draft, uid):
-                continue
-            with suppress(ScheduleError):
-                found[uid] = counter(draft, uid).steps
-        return found
-
-    @classmethod
-    def enumerate(cls, draft: Draft) -> list[Self]:
-        """List shares of the steps of each loop, the mildest first, without the first steps or the last."""
-        found = list[Self]()
-        for uid, steps in cls.match(draft).items():
-            kept = dict.fromkeys(int(steps * share) for share in SHARES)
-            found += [cls(uid, keep, end) for keep in kept if 0 < keep < steps for end in ENDS]
-        return found
-
-
-def _constant(draft: Draft, before: str, mark: str, like: Value, number: int) -> Value:
-    type_ = type_of(like)
-    return Writer(draft, before, mark)("constant", type_, [], {"value": f"dense<{number}> : {type_}"})

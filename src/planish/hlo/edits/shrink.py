@@ -15,10 +15,211 @@ from typing import Any, Self
 from planish.core import ScheduleError
 from planish.hlo.edits.draft import Draft, Sampling
 from planish.hlo.edits.edit import Rewrite
-from planish.hlo.ir import UID, TensorType, ir, mlir_type
-from planish.hlo.ir.mlir import ELEMENTWISE, FLOAT_BITS, Value, integers, shape_of, stablehlo, type_of
+from planish.hlo.ir import TensorType, ir, mlir_type
+from planish.hlo.ir.mlir import (
+    ELEMENTWISE,
+    FLOAT_BITS,
+    PRODUCTS,
+    Value,
+    integers,
+    shape_of,
+    stablehlo,
+    type_of,
+    with_shape,
+)
 
 Shape = tuple[int, ...]
+
+
+CUTS = (2, 4, 6, 8)
+"""By how many pixels pictures are cropped."""
+
+FEWEST = 4
+"""Pixels along a side: smaller pictures are left alone."""
+
+
+@dataclass(frozen=True)
+class Shrink(Rewrite):
+    """Let a value keep the middle of its pictures, each second pixel, or means; all that follows fits that.
+
+    It is done when all else is edited, before the batch is computed in tiles, wherever it stands in a patch;
+    of several for a value the last counts. Weights stay as they are, and so do means over pixels. Where a
+    result of the function would have fewer pixels, or what follows needs each at its place, it is illegal.
+
+    ::
+
+        b = convolution(a: 32x32) : 16x16   -- Shrink("a#0", 30) -->   b = convolution(a[1:31]) : 15x15
+
+    Args:
+        value: whose pictures they are.
+        pixels: that are kept along each side.
+        stride: how far they are apart; 1 crops, 2 takes each second one.
+        mean: whether each becomes the mean of the square from it to the next, so that pictures are resized.
+    """
+
+    value: str
+    pixels: int
+    stride: int = 1
+    mean: bool = False
+
+    def apply(self, draft: Draft) -> None:
+        # Only looked up: a value that is not there is told now, and not when all is edited.
+        draft.value(self.value)
+        if self.pixels < 1 or self.stride < 1:
+            raise ScheduleError(f"{self.pixels} pixels, {self.stride} apart, are none", "Take 1 or more.")
+        draft.samplings[self.value] = Sampling(self.pixels, self.stride, self.mean)
+
+    @classmethod
+    def match(cls, draft: Draft) -> dict[str, int]:
+        """Find pictures that the function is given, or that convolutions and products read.
+
+        Returns:
+            The values by name, with their pixels along a side.
+        """
+        live, mirror = draft.live(), draft.mirror
+        types = {f"arg{number}": type_ for number, type_ in enumerate(mirror.arguments[""])}
+        for uid in mirror.blocks[""]:
+            fact = mirror.facts[uid]
+            if uid in live and fact.name in PRODUCTS:
+                types[draft.name(draft.op(uid).operands[0])] = fact.operands[0]
+        found: dict[str, int] = {}
+        for name, type_ in types.items():
+            axes = pictured(type_.shape) if type_ else None
+            if type_ and axes and type_.shape[axes[0]] >= FEWEST:
+                found[name] = type_.shape[axes[0]]
+        return found
+
+    @classmethod
+    def enumerate(cls, draft: Draft) -> list[Self]:
+        """List crops, strides and means of the values that have pictures.
+
+        Those that cut least come first. Not all of them are legal.
+        """
+        found: list[Self] = []
+        for name, side in cls.match(draft).items():
+            found += [cls(name, side - cut) for cut in CUTS if side - cut >= max(FEWEST, side // 2)]
+            found += [cls(name, side // 2, 2, mean) for mean in (False, True)]
+        return found
+
+
+def pictured(shape: Shape) -> tuple[int, int] | None:
+    """Tell along which two dimensions a value has pictures: beside each other, and as long."""
+    if len(shape) == 4:
+        return next(((a, a + 1) for a in (1, 2) if shape[a] == shape[a + 1] > 1), None)
+    return None
+
+
+def shrunk(block: ir.Block, value: Value, sampling: Sampling) -> None:
+    """Let a value keep a part of its pictures, and all that follows fit that.
+
+    What a sum over pixels gives is made as large as it was with all pixels, so that means stay means.
+
+    Args:
+        block: the body of a function, which is changed, to be verified and numbered afterwards.
+        value: an argument of it, or the result of one of its operations.
+        sampling: what is kept.
+
+    Raises:
+        ScheduleError: the value has no pictures or not so many pixels, or something after it needs them all.
+    """
+    users = [(use.owner, use.operand_number) for use in value.uses]
+    kept = _part(block, value, sampling)
+    old: dict[Value, Shape] = {kept: shape_of(value)}
+    for user, place in users:
+        user.operands[place] = kept
+    for op in [view.operation for view in block.operations]:
+        if not any(operand in old for operand in op.operands):
+            continue
+        if op.name == "func.return":
+            raise ScheduleError("a result of the function has these pixels", "Its type stays what it is.")
+        _follow(op, old)
+
+
+def _part(block: ir.Block, value: Value, sampling: Sampling) -> Value:
+    shape = shape_of(value)
+    axes = pictured(shape)
+    if axes is None:
+        raise ScheduleError(f"a value of shape {shape} has no pictures", "Name one of four dimensions.")
+    if sampling.pixels < 1 or sampling.stride < 1 or not sampling.reach <= shape[axes[0]]:
+        what = (
+            f"{sampling.pixels} pixels, each {sampling.stride} after the other, are not in {shape[axes[0]]}"
+        )
+        raise ScheduleError(what, "Take fewer, at least 1.")
+    if sampling.mean and type_of(value).element not in FLOAT_BITS:
+        raise ScheduleError("whole numbers have no mean of their type", "Take each second one as it is.")
+    owner = value.owner
+    place = (
+        ir.InsertionPoint.at_block_begin(block)
+        if isinstance(owner, ir.Block)
+        else ir.InsertionPoint.after(owner.operation)
+    )
+    with place, ir.Location.unknown(block.owner.operation.context):
+        parts = [_each(value, axes, sampling, at) for at in product(range(sampling.side), repeat=2)]
+        return parts[0] if len(parts) == 1 else _times(reduce(stablehlo.add, parts), 1 / len(parts))
+
+
+def _each(value: Value, axes: tuple[int, int], sampling: Sampling, at: tuple[int, ...]) -> Value:
+    """Take pixels as far apart as the stride, so many below and beside the first."""
+    shape = shape_of(value)
+    starts, limits, strides = [0] * 4, list(shape), [1] * 4
+    for axis, off in zip(axes, at, strict=True):
+        starts[axis] = (shape[axis] - sampling.reach) // 2 + off
+        limits[axis] = starts[axis] + (sampling.pixels - 1) * sampling.stride + 1
+        strides[axis] = sampling.stride
+    return stablehlo.SliceOp(value, starts, limits, strides).result
+
+
+def _times(value: Value, factor: float) -> ir.OpResult[Any]:
+    type_ = ir.RankedTensorType(value.type)
+    number = ir.FloatAttr.get(type_.element_type, factor)
+    constant = stablehlo.ConstantOp(ir.DenseElementsAttr.get_splat(type_, number))
+    made: Callable[..., ir.OpResult[Any]] = stablehlo.multiply
+    return made(value, constant.result)
+
+
+def _follow(op: ir.Operation, old: dict[Value, Shape]) -> None:
+    """Let an operation fit its operands, some of which are smaller than they were."""
+    if len(op.results) != 1:
+        raise ScheduleError(f"{op.name} has several results", "Such a module keeps its resolution.")
+    before = [old.get(operand, shape_of(operand)) for operand in op.operands]
+    result = op.results[0]
+    was = shape_of(result)
+    if op.name in ELEMENTWISE:
+        _fit_others(op, old)
+    now = smaller_result(op, before)
+    if now != was:
+        result.set_type(mlir_type(TensorType(now, type_of(result).element)))
+        old[result] = was
+    if op.name == "stablehlo.reduce":
+        _keep_sums(op, prod(before[0]) * prod(now), prod(shape_of(op.operands[0])) * prod(was))
+
+
+def _fit_others(op: ir.Operation, old: dict[Value, Shape]) -> None:
+    """Make what lies beside a smaller value, and is the same for all pixels, as small."""
+    smaller = next(shape_of(operand) for operand in op.operands if operand in old)
+    for place, operand in enumerate(op.operands):
+        if operand not in old and shape_of(operand):
+            op.operands[place] = _like(operand, smaller, op)
+
+
+def _like(value: Value, shape: Shape, before: ir.Operation) -> Value:
+    with ir.InsertionPoint(before), ir.Location.unknown(before.context):
+        made = with_shape(value, shape)
+    if made is None:
+        raise ScheduleError("what lies beside these pixels differs from one to the other", "Keep them all.")
+    return made
+
+
+def _keep_sums(op: ir.Operation, pixels: int, left: int) -> None:
+    """Make a sum as large as it was: of `left` parts in `pixels` it has what is left."""
+    if pixels == left or op.regions[0].blocks[0].operations[0].operation.name != "stablehlo.add":
+        return
+    result = op.results[0]
+    if type_of(result).element not in FLOAT_BITS:
+        raise ScheduleError("a sum of whole numbers over pixels cannot be made larger", "Keep them all.")
+    with ir.InsertionPoint.after(op), ir.Location.unknown(op.context):
+        whole = _times(result, pixels / left)
+    result.replace_all_uses_except(whole, whole.owner.operation)
 
 
 def smaller_result(op: ir.Operation, old: Sequence[Shape]) -> Shape:
@@ -154,214 +355,3 @@ _RULES: Mapping[str, Callable[[Any, Sequence[Shape]], Shape]] = {
     "stablehlo.convolution": _convolved,
     "stablehlo.dot_general": _multiplied,
 }
-
-
-def pictured(shape: Shape) -> tuple[int, int] | None:
-    """Tell along which two dimensions a value has pictures: beside each other, and as long."""
-    if len(shape) == 4:
-        return next(((a, a + 1) for a in (1, 2) if shape[a] == shape[a + 1] > 1), None)
-    return None
-
-
-def shrunk(block: ir.Block, value: Value, sampling: Sampling) -> None:
-    """Let a value keep a part of its pictures, and all that follows fit that.
-
-    What a sum over pixels gives is made as large as it was with all pixels, so that means stay means.
-
-    Args:
-        block: the body of a function, which is changed, to be verified and numbered afterwards.
-        value: an argument of it, or the result of one of its operations.
-        sampling: what is kept.
-
-    Raises:
-        ScheduleError: the value has no pictures or not so many pixels, or something after it needs them all.
-    """
-    users = [(use.owner, use.operand_number) for use in value.uses]
-    kept = _part(block, value, sampling)
-    old: dict[Value, Shape] = {kept: shape_of(value)}
-    for user, place in users:
-        user.operands[place] = kept
-    for op in [view.operation for view in block.operations]:
-        if not any(operand in old for operand in op.operands):
-            continue
-        if op.name == "func.return":
-            raise ScheduleError("a result of the function has these pixels", "Its type stays what it is.")
-        _follow(op, old)
-
-
-def _part(block: ir.Block, value: Value, sampling: Sampling) -> Value:
-    shape = shape_of(value)
-    axes = pictured(shape)
-    if axes is None:
-        raise ScheduleError(f"a value of shape {shape} has no pictures", "Name one of four dimensions.")
-    if sampling.pixels < 1 or sampling.stride < 1 or not sampling.reach <= shape[axes[0]]:
-        what = (
-            f"{sampling.pixels} pixels, each {sampling.stride} after the other, are not in {shape[axes[0]]}"
-        )
-        raise ScheduleError(what, "Take fewer, at least 1.")
-    if sampling.mean and type_of(value).element not in FLOAT_BITS:
-        raise ScheduleError("whole numbers have no mean of their type", "Take each second one as it is.")
-    owner = value.owner
-    place = (
-        ir.InsertionPoint.at_block_begin(block)
-        if isinstance(owner, ir.Block)
-        else ir.InsertionPoint.after(owner.operation)
-    )
-    with place, ir.Location.unknown(block.owner.operation.context):
-        parts = [_each(value, axes, sampling, at) for at in product(range(sampling.side), repeat=2)]
-        return parts[0] if len(parts) == 1 else _times(reduce(stablehlo.add, parts), 1 / len(parts))
-
-
-def _each(value: Value, axes: tuple[int, int], sampling: Sampling, at: tuple[int, ...]) -> Value:
-    """Take pixels as far apart as the stride, so many below and beside the first."""
-    shape = shape_of(value)
-    starts, limits, strides = [0] * 4, list(shape), [1] * 4
-    for axis, off in zip(axes, at, strict=True):
-        starts[axis] = (shape[axis] - sampling.reach) // 2 + off
-        limits[axis] = starts[axis] + (sampling.pixels - 1) * sampling.stride + 1
-        strides[axis] = sampling.stride
-    return stablehlo.SliceOp(value, starts, limits, strides).result
-
-
-def _times(value: Value, factor: float) -> ir.OpResult[Any]:
-    type_ = ir.RankedTensorType(value.type)
-    number = ir.FloatAttr.get(type_.element_type, factor)
-    constant = stablehlo.ConstantOp(ir.DenseElementsAttr.get_splat(type_, number))
-    made: Callable[..., ir.OpResult[Any]] = stablehlo.multiply
-    return made(value, constant.result)
-
-
-def _follow(op: ir.Operation, old: dict[Value, Shape]) -> None:
-    """Let an operation fit its operands, some of which are smaller than they were."""
-    if len(op.results) != 1:
-        raise ScheduleError(f"{op.name} has several results", "Such a module keeps its resolution.")
-    before = [old.get(operand, shape_of(operand)) for operand in op.operands]
-    result = op.results[0]
-    was = shape_of(result)
-    if op.name in ELEMENTWISE:
-        _fit_others(op, old)
-    now = smaller_result(op, before)
-    if now != was:
-        result.set_type(mlir_type(TensorType(now, type_of(result).element)))
-        old[result] = was
-    if op.name == "stablehlo.reduce":
-        _keep_sums(op, prod(before[0]) * prod(now), prod(shape_of(op.operands[0])) * prod(was))
-
-
-def _fit_others(op: ir.Operation, old: dict[Value, Shape]) -> None:
-    """Make what lies beside a smaller value, and is the same for all pixels, as small."""
-    smaller = next(shape_of(operand) for operand in op.operands if operand in old)
-    for place, operand in enumerate(op.operands):
-        if operand not in old and shape_of(operand):
-            op.operands[place] = _like(operand, smaller, op)
-
-
-def _like(value: Value, shape: Shape, before: ir.Operation) -> Value:
-    owner, was = value.owner, shape_of(value)
-    type_ = mlir_type(TensorType(shape, type_of(value).element))
-    changed = {axis for axis, (a, b) in enumerate(zip(was, shape, strict=True)) if a != b}
-    with ir.InsertionPoint(before), ir.Location.unknown(before.context):
-        if isinstance(owner, ir.Operation | ir.OpView):
-            op = owner.operation
-            if op.name == "stablehlo.broadcast_in_dim" and _even(op, changed):
-                copy = op.clone().operation
-                copy.results[0].set_type(type_)
-                # It is another operation: the name belongs to the one that stays.
-                del copy.attributes[UID]
-                return copy.results[0]
-            splat = ir.DenseElementsAttr(op.attributes["value"]) if op.name == "stablehlo.constant" else None
-            if splat is not None and splat.is_splat:
-                found = ir.DenseElementsAttr.get_splat(ir.RankedTensorType(type_), splat.get_splat_value())
-                return stablehlo.ConstantOp(found).result
-    raise ScheduleError("what lies beside these pixels differs from one to the other", "Keep them all.")
-
-
-def _even(op: ir.Operation, changed: set[int]) -> bool:
-    """Whether a broadcast gives the same along some dimensions."""
-    sizes = dict(zip(integers(op, "broadcast_dimensions"), shape_of(op.operands[0]), strict=True))
-    return all(sizes.get(axis, 1) == 1 for axis in changed)
-
-
-def _keep_sums(op: ir.Operation, pixels: int, left: int) -> None:
-    """Make a sum as large as it was: of `left` parts in `pixels` it has what is left."""
-    if pixels == left or op.regions[0].blocks[0].operations[0].operation.name != "stablehlo.add":
-        return
-    result = op.results[0]
-    if type_of(result).element not in FLOAT_BITS:
-        raise ScheduleError("a sum of whole numbers over pixels cannot be made larger", "Keep them all.")
-    with ir.InsertionPoint.after(op), ir.Location.unknown(op.context):
-        whole = _times(result, pixels / left)
-    result.replace_all_uses_except(whole, whole.owner.operation)
-
-
-CUTS = (2, 4, 6, 8)
-"""By how many pixels pictures are cropped."""
-
-FEWEST = 4
-"""Pixels along a side: smaller pictures are left alone."""
-
-_READERS = ("stablehlo.convolution", "stablehlo.dot_general")
-
-
-@dataclass(frozen=True)
-class Shrink(Rewrite):
-    """Let a value keep the middle of its pictures, each second pixel, or means; all that follows fits that.
-
-    It is done when all else is edited, before the batch is computed in tiles, wherever it stands in a patch;
-    of several for a value the last counts. Weights stay as they are, and so do means over pixels. Where a
-    result of the function would have fewer pixels, or what follows needs each at its place, it is illegal.
-
-    ::
-
-        b = convolution(a: 32x32) : 16x16   -- Shrink("a#0", 30) -->   b = convolution(a[1:31]) : 15x15
-
-    Args:
-        value: whose pictures they are.
-        pixels: that are kept along each side.
-        stride: how far they are apart; 1 crops, 2 takes each second one.
-        mean: whether each becomes the mean of the square from it to the next, so that pictures are resized.
-    """
-
-    value: str
-    pixels: int
-    stride: int = 1
-    mean: bool = False
-
-    def apply(self, draft: Draft) -> None:
-        # Only looked up: a value that is not there is told now, and not when all is edited.
-        draft.value(self.value)
-        if self.pixels < 1 or self.stride < 1:
-            raise ScheduleError(f"{self.pixels} pixels, {self.stride} apart, are none", "Take 1 or more.")
-        draft.samplings[self.value] = Sampling(self.pixels, self.stride, self.mean)
-
-    @classmethod
-    def match(cls, draft: Draft) -> dict[str, int]:
-        """Find pictures that the function is given, or that convolutions and products read.
-
-        Returns:
-            The values by name, with their pixels along a side.
-        """
-        live, mirror = draft.live(), draft.mirror
-        types = {f"arg{number}": type_ for number, type_ in enumerate(mirror.arguments[""])}
-        for uid in mirror.blocks[""]:
-            fact = mirror.facts[uid]
-            if uid in live and fact.name in _READERS:
-                types[draft.name(draft.op(uid).operands[0])] = fact.operands[0]
-        found: dict[str, int] = {}
-        for name, type_ in types.items():
-            axes = pictured(type_.shape) if type_ else None
-            if type_ and axes and type_.shape[axes[0]] >= FEWEST:
-                found[name] = type_.shape[axes[0]]
-        return found
-
-    @classmethod
-    def enumerate(cls, draft: Draft) -> list[Self]:
-        """List crops, strides and means of the values that have pictures.
-
-        Those that cut least come first. Not all of them are legal.
-        """
-        found: list[Self] = []
-        for name, side in cls.match(draft).items():
-            found += [cls(name, side - cut) for cut in CUTS if side - cut >= max(FEWEST, side // 2)]
-            found += [cls(name, side // 2, 2, mean) for mean in (False, True)]
-        return found

@@ -41,6 +41,25 @@ FLOAT_BITS = {"f64": 64, "f32": 32, "bf16": 16, "f16": 16}
 """How wide the element types with fractions are that modules compute with."""
 _PLAIN = re.compile(r"(bf|f|u?i)\d+")
 
+PRODUCTS = ("stablehlo.dot_general", "stablehlo.convolution")
+"""Operations that multiply values by weights and sum."""
+
+ELEMENTWISE = frozenset(
+    f"{dialect}.{name}"
+    for dialect, names in {
+        "stablehlo": "abs add and atan2 cbrt ceil clamp compare complex convert cosine count_leading_zeros "
+        "divide exponential exponential_minus_one floor imag is_finite log log_plus_one logistic maximum "
+        "minimum multiply negate not or popcnt power real reduce_precision remainder round_nearest_afz "
+        "round_nearest_even rsqrt select shift_left shift_right_arithmetic shift_right_logical sign sine "
+        "sqrt subtract tan tanh xor",
+        # As JAX writes `jnp.square`, exact GELU and others. Those that broadcast by themselves are none.
+        "chlo": "acos acosh asin asinh atan atanh bessel_i1e conj cosh digamma erf erf_inv erfc is_inf "
+        "is_neg_inf is_pos_inf lgamma next_after polygamma sinh square tan zeta",
+    }.items()
+    for name in names.split()
+)
+"""Operations each of whose elements needs the operands' elements at the same place alone, or scalars."""
+
 
 @dataclass(frozen=True)
 class TensorType:
@@ -134,23 +153,6 @@ def printed(root: ir.Operation | ir.OpView) -> str:
     return f"{text}\n"
 
 
-ELEMENTWISE = frozenset(
-    f"{dialect}.{name}"
-    for dialect, names in {
-        "stablehlo": "abs add and atan2 cbrt ceil clamp compare complex convert cosine count_leading_zeros "
-        "divide exponential exponential_minus_one floor imag is_finite log log_plus_one logistic maximum "
-        "minimum multiply negate not or popcnt power real reduce_precision remainder round_nearest_afz "
-        "round_nearest_even rsqrt select shift_left shift_right_arithmetic shift_right_logical sign sine "
-        "sqrt subtract tan tanh xor",
-        # As JAX writes `jnp.square`, exact GELU and others. Those that broadcast by themselves are none.
-        "chlo": "acos acosh asin asinh atan atanh bessel_i1e conj cosh digamma erf erf_inv erfc is_inf "
-        "is_neg_inf is_pos_inf lgamma next_after polygamma sinh square tan zeta",
-    }.items()
-    for name in names.split()
-)
-"""Operations each of whose elements needs the operands' elements at the same place alone, or scalars."""
-
-
 def shape_of(value: ir.Value[Any]) -> tuple[int, ...]:
     """Give a tensor's extents; raises ScheduleError where it is none."""
     return type_of(value).shape
@@ -174,3 +176,36 @@ def maker(value: ir.Value[Any]) -> ir.Operation | None:
 def integers(op: ir.Operation, name: str) -> list[int]:
     """Read an attribute that lists integers."""
     return [int(number) for number in ir.DenseI64ArrayAttr(op.attributes[name])]
+
+
+def with_shape(value: Value, shape: tuple[int, ...]) -> Value | None:
+    """Make a constant or a broadcast again at the current insertion point, with other extents.
+
+    Args:
+        value: a tensor.
+        shape: as many extents as it has.
+
+    Returns:
+        A new value; None where the tensor is made otherwise, or differs along an axis whose extent changes.
+    """
+    op = maker(value)
+    if op is None:
+        return None
+    type_ = mlir_type(TensorType(shape, type_of(value).element))
+    if op.name == "stablehlo.broadcast_in_dim":
+        sizes = dict(zip(integers(op, "broadcast_dimensions"), shape_of(op.operands[0]), strict=True))
+        changed = [
+            axis for axis, (old, new) in enumerate(zip(shape_of(value), shape, strict=True)) if old != new
+        ]
+        if all(sizes.get(axis, 1) == 1 for axis in changed):
+            copy = op.clone().operation
+            copy.results[0].set_type(type_)
+            # It is another operation: the id belongs to the one that stays.
+            del copy.attributes[UID]
+            return copy.results[0]
+    if op.name == "stablehlo.constant":
+        elements = ir.DenseElementsAttr(op.attributes["value"])
+        if elements.is_splat:
+            splat = ir.DenseElementsAttr.get_splat(ir.RankedTensorType(type_), elements.get_splat_value())
+            return stablehlo.ConstantOp(splat).result
+    return None
