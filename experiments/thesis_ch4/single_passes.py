@@ -19,6 +19,7 @@ from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
+from single_pass_lessons import single_pass_lessons, translation, translation_samples
 from single_pass_tables import Translation, show
 
 from planish.llvm.backend import open_backend
@@ -27,8 +28,7 @@ from planish.llvm.passes.catalogue import base_name
 from planish.llvm.passes.compiled_lists import reading_error
 from planish.models.decoder import DecoderShape, continued, remembered
 from planish.models.feedback import bleu, same_code
-from planish.models.ir_text import Tokenizer, translation
-from planish.train.corpus.lessons import single_pass_lessons, translation_samples
+from planish.models.ir_text import Tokenizer
 from planish.train.corpus.reader import read_corpus
 from planish.train.text_training import Progress, TextCourse, train_text
 

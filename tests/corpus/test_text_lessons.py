@@ -23,9 +23,7 @@ from planish.train.corpus.lessons import (
     TextLesson,
     best_list,
     read_text_lessons,
-    single_pass_lessons,
     text_samples,
-    translation_samples,
 )
 from planish.train.corpus.reader import SAMPLE, read_corpus
 
@@ -146,22 +144,3 @@ def test_feedback_is_learnt_from_answers(kind: str) -> None:
         assert ("[code]" in text) == (kind != "fast")
         assert ("[bleu] 100" in text) == (kind != "fast")
         assert text.count("ret i32") == {"fast": 1, "short": 2, "long": 3}[kind]
-
-
-def test_single_passes_are_learnt_from_what_llvm_makes() -> None:
-    rows = [row for row in read_corpus() if row.chars < 600][:20]
-    found = single_pass_lessons(rows, ("sroa<modify-cfg>", "instcombine<no-verify-fixpoint>"), 6, 0)
-    again = single_pass_lessons(rows, ("sroa<modify-cfg>", "instcombine<no-verify-fixpoint>"), 6, 0)
-    assert found == again
-    starts = {row.ir for row in rows}
-    for name, pairs in found.items():
-        assert 1 <= len(pairs) <= 6
-        for before, after in pairs:
-            (made,) = compile_lists(open_backend(), [(before, (name,))])
-            assert made is not None
-            assert made.code == after
-    every = [before for pairs in found.values() for before, _ in pairs]
-    assert any(before not in starts for before in every), "nothing was optimised before"
-    samples = translation_samples(tokenizer(), found, 4096)
-    assert len(samples) == len(every)
-    assert tokenizer().decode(samples[0].tokens[:2]).startswith("[pass] sroa<modify-cfg>")

@@ -92,3 +92,8 @@ def test_parallel_iterations_may_use_what_is_theirs() -> None:
     arrays = integers(kernel)
     serial, parallel = interpret(kernel, arrays)["Z"], interpret(replace(kernel, body=body), arrays)["Z"]
     np.testing.assert_array_equal(serial, parallel)
+
+
+def test_an_unknown_kind_of_loop_is_refused() -> None:
+    with pytest.raises(ValueError, match="no kind of loop 'sideways'"):
+        Loop("i", 1, (), "sideways")

@@ -337,16 +337,6 @@ def read_answer(tokenizer: Tokenizer, tokens: Sequence[int]) -> Answer:
     return Answer(passes, _number(found["before"]), _number(found["after"]), found["code"])
 
 
-def translation(tokenizer: Tokenizer, ir: str, name: str) -> list[int]:
-    """Give the tokens of a prompt that asks for what one pass makes of IR (figure 4.20)."""
-    return tokenizer.encode_parts(["[pass]", name, *lexemes(ir), "[code]"])
-
-
-def translated(tokenizer: Tokenizer, ir: str) -> list[int]:
-    """Give the tokens of the answer to `translation`."""
-    return tokenizer.encode_parts([*lexemes(ir), "[end]"])
-
-
 def digits(number: int | None) -> list[str]:
     """Write a number as lexemes: none where it is not known."""
     return [] if number is None else [str(number)]

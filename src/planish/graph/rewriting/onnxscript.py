@@ -56,13 +56,6 @@ def _is_unchanged(told: object) -> bool:
     return told == 0 if isinstance(told, int) else getattr(told, "modified", None) is False
 
 
-def rule_names() -> frozenset[str]:
-    """Name the rewrite rules of the installed version, as the catalogue writes them."""
-    from onnxscript.rewriter.rules import common
-
-    return frozenset(name.removesuffix("_rules").removesuffix("_rule") for name in common.__all__)
-
-
 def _rule(name: str) -> Change:
     """Find a rewrite rule, or set of rules, by its name."""
     from onnxscript.rewriter import RewriteRuleSet

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections.abc import Callable, Mapping, Set
 from dataclasses import dataclass
 
 from planish.core import TargetError
 from planish.loops.ir.annotated import MEMORY, STACK, AnnotatedTree
-from planish.loops.ir.tree import OWN, Loop, LoopTree, Node, leaves
+from planish.loops.ir.tree import LoopTree, leaves
 from planish.loops.lang.program import ARITHMETIC, DTYPES
 
 ALIGNMENT = 64
@@ -84,13 +84,8 @@ def arithmetic_of(tree: LoopTree) -> str:
     """Return the one type that a tree computes in.
 
     Raises:
-        TargetError: the tree is for another kind of machine, there are several types, or sums would be
-            rounded at each step, in a narrower type.
+        TargetError: there are several types, or sums would be rounded at each step, in a narrower type.
     """
-    foreign = _foreign_kinds((*tree.ahead, *tree.body))
-    foreign += [b.space for b in tree.buffers if b.space != MEMORY]
-    if foreign:
-        raise TargetError(f"no code for this processor: the tree has '{foreign[0]}'", "Use its back end.")
     found = {ARITHMETIC.get(b.dtype, b.dtype) for b in tree.buffers}
     if len(found) != 1:
         # Indices are looked up with, not computed with: they may be of a type of their own.
@@ -100,18 +95,6 @@ def arithmetic_of(tree: LoopTree) -> str:
     if any(b.dtype not in found for b in tree.buffers):
         _check_sums(tree, found)
     return found.pop()
-
-
-def _foreign_kinds(nodes: Sequence[Node]) -> list[str]:
-    """List the kinds of loops that are those of another machine."""
-    found: list[str] = []
-    waiting = list(nodes)
-    for node in waiting:  # grows
-        if isinstance(node, Loop):
-            waiting += node.body
-            if node.kind not in OWN:
-                found.append(node.kind)
-    return found
 
 
 def _check_sums(tree: LoopTree, arithmetic: Set[str]) -> None:

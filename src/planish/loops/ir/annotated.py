@@ -307,9 +307,8 @@ class AnnotatedTree:
         vectors: of the machine that it was decided for.
         body: what runs at each call, in order.
         ahead: what runs once, before the first call.
-        spaces: buffer to where it lives: `MEMORY`, `STACK`, `REGISTERS`, or a space of the back end's own
-            that the tree names. What is in memory or on the stack may be in registers now and then: regions
-            and lanes say when.
+        spaces: buffer to where it lives: `MEMORY`, `STACK` or `REGISTERS`. What is in memory or on the stack
+            may be in registers now and then: regions and lanes say when.
         nontemporal_stores: outputs whose whole vectors are stored past the caches, where their arrays begin
             at a multiple of a vector's size.
     """

@@ -22,42 +22,8 @@ from typing import Literal
 from planish.loops.lang.lazy import lazy
 from planish.loops.lang.program import INDICES, Const
 
-# Kinds of loops
-
-
-@dataclass(frozen=True)
-class LoopKind:
-    """A kind of loop.
-
-    Args:
-        name: as in `planish.loops.ir.tree.Loop.kind`.
-        concurrent: whether iterations may run at the same time: then none may touch what another writes.
-    """
-
-    name: str
-    concurrent: bool = False
-
-
-SERIAL = LoopKind("serial")
-UNROLL = LoopKind("unroll")
-PARALLEL = LoopKind("parallel", concurrent=True)
-
-OWN = {kind.name: kind for kind in (SERIAL, UNROLL, PARALLEL)}
-"""What every back end executes: in order, by repeating the body if that pays, and by threads."""
-KINDS = dict(OWN)
-"""Name to kind, of all that are known."""
-
-
-def add_kind(kind: LoopKind) -> LoopKind:
-    """Make a kind known, such as a GPU's blocks; to do it again changes nothing.
-
-    Raises:
-        ValueError: another kind has this name.
-    """
-    if KINDS.setdefault(kind.name, kind) != kind:
-        raise ValueError(f"there is another kind of loop '{kind.name}'")
-    return kind
-
+KINDS = ("serial", "unroll", "parallel")
+"""How a loop is executed: in order, by repeating the body if that pays, or by threads."""
 
 # Trees
 
@@ -76,7 +42,6 @@ class Buffer:
         kind: "input" and "output" come from the caller, "ahead" is filled by the tree's `ahead` part
             once and then only read, "temporary" belongs to the kernel.
         scope: for a temporary, how many loops enclose its lifetime; 0 for the whole kernel.
-        space: where it lies: "memory", or a space of its own that a back end has, such as a GPU's shared one.
     """
 
     name: str
@@ -84,7 +49,6 @@ class Buffer:
     size: int
     kind: Literal["input", "output", "ahead", "temporary"]
     scope: int = 0
-    space: str = field(default="memory", kw_only=True)
 
 
 @dataclass(frozen=True)
@@ -170,7 +134,7 @@ class Loop:
     @property
     def concurrent(self) -> bool:
         """Return whether its iterations may run at the same time."""
-        return KINDS[self.kind].concurrent
+        return self.kind == "parallel"
 
     @lazy
     def side_by_side(self) -> bool:

@@ -37,8 +37,8 @@ def spaces_of(tree: LoopTree, functions: Iterable[Function]) -> Mapping[str, str
     inside = {ref.buffer for nodes in shared_out for leaf in leaves(nodes) for ref in leaf.refs}
     found: dict[str, str] = {}
     for buffer in tree.buffers:
-        found[buffer.name] = buffer.space
-        if buffer.space == MEMORY and buffer.kind == "temporary":
+        found[buffer.name] = MEMORY
+        if buffer.kind == "temporary":
             # Threads that share a loop must not share what lives inside one of its iterations.
             mine = buffer.scope > 0 and buffer.name in inside
             found[buffer.name] = REGISTERS if buffer.name not in addressed else STACK if mine else MEMORY

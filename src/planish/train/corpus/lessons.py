@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from planish.core import PlanishError, rng
+from planish.core import PlanishError
 from planish.llvm.backend import Backend, IRError, open_backend
 from planish.llvm.ir.attributes import for_size
 from planish.llvm.ir.instruction_rows import SIZES, CutWarning, instruction_schema, observe_module
@@ -23,8 +23,6 @@ from planish.models.ir_text import (
     Tokenizer,
     answer_tokens,
     question,
-    translated,
-    translation,
 )
 from planish.train.corpus.reader import read_corpus
 from planish.train.corpus.shards import Row
@@ -127,10 +125,6 @@ def _observed(backend: Backend, ir: str) -> tuple[NDArray[np.int16], bool] | Non
         module.close()
 
 
-LONGEST_START = 4
-"""Passes that partly optimise a function at most, before the one that is learnt (4.5.3)."""
-
-
 @dataclass(frozen=True)
 class TextLesson:
     """A function.
@@ -211,50 +205,4 @@ def text_samples(
         whole = [*asked, *answer_tokens(tokenizer, lesson.answer, tasks)]
         if len(whole) <= context:
             found.append(Sample(np.array(whole, np.int32), len(asked)))
-    return found
-
-
-def single_pass_lessons(
-    rows: Sequence[Row], passes: Sequence[str], each: int, seed: int
-) -> Mapping[str, list[tuple[str, str]]]:
-    """Make what single passes are learnt from (4.5.3): for each, code before and after it.
-
-    Half of the functions are partly optimised before, by up to `LONGEST_START` passes drawn by chance.
-
-    Args:
-        rows: functions, drawn from by chance.
-        passes: that are learnt.
-        each: functions for each pass at most; those that it breaks are left out.
-        seed: of chance.
-    """
-    backend, found = open_backend(), dict[str, list[tuple[str, str]]]()
-    for number, name in enumerate(passes):
-        random = rng(seed, number)
-        drawn = [rows[place] for place in random.integers(len(rows), size=each).tolist()]
-        starts = [
-            tuple(random.choice(passes, int(random.integers(1, LONGEST_START, endpoint=True))).tolist())
-            if random.random() < 1 / 2
-            else ()
-            for _ in drawn
-        ]
-        jobs = [(row.ir, start) for row, start in zip(drawn, starts, strict=True)]
-        before = compile_lists(backend, jobs)
-        kept = [one.code for one in before if one is not None]
-        after = compile_lists(backend, [(code, (name,)) for code in kept])
-        pairs = [(code, one.code) for code, one in zip(kept, after, strict=True) if one is not None]
-        found[name] = list(dict.fromkeys(pairs))
-    return found
-
-
-def translation_samples(
-    tokenizer: Tokenizer, lessons: Mapping[str, Sequence[tuple[str, str]]], context: int
-) -> list[Sample]:
-    """Write single passes as prompts and answers (figure 4.20); those that are too long are left out."""
-    found = list[Sample]()
-    for name, pairs in lessons.items():
-        for before, after in pairs:
-            asked = translation(tokenizer, before, name)
-            whole = [*asked, *translated(tokenizer, after)]
-            if len(whole) <= context:
-                found.append(Sample(np.array(whole, np.int32), len(asked)))
     return found

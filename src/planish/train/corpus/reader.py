@@ -19,8 +19,6 @@ from planish.train.corpus.shards import (
     Manifest,
     PackageEntry,
     Row,
-    Table,
-    arrow,
     read_table,
     split_of,
 )
@@ -234,11 +232,6 @@ def read_corpus(path: Path | str = SAMPLE, split: str | None = None) -> Iterator
         return
     for shard in shards_of(path, split):
         yield from (Row(**row) for row in read_table(shard).to_pylist())
-
-
-def read_arrow(path: Path | str, split: str | None = None, columns: list[str] | None = None) -> Table:
-    """Read a corpus, or some of its columns, as one Arrow table; arguments as of `read_corpus`."""
-    return arrow().concat_tables([read_table(shard, columns) for shard in shards_of(Path(path), split)])
 
 
 def shards_of(folder: Path, split: str | None = None) -> list[Path]:

@@ -1,0 +1,26 @@
+"""What single passes are learnt from."""
+
+from corpus.test_text_lessons import tokenizer
+from planish.llvm.backend import open_backend
+from planish.llvm.passes.compiled_lists import compile_lists
+from planish.train.corpus.reader import read_corpus
+from thesis_ch4.single_pass_lessons import single_pass_lessons, translation_samples
+
+
+def test_single_passes_are_learnt_from_what_llvm_makes() -> None:
+    rows = [row for row in read_corpus() if row.chars < 600][:20]
+    found = single_pass_lessons(rows, ("sroa<modify-cfg>", "instcombine<no-verify-fixpoint>"), 6, 0)
+    again = single_pass_lessons(rows, ("sroa<modify-cfg>", "instcombine<no-verify-fixpoint>"), 6, 0)
+    assert found == again
+    starts = {row.ir for row in rows}
+    for name, pairs in found.items():
+        assert 1 <= len(pairs) <= 6
+        for before, after in pairs:
+            (made,) = compile_lists(open_backend(), [(before, (name,))])
+            assert made is not None
+            assert made.code == after
+    every = [before for pairs in found.values() for before, _ in pairs]
+    assert any(before not in starts for before in every), "nothing was optimised before"
+    samples = translation_samples(tokenizer(), found, 4096)
+    assert len(samples) == len(every)
+    assert tokenizer().decode(samples[0].tokens[:2]).startswith("[pass] sroa<modify-cfg>")
