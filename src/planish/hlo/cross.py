@@ -103,7 +103,7 @@ class Comparing:
 
     @property
     def cage(self) -> Cage:
-        """How the worker is confined."""
+        """The sandbox of the worker."""
         return Cage.for_code()
 
     def __call__(self) -> _Comparison:
@@ -142,7 +142,7 @@ class _Comparison:
 
 
 def tolerated(draft: Draft, tolerance: float = TOLERANCE) -> float:
-    """Give how far apart results may be: by a step of the narrowest numbers that a module reads, if more.
+    """Return how far apart results may be: by a step of the narrowest numbers that a module reads, if more.
 
     Two compilers add in different orders; a sum that lies between two narrow numbers is rounded up by one of
     them, and down by the other.
@@ -156,7 +156,7 @@ def tolerated(draft: Draft, tolerance: float = TOLERANCE) -> float:
 
 
 def difference(one: NDArray[Any], other: NDArray[Any]) -> float:
-    """Give the largest difference as a share of the largest number; infinite where one alone is NaN."""
+    """Return the largest difference as a share of the largest number; infinite where one alone is NaN."""
     a, b = (array.astype(np.float64) for array in (one, other))
     finite = np.isfinite(a) & np.isfinite(b)
     # Infinities of the same sign are equal, too.

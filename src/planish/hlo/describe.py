@@ -17,7 +17,7 @@ CONTEXT_LINES = 2
 SCOPE = "/"
 """Parts of a layer's name: `jit(step)/update/mul`."""
 FAR = 6
-"""So many operations are looked at, to tell what a value is for."""
+"""Operations that are followed from a value to what it is used for."""
 
 
 def described(task: Task[ScoredProgram], candidate: Candidate) -> Mapping[str, str]:
@@ -67,14 +67,14 @@ def _operations(draft: Draft, edit: Edit) -> Iterator[str]:
 
 
 def where(draft: Draft, uid: str) -> str:
-    """Tell where an operation belongs.
+    """Describe the layer of an operation.
 
     Args:
         draft: the module.
         uid: the operation's id.
 
     Returns:
-        Its layer, by its location; that of who uses it, where its own has no parts; and the function's
+        Its layer, by its location; that of its user, where its own has no parts; and the function's
         arguments that it works on in that layer. Begins with a comma; empty where nothing is known.
     """
     way = list(_way(draft, uid))
@@ -89,7 +89,7 @@ def where(draft: Draft, uid: str) -> str:
 
 
 def _way(draft: Draft, uid: str) -> Iterator[str]:
-    """Follow a value, from who makes it to who uses it first, and so on."""
+    """Follow a value, from the operation that makes it to its first user, and so on."""
     for _ in range(FAR):
         yield uid
         users = [user for result in draft.users(uid) for user, _ in result]

@@ -57,13 +57,13 @@ from planish.sandbox.scratch import shared_folder
 
 _NUMBER = re.compile(r"dense<([^<>\"\[\]]+)> : (tensor<(?:\d+x)*b?f\d+>)")
 _DECIDING = ("stablehlo.while", "stablehlo.case", "stablehlo.if", "stablehlo.power", "custom_call")
-"""What does other work where a number is another one."""
+"""Operations that do other work where a number is another one."""
 _TINY = 1e-30
 """Below it processors may be slow."""
 
 
 def work_of(text: str) -> str:
-    """Give a module's text with names for the floating-point numbers that do not change how long it takes.
+    """Return a module's text with names for the floating-point numbers that do not change how long it takes.
 
     Modules of equal texts have the same operations, and differ in such numbers alone, as where a learning
     rate is another one. Numbers that are equal have one name, since a compiler computes once what is equal.
@@ -148,16 +148,16 @@ class HloEvaluatorSpec:
 
     @property
     def beside(self) -> bool:
-        """Whether candidates are timed in turns with the unchanged module."""
+        """True where candidates are timed in turns with the unchanged module."""
         return self.timing is not None and self.yardstick is not None
 
     @property
     def cage(self) -> Cage:
-        """How a worker is confined; all write down what the baseline takes."""
+        """The sandbox of a worker; all workers share a file with the baseline's time."""
         return Cage.for_code([shared_folder()])
 
     def anchor(self, baseline: Outcome) -> None:
-        """Let the unchanged module take the seconds that are known of it; see `planish.core.CanAnchor`."""
+        """Set the known time of the unchanged module; see `planish.core.CanAnchor`."""
         if self.yardstick is not None and isinstance(baseline, Measured):
             self.yardstick.set(baseline.values["time_s"])
 
@@ -219,7 +219,7 @@ class _Evaluator:
             return Failed("run", "failed", error.message)
 
     def _timed_by(self, spec: HloEvaluatorSpec, baseline: Executable | None) -> Timer | None:
-        """Give how candidates are timed: not, alone, or beside the baseline, which is compiled once."""
+        """Return a timer of candidates: none, alone, or beside the baseline, which is compiled once."""
         if spec.timing is None:
             return None
         if spec.yardstick is None or baseline is None:
@@ -245,12 +245,12 @@ class _Evaluator:
             return Measured({"time_s": known_s, **values})
         if timed is None:
             return Measured(values)
-        # What is timed alone is not in the baseline's seconds; the clock tells enough of it.
+        # What is timed alone is not in the baseline's seconds; the clock says enough of it.
         samples = timed.named({"time_s": float}, one_core=self._spec.cores == 1 and timed.paired)
         return Measured({"time_s": timed.median, **values}, samples)
 
     def _known_s(self, text: str) -> float | None:
-        """Give the unchanged module's seconds for one that does the same work; None: it is to be timed."""
+        """Return the unchanged module's seconds for one that does the same work; None: it is to be timed."""
         yardstick = self._spec.yardstick
         return yardstick.known if yardstick and self._work and work_of(text) == self._work else None
 
@@ -279,7 +279,7 @@ def _notes(workload: Workload) -> tuple[str, ...]:
 
 
 class _Unchanged:
-    """The function that is evolved, as it was; compiled once, where somebody asks for it.
+    """The unchanged function that is evolved, compiled once, when it is first needed.
 
     Attributes:
         text: the module that the back end compiles.
@@ -291,11 +291,11 @@ class _Unchanged:
 
     @cached_property
     def executable(self) -> Executable:
-        """What it was compiled to; raises PlanishError where the compiler refuses it."""
+        """The compiled function; raises PlanishError where the compiler refuses it."""
         return _compiled(self._spec, self._backend, self.text)
 
     def known(self, text: str) -> Executable | None:
-        """Give what a text was compiled to, where it is this one's; None where that is not compiled yet."""
+        """Return what a text was compiled to, where it is this one's; None where that is not compiled yet."""
         return self.__dict__.get("executable") if text == self.text else None
 
 
@@ -328,7 +328,7 @@ def _compiled(spec: HloEvaluatorSpec, backend: Backend, text: str, function: str
 
 
 def _text(spec: HloEvaluatorSpec, function: str = "") -> str:
-    """Give the text of a function of the unchanged module, else of the one that is evolved."""
+    """Return the text of a function of the unchanged module, else of the one that is evolved."""
     draft = original(spec.program.module)
     return entry_text(draft.root, function or draft.function)
 
@@ -374,7 +374,7 @@ def end_evaluator_spec(task: Task[ScoredProgram], parts: tuple[Part, ...] = END_
 
 @cache
 def _compiled_files() -> CompiledFiles:
-    """Give where this process keeps what was compiled at the end of a run: once for all fresh processes."""
+    """Return the folder for what is compiled at the end of a run, one for all fresh processes."""
     return CompiledFiles()
 
 
@@ -423,7 +423,7 @@ def _scored(
 
 
 def _joined(before: Outcome, outcome: Outcome) -> Outcome:
-    """Give the values of both; who was lost the second time keeps what was known."""
+    """Join the values of two outcomes; one that was lost the second time keeps the first."""
     if not isinstance(before, Measured) or isinstance(outcome, Lost):
         return before
     if not isinstance(outcome, Measured):
@@ -432,7 +432,7 @@ def _joined(before: Outcome, outcome: Outcome) -> Outcome:
 
 
 def original_of(task: Task[ScoredProgram]) -> Reference:
-    """Give another form of the module, which the workload names, to be measured as the module is.
+    """Return another form of the module, which the workload names, to be measured as the module is.
 
     Raises:
         ProgramError: it is not there, is another one than when the task was made, or does not fit.
@@ -443,7 +443,7 @@ def original_of(task: Task[ScoredProgram]) -> Reference:
         raise unnamed("the workload's original module and its data")
     path = Path(workload.original.path)
     module = read_program(path)
-    # Another form than the one that the task names would be told as a result of this task.
+    # Another form than the one that the task names would be reported as a result of this task.
     if digest_of(path) != workload.original.digest:
         raise ProgramError(f"'{path}' is not what it was when the search began", "Tune again.")
     check_suits(module, workload)

@@ -1,4 +1,4 @@
-"""How much a module computes, counted by the shapes of its operations."""
+"""FLOPs and bytes of operations, counted by their shapes."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _GROUP: Mapping[str, Group] = {
 
 
 def group(fact: Fact) -> Group:
-    """Tell of what kind an operation is."""
+    """Return the kind of an operation."""
     return _GROUP.get(fact.name.partition(".")[2], "elementwise")
 
 

@@ -55,7 +55,7 @@ class HloLevel:
         return EDITS
 
     def accepts(self, source: str) -> bool:
-        """Whether it is StableHLO text, or a file named `*.mlir`, `*.stablehlo` or `*.mlirbc`."""
+        """Return whether it is StableHLO text, or a file named `*.mlir`, `*.stablehlo` or `*.mlirbc`."""
         return source.endswith(SUFFIXES) or ("stablehlo." in source and "\n" in source)
 
     def load(self, source: str, options: Mapping[str, str]) -> ScoredProgram:
@@ -108,7 +108,7 @@ class HloLevel:
         return hlo_target(cores, program.backend)
 
     def runs(self, task: Task[ScoredProgram]) -> bool:
-        """Whether candidates may do anything: never, a module only computes."""
+        """Return whether candidates may do anything: never, a module only computes."""
         del task
         return False
 
@@ -119,7 +119,7 @@ class HloLevel:
         return "time_s", measured_as(program.workload)
 
     def suited(self, program: ScoredProgram, objectives: Sequence[Objective]) -> ScoredProgram:
-        """Give the program as it is: one form serves all objectives."""
+        """Return the program as it is: one form serves all objectives."""
         del objectives
         return program
 
@@ -140,7 +140,7 @@ class HloLevel:
         return PatchSpace(task.program.module, {"paper": PAPER, "exact": EXACT}.get(name, ()), wants)
 
     def usual_searcher(self, space: str) -> str:
-        """Have the paper's space searched as in the paper."""
+        """Return the paper's searcher for the paper's space, else none."""
         return "gevo" if space == "paper" else ""
 
     def evaluator(self, task: Task[ScoredProgram], *, final: bool = False) -> HloEvaluatorSpec:
@@ -150,12 +150,12 @@ class HloLevel:
         return evaluator_spec_of(task, final=final)
 
     def baseline(self, task: Task[ScoredProgram]) -> Candidate:
-        """Give the unchanged module."""
+        """Return the unchanged module."""
         del task
         return Candidate()
 
     def variants(self, task: Task[ScoredProgram], candidate: Candidate) -> Sequence[Candidate]:
-        """Give none: a module is compiled in one way."""
+        """Return none: a module is compiled in one way."""
         del task, candidate
         return ()
 
@@ -185,7 +185,7 @@ class HloLevel:
         return ()
 
     def machine(self) -> Mapping[str, str]:
-        """Tell what the level knows of this machine: name to fact."""
+        """Return facts of this machine by name: the processor and the compilers."""
         from planish.hlo.machine import machine_facts
 
         return machine_facts()

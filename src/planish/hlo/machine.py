@@ -16,7 +16,7 @@ _FLAGS = {"xla": "XLA_FLAGS"}
 
 
 def versions(name: str = "") -> Mapping[str, str]:
-    """Give what decides the code that a back end makes: its name, versions, and flags of the environment.
+    """Return what decides a back end's code: its name, versions, and flags of the environment.
 
     Args:
         name: one of `BACKENDS`; empty for the first.
@@ -57,7 +57,7 @@ def hlo_target(cores: int, backend: str = "") -> Target:
 
 
 def machine_facts() -> Mapping[str, str]:
-    """Tell what is here: the processor, and each back end."""
+    """Return facts of this machine: the processor, and each back end."""
     compilers = {name: _told(name) for name in BACKENDS}
     return {"processor": processor(), **compilers, "candidates are confined by": told()}
 

@@ -75,7 +75,7 @@ class _Stream:
     def __init__(self, draft: Draft) -> None:
         live = draft.live()
         self._facts, self._draft = draft.mirror.facts, draft
-        # Dead operations would join ways that nobody takes.
+        # Dead operations would join paths that lead to no result.
         every = [uid for uid in draft.mirror.blocks[""] if uid in live]
         self.flops = {uid: flops_of(draft, uid) for uid in every}
         self._reads = {uid: _read(draft, uid) for uid in every}
@@ -109,7 +109,7 @@ class _Stream:
         return frozenset(found)
 
     def joins(self, uid: str) -> bool:
-        """Whether an operation reads several values of the stream."""
+        """Return whether an operation reads several values of the stream."""
         return len(set(self._owners(uid))) > 1
 
     def value(self, uid: str) -> str:
@@ -147,7 +147,7 @@ class _Stream:
         ]
 
     def _dominator(self, uid: str) -> str:
-        """Give the nearest operation through which every way from the main input leads."""
+        """Return the nearest operation through which every way from the main input leads."""
         owners = self._owners(uid)
         nearest = owners[0]
         for other in owners[1:]:
@@ -157,7 +157,7 @@ class _Stream:
         return nearest
 
     def _common(self, one: str, other: str) -> str:
-        """Give the nearest that dominates both, or is one of them."""
+        """Return the nearest that dominates both, or is one of them."""
         while one != other:
             # The later one goes up: a dominator always stands before what it dominates.
             if one == _INPUT or (other != _INPUT and self._place[other] > self._place[one]):

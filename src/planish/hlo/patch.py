@@ -49,7 +49,7 @@ def extended(draft: Draft, steps: tuple[object, ...]) -> Draft:
 
 @lru_cache(maxsize=4)
 def original(program: Program) -> Draft:
-    """Give the unchanged module, its operations numbered."""
+    """Return the unchanged module, its operations numbered."""
     root = load(program.text)
     chosen = chosen_function(root)
     function = dict(functions(root))[chosen]
@@ -89,7 +89,7 @@ SCHEMA = FeatureSchema(
         *OF_MODULE,
     ),
 )
-"""What is touched is counted by the fields of edits that name operations, each operation once an edit.
+"""Touched operations are counted by the fields of edits that name operations, each once an edit.
 
 A layer begins with a convolution or product of the original, in the order of its text; layer 0 is what comes
 before the first. An operation that an edit made is of the layer of the operation before which it was put.
@@ -115,7 +115,7 @@ class Original:
         self.flops, self.bytes = _totals(draft)
 
     def column(self, uid: str) -> int:
-        """Give the place of an operation's layer among the columns of layers."""
+        """Return the index of an operation's layer among the columns of layers."""
         layer = self.layer[uid]
         return layer if self.layers <= LAYERS else layer * LAYERS // self.layers
 

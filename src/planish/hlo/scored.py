@@ -44,7 +44,7 @@ class ScoredProgram:
 
     @property
     def title(self) -> str:
-        """What it is, in a few words: `@main: a step of training on mnist`."""
+        """The program in a few words: `@main: a step of training on mnist`."""
         named = _NAMED.search(self.module.text)
         workload = self.stored or self.workload
         data = workload.data
@@ -56,7 +56,7 @@ class ScoredProgram:
 
 
 def is_scored(text: str) -> bool:
-    """Whether a text is canonical: whether it brings its workload."""
+    """Return whether a text is canonical, which is to bring its workload."""
     return text.partition("\n")[2].startswith(_MARK)
 
 

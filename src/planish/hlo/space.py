@@ -35,18 +35,18 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 Wants = Literal["any", "other", "less"]
-"""Of what an edit must give: any module; one that computes something other; one that also computes less.
+"""Requirements on the result of an edit: any module; one that computes something other; or also less.
 
 A module that answers has nothing to gain from an operation more, one that trains may: figure 5 of the paper
 copies a division, which raises the gradient.
 """
 
 _REARRANGING = (CopyOp, DeleteOp, MoveOp, ReplaceOperand, SwapOps)
-"""What changes which values are used. All others change a number, or how something is computed."""
+"""Edits that change which values are used. All others change a number, or how something is computed."""
 
 
 def wanted(parent: Draft, edit: Edit, child: Draft, wants: Wants) -> bool:
-    """Whether the module that an edit gives is what is wanted."""
+    """Return whether the module that an edit gives meets the requirements."""
     if wants == "less" and isinstance(edit, _REARRANGING) and not parent.live() - child.live():
         return False
     return wants == "any" or identity_of(child) != identity_of(parent)
@@ -83,9 +83,9 @@ MUTATIONS = 3
 
 CROSSOVER_TRIES = 10
 SUGGESTED = 0.5
-"""How often a mutation takes an edit that the structure suggests, where the paper's kinds alone are not asked
-for, and less often the more of these a patch has: most edits that are drawn blindly destroy a network, most
-blocks that are left out do not."""
+"""Share of mutations that take an edit that the structure suggests, unless kinds of edits are asked for; the
+less, the more of these a patch has. Most edits that are drawn blindly destroy a network, most blocks that are
+left out do not."""
 
 UNWANTED = 20
 """Edits that are drawn again in a row; then one is taken that is not wanted: there may be no other."""
@@ -116,7 +116,7 @@ class PatchSpace:
         self._drafts: OrderedDict[Candidate, Draft] = OrderedDict()
 
     def start(self) -> Candidate:
-        """Give the unchanged module."""
+        """Return the unchanged module."""
         return Candidate()
 
     def sample(self, rng: Generator) -> Candidate:
@@ -178,13 +178,13 @@ class PatchSpace:
 
     @cached_property
     def _seeds(self) -> Sequence[Candidate]:
-        """Those of them that are valid; most begin as one before them, which is not edited again."""
+        """Valid patches of the structure; most begin as one before them, which is not edited again."""
         patches = dict.fromkeys(Candidate(tuple(edits)) for edits in self._structure.patches())
         begun = (candidate for candidate in patches if self._is_valid(Candidate(candidate.steps[:-1])))
         return [candidate for candidate in begun if self._is_valid(candidate)]
 
     def focused(self, candidates: Sequence[Candidate]) -> PatchSpace:
-        """Give this space: all draws are alike."""
+        """Return this space: all draws are alike."""
         del candidates
         return self
 
@@ -204,7 +204,7 @@ class PatchSpace:
         return one, other
 
     def selected(self, candidate: Candidate, places: Sequence[int]) -> Candidate | None:
-        """Give the patch of these edits alone, in their order; None where it is not valid."""
+        """Return the patch of these edits alone, in their order; None where it is not valid."""
         chosen = Candidate(tuple(candidate.steps[place] for place in places))
         return chosen if self._is_valid(chosen) else None
 
@@ -214,7 +214,7 @@ class PatchSpace:
 
     @property
     def schema(self) -> FeatureSchema:
-        """What `features` gives; see `planish.hlo.patch`."""
+        """The columns of `features`; see `planish.hlo.patch`."""
         return SCHEMA
 
     def features(self, candidates: Sequence[Candidate]) -> NDArray[np.float32]:
@@ -226,7 +226,7 @@ class PatchSpace:
         return Original(original(self.program))
 
     def draft(self, candidate: Candidate) -> Draft:
-        """Give the module of a patch, not to be changed; raises ScheduleError where the patch is illegal."""
+        """Return a patch's module, not to be changed; raises ScheduleError where the patch is illegal."""
         if candidate in self._drafts:
             self._drafts.move_to_end(candidate)
             return self._drafts[candidate]

@@ -72,7 +72,7 @@ def alone(draft: Draft, may: Callable[[str], bool]) -> list[Sequence[Edit]]:
 
 
 def _after(draft: Draft, edits: Sequence[Edit]) -> Draft | None:
-    """Give the module after some edits; None where there is none, or it is the same or not legal."""
+    """Return the module after some edits; None where there is none, or it is the same or not legal."""
     if not edits:
         return None
     try:
@@ -106,16 +106,16 @@ _STAGES: Mapping[str, Callable[[Draft], Sequence[Edit]]] = {
 
 
 BLOCKS = 20
-"""Those that compute most."""
+"""Blocks that are left out: those that compute most."""
 
 WIDTHS = 10
 """Products whose channels are cut, or whose weights have a lower rank: those that compute most."""
 
 MILD = 3 / 4
-"""Of the channels that are kept, at least."""
+"""Least share of the channels that are kept."""
 
 PARAMETERS = 20
-"""Those that are frozen, one by one, with their moments."""
+"""Parameters that are frozen, one by one, with their moments."""
 
 
 def approximate(draft: Draft, kinds: Sequence[str] = ()) -> list[Edit]:
@@ -163,7 +163,7 @@ _LISTED: Mapping[str, Callable[[Draft], Sequence[Edit]]] = {
     "DropChannels": _widths,
     "Factor": _ranks,
 }
-"""Kind of edit to what lists some. Those who draw the paper's edits alone draw them as the paper does."""
+"""Kind of edit to what lists some. The paper's edits alone are drawn as in the paper."""
 
 
 FACTORS = (3.0, 10.0, 30.0)
@@ -193,7 +193,7 @@ def learning_rates(draft: Draft) -> list[str]:
 
 
 def _step(draft: Draft, value: str) -> str:
-    """Name by what a result differs from a parameter; empty for what is no update."""
+    """Return the value by which a result differs from a parameter; empty for what is no update."""
     operands = _operands(draft, value) if _made_by(draft, value) in _UPDATES else []
     others = [each for each in operands if not each.startswith("arg")]
     # One argument and one computed value: a sum of two parameters is no update, nor is one of two updates.
@@ -214,7 +214,7 @@ def _rate(draft: Draft, value: str) -> str:
 
 
 def _constant(draft: Draft, value: str) -> str:
-    """Give the constant that a value is, in another form perhaps; empty where it is none."""
+    """Return the constant that a value is, in another form perhaps; empty where it is none."""
     while _made_by(draft, value) in _FORMS:
         value = _operands(draft, value)[0]
     return value.partition("#")[0] if _made_by(draft, value) == "stablehlo.constant" else ""
@@ -236,11 +236,11 @@ TOGETHER = 10
 """The number of tiles that is combined with other edits."""
 
 CROPS = 1
-"""Those that cut least, to be combined with each block left out."""
+"""Crops that cut least, to be combined with each block left out."""
 
 
 class Structure:
-    """What is worth a measurement, whatever a search finds.
+    """Edits and patches that are worth a measurement, whatever a search finds.
 
     Args:
         draft: the unchanged module.
@@ -296,7 +296,7 @@ class Structure:
         yield from ([*self._together, tile] for tile in self._tiles)
 
     def _in_tiles(self, exact: Sequence[Edit]) -> list[Edit]:
-        """Give exact edits with the tiles that others are combined with."""
+        """Return exact edits with the tiles that others are combined with."""
         size = -(-batch_size(self._draft) // TOGETHER) if self._tiles else 0
         return [*exact, *(tile for tile in self._tiles if tile == TileBatch(size, loop=True))]
 

@@ -64,7 +64,7 @@ class Backend(Protocol):
         ...
 
     def get(self, held: Held) -> NDArray[Any]:
-        """Give an array of the back end, not to be written to."""
+        """Return an array of the back end, not to be written to."""
         ...
 
 
@@ -80,7 +80,7 @@ _TYPES: dict[str, Any] = {
 
 
 def numpy_type(element: str) -> np.dtype[Any]:
-    """Give NumPy's type; raises ProgramError where it has none that arrays are exchanged in."""
+    """Return NumPy's type; raises ProgramError where it has none that arrays are exchanged in."""
     if element not in _TYPES:
         raise ProgramError(
             f"arguments and results of type {element} are not supported", f"Known: {', '.join(_TYPES)}."
@@ -150,7 +150,7 @@ class CompiledFiles:
         self.folder = share(self)
 
     def find(self, text: str, cores: int) -> bytes | None:
-        """Give what a text was compiled to, for so many cores; None where it is not there, or damaged."""
+        """Return what a text was compiled to, for so many cores; None where it is not there, or damaged."""
         with suppress(OSError):  # the folder may be gone, or on another machine
             content = self._file(text, cores).read_bytes()
             name, code = content[:_NAME], content[_NAME:]

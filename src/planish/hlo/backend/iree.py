@@ -48,7 +48,7 @@ class IreeBackend:
         return runtime.asdevicearray(self._config.device, array)
 
     def get(self, held: Held) -> NDArray[Any]:
-        """Give an array of the back end, not to be written to."""
+        """Return an array of the back end, not to be written to."""
         return np.asarray(held.to_host())
 
 

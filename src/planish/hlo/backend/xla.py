@@ -49,7 +49,7 @@ class _Exchanged:
 
 
 def array_of(capsule: Any) -> NDArray[Any]:
-    """Give the array of a DLPack capsule on the CPU; its memory is shared, and not to be written to."""
+    """Return the array of a DLPack capsule on the CPU; its memory is shared, and not to be written to."""
     tensor = _tensor(capsule)
     if tensor.code != _BFLOAT:
         return np.from_dlpack(_Exchanged(capsule))
@@ -120,7 +120,7 @@ class XlaBackend:
         return _put(aval, self._sharding, [array], [self._device], True, False, _COPY, True)
 
     def get(self, held: Held) -> NDArray[Any]:
-        """Give an array of the back end, not to be written to."""
+        """Return an array of the back end, not to be written to."""
         return array_of(_to_dlpack(held))
 
 
@@ -144,7 +144,7 @@ class XlaExecutable:
 
 
 class _OneDevice(_Sharding):
-    """What jaxlib asks of a sharding when JAX has not filled it in."""
+    """The sharding of one device, with what jaxlib asks of it when JAX has not filled it in."""
 
     memory_kind = None
 
@@ -163,7 +163,7 @@ class _Aval:
 
 @contextmanager
 def _threads(cores: int) -> Generator[None]:
-    """Let a client that is made meanwhile have so many threads; XLA reads them from the environment alone."""
+    """Set the threads of a client that is made meanwhile; XLA reads them from the environment alone."""
     before = {name: os.environ.get(name) for name in ("NPROC", "PJRT_NPROC")}
     os.environ.update(dict.fromkeys(before, str(cores)))
     try:

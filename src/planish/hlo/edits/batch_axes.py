@@ -25,7 +25,7 @@ What is not of the batch may still lie beside it, as a bias for each example doe
 
 
 def carried(op: ir.Operation, axes: Axes) -> Carried:
-    """Tell where the batch goes.
+    """Return the axis of the batch in an operation's results, and in its operands.
 
     Args:
         op: has an operand of the batch.
@@ -45,7 +45,7 @@ def _mixes(op: ir.Operation) -> ScheduleError:
 
 
 def _the_axis(op: ir.Operation, axes: Axes) -> int:
-    """Give the one dimension that all operands of the batch have it along."""
+    """Return the axis of the batch, which must be the same in all its operands."""
     found = {axis for axis in axes if axis is not None}
     if len(found) != 1:
         raise _mixes(op)
@@ -254,7 +254,7 @@ def _followed(block: ir.Block, arguments: Sequence[Value]) -> FunctionBatch:
 
 
 def _worth(block: ir.Block, batch: FunctionBatch) -> FunctionBatch:
-    """Give a batch that the most work is done for; raises ScheduleError where it is not."""
+    """Return a batch if convolutions or products read it; raises ScheduleError where none does."""
     heavy = any(inner.name in PRODUCTS for op in block.operations for inner in walk(op.operation))
     if heavy and not any(op.name in PRODUCTS for op in batch.operations):
         raise ScheduleError("no convolution or product reads the batch", "Such a module is not tiled.")

@@ -35,7 +35,7 @@ Source = tuple[str, Resize]
 
 @dataclass(frozen=True)
 class Tiles:
-    """How a batch is cut.
+    """Division of a batch into tiles.
 
     Args:
         examples: of one tile; the last one has what is left.
@@ -48,7 +48,7 @@ class Tiles:
 
 @dataclass(frozen=True)
 class Sampling:
-    """Which part of a value's pictures is kept: pixels from the middle, each so many after the one before.
+    """Pixels that are kept of a value's pictures: from the middle, each so many after the one before.
 
     Args:
         pixels: that are kept along each side.
@@ -142,7 +142,7 @@ class Draft:
         return values[int(index)]
 
     def name(self, value: ir.Value[Any]) -> str:
-        """Give a value's name; the inverse of `value`."""
+        """Return a value's name; the inverse of `value`."""
         owner = value.owner
         if not isinstance(owner, ir.Block):
             return f"{uid_of(owner)}#{ir.OpResult(value).result_number}"
@@ -153,12 +153,12 @@ class Draft:
         return f"{uid_of(outer)}^{region}#{number}"
 
     def users(self, uid: str) -> list[list[tuple[str, int]]]:
-        """List for each result of an operation who uses it, and as which operand; latest first."""
+        """List the users of each result of an operation, with the operand that it is; latest first."""
         results = self.op(uid).results
         return [[(uid_of(use.owner), use.operand_number) for use in result.uses] for result in results]
 
     def resized(self, source: Source, before: str, mark: str) -> ir.Value[Any]:
-        """Give a value, resized by new operations.
+        """Return a value, resized by new operations.
 
         Args:
             source: which value, and how it is resized.
@@ -239,7 +239,7 @@ class Draft:
         self._live = None
 
     def insert(self, op: ir.Operation, uid: str, before: str) -> None:
-        """Give a new operation, which stands before another already, its id."""
+        """Set the id of a new operation, which stands before another already."""
         if uid in self.mirror.facts:
             raise ScheduleError(f"there is an operation '{uid}' already", "A patch has each edit once.")
         set_uid(op, uid)
@@ -288,7 +288,7 @@ class Writer:
         operands: Sequence[Value],
         attributes: Mapping[str, Given] = {},
     ) -> Value:
-        """Write an operation, and give its one result.
+        """Write an operation, and return its one result.
 
         Args:
             name: without the dialect.
@@ -309,7 +309,7 @@ class Writer:
         types: Sequence[TensorType],
         attributes: Mapping[str, Given] = {},
     ) -> list[Value]:
-        """Write an operation once more, and give its results.
+        """Write an operation once more, and return its results.
 
         Args:
             op: what is copied, with its regions.
@@ -331,7 +331,7 @@ class Writer:
         return list(copy.results)
 
     def largest(self, value: Value, axes: Sequence[int], type_: TensorType) -> tuple[Value, Value]:
-        """Write a reduction by the largest number, over numbers of 0 or more, and give it and its start.
+        """Write a reduction by the largest number, over numbers of 0 or more, and return it and its start.
 
         Args:
             value: what is reduced.

@@ -152,7 +152,7 @@ def _retype(value: Value, axis: int, keep: int) -> None:
 
 
 def _hoisted(value: Value) -> Value:
-    """Give a source where the function begins: an argument, or a copy of a constant."""
+    """Return a source at the beginning of the function: an argument, or a copy of a constant."""
     if isinstance(value.owner, ir.Block):
         return value
     copy = value.owner.operation.clone().operation
@@ -169,7 +169,7 @@ def _replace(value: Value, part: Value) -> None:
 
 
 def _largest(weights: Value, axis: int, keep: int) -> Value:
-    """Give the places of the channels whose weights are largest, as `keep` rows of one whole number."""
+    """Write the indices of the channels whose weights are largest, as `keep` rows of one whole number."""
     type_ = type_of(weights)
     size, element = type_.shape[axis], type_.element
     others = [a for a in range(len(type_.shape)) if a != axis]
@@ -241,7 +241,7 @@ class Channels:
     Args:
         size: how many channels.
         axes: all of them.
-        weights: the argument, or constant, by which they are told to matter; with its axis.
+        weights: the argument, or constant, by which it is decided which channels matter; with its axis.
     """
 
     size: int

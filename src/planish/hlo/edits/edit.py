@@ -38,7 +38,7 @@ class Edit(Step):
 
     @cached_property
     def mark(self) -> str:
-        """What the ids of new operations begin with."""
+        """The beginning of the ids of new operations."""
         # By content and not by number: the same edit makes the same ids in every patch, so others may refer
         # to them.
         return content_hash(canonical_json(self.to_json()))[:8]

@@ -20,7 +20,7 @@ _STARTED = frozenset({"stablehlo.reduce", "stablehlo.reduce_window"})
 
 
 def starts(name: str, operands: int) -> range:
-    """Give which operands of an operation are what a reduction starts from."""
+    """Return the positions of an operation's operands from which a reduction starts."""
     if name in _STARTED:
         return range(operands // 2, operands)  # as many starts as inputs, behind them
     if name == "stablehlo.select_and_scatter":
@@ -42,7 +42,7 @@ def fixed_operations(function: ir.Operation | ir.OpView) -> frozenset[str]:
 
 
 def is_open(draft: Draft, fact: Fact) -> bool:
-    """Whether edits may happen in the block that an operation is in."""
+    """Return whether edits may happen in the block that an operation is in."""
     while fact.block:
         fact = draft.mirror.facts[holder(fact.block)]
         if fact.name not in OPEN:
@@ -51,7 +51,7 @@ def is_open(draft: Draft, fact: Fact) -> bool:
 
 
 def is_target(draft: Draft, uid: str) -> bool:
-    """Whether an operation may be changed."""
+    """Return whether an operation may be changed."""
     fact = draft.mirror.facts[uid]
     return fact.name not in TERMINATORS and uid not in draft.fixed and is_open(draft, fact)
 
@@ -67,7 +67,7 @@ def targets(draft: Draft, *names: str) -> list[str]:
 
 
 def target(draft: Draft, uid: str) -> Fact:
-    """Tell of an operation that is to be changed; raises ScheduleError where it may not be."""
+    """Check that an operation may be changed, and return its facts; else raise ScheduleError."""
     fact = place(draft, uid)
     if not is_target(draft, uid):
         raise ScheduleError(
@@ -77,7 +77,7 @@ def target(draft: Draft, uid: str) -> Fact:
 
 
 def place(draft: Draft, uid: str) -> Fact:
-    """Tell of an operation that something is put before; raises ScheduleError where nothing may be."""
+    """Check that something may be put before an operation, and return its facts; else raise ScheduleError."""
     fact = draft.mirror.fact(uid)
     if not is_open(draft, fact):
         raise ScheduleError(
@@ -87,7 +87,7 @@ def place(draft: Draft, uid: str) -> Fact:
 
 
 def use(draft: Draft, uid: str, index: int) -> Fact:
-    """Tell of an operation whose operand is to be replaced; raises ScheduleError where it may not be."""
+    """Check that an operand may be replaced, and return the operation's facts; else raise ScheduleError."""
     fact = target(draft, uid)
     if index in starts(fact.name, len(fact.operands)):
         raise ScheduleError(f"operand {index} of operation '{uid}' ({fact.name}) is what it starts from")

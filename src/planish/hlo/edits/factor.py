@@ -72,7 +72,7 @@ class Factor(VariantRewrite):
 
 
 def factored(write: Write, op: ir.Operation, weights: Weights, rank: int) -> Value:
-    """Write an operation as two, and give their result.
+    """Write an operation as two, and return their result.
 
     Args:
         write: writes an operation.
@@ -128,7 +128,7 @@ def _convolutions(write: Write, op: ir.Operation, weights: Weights, rank: int) -
 
 
 def _same_numbers(op: ir.Operation) -> str:
-    """Give the layouts of a convolution that reads what another gives."""
+    """Return the layouts of a convolution that reads what another gives."""
     text = str(op.attributes["dimension_numbers"])
     kernel_and_result = text.partition("x[")[2]
     result = kernel_and_result.partition("->")[2].rstrip(">")
@@ -136,7 +136,7 @@ def _same_numbers(op: ir.Operation) -> str:
 
 
 def _laid_out(matrix: NDArray[Any], order: Sequence[int], shape: Sequence[int]) -> NDArray[Any]:
-    """Give a matrix whose rows are some dimensions, and its columns the last, as a tensor."""
+    """Return a matrix whose rows are some dimensions, and its columns the last, as a tensor."""
     import numpy as np
 
     missing = [axis for axis in range(len(shape)) if axis not in order]
@@ -207,7 +207,7 @@ class Weights:
         return max(0, (self.inputs * self.outputs - 1) // (self.inputs + self.outputs))
 
     def factors(self, rank: int) -> tuple[NDArray[np.floating[Any]], NDArray[np.floating[Any]]]:
-        """Give the nearest product of two matrices; (inputs, rank) and (rank, outputs)."""
+        """Return the nearest product of two matrices; (inputs, rank) and (rank, outputs)."""
         # The first singular vectors make the nearest matrix of a rank (Eckart and Young 1936).
         left, sizes, right = _decomposed(self)
         return left[:, :rank] * sizes[:rank], right[:rank]

@@ -63,7 +63,7 @@ class Fold(GroupRewrite):
 
 @dataclass(frozen=True)
 class _Folding:
-    """What is folded, the shifts and scales between it and what it goes into, the nearest first, and that.
+    """A scale or shift, what it goes into, and the shifts and scales between, the nearest first.
 
     Args:
         last: what is folded.
@@ -101,7 +101,7 @@ def _scaling(draft: Draft, uid: str, last: ByChannel) -> _Folding | None:
     facts, between, value = draft.mirror.facts, list[ByChannel](), last.value
     block = facts[uid].block
     while (step := by_channel(value)) is not None and step.axis == last.axis:
-        # Somebody else would want it unscaled, and have it computed twice.
+        # Another user would need it unscaled, and it would be computed twice.
         if facts[uid_of(step.op)].block != block or sum(1 for _ in value.uses) > 1:
             return None
         between.append(step)
@@ -141,7 +141,7 @@ def _scaled(draft: Draft, uid: str, mark: str, write: Writer, found: _Folding) -
     type_ = type_of(weights)
     wide = write("broadcast_in_dim", type_, [scale], {"broadcast_dimensions": [found.axis]})
     scaled = write("multiply", type_, [weights, wide])
-    # A copy, for the product itself may have other users, who want it unscaled.
+    # A copy, for the product itself may have other users, which need it unscaled.
     draft.copy(found.product, f"{mark}.p", uid)
     draft.set_operand(f"{mark}.p", 1, scaled)
     value: Value = draft.op(f"{mark}.p").results[0]
@@ -174,7 +174,7 @@ _BROADCAST = "stablehlo.broadcast_in_dim"
 
 @dataclass(frozen=True)
 class ByChannel:
-    """What an operation does to the channels of a value.
+    """A scale or shift of each channel of a value by a number of its own.
 
     Args:
         op: `add`, `subtract` (of the numbers, and never from them) or `multiply`.
@@ -190,12 +190,12 @@ class ByChannel:
 
     @property
     def place(self) -> int:
-        """Which operand the value is."""
+        """The position of the value among the operands."""
         return 0 if self.op.operands[0] == self.value else 1
 
 
 def by_channel(value: Value) -> ByChannel | None:
-    """Tell what the operation that makes a value does to channels; None where it is another one."""
+    """Read the scale or shift of channels that makes a value; None where it is made otherwise."""
     op = maker(value)
     if op is None or op.name not in (*SHIFTS, SCALE):
         return None
@@ -222,7 +222,7 @@ def _numbers(wide: Value) -> tuple[Value, int] | None:
 
 
 def _row(given: Value) -> Value | None:
-    """Give the numbers of one dimension of which a value is another shape, itself where it has one."""
+    """Return the numbers of one dimension of which a value is another shape, itself where it has one."""
     if len(shape_of(given)) == 1:
         return given
     made = maker(given)

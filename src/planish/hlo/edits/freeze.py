@@ -91,6 +91,6 @@ def _arguments(draft: Draft, name: str, place: int) -> Iterator[list[str]]:
 
 
 def _passes(draft: Draft, uid: str) -> bool:
-    """Whether a value's maker works element by element; arguments have none."""
+    """Return whether an operation works element by element; arguments are made by none."""
     fact = draft.mirror.facts.get(uid)
     return fact is not None and fact.name in ELEMENTWISE

@@ -64,7 +64,7 @@ class Hoist(GroupRewrite):
 
 
 def same_in_each_step(draft: Draft, value: Value, block: str) -> bool:
-    """Whether a value is the same in each step of the loop that a block is in; so it is outside of loops."""
+    """Return whether a value is the same in each step of a block's loop; outside of loops it is."""
     loop = holder(block) if block else ""
     if not loop or draft.mirror.facts[loop].name != LOOP:
         return True
@@ -89,7 +89,7 @@ def _same_in_each_step(draft: Draft, loop: str) -> dict[str, bool]:
     found: dict[str, bool] = {}
 
     def varies(value: Value) -> bool | None:
-        """Tell whether a value is more than a constant; None where it is another in each step."""
+        """Return whether a value is more than a constant; None where it differs from step to step."""
         if isinstance(value.owner, ir.Block):
             name = draft.name(value)
             inside = "^" in name and holder(name.rpartition("#")[0]) == loop

@@ -67,7 +67,7 @@ class Lower(Rewrite):
 
 
 class Write(Protocol):
-    """Writes an operation, and gives its result."""
+    """Writes an operation, and return its result."""
 
     def __call__(
         self, name: str, type_: TensorType, operands: Sequence[Value], attributes: Mapping[str, Any] = ...
@@ -131,7 +131,7 @@ FORMS: Mapping[str, Callable[[Write, PlainConvolution], Value]] = {"product": as
 def _windows(
     write: Write, given: PlainConvolution, space: Sequence[int]
 ) -> Iterator[tuple[Value, tuple[int, ...]]]:
-    """Give for each element of a kernel what it meets, and its place in the kernel."""
+    """Yield for each element of a kernel what it meets, and its index in the kernel."""
     image = _padded(write, ordered(write, given.image, given.order), given.padding)
     batch, *sides, features = type_of(image).shape
     reach = [(size - 1) * apart for size, apart in zip(space, given.dilation, strict=True)]
@@ -202,7 +202,7 @@ class PlainConvolution:
 
     @property
     def depthwise(self) -> bool:
-        """Whether each feature is convolved alone."""
+        """True where each feature is convolved alone."""
         inputs, outputs = (shape_of(self.kernel)[axis] for axis in self.kernel_order[-2:])
         return inputs == 1 and self.groups == outputs == shape_of(self.image)[self.order[-1]]
 

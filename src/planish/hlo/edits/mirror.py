@@ -18,7 +18,7 @@ Types = tuple[TensorType | None, ...]
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """What hardly ever changes about an operation.
+    """Facts of an operation, which hardly ever change.
 
     Args:
         name: as "stablehlo.add".
@@ -37,7 +37,7 @@ class Fact:
 
 @dataclass
 class Mirror:
-    """What is known of the operations of a function.
+    """The operations of a function, with what is known of them.
 
     Args:
         facts: by id.
@@ -55,7 +55,7 @@ class Mirror:
         return Mirror(dict(self.facts), blocks, dict(self.arguments))
 
     def fact(self, uid: str) -> Fact:
-        """Tell of an operation; raises ScheduleError where it is missing."""
+        """Return an operation's facts; raises ScheduleError where it is missing."""
         if uid not in self.facts:
             raise ScheduleError(
                 f"there is no operation '{uid}'", "An edit before this one removed it, or none made it."
@@ -63,11 +63,11 @@ class Mirror:
         return self.facts[uid]
 
     def position(self, uid: str) -> int:
-        """Give an operation's place in its block, from 0."""
+        """Return an operation's position in its block, from 0."""
         return self.blocks[self.fact(uid).block].index(uid)
 
     def ancestor(self, uid: str, block: str) -> str:
-        """Give the operation of a block that is, or holds, another; raises ScheduleError where none is."""
+        """Return the operation of a block that is, or holds, another; raises ScheduleError where none is."""
         while self.fact(uid).block != block:
             uid = holder(self.facts[uid].block)
         return uid
@@ -130,7 +130,7 @@ class Mirror:
 
 
 def holder(block: str) -> str:
-    """Give the operation whose region a block is; empty for the function's."""
+    """Return the operation whose region a block is; empty for the function's."""
     return block.rpartition("^")[0]
 
 
@@ -141,14 +141,14 @@ _MORE = (
     "triangular_solve",
 )
 PURE = ELEMENTWISE | {f"stablehlo.{name}" for name in _MORE}
-"""Of the same operands they give the same, and they end; not loops, calls, or random numbers."""
+"""Operations that give the same of the same operands, and end; not loops, calls, or random numbers."""
 
 FORMS = frozenset(
     f"stablehlo.{name}" for name in ("broadcast_in_dim", "constant", "iota", "reshape", "slice", "convert")
 )
-"""What costs next to nothing, for compilers make it where it is used."""
+"""Operations that cost next to nothing, for compilers make them where they are used."""
 
 
 def is_pure(fact: Fact) -> bool:
-    """Whether an operation may be shared and moved."""
+    """Return whether an operation may be shared and moved."""
     return fact.name in PURE

@@ -21,7 +21,7 @@ LARGEST = 4096
 
 
 def splat_value(op: ir.Operation | ir.OpView) -> float | None:
-    """Give the value that all elements of a constant have; None where they differ or are no plain number."""
+    """Return the value of all elements of a constant; None where they differ or are no plain number."""
     value = op.attributes["value"]
     if not isinstance(value, ir.DenseElementsAttr) or not value.is_splat:
         return None
@@ -32,7 +32,7 @@ def splat_value(op: ir.Operation | ir.OpView) -> float | None:
 
 
 def can_scale(op: ir.Operation | ir.OpView) -> bool:
-    """Whether a constant is one of floats that can be scaled."""
+    """Return whether a constant is one of floats that can be scaled."""
     type_ = tensor_type(op.results[0].type)
     if type_ is None or not type_.plain or "f" not in type_.element:
         return False
@@ -63,7 +63,7 @@ def scaled(op: ir.Operation, factor: float) -> None:
 
 
 def replaced(op: ir.Operation, value: float) -> None:
-    """Give all elements of a constant one value; raises ScheduleError where it does not fit them."""
+    """Set all elements of a constant to one value; raises ScheduleError where it does not fit them."""
     _check(op)
     type_ = tensor_type(op.results[0].type)
     whole = float(value).is_integer()  # no number that is not finite is one
@@ -126,7 +126,7 @@ class ReplaceOperand(Edit):
 
 @dataclass(frozen=True)
 class SetAttribute(Edit):
-    """Give an operation other attributes, with the same types.
+    """Set other attributes of an operation, with the same types.
 
     ::
 
@@ -176,7 +176,7 @@ class ScaleConstant(Edit):
 
 @dataclass(frozen=True)
 class ReplaceConstant(Edit):
-    """Give all elements of a constant one value.
+    """Set all elements of a constant to one value.
 
     ::
 

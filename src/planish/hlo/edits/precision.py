@@ -50,7 +50,7 @@ class Narrow(GroupRewrite):
 
 
 def can_narrow(draft: Draft, uid: str, element: str = "bf16") -> bool:
-    """Whether an operation is a product or convolution that reads wider floats, and gives floats."""
+    """Return whether an operation is a product or convolution of wider floats that gives floats."""
     fact = draft.mirror.facts[uid]
     wider = all(_is_wider(type_, element) for type_ in fact.operands)
     return (
@@ -112,7 +112,7 @@ def _check(draft: Draft, uid: str) -> None:
 
 
 def _refused(draft: Draft, uid: str) -> str:
-    """Tell why an operation cannot multiply whole numbers; empty where it can."""
+    """Return why an operation cannot multiply whole numbers; empty where it can."""
     fact = draft.mirror.facts[uid]
     if fact.name not in PRODUCTS:
         return f"({fact.name}) is no product"
@@ -129,7 +129,7 @@ def _refused(draft: Draft, uid: str) -> str:
 
 
 def _kept(op: ir.Operation) -> tuple[dict[int, int], dict[int, int]]:
-    """Give the dimensions of both operands that have scales of their own, with those of the result."""
+    """Return the dimensions of both operands that have scales of their own, with those of the result."""
     if op.name == "stablehlo.convolution":
         numbers = stablehlo.ConvDimensionNumbers(op.attributes["dimension_numbers"])
         return (

@@ -370,7 +370,7 @@ which a trained network often bears.
 
 
 EXACT = tuple(rewrite.__name__ for rewrite in REWRITES if rewrite.exact)
-"""Those of them that leave the answer as it is, to rounding."""
+"""Names of the edits that leave the answer as it is, to rounding."""
 
 
 def _places(draft: Draft) -> list[str]:

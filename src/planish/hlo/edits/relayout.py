@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from numpy.random import Generator
 
 LAYOUTS: Mapping[str, tuple[str, str]] = {"last": ("bsf", "sio"), "first": ("bfs", "ois")}
-"""Where channels are, to the orders of pictures and of kernels.
+"""Position of the channels, to the orders of pictures and of kernels.
 
 b batch, s space, f features, i inputs, o outputs."""
 
@@ -74,7 +74,7 @@ def _has(draft: Draft, uid: str, channels: str) -> bool:
 
 
 def _orders(op: ir.Operation, channels: str) -> tuple[Order, Order, Order]:
-    """Give in which order the dimensions of image, kernel and result are to be put."""
+    """Return the orders into which the dimensions of image, kernel and result are to be put."""
     numbers = stablehlo.ConvDimensionNumbers(op.attributes["dimension_numbers"])
     picture, weights = LAYOUTS[channels]
 

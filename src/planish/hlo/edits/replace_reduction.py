@@ -76,7 +76,7 @@ class ReplaceReduction(VariantRewrite):
 
 
 def reduces_by(draft: Draft, uid: str) -> str:
-    """Tell which of `KINDS` a reduction does; raises ScheduleError where it is another, or no reduction."""
+    """Return which of `KINDS` a reduction does; raises ScheduleError where it is another, or no reduction."""
     fact = draft.mirror.facts[uid]
     if fact.name not in _REDUCTIONS or len(fact.results) != 1:
         raise ScheduleError(f"operation '{uid}' ({fact.name}) is no reduction of one tensor")

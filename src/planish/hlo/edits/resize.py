@@ -47,7 +47,7 @@ def plan_resize(source: TensorType, target: TensorType) -> Resize:
 
 
 def resized_type(source: TensorType, step: Sequence[Any]) -> TensorType:
-    """Give the type after one operation of a resize."""
+    """Return the type after one operation of a resize."""
     match step:
         case ("slice", starts, limits):
             bounds = zip(source.shape, starts, limits, strict=True)
@@ -81,7 +81,7 @@ def build_resize(
     Args:
         value: a tensor.
         step: one entry of a `Resize`, checked.
-        created: told each operation that is made.
+        created: called with each operation that is made.
 
     Returns:
         The result.

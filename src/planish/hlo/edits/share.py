@@ -59,7 +59,7 @@ class Share(GroupRewrite):
 
 
 def _twins(draft: Draft) -> dict[str, str]:
-    """Give for each operation the first one that computes the same and that it may use."""
+    """Map operations to the first one that computes the same and that they may use."""
     first: dict[str, dict[_Key, str]] = {}
     twins: dict[str, str] = {}
     _search(draft, "", first, twins)
@@ -67,7 +67,7 @@ def _twins(draft: Draft) -> dict[str, str]:
 
 
 def _search(draft: Draft, block: str, first: dict[str, dict[_Key, str]], twins: dict[str, str]) -> None:
-    """Look through a block, and those in it, which see what is before them."""
+    """Search a block, and those in it, which see what is before them."""
     # A copy, for what a block computes is not seen behind it.
     first[block] = dict(first[draft.mirror.facts[holder(block)].block]) if block else {}
     operations = [op.operation for op in draft.block(block).operations]
@@ -83,7 +83,7 @@ def _search(draft: Draft, block: str, first: dict[str, dict[_Key, str]], twins: 
 
 
 def _key(draft: Draft, op: ir.Operation, twins: dict[str, str]) -> _Key:
-    """Give what two operations that compute the same have in common."""
+    """Return a key that is the same for operations that compute the same."""
     names = [draft.name(value) for value in op.operands]
     owners = [(owner, index) for owner, _, index in (name.partition("#") for name in names)]
     # By the names of their twins, so that what is made of twins is one, too.

@@ -86,7 +86,7 @@ _INCLUSIVE = {"LE": 1, "GE": 1, "LT": 0, "GT": 0, "NE": 0}
 
 @dataclass(frozen=True)
 class Counter:
-    """What a loop counts by.
+    """The counter of a loop.
 
     Args:
         place: of the counter among what the loop carries.
@@ -105,7 +105,7 @@ class Counter:
     inclusive: int
 
     def end(self, steps: int) -> int:
-        """Give the end that makes so many steps."""
+        """Return the end that makes so many steps."""
         return self.first + (steps - self.inclusive) * self.step
 
 
@@ -142,7 +142,7 @@ def _uncounted(loop: str) -> ScheduleError:
 
 
 def _maker(draft: Draft, user: str, index: int) -> str:
-    """Give the operation that made an operand, by id; raises ScheduleError where an argument is taken."""
+    """Return the operation that made an operand, by id; raises ScheduleError where an argument is taken."""
     owner = draft.name(draft.op(user).operands[index]).partition("#")[0]
     if owner not in draft.mirror.facts:
         raise ScheduleError(f"operand {index} of '{user}' is made by no operation")

@@ -63,7 +63,7 @@ class Shrink(Rewrite):
     mean: bool = False
 
     def apply(self, draft: Draft) -> None:
-        # Only looked up: a value that is not there is told now, and not when all is edited.
+        # Only looked up: a missing value is an error now, and not when all is edited.
         draft.value(self.value)
         if self.pixels < 1 or self.stride < 1:
             raise ScheduleError(f"{self.pixels} pixels, {self.stride} apart, are none", "Take 1 or more.")
@@ -103,7 +103,7 @@ class Shrink(Rewrite):
 
 
 def pictured(shape: Shape) -> tuple[int, int] | None:
-    """Tell along which two dimensions a value has pictures: beside each other, and as long."""
+    """Find the two dimensions of a value's pictures: beside each other, and as long; None: there are none."""
     if len(shape) == 4:
         return next(((a, a + 1) for a in (1, 2) if shape[a] == shape[a + 1] > 1), None)
     return None
@@ -223,7 +223,7 @@ def _keep_sums(op: ir.Operation, pixels: int, left: int) -> None:
 
 
 def smaller_result(op: ir.Operation, old: Sequence[Shape]) -> Shape:
-    """Give the shape of an operation's result, and change its attributes where they name extents.
+    """Return the shape of an operation's result, and change its attributes where they name extents.
 
     Args:
         op: its operands are smaller already, its result is not.

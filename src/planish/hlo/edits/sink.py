@@ -91,7 +91,7 @@ class _Sinking:
         self._number = 0
 
     def done(self) -> bool:
-        """Move all, and tell whether anything moved."""
+        """Move all transposes, and return whether any moved."""
         for uid in list(self._draft.mirror.blocks[""]):
             if exclusions.is_target(self._draft, uid):
                 self._visit(uid)
@@ -201,13 +201,13 @@ class Turned:
 
 
 def turned(op: ir.Operation, orders: Orders) -> Turned | None:
-    """Tell how an operation is done on the sources; None where no rule says so."""
+    """Return how an operation is done on the sources; None where no rule says so."""
     rule = _same_place if op.name in ELEMENTWISE else _RULES.get(op.name)
     return rule(op, orders) if rule else None
 
 
 def _common(op: ir.Operation, orders: Orders) -> Order | None:
-    """Give the one order of all operands but scalars and what is free."""
+    """Return the one order of all operands but scalars and what is free."""
     found = {order for order in orders if order is not None}
     pairs = zip(op.operands, orders, strict=True)
     others = [value for value, order in pairs if order is None and shape_of(value)]
@@ -319,25 +319,25 @@ _FREE = ("stablehlo.broadcast_in_dim", "stablehlo.constant")
 
 
 def composed(first: Order, second: Order) -> Order:
-    """Give the order of two transposes, one after the other."""
+    """Return the order of two transposes, one after the other."""
     return tuple(first[axis] for axis in second)
 
 
 def inverse(order: Order) -> Order:
-    """Give the order that undoes one."""
+    """Return the order that undoes one."""
     return tuple(order.index(axis) for axis in range(len(order)))
 
 
 def placed(values: Sequence[int], order: Order) -> list[int]:
-    """Give a number of each dimension of a transpose's result to the dimensions of its source."""
+    """Reorder numbers of a transpose's dimensions: from those of its result to those of its source."""
     return [values[place] for place in inverse(order)]
 
 
 def source_type(type_: TensorType, order: Order) -> TensorType:
-    """Give the type of what is transposed, of the type that this gives."""
+    """Return the type of what is transposed, of the type that this gives."""
     return TensorType(tuple(placed(type_.shape, order)), type_.element)
 
 
 def is_free(value: ir.Value[Any]) -> bool:
-    """Whether a value is one number, a constant or a broadcast: these are made in another order as easily."""
+    """Return whether a value is a constant or a broadcast: these are made in another order as easily."""
     return not isinstance(value.owner, ir.Block) and value.owner.operation.name in _FREE

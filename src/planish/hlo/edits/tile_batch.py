@@ -76,7 +76,7 @@ def sizes(batch: int) -> list[int]:
 
 
 def tiled(root: ir.Operation, function: str, tiles: Tiles) -> ir.Operation:
-    """Give a module whose function computes a part of its batch at a time.
+    """Return a module whose function computes a part of its batch at a time.
 
     What does not depend on the batch is computed once.
 
@@ -199,7 +199,7 @@ def unrolled(batch: FunctionBatch, results: Sequence[Value], examples: int) -> l
 
 
 def at(first: Value, axis: int, dimensions: int) -> list[Value]:
-    """Give the indices of what begins at `first` along one dimension, and at 0 along the others."""
+    """Return the indices of what begins at `first` along one dimension, and at 0 along the others."""
     return [first if place == axis else whole_number(0) for place in range(dimensions)]
 
 
@@ -252,7 +252,7 @@ class Tile:
             copy.attributes["limit_indices"] = ir.DenseI64ArrayAttr.get(limits)
 
     def part(self, value: Value, axis: int) -> Value:
-        """Give a value's part for these examples, along a dimension."""
+        """Return a value's part for these examples, along a dimension."""
         if (value, axis) not in self._parts:
             self._parts[value, axis] = self._made(value, axis)
         return self._parts[value, axis]

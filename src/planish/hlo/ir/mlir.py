@@ -25,7 +25,7 @@ Value = ir.Value[Any]
 
 @cache
 def context() -> ir.Context:
-    """Give the context that all modules of this process live in; it is made once and kept."""
+    """Return the context that all modules of this process live in; it is made once and kept."""
     made = ir.Context()
     registry = ir.DialectRegistry()
     _jax_mlir_ext.register_dialects(registry)
@@ -38,7 +38,7 @@ def context() -> ir.Context:
 
 
 FLOAT_BITS = {"f64": 64, "f32": 32, "bf16": 16, "f16": 16}
-"""How wide the element types with fractions are that modules compute with."""
+"""Widths of the floating-point types that modules compute with."""
 _PLAIN = re.compile(r"(bf|f|u?i)\d+")
 
 PRODUCTS = ("stablehlo.dot_general", "stablehlo.convolution")
@@ -75,7 +75,7 @@ class TensorType:
 
     @property
     def plain(self) -> bool:
-        """Whether the elements are floats or integers, which can be padded and converted."""
+        """True where the elements are floats or integers, which can be padded and converted."""
         return bool(_PLAIN.fullmatch(self.element))
 
     def __str__(self) -> str:
@@ -100,14 +100,14 @@ UID = "planish.uid"
 
 
 def uid_of(op: ir.Operation | ir.OpView) -> str:
-    """Give an operation's id."""
+    """Return an operation's id."""
     attribute = op.attributes[UID]
     assert isinstance(attribute, ir.StringAttr)
     return attribute.value
 
 
 def set_uid(op: ir.Operation | ir.OpView, uid: str) -> None:
-    """Give an operation its id."""
+    """Set the id of an operation."""
     op.attributes[UID] = ir.StringAttr.get(uid, op.context)
 
 
@@ -133,7 +133,7 @@ def functions(module: ir.Operation | ir.OpView) -> Iterator[tuple[str, ir.Operat
 
 
 def number(function: ir.Operation | ir.OpView) -> None:
-    """Give each operation inside a function an id: "0", "1", ... in the order of the text."""
+    """Number the operations inside a function: "0", "1", ... in the order of the text."""
     for index, op in enumerate(walk(function)[1:]):
         set_uid(op, str(index))
 
@@ -154,12 +154,12 @@ def printed(root: ir.Operation | ir.OpView) -> str:
 
 
 def shape_of(value: ir.Value[Any]) -> tuple[int, ...]:
-    """Give a tensor's extents; raises ScheduleError where it is none."""
+    """Return a tensor's extents; raises ScheduleError where it is none."""
     return type_of(value).shape
 
 
 def type_of(value: ir.Value[Any]) -> TensorType:
-    """Give a tensor's type; raises ScheduleError where it is none."""
+    """Return a tensor's type; raises ScheduleError where it is none."""
     found = tensor_type(value.type)
     if found is None:
         raise ScheduleError(
@@ -169,7 +169,7 @@ def type_of(value: ir.Value[Any]) -> TensorType:
 
 
 def maker(value: ir.Value[Any]) -> ir.Operation | None:
-    """Give the operation that makes a value; None of an argument."""
+    """Return the operation that makes a value; None of an argument."""
     return None if isinstance(value.owner, ir.Block) else value.owner.operation
 
 

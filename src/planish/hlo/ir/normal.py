@@ -71,7 +71,7 @@ def load(source: str | bytes, function: str = "", name: str = "the module") -> i
     """Read a module into its normal form.
 
     Private functions are inlined. Attributes of arguments and results go (sharding, aliasing). Of locations
-    only names stay: they tell the layer of an operation, and the name of an argument.
+    only names stay: the layer of an operation, and the name of an argument.
 
     Args:
         source: text, MLIR bytecode, or a StableHLO portable artifact.
@@ -101,7 +101,7 @@ def load(source: str | bytes, function: str = "", name: str = "the module") -> i
 
 
 def chosen_function(root: ir.Operation | ir.OpView) -> str:
-    """Give the name of the function that a module says is to be evolved."""
+    """Return the name of the function that a module says is to be evolved."""
     named = root.attributes.get(FUNCTION)
     return named.value if isinstance(named, ir.StringAttr) else "main"
 
@@ -114,7 +114,7 @@ def normal_text(root: ir.Operation | ir.OpView) -> str:
 
 
 def named_location(location: ir.Location) -> str:
-    """Give a location's name, of an inlined operation else its call's; empty where it has none."""
+    """Return a location's name, of an inlined operation else its call's; empty where it has none."""
     if isinstance(location, ir.NameLoc):
         return location.name_str or named_location(location.child_loc)
     if isinstance(location, ir.CallSiteLoc):

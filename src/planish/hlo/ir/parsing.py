@@ -31,7 +31,7 @@ def text_of(source: bytes, name: str) -> str:
         raise _unreadable(name, BROKEN) from error
     if ran.code:
         said = ran.message.strip().splitlines()
-        # Code 1 is main's own word; any other is a crash, whose last line would tell the user nothing.
+        # Code 1 is main's own word; any other is a crash, whose last line would not help the user.
         raise _unreadable(name, said[-1] if ran.code == 1 and said else BROKEN)
     return ran.output.decode()
 
@@ -82,7 +82,7 @@ DIALECTS = ("builtin", "func", "stablehlo", "chlo")
 
 _PLACE = re.compile(r'"[^"]*":(\d+):(\d+)')
 _ADVICE = ". If this is intended, please"
-"""What follows it is for those who run MLIR's own tools."""
+"""Begins advice for users of MLIR's own tools, which is cut off."""
 _UNKNOWN = re.compile(r"Dialect `(\w+)' not found|unregistered dialect|custom op '([\w.]+)' is unknown")
 
 
@@ -105,14 +105,14 @@ def parse(source: str | bytes, name: str = "the module") -> ir.Module:
 
 
 def first_line(error: ir.MLIRError) -> str:
-    """Give what a diagnostic says, without its place, and without advice."""
+    """Return the text of a diagnostic, without its location, and without advice."""
     found = error.error_diagnostics
     text = found[0].message if found else str(error)
     return text.splitlines()[0].strip().partition(_ADVICE)[0]
 
 
 def place(location: ir.Location) -> str:
-    """Give ", line 3, column 5" of a location in a text; nothing where there is none."""
+    """Return ", line 3, column 5" of a location in a text; nothing where there is none."""
     found = _PLACE.search(str(location))
     return f", line {found[1]}, column {found[2]}" if found and found[1] != "0" else ""
 

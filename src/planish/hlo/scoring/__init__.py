@@ -1,4 +1,4 @@
-"""How good and how fast a compiled module is: what a metric says of its answers, and its time."""
+"""Scores of compiled modules: what a metric gives for their answers, and their time."""
 
 from planish.hlo.scoring.inference import Calling, Inference, Prediction, Scores
 from planish.hlo.scoring.metrics import (

@@ -36,14 +36,14 @@ from planish.hlo.workload.spec import top_of
 from planish.measure import Runs, Samples, Timer, repeated
 
 CHANCE = 1e-6
-"""How likely it is, at most, that a module which is of use is taken for one that is not, at each look."""
+"""Bound of the chance, at each look, that a useful module is taken for a useless one."""
 
 _ERROR = (Objective("error", exact=True, share=True),)
 
 
 @dataclass(frozen=True)
 class Race:
-    """Knows up to which error a module is of use: twice that of the unchanged one, or half its right answers.
+    """The error up to which a module is useful: twice the unchanged one's, or half its right answers.
 
     Args:
         limit: that error.
@@ -57,7 +57,7 @@ class Race:
         return Race(*bounds((error,), _ERROR))
 
     def lost(self, error: float, seen: int) -> bool:
-        """Whether an error on so many examples, drawn at random, is beyond the limit on others too.
+        """Return whether an error on so many random examples is beyond the limit on others too.
 
         By Chernoff's bound: where q of all are wrong, p > q of n are with a chance below exp(-n KL(p, q)).
         """
@@ -65,7 +65,7 @@ class Race:
 
 
 def _divergence(p: float, q: float) -> float:
-    """Give the Kullback-Leibler divergence of an event's chance p from another, q."""
+    """Return the Kullback-Leibler divergence of an event's chance p from another, q."""
     if q <= 0 or q >= 1:
         return math.inf
     return sum(a * math.log(a / b) for a, b in ((p, q), (1 - p, 1 - q)) if a > 0)
@@ -76,7 +76,7 @@ NORMAL = 1.959964
 
 
 def known_within(right: NDArray[np.bool_], before: NDArray[np.bool_]) -> float:
-    """Give half the width of the 95 % interval of the difference between two errors.
+    """Return half the width of the 95 % interval of the difference between two errors.
 
     Only examples on which one of two modules alone is right tell them apart (McNemar 1947), so the difference
     is known better than either error. The interval is Wald's with half an example more of each of four kinds
@@ -96,7 +96,7 @@ def known_within(right: NDArray[np.bool_], before: NDArray[np.bool_]) -> float:
 
 @dataclass(frozen=True)
 class Score:
-    """What a metric gives.
+    """A metric's value.
 
     Args:
         error: or loss.
@@ -146,7 +146,7 @@ class Prediction:
         return arguments
 
     def error(self, predict: Executable, parameters: Mapping[str, Held], race: Race | None = None) -> float:
-        """Give the error of all examples; of the first ones where a race is lost by them.
+        """Return the error of all examples; of the first ones where a race is lost by them.
 
         Raises:
             NotFiniteError: no answer is finite.
@@ -165,7 +165,7 @@ class Prediction:
         return self._score(answers)
 
     def right(self, predict: Executable, parameters: Mapping[str, Held], most: int) -> NDArray[np.bool_]:
-        """Tell of each example whether its label is among so many of the largest numbers of the answer.
+        """Return for each example whether its label is among so many of the answer's largest numbers.
 
         Raises:
             NotFiniteError: no answer is finite.
@@ -203,7 +203,7 @@ class Inference:
         parts: on which its error is measured.
         unchanged: the function as it was, compiled, beside which its answers are judged; None: alone.
         racing: whether an error need not be known that makes a module useless beside the unchanged one; else
-            all are measured on all examples, and told with how well the difference is known.
+            all are measured on all examples, and reported with how well the difference is known.
     """
 
     def __init__(
@@ -230,7 +230,7 @@ class Inference:
         if unchanged is None or not self._most:  # a loss has no bound
             return
         for part, each in self._predictions.items():
-            with suppress(NotFiniteError):  # whoever asks for the unchanged function is told
+            with suppress(NotFiniteError):  # reported when the unchanged function is scored
                 right = each.right(unchanged, self._parameters, self._most)
                 if racing:
                     self._races[part] = Race.against(float(1 - right.mean()))
@@ -240,7 +240,7 @@ class Inference:
     def score(
         self, executable: Executable, clock: StageClock, timer: Timer | None
     ) -> tuple[Scores, Samples | None]:
-        """Give the error on each part, then the times of a batch.
+        """Return the error on each part, then the times of a batch.
 
         Raises:
             NotFiniteError: no answer is finite.
@@ -259,12 +259,12 @@ class Inference:
         return Score(float(1 - right.mean()), known_within(right, before))
 
     def time(self, executable: Executable, clock: StageClock, timer: Timer) -> Samples:
-        """Give the times of a batch; raises BackendError where a run failed."""
+        """Return the times of a batch; raises BackendError where a run failed."""
         with clock("run"):
             return timer(self.runs(executable))
 
     def runs(self, executable: Executable) -> Runs:
-        """Give what answers for a batch n times."""
+        """Return a function that answers for a batch n times."""
         prediction = next(iter(self._predictions.values()))
         arguments = prediction.arguments(self._parameters, prediction.batches[0])
         return repeated(partial(executable.run, arguments))
@@ -321,7 +321,7 @@ class Calling:
     def score(
         self, executable: Executable, clock: StageClock, timer: Timer | None
     ) -> tuple[Scores, Samples | None]:
-        """Give the score on each part, then the times of a call.
+        """Return the score on each part, then the times of a call.
 
         Raises:
             NotFiniteError: there is nothing to score.
@@ -336,10 +336,10 @@ class Calling:
         return scores, self.time(executable, clock, timer) if timer else None
 
     def time(self, executable: Executable, clock: StageClock, timer: Timer) -> Samples:
-        """Give the times of a call; raises BackendError where a run failed."""
+        """Return the times of a call; raises BackendError where a run failed."""
         with clock("run"):
             return timer(self.runs(executable))
 
     def runs(self, executable: Executable) -> Runs:
-        """Give what makes the first call n times."""
+        """Return a function that makes the first call n times."""
         return repeated(partial(executable.run, next(iter(self._arguments.values()))[0]))

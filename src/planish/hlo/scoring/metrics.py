@@ -32,7 +32,7 @@ ROUNDING = {1: 0.05, 2: 0.02, 4: 1e-5, 8: 1e-12}
 
 
 def distance(answers: Sequence[NDArray[Any]], targets: Sequence[NDArray[Any]]) -> float:
-    """Give the distance of answers from others, from 0 to 1: that of the result which differs most.
+    """Return the distance of answers from others, from 0 to 1: that of the result which differs most.
 
     Of floats it is the length of the difference as a share of the length of the other, 1 at most, and the
     mean over the examples; a difference up to rounding is 0. An example with a number that is not finite,
@@ -82,7 +82,7 @@ Raises NotFiniteError where there is nothing to score, MetricError where it fail
 
 
 def metric_of(workload: Workload) -> Metric:
-    """Give the metric of a workload; the user's own is executed. Raises ProgramError where that fails."""
+    """Return the metric of a workload; the user's own is executed. Raises ProgramError where that fails."""
     if workload.code is not None:
         return _OwnMetric(_own(workload.code, workload.metric), workload.metric)
     if compares_outputs(workload):
@@ -93,7 +93,7 @@ def metric_of(workload: Workload) -> Metric:
 
 
 def check_targets(workload: Workload, answers: tuple[int, ...], targets: NDArray[Any]) -> None:
-    """Look whether targets are what a metric compares answers with.
+    """Check that targets are what a metric compares answers with.
 
     Args:
         workload: has the metric.
@@ -124,7 +124,7 @@ def check_targets(workload: Workload, answers: tuple[int, ...], targets: NDArray
 
 
 def error_of(answers: NDArray[Any], labels: NDArray[np.int64]) -> float:
-    """Give the top-1 error.
+    """Return the top-1 error.
 
     The paper asks of a module that it runs and that its accuracy can be evaluated (section 4.3): an answer
     with a number that is not finite is wrong, and where all are so, there is none to evaluate.
@@ -143,7 +143,7 @@ def error_of(answers: NDArray[Any], labels: NDArray[np.int64]) -> float:
 
 
 def right_answers(answers: NDArray[Any], labels: NDArray[Any], most: int = 1) -> NDArray[np.bool_]:
-    """Tell of each answer whether its label is among its largest numbers, and all of them are finite.
+    """Return for each answer whether its label is among its largest numbers, and all are finite.
 
     Args:
         answers: N x classes.
@@ -177,12 +177,12 @@ def _by_first(
 
 
 def _top(most: int, answers: NDArray[Any], labels: NDArray[Any]) -> float:
-    """Give the share of answers of which a label is not among the largest numbers."""
+    """Return the share of answers of which a label is not among the largest numbers."""
     return float(1 - right_answers(*_labelled(answers, labels), most).mean())
 
 
 def _cross_entropy(answers: NDArray[Any], labels: NDArray[Any]) -> float:
-    """Give the mean of minus the logarithm of what the softmax of logits gives a label."""
+    """Return the mean of minus the logarithm of what the softmax of logits gives a label."""
     rows, wanted = _labelled(answers, labels)
     _all_finite(rows)
     shifted = rows - rows.max(axis=1, keepdims=True)
@@ -200,7 +200,7 @@ def _mse(answers: NDArray[Any], targets: NDArray[Any]) -> float:
 
 
 def _labelled(answers: NDArray[Any], labels: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Give a row of numbers for each label; what has none, as padding has, is left out."""
+    """Return a row of numbers for each label; what has none, as padding has, is left out."""
     rows, flat = answers.reshape(-1, answers.shape[-1]), labels.reshape(-1)
     known = flat >= 0
     if not known.any():
@@ -273,7 +273,7 @@ def _by_own(function: Callable[..., object], name: str, answers: Arrays, targets
 
 
 def check_suits(program: Program, workload: Workload) -> None:
-    """Look whether a module can be run and scored, so that no worker tells it once a run is stored.
+    """Check that a module can be run and scored, before a run is stored and workers start.
 
     Raises:
         ProgramError: an array is missing or does not fit, or the metric scores other answers.
@@ -296,7 +296,7 @@ def check_suits(program: Program, workload: Workload) -> None:
 
 
 def first_call(program: Program, workload: Workload) -> tuple[tuple[TensorType, ...], list[NDArray[Any]]]:
-    """Give the types of a function's arguments, and arrays for them, of the search's first examples."""
+    """Return the types of a function's arguments, and arrays for them, of the search's first examples."""
     if workload.inputs is not None:
         calls = WorkloadCalls(program, workload)
         found = calls.fixed | calls.of("search")[0]

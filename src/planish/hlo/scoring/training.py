@@ -81,12 +81,12 @@ class Trainer:
         return scores, samples
 
     def time(self, executable: Executable, clock: StageClock, timer: Timer) -> Samples:
-        """Give the times of a step, as of the first ones of a training; raises BackendError."""
+        """Return the times of a step, as of the first ones of a training; raises BackendError."""
         with clock("run"):
             return timer(self.runs(executable))
 
     def runs(self, executable: Executable) -> Runs:
-        """Give what takes the next n steps of a training that begins."""
+        """Return a function that takes the next n steps of a new training."""
         return self._course(executable).go
 
     def _course(self, executable: Executable) -> Course:
@@ -136,7 +136,7 @@ class Course:
 
 
 def batch_order(batches: int, epochs: int, seed: int) -> NDArray[np.int64]:
-    """Give the number of the batch of each step: all of them in each epoch, shuffled.
+    """Return the number of the batch of each step: all of them in each epoch, shuffled.
 
     Raises:
         ProgramError: there is no whole batch.

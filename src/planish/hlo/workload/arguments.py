@@ -71,7 +71,7 @@ def _tensor(type_: ir.Type, function: str) -> TensorType:
 
 @dataclass(frozen=True)
 class RoleCall:
-    """What the arguments of a function are.
+    """Roles of a function's arguments.
 
     Args:
         function: its name.
@@ -89,22 +89,22 @@ class RoleCall:
 
     @property
     def batch(self) -> int:
-        """How many images it takes at once."""
+        """The images that it takes at once."""
         return self.arguments[self.images].shape[0]
 
     @property
     def parameters(self) -> tuple[int, ...]:
-        """Which arguments are parameters: all others."""
+        """The positions of the parameters: of all other arguments."""
         return tuple(i for i in range(len(self.arguments)) if i not in (self.images, self.labels))
 
     def types(self) -> dict[str, TensorType]:
-        """Give the parameters' types by name."""
+        """Return the parameters' types by name."""
         return {self.names[i]: self.arguments[i] for i in self.parameters}
 
 
 @dataclass(frozen=True)
 class Fitted:
-    """How a module's functions are called.
+    """Roles of the arguments of a module's functions.
 
     Args:
         evolved: the function that is changed and timed: it predicts, or it is one step of training.
@@ -197,7 +197,7 @@ _BLACK = 255.0
 
 
 def shaped(images: NDArray[Any], type_: TensorType, how: Images) -> NDArray[Any]:
-    """Give images as an argument takes them.
+    """Return images as an argument takes them.
 
     Args:
         images: N x height x width (x channels), or flat; bytes are scaled to 0 to 1.
@@ -227,14 +227,14 @@ def shaped(images: NDArray[Any], type_: TensorType, how: Images) -> NDArray[Any]
 
 
 def labels_as(labels: NDArray[np.int64], type_: TensorType) -> NDArray[Any]:
-    """Give labels as an argument takes them: numbers, or rows with one 1 where it has two dimensions."""
+    """Return labels as an argument takes them: numbers, or rows with one 1 where it has two dimensions."""
     if len(type_.shape) == 1:
         return labels.astype(numpy_type(type_.element))
     return np.eye(type_.shape[1], dtype=numpy_type(type_.element))[labels]
 
 
 def first_parameters(workload: Workload, call: RoleCall) -> list[NDArray[Any]]:
-    """Give the parameters that a function starts with, in the order of its arguments.
+    """Return the parameters that a function starts with, in the order of its arguments.
 
     They are those of the weights' file. Without it matrices are normal, with a variance of 2 over the number
     of inputs, and vectors are 0.
@@ -358,7 +358,7 @@ def drawn(type_: TensorType, rng: np.random.Generator, below: int) -> NDArray[An
 
 
 def taken_as(array: NDArray[Any], type_: TensorType, name: str) -> NDArray[Any]:
-    """Give an array of elements that an argument takes; raises ProgramError where some would change."""
+    """Return an array of elements that an argument takes; raises ProgramError where some would change."""
     dtype = numpy_type(type_.element)
     if array.dtype == dtype:
         return np.ascontiguousarray(array)
@@ -375,7 +375,7 @@ def _within(array: NDArray[Any], dtype: np.dtype[Any]) -> bool:
 
 
 def rows_of(array: NDArray[Any], type_: TensorType, name: str) -> int | None:
-    """Tell how an argument takes an array: None: as it is; 0: one value a call; else so many rows a call.
+    """Return the rows of an array that an argument takes in a call; 0: a value each; None: it as it is.
 
     Raises:
         ProgramError: it is of another shape.
@@ -395,7 +395,7 @@ WITHOUT = 100
 
 
 def smallest_table(program: Program) -> int:
-    """Give the length of the smallest table that a module gathers single rows from."""
+    """Return the length of the smallest table that a module gathers single rows from."""
     root = load(program.text)  # operations live no longer than this name does
     found = [length for op in walk(root) for length in _lengths(op)]
     return min(found, default=WITHOUT)

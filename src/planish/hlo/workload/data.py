@@ -334,7 +334,7 @@ def made(shape: Sequence[int], classes: int) -> Examples:
 
 
 def digits(shape: Sequence[int], classes: int) -> Examples:
-    """Give scikit-learn's 1797 digits of 8 x 8, enlarged.
+    """Return scikit-learn's 1797 digits of 8 x 8, enlarged.
 
     Args:
         shape: of an image: flat, height x width, or with channels first or last.

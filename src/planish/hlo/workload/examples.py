@@ -34,7 +34,7 @@ PARTS: tuple[Part, ...] = get_args(Part)
 
 _STAND_INS = {"digits": digits, "made": made}
 _SHARE = 0.9
-"""How much of a stand-in the parts before the final one may take."""
+"""Share of a stand-in that the parts before the final one may take."""
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,7 @@ class Parts:
         return len(self._drawn(part)[1])
 
     def read(self, part: Part, call: RoleCall, some: NDArray[np.int64] | None = None) -> Labelled:
-        """Give the examples of a part, as a function takes them.
+        """Return the examples of a part, as a function takes them.
 
         Args:
             part: which.
@@ -97,7 +97,7 @@ class Parts:
         return Labelled(images, labels)
 
     def _drawn(self, part: Part) -> tuple[Examples, NDArray[np.int64]]:
-        """Give the examples that a part is drawn from, and its places among them."""
+        """Return the examples that a part is drawn from, and its places among them."""
         if part == "final" and not self._at_the_end:
             raise PlanishError("the final examples stay unseen until the search is over")
         test = self._open("test") if part == "final" else None
@@ -105,7 +105,7 @@ class Parts:
         return examples, _places(self._split(), part, len(examples.labels), own=test is not None)
 
     def _split(self) -> Split:
-        """Give the split; a stand-in may be too small for the one that was asked for."""
+        """Return the split; a stand-in may be too small for the one that was asked for."""
         split, there = self._workload.split, len(self._train.labels)
         asked = split.train + split.search + split.validation
         if not self._workload.data.stand_in or asked <= _SHARE * there:
@@ -148,7 +148,7 @@ def _places(split: Split, part: Part, there: int, *, own: bool) -> NDArray[np.in
     """
     first = 0 if own else sum(getattr(split, before) for before in PARTS[: PARTS.index(part)])
     count = getattr(split, part) or there - first
-    # What lacks examples for its validation is to be told now, and not when the search is over.
+    # A lack of examples for the validation is an error now, and not when the search is over.
     asked = max(first + max(count, 1), 0 if own else split.train + split.search + split.validation)
     if asked > there:
         what = f"the split asks for {asked} examples, there are {there}"
@@ -199,10 +199,10 @@ class WorkloadCalls:
         order = np.random.default_rng(self._inputs.seed).permutation(self._count * (self.rows or 1))
         self._varying = {place: array[order] for place, array in self._varying.items()}
         self._targets = self._ordered(given[TARGETS], order) if TARGETS in given else None
-        self._places("search")  # what lacks calls is told at once
+        self._places("search")  # a lack of calls is an error at once
 
     def _take(self, found: dict[str, NDArray[Any]]) -> None:
-        """Tell the arrays that are the same in each call from those of which each takes its part."""
+        """Divide the arrays: some are the same in each call, of the others each takes a part."""
         self.fixed, self._varying = Arguments(), Arguments()
         ways: dict[tuple[int, int], str] = {}
         for place, (name, type_) in enumerate(zip(self.names, self.takes.arguments, strict=True)):
@@ -228,11 +228,11 @@ class WorkloadCalls:
         return targets[order]
 
     def of(self, part: Part) -> list[Arguments]:
-        """Give the arguments of each call of a part, without those that are fixed."""
+        """Return the arguments of each call of a part, without those that are fixed."""
         return [self._call(place) for place in self._places(part)]
 
     def targets(self, part: Part) -> NDArray[Any] | None:
-        """Give the targets of a part, by row or else by call; None where the data has none."""
+        """Return the targets of a part, by row or else by call; None where the data has none."""
         if self._targets is None:
             return None
         places, size = self._places(part), self.rows or 1
@@ -244,7 +244,7 @@ class WorkloadCalls:
         return np.concatenate(answers) if rows else np.stack(answers)
 
     def answer_shape(self, part: Part) -> tuple[int, ...]:
-        """Give the shape of the first result of a part's calls, put together."""
+        """Return the shape of the first result of a part's calls, put together."""
         count, shape = len(self._places(part)), self.takes.results[0].shape
         return (count * self.rows, *shape[1:]) if self.rows and shape[:1] == (self.rows,) else (count, *shape)
 

@@ -17,7 +17,7 @@ from planish.hlo.workload.spec import OUTPUTS, Data, File, Inputs, Workload, che
 
 
 def check_defines(path: Path, function: str) -> None:
-    """Look whether a file has a function of a name; it is not executed, which may take long.
+    """Check that a file has a function of a name; it is not executed, which may take long.
 
     A name that is bound anywhere in the file will do, and any where it imports all names of a module.
 
@@ -114,7 +114,7 @@ def beside(module: str) -> Path | None:
     """
     table, code = (Path(module).with_suffix(suffix) for suffix in (".toml", ".py"))
     if not table.is_file() and code.is_file():
-        what = f"'{code}' would be executed, which nobody asked for"
+        what = f"'{code}' would be executed, and was not named"
         raise ProgramError(what, f"If it is the workload, and you trust it: --workload {code}")
     return table if table.is_file() else None
 
@@ -128,9 +128,9 @@ def digest(path: Path) -> str:
 
 
 def with_own_files(workload: Workload) -> Workload:
-    """Give a stored workload with the files that this user named; a path is empty where they did not.
+    """Return a stored workload with the files that this user named; a path is empty where they did not.
 
-    The paths that the store has are not looked at: contents tell.
+    The paths in the store are ignored: files are found by their contents.
     """
     data, weights, original, code = workload.data, workload.weights, workload.original, workload.code
     return replace(
@@ -192,7 +192,7 @@ def _of_files(data: Data, folder: Path, which: str) -> Data:
         found = replace(data, folder=str(folder), stand_in="", digest=digest_of(folder))
     except OSError as error:
         what = f"cannot read '{error.filename or folder}': {error.strerror}"
-        raise ProgramError(what, "Check who may read it.") from error
+        raise ProgramError(what, "Check its permissions.") from error
     remember(found.digest, folder)
     return found
 

@@ -29,7 +29,7 @@ class File:
 
 @dataclass(frozen=True)
 class Data:
-    """Where the examples are.
+    """Location of the examples.
 
     Args:
         name: the data set's, by which its folder is looked for in PLANISH_DATA.
@@ -47,7 +47,7 @@ class Data:
 
 @dataclass(frozen=True)
 class Split:
-    """How many examples each part has; drawn by a seed, no example is in two.
+    """Sizes of the parts of the examples; drawn by a seed, no example is in two.
 
     Args:
         seed: by which the examples are shuffled.
@@ -83,7 +83,7 @@ class Images:
 
 @dataclass(frozen=True)
 class Training:
-    """How a module is trained, whose function that is evolved is one step.
+    """Training of a module whose evolved function is one step.
 
     The step takes parameters, images and labels, and gives the new parameters first, in the same order.
 
@@ -105,7 +105,7 @@ class Training:
 
 @dataclass(frozen=True)
 class Inputs:
-    """What a module of any arguments is called with: arrays of a file, by name, or random ones.
+    """Inputs of a module of any arguments: arrays of a file, by name, or random ones.
 
     An array that has one more dimension than its argument has one value for each call; one of as many has
     rows, of which a call takes as many as the argument has; one of the argument's own shape is the same in
@@ -129,7 +129,7 @@ class Inputs:
 
 @dataclass(frozen=True)
 class Workload:
-    """With what a module is run, and how it is scored.
+    """The data that a module is run with, and how it is scored.
 
     Args:
         data: where the examples are.
@@ -172,7 +172,7 @@ _TOP = re.compile(r"top-([1-9]\d{0,5})")
 
 
 def compares_outputs(workload: Workload) -> bool:
-    """Whether answers are compared with those of the unchanged module, as where no metric is named."""
+    """Return whether answers are compared with those of the unchanged module, as without a metric."""
     return workload.inputs is not None and not workload.code and workload.metric in ("", OUTPUTS)
 
 
@@ -182,7 +182,7 @@ def measured_as(workload: Workload) -> Literal["error", "loss"]:
 
 
 def top_of(metric: str) -> int:
-    """Give N of `top-N`, 1 for the metric of no name, else 0."""
+    """Return N of `top-N`, 1 for the metric of no name, else 0."""
     found = _TOP.fullmatch(metric or "top-1")
     return int(found[1]) if found else 0
 
