@@ -16,7 +16,7 @@ from planish.graph.relevance import Relevance, known_relevance
 from planish.graph.running import SessionSettings
 from planish.graph.text_tables import aligned, milliseconds, times
 
-UNMEASURED = "not measured when the run ended: there was no time, or an older planish did not store it"
+UNMEASURED = "not measured when the run ended: there was no time"
 
 
 def described(

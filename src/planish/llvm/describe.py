@@ -49,7 +49,7 @@ _CHECKED = "verified"
 _NOISY = "(Each was timed for a moment: differences of some percent are noise.)"
 _IDLE = "(Without those of +0.000 ms the code is the same: there was no time to leave them out.)"
 _MISSING = "not measured"
-_WHY = "(There was no time for it at the end of the run, or an older planish did not store it.)"
+_WHY = "(There was no time for it at the end of the run.)"
 
 _UNKNOWN = "(There was no time to measure what each of them does.)"
 

@@ -233,8 +233,3 @@ def test_an_objective_that_the_metric_does_not_give_is_one_line(tmp_path: Path) 
     asked = task_of(HloLevel(), program, Settings(objectives=("time", "loss")))
     with pytest.raises(PlanishError, match=r"gives no 'loss'. It gives --objective error"):
         HloLevel().evaluator(asked)
-
-
-def test_a_program_without_them_keeps_its_name(tmp_path: Path) -> None:
-    text = load(write_all(tmp_path, PREDICT, INFERENCE)).workload.text
-    assert not any(f'"{name}"' in text for name in ("metric", "inputs", "code"))

@@ -11,8 +11,6 @@ from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
 from planish.core import ProgramError, canonical_json, did_you_mean
 
-_LATER = ("metric", "inputs", "code")
-
 
 @dataclass(frozen=True)
 class File:
@@ -158,9 +156,7 @@ class Workload:
     @cached_property
     def text(self) -> str:
         """The canonical JSON."""
-        # What was not there in earlier versions is left out where it is not used: programs keep their names.
-        entries = asdict(self)
-        return canonical_json({k: v for k, v in entries.items() if v or k not in _LATER})
+        return canonical_json(asdict(self))
 
 
 LOSSES = ("mse", "cross-entropy", "perplexity")

@@ -30,10 +30,7 @@ PLACES: Mapping[str, str] = {"argmax": "max", "argmin": "min"}
 FOLDS: Mapping[str, str] = {"sum": "add", "prod": "mul", "max": "max", "min": "min", **{p: p for p in PLACES}}
 """Reductions inside a value, by name; of one argument each."""
 
-_LATER = {"erf", *COMPARISONS, *PLACES}
-"""Functions that came when stores had programs whose tensors may have these names: brackets tell which."""
-
-RESERVED = {*FUNCTIONS, *FOLDS, "pad", "inf"} - _LATER
+RESERVED = {*FUNCTIONS, *FOLDS, "pad", "inf"}
 """Names that no tensor may have."""
 
 
