@@ -135,8 +135,8 @@ class _Comparison:
                 return Failed("verify", f"does not run by {backend.name}", error.message)
         found = [difference(a, b) for a, b in zip(*results, strict=True)]
         if max(found) > tolerated(draft, self._spec.tolerance):
-            place = int(np.argmax(found))
-            what = f"result {place} differs by {found[place]:.3g} of its largest number"
+            position = int(np.argmax(found))
+            what = f"result {position} differs by {found[position]:.3g} of its largest number"
             return Failed("verify", DISAGREE, what)
         return Measured({"difference": max(found)})
 

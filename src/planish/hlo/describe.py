@@ -47,7 +47,7 @@ def _explained(draft: Draft, candidate: Candidate) -> Iterator[str]:
     for number, step in enumerate(candidate.steps, 1):
         yield f"{number}. {step}"
         if isinstance(step, Edit):
-            yield from (f"   {told}" for told in _operations(draft, step))
+            yield from (f"   {line}" for line in _operations(draft, step))
         # Step by step: an edit may name what an earlier one made.
         draft = extended(draft, (step,))
 
@@ -61,9 +61,9 @@ def _operations(draft: Draft, edit: Edit) -> Iterator[str]:
             yield f"{uid}: {fact.name}{result}{where(draft, uid)}"
     if isinstance(edit, Freeze):
         known = Freeze.match(draft)
-        for place in edit.results:
-            (name, *_) = known[place]
-            yield f"result {place} stays {named_location(draft.value(name).location) or name}"
+        for position in edit.results:
+            (name, *_) = known[position]
+            yield f"result {position} stays {named_location(draft.value(name).location) or name}"
 
 
 def where(draft: Draft, uid: str) -> str:
@@ -79,13 +79,13 @@ def where(draft: Draft, uid: str) -> str:
     """
     way = list(_way(draft, uid))
     layers = [named_location(draft.op(each).location) for each in way]
-    told = f", in {layers[0]}" if layers[0] else ""
+    text = f", in {layers[0]}" if layers[0] else ""
     layer = next((layer for layer in layers if SCOPE in layer), layers[0])
-    told += f", used in {layer}" if layer != layers[0] else ""
+    text += f", used in {layer}" if layer != layers[0] else ""
     scope = layer.rpartition(SCOPE)[0]
     here = (each for each, known in zip(way, layers, strict=True) if known.rpartition(SCOPE)[0] == scope)
     arguments = next(filter(None, (_arguments(draft, each) for each in here)), [])
-    return f"{told}, with {', '.join(arguments)}" if arguments else told
+    return f"{text}, with {', '.join(arguments)}" if arguments else text
 
 
 def _way(draft: Draft, uid: str) -> Iterator[str]:

@@ -58,11 +58,11 @@ def hlo_target(cores: int, backend: str = "") -> Target:
 
 def machine_facts() -> Mapping[str, str]:
     """Return facts of this machine: the processor, and each back end."""
-    compilers = {name: _told(name) for name in BACKENDS}
+    compilers = {name: _versions_or_error(name) for name in BACKENDS}
     return {"processor": processor(), **compilers, "candidates are confined by": told()}
 
 
-def _told(backend: str) -> str:
+def _versions_or_error(backend: str) -> str:
     try:
         found = dict(versions(backend))
     except PlanishError as error:

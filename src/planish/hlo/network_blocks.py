@@ -15,7 +15,7 @@ from planish.hlo.flops import HEAVY, flops_of, group
 from planish.hlo.ir import TensorType, walk
 
 _INPUT = ""
-"""In place of an operation: the argument that the network reads."""
+"""Instead of an operation: the argument that the network reads."""
 
 
 @dataclass(frozen=True)
@@ -82,7 +82,7 @@ class _Stream:
         self.argument = self._main()
         self.order = list(self._after(f"arg{self.argument}"))
         self._inner = frozenset(self.order)
-        self._place = {uid: number for number, uid in enumerate(self.order)}
+        self._position = {uid: number for number, uid in enumerate(self.order)}
         self._above: dict[str, str] = {}
         for uid in self.order:
             self._above[uid] = self._dominator(uid)
@@ -160,7 +160,7 @@ class _Stream:
         """Return the nearest that dominates both, or is one of them."""
         while one != other:
             # The later one goes up: a dominator always stands before what it dominates.
-            if one == _INPUT or (other != _INPUT and self._place[other] > self._place[one]):
+            if one == _INPUT or (other != _INPUT and self._position[other] > self._position[one]):
                 one, other = other, one
             one = self._above[one]
         return one

@@ -73,7 +73,7 @@ OF_LEFT = (
 )
 OF_MODULE = ("FLOPs", "bytes", "operations", "layers")
 """Of the original, as log2(1 + x)."""
-PLACES = ("op", "a", "b", "before", "user")
+FIELDS = ("op", "a", "b", "before", "user")
 """Fields of edits that name an operation which the edit touches."""
 
 SCHEMA = FeatureSchema(
@@ -155,7 +155,7 @@ def _of_patch(original: Original, candidate: Candidate, draft: Draft) -> list[fl
 
 
 def _touched(original: Original, candidate: Candidate) -> Iterator[tuple[Edit, Sequence[str]]]:
-    """List the edits with the original's operations that they touch, or whose place they touch."""
+    """List the edits with the original's operations that they touch, or whose position they touch."""
     beside: dict[str, str] = {}  # what begins the ids that an edit made, to the operation they stand beside
 
     def own(uid: str) -> str:
@@ -163,7 +163,7 @@ def _touched(original: Original, candidate: Candidate) -> Iterator[tuple[Edit, S
 
     for edit in candidate.steps:
         assert isinstance(edit, Edit)
-        named = {place: own(getattr(edit, place, "")) for place in PLACES}
+        named = {position: own(getattr(edit, position, "")) for position in FIELDS}
         uids = [uid for uid in dict.fromkeys(named.values()) if uid]
         if uids:
             beside[edit.mark] = named["before"] or uids[0]

@@ -127,7 +127,7 @@ class PatchSpace:
         return candidate
 
     def mutate(self, candidate: Candidate, rng: Generator) -> Candidate:
-        """Append an edit, drawn until the module is valid; a new size of tiles takes the place of the old.
+        """Append an edit, drawn until the module is valid; a new size of tiles replaces the old.
 
         It is drawn again where it gives what is not wanted, for a while. Half of them are among those that
         the structure suggests, as far as the patch has not got them.
@@ -203,9 +203,9 @@ class PatchSpace:
         one, other = [*found, a, b][:2]
         return one, other
 
-    def selected(self, candidate: Candidate, places: Sequence[int]) -> Candidate | None:
+    def selected(self, candidate: Candidate, positions: Sequence[int]) -> Candidate | None:
         """Return the patch of these edits alone, in their order; None where it is not valid."""
-        chosen = Candidate(tuple(candidate.steps[place] for place in places))
+        chosen = Candidate(tuple(candidate.steps[position] for position in positions))
         return chosen if self._is_valid(chosen) else None
 
     def state(self, candidate: Candidate) -> str:

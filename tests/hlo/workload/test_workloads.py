@@ -33,7 +33,7 @@ from planish.hlo.workload import (
     workload_from,
 )
 from planish.hlo.workload.arguments import shaped
-from planish.hlo.workload.examples import PARTS, _places  # pyright: ignore[reportPrivateUsage]
+from planish.hlo.workload.examples import PARTS, _positions  # pyright: ignore[reportPrivateUsage]
 
 TURNED = STEP.replace(
     "%new, %loss : tensor<4x3xf32>, tensor<f32>", "%loss, %new : tensor<f32>, tensor<4x3xf32>"
@@ -170,15 +170,15 @@ def test_no_example_is_in_two_parts(
     split = Split(seed, train, search, validation, 0)
     there = train + search + validation + more
     parts = [
-        _places(split, part, there, own=False).tolist() for part in PARTS if not (own and part == "final")
+        _positions(split, part, there, own=False).tolist() for part in PARTS if not (own and part == "final")
     ]
     drawn = [place for part in parts for place in part]
     assert len(set(drawn)) == len(drawn) == there - (more if own else 0)
     assert parts == [
-        _places(split, part, there, own=False).tolist() for part in PARTS if not (own and part == "final")
+        _positions(split, part, there, own=False).tolist() for part in PARTS if not (own and part == "final")
     ]
     if own:
-        assert sorted(_places(split, "final", more, own=True)) == list(range(more))
+        assert sorted(_positions(split, "final", more, own=True)) == list(range(more))
 
 
 def test_the_test_images_are_opened_at_the_end_alone(tmp_path: Path) -> None:

@@ -118,11 +118,13 @@ def held_arguments(
     ]
 
 
-def held_argument(backend: Backend, type_: TensorType, array: NDArray[Any], place: int) -> Held:
+def held_argument(backend: Backend, type_: TensorType, array: NDArray[Any], position: int) -> Held:
     """Copy an argument to the back end; raises ProgramError where it is not of this type."""
     if array.shape != type_.shape or array.dtype != numpy_type(type_.element):
         given = f"{array.dtype} {list(array.shape)}"
-        raise ProgramError(f"argument {place} is {given}, the function takes {type_}", "Give such an array.")
+        raise ProgramError(
+            f"argument {position} is {given}, the function takes {type_}", "Give such an array."
+        )
     return backend.put(array)
 
 

@@ -37,7 +37,7 @@ class IreeBackend:
                 text, target_backends=["llvm-cpu"], input_type="stablehlo", extra_args=list(_OPTIONS)
             )
         except compiler.CompilerToolError as error:
-            raise BackendError(_told(error)) from error
+            raise BackendError(_first_error(error)) from error
         context = runtime.SystemContext(config=self._config)
         module = runtime.VmModule.copy_buffer(context.instance, code)
         context.add_vm_module(module)
@@ -81,6 +81,6 @@ def _config(cores: int) -> Any:
     return runtime.Config("local-task")
 
 
-def _told(error: Exception) -> str:
+def _first_error(error: Exception) -> str:
     lines = [line for line in str(error).splitlines() if "error:" in line]
     return (lines or str(error).strip().splitlines() or ["it failed"])[0].strip()

@@ -147,21 +147,21 @@ def _multiplied(op: ir.Operation, axes: Axes) -> Carried:
     numbers = stablehlo.DotDimensionNumbers(op.attributes["dot_dimension_numbers"])
     batching = (list(numbers.lhs_batching_dimensions), list(numbers.rhs_batching_dimensions))
     contracted = (list(numbers.lhs_contracting_dimensions), list(numbers.rhs_contracting_dimensions))
-    places = {pair.index(axis) for pair, axis in zip(batching, axes, strict=True) if axis in pair}
-    if places:
-        place = places.pop()
-        sides = [pair[place] for pair in batching]
-        if places or any(axis not in (None, side) for axis, side in zip(axes, sides, strict=True)):
+    positions = {pair.index(axis) for pair, axis in zip(batching, axes, strict=True) if axis in pair}
+    if positions:
+        position = positions.pop()
+        sides = [pair[position] for pair in batching]
+        if positions or any(axis not in (None, side) for axis, side in zip(axes, sides, strict=True)):
             raise _mixes(op)
-        return place, sides
+        return position, sides
     side = 0 if axes[0] is not None else 1
     if axes[1 - side] is not None or axes[side] in contracted[side]:
         raise _mixes(op)
     bound = [{*batching[i], *contracted[i]} for i in range(2)]
     free = [[d for d in range(len(shape_of(op.operands[i]))) if d not in bound[i]] for i in range(2)]
     # A result has the batches first, then what is free of the left side, then of the right.
-    place = len(batching[0]) + side * len(free[0])
-    return place + free[side].index(axes[side] or 0), axes
+    position = len(batching[0]) + side * len(free[0])
+    return position + free[side].index(axes[side] or 0), axes
 
 
 _RULES: Mapping[str, Callable[[ir.Operation, Axes], Carried]] = {

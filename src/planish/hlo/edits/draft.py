@@ -39,7 +39,7 @@ class Tiles:
 
     Args:
         examples: of one tile; the last one has what is left.
-        loop: whether the tiles are a loop, in place of being written out one after the other.
+        loop: whether the tiles are a loop, instead of being written out one after the other.
     """
 
     examples: int
@@ -123,7 +123,7 @@ class Draft:
 
     def op(self, uid: str) -> ir.Operation:
         """Find an operation; raises ScheduleError where it is missing."""
-        # By place and not from a table: to list all operations of a clone takes longer than an edit does.
+        # By position and not from a table: to list all operations of a clone takes longer than an edit does.
         block = self.block(self.mirror.fact(uid).block)
         return block.operations[self.mirror.position(uid)].operation
 
@@ -184,7 +184,7 @@ class Draft:
         return value
 
     def copy(self, uid: str, new: str, before: str) -> None:
-        """Copy an operation to the place before another; ids of those inside begin with the copy's."""
+        """Copy an operation to just before another; ids of those inside begin with the copy's."""
         with ir.InsertionPoint(self.op(before)):
             clone = self.op(uid).clone().operation
         for op in walk(clone)[1:]:
@@ -319,8 +319,8 @@ class Writer:
         """
         with ir.InsertionPoint(self._draft.op(self._before)):
             copy = op.clone().operation
-        for place, operand in enumerate(operands):
-            copy.operands[place] = operand
+        for position, operand in enumerate(operands):
+            copy.operands[position] = operand
         for result, type_ in zip(copy.results, types, strict=True):
             result.set_type(mlir_type(type_))
         for key, value in attributes.items():
@@ -350,8 +350,8 @@ class Writer:
             with ir.InsertionPoint(block):
                 inner = ir.Operation.create("stablehlo.maximum", [number], list(block.arguments))
                 end = ir.Operation.create("stablehlo.return", [], [inner.results[0]])
-        for place, each in enumerate((inner, end)):
-            set_uid(each, f"{self._mark}.{self._count}.{place}")
+        for position, each in enumerate((inner, end)):
+            set_uid(each, f"{self._mark}.{self._count}.{position}")
         self._insert(op)
         return op.results[0], start
 

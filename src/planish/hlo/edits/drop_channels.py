@@ -122,11 +122,11 @@ def _check(channels: Channels, keep: int) -> None:
 def _cut(channels: Channels, keep: int, now: dict[Value, Value]) -> None:
     """Cut some channels; what is left of arguments and constants is noted."""
     # By all weights, also where an earlier cut has left a part of them along another axis.
-    places = _largest(_hoisted(channels.weights[0]), channels.weights[1], keep)
+    positions = _largest(_hoisted(channels.weights[0]), channels.weights[1], keep)
     for value, axis in channels.axes:
         if _is_source(value):
             before = now.get(value, value)
-            now[value] = _taken(before if value in now else _hoisted(value), places, axis, keep)
+            now[value] = _taken(before if value in now else _hoisted(value), positions, axis, keep)
             _replace(before, now[value])
         else:
             _retype(value, axis, keep)
@@ -179,8 +179,8 @@ func.func @largest(%w: {type_}) -> tensor<{keep}x1xi32> {{
   %squares = stablehlo.multiply %w, %w : {type_}
   %sums = stablehlo.reduce(%squares init: %zero) applies stablehlo.add across dimensions = {others}
     : ({type_}, tensor<{element}>) -> tensor<{size}x{element}>
-  %places = stablehlo.iota dim = 0 : tensor<{size}xi32>
-  %sorted:2 = "stablehlo.sort"(%sums, %places) <{{dimension = 0 : i64, is_stable = true}}> ({{
+  %indices = stablehlo.iota dim = 0 : tensor<{size}xi32>
+  %sorted:2 = "stablehlo.sort"(%sums, %indices) <{{dimension = 0 : i64, is_stable = true}}> ({{
   ^bb0(%a: tensor<{element}>, %b: tensor<{element}>, %i: tensor<i32>, %j: tensor<i32>):
     %more = stablehlo.compare GT, %a, %b : (tensor<{element}>, tensor<{element}>) -> tensor<i1>
     stablehlo.return %more : tensor<i1>
@@ -202,14 +202,14 @@ def _inlined(text: str, value: Value) -> Value:
         if op.name == "func.return":
             return known[op.operands[0]]
         copy = op.clone().operation
-        for place, operand in enumerate(op.operands):
-            copy.operands[place] = known[operand]
+        for position, operand in enumerate(op.operands):
+            copy.operands[position] = known[operand]
         copy.attributes[MADE] = ir.UnitAttr.get(context())
         known |= dict(zip(op.results, copy.results, strict=True))
     raise AssertionError("a function returns")
 
 
-def _taken(value: Value, places: Value, axis: int, keep: int) -> Value:
+def _taken(value: Value, positions: Value, axis: int, keep: int) -> Value:
     type_ = type_of(value)
     shape = (*type_.shape[:axis], keep, *type_.shape[axis + 1 :])
     others = [a for a in range(len(shape)) if a != axis]
@@ -221,7 +221,7 @@ def _taken(value: Value, places: Value, axis: int, keep: int) -> Value:
     made = ir.Operation.create(
         "stablehlo.gather",
         [mlir_type(TensorType(shape, type_.element))],
-        [value, places],
+        [value, positions],
         {
             "dimension_numbers": ir.Attribute.parse(numbers, context()),
             "slice_sizes": ir.DenseI64ArrayAttr.get(sizes, context()),
@@ -337,11 +337,11 @@ def _same_place(op: ir.Operation) -> Iterator[Tie]:
 def _broadcast(op: ir.Operation) -> Iterator[Tie]:
     given, result = op.operands[0], op.results[0]
     to = integers(op, "broadcast_dimensions")
-    from_ = {axis: place for place, axis in enumerate(to)}
+    from_ = {axis: position for position, axis in enumerate(to)}
     for axis, size in enumerate(shape_of(result)):
-        place = from_.get(axis)
-        if place is not None and shape_of(given)[place] == size:
-            yield (result, axis), (given, place)
+        position = from_.get(axis)
+        if position is not None and shape_of(given)[position] == size:
+            yield (result, axis), (given, position)
         else:
             yield ((result, axis),)
 
@@ -350,16 +350,16 @@ def _reshaped(op: ir.Operation) -> Iterator[Tie]:
     """Axes as long as before with as many elements before them, and so behind them."""
     given, result = op.operands[0], op.results[0]
     old, new = shape_of(given), shape_of(result)
-    places = {(prod(new[:axis]), size): axis for axis, size in enumerate(new) if size > 1}
+    positions = {(prod(new[:axis]), size): axis for axis, size in enumerate(new) if size > 1}
     for axis, size in enumerate(old):
-        to = places.get((prod(old[:axis]), size))
+        to = positions.get((prod(old[:axis]), size))
         if to is not None:
             yield (result, to), (given, axis)
 
 
 def _transposed(op: ir.Operation) -> Iterator[Tie]:
-    for axis, place in enumerate(integers(op, "permutation")):
-        yield (op.results[0], axis), (op.operands[0], place)
+    for axis, position in enumerate(integers(op, "permutation")):
+        yield (op.results[0], axis), (op.operands[0], position)
 
 
 def _sliced(op: ir.Operation) -> Iterator[Tie]:
@@ -399,13 +399,13 @@ def _multiplied(op: ir.Operation) -> Iterator[Tie]:
     summed = list(zip(numbers.lhs_contracting_dimensions, numbers.rhs_contracting_dimensions, strict=True))
     yield from (((left, a), (right, b)) for a, b in summed)
     yield from (((op.results[0], i), (left, a), (right, b)) for i, (a, b) in enumerate(batch))
-    place = len(batch)
+    position = len(batch)
     for side, value in enumerate((left, right)):
         bound = {pair[side] for pair in (*batch, *summed)}
         for axis in range(len(shape_of(value))):
             if axis not in bound:
-                yield (op.results[0], place), (value, axis)
-                place += 1
+                yield (op.results[0], position), (value, axis)
+                position += 1
 
 
 def _convolved(op: ir.Operation) -> Iterator[Tie]:

@@ -1,7 +1,7 @@
 """Base classes of edits, and how recorded repairs are made.
 
-An `Edit` changes a draft. A `Rewrite` is an edit that the structure of a module allows in some places: it
-finds them (`match`), lists what may be done there (`enumerate`), and draws one of that (`draw`). All other
+An `Edit` changes a draft. A `Rewrite` is an edit that the structure of a module allows for some operations:
+it finds them (`match`), lists what may be done there (`enumerate`), and draws one of that (`draw`). All other
 edits take any operation, and repair what no longer fits.
 """
 
@@ -53,7 +53,7 @@ class Edit(Step):
 
 
 class Rewrite(Edit):
-    """An edit that the structure of a module allows in some places alone."""
+    """An edit that the structure of a module allows for some operations alone."""
 
     @classmethod
     def match(cls, draft: Draft) -> Collection[Any]:

@@ -68,7 +68,7 @@ def targets(draft: Draft, *names: str) -> list[str]:
 
 def target(draft: Draft, uid: str) -> Fact:
     """Check that an operation may be changed, and return its facts; else raise ScheduleError."""
-    fact = place(draft, uid)
+    fact = insertion_point(draft, uid)
     if not is_target(draft, uid):
         raise ScheduleError(
             f"operation '{uid}' ({fact.name}) may not be changed", "It ends a block or starts a sum."
@@ -76,7 +76,7 @@ def target(draft: Draft, uid: str) -> Fact:
     return fact
 
 
-def place(draft: Draft, uid: str) -> Fact:
+def insertion_point(draft: Draft, uid: str) -> Fact:
     """Check that something may be put before an operation, and return its facts; else raise ScheduleError."""
     fact = draft.mirror.fact(uid)
     if not is_open(draft, fact):

@@ -87,14 +87,16 @@ def _products(write: Write, op: ir.Operation, weights: Weights, rank: int) -> Va
     """Write products; the weights stand on the side where they stood."""
     numbers = stablehlo.DotDimensionNumbers(op.attributes["dot_dimension_numbers"])
     summed = (list(numbers.lhs_contracting_dimensions), list(numbers.rhs_contracting_dimensions))
-    other = op.operands[1 - weights.place]
+    other = op.operands[1 - weights.position]
     result, element = type_of(op.results[0]), type_of(op.results[0]).element
     left, right = weights.factors(rank)
     first = _constant(write, left, [*(weights.shape[axis] for axis in weights.summed), rank], element)
-    shape = [size for axis, size in enumerate(type_of(other).shape) if axis not in summed[1 - weights.place]]
+    shape = [
+        size for axis, size in enumerate(type_of(other).shape) if axis not in summed[1 - weights.position]
+    ]
     rows, between = list(range(len(weights.summed))), len(shape)
     given = [weights.shape[axis] for axis in weights.given]
-    if weights.place == 1:
+    if weights.position == 1:
         thin = _dot(write, TensorType((*shape, rank), element), other, first, summed[0], rows)
         last = _constant(write, right, [rank, *given], element)
         return _dot(write, result, thin, last, [between], [0])
@@ -176,7 +178,7 @@ class Weights:
     """Weights as a matrix, of what is summed over by what is given.
 
     Args:
-        place: which operand they are.
+        position: which operand they are.
         summed: the dimensions that are summed over, of a convolution those of space and inputs.
         given: the other dimensions.
         shape: of the tensor.
@@ -184,7 +186,7 @@ class Weights:
         moves: how the tensor comes of it: the shapes of reshapes, and permutations, each by its name.
     """
 
-    place: int
+    position: int
     summed: tuple[int, ...]
     given: tuple[int, ...]
     shape: tuple[int, ...]
@@ -233,9 +235,9 @@ def _of_product(op: ir.Operation) -> Weights:
         raise ScheduleError(
             "several products side by side are not factored", "Name one with a single matrix."
         )
-    place = 1 if _source(op, 1) is not None else 0
-    summed = (numbers.lhs_contracting_dimensions, numbers.rhs_contracting_dimensions)[place]
-    return _checked(op, place, tuple(summed))
+    position = 1 if _source(op, 1) is not None else 0
+    summed = (numbers.lhs_contracting_dimensions, numbers.rhs_contracting_dimensions)[position]
+    return _checked(op, position, tuple(summed))
 
 
 def _of_convolution(op: ir.Operation) -> Weights:
@@ -246,8 +248,8 @@ def _of_convolution(op: ir.Operation) -> Weights:
     return _checked(op, 1, (*numbers.kernel_spatial_dimensions, numbers.kernel_input_feature_dimension))
 
 
-def _checked(op: ir.Operation, place: int, summed: tuple[int, ...]) -> Weights:
-    found, type_ = _source(op, place), type_of(op.operands[place])
+def _checked(op: ir.Operation, position: int, summed: tuple[int, ...]) -> Weights:
+    found, type_ = _source(op, position), type_of(op.operands[position])
     if found is None:
         raise ScheduleError(
             f"the weights of this {op.name} are no constant",
@@ -258,12 +260,12 @@ def _checked(op: ir.Operation, place: int, summed: tuple[int, ...]) -> Weights:
     if prod(type_.shape) > LARGEST:
         raise ScheduleError(f"weights of {type_} are too large to be factored", f"At most {LARGEST} numbers.")
     given = tuple(axis for axis in range(len(type_.shape)) if axis not in summed)
-    return Weights(place, summed, given, type_.shape, *found)
+    return Weights(position, summed, given, type_.shape, *found)
 
 
-def _source(op: ir.Operation, place: int) -> tuple[ir.Attribute, Moves] | None:
+def _source(op: ir.Operation, position: int) -> tuple[ir.Attribute, Moves] | None:
     """Find the constant that an operand is, or is another shape or order of, as frameworks write it."""
-    value, moves = op.operands[place], list[tuple[str, tuple[int, ...]]]()
+    value, moves = op.operands[position], list[tuple[str, tuple[int, ...]]]()
     while (made := maker(value)) is not None:
         if made.name == "stablehlo.constant":
             found = made.attributes["value"]

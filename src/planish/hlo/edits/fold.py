@@ -20,7 +20,7 @@ from planish.hlo.ir.mlir import PRODUCTS, Value, integers, maker, shape_of, type
 
 @dataclass(frozen=True)
 class Fold(GroupRewrite):
-    """Multiply weights in place of what is computed with them, as the scale of a batch normalisation.
+    """Multiply weights instead of what is computed with them, as the scale of a batch normalisation.
 
     A scale passes what is added to each channel before it, which it scales too; a shift goes into the shift
     before it. The weights have fewer numbers, and in a loop of tiles they are multiplied once; in a loop of
@@ -126,7 +126,7 @@ def _element(step: ByChannel) -> str:
 def _axis_of_weights(product: ir.Operation, axis: int) -> int | None:
     """Find the axis of weights that becomes an axis of the product: only along it may they be multiplied."""
     tie = next((tie for tie in ties(product) if (product.results[0], axis) in tie), ())
-    axes = [place for value, place in tie if value == product.operands[1]]
+    axes = [position for value, position in tie if value == product.operands[1]]
     return axes[0] if len(axes) == 1 else None
 
 
@@ -163,7 +163,7 @@ def _again(write: Writer, step: ByChannel, value: Value, numbers: Value) -> Valu
     """Do to another value, with other numbers, what was done to one."""
     type_ = type_of(value)
     wide = write("broadcast_in_dim", type_, [numbers], {"broadcast_dimensions": [step.axis]})
-    operands = [value, wide] if step.place == 0 else [wide, value]
+    operands = [value, wide] if step.position == 0 else [wide, value]
     return write(step.op.name.removeprefix("stablehlo."), type_, operands)
 
 
@@ -189,7 +189,7 @@ class ByChannel:
     axis: int
 
     @property
-    def place(self) -> int:
+    def position(self) -> int:
         """The position of the value among the operands."""
         return 0 if self.op.operands[0] == self.value else 1
 
@@ -199,10 +199,10 @@ def by_channel(value: Value) -> ByChannel | None:
     op = maker(value)
     if op is None or op.name not in (*SHIFTS, SCALE):
         return None
-    for place in (0,) if op.name == "stablehlo.subtract" else (0, 1):
-        found = _numbers(op.operands[1 - place])
+    for position in (0,) if op.name == "stablehlo.subtract" else (0, 1):
+        found = _numbers(op.operands[1 - position])
         if found is not None:
-            return ByChannel(op, op.operands[place], *found)
+            return ByChannel(op, op.operands[position], *found)
     return None
 
 

@@ -24,7 +24,7 @@ class Freeze(Rewrite):
         return w - rate * g, b - rate * d   -- Freeze((0,)) -->   return w, b - rate * d
 
     Args:
-        results: places of results of the function, from 0.
+        results: positions of results of the function, from 0.
     """
 
     results: tuple[int, ...]
@@ -33,34 +33,34 @@ class Freeze(Rewrite):
         if not self.results:
             raise ScheduleError("no result is named", "Name results that update parameters.")
         known, end = self.match(draft), draft.mirror.blocks[""][-1]
-        for place in self.results:
-            if place not in known:
+        for position in self.results:
+            if position not in known:
                 raise ScheduleError(
-                    f"result {place} is no update of an argument", f"Known: {sorted(known) or 'none'}."
+                    f"result {position} is no update of an argument", f"Known: {sorted(known) or 'none'}."
                 )
-            draft.set_operand(end, place, draft.value(known[place][0]))
+            draft.set_operand(end, position, draft.value(known[position][0]))
 
     @classmethod
     def match(cls, draft: Draft) -> dict[int, list[str]]:
         """Find which results are made of arguments of their own type, element by element.
 
         Returns:
-            Places of results that are floats, to the arguments by name: the nearest, which the result is an
-            update of, then the others, such as the moments by which a parameter is updated.
+            Positions of results that are floats, to the arguments by name: the nearest, which the result
+            updates, then the others, such as the moments by which a parameter is updated.
         """
         end = draft.op(draft.mirror.blocks[""][-1])
         found: dict[int, list[str]] = {}
-        for place, value in enumerate(end.operands):
-            layers = list(_arguments(draft, draft.name(value), place))
+        for position, value in enumerate(end.operands):
+            layers = list(_arguments(draft, draft.name(value), position))
             if layers and len(layers[0]) == 1:
-                found[place] = [name for layer in layers for name in layer]
+                found[position] = [name for layer in layers for name in layer]
         return found
 
     @classmethod
     def enumerate(cls, draft: Draft) -> list[Self]:
         """List edits that freeze a parameter each, together with the moments by which it is updated."""
         known = cls.match(draft)
-        by_argument = {names[0]: place for place, names in known.items()}
+        by_argument = {names[0]: position for position, names in known.items()}
         groups = [
             frozenset(by_argument[name] for name in names if name in by_argument) for names in known.values()
         ]
@@ -69,12 +69,12 @@ class Freeze(Rewrite):
         return [cls(tuple(sorted(group))) for group in dict.fromkeys(whole)]
 
 
-def _arguments(draft: Draft, name: str, place: int) -> Iterator[list[str]]:
+def _arguments(draft: Draft, name: str, position: int) -> Iterator[list[str]]:
     """List the arguments that a result is made of, element by element, in layers of the same distance.
 
     None where it is an argument itself, or whole numbers.
     """
-    type_ = draft.mirror.facts[draft.mirror.blocks[""][-1]].operands[place]
+    type_ = draft.mirror.facts[draft.mirror.blocks[""][-1]].operands[position]
     if name.startswith("arg") or type_ is None or "f" not in type_.element:
         return
     layer, seen = [name], {name}

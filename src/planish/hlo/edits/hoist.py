@@ -123,8 +123,8 @@ def _carried(draft: Draft, loop: str) -> dict[str, int]:
     """Name what a loop carries unchanged, in both regions, with which of its operands that is."""
     body = f"{loop}^1"
     given_back = [draft.name(value) for value in draft.op(draft.mirror.blocks[body][-1]).operands]
-    places = [place for place, name in enumerate(given_back) if name == f"{body}#{place}"]
-    return {f"{loop}^{region}#{place}": place for region in range(2) for place in places}
+    positions = [position for position, name in enumerate(given_back) if name == f"{body}#{position}"]
+    return {f"{loop}^{region}#{position}": position for region in range(2) for position in positions}
 
 
 @dataclass
@@ -147,8 +147,8 @@ class _Outside:
 
     def _value(self, value: Value) -> Value:
         if isinstance(value.owner, ir.Block):
-            place = _carried(self.draft, self.loop).get(self.draft.name(value))
-            return value if place is None else self.draft.op(self.loop).operands[place]
+            position = _carried(self.draft, self.loop).get(self.draft.name(value))
+            return value if position is None else self.draft.op(self.loop).operands[position]
         owner = value.owner.operation
         if holder(self.draft.mirror.facts[uid_of(owner)].block) != self.loop:
             return value

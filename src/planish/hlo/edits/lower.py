@@ -86,9 +86,9 @@ def forms_of(op: ir.Operation) -> list[str]:
 
 
 def as_product(write: Write, given: PlainConvolution) -> Value:
-    """Write one product: of what the kernel meets at each place, side by side, and the kernel as a matrix.
+    """Write one product: of what the kernel meets at each position, side by side, and the kernel as a matrix.
 
-    A kernel of one element in space meets the features of one place: these are not copied.
+    A kernel of one element in space meets the features of one pixel: these are not copied.
     """
     kernel = ordered(write, given.kernel, given.kernel_order)
     *space, inputs, outputs = type_of(kernel).shape
@@ -110,11 +110,11 @@ def as_slices(write: Write, given: PlainConvolution) -> Value:
     kernel = ordered(write, given.kernel, given.kernel_order)
     *space, _, features = type_of(kernel).shape
     element, total = type_of(kernel).element, None
-    for part, place in _windows(write, given, space):
+    for part, position in _windows(write, given, space):
         type_ = type_of(part)
-        limits = [*(at + 1 for at in place), 1, features]
+        limits = [*(at + 1 for at in position), 1, features]
         ones = {"strides": [1] * len(limits)}
-        bounds = {"start_indices": [*place, 0, 0], "limit_indices": limits, **ones}
+        bounds = {"start_indices": [*position, 0, 0], "limit_indices": limits, **ones}
         tap = write("slice", TensorType((1,) * (len(space) + 1) + (features,), element), [kernel], bounds)
         row = write("reshape", TensorType((features,), element), [tap])
         wide = write("broadcast_in_dim", type_, [row], {"broadcast_dimensions": [len(type_.shape) - 1]})
@@ -138,15 +138,15 @@ def _windows(
     # The extent of the result, by the formula of convolutions: padding is in the sides already.
     kept = [(s - r - 1) // by + 1 for s, r, by in zip(sides, reach, given.strides, strict=True)]
     type_ = TensorType((batch, *kept, features), type_of(image).element)
-    for place in product(*map(range, space)):
-        starts = [at * apart for at, apart in zip(place, given.dilation, strict=True)]
+    for position in product(*map(range, space)):
+        starts = [at * apart for at, apart in zip(position, given.dilation, strict=True)]
         ends = [start + (n - 1) * by + 1 for start, n, by in zip(starts, kept, given.strides, strict=True)]
         bounds = {"start_indices": [0, *starts, 0], "limit_indices": [batch, *ends, features]}
         # A kernel of one element without strides meets all of the image: a slice of all would be a copy.
         if type_ == type_of(image):
-            yield image, place
+            yield image, position
         else:
-            yield write("slice", type_, [image], {**bounds, "strides": [1, *given.strides, 1]}), place
+            yield write("slice", type_, [image], {**bounds, "strides": [1, *given.strides, 1]}), position
 
 
 def _padded(write: Write, image: Value, padding: Sequence[tuple[int, int]]) -> Value:

@@ -197,7 +197,7 @@ class ReplaceConstant(Edit):
 
 @dataclass(frozen=True)
 class CopyOp(Edit):
-    """Copy an operation to another place, and let an operation use the copy.
+    """Copy an operation to another position, and let an operation use the copy.
 
     ::
 
@@ -222,7 +222,7 @@ class CopyOp(Edit):
 
     def apply(self, draft: Draft) -> None:
         fact = exclusions.target(draft, self.op)
-        exclusions.place(draft, self.before)
+        exclusions.insertion_point(draft, self.before)
         draft.copy(self.op, self.mark, self.before)
         repair(draft, self.mark, fact.name, self.operands, self.mark)
         if self.user:
@@ -237,7 +237,7 @@ class CopyOp(Edit):
 
 @dataclass(frozen=True)
 class DeleteOp(Edit):
-    """Delete an operation; other values take the places of its results.
+    """Delete an operation; other values replace its results.
 
     ::
 
@@ -268,8 +268,8 @@ class MoveOp(Edit):
     Args:
         op: what is moved.
         before: the operation that it is put before.
-        operands: what it uses instead of values that come later than its new place.
-        values: for each result, what users before its new place take instead; may be left out when moving up.
+        operands: what it uses instead of values that come later than its new position.
+        values: for each result, what users before its new position take instead; empty when moving up.
     """
 
     op: str
@@ -279,7 +279,7 @@ class MoveOp(Edit):
 
     def apply(self, draft: Draft) -> None:
         fact = exclusions.target(draft, self.op)
-        if exclusions.place(draft, self.before).block != fact.block:
+        if exclusions.insertion_point(draft, self.before).block != fact.block:
             raise ScheduleError(
                 f"cannot move operation '{self.op}' before '{self.before}'", "Both are of one block."
             )
@@ -288,7 +288,7 @@ class MoveOp(Edit):
         repair(draft, self.op, fact.name, self.operands, self.mark)
 
     def _broken(self, draft: Draft, block: str) -> list[list[tuple[str, int]]]:
-        """List the uses that stand before the new place."""
+        """List the uses that stand before the new position."""
         limit = draft.mirror.position(self.before)
         return [
             [(uid, i) for uid, i in users if draft.mirror.position(draft.mirror.ancestor(uid, block)) < limit]
@@ -298,7 +298,7 @@ class MoveOp(Edit):
 
 @dataclass(frozen=True)
 class SwapOps(Edit):
-    """Exchange two operations of a block: each stands in the other's place and has the other's users.
+    """Exchange two operations of a block: each stands where the other stood and has the other's users.
 
     ::
 
@@ -308,7 +308,7 @@ class SwapOps(Edit):
     Args:
         a: the earlier one, with one result.
         b: the later one, with one result.
-        operands: what `b` uses instead of values that come later than its new place.
+        operands: what `b` uses instead of values that come later than its new position.
         to_a: how the result of `b` is resized for the users of `a`.
         to_b: how the result of `a` is resized for the users of `b`.
     """
@@ -333,7 +333,7 @@ class SwapOps(Edit):
         draft.move(self.b, self.a)
         repair(draft, self.b, b.name, self.operands, self.mark)
         draft.move(self.a, after_b)
-        # Where b came just after a, that place is a's own now, for b has moved before it.
+        # Where b came just after a, that position is a's own now, for b has moved before it.
         as_a = draft.resized(
             (f"{self.b}#0", self.to_a), self.a if after_a == self.b else after_a, f"{self.mark}.a"
         )

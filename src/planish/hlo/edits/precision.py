@@ -71,7 +71,7 @@ LONGEST = (2**31 - 1) // MOST**2
 """Products of such numbers that fit into a sum of 32 bits."""
 
 LEAST = "1.0e-30"
-"""In place of the largest number of what is all zeros."""
+"""Instead of the largest number where all are zero."""
 
 
 @dataclass(frozen=True)
@@ -139,13 +139,13 @@ def _kept(op: ir.Operation) -> tuple[dict[int, int], dict[int, int]]:
     dots = stablehlo.DotDimensionNumbers(op.attributes["dot_dimension_numbers"])
     batching = (list(dots.lhs_batching_dimensions), list(dots.rhs_batching_dimensions))
     summed = (list(dots.lhs_contracting_dimensions), list(dots.rhs_contracting_dimensions))
-    found, place = [dict[int, int](), dict[int, int]()], len(batching[0])
+    found, position = [dict[int, int](), dict[int, int]()], len(batching[0])
     for side in range(2):
         found[side] = {axis: number for number, axis in enumerate(batching[side])}
         for axis in range(len(type_of(op.operands[side]).shape)):
             if axis not in (*batching[side], *summed[side]):
-                found[side][axis] = place
-                place += 1
+                found[side][axis] = position
+                position += 1
     return found[0], found[1]
 
 

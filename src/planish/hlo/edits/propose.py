@@ -110,7 +110,7 @@ REWRITES: tuple[type[Rewrite], ...] = (
     Freeze,
     ReplaceReduction,
 )
-"""The edits that a module's structure allows in some places; each draws its own."""
+"""The edits that a module's structure allows for some operations; each draws its own."""
 
 
 Attributes = tuple[tuple[str, str], ...]
@@ -179,7 +179,7 @@ def _order(name: str) -> Callable[[ir.Operation, Generator], Attributes]:
         order = _integers(op, name)
         if len(order) < 2:
             raise ScheduleError("there is nothing to exchange")
-        i, j = (int(place) for place in rng.choice(len(order), 2, replace=False))
+        i, j = (int(position) for position in rng.choice(len(order), 2, replace=False))
         order[i], order[j] = order[j], order[i]
         return ((name, _array(order)),)
 
@@ -238,8 +238,8 @@ def propose(draft: Draft, rng: Generator, kinds: Sequence[str] = ()) -> tuple[Ed
     known = tuple(kinds) or tuple(PROPOSALS)
     for _ in range(TRIES):
         try:
-            # The kind is drawn anew in each try: one that the module has no place for must not use all tries
-            # up.
+            # The kind is drawn anew in each try: one that finds no operation in the module must not use up
+            # all tries.
             edit = PROPOSALS[pick(known, rng)](draft, rng)
             return edit, applied(draft, [edit])
         except ScheduleError:
@@ -249,7 +249,7 @@ def propose(draft: Draft, rng: Generator, kinds: Sequence[str] = ()) -> tuple[Ed
 
 def _copy(draft: Draft, rng: Generator) -> CopyOp:
     sources = [uid for uid in draft.mirror.facts if exclusions.is_target(draft, uid)]
-    uid, before = pick(sources, rng), pick(_places(draft), rng)
+    uid, before = pick(sources, rng), pick(_positions(draft), rng)
     fact, visible = draft.mirror.facts[uid], list(draft.mirror.visible(before))
     operands = repairs(fact, free_operands(fact), visible, rng, free=True)
     return CopyOp(uid, before, operands, *_user(draft, uid, before, rng))
@@ -373,7 +373,7 @@ EXACT = tuple(rewrite.__name__ for rewrite in REWRITES if rewrite.exact)
 """Names of the edits that leave the answer as it is, to rounding."""
 
 
-def _places(draft: Draft) -> list[str]:
+def _positions(draft: Draft) -> list[str]:
     return [uid for uid, fact in draft.mirror.facts.items() if exclusions.is_open(draft, fact)]
 
 
@@ -382,7 +382,7 @@ def _constants(draft: Draft) -> list[str]:
 
 
 def _hidden(draft: Draft, uid: str, before: str) -> tuple[list[int], Visible]:
-    """List the operands of an operation that are not there at an earlier place, and what is."""
+    """List the operands of an operation that are not visible at an earlier position, and what is."""
     visible = list(draft.mirror.visible(before))
     names = {name for name, _ in visible}
     hidden = [i for i, value in enumerate(draft.op(uid).operands) if draft.name(value) not in names]

@@ -78,8 +78,8 @@ def _orders(op: ir.Operation, channels: str) -> tuple[Order, Order, Order]:
     numbers = stablehlo.ConvDimensionNumbers(op.attributes["dimension_numbers"])
     picture, weights = LAYOUTS[channels]
 
-    def order(form: str, **places: list[int]) -> Order:
-        return tuple(axis for letter in form for axis in places[letter])
+    def order(form: str, **positions: list[int]) -> Order:
+        return tuple(axis for letter in form for axis in positions[letter])
 
     return (
         order(

@@ -82,7 +82,7 @@ def reduces_by(draft: Draft, uid: str) -> str:
         raise ScheduleError(f"operation '{uid}' ({fact.name}) is no reduction of one tensor")
     inner = draft.mirror.blocks[f"{uid}^0"]
     name = draft.mirror.facts[inner[0]].name.removeprefix("stablehlo.")
-    arguments = {f"{uid}^0#{place}" for place in range(2)}
+    arguments = {f"{uid}^0#{position}" for position in range(2)}
     given = {draft.name(value) for value in draft.op(inner[0]).operands}
     type_ = fact.results[0]
     plain = type_ is not None and (type_.element in _INFINITE or type_.element in ("i8", "i16", "i32", "i64"))

@@ -48,8 +48,8 @@ class Shorten(Rewrite):
             raise ScheduleError(what, f"Take 1 to {found.steps - 1}.")
         if self.without == "first":
             later = found.first + (found.steps - self.steps) * found.step
-            old = draft.op(self.op).operands[found.place]
-            draft.set_operand(self.op, found.place, _constant(draft, self.op, self.mark, old, later))
+            old = draft.op(self.op).operands[found.position]
+            draft.set_operand(self.op, found.position, _constant(draft, self.op, self.mark, old, later))
         else:
             old = draft.op(found.test).operands[1]
             end = _constant(draft, found.test, self.mark, old, found.end(self.steps))
@@ -89,7 +89,7 @@ class Counter:
     """The counter of a loop.
 
     Args:
-        place: of the counter among what the loop carries.
+        position: of the counter among what the loop carries.
         test: the comparison of the counter with the end, by id.
         first: the counter before the first step.
         step: what is added to it.
@@ -97,7 +97,7 @@ class Counter:
         inclusive: 1 where the step that begins at the end itself is taken, else 0.
     """
 
-    place: int
+    position: int
     test: str
     first: int
     step: int
@@ -124,17 +124,17 @@ def counter(draft: Draft, loop: str) -> Counter:
     name = draft.name(left)
     if not name.startswith(f"{loop}^0#"):
         raise _uncounted(loop)
-    place = int(name.rpartition("#")[2])
+    position = int(name.rpartition("#")[2])
     direction = str(draft.op(test).attributes["comparison_direction"]).rpartition(" ")[2].rstrip(">")
-    first = _number(draft, loop, draft.op(loop).operands[place])
-    step, end = _step(draft, loop, place), _number(draft, loop, right)
+    first = _number(draft, loop, draft.op(loop).operands[position])
+    step, end = _step(draft, loop, position), _number(draft, loop, right)
     steps, rest = divmod(end - first, step)
     upward = {"LT": step > 0, "LE": step > 0, "GT": step < 0, "GE": step < 0, "NE": not rest}
     if not upward.get(direction):
         raise _uncounted(loop)
     # A step may begin before the end and lead beyond it; where it may begin there, there is one more.
     inclusive = _INCLUSIVE[direction]
-    return Counter(place, test, first, step, steps + (1 if inclusive or rest else 0), inclusive)
+    return Counter(position, test, first, step, steps + (1 if inclusive or rest else 0), inclusive)
 
 
 def _uncounted(loop: str) -> ScheduleError:
@@ -149,12 +149,12 @@ def _maker(draft: Draft, user: str, index: int) -> str:
     return owner
 
 
-def _step(draft: Draft, loop: str, place: int) -> int:
+def _step(draft: Draft, loop: str, position: int) -> int:
     """Read what is added to the counter in each step."""
-    made = _maker(draft, draft.mirror.blocks[f"{loop}^1"][-1], place)
+    made = _maker(draft, draft.mirror.blocks[f"{loop}^1"][-1], position)
     sign = _STEPPING.get(draft.mirror.facts[made].name, 0)
     operands = list(draft.op(made).operands) if sign else []
-    others = [value for value in operands if draft.name(value) != f"{loop}^1#{place}"]
+    others = [value for value in operands if draft.name(value) != f"{loop}^1#{position}"]
     swapped = sign < 0 and others[:1] == operands[:1]
     found = sign * _number(draft, loop, others[0]) if len(others) == 1 and not swapped else 0
     if not found:

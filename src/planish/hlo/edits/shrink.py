@@ -44,7 +44,7 @@ class Shrink(Rewrite):
 
     It is done when all else is edited, before the batch is computed in tiles, wherever it stands in a patch;
     of several for a value the last counts. Weights stay as they are, and so do means over pixels. Where a
-    result of the function would have fewer pixels, or what follows needs each at its place, it is illegal.
+    result of the function would have fewer pixels, or what follows needs each at its position, it is illegal.
 
     ::
 
@@ -125,8 +125,8 @@ def shrunk(block: ir.Block, value: Value, sampling: Sampling) -> None:
     users = [(use.owner, use.operand_number) for use in value.uses]
     kept = _part(block, value, sampling)
     old: dict[Value, Shape] = {kept: shape_of(value)}
-    for user, place in users:
-        user.operands[place] = kept
+    for user, position in users:
+        user.operands[position] = kept
     for op in [view.operation for view in block.operations]:
         if not any(operand in old for operand in op.operands):
             continue
@@ -148,12 +148,12 @@ def _part(block: ir.Block, value: Value, sampling: Sampling) -> Value:
     if sampling.mean and type_of(value).element not in FLOAT_BITS:
         raise ScheduleError("whole numbers have no mean of their type", "Take each second one as it is.")
     owner = value.owner
-    place = (
+    position = (
         ir.InsertionPoint.at_block_begin(block)
         if isinstance(owner, ir.Block)
         else ir.InsertionPoint.after(owner.operation)
     )
-    with place, ir.Location.unknown(block.owner.operation.context):
+    with position, ir.Location.unknown(block.owner.operation.context):
         parts = [_each(value, axes, sampling, at) for at in product(range(sampling.side), repeat=2)]
         return parts[0] if len(parts) == 1 else _times(reduce(stablehlo.add, parts), 1 / len(parts))
 
@@ -197,9 +197,9 @@ def _follow(op: ir.Operation, old: dict[Value, Shape]) -> None:
 def _fit_others(op: ir.Operation, old: dict[Value, Shape]) -> None:
     """Make what lies beside a smaller value, and is the same for all pixels, as small."""
     smaller = next(shape_of(operand) for operand in op.operands if operand in old)
-    for place, operand in enumerate(op.operands):
+    for position, operand in enumerate(op.operands):
         if operand not in old and shape_of(operand):
-            op.operands[place] = _like(operand, smaller, op)
+            op.operands[position] = _like(operand, smaller, op)
 
 
 def _like(value: Value, shape: Shape, before: ir.Operation) -> Value:
@@ -304,9 +304,9 @@ def _convolved(op: ir.Operation, old: Sequence[Shape]) -> Shape:
     if kernel != old[1] or any(old[0][axis] != now[axis] for axis in others):
         raise ScheduleError("a convolution is given fewer pixels only", "Such a module keeps its resolution.")
     kernels, padding = list(numbers.kernel_spatial_dimensions), _padding(op)
-    for place, (axis, to, of_kernel) in enumerate(zip(inner, outer, kernels, strict=True)):
-        stride, step, apart = (_at(op, name, place) for name in _WINDOW)
-        pixels = (now[axis] - 1) * step + 1 + sum(padding[2 * place : 2 * place + 2])
+    for position, (axis, to, of_kernel) in enumerate(zip(inner, outer, kernels, strict=True)):
+        stride, step, apart = (_at(op, name, position) for name in _WINDOW)
+        pixels = (now[axis] - 1) * step + 1 + sum(padding[2 * position : 2 * position + 2])
         result[to] = (pixels - ((kernel[of_kernel] - 1) * apart + 1)) // stride + 1
     if min(result) < 1:
         raise ScheduleError("too few pixels are left for a convolution", "Leave more.")
@@ -316,9 +316,9 @@ def _convolved(op: ir.Operation, old: Sequence[Shape]) -> Shape:
 _WINDOW = ("window_strides", "lhs_dilation", "rhs_dilation")
 
 
-def _at(op: ir.Operation, name: str, place: int) -> int:
+def _at(op: ir.Operation, name: str, position: int) -> int:
     """Read a number of a window, which is 1 where it is not given."""
-    return integers(op, name)[place] if name in op.attributes else 1
+    return integers(op, name)[position] if name in op.attributes else 1
 
 
 def _padding(op: ir.Operation) -> list[int]:
@@ -326,7 +326,7 @@ def _padding(op: ir.Operation) -> list[int]:
     if "padding" not in op.attributes:
         return [0] * 2 * len(shape_of(op.operands[0]))
     found = ir.DenseIntElementsAttr(op.attributes["padding"])
-    return [int(found[place]) for place in range(len(found))]
+    return [int(found[position]) for position in range(len(found))]
 
 
 def _multiplied(op: ir.Operation, old: Sequence[Shape]) -> Shape:

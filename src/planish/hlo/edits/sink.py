@@ -239,7 +239,7 @@ def _windows(op: ir.Operation, orders: Orders) -> Turned | None:
         return found
     sizes = [int(size) for size in ir.DenseIntElementsAttr(op.attributes["padding"])]
     pairs = [list(pair) for pair in zip(sizes[::2], sizes[1::2], strict=True)]
-    moved = [pairs[place] for place in placed(range(len(pairs)), found.order)]
+    moved = [pairs[position] for position in placed(range(len(pairs)), found.order)]
     padding = f"dense<{moved}> : tensor<{len(moved)}x2xi64>"
     return Turned(found.order, {**found.attributes, "padding": padding}, found.order)
 
@@ -263,9 +263,9 @@ def _reduced(op: ir.Operation, orders: Orders) -> Turned | None:
         return None
     gone = integers(op, "dimensions")
     kept = [order[axis] for axis in range(len(order)) if axis not in gone]
-    place = {axis: number for number, axis in enumerate(sorted(kept))}
+    position = {axis: number for number, axis in enumerate(sorted(kept))}
     dimensions = sorted(order[axis] for axis in gone)
-    return Turned(tuple(place[axis] for axis in kept), {"dimensions": dimensions}, order)
+    return Turned(tuple(position[axis] for axis in kept), {"dimensions": dimensions}, order)
 
 
 def _broadcast(op: ir.Operation, orders: Orders) -> Turned | None:
@@ -289,15 +289,15 @@ def _multiplied(op: ir.Operation, orders: Orders) -> Turned | None:
     numbers = stablehlo.DotDimensionNumbers(op.attributes["dot_dimension_numbers"])
     batching = (numbers.lhs_batching_dimensions, numbers.rhs_batching_dimensions)
     summed = (numbers.lhs_contracting_dimensions, numbers.rhs_contracting_dimensions)
-    text, place = list[str](), list(range(len(batching[0])))
+    text, position = list[str](), list(range(len(batching[0])))
     for side, name in enumerate(("lhs", "rhs")):
         rank = len(shape_of(op.operands[side]))
         order = orders[side] or tuple(range(rank))
         text.append(f"{name}_batching_dimensions = {[order[axis] for axis in batching[side]]}")
         text.append(f"{name}_contracting_dimensions = {[order[axis] for axis in summed[side]]}")
         free = [order[axis] for axis in range(rank) if axis not in {*batching[side], *summed[side]}]
-        place += [len(place) + sorted(free).index(axis) for axis in free]
-    return Turned(tuple(place), {"dot_dimension_numbers": f"#stablehlo.dot<{', '.join(text)}>"})
+        position += [len(position) + sorted(free).index(axis) for axis in free]
+    return Turned(tuple(position), {"dot_dimension_numbers": f"#stablehlo.dot<{', '.join(text)}>"})
 
 
 _RULES: Mapping[str, Callable[[ir.Operation, Orders], Turned | None]] = {
@@ -330,7 +330,7 @@ def inverse(order: Order) -> Order:
 
 def placed(values: Sequence[int], order: Order) -> list[int]:
     """Reorder numbers of a transpose's dimensions: from those of its result to those of its source."""
-    return [values[place] for place in inverse(order)]
+    return [values[position] for position in inverse(order)]
 
 
 def source_type(type_: TensorType, order: Order) -> TensorType:

@@ -104,12 +104,12 @@ def tiled(root: ir.Operation, function: str, tiles: Tiles) -> ir.Operation:
             f"a batch of {batch.size} has no tiles of {tiles.examples}", f"Take 1 to {batch.size - 1}."
         )
     end = body.regions[0].blocks[0].operations[-1].operation
-    places = [place for place, value in enumerate(end.operands) if value in batch.axes]
+    positions = [position for position, value in enumerate(end.operands) if value in batch.axes]
     with ir.InsertionPoint(end), ir.Location.unknown(copy.context):
         computed = looped if tiles.loop else unrolled
-        made = computed(batch, [end.operands[place] for place in places], tiles.examples)
-    for place, value in zip(places, made, strict=True):
-        end.operands[place] = value
+        made = computed(batch, [end.operands[position] for position in positions], tiles.examples)
+    for position, value in zip(positions, made, strict=True):
+        end.operands[position] = value
     # Backwards, since what is used cannot be erased.
     for op in reversed(batch.operations):
         op.erase()
@@ -171,8 +171,8 @@ def _written(
     found: list[Value] = []
     for value, whole in zip(results, before, strict=True):
         axis = batch.axes[value]
-        places = at(first, axis, len(shape_of(value)))
-        found.append(stablehlo.DynamicUpdateSliceOp(whole, tile.part(value, axis), places).result)
+        positions = at(first, axis, len(shape_of(value)))
+        found.append(stablehlo.DynamicUpdateSliceOp(whole, tile.part(value, axis), positions).result)
     return found
 
 
@@ -190,8 +190,8 @@ def unrolled(batch: FunctionBatch, results: Sequence[Value], examples: int) -> l
     parts: list[list[Value]] = [[] for _ in results]
     for first in range(0, batch.size, examples):
         tile = Tile(batch, first, min(examples, batch.size - first)).computed()
-        for place, value in enumerate(results):
-            parts[place].append(tile.part(value, batch.axes[value]))
+        for position, value in enumerate(results):
+            parts[position].append(tile.part(value, batch.axes[value]))
     return [
         stablehlo.ConcatenateOp(found, batch.axes[value]).result
         for found, value in zip(parts, results, strict=True)
@@ -200,7 +200,7 @@ def unrolled(batch: FunctionBatch, results: Sequence[Value], examples: int) -> l
 
 def at(first: Value, axis: int, dimensions: int) -> list[Value]:
     """Return the indices of what begins at `first` along one dimension, and at 0 along the others."""
-    return [first if place == axis else whole_number(0) for place in range(dimensions)]
+    return [first if position == axis else whole_number(0) for position in range(dimensions)]
 
 
 def whole_number(value: int) -> Value:
@@ -238,8 +238,8 @@ class Tile:
         """
         parts = [v if axis is None else self.part(v, axis) for v, axis in zip(op.operands, axes, strict=True)]
         copy = op.clone().operation
-        for place, part in enumerate(parts):
-            copy.operands[place] = part
+        for position, part in enumerate(parts):
+            copy.operands[position] = part
         for old, new in zip(op.results, copy.results, strict=True):
             axis = self._batch.axes[old]
             new.set_type(mlir_type(self._cut(type_of(old), axis)))
@@ -269,8 +269,8 @@ class Tile:
             starts, limits = [0] * len(type_.shape), list(type_.shape)
             starts[axis], limits[axis] = self._first, self._first + self._examples
             return stablehlo.SliceOp(value, starts, limits, [1] * len(starts)).result
-        places = at(self._first, axis, len(type_.shape))
-        return stablehlo.DynamicSliceOp(value, places, type_.shape).result
+        positions = at(self._first, axis, len(type_.shape))
+        return stablehlo.DynamicSliceOp(value, positions, type_.shape).result
 
     def _cut(self, type_: TensorType, axis: int) -> TensorType:
         shape = (*type_.shape[:axis], self._examples, *type_.shape[axis + 1 :])

@@ -58,7 +58,7 @@ ELEMENTWISE = frozenset(
     }.items()
     for name in names.split()
 )
-"""Operations each of whose elements needs the operands' elements at the same place alone, or scalars."""
+"""Operations each of whose elements needs the operands' elements at the same position alone, or scalars."""
 
 
 @dataclass(frozen=True)

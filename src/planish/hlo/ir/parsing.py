@@ -80,7 +80,7 @@ def drop_sharding(root: ir.Operation) -> None:
 
 DIALECTS = ("builtin", "func", "stablehlo", "chlo")
 
-_PLACE = re.compile(r'"[^"]*":(\d+):(\d+)')
+_LOCATION = re.compile(r'"[^"]*":(\d+):(\d+)')
 _ADVICE = ". If this is intended, please"
 """Begins advice for users of MLIR's own tools, which is cut off."""
 _UNKNOWN = re.compile(r"Dialect `(\w+)' not found|unregistered dialect|custom op '([\w.]+)' is unknown")
@@ -111,9 +111,9 @@ def first_line(error: ir.MLIRError) -> str:
     return text.splitlines()[0].strip().partition(_ADVICE)[0]
 
 
-def place(location: ir.Location) -> str:
+def line_and_column(location: ir.Location) -> str:
     """Return ", line 3, column 5" of a location in a text; nothing where there is none."""
-    found = _PLACE.search(str(location))
+    found = _LOCATION.search(str(location))
     return f", line {found[1]}, column {found[2]}" if found and found[1] != "0" else ""
 
 
@@ -137,14 +137,14 @@ def _decoded(source: bytes, name: str) -> str:
 
 def _malformed(error: ir.MLIRError, name: str) -> ProgramError:
     message = first_line(error)
-    where = place(error.error_diagnostics[0].location) if error.error_diagnostics else ""
+    where = line_and_column(error.error_diagnostics[0].location) if error.error_diagnostics else ""
     if _UNKNOWN.search(message):
         return ProgramError(f"{name}{where}: {message}", f"Known dialects: {', '.join(DIALECTS)}.")
     return ProgramError(f"{name}{where}: {message}", "Give a StableHLO module.")
 
 
 def _check(op: ir.Operation, name: str) -> None:
-    where = f"{name}{place(op.location)}"
+    where = f"{name}{line_and_column(op.location)}"
     dialect = op.name.partition(".")[0]
     if dialect not in DIALECTS:
         raise ProgramError(

@@ -9,17 +9,17 @@ from planish.hlo.scoring.metrics import (
     first_call,
     metric_of,
 )
-from planish.hlo.scoring.training import Course, Trainer
+from planish.hlo.scoring.training import Trainer, TrainingRun
 
 __all__ = [
     "Calling",
-    "Course",
     "Inference",
     "MetricError",
     "NotFiniteError",
     "Prediction",
     "Scores",
     "Trainer",
+    "TrainingRun",
     "check_suits",
     "error_of",
     "first_call",

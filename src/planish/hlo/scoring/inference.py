@@ -136,8 +136,8 @@ class Prediction:
         self.batches = [self._held(images) for images in _batches(examples.images, call.batch)]
 
     def _held(self, images: NDArray[Any]) -> Held:
-        place = self._call.images
-        return held_argument(self._backend, self._call.arguments[place], images, place)
+        position = self._call.images
+        return held_argument(self._backend, self._call.arguments[position], images, position)
 
     def arguments(self, parameters: Mapping[str, Held], batch: Held) -> list[Held]:
         """Put the arguments of one run together."""
@@ -188,8 +188,8 @@ class Prediction:
 
 
 def _batches(images: NDArray[Any], size: int) -> list[NDArray[Any]]:
-    places = np.arange(-(-len(images) // size) * size) % len(images)
-    return [images[part] for part in places.reshape(-1, size)]
+    positions = np.arange(-(-len(images) // size) * size) % len(images)
+    return [images[part] for part in positions.reshape(-1, size)]
 
 
 class Inference:
@@ -290,7 +290,7 @@ class Calling:
         unchanged: Executable,
     ) -> None:
         self._backend, self._calls, self._metric = backend, calls, metric
-        fixed = {place: self._held(array, place) for place, array in calls.fixed.items()}
+        fixed = {position: self._held(array, position) for position, array in calls.fixed.items()}
         self._arguments: dict[Part, list[list[Held]]] = {
             part: [self._all(fixed, call) for call in calls.of(part)] for part in parts
         }
@@ -298,12 +298,12 @@ class Calling:
             part: self._wanted(part, unchanged) for part in parts
         }
 
-    def _held(self, array: NDArray[Any], place: int) -> Held:
-        return held_argument(self._backend, self._calls.takes.arguments[place], array, place)
+    def _held(self, array: NDArray[Any], position: int) -> Held:
+        return held_argument(self._backend, self._calls.takes.arguments[position], array, position)
 
     def _all(self, fixed: dict[int, Held], call: dict[int, NDArray[Any]]) -> list[Held]:
-        held = fixed | {place: self._held(array, place) for place, array in call.items()}
-        return [held[place] for place in range(len(held))]
+        held = fixed | {position: self._held(array, position) for position, array in call.items()}
+        return [held[position] for position in range(len(held))]
 
     def _wanted(self, part: Part, unchanged: Executable) -> list[NDArray[Any]]:
         targets = self._calls.targets(part)

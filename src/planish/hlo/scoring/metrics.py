@@ -300,16 +300,16 @@ def first_call(program: Program, workload: Workload) -> tuple[tuple[TensorType, 
     if workload.inputs is not None:
         calls = WorkloadCalls(program, workload)
         found = calls.fixed | calls.of("search")[0]
-        return calls.takes.arguments, [found[place] for place in range(len(found))]
+        return calls.takes.arguments, [found[position] for position in range(len(found))]
     fitted = fit(program, workload)
     call = fitted.evolved
     examples = Parts(workload, fitted).read("search", call)
     # Fewer examples than a batch has are repeated.
-    places = np.arange(call.batch) % len(examples.labels)
+    positions = np.arange(call.batch) % len(examples.labels)
     arrays: dict[int, NDArray[Any]] = dict(
         zip(call.parameters, first_parameters(workload, call), strict=True)
     )
-    arrays[call.images] = examples.images[places]
+    arrays[call.images] = examples.images[positions]
     if call.labels is not None:
-        arrays[call.labels] = labels_as(examples.labels[places], call.arguments[call.labels])
-    return call.arguments, [arrays[place] for place in range(len(call.arguments))]
+        arrays[call.labels] = labels_as(examples.labels[positions], call.arguments[call.labels])
+    return call.arguments, [arrays[position] for position in range(len(call.arguments))]

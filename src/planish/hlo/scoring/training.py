@@ -67,14 +67,14 @@ class Trainer:
             NotFiniteError: no answer is finite.
             BackendError: a run failed.
         """
-        course = self._course(executable)
+        training_run = self._begin(executable)
         samples: Samples | None = None
         if timer is not None:
             with clock("run"):
-                samples = timer(course.go)
+                samples = timer(training_run.advance)
         with clock("verify"):
-            course.finish()
-            parameters = dict(zip(self._first, course.parameters, strict=True))
+            training_run.finish()
+            parameters = dict(zip(self._first, training_run.parameters, strict=True))
             scores: Scores = {
                 p: Score(e.error(self._predict, parameters)) for p, e in self._predictions.items()
             }
@@ -87,13 +87,13 @@ class Trainer:
 
     def runs(self, executable: Executable) -> Runs:
         """Return a function that takes the next n steps of a new training."""
-        return self._course(executable).go
+        return self._begin(executable).advance
 
-    def _course(self, executable: Executable) -> Course:
-        return Course(executable, self._call, list(self._first.values()), self._batches)
+    def _begin(self, executable: Executable) -> TrainingRun:
+        return TrainingRun(executable, self._call, list(self._first.values()), self._batches)
 
 
-class Course:
+class TrainingRun:
     """One training.
 
     Args:
@@ -112,10 +112,10 @@ class Course:
         assert call.labels is not None
         self.parameters = list(first)
         self._step, self._batches, self._done = step, batches, 0
-        self._places, self._images, self._labels = call.parameters, call.images, call.labels
+        self._positions, self._images, self._labels = call.parameters, call.images, call.labels
         self._arguments: list[Held] = [None] * len(call.arguments)
 
-    def go(self, steps: int) -> None:
+    def advance(self, steps: int) -> None:
         """Take steps; once the training is over they repeat its batches, and their results are dropped."""
         for _ in range(steps):
             results = self._one()
@@ -125,12 +125,12 @@ class Course:
 
     def finish(self) -> None:
         """Take the steps that are left."""
-        self.go(max(0, len(self._batches) - self._done))
+        self.advance(max(0, len(self._batches) - self._done))
 
     def _one(self) -> Sequence[Held]:
         arguments = self._arguments
-        for place, value in zip(self._places, self.parameters, strict=True):
-            arguments[place] = value
+        for position, value in zip(self._positions, self.parameters, strict=True):
+            arguments[position] = value
         arguments[self._images], arguments[self._labels] = self._batches[self._done % len(self._batches)]
         return self._step.run(arguments)
 

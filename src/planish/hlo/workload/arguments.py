@@ -139,18 +139,18 @@ def fit(program: Program, workload: Workload) -> Fitted:
 def _call(program: Program, function: str, images: str, labels: str) -> tuple[RoleCall, Signature]:
     found = signature(program, function)
     names = tuple(name or f"argument {i}" for i, name in enumerate(found.names))
-    place = _place(names, images, function)
+    position = _position(names, images, function)
     call = RoleCall(
-        function, found.arguments, names, place, _place(names, labels, function) if labels else None
+        function, found.arguments, names, position, _position(names, labels, function) if labels else None
     )
-    shape = call.arguments[place].shape
+    shape = call.arguments[position].shape
     if len(shape) < 2 or shape[0] < 1:
-        what = f"the images of '{function}' are {call.arguments[place]}"
+        what = f"the images of '{function}' are {call.arguments[position]}"
         raise ProgramError(what, "It takes a batch: the first dimension counts the images.")
     return call, found
 
 
-def _place(names: tuple[str, ...], wanted: str, function: str) -> int:
+def _position(names: tuple[str, ...], wanted: str, function: str) -> int:
     if wanted.isdecimal() and int(wanted) < len(names):
         return int(wanted)
     if wanted not in names:
@@ -168,10 +168,10 @@ def _check_labels(step: RoleCall) -> None:
 
 
 def _check_results(step: RoleCall, results: Signature) -> None:
-    for place, (name, type_) in enumerate(step.types().items()):
-        given = results.results[place] if place < len(results.results) else "missing"
+    for position, (name, type_) in enumerate(step.types().items()):
+        given = results.results[position] if position < len(results.results) else "missing"
         if given != type_:
-            what = f"result {place} of '{step.function}' is {given}, parameter '{name}' is {type_}"
+            what = f"result {position} of '{step.function}' is {given}, parameter '{name}' is {type_}"
             raise ProgramError(what, "A step gives the new parameters first, in the order of the arguments.")
 
 
@@ -407,4 +407,4 @@ def _lengths(op: ir.Operation) -> list[int]:
     numbers = stablehlo.GatherDimensionNumbers(op.attributes["dimension_numbers"])
     sizes = ir.DenseI64ArrayAttr(op.attributes["slice_sizes"])
     shape = ir.RankedTensorType(op.operands[0].type).shape
-    return [shape[place] for place in numbers.start_index_map if sizes[place] == 1]
+    return [shape[position] for position in numbers.start_index_map if sizes[position] == 1]

@@ -38,8 +38,8 @@ class Examples:
 
     Args:
         labels: whole numbers, from 0.
-        images: gives those at some places, in that order: N x height x width (x channels), or flat. Bytes
-            are 0 to 255; floats are taken as they are.
+        images: returns those at some positions, in that order: N x height x width (x channels), or flat.
+            Bytes are 0 to 255; floats are taken as they are.
     """
 
     labels: Indices
@@ -61,7 +61,7 @@ def examples_of(images: NDArray[Any], labels: NDArray[Any], where: str) -> Examp
         raise ProgramError(f"{where} has labels that are no whole numbers from 0", "Number the classes.")
     if images.dtype != np.uint8 and images.dtype.kind != "f":
         raise ProgramError(f"the images of {where} are {images.dtype}", "Give bytes or floats.")
-    return Examples(labels.astype(np.int64), lambda places: images[places])
+    return Examples(labels.astype(np.int64), lambda positions: images[positions])
 
 
 def _counts(labels: NDArray[Any]) -> bool:
@@ -112,14 +112,14 @@ _PIXELS = 3 * 32 * 32
 
 def open_cifar(folder: Path, group: Group) -> Examples | None:
     """Read a group; None where the folder, or one inside it as it is unpacked, has no such files."""
-    for place in (folder, *sorted(folder.glob("cifar-10-batches-*"))):
+    for root in (folder, *sorted(folder.glob("cifar-10-batches-*"))):
         pattern = _PATTERNS[group]
-        pickles, records = (sorted(place.glob(pattern + suffix)) for suffix in ("", ".bin"))
+        pickles, records = (sorted(root.glob(pattern + suffix)) for suffix in ("", ".bin"))
         if pickles or records:
             read = [_of_pickle(path) for path in pickles] or [_of_records(path) for path in records]
             images, labels = (np.concatenate(arrays) for arrays in zip(*read, strict=True))
             shaped = images.reshape(-1, 3, 32, 32).transpose(0, 2, 3, 1)
-            return examples_of(shaped, labels, f"'{place}' ({group})")
+            return examples_of(shaped, labels, f"'{root}' ({group})")
     return None
 
 
@@ -175,8 +175,8 @@ def open_pictures(folder: Path, group: Group) -> Examples | None:
         found = sorted(path for path in (folder / group).glob("*/*") if path.suffix.lower() in SUFFIXES)
         names = [f"{path.parent.name}/{path.name}" for path in found]
 
-        def read(places: Sequence[int]) -> Iterator[bytes]:
-            return (read_regular(found[place]) for place in places)
+        def read(positions: Sequence[int]) -> Iterator[bytes]:
+            return (read_regular(found[position]) for position in positions)
 
         return _examples(names, read, f"'{folder / group}'")
     for suffix in _TARS:
@@ -194,10 +194,10 @@ def _of_tar(path: Path) -> Examples:
         raise ProgramError(f"cannot read '{path}': {error}", "Fetch it again.") from error
     members.sort(key=lambda member: member.name)
 
-    def read(places: Sequence[int]) -> Iterator[bytes]:
+    def read(positions: Sequence[int]) -> Iterator[bytes]:
         with tarfile.open(path) as content:
-            for place in places:
-                file = content.extractfile(members[place])
+            for position in positions:
+                file = content.extractfile(members[position])
                 assert file is not None
                 yield file.read()
 
@@ -212,9 +212,9 @@ def _examples(names: Sequence[str], read: Callable[[Sequence[int]], Iterator[byt
     labels = np.array([numbers[name] for name in classes], np.int64)
 
     def images(indices: Indices) -> NDArray[Any]:
-        places: list[int] = indices.tolist()
-        contents = zip(read(places), places, strict=True)
-        decoded = [_decoded(data, names[place], where) for data, place in contents]
+        positions: list[int] = indices.tolist()
+        contents = zip(read(positions), positions, strict=True)
+        decoded = [_decoded(data, names[position], where) for data, position in contents]
         shapes = {image.shape for image in decoded}
         if len(shapes) > 1:
             raise ProgramError(f"the images of {where} have several sizes: {sorted(shapes)}", "Resize them.")

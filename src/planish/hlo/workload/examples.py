@@ -81,28 +81,28 @@ class Parts:
         Args:
             part: which.
             call: the function.
-            some: their places in the part; None for all.
+            some: their positions in the part; None for all.
 
         Raises:
             PlanishError: the final part is asked for before the end.
             ProgramError: the examples do not fit the split, the module or its classes.
         """
         examples, drawn = self._drawn(part)
-        places = drawn if some is None else drawn[some]
-        labels = examples.labels[places]
+        positions = drawn if some is None else drawn[some]
+        labels = examples.labels[positions]
         if labels.max() >= self._fitted.classes:
             what = f"the data has the label {labels.max()}, the module gives {self._fitted.classes} classes"
             raise ProgramError(what, "Labels count from 0.")
-        images = shaped(examples.images(places), call.arguments[call.images], self._workload.images)
+        images = shaped(examples.images(positions), call.arguments[call.images], self._workload.images)
         return Labelled(images, labels)
 
     def _drawn(self, part: Part) -> tuple[Examples, NDArray[np.int64]]:
-        """Return the examples that a part is drawn from, and its places among them."""
+        """Return the examples that a part is drawn from, and its positions among them."""
         if part == "final" and not self._at_the_end:
             raise PlanishError("the final examples stay unseen until the search is over")
         test = self._open("test") if part == "final" else None
         examples = test or self._train
-        return examples, _places(self._split(), part, len(examples.labels), own=test is not None)
+        return examples, _positions(self._split(), part, len(examples.labels), own=test is not None)
 
     def _split(self) -> Split:
         """Return the split; a stand-in may be too small for the one that was asked for."""
@@ -137,7 +137,7 @@ class Parts:
             raise ProgramError(what, "Tune again.")
 
 
-def _places(split: Split, part: Part, there: int, *, own: bool) -> NDArray[np.int64]:
+def _positions(split: Split, part: Part, there: int, *, own: bool) -> NDArray[np.int64]:
     """Draw a part: the same seed gives the same examples, and another part others.
 
     Args:
@@ -188,7 +188,7 @@ class WorkloadCalls:
             raise ProgramError(
                 "the module gives nothing, so there is nothing to compare", "Let it give a result."
             )
-        self.names = [name or str(place) for place, name in enumerate(self.takes.names)]
+        self.names = [name or str(position) for position, name in enumerate(self.takes.names)]
         given = given_arrays(workload.data)
         weights = read_weights(workload.weights) if workload.weights else {}
         self._below = self._inputs.below or smallest_table(program)
@@ -197,22 +197,22 @@ class WorkloadCalls:
             check_names(self.names, given, weights)
         self._take({**weights, **given})
         order = np.random.default_rng(self._inputs.seed).permutation(self._count * (self.rows or 1))
-        self._varying = {place: array[order] for place, array in self._varying.items()}
+        self._varying = {position: array[order] for position, array in self._varying.items()}
         self._targets = self._ordered(given[TARGETS], order) if TARGETS in given else None
-        self._places("search")  # a lack of calls is an error at once
+        self._positions("search")  # a lack of calls is an error at once
 
     def _take(self, found: dict[str, NDArray[Any]]) -> None:
         """Divide the arrays: some are the same in each call, of the others each takes a part."""
         self.fixed, self._varying = Arguments(), Arguments()
         ways: dict[tuple[int, int], str] = {}
-        for place, (name, type_) in enumerate(zip(self.names, self.takes.arguments, strict=True)):
+        for position, (name, type_) in enumerate(zip(self.names, self.takes.arguments, strict=True)):
             if name not in found:
                 continue
             array, rows = taken_as(found[name], type_, name), rows_of(found[name], type_, name)
             if rows is None:
-                self.fixed[place] = array
+                self.fixed[position] = array
                 continue
-            self._varying[place] = array
+            self._varying[position] = array
             ways.setdefault((rows, len(array) // (rows or 1)), name)
         if len(ways) > 1:
             several = " and ".join(f"{n} calls by '{name}'" for (_, n), name in ways.items())
@@ -229,14 +229,14 @@ class WorkloadCalls:
 
     def of(self, part: Part) -> list[Arguments]:
         """Return the arguments of each call of a part, without those that are fixed."""
-        return [self._call(place) for place in self._places(part)]
+        return [self._call(position) for position in self._positions(part)]
 
     def targets(self, part: Part) -> NDArray[Any] | None:
         """Return the targets of a part, by row or else by call; None where the data has none."""
         if self._targets is None:
             return None
-        places, size = self._places(part), self.rows or 1
-        return self._targets[places.start * size : places.stop * size]
+        positions, size = self._positions(part), self.rows or 1
+        return self._targets[positions.start * size : positions.stop * size]
 
     def joined(self, answers: list[NDArray[Any]]) -> NDArray[Any]:
         """Put one result of several calls together: by row where it has a row for each, else by call."""
@@ -245,20 +245,20 @@ class WorkloadCalls:
 
     def answer_shape(self, part: Part) -> tuple[int, ...]:
         """Return the shape of the first result of a part's calls, put together."""
-        count, shape = len(self._places(part)), self.takes.results[0].shape
+        count, shape = len(self._positions(part)), self.takes.results[0].shape
         return (count * self.rows, *shape[1:]) if self.rows and shape[:1] == (self.rows,) else (count, *shape)
 
-    def _call(self, place: int) -> Arguments:
+    def _call(self, position: int) -> Arguments:
         if self._random:
-            rng = np.random.default_rng([self._inputs.seed, place])
+            rng = np.random.default_rng([self._inputs.seed, position])
             types = enumerate(self.takes.arguments)
             return {i: drawn(type_, rng, self._below) for i, type_ in types if i not in self.fixed}
         if not self.rows:
-            return {i: array[place] for i, array in self._varying.items()}
-        rows = slice(place * self.rows, (place + 1) * self.rows)
+            return {i: array[position] for i, array in self._varying.items()}
+        rows = slice(position * self.rows, (position + 1) * self.rows)
         return {i: array[rows] for i, array in self._varying.items()}
 
-    def _places(self, part: Part) -> range:
+    def _positions(self, part: Part) -> range:
         """Number the calls of a part; raises ProgramError where the parts want more than there are."""
         if part == "final" and not self._at_the_end:
             raise PlanishError("the final examples stay unseen until the search is over")

@@ -93,12 +93,12 @@ def with_metric(workload: Workload, metric: str) -> Workload:
     Raises:
         ProgramError: there is no such metric or file, or it does not fit the workload.
     """
-    place, _, function = metric.rpartition(":")
+    path, _, function = metric.rpartition(":")
     if function.endswith(".py"):
         raise ProgramError(f"the metric '{metric}' names no function", f"Write metric={metric}:FUNCTION.")
     code = None
-    if place.endswith(".py"):
-        code = _located_file(File(place), Path.cwd(), "metric")
+    if path.endswith(".py"):
+        code = _located_file(File(path), Path.cwd(), "metric")
     changed = replace(workload, metric=function if code else metric, code=code)
     check_metric(changed, "the workload")
     if code:
