@@ -1,4 +1,4 @@
-"""Measuring: timing, alone and in turns, and how what was found is compared."""
+"""Measuring: timing, alone and interleaved, and the comparison of what was measured."""
 
 from planish.measure.clock import deadline, delayed_since, ends_by, seconds_left
 from planish.measure.comparison import remeasure, remeasure_all

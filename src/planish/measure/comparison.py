@@ -1,18 +1,15 @@
-"""Comparison of the best candidates with the baseline, measured side by side.
+"""Comparison of the best candidates with the baseline: all are measured again, side by side.
 
-The comparison at the end: the best few and the baseline are measured again, side by side.
+The best of many noisy measurements looks better than it is (the winner's curse), and measurements made at
+different times are not comparable. So everything is measured anew: in several fresh worker processes one
+after the other, each with several rounds, each round with every variant once, in an order that a seed
+shuffles. One process for each round would be purer, and costs its start (0.2 s) each time; one process for
+all would take its luck for a property of the candidate. Where an interval straddles 1, or is wider than the
+gain, more processes follow while there is time.
 
-The best of many noisy measurements looks better than it is (the winner's curse), and what was measured
-at different times is not comparable. So everything is measured anew: several fresh worker processes
-one after the other, in each several rounds, in each round everybody once, in an order that a seed
-shuffles. One process for each round would be purer, and costs its start (0.2 s) each time; one process
-for all would take its luck for a property of the candidate.
-
-Where an interval straddles 1, or is wider than the gain, more processes follow, while there is time.
-
-Where the time for it is short, each process has a share of it. There are as many rounds as fit in
-every share, and one at least; who could not be measured in the first share is left out. So there are always
-as many processes as planned: with fewer the interval would be too narrow.
+Where the time is short, each process has a share of it. There are as many rounds as fit into every share, and
+at least one; variants that could not be measured in the first share are dropped. So there are always as many
+processes as planned: with fewer, the interval would be too narrow.
 """
 
 from __future__ import annotations

@@ -1,21 +1,19 @@
 """Confidence intervals of ratios, and the evidence of a comparison.
 
-The ratio of two measured quantities, with a confidence interval that noise does not fool.
-
 Measurements in one process share its luck (where its memory lies, what the system did meanwhile), so they
-are no independent draws (Kalibera and Jones, "Rigorous benchmarking in reasonable time", 2013). Each process
+are not independent (Kalibera and Jones, "Rigorous benchmarking in reasonable time", 2013). Each process
 therefore gives one number: the median over its rounds of the logarithm of the paired ratio. Of these the
-Hodges-Lehmann estimate is taken, and Wilcoxon's signed-rank interval; of fewer than 8, Student's.
+Hodges-Lehmann estimate is taken, with Wilcoxon's signed-rank interval; of fewer than 8, Student's.
 
-A comparison has many occasions to be fooled by chance: it has several variants, and while it is undecided it
-looks at its intervals several times. So each look of each of n variants has a tail of 0.5 % / n (Pocock,
+A comparison has many occasions to be fooled by chance: it has several variants, and looks at their intervals
+several times while it is undecided. So each look at each of n variants has a tail of 0.5 % / n (Pocock,
 "Group sequential methods", 1977; Bonferroni). With looks at 5, 10, 20 and 40 processes, all intervals of a
 comparison cover the truth in more than 95 %, and of 200 comparisons of equals about 1 ends in "better":
 resampling 20 processes of kernels and ONNX models, recorded beside five busy processes on two cores, gives
-0.2 % to 0.5 %, where a tail of 1 % for each look of each of 4 variants gave 2.7 % to 4 %.
+0.2 % to 0.5 %, where a tail of 1 % for each look at each of 4 variants gave 2.7 % to 4 %.
 
 Few processes do not show by how much processes differ: of 5, all are on the same side by luck in 3 %. Where
-there are too few for ranks, a standard deviation of `LUCK` between processes is assumed at least.
+there are too few for ranks, a standard deviation of at least `LUCK` between processes is assumed.
 `tests/measure/test_coverage.py` simulates it.
 """
 

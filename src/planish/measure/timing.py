@@ -1,14 +1,12 @@
 """Timing protocol: warm-up, then repeated blocks, each long enough for the clock.
 
-The timing protocol: warm-up, then repeated blocks, each long enough for the clock.
+A sample is the mean time of a call in one block of calls. The statistic is the median of the samples: a
+block that the system disturbed moves it little. All samples are kept.
 
-A sample is the mean time of a call in one block of calls. The statistic is the median of the
-samples: a block during which the system did something else moves it little. All samples are kept.
-
-Beside the time by the clock each block has its processor time. On a machine that others keep busy, a call
-that lasts for longer than the system lets a process run (some 3 ms) takes now once, now three times as long
-by the clock; its processor time varies by some percent. So what is to be spent on a candidate is counted
-without what others did on its core, and where a block waited more are taken, until most did not.
+Each block has its processor time beside its wall time. On a busy machine, a call that takes longer than the
+system lets a process run (some 3 ms) takes now once, now three times as long by the clock; its processor time
+varies by some percent. So the time spent on a candidate is counted without what other processes did on its
+core, and where a block had to wait, more blocks are taken, until most did not wait.
 """
 
 from __future__ import annotations

@@ -1,10 +1,8 @@
-"""Decoder-only transformer of Llama's shape (thesis 4.3.1), and the generation of text.
+"""Decoder-only transformer of Llama's shape (thesis 4.3.1) at any size, and the generation of text.
 
-The thesis's model (4.3.1) at any size: a decoder-only transformer of Llama's shape, from scratch.
-
-Rows are scaled to a root mean square of 1 before each half of a layer (RMSNorm), places are told by
-rotation, and each row passes a gated unit (SwiGLU). Tokens go in and out by the same matrix, unlike in
-Llama 2: with few parameters, two would be most of them.
+Rows are scaled to a root mean square of 1 before each half of a layer (RMSNorm), positions are encoded by
+rotation, and each row passes a gated unit (SwiGLU). The embeddings of inputs and outputs share one matrix,
+unlike in Llama 2: with few parameters, two would be most of them.
 """
 
 from __future__ import annotations

@@ -1,12 +1,10 @@
-"""Feedback of a compiler to a language model (thesis chapter 5), and the quality of the code that it writes.
-
-What a compiler tells a model of its answer, for a second chance (thesis chapter 5, figure 5.4).
+"""Feedback of a compiler to a language model (thesis chapter 5, figure 5.4), and the quality of its code.
 
     prompt, answer, [feedback] [valid] [from] predicted, compiled [to] predicted, compiled ... [try]
     I am sure!  or  Let me try again.  and an answer as before
 
-"(G)" is counted in the code that the model wrote, "(C)" in what the compiler makes of its list. A feedback
-comes after all that the model knew, so that one model learns to answer without one, too.
+"(G)" is counted in the code that the model wrote, "(C)" in the code that the compiler makes of its list. The
+feedback comes after all other input, so that one model learns to answer with it and without it.
 """
 
 from __future__ import annotations

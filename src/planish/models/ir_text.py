@@ -1,16 +1,12 @@
-"""LLVM IR as text for language models: lexemes, tokens, and prompts.
-
-Tokens of IR: one for a word, a local name or a small number, and byte pairs for what is rare.
-
-The library `tokenizers` learns the pairs. What is around them is by rule: plain byte pairs give a function
-twice as many tokens, most of them pieces of numbers.
-
-What a language model is asked, and what it answers (figures 4.1, 4.2 and 4.20 of the thesis).
+"""LLVM IR as text for language models: lexemes, tokens, and prompts (thesis, figures 4.1, 4.2 and 4.20).
 
     [ask] IR [run] passes [end of list] [from] N [to] M [code] optimised IR [end]
 
 The answer begins after `[run]`. Each auxiliary task, the counts and the code, can be left out (4.5.2). Fixed
-sentences of the thesis are one token each here, since they say nothing.
+sentences of the thesis are one token each here, since they carry no information.
+
+A word, a local name or a small number is one token, and byte pairs encode the rest. The library `tokenizers`
+learns the pairs. Plain byte pairs would give a function twice as many tokens, most of them parts of numbers.
 """
 
 from __future__ import annotations

@@ -1,10 +1,8 @@
 """Networks as policies: over numbered actions, over lists, and as writers of lists.
 
-A network as a policy: it walks a space of numbered actions until it ends, or has no step left.
-
-The thesis' agent (3.6.2) has no ending action, since exploring suffered from it. A network that knows what
-actions are worth is none the worse for it, and need not walk about when it has found what it can. Its score
-of the end is what it holds the state itself for.
+The thesis's agent (3.6.2) has no action that ends an episode, since exploration suffered from it. A network
+that predicts what actions are worth does not suffer, and need not move on when it has found the best state
+that it can reach. The score of the end is the value that it predicts for the state.
 """
 
 from __future__ import annotations

@@ -1,16 +1,12 @@
 """Networks on NumPy arrays and on torch tensors: layers, encoders of programs, networks of policies.
 
-The encoder: rows of small numbers, one for each instruction, to what each of some lists is worth.
-
-What reads is shared with the network that writes lists, `planish.models.writer`.
-
-A row is the sum of what its columns and its place are embedded as. Rows attend to each other; the mean of
-each part (the program as it is, and after the baseline) and counts of all values go to the heads.
-
-The networks of policies: from what is observed to a score of each action.
-
-One definition serves both: arrays of NumPy, where a policy is used, and tensors of torch, where it is learnt.
+One definition serves both: NumPy arrays, where a network is used, and torch tensors, where it is trained.
 They have the same methods here.
+
+The encoder reads a program as rows of small numbers, one for each instruction. A row is the sum of the
+embeddings of its columns and of its position. Rows attend to each other; the mean of each part (the program
+as it is, and after the baseline) and counts of all values go to the heads, which predict what each list is
+worth. The network that writes lists, `planish.models.writer`, has the same encoder.
 """
 
 from __future__ import annotations

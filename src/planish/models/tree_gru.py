@@ -1,8 +1,6 @@
-"""AutoTVM's neural cost model: a TreeGRU over the loops' context vectors (section 3.1, and figure 3).
+"""AutoTVM's neural cost model: a TreeGRU over the loops' context vectors (section 3.1, and figure 3d).
 
-AutoTVM's neural model: a TreeGRU over the loops' context vectors (section 3.1, and figure 3d).
-
-It is trained by PyTorch, an extra; what it predicts is computed by NumPy alone.
+It is trained by PyTorch, an extra; predictions are computed by NumPy alone.
 """
 
 from __future__ import annotations

@@ -1,10 +1,8 @@
-"""Boosted regression trees: grown by XGBoost, predicted by NumPy.
+"""Boosted regression trees: grown by XGBoost, evaluated by NumPy.
 
-Finds the leaves where rows end in complete trees, by operations on whole arrays of bytes.
-
-To follow each row down each tree is three look-ups in memory a level. Here every question that is asked
-anywhere is answered first, once for all rows: a comparison of a column with a number, which processors do
-many of at a time. What is left of a tree is to choose among answers by answers, and those are bytes.
+To follow each row down each tree takes three reads of memory a level. Here each comparison of a column with
+a threshold is computed first, once for all rows: an operation on whole arrays, of which processors do many
+elements at a time. What is left of a tree is a selection among bytes.
 """
 
 from __future__ import annotations

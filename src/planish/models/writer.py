@@ -1,9 +1,8 @@
 """Network that reads a program as instructions and writes a list of steps, a token at a time.
 
-The network that reads a program as instructions, and writes a list of steps, one token a step.
-
-The reader's rows are looked at by a decoder, a small transformer: each token sees those before it, and all of
-the program. Beside the tokens, heads tell what the thesis lets its model write: costs before and after.
+A decoder, a small transformer, attends to the rows of the encoder (`planish.models.networks`): each token
+sees those before it, and all of the program. Beside the tokens, heads predict what the thesis's model writes
+as text: the costs before and after.
 """
 
 from __future__ import annotations

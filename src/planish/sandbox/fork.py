@@ -1,7 +1,7 @@
-"""A forked child: what native code does there (crash, exit, hang, leak) ends the child alone.
+"""Forked child process: a crash, exit, hang or leak of native code in it ends the child alone.
 
-A fork costs some milliseconds, where a new interpreter and its libraries take half a second; and it has at
-once what this process has read.
+A fork takes some milliseconds, where a new interpreter and its libraries take half a second, and the child
+has everything that this process has loaded.
 """
 
 from __future__ import annotations

@@ -1,13 +1,9 @@
 """Linux mechanisms of the sandbox: seccomp filters, Landlock, namespaces and privileges.
 
-System calls that a worker, and what it starts, may not make: filters, which cannot be taken off again.
-
-A filter is a program for a small machine in Linux: it loads a word of the call (its number, the processor's
-architecture, or half an argument) and compares it. See seccomp(2), and linux/filter.h for the codes.
-
-Which files a worker, and what it starts, may use: Linux's Landlock, which needs no rights to be put on.
-
-See landlock(7); the kernel tells by a number, its ABI, how much of it there is.
+A seccomp filter is a program for a small virtual machine in the kernel: it loads a word of the system call
+(its number, the processor's architecture, or half an argument) and compares it; see seccomp(2), and
+linux/filter.h for the codes. Filters cannot be removed again. Landlock restricts access to files without
+needing privileges; see landlock(7). The kernel reports by a number, its ABI, how much of it is supported.
 """
 
 from __future__ import annotations

@@ -1,6 +1,4 @@
-"""Protocol between an executor and its workers.
-
-Protocol between an executor and its workers: messages with a length in front, over pipes.
+"""Protocol between an executor and its workers: messages with a length in front, over pipes.
 
 Commands are pickles: the executor itself writes them, they hold any spec, candidate and clock, and the worker
 that reads them runs code for the executor anyway. Replies come from a process that runs what is evaluated. So

@@ -1,7 +1,7 @@
-"""A worker process: `python -m planish.sandbox.worker COMMANDS REPLIES DIAL LIFELINE`.
+"""Worker process: `python -m planish.sandbox.worker COMMANDS REPLIES DIAL LIFELINE`.
 
-The arguments are the descriptors that the parent opened for it. Standard output and error belong
-to the evaluated code, so that nothing it prints can be taken for an answer.
+The arguments are the descriptors that the parent opened for it. Standard output and error belong to the
+evaluated code, so that nothing it prints can be taken for a reply.
 """
 
 import mmap

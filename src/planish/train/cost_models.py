@@ -1,4 +1,4 @@
-"""Fitting a global model on what a store knows: of all programs of a level, the order of their candidates."""
+"""Fitting of a global cost model to a store: it learns the order of candidates of all programs of a level."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
 """Spaces of numbered actions as environments of Gymnasium (LoopTune, thesis 3.6).
 
-Programs of the level `loops` as an environment of Gymnasium, measured on this machine.
-
-`gymnasium.make("planish.train.environment:planish/LoopTune-v0", programs=[...])` finds it.
+Programs of the level `loops` are measured on this machine:
+`gymnasium.make("planish.train.environment:planish/LoopTune-v0", programs=[...])`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Learning a policy from the best continuations that a store knows, by torch."""
+"""Imitation learning: a policy learns the best continuations that a store knows, by torch."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Training a network that reads instructions, by torch; it goes on to the step where it was stopped."""
+"""Training of a network that reads instructions and ranks lists, by torch; it resumes where it stopped."""
 
 from __future__ import annotations
 

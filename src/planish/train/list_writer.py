@@ -1,4 +1,4 @@
-"""Training a network that writes lists, by torch; it goes on to the step where it was stopped or killed."""
+"""Training of a network that writes lists, by torch; it resumes where it was stopped."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
-"""RLlib's networks, with illegal actions left out: none is tried, and none is learnt from.
+"""RLlib's networks with illegal actions masked: none is tried, and none is learnt from.
 
-What is observed ends with an action's legality each, as `planish.train.environment` gives it.
+An observation ends with one number for each action, 1 where it is legal, as `planish.train.environment`
+makes it.
 """
 
 from __future__ import annotations

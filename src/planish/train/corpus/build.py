@@ -1,4 +1,4 @@
-"""Building a corpus, which can be broken off at any moment and goes on from there."""
+"""Builder of corpora; a build that is interrupted resumes where it was."""
 
 from __future__ import annotations
 

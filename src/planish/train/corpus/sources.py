@@ -1,9 +1,7 @@
 """Sources of functions: packages that are unpacked, and C files that are compiled without their build system.
 
-C files compiled without their build system: include folders are guessed, missing headers made up.
-
 A package's own configuration takes longer than the compilation, and needs all that the package depends on.
-This way most files compile.
+Include folders are guessed instead, and missing headers generated: most files compile that way.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""From one file to its functions; runs in worker processes."""
+"""Functions of one source file, extracted in worker processes."""
 
 from __future__ import annotations
 
