@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from hlo.edits.test_exact import computed
 from hlo.modules import chain, evaluate
-from hlo.test_exact import computed
 from planish.core import Candidate, ScheduleError, rng
 from planish.hlo import Program, program_from
 from planish.hlo.edits import Edit, Narrow, Quantize, ReplaceConstant, TileBatch, finished

@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from hlo.test_loops import RECURRENT, TWICE
-from hlo.test_transposes import NETWORK
+from hlo.edits.test_loops import RECURRENT, TWICE
+from hlo.edits.test_sink import NETWORK
 from planish.core import rng
 from planish.hlo import Program, program_from
 from planish.hlo.backend import Backend, open_backend
