@@ -32,7 +32,7 @@ class LoopsLevel:
     """Tensor computations in Einstein notation; a candidate is a loop schedule, measured by its run time."""
 
     name = "loops"
-    version = "8"
+    version = "9"
     objectives: Mapping[str, Objective] = {
         "time_s": Objective("time_s", "s"),
         "gflops": Objective("gflops", "GFLOPS", "up"),

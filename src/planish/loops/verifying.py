@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from itertools import product
-from typing import NamedTuple, Protocol
+from functools import cache
+from itertools import cycle, islice
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -13,8 +14,9 @@ from planish.loops.backends import Executable
 from planish.loops.lang.element_types import WHOLE
 from planish.loops.lang.program import Program
 from planish.loops.reference.bounds import limits
-from planish.loops.reference.cases import Case, choose_cases, shows_all, special_cases, varied_cases
+from planish.loops.reference.cases import Case, choose_cases, shows_all, special_cases
 from planish.loops.reference.checking import Expected, check
+from planish.loops.reference.covering import varied_cases
 from planish.loops.reference.surrounded import Surrounded
 from planish.loops.reference.views import Array, same_bits
 
@@ -22,7 +24,7 @@ SEARCH_SEED = 0
 """Of the sets that every candidate is verified on."""
 KEPT_SEED = 1
 """Of the further set for what is about to be kept."""
-SEARCH_VARIED, KEPT_VARIED = 8, 96
+SEARCH_VARIED, KEPT_VARIED = 16, 96
 """Random sets of small programs, in the search and at the end."""
 LARGE = 1 << 24
 """Elements of inputs and outputs that take a second and more to be made and checked."""
@@ -111,9 +113,9 @@ class Verifier:
         self.inputs = {name: self._places[name].array for name in program.inputs}
         self.outputs = {name: self._places[name].array for name in program.outputs}
         self._program, self._sets, self._final = program, len(cases) + len(special), final
-        usual = _rounds(program, (*cases[1:], cases[0]))
-        self._special = [_Round(usual[0].byte, len(cases) + i, case) for i, case in enumerate(special, 1)]
-        self._usual, self._last = usual[:-1], usual[-1]
+        rounds = _rounds(program, cases, special)
+        self._usual, self._last = [each for each in rounds[:-1] if each.number <= len(cases)], rounds[-1]
+        self._special = [each for each in rounds[:-1] if each.number > len(cases)]
         self._around = 0
         self._load(cases[0])
 
@@ -187,21 +189,23 @@ class Verifier:
             np.copyto(array, case.inputs[name])
 
 
-def _rounds(program: Program, cases: Sequence[Case]) -> list[_Round]:
-    """List what is run, on each set at least once.
+def _rounds(program: Program, cases: Sequence[Case], special: Sequence[Case]) -> list[_Round]:
+    """List what is run, on each set at least once, the first set last.
 
     Where NaN may be hidden, memory that was never written shows by what is above all numbers, or below, or 0,
-    and for each of them on other inputs.
+    and for each of them on several inputs: sets with special values and random ones, and where these are few,
+    the usual ones again.
     """
-    numbered = list(enumerate(cases, 1))
+    usual, further = ([*enumerate(sets, start)] for sets, start in ((cases, 1), (special, len(cases) + 1)))
+    usual = [*usual[1:], usual[0]]
     first = LARGE_BYTES if program.arithmetic == WHOLE else NAN_BYTES
     if shows_all(program) or _elements(program) > MANY:
-        return [_Round(None if i else first, *each) for i, each in enumerate(numbered)]
-    small = SMALL_WHOLE_BYTES if program.arithmetic == WHOLE else SMALL_BYTES
-    return [
-        _Round(byte, *each)
-        for byte, each in product(dict.fromkeys((first, None, LARGE_BYTES, small, 0)), numbered)
-    ]
+        found = [_Round(None if i else first, *each) for i, each in enumerate(usual)]
+        return [*(_Round(first, *each) for each in further), *found]
+    bytes_ = None, LARGE_BYTES, SMALL_WHOLE_BYTES if program.arithmetic == WHOLE else SMALL_BYTES, 0
+    again = islice(cycle(usual), max(1, len(bytes_) * len(cases) - len(further)))
+    found = [_Round(byte, *each) for byte, each in zip(cycle(bytes_), (*further, *again), strict=False)]
+    return [*(_Round(first, *each) for each in usual), *found[:-1], _Round(0, *usual[-1])]
 
 
 def _elements(program: Program) -> int:
@@ -210,19 +214,25 @@ def _elements(program: Program) -> int:
 
 def _poison(array: Array, expected: Expected, number: int) -> None:
     """Fill with NaN at first; later with huge numbers of both signs, which no `max` or `min` hides."""
-    whole = array.dtype.kind == "i"
-    if number == 1 and not whole and not expected.has_nan:
+    if number == 1 and array.dtype.kind != "i" and not expected.has_nan:
         array.fill(np.nan)
         return
-    huge = np.iinfo(array.dtype).max // 4 if whole else float(limits(array.dtype.name).max) / 4
-    pair = np.array([huge, -huge] if number % 2 else [-huge, huge], array.dtype)
+    pair = _huge_pair(array.dtype, number % 2)
     flat = array.reshape(-1)
     if flat.dtype.itemsize <= 4:
         # Two at once: every other element alone takes ten times as long.
-        flat[: flat.size // 2 * 2].view(f"u{2 * flat.itemsize}").fill(pair.view(f"u{2 * flat.itemsize}")[0])
+        word = f"u{2 * flat.itemsize}"
+        flat[: flat.size // 2 * 2].view(word).fill(pair.view(word)[0])
         flat[flat.size // 2 * 2 :] = pair[0]
     else:
         flat[0::2], flat[1::2] = pair
+
+
+@cache
+def _huge_pair(dtype: np.dtype[Any], odd: int) -> Array:
+    """Return a huge number of each sign; kept, as to make them takes as long as a small kernel's run."""
+    huge = np.iinfo(dtype).max // 4 if dtype.kind == "i" else float(limits(dtype.name).max) / 4
+    return np.array([huge, -huge] if odd else [-huge, huge], dtype)
 
 
 def search_verifier(program: Program) -> Verifier:

@@ -28,7 +28,6 @@ from planish.loops.reference.probes import Probe, all_probes
 from planish.loops.reference.reference import reference
 from planish.loops.reference.specials import special_inputs, special_kinds, whole_range_inputs
 from planish.loops.reference.styles import MIXED, POSITIVE, Styles, all_styles, must_be_positive, usual_styles
-from planish.loops.reference.varied import varied_inputs
 from planish.loops.reference.views import Array, Arrays
 
 LEAST, MOST = 2, 16
@@ -39,11 +38,7 @@ SOME, SOME_WORK = 8, 1 << 18
 """Sets of inputs that small programs have, and the points that are computed for them."""
 SIGNS = 4
 """Sets of inputs that small linear programs have: each pair of corners has every combination of signs."""
-VARIED_ELEMENTS = 1 << 22
-"""Elements of all random sets together at most."""
-DRAWN = 2
-"""So many random sets are drawn for each that is taken."""
-_TELLING = 0.25
+TELLING = 0.25
 """The least share of outputs that are usual numbers in a set with special values of all kinds."""
 _CALLS = 10_000
 """Points that take as long as to call NumPy for a statement."""
@@ -93,7 +88,7 @@ def choose_cases(program: Program, seed: int, least: int = LEAST) -> list[Case]:
         mixed = [n for n in _of_any_sign(program) if styles[n].signs == "mixed"]
         for i, name in enumerate(mixed):
             _sign_corners(inputs[name], _combination(number + 3 * seed, i))
-        case = _case(program, inputs, looked_for)
+        case = case_of(program, inputs, looked_for)
         tried.append(case)
         # A set in which some element tells nothing does not count, for a mistake may hide there.
         if case.testable == 1:
@@ -114,7 +109,7 @@ def _of_missing_signs(program: Program, seed: int, kept: Sequence[Case]) -> Iter
         inputs = make_inputs(program, seed * 1000 + TRIES + number)
         for name in (name for name, signs in missing.items() if signs):
             _sign_corners(inputs[name], missing[name].pop())
-        case = _case(program, inputs, ())
+        case = case_of(program, inputs)
         if case.testable == 1:
             yield case
 
@@ -131,7 +126,7 @@ def special_cases(program: Program, seed: int, cases: Sequence[Case], *, apart: 
     Returns:
         The sets; none where to compute their answers takes too long.
     """
-    if _work(program) > WORK:
+    if work_of(program) > WORK:
         return []
     names = _of_any_sign(program)
     missing = {name: _missing(name, cases) for name in names}
@@ -139,38 +134,16 @@ def special_cases(program: Program, seed: int, cases: Sequence[Case], *, apart: 
     def case(inputs: Arrays) -> Case:
         for i, name in enumerate(names):
             _sign_corners(inputs[name], missing[name].pop() if missing[name] else _combination(2 + seed, i))
-        return _case(program, inputs, ())
+        return case_of(program, inputs)
 
     if program.arithmetic == WHOLE:
         return [case(whole_range_inputs(program, seed, ends=ends)) for ends in (False, True)]
     kinds, small = special_kinds(program), shows_all(program)
     if not apart:
         together = case(special_inputs(program, seed, kinds, small=small))
-        if together.testable >= _TELLING:
+        if together.testable >= TELLING:
             return [together]
     return [case(special_inputs(program, seed, [kind], small=False)) for kind in kinds]
-
-
-def varied_cases(program: Program, seed: int, most: int) -> list[Case]:
-    """Make random sets for a program that does more than add and multiply.
-
-    Args:
-        program: what the kernels compute.
-        seed: of the inputs.
-        most: how many at most; fewer where the program is large, or its outputs are NaN or infinite.
-    """
-    if shows_all(program):
-        return []
-    size = sum(program.type[name].size for name in (*program.inputs, *program.outputs))
-    count = min(most, int(most * SOME_WORK / SOME / _work(program)), VARIED_ELEMENTS // size)
-    cases = (_case(program, varied_inputs(program, seed, n), ()) for n in range(DRAWN * count))
-    return sorted((c for c in cases if c.testable >= _TELLING), key=_distinct, reverse=True)[:count]
-
-
-def _distinct(case: Case) -> float:
-    """Return the share of distinct values in outputs: where few differ, saturation hides mistakes."""
-    outputs = [expected.value for expected in case.answer.expected.values()]
-    return sum(np.unique(each).size for each in outputs) / sum(each.size for each in outputs)
 
 
 def _missing(name: str, cases: Sequence[Case]) -> list[tuple[bool, bool]]:
@@ -240,7 +213,8 @@ def _chosen(tried: list[Case], hidden: frozenset[Probe], least: int, wanted: int
     return kept
 
 
-def _case(program: Program, inputs: Arrays, probes: Iterable[Probe]) -> Case:
+def case_of(program: Program, inputs: Arrays, probes: Iterable[Probe] = ()) -> Case:
+    """Compute a set's answer, and which mistakes show in it."""
     answer = reference(program, inputs)
     testable = sum(e.testable for e in answer.expected.values())
     size = sum(e.value.size for e in answer.expected.values())
@@ -262,7 +236,7 @@ def _affordable(program: Program, seed: int, wanted: int) -> tuple[list[Probe], 
     """Give the mistakes to be made, none where every mistake shows anyway, and how often to evaluate."""
     if shows_all(program):
         return [], wanted
-    evaluations = int(WORK / _work(program))
+    evaluations = int(WORK / work_of(program))
     probes = all_probes(program, seed)[: evaluations // LEAST - 1] if evaluations >= 2 * LEAST else []
     return probes, evaluations
 
@@ -271,7 +245,7 @@ def _enough(program: Program) -> int:
     """Give how many sets are taken though fewer hide nothing: in few elements not every mistake shows."""
     if shows_all(program) and program.arithmetic == WHOLE:
         return 0  # those with special values have the other signs
-    return min(SIGNS if shows_all(program) else SOME, int(SOME_WORK / _work(program)))
+    return min(SIGNS if shows_all(program) else SOME, int(SOME_WORK / work_of(program)))
 
 
 def shows_all(program: Program) -> bool:
@@ -287,7 +261,7 @@ def _has_erf(expr: Expr) -> bool:
     return isinstance(expr, Apply) and (expr.function == "erf" or any(map(_has_erf, expr.args)))
 
 
-def _work(program: Program) -> float:
+def work_of(program: Program) -> float:
     """Estimate what the reference takes."""
     total = float(_CALLS * len(program.statements))
     for statement in program.statements:

@@ -1,0 +1,173 @@
+"""Random inputs on which all outputs react to all inputs, for programs that do more than add and multiply.
+
+The sets of `planish.loops.reference.cases` are chosen by mistakes that are made on purpose; each of those
+counts as seen where one element shows it. Here every element of the outputs counts: where it saturates, or
+lies far from the number that it is compared with, a mistake in it hides. Sets are drawn at random, and those
+are taken that cover most pairs of an input and an element that reacts to it (the greedy approximation of a
+set cover).
+
+Of a `max=` or `min=` one element counts. Where few outputs select among many elements, the element that is
+selected is not left to chance: each set has the extremes elsewhere (a Latin hypercube over the indices).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from math import ceil, prod
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from planish.core.seeds import rng
+from planish.loops.lang.program import Program
+from planish.loops.lang.subscripts import index_ranges
+from planish.loops.reference.cases import SOME, SOME_WORK, TELLING, Case, case_of, shows_all, work_of
+from planish.loops.reference.checking import Expected
+from planish.loops.reference.reference import reference
+from planish.loops.reference.varied import extreme_inputs, varied_inputs
+from planish.loops.reference.views import Array, Arrays
+
+DRAWN = 4
+"""So many random sets are drawn for each that is taken."""
+WORK = 1e7
+"""Points of iteration spaces that may be computed to choose sets: about a tenth of a second."""
+ELEMENTS = 1 << 22
+"""Elements of all sets together at most."""
+SELECTED = 32
+"""Elements that all sets with extremes select together; where any set selects as many, there are none."""
+_NUDGED, _DROPPED = 0.25, 0.125
+"""To see what reacts to an input, elements are changed by up to a quarter, and one in eight is 0."""
+_REACTING = 0.5
+"""The share of the outputs that have to react to an input in some set; else such a set is looked for."""
+_UNSURE = 8
+"""So many times as large a tolerance is more than that of rounding: a comparison has either outcome."""
+_TRIED, _BETWEEN, _HALVINGS = 24, 6, 8
+"""Pairs of sets that are tried, sets made between two, and how often the distance is halved for each."""
+
+
+class _Set(NamedTuple):
+    """A set of inputs, and for each input which elements of the outputs react to it."""
+
+    case: Case
+    reacts: Array
+
+
+def varied_cases(program: Program, seed: int, most: int) -> list[Case]:
+    """Choose random sets of inputs for a small program.
+
+    Args:
+        program: what the kernels compute.
+        seed: of the inputs.
+        most: how many at most, beside those with extremes; fewer where the program is large, or its outputs
+            are NaN or infinite.
+
+    Returns:
+        The sets; none where the outputs react to every mistake anyway.
+    """
+    if shows_all(program):
+        return []
+    chooser = _Chooser(program, seed)
+    size = sum(program.type[name].size for name in (*program.inputs, *program.outputs))
+    points = work_of(program)
+    room = int(min(most * SOME_WORK / SOME / points, ELEMENTS / size))
+    extreme = [case_of(program, inputs) for inputs in _extreme(program, seed, room)]
+    count = min(most, room)
+    drawn = max(count, min(DRAWN * count, int(WORK / points / (1 + len(program.inputs)))))
+    cases = (case_of(program, varied_inputs(program, seed, n)) for n in range(drawn))
+    sets = [chooser.of(case) for case in cases if case.testable >= TELLING]
+    sets += chooser.between(sets) if count else ()
+    return [*(c for c in extreme if c.testable >= TELLING), *_covering(sets, count)]
+
+
+def _extreme(program: Program, seed: int, room: int) -> Iterator[Arrays]:
+    """Make sets with extremes, as many as select `SELECTED` elements together, or every one."""
+    wanted = 0
+    for statement in program.statements:
+        if statement.reduce in ("max", "min"):
+            terms, outputs = (
+                prod(program.size[axis] for axis in axes)
+                for axes in (statement.reduced_axes, statement.output_axes)
+            )
+            wanted = max(wanted, min(terms, ceil(SELECTED / outputs)))
+    wanted = min(wanted, room) if wanted > 1 else 0
+    return (extreme_inputs(program, seed, n, wanted) for n in range(wanted))
+
+
+class _Chooser:
+    """Finds sets in which the outputs react.
+
+    Args:
+        program: whose.
+        seed: of the changes to inputs.
+    """
+
+    def __init__(self, program: Program, seed: int) -> None:
+        self._program = program
+        self._generator = rng(seed, len(program.inputs), 1 << 23)
+        self._names = [name for name in program.inputs if name not in index_ranges(program)]
+
+    def of(self, case: Case) -> _Set:
+        """Compute which elements of the outputs react to each input of a set."""
+        reacts = [self._differs(case, {name: self._nudged(case.inputs[name])}) for name in self._names]
+        return _Set(case, np.array(reacts).reshape(len(reacts), -1))
+
+    def between(self, sets: Sequence[_Set]) -> Iterator[_Set]:
+        """Look for sets on the line between two where an output jumps, for inputs that it hardly reacts to.
+
+        Where something is compared with a number far out, all of a set lies on one side of it.
+        """
+        for i, name in enumerate(self._names):
+            if not sets or np.any([each.reacts[i] for each in sets], axis=0).mean() >= _REACTING:
+                continue
+            pairs = ((one, other) for one in sets for other in sets if one is not other)
+            found = (
+                self._jump(one.case, other.case.inputs[name], name) for one, other in islice(pairs, _TRIED)
+            )
+            yield from (self.of(case) for case in islice((c for c in found if c), _BETWEEN))
+
+    def _jump(self, case: Case, to: Array, name: str) -> Case | None:
+        """Change an input of a set towards another one until half of the outputs that change have done so."""
+        start, low, high = case.inputs[name].astype(np.float64), 0.0, 1.0
+        changes = np.count_nonzero(self._differs(case, {name: to}))
+        if not changes:
+            return None
+        made = to
+        for _ in range(_HALVINGS):
+            at = (low + high) / 2
+            made = (start + at * (to.astype(np.float64) - start)).astype(to.dtype)
+            changed = np.count_nonzero(self._differs(case, {name: made}))
+            if 0.25 * changes <= changed <= 0.75 * changes:
+                break
+            low, high = (at, high) if changed < changes / 2 else (low, at)
+        return case_of(self._program, {**case.inputs, name: made})
+
+    def _differs(self, case: Case, changed: Arrays) -> Array:
+        wrong = reference(self._program, {**case.inputs, **changed}).expected
+        found = [_apart(expected, wrong[name]) for name, expected in case.answer.expected.items()]
+        return np.concatenate([each.reshape(-1) for each in found])
+
+    def _nudged(self, array: Array) -> Array:
+        factor = 1 + self._generator.uniform(-_NUDGED, _NUDGED, array.shape)
+        dropped = self._generator.random(array.shape) < _DROPPED
+        return np.where(dropped, 0, array * factor).astype(array.dtype)
+
+
+def _apart(one: Expected, other: Expected) -> Array:
+    """Compute which elements differ, or are known in one answer and may be several numbers in the other."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        unsure = other.tolerance > _UNSURE * one.tolerance
+        within = one.accepts(other.low) & one.accepts(other.high)
+        return ~one.accepts(one.stored(other.value)) | (unsure & ~within)
+
+
+def _covering(sets: Sequence[_Set], count: int) -> list[Case]:
+    """Take again and again the set in which most reacts that did not react before, or did so less often."""
+    left, kept = list(sets), list[Case]()
+    worth: Any = 1.0
+    while left and len(kept) < count:
+        best = max(left, key=lambda each: float((each.reacts * worth).sum()))
+        kept.append(best.case)
+        left = [each for each in left if each is not best]
+        worth = worth * np.where(best.reacts, 0.5, 1.0)
+    return kept

@@ -1,0 +1,47 @@
+"""The random sets of inputs: what is selected, and on what every output reacts."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from planish.loops.lang.parse import parse
+from planish.loops.lang.program import Program
+from planish.loops.reference.covering import SELECTED, varied_cases
+from planish.loops.reference.varied import extreme_inputs
+
+
+def extremes(program: Program, count: int) -> list[tuple[int, int]]:
+    """List where the greatest and the least element of B are in each set."""
+    sets = [extreme_inputs(program, 0, n, count)["B"] for n in range(count)]
+    return [(int(np.argmax(each)), int(np.argmin(each))) for each in sets]
+
+
+def test_extremes_are_at_every_index_of_a_small_input() -> None:
+    found = extremes(parse("C[] min= B[u,l]", {"u": 5, "l": 2}, dtype="float16"), 10)
+    for which in zip(*found, strict=True):
+        assert set(which) == set(range(10))
+
+
+def test_extremes_are_in_the_first_and_last_row_and_spread_over_all() -> None:
+    found = extremes(parse("C[] min= B[v,k]", {"v": 65, "k": 32}), SELECTED)
+    for which in zip(*found, strict=True):
+        rows, columns = np.unravel_index(which, (65, 32))
+        assert {0, 64} <= set(rows.tolist())
+        assert np.diff(np.unique(rows)).max() <= 6
+        assert len(set(columns.tolist())) >= 28
+
+
+@pytest.mark.parametrize("reduce", ["min", "max"])
+@pytest.mark.parametrize("row", [0, 4, 64])
+def test_a_reduction_to_one_element_that_leaves_out_a_row_shows(reduce: str, row: int) -> None:
+    program = parse(f"C[] {reduce}= B[v,k]", {"v": 65 if row > 4 else 5, "k": 3})
+    of = {"min": np.min, "max": np.max}[reduce]
+    arrays = [case.inputs["B"] for case in varied_cases(program, 0, 16)]
+    assert any(of(array) != of(np.delete(array, row, 0)) for array in arrays)
+
+
+def test_some_sums_lie_on_either_side_of_a_number_far_out() -> None:
+    program = parse("C[n,q] += A[l,q,n]; Z[n,q] = where(C[n,q] < -90, E[n], -1)", {"l": 17, "n": 8, "q": 11})
+    below = [np.mean(case.inputs["A"].sum(0, dtype=float) < -90) for case in varied_cases(program, 0, 16)]
+    assert sum(0.1 < share < 0.9 for share in below) >= 3
