@@ -31,10 +31,10 @@ from operator_cases import LAST, Array, Call, Case, cases
 from planish.budget import Budget
 from planish.loops.build import kernel_of, library_of, tree_of
 from planish.loops.reference.inputs import aligned, make_inputs
-from planish.results.result import Result
 from planish.settings import Settings
 from planish.store import Store, open_store
 from planish.tuning.api import tune
+from planish.tuning.result import Result
 from side_by_side import geomean, interleaved, use_one_core
 
 Row = dict[str, Any]

@@ -24,11 +24,11 @@ from planish.budget import Budget
 from planish.core import Candidate, EvaluatorSpec, Measured, Outcome, StageClock, Trial
 from planish.executors import InlineExecutor
 from planish.levels import load_program
-from planish.results.result import Result
 from planish.settings import Settings
 from planish.store import Store, open_store
 from planish.tuning.api import tune_program
-from planish.tuning.progress import Listener, Progress, Silent
+from planish.tuning.recorder import Listener, Progress, Silent
+from planish.tuning.result import Result
 
 PROGRAM = "C[m,n] += A[m,k] * B[k,n]"
 SIZES = {"size": "m=192,n=192,k=192"}

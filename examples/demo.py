@@ -9,9 +9,9 @@ from pathlib import Path
 import planish
 from planish.budget import Budget
 from planish.loops.workloads import matmul, workload
-from planish.results.comparison import Finalist
-from planish.results.result import Result
 from planish.store import open_store
+from planish.tuning.comparison import Finalist
+from planish.tuning.result import Result
 
 OUT = Path("out/demo")
 SECONDS = 4.0

@@ -16,7 +16,7 @@ from planish.llvm import execution
 from planish.loops.codegen.x86.vectors import NoRegisterError
 from planish.sandbox.limits import LostError
 from planish.store.failures import LostConnectionError
-from planish.tuning import regressions
+from planish.tuning import batch
 
 ROOT = Path(__file__).parents[1]
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("experiments/**/*.md")])
@@ -58,7 +58,7 @@ def test_every_error_is_documented_with_its_exit_code() -> None:
 
 def test_errors_of_modules_that_load_late_are_known() -> None:
     late: set[type[PlanishError]] = {
-        regressions.RegressionError,
+        batch.RegressionError,
         execution.NotRunnableError,
         ExaminerError,
         RefusedError,

@@ -76,7 +76,7 @@ def test_back_ends_of_loops_are_offered_like_those_of_other_packages() -> None:
 
 @pytest.mark.parametrize("name", planish.__all__)
 def test_public_names_are_what_they_say_whatever_was_imported_before(name: str) -> None:
-    modules = {"einsum": "einsum", "tune": "tuning.api", "validate": "results.validate"}
+    modules = {"einsum": "einsum", "tune": "tuning.api", "validate": "tuning.validate"}
     code = f"import planish, planish.{modules[name]}" if name in modules else "import planish"
     kind = f"{code}; print(type(planish.{name}).__name__, type(planish.{name}).__name__)"
     done = subprocess.run([sys.executable, "-c", kind], check=True, capture_output=True, text=True)

@@ -17,9 +17,9 @@ from modules import CLASSES, SIDE, Made, modules
 
 from planish import tune
 from planish.budget import Budget
-from planish.results.result import Result
 from planish.settings import Settings
 from planish.store import open_store
+from planish.tuning.result import Result
 
 SPLIT = "train = 1600\nsearch = 500\nvalidation = 500\nfinal = 400\n"
 TRAINING = (

@@ -25,7 +25,7 @@ from planish.measure import by_processor_time
 from planish.measure.intervals import ratio
 from planish.settings import Settings
 from planish.tuning.api import task_of
-from planish.tuning.final.paired import PairedMeasurement
+from planish.tuning.final_state import PairedMeasurement
 from searchers import EXAMPLES, made, run, value
 
 ROUNDS = 9

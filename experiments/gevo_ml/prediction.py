@@ -8,8 +8,8 @@ and against both baselines; random search with as many evaluations; and the mean
 
 from study import best, gain, options, show, spread, studies
 
-from planish.results.comparison import Finalist
-from planish.results.result import Result
+from planish.tuning.comparison import Finalist
+from planish.tuning.result import Result
 
 PAPER = (39.59, 20.79, 0.912, 0.893)
 """Seconds and accuracy of the original, and of what evolution found within two points (figure 4a)."""

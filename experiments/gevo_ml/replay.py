@@ -31,7 +31,7 @@ from planish.hlo.patch import original
 from planish.hlo.workload.arguments import signature
 from planish.settings import Settings
 from planish.tuning.api import task_of
-from planish.tuning.final.paired import PairedMeasurement
+from planish.tuning.final_state import PairedMeasurement
 
 MODULE = Path(__file__).parents[2] / "examples" / "hlo" / "mobilenet.mlir"
 NAMES = ("gamma", "bias", "last convolution")

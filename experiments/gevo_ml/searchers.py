@@ -34,7 +34,7 @@ from planish.hlo.space import PatchSpace
 from planish.search import make_searcher
 from planish.settings import Settings
 from planish.tuning.api import task_of
-from planish.tuning.final.paired import PairedMeasurement
+from planish.tuning.final_state import PairedMeasurement
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "hlo"
 ROUNDS = 5

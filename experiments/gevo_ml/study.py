@@ -11,12 +11,12 @@ from pathlib import Path
 from planish.budget import Budget
 from planish.core import Candidate, Measured, Trial, growth_of
 from planish.levels import level_named, load_program
-from planish.results.codec import medians
-from planish.results.comparison import Finalist
-from planish.results.result import Result, read_result
 from planish.settings import Settings
 from planish.store import Store, open_store
 from planish.tuning.api import tune_program
+from planish.tuning.comparison import Finalist
+from planish.tuning.comparison_codec import medians
+from planish.tuning.result import Result, read_result
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "hlo"
 OBJECTIVES = ("time_s", "error")

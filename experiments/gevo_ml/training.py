@@ -20,7 +20,7 @@ from planish.hlo.edits import ReplaceConstant
 from planish.hlo.edits.operations import splat_value
 from planish.hlo.evaluator import scores_at_the_end
 from planish.hlo.patch import original
-from planish.results.result import Result
+from planish.tuning.result import Result
 
 PAPER = (0.0862, 0.0374)
 """The error of the original, and of what evolution found at no more time (figure 4b)."""

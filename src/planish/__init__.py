@@ -11,9 +11,9 @@ if TYPE_CHECKING:
     from typing import Any
 
     from planish.einsum import einsum, kernel
-    from planish.results.result import Result
-    from planish.results.validate import validate
     from planish.tuning.api import tune
+    from planish.tuning.result import Result
+    from planish.tuning.validate import validate
 
 __version__ = "0.1.0"
 __all__ = ["Result", "__version__", "einsum", "kernel", "tune", "validate"]
@@ -21,9 +21,9 @@ __all__ = ["Result", "__version__", "einsum", "kernel", "tune", "validate"]
 _LAZY = {
     "einsum": "planish.einsum",
     "kernel": "planish.einsum",
-    "Result": "planish.results.result",
+    "Result": "planish.tuning.result",
     "tune": "planish.tuning.api",
-    "validate": "planish.results.validate",
+    "validate": "planish.tuning.validate",
 }
 
 

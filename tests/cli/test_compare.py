@@ -28,7 +28,7 @@ from planish.measure.rounds import Turn
 from planish.sandbox import Answer
 from planish.settings import Settings
 from planish.testing.lattice import Lattice
-from planish.tuning.compare import Contestant, Curves, compare_results, compare_searches
+from planish.tuning.contests import Contestant, Curves, compare_results, compare_searches
 from scripted import Scripted, UnsteadyMachine
 
 TIME = Objective("time_s", "s")

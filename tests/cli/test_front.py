@@ -19,7 +19,7 @@ from planish.core import Candidate, Growth
 from planish.report.data import ReportData, read_report_data
 from planish.report.front_table import FrontTable
 from planish.store import open_store
-from planish.tuning.progress import Progress
+from planish.tuning.recorder import Progress
 from report import fronts
 from report.fronts import BOTH
 from report.planks import Planks, measured, save_run, task_of

@@ -15,7 +15,7 @@ from planish.cli.status import RunStatus
 from planish.cli.watching import Display
 from planish.core import Candidate, Task, Tried
 from planish.testing.stored import make_task
-from planish.tuning.progress import Progress
+from planish.tuning.recorder import Progress
 
 SHORT = "--trials", 20, "--finalists", 1
 KNOWN = ["a lattice: it has three axes", "relevant: 2 of 3 axes"]

@@ -19,7 +19,7 @@ from planish.llvm.hot import HotBuild, HotFunction, RuntimeResult
 from planish.llvm.modules import ModuleRecipe
 from planish.llvm.program import IRProgram, Running
 from planish.store import open_store
-from planish.tuning.regressions import RegressionError
+from planish.tuning.batch import RegressionError
 
 FEW = "--trials", 8, "--workers", 1
 

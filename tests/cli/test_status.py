@@ -7,7 +7,7 @@ from planish.cli.status import RunStatus
 from planish.core import Candidate, Failed, Growth, Measured, Objective, Outcome, Trial
 from planish.report.wording import amount, multiple
 from planish.testing.stored import make_candidate, make_task
-from planish.tuning.progress import Progress
+from planish.tuning.recorder import Progress
 
 GFLOPS = Objective("gflops", "GFLOPS", "up")
 

@@ -13,9 +13,9 @@ import pytest
 
 from cli.conftest import Planish, Said
 from planish.measure import PairedSamples, Plan, Variant, remeasure_all
-from planish.results.result import read_result
 from planish.store import open_store
-from planish.tuning.final import compare
+from planish.tuning import remeasure
+from planish.tuning.result import read_result
 
 SHORT = ("--trials", 4, "--workers", 1)
 MATMUL = ("C[m,n] += A[m,k] * B[k,n]", "--size", "m=8,n=8,k=8")
@@ -38,8 +38,8 @@ def nothing_is_better(monkeypatch: pytest.MonkeyPatch) -> None:
         base, *rest = remeasure_all(baseline, variants, *others)
         return [base, *({name: slower(sampled) for name, sampled in each.items()} for each in rest)]
 
-    monkeypatch.setattr(compare, "remeasure_all", found)
-    monkeypatch.setattr(compare, "Plan", partial(Plan, processes=1))
+    monkeypatch.setattr(remeasure, "remeasure_all", found)
+    monkeypatch.setattr(remeasure, "Plan", partial(Plan, processes=1))
 
 
 def tuned(planish: Planish, *words: object) -> tuple[Said, str]:

@@ -85,8 +85,8 @@ def test_a_value_that_is_too_uncertain_is_undecided(
 ) -> None:
     machine = UnsteadyMachine()
     with monkeypatch.context() as patched:
-        patched.setattr("planish.results.validate.Plan", Plan)
-        patched.setattr("planish.results.validate.validate", partial(validate, start=machine))
+        patched.setattr("planish.tuning.validate.Plan", Plan)
+        patched.setattr("planish.tuning.validate.validate", partial(validate, start=machine))
         words = ("validate", kept.run, "--store", kept.place)
         said = planish(*words)
         assert (said.code, machine.started) == (0, 5)

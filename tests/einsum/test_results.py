@@ -23,9 +23,9 @@ from planish.loops.build import Library
 from planish.loops.lang.parse import parse
 from planish.loops.lang.program import Program
 from planish.loops.level import LoopsLevel
-from planish.results.result import read_result
 from planish.settings import Settings
 from planish.store import open_store
+from planish.tuning.result import read_result
 
 A = np.arange(12, dtype=np.float32).reshape(3, 4)
 B = np.arange(20, dtype=np.float32).reshape(4, 5)

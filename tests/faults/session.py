@@ -22,7 +22,7 @@ def main() -> None:
     from cli import lattices
     from planish.cli import main as planish
     from planish.cli import watching
-    from planish.tuning.progress import Progress
+    from planish.tuning.recorder import Progress
 
     lattices.install()
     watching.LINE_S = 0.1

@@ -12,15 +12,13 @@ from planish.core import Candidate, EvaluatorSpec, Task
 from planish.executors import InlineExecutor
 from planish.graph.level import GraphLevel
 from planish.graph.passes import Selection, selection
-from planish.results.comparison import Finalist
 from planish.settings import Settings
 from planish.store import open_store
 from planish.tuning.api import task_of
-from planish.tuning.final.final_state import FinalState
-from planish.tuning.final.prune import prune
-from planish.tuning.final.search_outcome import SearchOutcome
-from planish.tuning.progress import Progress
-from planish.tuning.trials import Trials
+from planish.tuning.comparison import Finalist
+from planish.tuning.final_state import FinalState, SearchOutcome
+from planish.tuning.finalist_steps import prune
+from planish.tuning.recorder import Progress, Trials
 
 FOLD, IDLE = "onnxscript.fuse_batchnorm_into_conv", "onnxscript.no_op_cast"
 

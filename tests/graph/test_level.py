@@ -22,10 +22,10 @@ from planish.graph.passes import selection
 from planish.graph.rewriting import node_counts
 from planish.levels import level_of
 from planish.measure import Plan
-from planish.results.result import Result, read_result
 from planish.settings import Settings
 from planish.store import open_store
-from planish.tuning.final import compare
+from planish.tuning import remeasure
+from planish.tuning.result import Result, read_result
 
 QUICK = Settings(workers=1, finalists=1)
 
@@ -44,7 +44,7 @@ def tuned(tmp_path_factory: pytest.TempPathFactory) -> Tuned:
     folder = tmp_path_factory.mktemp("tuned")
     model = write(convolutions(), folder / "net.onnx")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(compare, "Plan", partial(Plan, rounds=3, processes=1))
+        patch.setattr(remeasure, "Plan", partial(Plan, rounds=3, processes=1))
         result = tune(str(model), budget=Budget(trials=5), settings=QUICK, store=folder / "store.db")
     return Tuned(result, model, folder / "store.db")
 

@@ -28,11 +28,11 @@ from planish.hlo.machine import hlo_target
 from planish.hlo.patch import original, replay
 from planish.levels import level_of
 from planish.measure import Plan
-from planish.results.result import Result, read_result
 from planish.settings import Settings
 from planish.store import open_store
+from planish.tuning import remeasure
 from planish.tuning.api import task_of, tune_program
-from planish.tuning.final import compare
+from planish.tuning.result import Result, read_result
 from spoiling import spoil
 
 QUICK = Settings(objectives=("time", "error"), searcher="random", workers=1, finalists=1)
@@ -53,7 +53,7 @@ def tuned(tmp_path_factory: pytest.TempPathFactory) -> Tuned:
     folder = tmp_path_factory.mktemp("tuned")
     module = write_all(folder / "net", STEP, TRAINING)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(compare, "Plan", partial(Plan, rounds=3, processes=1))
+        patch.setattr(remeasure, "Plan", partial(Plan, rounds=3, processes=1))
         patch.setattr(evaluator, "LAST_TIMING", BRIEF)
         result = tune(str(module), budget=Budget(trials=6), settings=QUICK, store=folder / "store.db")
     return Tuned(result, module, folder / "store.db")

@@ -28,11 +28,11 @@ from planish.llvm.level import LlvmLevel
 from planish.llvm.passes import candidate_of, passes_of
 from planish.measure import Plan, ends_by
 from planish.report.data import read_report_data
-from planish.results.result import Result, read_result
 from planish.settings import Settings
 from planish.store import open_store
+from planish.tuning import finish, remeasure
 from planish.tuning.api import task_of
-from planish.tuning.final import compare, figures
+from planish.tuning.result import Result, read_result
 
 QUICK = Settings(workers=1, finalists=2)
 
@@ -199,7 +199,7 @@ def test_bytes_of_code_can_lead(tmp_path: Path) -> None:
 
 def test_time_is_compared_with_the_fast_baseline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     require_linker()
-    monkeypatch.setattr(compare, "Plan", partial(Plan, processes=1))
+    monkeypatch.setattr(remeasure, "Plan", partial(Plan, processes=1))
     settings = replace(QUICK, objectives=("time_s",), finalists=1)
     result = tune(ECHO, budget=Budget(trials=2), settings=settings, store=tmp_path / "store.db", args="x")
     assert baseline_passes(result.task) == ("default<O3>",)
@@ -217,7 +217,7 @@ def test_time_is_compared_with_the_fast_baseline(tmp_path: Path, monkeypatch: py
 
 def test_what_was_run_is_told_where_no_time_was_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     require_linker()
-    monkeypatch.setattr(figures, "seconds_left", lambda: 0.0)
+    monkeypatch.setattr(finish, "seconds_left", lambda: 0.0)
     result = tune(
         ECHO, budget=Budget(trials=2), settings=QUICK, store=tmp_path / "store.db", args="x", run="yes"
     )

@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from planish.core import Candidate, Effect, Objective, Opinion, Ratio, Verdict
-from planish.results.comparison import Compared, Comparison, Finalist, Measurement
-from planish.tuning.final.front import dispute
+from planish.tuning.comparison import Compared, Comparison, Finalist, Measurement
+from planish.tuning.remeasure import dispute
 from report.planks import TIME, Saw
 
 ERROR = Objective("error", exact=True)

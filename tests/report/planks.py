@@ -22,9 +22,9 @@ from planish.core import (
     Trial,
     Verdict,
 )
-from planish.results.codec import encode
-from planish.results.comparison import Compared, Comparison, Finalist, Measurement
 from planish.store import Store
+from planish.tuning.comparison import Compared, Comparison, Finalist, Measurement
+from planish.tuning.comparison_codec import encode
 
 TIME = Objective("time_s", "s")
 ERROR = Objective("error")

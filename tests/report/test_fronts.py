@@ -11,8 +11,8 @@ from planish.report.data import read_report_data
 from planish.report.front_table import front_table
 from planish.report.verdict import Verdict, verdict_of, verdict_of_front
 from planish.report.wording import outcome_words
-from planish.results.comparison import Comparison
 from planish.store import open_store
+from planish.tuning.comparison import Comparison
 from report.fronts import BOTH, ERROR, FRONT, Cut, front
 from report.planks import TIME, Planks, finalist, measured, save_run, task_of
 

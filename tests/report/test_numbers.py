@@ -11,7 +11,7 @@ from golden_text import Golden
 from planish.core import Candidate, Measured, Trial
 from planish.report.chart_data import by_number, by_time, curve, strip_of, tradeoffs
 from planish.report.trial_statistics import failure_groups, stage_times
-from planish.results.comparison import Compared, Finalist
+from planish.tuning.comparison import Compared, Finalist
 from report.planks import ERROR, STARTED, TIME, compared, failed, finalist, measured, trial
 
 if TYPE_CHECKING:

@@ -13,8 +13,8 @@ from planish.cli.summary import show_result
 from planish.core import Candidate
 from planish.report import write_report
 from planish.report.data import ReportData, read_report_data
-from planish.results.comparison import Comparison
 from planish.store import open_store
+from planish.tuning.comparison import Comparison
 from report import fronts
 from report.page import Page
 from report.planks import Planks, compared, finalist, measured, save_run, task_of

@@ -9,8 +9,8 @@ import pytest
 from planish.core import Candidate, Measured, Objective, Task, Trial
 from planish.report.data import read_report_data
 from planish.report.verdict import Verdict, verdict_of
-from planish.results.comparison import Finalist
 from planish.store import ResultRow, Store, open_store
+from planish.tuning.comparison import Finalist
 from report.planks import Planks, Saw, failed, finalist, measured, save_run, task_of, trial
 
 COUNT = Objective("instructions")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from planish.core import Candidate
-from planish.results.comparison import Comparison, Finalist
+from planish.tuning.comparison import Comparison, Finalist
 from report.planks import Saw
 
 WRONG = Finalist(

@@ -12,13 +12,12 @@ import pytest
 from planish.budget import Budget
 from planish.core import Candidate, Opinion, Ratio, StoreError, describe
 from planish.levels import load_program
-from planish.results.codec import VERSION, encode
-from planish.results.comparison import Clocks
-from planish.results.decoding import decode
-from planish.results.result import read_result
 from planish.settings import Settings
 from planish.store import ResultRow, open_store
 from planish.tuning.api import task_of, tune
+from planish.tuning.comparison import Clocks
+from planish.tuning.comparison_codec import VERSION, decode, encode
+from planish.tuning.result import read_result
 from report.fronts import BOTH, front
 from report.planks import TIME
 from report.unmeasured import with_unmeasured

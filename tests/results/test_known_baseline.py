@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 
 from planish.core import StoreError
-from planish.results import stored_run
-from planish.results.comparison import Comparison
-from planish.results.stored_run import known_baseline
 from planish.store import open_store
 from planish.testing.stored import make_task
 from planish.testing.stores import begin
+from planish.tuning import result
+from planish.tuning.comparison import Comparison
+from planish.tuning.result import known_baseline
 from report.fronts import front
 
 
@@ -26,8 +26,8 @@ def test_the_newest_comparison_that_can_be_read_tells_it(
             raise StoreError("it is damaged")
         return comparisons[run_id]
 
-    monkeypatch.setattr(stored_run, "read_comparison", read)
-    monkeypatch.setattr(stored_run, "level_named", lambda _: None)  # pyright: ignore[reportUnknownLambdaType]
+    monkeypatch.setattr(result, "read_comparison", read)
+    monkeypatch.setattr(result, "level_named", lambda _: None)  # pyright: ignore[reportUnknownLambdaType]
     task, found = make_task(), front()
     with open_store(tmp_path / "a.db") as store:
         older, newer, newest = (begin(store, task) for _ in range(3))

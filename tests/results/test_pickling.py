@@ -25,9 +25,9 @@ from planish.loops.lower.lowering import lower
 from planish.loops.runtime.kernels import Kernel
 from planish.loops.space import TemplateSpace
 from planish.loops.steps import Parallel
-from planish.results.result import Result
 from planish.settings import Settings
 from planish.tuning.api import tune_program
+from planish.tuning.result import Result
 
 MATMUL = parse("C[m,n] += A[m,k] * B[k,n]", {"m": 7, "n": 5, "k": 9})
 A, B = np.arange(63, dtype=np.float32).reshape(7, 9), np.ones((9, 5), np.float32)

@@ -19,10 +19,10 @@ from planish.cli import app
 from planish.executors import InlineExecutor, LocalExecutor
 from planish.levels import load_program
 from planish.measure import Plan
-from planish.results.validate import validate
 from planish.settings import Settings
 from planish.store import open_store
 from planish.tuning.api import tune_program
+from planish.tuning.validate import validate
 
 pytest.importorskip("jaxlib")
 pytest.importorskip("onnxruntime")
@@ -87,7 +87,7 @@ def _source(level: str, folder: Path) -> tuple[str, Mapping[str, str], Sequence[
 def short() -> Any:
     """Measure briefly: what is found does not matter."""
     with pytest.MonkeyPatch.context() as patch:
-        for module in ("results.validate", "tuning.final.compare"):
+        for module in ("tuning.validate", "tuning.remeasure"):
             plan = partial(Plan, rounds=3, processes=1, most=1)
             patch.setattr(import_module(f"planish.{module}"), "Plan", plan)
         spec = import_module("planish.hlo.evaluator")

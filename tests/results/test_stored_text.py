@@ -148,7 +148,7 @@ def test_a_stored_model_stays_closed_until_it_is_named(
 def brief(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Measure as shortly as can be: what is asked here is what is opened and run."""
     monkeypatch.chdir(tmp_path)
-    module = import_module("planish.results.validate")
+    module = import_module("planish.tuning.validate")
     monkeypatch.setattr(module, "Plan", partial(Plan, rounds=3, processes=1))
 
 

@@ -11,12 +11,12 @@ from planish.budget import Budget
 from planish.core import Candidate, Lost
 from planish.measure import Plan
 from planish.measure.rounds import Turn
-from planish.results import validate as module
-from planish.results.validate import validate
 from planish.sandbox import Answer, LostError
 from planish.settings import Settings
 from planish.store import open_store
+from planish.tuning import validate as module
 from planish.tuning.api import tune
+from planish.tuning.validate import validate
 from scripted import Here
 
 

@@ -29,15 +29,15 @@ from planish.executors import LocalExecutor
 from planish.loops.lang.parse import parse
 from planish.loops.lang.program import Program as TensorProgram
 from planish.loops.level import LoopsLevel
-from planish.results.result import Result
 from planish.settings import Settings
 from planish.store import Store, open_store
 from planish.tuning.api import tune_program
-from planish.tuning.progress import Progress, Silent
-from planish.tuning.run import count_workers
+from planish.tuning.engine import count_workers
+from planish.tuning.recorder import Progress, Silent
+from planish.tuning.result import Result
 
 LEVEL = LoopsLevel()
-run_module = import_module("planish.tuning.run")
+run_module = import_module("planish.tuning.engine")
 MATMUL = parse("C[m,n] += A[m,k] * B[k,n]", {"m": 24, "n": 32, "k": 16})
 QUICK = Settings(workers=1)
 

@@ -15,9 +15,9 @@ from planish.sandbox import Answer
 from planish.settings import Settings
 from planish.store import Store, claims, open_store
 from planish.testing.stores import begin
-from planish.tuning import claiming
+from planish.tuning import in_flight
 from planish.tuning.api import task_of, tune_program
-from planish.tuning.progress import Progress, Silent
+from planish.tuning.recorder import Progress, Silent
 from scripted import Disordered, Here, Scripted
 from tuning.final.trading import Plain, Text, Trade
 
@@ -36,7 +36,7 @@ def test_a_claim_outlasts_its_lease_while_its_candidate_is_measured(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(claims, "LEASE_S", 0.5)
-    monkeypatch.setattr(claiming, "RENEWED_S", 0.05)
+    monkeypatch.setattr(in_flight, "RENEWED_S", 0.05)
     place, taken = tmp_path / "a.db", list[Candidate]()
 
     class Slow(Scripted):

@@ -31,7 +31,7 @@ from planish.settings import Settings
 from planish.store import open_store
 from planish.tuning.api import tune_program
 from planish.tuning.batch import Part, tune_parts
-from planish.tuning.compare import Contestant, compare_results, compare_searches
+from planish.tuning.contests import Contestant, compare_results, compare_searches
 from tuning.final.trading import Full, Measuring, Text
 
 BUDGET = Budget(trials=20)

@@ -9,12 +9,12 @@ import pytest
 
 from planish.budget import Budget
 from planish.core import AllFailedError, Candidate, Outcome, Task, Trial
-from planish.results.result import Result
 from planish.sandbox import LostError
 from planish.settings import Settings
 from planish.store import open_store
 from planish.testing.lattice import Set
 from planish.tuning.api import tune_program
+from planish.tuning.result import Result
 from tuning.final.struck import Mortal, Struck
 from tuning.final.trading import Measuring, Text
 

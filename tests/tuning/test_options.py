@@ -13,9 +13,9 @@ from planish import tune, validate
 from planish.budget import Budget
 from planish.core import Level
 from planish.levels import level_named
-from planish.results.result import read_result
 from planish.settings import Settings
 from planish.store import open_store
+from planish.tuning.result import read_result
 
 QUICK = Settings(searcher="random", workers=1)
 MATMUL = "C[m,n] += A[m,k] * B[k,n]"

@@ -9,9 +9,9 @@ import pytest
 
 from llvm.modules import SUM
 from planish.core import Candidate, Objective, PlanishError
-from planish.tuning.batch import Part
-from planish.tuning.regressions import (
+from planish.tuning.batch import (
     Change,
+    Part,
     Record,
     RegressionError,
     changes,

@@ -18,16 +18,16 @@ from hypothesis import strategies as st
 from planish.budget import Budget
 from planish.core import Candidate, Executor, Outcome, PlanishError, Searcher, Trial
 from planish.levels import load_program
-from planish.results.result import Result
 from planish.settings import Settings
 from planish.store import Store, open_store
 from planish.store.checksums import sealed
 from planish.tuning.api import tune_program
+from planish.tuning.result import Result
 from scripted import Disordered
 from tuning.final.trading import Plain, Text, Trade
 
 tune_module = import_module("planish.tuning.api")
-loop_module = import_module("planish.tuning.loop")
+loop_module = import_module("planish.tuning.engine")
 ALL = list(Trade().candidates())
 SMALL = Path(__file__).parents[1] / "graph" / "small"
 

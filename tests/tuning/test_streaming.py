@@ -16,7 +16,7 @@ from planish.search import fitting_searchers
 from planish.settings import Settings
 from planish.store import Store, open_store
 from planish.tuning.api import task_of, tune_program
-from planish.tuning.progress import Progress
+from planish.tuning.recorder import Progress
 from scripted import Disordered
 from tuning.final.trading import Plain, Text, Trade
 

@@ -13,7 +13,7 @@ from planish.cli import options as given
 if TYPE_CHECKING:
     from planish.cli.parts import Found
     from planish.cli.request import Request
-    from planish.tuning.regressions import Change
+    from planish.tuning.batch import Change
 
 TRIALS = 200
 
@@ -73,8 +73,15 @@ def _carry_out(
     from planish.cli.parts import gather, require_all
     from planish.core import StoppedError
     from planish.store import open_store
-    from planish.tuning.batch import Part, tune_parts
-    from planish.tuning.regressions import changes, load_files, read_record, require_no_loss, write_record
+    from planish.tuning.batch import (
+        Part,
+        changes,
+        load_files,
+        read_record,
+        require_no_loss,
+        tune_parts,
+        write_record,
+    )
 
     before = read_record(against) if against else None
     _, options, settings, budget = requests[0]

@@ -20,7 +20,7 @@ from planish.report.wording import amount, improvement, interval, label, multipl
 from planish.search import split_settings
 from planish.settings import Settings
 from planish.store import open_store
-from planish.tuning.compare import Contestant, Curves, Rematch, compare_results, compare_searches
+from planish.tuning.contests import Contestant, Curves, Rematch, compare_results, compare_searches
 
 _MARKS = (1, 2, 5)
 

@@ -11,9 +11,9 @@ from planish.report.data import ReportData
 from planish.report.trial_statistics import failure_groups
 from planish.report.verdict import verdict_of
 from planish.report.wording import verdict_word
-from planish.results.codec import chosen_to_json
-from planish.results.comparison import Compared, Finalist
 from planish.store import Run, StoredTask
+from planish.tuning.comparison import Compared, Finalist
+from planish.tuning.comparison_codec import chosen_to_json
 
 
 def run_document(run: Run) -> dict[str, Any]:

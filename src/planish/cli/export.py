@@ -17,8 +17,8 @@ def export(
     from planish.cli.errors import writing
     from planish.cli.output import document, say
     from planish.cli.summary import tell_stand_in
-    from planish.results.result import read_result
     from planish.store import open_store
+    from planish.tuning.result import read_result
 
     with open_store(store, read_only=True) as opened:
         result = read_result(opened, run_id, pick, file or ())

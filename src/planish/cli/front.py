@@ -13,8 +13,8 @@ from planish.core import Measured, growth_of, pareto_front, reference_point
 from planish.report.data import ReportData
 from planish.report.front_table import FrontTable, Grid, effect_grids, front_table
 from planish.report.wording import number
-from planish.results.codec import finalist_to_json, medians, reference_to_json
-from planish.results.comparison import Compared, Finalist
+from planish.tuning.comparison import Compared, Finalist
+from planish.tuning.comparison_codec import finalist_to_json, medians, reference_to_json
 
 
 def show_front(story: ReportData) -> None:

@@ -10,8 +10,8 @@ from planish.budget import Budget
 from planish.core import Growth
 from planish.report.trial_statistics import work_of
 from planish.report.wording import MINUTE_S, amount, duration, label, multiple, number
-from planish.tuning.final import LEAST_S
-from planish.tuning.progress import Progress
+from planish.tuning.finish import LEAST_S
+from planish.tuning.recorder import Progress
 
 _SOON_S = 10
 _TOLD_S = 1.0

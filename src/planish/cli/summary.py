@@ -25,8 +25,8 @@ from planish.report.wording import (
 )
 
 if TYPE_CHECKING:
-    from planish.results.comparison import Comparison, Finalist
-    from planish.results.result import Result
+    from planish.tuning.comparison import Comparison, Finalist
+    from planish.tuning.result import Result
 
 _SHOWN = 5
 

@@ -13,8 +13,8 @@ from planish.cli import options as given
 if TYPE_CHECKING:
     from planish.budget import Budget
     from planish.cli.request import Request
-    from planish.results.result import Result
     from planish.store import Store
+    from planish.tuning.result import Result
 
 
 _OF_WHOLE = {

@@ -24,7 +24,7 @@ def validate(
     """
     from planish.cli.again import command_of_more
     from planish.cli.output import document, one_line, say, table
-    from planish.results.validate import validate as tried
+    from planish.tuning.validate import validate as tried
 
     found = tried(run_id, pick=pick, run=run, files=file or (), store=store, processes=processes)
     is_undecided = found.value.verdict == "undecided"

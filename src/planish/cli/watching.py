@@ -19,9 +19,9 @@ from planish.cli.scatter import ASCII, FULL, WIDTH, scatter
 from planish.cli.status import RunStatus
 from planish.core import Trial
 from planish.report.wording import title
-from planish.results.stored_run import known_baseline
 from planish.store import Reader
-from planish.tuning.progress import Listener, Progress, Silent
+from planish.tuning.recorder import Listener, Progress, Silent
+from planish.tuning.result import known_baseline
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType

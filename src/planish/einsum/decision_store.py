@@ -13,10 +13,10 @@ from planish.einsum.selection import Choice
 from planish.loops.build import Library, library_of
 from planish.loops.level import LoopsLevel
 from planish.measure.intervals import ratio
-from planish.results.codec import encode
-from planish.results.comparison import Compared, Comparison, Finalist, Measurement
-from planish.results.stored_run import OF_CALLS
 from planish.store import HeldError, Reader, ResultRow, Store
+from planish.tuning.comparison import Compared, Comparison, Finalist, Measurement
+from planish.tuning.comparison_codec import encode
+from planish.tuning.result import OF_CALLS
 
 NUMPY = Candidate((Library("numpy"),))
 MODEL_SEARCHER = "model-guided"

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from planish.core import Candidate, Failed, Objective, Step, Trial, front_of
-from planish.results.comparison import Compared, Comparison, Finalist
+from planish.tuning.comparison import Compared, Comparison, Finalist
 
 PAUSE_S = 60.0
 """When nothing ended for longer, beyond the next trial's own work, the run was not under way."""

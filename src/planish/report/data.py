@@ -16,9 +16,9 @@ from planish.core import (
     Trial,
     describe,
 )
-from planish.results.comparison import Comparison, Finalist
-from planish.results.stored_run import StoredRun, read_run
 from planish.store.records import Run, StoredTask
+from planish.tuning.comparison import Comparison, Finalist
+from planish.tuning.result import StoredRun, read_run
 
 if TYPE_CHECKING:
     from planish.store.store_reader import Reader

@@ -8,7 +8,7 @@ from typing import Literal
 
 from planish.core import HELD_BACK, Effect, Objective, is_within, within
 from planish.report.wording import amount, label, multiple, number, outcome_words
-from planish.results.comparison import Compared, Comparison, Finalist
+from planish.tuning.comparison import Compared, Comparison, Finalist
 
 NONE = "\N{EM DASH}"
 

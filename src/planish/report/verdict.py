@@ -20,8 +20,8 @@ from planish.report.wording import (
     verdict_word,
     words,
 )
-from planish.results.comparison import Compared, Comparison, Finalist
 from planish.store.records import RunStatus
+from planish.tuning.comparison import Compared, Comparison, Finalist
 
 Kind = Literal["better", "same", "worse", "undecided", "failed", "open", "nothing"]
 

@@ -1,1 +1,1 @@
-"""Tuning: the loop, what comes after it, and runs of many programs."""
+"""Tuning: the engine, the end of a run, its result, and runs of many programs."""

@@ -33,17 +33,14 @@ from planish.core import (
 from planish.executors import LocalExecutor
 from planish.levels import level_named, load_program
 from planish.models.transfer import context_of, stored
-from planish.results.result import Result
-from planish.results.stored_run import read_comparison
 from planish.search import make_searcher
 from planish.settings import Settings
 from planish.store import HeldError, Store, store_at
 from planish.store import Run as StoredRun
-from planish.tuning.final import LEAST_S
-from planish.tuning.journal import Journal
-from planish.tuning.progress import Listener, Progress, Silent
-from planish.tuning.run import TuningRun
-from planish.tuning.trials import Trials
+from planish.tuning.engine import TuningRun
+from planish.tuning.finish import LEAST_S
+from planish.tuning.recorder import Journal, Listener, Progress, Silent, Trials
+from planish.tuning.result import Result, read_comparison
 
 DEFAULT_BUDGET = Budget(seconds=10)
 LONGER = 3

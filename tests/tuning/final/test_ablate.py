@@ -5,7 +5,7 @@ import math
 import pytest
 
 from planish.core import Effect, Objective
-from planish.tuning.final.ablate import is_additive, suggested
+from planish.tuning.finalist_steps import is_additive, suggested
 
 
 def pair(one: int, other: int, *, additive: bool) -> Effect:

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planish.tuning.final import allowance as module
-from planish.tuning.final.allowance import WEIGHTS, Allowance
+from planish.tuning import finish as module
+from planish.tuning.finish import WEIGHTS, Allowance
 
 STEPS = st.lists(st.sampled_from([*WEIGHTS]), min_size=1, unique=True).map(
     lambda names: [name for name in WEIGHTS if name in names]

@@ -15,17 +15,15 @@ import pytest
 from planish.budget import Budget
 from planish.core import Candidate, PlanishError, TargetError, Task
 from planish.measure import CutShortError, PairedSamples, Plan, Variant, remeasure_all, seconds_left
-from planish.results.codec import medians
-from planish.results.comparison import Comparison, Finalist
-from planish.results.decoding import decode
-from planish.results.result import Result
 from planish.settings import Settings
 from planish.store import ResultRow, open_store
 from planish.testing.lattice import Set
+from planish.tuning import finalist_steps, finish, remeasure
 from planish.tuning.api import tune_program
-from planish.tuning.final import ablate, allowance, compare, minimise
-from planish.tuning.final.final_state import FinalState
-from planish.tuning.final.search_outcome import SearchOutcome
+from planish.tuning.comparison import Comparison, Finalist
+from planish.tuning.comparison_codec import decode, medians
+from planish.tuning.final_state import FinalState, SearchOutcome
+from planish.tuning.result import Result
 from scripted import Here
 from tuning.final.trading import Full, Plain, Text, Trade, first
 
@@ -34,7 +32,7 @@ SETTINGS = Settings(objectives=("time", "error"), searcher="random", workers=1)
 
 @pytest.fixture(autouse=True)
 def one_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(compare, "Plan", partial(Plan, processes=1))
+    monkeypatch.setattr(remeasure, "Plan", partial(Plan, processes=1))
 
 
 @dataclass(frozen=True)
@@ -57,12 +55,12 @@ def ended(folder: Path, level: Plain, settings: Settings = SETTINGS, trials: int
 
 def no_time(monkeypatch: pytest.MonkeyPatch) -> None:
     """Leave no time for the end, however long the search took."""
-    monkeypatch.setattr(allowance.Allowance, "__post_init__", over)
-    monkeypatch.setattr(allowance, "LEAST_S", 0.0)
-    monkeypatch.setattr(allowance, "COMPARED", 0.0)
+    monkeypatch.setattr(finish.Allowance, "__post_init__", over)
+    monkeypatch.setattr(finish, "LEAST_S", 0.0)
+    monkeypatch.setattr(finish, "COMPARED", 0.0)
 
 
-def over(allowance: allowance.Allowance) -> None:
+def over(allowance: finish.Allowance) -> None:
     """Let the time be over."""
     allowance.seconds, allowance.ends = 0.0, allowance.now()
 
@@ -70,7 +68,7 @@ def over(allowance: allowance.Allowance) -> None:
 @pytest.fixture(scope="module")
 def full(tmp_path_factory: pytest.TempPathFactory) -> Ended:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(compare, "Plan", partial(Plan, processes=1))
+        patch.setattr(remeasure, "Plan", partial(Plan, processes=1))
         return ended(tmp_path_factory.mktemp("full"), Full())
 
 
@@ -140,7 +138,7 @@ def test_another_baseline_is_told_by_its_ratio_to_the_baseline(
     def slowed(sampled: PairedSamples, times: float) -> PairedSamples:
         return replace(sampled, values=tuple(tuple(times * v for v in row) for row in sampled.values))
 
-    monkeypatch.setattr(compare, "remeasure_all", busy)
+    monkeypatch.setattr(remeasure, "remeasure_all", busy)
     reference = comparison(ended(tmp_path, Full())).reference
     assert reference is not None
     assert reference.lead.median == pytest.approx(2e-3, rel=0.01)
@@ -312,7 +310,7 @@ def test_what_fails_after_the_comparison_takes_nothing_of_it_away(
     def broken(*_: object) -> FinalState:
         raise PlanishError("the disk is full", "Free some.")
 
-    monkeypatch.setattr(import_module("planish.tuning.final.finish"), "ablate", broken)
+    monkeypatch.setattr(import_module("planish.tuning.finish"), "ablate", broken)
     found = ended(tmp_path, Full())
     assert found.result.notes == ("no effects of single steps: the disk is full. Free some",)
     assert found.status == "finished"
@@ -335,7 +333,7 @@ def test_ctrl_c_while_minimising_leaves_the_search_alone(
     def interrupted(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(minimise, "shrink", interrupted)
+    monkeypatch.setattr(finalist_steps, "shrink", interrupted)
     found = ended(tmp_path, Full())
     assert (found.status, found.stored, found.result.finalists) == ("stopped", [], ())
 
@@ -353,7 +351,7 @@ def test_no_time_leaves_finalists_as_they_are_and_says_so(
 def test_effects_that_there_is_no_time_for_are_left_out_and_it_is_said(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(ablate, "deadline", lambda: 0.0)
+    monkeypatch.setattr(finalist_steps, "deadline", lambda: 0.0)
     found = ended(tmp_path, Plain())
     members = by_knob(found.result)
     short, long = members[0], members[2]
@@ -414,7 +412,7 @@ def test_scores_may_take_all_the_time_that_is_left(tmp_path: Path, monkeypatch: 
             left[name] = seconds_left()
             return state
 
-        monkeypatch.setattr(import_module("planish.tuning.final.finish"), name, work)
+        monkeypatch.setattr(import_module("planish.tuning.finish"), name, work)
 
     watched("doubt")
     watched("score")
@@ -426,7 +424,7 @@ def test_a_comparison_that_does_not_end_is_none(tmp_path: Path, monkeypatch: pyt
     def cut_short(*_: object) -> None:
         raise CutShortError
 
-    monkeypatch.setattr(compare, "remeasure_all", cut_short)
+    monkeypatch.setattr(remeasure, "remeasure_all", cut_short)
     found = ended(tmp_path, Full())
     assert found.result.notes == ("no time left to compare with the baseline",)
     assert (found.result.finalists, found.result.gain) == ((), None)

@@ -8,10 +8,10 @@ from dataclasses import replace
 import pytest
 
 from planish.core import Candidate, Opinion, Ratio, Verdict
-from planish.results.comparison import Compared, Finalist, Measurement
 from planish.testing.lattice import Set
-from planish.tuning.final.final_state import FinalState
-from planish.tuning.final.front import beats, dispute, drop_beaten, judge_by_held_back, ordered
+from planish.tuning.comparison import Compared, Finalist, Measurement
+from planish.tuning.final_state import FinalState
+from planish.tuning.remeasure import beats, dispute, drop_beaten, judge_by_held_back, ordered
 from tuning.final.trading import ERROR, TIME
 
 NOISE = {"time_s": 0.02, "error": 0.0}

@@ -19,12 +19,12 @@ from planish.loops.level import LoopsLevel
 from planish.loops.runtime.kernels import Kernel
 from planish.loops.workloads import matmul
 from planish.measure import Plan
-from planish.results.result import Result
 from planish.settings import Settings
 from planish.store import open_store
+from planish.tuning import remeasure
 from planish.tuning.api import tune_program
-from planish.tuning.final import compare
-from planish.tuning.progress import Progress, Silent
+from planish.tuning.recorder import Progress, Silent
+from planish.tuning.result import Result
 from scripted import Here
 
 
@@ -54,7 +54,7 @@ def tuned(folder: Path, monkeypatch: pytest.MonkeyPatch, listener: Breaking) -> 
         return kernel_of(program, candidate, target, wrong if listener.breaks(candidate) else tree)
 
     monkeypatch.setattr(evaluator, "executable_of", compiled)
-    monkeypatch.setattr(compare, "Plan", partial(Plan, processes=1, most=1))
+    monkeypatch.setattr(remeasure, "Plan", partial(Plan, processes=1, most=1))
     settings = Settings(workers=1, searcher="random", space="template")
     budget, program = Budget(trials=6), matmul(24, 24, 24)
     with open_store(folder / "a.db") as store:

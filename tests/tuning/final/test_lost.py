@@ -14,7 +14,7 @@ from planish.settings import Settings
 from planish.store import open_store
 from planish.testing.lattice import Set
 from planish.tuning.api import tune_program
-from planish.tuning.final.paired import PairedMeasurement, times_worse
+from planish.tuning.final_state import PairedMeasurement, times_worse
 from scripted import Here, Scripted
 from tuning.final.trading import ERROR, Full, Plain, Text, Trade, first
 

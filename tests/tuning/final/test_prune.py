@@ -9,16 +9,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from planish.core import Candidate, Task
-from planish.results.comparison import Finalist
 from planish.settings import Settings
 from planish.store import open_store
 from planish.testing.lattice import Set
 from planish.tuning.api import task_of
-from planish.tuning.final.final_state import FinalState
-from planish.tuning.final.prune import prune
-from planish.tuning.final.search_outcome import SearchOutcome
-from planish.tuning.progress import Progress
-from planish.tuning.trials import Trials
+from planish.tuning.comparison import Finalist
+from planish.tuning.final_state import FinalState, SearchOutcome
+from planish.tuning.finalist_steps import prune
+from planish.tuning.recorder import Progress, Trials
 from scripted import Here
 from tuning.final.trading import Plain, Text
 

@@ -23,7 +23,7 @@ from planish.loops.level import LoopsLevel
 from planish.loops.steps import Unroll, Vectorize
 from planish.loops.workloads import matmul
 from planish.settings import Settings
-from planish.tuning.final.select import choose
+from planish.tuning.selection import choose
 from tuning.final.tried import Tried
 
 LEVEL = LoopsLevel()

@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 
 from planish.core import Candidate, Costs, Measured, Objective, Target, Task, Trial, bounds, front_of
 from planish.testing.lattice import Set
-from planish.tuning.final.select import choose
-from planish.tuning.final.telling import telling
+from planish.tuning.selection import choose, telling
 from tuning.final.trading import ERROR, TIME, Plain, Text
 from tuning.final.tried import Tried
 

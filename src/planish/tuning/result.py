@@ -1,9 +1,14 @@
-"""What a run found: something that reproduces itself; the same whether it was found just now or is stored."""
+"""Results of runs: the winner and what can be done with it, from memory or from a store.
+
+`Result` reproduces itself: it describes, exports and calls the program by its candidate. `StoredRun` is all
+that a store has of a run, whose program its level may not read any more.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, fields
 from functools import cached_property
 from pathlib import Path
@@ -17,14 +22,101 @@ from planish.core import (
     Measured,
     Objective,
     PlanishError,
+    StoreError,
     Task,
     Trial,
+    best_harmless,
     describe,
 )
 from planish.levels import first_exportable, function_of, level_named, name_files
-from planish.results.comparison import Compared, Comparison, Finalist
-from planish.results.stored_run import read_run
 from planish.store import Reader, Run
+from planish.store.records import StoredTask
+from planish.tuning.comparison import Compared, Comparison, Finalist
+from planish.tuning.comparison_codec import decode, decode_notes
+
+OF_CALLS = {"decides": "einsum"}
+"""Options of a run that holds how an einsum is computed, by whole calls; no search takes it up."""
+
+
+@dataclass(frozen=True)
+class StoredRun:
+    """All that is stored of a run; its program may be one that the level does not read any more.
+
+    Args:
+        run: what was asked for.
+        task: what was tuned.
+        trials: by index.
+        comparison: None where nothing was compared.
+        notes: how the run was measured, or why nothing was compared, in sentences.
+    """
+
+    run: Run
+    task: StoredTask
+    trials: Sequence[Trial]
+    comparison: Comparison | None
+    notes: tuple[str, ...] = ()
+
+    @property
+    def finalists(self) -> tuple[Finalist, ...]:
+        """The best first; empty where nothing was compared."""
+        return self.comparison.finalists if self.comparison else ()
+
+    def bind(self, level: Level) -> Task:
+        """Make the task; raises ProgramError where the level does not read the program."""
+        return self.task.bind(level.read(self.task.program, self.task.target))
+
+    def best(self, baseline: Candidate | None) -> Trial | None:
+        """Find the search's best trial; of several objectives, of those worse than the baseline in none."""
+        return best_harmless(self.trials, self.task.objectives, baseline)
+
+
+def read_run(store: Reader, run_id: str, level: Level | None = None) -> StoredRun:
+    """Read a run; nothing is written.
+
+    Args:
+        store: where it is; it may be read-only.
+        run_id: the id, or a unique beginning of it.
+        level: that of its task; it is looked up by name where none is given.
+
+    Raises:
+        StoreError: there is no such run, or the store cannot be read.
+        PlanishError: its level is not installed.
+        ProgramError: the level does not have a step of a trial.
+    """
+    run = store.run(run_id)
+    task = store.task(run.task_key)
+    level = level or level_named(task.level)
+    rows = store.result_rows(run.id, level.steps)
+    comparison, notes = decode(rows, task.objectives), decode_notes(rows)
+    return StoredRun(run, task, store.run_trials(run.id, level.steps), comparison, notes)
+
+
+def read_comparison(
+    store: Reader, run_id: str, level: Level, objectives: Sequence[Objective]
+) -> Comparison | None:
+    """Look up the comparison of a run; None where there was none.
+
+    Args:
+        store: open for reading, at least.
+        run_id: the whole id.
+        level: of the run's task.
+        objectives: of the run's task.
+
+    Raises:
+        StoreError: it is damaged.
+        ProgramError: the level lacks a step.
+    """
+    return decode(store.result_rows(run_id, level.steps), objectives)
+
+
+def known_baseline(store: Reader, task: Task) -> float | None:
+    """Tell the baseline's value as the newest comparison for a task found it; None where there is none."""
+    level = level_named(task.level)
+    for run in store.runs(task.key):
+        with suppress(StoreError):  # it is only shown: what cannot be read must not keep a run from beginning
+            if found := read_comparison(store, run.id, level, task.objectives):
+                return found.baseline.lead.median
+    return None
 
 
 @dataclass(frozen=True)

@@ -1,38 +1,182 @@
-"""The end of a run, stage by stage: each makes a new state of the last, which is stored."""
+"""The end of a run in stages, each within its share of the time; the state is stored after each.
+
+The stages in their order are in `stages`: select, minimise or prune, compare, second opinion, scores on
+held-back data, another baseline, effects of steps, and figures for the description.
+"""
 
 from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import partial
+from typing import Any
 
 from planish.core import (
+    Candidate,
     CanIdentify,
+    Failed,
     HasFigures,
+    Lost,
+    Measured,
+    Opinion,
+    Outcome,
     PlanishError,
     StoreError,
     best_harmless,
 )
-from planish.measure import ends_by
-from planish.results.codec import encode, encode_notes
-from planish.results.decoding import decode
-from planish.results.result import Result
+from planish.measure import CutShortError, ends_by, seconds_left
 from planish.sandbox import LostError
-from planish.tuning.final.ablate import ablate
-from planish.tuning.final.allowance import Allowance
-from planish.tuning.final.check import doubt, refer, score
-from planish.tuning.final.compare import compare
-from planish.tuning.final.figures import measure_figures
-from planish.tuning.final.final_state import FinalState
-from planish.tuning.final.front import order, settle
-from planish.tuning.final.minimise import minimise
-from planish.tuning.final.prune import prune
-from planish.tuning.final.search_outcome import SearchOutcome
-from planish.tuning.final.select import select
-from planish.tuning.progress import Listener
+from planish.tuning.comparison import Finalist
+from planish.tuning.comparison_codec import decode, encode, encode_notes
+from planish.tuning.final_state import FinalState, SearchOutcome
+from planish.tuning.finalist_steps import ablate, minimise, prune
+from planish.tuning.recorder import Listener
+from planish.tuning.remeasure import compare, compare_reference, dispute, judge_by_held_back, order, settle
+from planish.tuning.result import Result
+from planish.tuning.selection import select
+
+LEAST_S = 5.0
+"""The end, and its comparison, may take so long even where the search took less."""
+COMPARED = 0.2
+"""The share of the search's time that is reserved for the comparison, whatever came before it took."""
+
+WEIGHTS = {
+    "minimise": 0.25,
+    "compare": 0.4,
+    "doubt": 0.1,
+    "score": 0.1,
+    "refer": 0.05,
+    "effects": 0.1,
+    "describe": 0.1,
+}
+"""What the steps are given of the time that is left, in their order; of those that there are."""
+
+
+@dataclass
+class Allowance:
+    """The seconds that the end of a run may take: as many as the search took, `LEAST_S` at least.
+
+    What a step does not use is there for the later ones. The comparison has its time in any case, since
+    without it there is no verdict.
+
+    Args:
+        searched_s: how long the search took.
+        steps: the end's, in their order: keys of `WEIGHTS`.
+        now: the monotonic clock.
+
+    Attributes:
+        seconds: of all steps together.
+        ends: when they are to be over.
+    """
+
+    searched_s: float
+    steps: Sequence[str]
+    now: Callable[[], float] = time.monotonic
+    seconds: float = field(init=False)
+    ends: float = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.seconds = max(LEAST_S, self.searched_s)
+        self.ends = self.now() + self.seconds
+
+    def has(self, seconds: float, step: str) -> bool:
+        """Whether a step that begins now has more than so many seconds, such as a process takes to start."""
+        return self.until(step) - self.now() > seconds
+
+    @property
+    def told(self) -> str:
+        """Say how long it takes from now on."""
+        return f"at most {max(1.0, self.ends - self.now()):.0f} s to the end"
+
+    def until(self, step: str) -> float:
+        """Give when a step that begins now is to be over."""
+        now, later = self.now(), self.steps[self.steps.index(step) :]
+        # Of what is left now, among those that are still to come: so an early end of one is the others' gain.
+        share = max(0.0, self.ends - now) * WEIGHTS[step] / sum(WEIGHTS[each] for each in later)
+        reserved = max(LEAST_S, COMPARED * self.searched_s) if step == "compare" else 0.0
+        return now + max(share, reserved)
+
+
+def doubt(search: SearchOutcome, state: FinalState, end: float) -> FinalState:
+    """Ask for a second opinion on each finalist, and on the baseline."""
+    del end
+    asks, base = search.review().second_opinion, state.baseline
+    assert asks is not None
+    assert base is not None
+    try:
+        own, *opinions = asks(_with_baseline(search, state), search.start)
+    except PlanishError as error:
+        why = f"no second opinion: {error}".rstrip(".")
+        silent = tuple(replace(each, opinion=Opinion(why=why)) for each in state.finalists)
+        return replace(state, finalists=silent).noted(why)
+    pairs = zip(state.finalists, opinions, strict=True)
+    asked = tuple(dispute(replace(each, opinion=opinion)) for each, opinion in pairs)
+    differs = f"the second opinion differs on the baseline too: {own.why}" if own.agrees is False else ""
+    return replace(state, finalists=asked, baseline=replace(base, opinion=own)).noted(differs)
+
+
+def score(search: SearchOutcome, state: FinalState, end: float) -> FinalState:
+    """Score each finalist, and the baseline, on what no search has seen."""
+    del end
+    scores, base = search.review().scores, state.baseline
+    assert scores is not None
+    assert base is not None
+    own, *outcomes = scores(_with_baseline(search, state), search.start)
+    pairs = list(zip(state.finalists, outcomes, strict=True))
+    scored = replace(state, finalists=tuple(_scored(each, outcome) for each, outcome in pairs))
+    if not isinstance(own, Measured):
+        return scored.noted(f"the baseline cannot be scored on unseen data: {_why(own)}")
+    # Lost is not failed: a worker that somebody killed says nothing of the candidate.
+    unjudged = {each.candidate for each, outcome in pairs if isinstance(outcome, Lost)}
+    return judge_by_held_back(replace(scored, baseline=replace(base, scores=own.values)), unjudged)
+
+
+def _scored(finalist: Finalist, outcome: Outcome) -> Finalist:
+    if isinstance(outcome, Measured):
+        return replace(finalist, scores=outcome.values)
+    return replace(finalist, notes=(*finalist.notes, f"cannot be scored on unseen data: {_why(outcome)}"))
+
+
+def _with_baseline(search: SearchOutcome, state: FinalState) -> list[Candidate]:
+    """List the baseline, then the finalists."""
+    return [search.level.baseline(search.task), *(each.candidate for each in state.finalists)]
+
+
+def _why(failed: Failed | Lost) -> str:
+    return f"{failed.reason}: {failed.detail}" if failed.detail else failed.reason
+
+
+def refer(search: SearchOutcome, state: FinalState, end: float) -> FinalState:
+    """Measure another baseline, where there is one."""
+    del end
+    find, base = search.review().reference, state.baseline
+    assert find is not None
+    assert base is not None
+    try:
+        return replace(state, reference=compare_reference(search, find(), base))
+    except CutShortError:
+        return state.noted("the reference was not measured: no time left")
+    except PlanishError as error:
+        return state.noted(f"the reference was not measured: {error}".rstrip("."))
+
+
+def measure_figures(level: HasFigures, search: SearchOutcome, state: FinalState, end: float) -> FinalState:
+    """Measure what is told of the winner, or of each member of a front, until the deadline."""
+    del end
+    task = search.task
+    comparison = state.comparison(level.baseline(task))
+    ranked = comparison.finalists if comparison else ()
+    wanted = [each.candidate for each in (ranked if len(task.objectives) > 1 else ranked[:1])]
+    figures: dict[Candidate, Mapping[str, Any]] = {}
+    with search.start(level.evaluator(task)) as executor:
+        for candidate in wanted:
+            # The best first: where the time ends, it is the others of whom less is told.
+            if seconds_left() > 0:
+                figures[candidate] = level.figures(task, candidate, executor)
+    return replace(state, figures=figures)
 
 
 @dataclass(frozen=True)

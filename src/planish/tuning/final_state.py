@@ -1,28 +1,99 @@
-"""Measuring candidates in turns while there is time: for questions that are asked by the dozen."""
+"""State at the end of a run, and paired measurement for the stages that change it.
+
+Each stage of `planish.tuning.finish` reads a `SearchOutcome` and makes a new `FinalState` of the last one.
+"""
 
 from __future__ import annotations
 
 import math
 import statistics
 import time
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol
 
 from planish.core import (
     NOTICED,
     Candidate,
     Executor,
     Failed,
+    HasReview,
+    Level,
     Lost,
     Measured,
     Objective,
     Outcome,
+    Review,
+    Space,
+    Start,
+    Task,
+    Trial,
     evaluate,
     rng,
 )
 from planish.core.checked_outcome import checked_for
 from planish.measure import noise
-from planish.tuning.final.search_outcome import SearchOutcome
+from planish.settings import Settings
+from planish.store import Store
+from planish.tuning.comparison import Compared, Comparison, Finalist
+from planish.tuning.recorder import Progress
+
+
+class SearchTrials(Protocol):
+    """The trials of a search, which are too many to be gone through twice."""
+
+    def __iter__(self) -> Iterator[Trial]:
+        """Give all that have an outcome."""
+        ...
+
+    def of(self, candidates: Iterable[Candidate]) -> dict[str, Trial]:
+        """Give those of some candidates, by hash."""
+        ...
+
+
+@dataclass(frozen=True)
+class SearchOutcome:
+    """A run whose search is over.
+
+    Args:
+        level: the task's level.
+        task: what was tuned.
+        settings: how.
+        store: where the run is held for writing.
+        progress: the run's state.
+        trials: to go through them is to read them from the store.
+        seconds: where the time went, by stage.
+        wall_s: how long the search took, in seconds.
+        stopped: whether the user ended the search.
+        notes: what the evaluators and the searcher have to tell the user.
+        start: starts the executors that evaluate at the end.
+        executor: live workers for a comparison that has no noise; None has fresh ones started.
+        start_s: how long it took from starting the workers until the first of them had an answer.
+    """
+
+    level: Level
+    task: Task
+    settings: Settings
+    store: Store
+    progress: Progress
+    trials: SearchTrials
+    seconds: dict[str, float]
+    wall_s: float
+    stopped: bool
+    start: Start
+    notes: tuple[str, ...] = ()
+    executor: Executor | None = None
+    start_s: float = 0.0
+
+    def space(self) -> Space:
+        """Make the space that was searched."""
+        return self.level.space(self.task, self.settings.space or self.level.spaces[0])
+
+    def review(self) -> Review:
+        """Give what the level does for finalists besides."""
+        return self.level.review(self.task) if isinstance(self.level, HasReview) else Review()
+
 
 LEAST_NOISE = NOTICED
 _AGAIN = 7
@@ -157,3 +228,67 @@ def _times(objective: Objective, found: Measured | Failed, other: Measured | Fai
     if one == base:
         return 1.0
     return one / base if base else math.inf
+
+
+@dataclass(frozen=True)
+class FinalState:
+    """The finalists and whom they are compared with; each stage of the end makes a new state of the last.
+
+    Args:
+        finalists: those who are left; nothing is measured of them before the comparison.
+        baseline: how it did; None before the comparison.
+        reference: how another baseline did; None where there is none.
+        noise: objective name to the share by which equals differ; empty where it was not measured.
+        notes: what is to be said to the user.
+        figures: what was measured for those who read of a finalist, or of the baseline.
+        best: the best trial of the search that is worse than the baseline in nothing, where there are several
+            objectives; None where nobody looked for it.
+        unmeasured: the finalists who failed when they were measured again, or were left out.
+    """
+
+    finalists: tuple[Finalist, ...] = ()
+    baseline: Compared | None = None
+    reference: Compared | None = None
+    noise: Mapping[str, float] = field(default_factory=dict[str, float])
+    notes: tuple[str, ...] = ()
+    figures: Mapping[Candidate, Mapping[str, Any]] = field(default_factory=dict[Candidate, Mapping[str, Any]])
+    best: Trial | None = None
+    unmeasured: tuple[Finalist, ...] = ()
+
+    def noted(self, *notes: str) -> FinalState:
+        """Add what is to be said; empty lines are nothing."""
+        return replace(self, notes=(*self.notes, *filter(None, notes)))
+
+    def noise_of(self, objective: Objective) -> float:
+        """Give the share by which equals differ: 0 if it is exact, else as measured, or the least."""
+        return 0.0 if objective.exact else self.noise.get(objective.name, LEAST_NOISE)
+
+    def comparison(self, baseline: Candidate) -> Comparison | None:
+        """Give the comparison as it is by now; None before there is any.
+
+        The baseline comes first where nobody is better: nothing is then to be changed.
+        """
+        if self.baseline is None:
+            return None
+        found = self.finalists
+        if not (found and found[0].improves):
+            others = (each for each in found if each.candidate != baseline)
+            found = (_unchanged(self.baseline, baseline), *others)
+        named = tuple(
+            replace(each, name=f"#{rank}", figures=self.figures.get(each.candidate, {}))
+            for rank, each in enumerate((*found, *self.unmeasured), 1)
+        )
+        last = len(found)
+        return Comparison(named[:last], self.baseline, self.reference, self.noise, self.notes, named[last:])
+
+
+def _unchanged(baseline: Compared, candidate: Candidate) -> Finalist:
+    """Make a finalist of the baseline."""
+    return Finalist(
+        candidate=candidate,
+        measured=baseline.measured,
+        scores=baseline.scores,
+        opinion=baseline.opinion,
+        searched=len(candidate.steps),
+        trial={name: each.median for name, each in baseline.measured.items()},
+    )

@@ -1,4 +1,4 @@
-"""Compares searchers by what they find in as many trials, and stored winners by measuring in one run."""
+"""Contests: searchers by what they find in as many trials, and stored winners measured side by side."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from planish.core import Level, Objective, PlanishError, Program, Ratio, Start, 
 from planish.executors import LocalExecutor
 from planish.levels import level_named, load_program
 from planish.measure import PairedSamples, Plan, Variant, judged, remeasure
-from planish.results.result import Result, read_result
 from planish.settings import Settings
 from planish.store import Reader, Store, open_store
 from planish.tuning.api import require_fit, tune_program
-from planish.tuning.progress import Listener
+from planish.tuning.recorder import Listener
+from planish.tuning.result import Result, read_result
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Does a stored result still hold? Replay, answer and value are judged apart."""
+"""Validation of stored results: replay, answer and value are each checked again."""
 
 from __future__ import annotations
 
@@ -12,10 +12,9 @@ from planish.core import Measured, MismatchError, Objective, PlanishError, Progr
 from planish.executors import LocalExecutor
 from planish.levels import level_named, name_files
 from planish.measure import PairedSamples, Plan, Variant, remeasure_all
-from planish.results.result import Result, read_result
-from planish.results.stored_run import OF_CALLS
 from planish.sandbox import LostError
 from planish.store import Reader, open_store
+from planish.tuning.result import OF_CALLS, Result, read_result
 
 LUCK = 0.1
 """How far apart two honest measurements may be, beyond their intervals: clocks, neighbours, memory."""
@@ -106,7 +105,7 @@ def validate(
         pick: which of the finalists, from 1, in the order that they are shown; None for the best one apart
             from the baseline, which may be the result.
         run: whether code may be run that stands in the store, with this user's rights.
-        files: as `planish.results.result.read_result` takes them.
+        files: as `planish.tuning.result.read_result` takes them.
         store: an open store, or where it is; None for the user's own.
         processes: fresh processes that measure at most, until it is decided.
         start: starts the workers.

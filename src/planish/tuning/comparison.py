@@ -1,4 +1,4 @@
-"""Finalists measured again beside the baseline: how they did, and what else is known of them."""
+"""Comparison of finalists with the baseline, with all else that is known of them."""
 
 from __future__ import annotations
 

@@ -1,1 +1,0 @@
-"""What runs have found: of one run, and read from a store, and measured again."""

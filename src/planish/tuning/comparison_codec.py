@@ -1,0 +1,363 @@
+"""Comparisons as rows of the store: a row for each finalist, with JSON.
+
+The keys of a row's JSON, by objective name where a value is a mapping:
+
+- `version`: of this format; a comparison of another one is refused; - `hash`: of the candidate; `samples`:
+by the leading objective; - `objectives`: for each `median`, `ratio` (value, low, high; of objective /
+baseline's), `verdict`,   `baseline` (the median). Where processor time is known too, `clocks` (see
+`planish.tuning.comparison.Clocks`); - `scores`: values on data that the search did not see; empty where
+that was left out; - `second_opinion`: `agrees`, `difference`, `why` (see `planish.core.Opinion`); -
+`edits`: steps as `searched` and as `left` after minimising; - `effects`: `alone` with `step`, `pairs` with
+`steps` and `additive`, and `triples` likewise, where there are   some; each with `values`, and `why` where
+there are none (see `planish.core.Effect`); - `trial`: the values as the search measured them, of the
+candidate before it was minimised; - `notes`: sentences on what could not be done for this one; - `figures`,
+where its level has some: input of `describe` (see `planish.core.HasFigures`).
+
+Finalists that were not measured again come last, with `hash`, `edits`, `trial` and `notes` as above, and
+
+- `unmeasured`: "failed", or "undecided"; `why`, in one line.
+
+In the first row there is also what belongs to all:
+
+- `baseline`: its `median` and `samples` by the leading objective; `baseline_scores`; `baseline_opinion`, as
+  `second_opinion`, where it was asked for;
+- `noise`: the share by which equals differ, measured while minimising; empty where nothing was minimised;
+- `reference`, where there is one: its `name`, and the medians as `objectives`;
+- `run_notes`: sentences on how the whole run was measured.
+
+Where nothing was compared, there may be one row, of the baseline, with `version` and `run_notes` alone.
+
+A store may come from anywhere, so decoding checks the type of every value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any, TypeVar
+
+from planish.core import VERDICTS, Candidate, Effect, Objective, Opinion, Ratio, StoreError, Verdict
+from planish.store import ResultRow
+from planish.tuning.comparison import Clocks, Compared, Comparison, Finalist, Measurement
+
+VERSION = 4
+
+
+def encode(comparison: Comparison) -> list[ResultRow]:
+    """Give the rows of a comparison: the finalists, then those who were not measured."""
+    rows = list[ResultRow]()
+    for finalist in comparison.finalists:
+        shared = {} if rows else _shared(comparison)
+        data = {"version": VERSION, **finalist_to_json(finalist, comparison.baseline), **shared}
+        rows.append(ResultRow(finalist.candidate, finalist.lead.gain.value, data))
+    for finalist in comparison.unmeasured:
+        rows.append(ResultRow(finalist.candidate, 0.0, {"version": VERSION, **_unmeasured_to_json(finalist)}))
+    return rows
+
+
+def encode_notes(baseline: Candidate, notes: Sequence[str]) -> ResultRow:
+    """Return the row of a run in which nothing was compared: why."""
+    return ResultRow(baseline, 0.0, {"version": VERSION, "run_notes": list(notes)})
+
+
+def _shared(comparison: Comparison) -> dict[str, Any]:
+    base, reference = comparison.baseline, comparison.reference
+    return {
+        "baseline": {"median": base.lead.median, "samples": list(base.lead.samples)},
+        "baseline_scores": dict(base.scores),
+        **({"baseline_opinion": _opinion_to_json(base.opinion)} if base.opinion != Opinion() else {}),
+        "noise": dict(comparison.noise),
+        **({"reference": reference_to_json(reference)} if reference else {}),
+        "run_notes": list(comparison.notes),
+    }
+
+
+def reference_to_json(reference: Compared) -> dict[str, Any]:
+    """Give another baseline's name and medians."""
+    return {"name": reference.name, "objectives": medians(reference)}
+
+
+def medians(compared: Compared) -> dict[str, float]:
+    """Give somebody's medians by the objectives' names."""
+    return {name: each.median for name, each in compared.measured.items()}
+
+
+def finalist_to_json(finalist: Finalist, baseline: Compared) -> dict[str, Any]:
+    """Give what a row says of one finalist."""
+    return {
+        "samples": list(finalist.lead.samples),
+        **chosen_to_json(finalist),
+        "objectives": {
+            name: _measurement_to_json(each, baseline.measured[name])
+            for name, each in finalist.measured.items()
+        },
+        "scores": dict(finalist.scores),
+        "second_opinion": _opinion_to_json(finalist.opinion),
+        "effects": {
+            "alone": [{"step": e.steps[0], **_effect(e)} for e in finalist.alone],
+            "pairs": [_joined_effect(e) for e in finalist.pairs],
+            **({"triples": [_joined_effect(e) for e in finalist.triples]} if finalist.triples else {}),
+        },
+        **({"figures": dict(finalist.figures)} if finalist.figures else {}),
+    }
+
+
+def _unmeasured_to_json(finalist: Finalist) -> dict[str, Any]:
+    """Give what a row says of one that was not measured."""
+    return {**chosen_to_json(finalist), "unmeasured": finalist.verdict, "why": finalist.why}
+
+
+def chosen_to_json(finalist: Finalist) -> dict[str, Any]:
+    """Give what is known of a finalist before it is measured."""
+    return {
+        "hash": finalist.candidate.hash,
+        "edits": {"searched": finalist.searched, "left": len(finalist.candidate.steps)},
+        "trial": dict(finalist.trial),
+        "notes": list(finalist.notes),
+    }
+
+
+def _opinion_to_json(opinion: Opinion) -> dict[str, Any]:
+    return {"agrees": opinion.agrees, "difference": opinion.difference, "why": opinion.why}
+
+
+def _measurement_to_json(measured: Measurement, baseline: Measurement) -> dict[str, Any]:
+    clocks = {"clocks": _clocks_to_json(measured.clocks)} if measured.clocks else {}
+    ratio, verdict = _ends(measured.ratio), measured.verdict
+    return {
+        "median": measured.median,
+        "ratio": ratio,
+        "verdict": verdict,
+        "baseline": baseline.median,
+        **clocks,
+    }
+
+
+def _clocks_to_json(clocks: Clocks) -> dict[str, Any]:
+    return {
+        "wall": _ends(clocks.wall),
+        "processor": _ends(clocks.processor),
+        "decides": clocks.decides,
+        "disputed": clocks.disagree,
+        "samples": [list(row) for row in clocks.samples],
+        "baseline_samples": [list(row) for row in clocks.baseline_samples],
+    }
+
+
+def _ends(ratio: Ratio) -> list[float]:
+    return [ratio.value, ratio.low, ratio.high]
+
+
+def _joined_effect(effect: Effect) -> dict[str, Any]:
+    return {"steps": list(effect.steps), "additive": dict(effect.additive), **_effect(effect)}
+
+
+def _effect(effect: Effect) -> dict[str, Any]:
+    return {"values": dict(effect.values), **({"why": effect.why} if effect.why else {})}
+
+
+_T = TypeVar("_T")
+_SHOWN = 40
+
+
+def a(kind: type[_T], told: Any) -> _T:
+    """Give a value that is of a type.
+
+    Raises:
+        TypeError: it is not.
+    """
+    # To Python a truth value is a whole number, too.
+    if isinstance(told, kind) and (kind is bool or not isinstance(told, bool)):
+        return told
+    raise TypeError(f"{_shown(told)} is no {kind.__name__}")
+
+
+def number(told: Any) -> float:
+    """Give a number; JSON has whole ones too."""
+    if isinstance(told, int | float) and not isinstance(told, bool):
+        return told
+    raise TypeError(f"{_shown(told)} is no number")
+
+
+def numbers(told: Any) -> tuple[float, ...]:
+    """Give a list of numbers."""
+    return tuple(map(number, a(list, told)))
+
+
+def texts(told: Any) -> tuple[str, ...]:
+    """Give a list of texts."""
+    return tuple(a(str, each) for each in a(list, told))
+
+
+def by_name(told: Any) -> Mapping[str, float]:
+    """Give numbers by name."""
+    return {name: number(value) for name, value in a(dict, told).items()}
+
+
+def _shown(told: Any) -> str:
+    text = repr(told)
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
+
+
+_Json = Mapping[str, Any]
+
+
+def decode(rows: Sequence[ResultRow], objectives: Sequence[Objective]) -> Comparison | None:
+    """Read a comparison back.
+
+    Args:
+        rows: a run's, by rank.
+        objectives: of its task.
+
+    Returns:
+        None where nobody was compared by these objectives.
+
+    Raises:
+        StoreError: another version of planish wrote it, or it is damaged.
+    """
+    if not rows:
+        return None
+    with _reading(rows[0], "#1"):
+        if not {o.name for o in objectives} <= {*rows[0].data.get("objectives", ())}:
+            return None
+        version = a(int, rows[0].data["version"])
+        if version != VERSION:
+            what = f"the result of run {rows[0].run_id} has format {version}, this planish reads {VERSION}"
+            raise StoreError(what, "Upgrade planish." if version > VERSION else "Tune again.")
+        shared = _shared_of(rows[0].data, objectives)
+    found = tuple(_finalists(rows, objectives))
+    return replace(
+        shared,
+        finalists=tuple(each for each in found if not each.unmeasured),
+        unmeasured=tuple(each for each in found if each.unmeasured),
+    )
+
+
+def decode_notes(rows: Sequence[ResultRow]) -> tuple[str, ...]:
+    """Read back how a run was measured, or why nothing was compared.
+
+    Raises:
+        StoreError: it is damaged.
+    """
+    if not rows:
+        return ()
+    with _reading(rows[0], "#1"):
+        return texts(rows[0].data.get("run_notes", []))
+
+
+@contextmanager
+def _reading(row: ResultRow, name: str) -> Generator[None]:
+    """Tell of whatever is wrong in a row as one error."""
+    try:
+        yield
+    except (LookupError, TypeError, ValueError, AttributeError) as error:
+        told = f"the result of run {row.run_id} cannot be read: {name}: {type(error).__name__}: {error}"
+        raise StoreError(told, "Tune again.") from error
+
+
+def _finalists(rows: Sequence[ResultRow], objectives: Sequence[Objective]) -> Iterator[Finalist]:
+    for rank, row in enumerate(rows, 1):
+        with _reading(row, f"#{rank}"):
+            chosen = _chosen(f"#{rank}", row)
+            yield chosen if chosen.unmeasured else _measured(chosen, row.data, objectives)
+
+
+def _shared_of(first: _Json, objectives: Sequence[Objective]) -> Comparison:
+    """Give what belongs to all, without the finalists."""
+    told = first.get("reference")
+    # Samples are kept of the leading objective alone.
+    samples = [numbers(first["baseline"]["samples"]), *[()] * len(objectives)]
+    base = {
+        o.name: Measurement(o, number(first["objectives"][o.name]["baseline"]), samples=known)
+        for o, known in zip(objectives, samples, strict=False)
+    }
+    opinion = _opinion(first["baseline_opinion"]) if "baseline_opinion" in first else Opinion()
+    scores = by_name(first["baseline_scores"])
+    return Comparison(
+        (),
+        Compared(name="baseline", measured=base, scores=scores, opinion=opinion),
+        None if told is None else _reference(told, objectives),
+        by_name(first["noise"]),
+        texts(first["run_notes"]),
+    )
+
+
+def _reference(told: _Json, objectives: Sequence[Objective]) -> Compared:
+    measured = {o.name: Measurement(o, number(told["objectives"][o.name])) for o in objectives}
+    return Compared(name=a(str, told["name"]), measured=measured)
+
+
+def _opinion(told: _Json) -> Opinion:
+    agrees, difference = told["agrees"], told["difference"]
+    return Opinion(
+        None if agrees is None else a(bool, agrees),
+        None if difference is None else number(difference),
+        a(str, told["why"]),
+    )
+
+
+def _chosen(name: str, row: ResultRow) -> Finalist:
+    """Give what is known of a finalist before it is measured, or that it was not."""
+    data = row.data
+    return Finalist(
+        name=name,
+        candidate=row.candidate,
+        searched=a(int, data["edits"]["searched"]),
+        trial=by_name(data["trial"]),
+        notes=texts(data["notes"]),
+        intact=data["hash"] == row.candidate.hash,
+        unmeasured=_verdict(data["unmeasured"]) if "unmeasured" in data else None,
+        why=a(str, data.get("why", "")),
+    )
+
+
+def _measured(chosen: Finalist, data: _Json, objectives: Sequence[Objective]) -> Finalist:
+    effects = data["effects"]
+    samples = [numbers(data["samples"]), *[()] * len(objectives)]
+    return replace(
+        chosen,
+        measured={
+            o.name: _measurement(data["objectives"][o.name], o, known)
+            for o, known in zip(objectives, samples, strict=False)
+        },
+        scores=by_name(data["scores"]),
+        opinion=_opinion(data["second_opinion"]),
+        alone=tuple(_effect_of(each, [each["step"]]) for each in effects["alone"]),
+        pairs=tuple(_effect_of(each, each["steps"]) for each in effects["pairs"]),
+        triples=tuple(_effect_of(each, each["steps"]) for each in effects.get("triples", ())),
+        figures=a(dict, data.get("figures", {})),
+    )
+
+
+def _effect_of(told: _Json, steps: Sequence[Any]) -> Effect:
+    additive = {name: a(bool, value) for name, value in told.get("additive", {}).items()}
+    places = tuple(a(int, step) for step in steps)
+    return Effect(places, by_name(told["values"]), additive, a(str, told.get("why", "")))
+
+
+def _measurement(told: _Json, objective: Objective, samples: tuple[float, ...]) -> Measurement:
+    clocks = _clocks(told["clocks"]) if "clocks" in told else None
+    verdict = _verdict(told["verdict"])
+    return Measurement(objective, number(told["median"]), _ratio(told["ratio"]), verdict, samples, clocks)
+
+
+def _verdict(told: Any) -> Verdict:
+    if told not in VERDICTS:
+        raise ValueError(f"no verdict is {told!r}")
+    verdict: Verdict = told
+    return verdict
+
+
+def _ratio(told: Any) -> Ratio:
+    value, low, high = numbers(told)
+    return Ratio(value, low, high)
+
+
+def _clocks(told: _Json) -> Clocks:
+    samples, base = (tuple(map(numbers, told[name])) for name in ("samples", "baseline_samples"))
+    decides = told["decides"]
+    if decides not in ("wall", "processor"):
+        raise ValueError(f"no clock is {decides!r}")
+    wall, processor = _ratio(told["wall"]), _ratio(told["processor"])
+    return Clocks(wall, processor, decides, a(bool, told["disputed"]), samples, base)

@@ -1,0 +1,354 @@
+"""Recorder of a run's trials: indices, storage, counts and notification of listeners.
+
+`Progress` is what a listener observes, `Trials` is the window on the stored trials, and `Journal` records
+each outcome in both.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from itertools import chain, count, islice
+from typing import Protocol
+
+from planish.core import (
+    Candidate,
+    Evaluation,
+    Failed,
+    Growth,
+    KnowsPrograms,
+    Level,
+    Lost,
+    Measured,
+    Objective,
+    Step,
+    Task,
+    Trial,
+)
+from planish.core.checked_outcome import checked_for
+from planish.sandbox.protocol import HOST
+from planish.store import Store
+
+
+@dataclass
+class Progress:
+    """The state of a run.
+
+    Args:
+        task: what is tuned.
+        run_id: the run's name in the store.
+        trials: how many candidates have an outcome.
+        cached: how many of them came from the store.
+        failures: "stage: reason" to how many failed so.
+        lost: how many were lost with their workers, and have no outcome.
+        best: the best measured trial.
+        growth: how the front grows; None with one objective.
+        introduction: what is known of the program by now, in lines; where the level tells that.
+        compares: whether the best few are measured again once the search is over.
+        loading_s: how long it took to read the program and make its space; no budget counts it.
+    """
+
+    task: Task
+    run_id: str
+    trials: int = 0
+    cached: int = 0
+    failures: Counter[str] = field(default_factory=Counter[str])
+    lost: int = 0
+    best: Trial | None = None
+    growth: Growth | None = None
+    introduction: Sequence[str] = ()
+    compares: bool = True
+    loading_s: float = 0.0
+
+    @property
+    def objective(self) -> Objective:
+        """The leading objective."""
+        return self.task.objectives[0]
+
+    def add(self, trial: Trial) -> None:
+        """Count a trial."""
+        self.trials += 1
+        self.cached += trial.cached
+        if self.growth is not None:
+            self.growth.add(trial)
+        cost = trial.cost(self.objective)
+        if isinstance(trial.outcome, Failed):
+            self.failures[f"{trial.outcome.stage}: {trial.outcome.reason}"] += 1
+        elif cost is not None and (self.best is None or self._rank(trial) < self._rank(self.best)):
+            self.best = trial
+
+    def _rank(self, trial: Trial) -> tuple[float, int]:
+        """Answers come in any order; of equals the first proposed is the best, as in the store."""
+        return trial.cost(self.objective) or 0.0, trial.index
+
+    @property
+    def best_value(self) -> float | None:
+        """The leading objective's best value; None before the first measured trial."""
+        if self.best is None or not isinstance(self.best.outcome, Measured):
+            return None
+        return self.best.outcome.values[self.objective.name]
+
+
+class Listener(Protocol):
+    """Is told how a run goes; it must not take long."""
+
+    def started(self, progress: Progress) -> None:
+        """The search begins."""
+        ...
+
+    def trial(self, trial: Trial, progress: Progress) -> None:
+        """A candidate has an outcome."""
+        ...
+
+    def ending(self, progress: Progress, what: str) -> None:
+        """The search is over, and a step of the end begins: "measuring the best 3 again ..."."""
+        ...
+
+
+class Silent:
+    """A listener that says nothing."""
+
+    def started(self, progress: Progress) -> None:
+        """Do nothing."""
+
+    def trial(self, trial: Trial, progress: Progress) -> None:
+        """Do nothing."""
+
+    def ending(self, progress: Progress, what: str) -> None:
+        """Do nothing."""
+
+
+AHEAD = 500
+"""Trials that are read at once where a run is replayed."""
+NEAR = 2 * AHEAD
+"""Trials that are held in memory at most."""
+
+
+class Trials:
+    """The trials of a run by index; a hash and a number is all that is kept of most of them.
+
+    A stored candidate keeps its index, a new one gets the least free. So a run that was killed fills the gaps
+    that it left, as if it had never been, and no index is given twice even where the candidates that are
+    proposed have changed.
+
+    Args:
+        store: where the run is held for writing.
+        run_id: the run.
+        steps: step name to class, as the level lists them.
+    """
+
+    def __init__(self, store: Store, run_id: str, steps: Mapping[str, type[Step]]) -> None:
+        self._store, self._run_id, self._steps = store, run_id, steps
+        self._stored: dict[str, int] = {}
+        self._under_way: dict[str, int] = {}
+        self._near: dict[int, Trial] = {}
+        self._free: Iterator[int] = count()
+        self._gaps: frozenset[int] = frozenset()
+        self._end = self._read_to = 0
+
+    def take_up(self) -> Iterator[Trial]:
+        """Give what the store holds of the run, by index; each candidate once.
+
+        Raises:
+            StoreError: it is damaged.
+        """
+        taken: set[int] = set()
+        for trial in self:
+            taken.add(trial.index)
+            if trial.candidate.hash not in self._stored:
+                self._stored[trial.candidate.hash] = trial.index
+                yield trial
+        self._end = max(taken, default=-1) + 1
+        self._gaps = frozenset(range(self._end)) - taken
+        self._free = chain(sorted(self._gaps), count(self._end))
+
+    def __len__(self) -> int:
+        return len(self._stored)
+
+    @property
+    def placed(self) -> int:
+        """How many candidates have an index; those that have no outcome yet too, or were lost."""
+        return len(self._stored) + len(self._under_way)
+
+    def __iter__(self) -> Iterator[Trial]:
+        """Read all from the store, by index."""
+        return self._store.each_trial(self._run_id, self._steps)
+
+    def has(self, candidate: Candidate) -> bool:
+        """Whether a candidate has an outcome."""
+        return candidate.hash in self._stored
+
+    @property
+    def old(self) -> int:
+        """How many there were when the run was taken up."""
+        return self._end - len(self._gaps)
+
+    def is_old(self, candidate: Candidate) -> bool:
+        """Whether a candidate had an outcome when the run was taken up."""
+        index = self._stored.get(candidate.hash, self._end)
+        return index < self._end and index not in self._gaps
+
+    def index(self, candidate: Candidate) -> int:
+        """Give a candidate's index; the same one whenever it is asked for."""
+        name = candidate.hash
+        if name in self._stored:
+            return self._stored[name]
+        if name not in self._under_way:
+            self._under_way[name] = next(self._free)
+        return self._under_way[name]
+
+    def add(self, trial: Trial) -> None:
+        """Note a trial that is stored now."""
+        name = trial.candidate.hash
+        self._under_way.pop(name, None)
+        self._stored[name] = trial.index
+        self._hold([trial])
+
+    def of(self, candidates: Iterable[Candidate]) -> dict[str, Trial]:
+        """Give the trials of those candidates that have an outcome, by hash."""
+        places = {c.hash: self._stored[c.hash] for c in candidates if self.has(c)}
+        found = {place: self._near[place] for place in places.values() if place in self._near}
+        if far := {place for place in places.values() if place not in found}:
+            if min(far) >= self._read_to:  # a replay goes on so
+                far.update(range(min(far), min(far) + AHEAD))
+                self._read_to = max(far) + 1
+            read = {trial.index: trial for trial in self._read(far)}
+            found |= read
+            self._hold(read.values())
+        return {name: found[place] for name, place in places.items()}
+
+    def proposed(self, place: int) -> Candidate | None:
+        """Give what had this index when the run was taken up; None where nothing had it."""
+        if place >= self._end or place in self._gaps:
+            return None
+        if place not in self._near:
+            self._hold(self._read(range(place, place + AHEAD)))
+        return self._near[place].candidate
+
+    def _read(self, places: Iterable[int]) -> Iterable[Trial]:
+        return self._store.trials_at(self._run_id, places, self._steps)
+
+    def _hold(self, trials: Iterable[Trial]) -> None:
+        """Keep trials at hand, and let go of those that were taken up first."""
+        self._near.update((trial.index, trial) for trial in trials)
+        for place in list(islice(self._near, max(0, len(self._near) - NEAR))):
+            del self._near[place]
+
+
+@dataclass
+class Journal:
+    """The outcomes of a run.
+
+    Args:
+        level: of the program.
+        task: what is searched for.
+        seed: the run's.
+        store: where trials are kept.
+        listener: is told how it goes.
+        progress: how far the search is.
+        trials: so far; what the store holds of this run is its beginning, which costs no budget.
+        lost: those of which nothing is known, since they were lost with their workers, by hash.
+        seconds: spent, by stage.
+    """
+
+    level: Level
+    task: Task
+    seed: int
+    store: Store
+    listener: Listener
+    progress: Progress
+    trials: Trials
+    lost: dict[str, Trial] = field(default_factory=dict[str, Trial])
+    seconds: dict[str, float] = field(default_factory=dict[str, float])
+
+    @property
+    def run_id(self) -> str:
+        """The run's name in the store."""
+        return self.progress.run_id
+
+    def take_up(self) -> None:
+        """Begin with what the store holds of this run; the searcher will propose it again, and be told."""
+        for trial in self.trials.take_up():
+            self._tell(replace(trial, cached=True))
+
+    def introduce(self) -> None:
+        """Note what the level knows of the program by now; a proposal may have found out more."""
+        if isinstance(self.level, KnowsPrograms):
+            self.progress.introduction = self.level.introduction(self.task)
+
+    def place(self, candidate: Candidate) -> None:
+        """Give a candidate its place in the run: it is that of its first proposal."""
+        self.trials.index(candidate)
+
+    def has(self, candidate: Candidate) -> bool:
+        """Whether a candidate has an outcome in this run."""
+        return self.trials.has(candidate)
+
+    def is_old(self, candidate: Candidate) -> bool:
+        """Whether it had one when the run was taken up."""
+        return self.trials.is_old(candidate)
+
+    def trial(self, candidate: Candidate) -> Trial | None:
+        """Give what became of a candidate, lost ones too; None where nothing did."""
+        return self.trials.of([candidate]).get(candidate.hash) or self.lost.get(candidate.hash)
+
+    def known(self, candidates: Sequence[Candidate]) -> Iterator[Trial]:
+        """Give the trials of those that have an outcome in this run, each once."""
+        return iter(self.trials.of(candidates).values())
+
+    def recall(self, candidates: Sequence[Candidate]) -> list[Trial]:
+        """Take from the store what other runs have measured; gives the trials."""
+        if not candidates:
+            return []
+        with self.timed("store"):
+            elsewhere = self.store.known(self.task.key, candidates)
+        found: list[Trial] = []
+        for candidate in candidates:
+            if (old := elsewhere.get(candidate.hash)) is not None:
+                place = self.trials.index(candidate)
+                found.append(replace(old, candidate=candidate, index=place, seed=self.seed, cached=True))
+                self._add(found[-1])
+        return found
+
+    def answered(self, candidate: Candidate, answer: Evaluation) -> Trial:
+        """Keep an answer; gives the trial."""
+        for stage, spent in answer.seconds.items():
+            self.seconds[stage] = self.seconds.get(stage, 0.0) + spent
+        place, host = self.trials.index(candidate), answer.host or HOST
+        outcome = checked_for(answer.outcome, self.task.objectives)
+        trial = Trial(candidate, outcome, place, self.seed, answer.seconds, host, time.time())
+        if isinstance(outcome, Lost):
+            self.lost[candidate.hash] = trial
+            self.progress.lost = len(self.lost)
+        else:
+            self._add(trial)
+        return trial
+
+    def _add(self, trial: Trial) -> None:
+        if self.lost.pop(trial.candidate.hash, None):
+            self.progress.lost = len(self.lost)
+        with self.timed("store"):
+            self.store.add_trials(self.progress.run_id, [trial])
+        self.trials.add(trial)
+        self._tell(trial)
+
+    def _tell(self, trial: Trial) -> None:
+        self.progress.add(trial)
+        self.listener.trial(trial, self.progress)
+
+    def part(self, stage: str, name: str, seconds: float) -> None:
+        """Count a part of a stage's time as a stage of its own."""
+        self.seconds[stage] = max(0.0, self.seconds.get(stage, 0.0) - seconds)
+        self.seconds[name] = self.seconds.get(name, 0.0) + seconds
+
+    @contextmanager
+    def timed(self, stage: str) -> Generator[None]:
+        """Count the block's time for a stage."""
+        start = time.monotonic()
+        try:
+            yield
+        finally:
+            self.seconds[stage] = self.seconds.get(stage, 0.0) + time.monotonic() - start

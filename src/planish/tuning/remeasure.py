@@ -1,0 +1,358 @@
+"""Finalists measured again beside the baseline, their order, and members that left the front.
+
+A verdict comes from the comparison. Afterwards only a second opinion that differs, or examples that were
+held back, change it.
+"""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Collection, Generator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
+
+from planish.core import (
+    EQUAL,
+    Candidate,
+    EvaluatorSpec,
+    Executor,
+    Measured,
+    Objective,
+    PlanishError,
+    Reference,
+    Verdict,
+)
+from planish.measure import CutShortError, PairedSamples, Plan, Variant, remeasure_all, seconds_left
+from planish.sandbox import LostError
+from planish.tuning.comparison import Clocks, Compared, Finalist, Measurement
+from planish.tuning.final_state import FinalState, SearchOutcome, times_worse
+
+
+def settle(search: SearchOutcome, state: FinalState, end: float) -> FinalState:
+    """Take out who is beaten, now that it is known who is disputed, and put the best first."""
+    return order(search, drop_beaten(state, search.task.objectives), end)
+
+
+def order(search: SearchOutcome, state: FinalState, end: float) -> FinalState:
+    """Put first what is best to take."""
+    del end
+    return ordered(state, search.task.objectives, search.level.baseline(search.task))
+
+
+def ordered(state: FinalState, objectives: Sequence[Objective], baseline: Candidate) -> FinalState:
+    """Put first what is best to take.
+
+    Of one objective, what is better than the baseline beyond the noise, the best first; then the
+    baseline, if it is a finalist, so that it is taken where nothing is proven; then the others.
+
+    Of several, what is worse than the baseline in none. Then the best by the leading objective comes
+    first, and by the next one where they differ by noise alone; values on examples that were held back
+    are taken where there are any. Those that are disputed come last.
+
+    Args:
+        state: its finalists were measured.
+        objectives: the leading one first.
+        baseline: what they are compared with.
+    """
+
+    def place(finalist: Finalist) -> tuple[bool | float, ...]:
+        disputed = finalist.opinion.agrees is False
+        if len(objectives) > 1:
+            return disputed, *_place_on_front(finalist, objectives, state.baseline)
+        lead = finalist.lead
+        unproven = lead.verdict != "better"
+        # Medians would not do: who is settled early is not measured in the same moments as the others.
+        cost = objectives[0].cost(lead.ratio.value)
+        return disputed, unproven, unproven and finalist.candidate != baseline, cost
+
+    return replace(state, finalists=tuple(sorted(state.finalists, key=place)))
+
+
+def _place_on_front(
+    finalist: Finalist, objectives: Sequence[Objective], baseline: Compared | None
+) -> tuple[bool | float, ...]:
+    costs = [_cost(finalist, objective, baseline) for objective in objectives]
+    worse = any(finalist.measured[o.name].verdict in ("worse", "failed") for o in objectives)
+    # Who was not scored on unseen data may be worse: the first has to be known for harmless.
+    return (worse, not finalist.unharmed, *costs, objectives[0].cost(finalist.lead.median))
+
+
+def _cost(finalist: Finalist, objective: Objective, baseline: Compared | None) -> float:
+    # Within the noise it counts as the baseline's: else chance would decide before the next objective is
+    # asked.
+    same = finalist.measured[objective.name].verdict in ("same", "undecided")
+    whose = baseline if same and baseline is not None else finalist
+    held = whose.held_back(objective.name)
+    return objective.cost(whose.measured[objective.name].median if held is None else held)
+
+
+def dispute(finalist: Finalist) -> Finalist:
+    """Claim no win for a finalist on which the second opinion differs."""
+    if finalist.opinion.agrees is not False:
+        return finalist
+    # Only wins: that something is worse needs no second opinion.
+    word: Mapping[Verdict, Verdict] = {"better": "failed"}
+    told = {
+        name: replace(each, verdict=word.get(each.verdict, each.verdict))
+        for name, each in finalist.measured.items()
+    }
+    return replace(finalist, measured=told)
+
+
+def judge_by_held_back(state: FinalState, unjudged: Collection[Candidate] = ()) -> FinalState:
+    """Let the examples that were held back decide verdicts: the search may have learnt its own by heart.
+
+    What could not be scored on them has failed, by an objective that the baseline was scored by.
+
+    Args:
+        state: its finalists were scored.
+        unjudged: of those who were not, whose workers were lost: that says nothing against them, and nothing
+            for them.
+    """
+    base = state.baseline
+    if base is None:
+        return state
+
+    def judged(finalist: Finalist) -> Finalist:
+        missing: Verdict = "undecided" if finalist.candidate in unjudged else "failed"
+        found = {
+            name: replace(each, verdict=_verdict(each.objective, finalist, base, missing) or each.verdict)
+            for name, each in finalist.measured.items()
+        }
+        return dispute(replace(finalist, measured=found))
+
+    return replace(state, finalists=tuple(map(judged, state.finalists)))
+
+
+def _verdict(
+    objective: Objective, finalist: Finalist, baseline: Compared, missing: Verdict
+) -> Verdict | None:
+    """Judge by the examples that were held back; None where the baseline was not scored on any.
+
+    Where the finalist was not, it is the missing verdict. A difference that is no larger than how well it is
+    known is none.
+    """
+    held, base = (each.held_back(objective.name) for each in (finalist, baseline))
+    if base is None:
+        return None
+    if held is None:
+        return missing
+    over = objective.cost(held) - objective.cost(base)
+    if abs(over) <= finalist.held_back_within(objective.name):
+        return "same"
+    return "better" if over < 0 else "worse" if over > 0 else "same"
+
+
+def drop_beaten(state: FinalState, objectives: Sequence[Objective]) -> FinalState:
+    """Take out the members that another one or the baseline beats: the search had measured them too well.
+
+    Who is disputed beats nobody, and is not taken out: it is to be seen. Where the baseline beats all, those
+    that it alone beats stay, and a note says so.
+
+    Args:
+        state: its finalists were measured again, and doubted.
+        objectives: with a single one there is no front, and nobody is taken out.
+    """
+    if len(objectives) < 2 or state.baseline is None:
+        return state
+    noise = {o.name: state.noise_of(o) for o in objectives}
+
+    def beaten(member: Finalist, rivals: Sequence[Compared]) -> bool:
+        if member.opinion.agrees is False:
+            return False
+        return any(beats(rival, member, noise, objectives) for rival in rivals)
+
+    left = list(state.finalists)
+    # Rivals are those left: beyond a noise, to beat is not transitive, and of a circle one must stay.
+    for member in state.finalists:
+        rivals = [m for m in left if m is not member and m.opinion.agrees is not False]
+        if beaten(member, rivals):
+            left.remove(member)
+    good = [member for member in left if not beaten(member, [state.baseline])]
+    gone = len(state.finalists) - len(good or left)
+    lost = f"{gone} of the front: no better than another one, or the baseline, measured again"
+    return replace(state, finalists=tuple(good or left)).noted(
+        "" if good else "the baseline, measured again, beats all of the front", lost if gone else ""
+    )
+
+
+def beats(
+    one: Compared, other: Compared, noise: Mapping[str, float], objectives: Sequence[Objective]
+) -> bool:
+    """Tell whether one is better than another somewhere, beyond the noise, and worse nowhere beyond it.
+
+    Args:
+        one: was measured.
+        other: was measured too.
+        noise: objective name to the share by which equals differ.
+        objectives: what counts.
+    """
+    medians = [Measured({n: m.median for n, m in each.measured.items()}) for each in (other, one)]
+    times = [(times_worse(o, medians[:1], medians[1:]), 1 + noise[o.name]) for o in objectives]
+    return any(t > most for t, most in times) and all(t >= 1 / most for t, most in times)
+
+
+REFERENCE_S = 10.0
+"""Another baseline is measured so long at most."""
+
+MOST = 40
+"""Processes in all; the time that the comparison has may end it before."""
+
+SamplesByObjective = Mapping[str, PairedSamples]
+"""How somebody did, by the objectives' names."""
+
+
+def compare(search: SearchOutcome, state: FinalState, end: float) -> FinalState:
+    """Measure the baseline and the finalists by all objectives, interleaved, while there is time.
+
+    Args:
+        search: whose end it is.
+        state: its finalists come in the order of who tells the most. The baseline may be one of them; it is
+            measured once.
+        end: when it is to be over, by the monotonic clock; it may take longer, up to the deadline of all.
+
+    Returns:
+        Those who were measured, the best first, apart from those who failed or were left out; no baseline
+        where even the least that tells something was not over by the deadline.
+
+    Raises:
+        PlanishError: the baseline fails.
+    """
+    level, task = search.level, search.task
+    spec, unchanged = level.evaluator(task, final=True), level.baseline(task)
+    candidates = [each.candidate for each in state.finalists]
+    # Not the baseline once more: beside itself it would only show noise, and take a share of the time.
+    variants = {c: Variant(f"#{i}", c, spec) for i, c in enumerate(candidates, 1) if c != unchanged}
+    baseline = Variant("baseline", unchanged, spec)
+    plan = Plan(seed=search.settings.seed, seconds=max(0.0, end - time.monotonic()), most=MOST)
+    noisy = not all(objective.exact for objective in task.objectives)
+    # What is exact needs no fresh processes.
+    start = search.start if search.executor is None or noisy else partial(_lent, search.executor)
+    try:
+        base, *found = remeasure_all(baseline, list(variants.values()), task.objectives, start, plan)
+    except CutShortError:
+        return replace(state, finalists=()).noted("no time left to compare with the baseline")
+    leading = task.objectives[0].name
+    others = [each[leading] for each in found]
+    told = _notes(base[leading], others, plan) if noisy else ()
+    by_candidate = {unchanged: base, **dict(zip(variants, found, strict=True))}
+    measured = Compared(name="baseline", measured=_measured(base, base, task.objectives))
+    known, unknown = list[Finalist](), list[Finalist]()
+    for each in state.finalists:
+        paired = by_candidate[each.candidate]
+        sampled = paired[leading]
+        if sampled.ratio is not None:
+            known.append(replace(each, measured=_measured(paired, base, task.objectives)))
+        else:
+            unknown.append(replace(each, unmeasured=sampled.verdict, why=sampled.why))
+    compared = replace(state, finalists=tuple(known), unmeasured=tuple(unknown), baseline=measured)
+    return order(search, compared.noted(*told), end)
+
+
+def _measured(
+    found: SamplesByObjective, base: SamplesByObjective, objectives: Sequence[Objective]
+) -> dict[str, Measurement]:
+    """Give what is kept of how somebody did; of the baseline, that is compared with nobody."""
+    return {
+        o.name: Measurement(
+            o,
+            found[o.name].median,
+            found[o.name].ratio or EQUAL,
+            found[o.name].verdict,
+            found[o.name].samples if o == objectives[0] else (),
+            None if found is base else _clocks(found[o.name], base[o.name]),
+        )
+        for o in objectives
+    }
+
+
+def _clocks(sampled: PairedSamples, baseline: PairedSamples) -> Clocks | None:
+    evidence = sampled.evidence
+    if evidence is None or evidence.processor is None:
+        return None
+    decides = "processor" if evidence.by_processor else "wall"
+    rows = sampled.processor, baseline.processor
+    return Clocks(evidence.wall, evidence.processor, decides, evidence.clocks_disagree, *rows)
+
+
+def _notes(base: PairedSamples, found: Sequence[PairedSamples], plan: Plan) -> Sequence[str]:
+    """Say how a comparison with noise was measured, where that is not as usual."""
+    times = sum(map(len, base.values))
+    notes: list[str] = []
+    if times < plan.processes * plan.rounds:
+        notes.append(
+            f"only {times} of {plan.processes * plan.rounds} repeats of the comparison fitted into "
+            f"{plan.seconds:.0f} s, so the interval is wide; all fit in a budget of about "
+            f"{plan.seconds_for_all(times)} s"
+        )
+    return [*notes, *_clocked(found)]
+
+
+def _clocked(found: Sequence[PairedSamples]) -> Sequence[str]:
+    """Say which gains processor time tells, and which it contradicts."""
+    evidence = [each.evidence for each in found if each.evidence is not None]
+    by_processor = [each for each in evidence if each.by_processor and each.processor is not None]
+    notes: list[str] = []
+    if by_processor:
+        times = statistics.median(e.wall.width / e.processor.width for e in by_processor if e.processor)
+        notes.append(
+            f"the machine was busy: {len(by_processor)} of {len(found)} were compared by processor time, "
+            f"{times:.0f} times as precise as the clock"
+        )
+    if disagree := sum(each.clocks_disagree for each in evidence):
+        notes.append(
+            f"processor time contradicts the clock for {disagree} of {len(found)}, so it does not count there"
+        )
+    return notes
+
+
+def compare_reference(search: SearchOutcome, reference: Reference, known: Compared) -> Compared:
+    """Measure another baseline in turns with the baseline.
+
+    It may be several times slower, and it is not judged; so one process is enough. What has noise is told by
+    its ratio to the baseline, since the machine may be faster or slower now than in the comparison.
+
+    Args:
+        search: whose baseline it is measured with.
+        reference: the other one.
+        known: how the baseline did in the comparison.
+
+    Raises:
+        CutShortError: it was not over by the deadline.
+        PlanishError: one of them fails.
+    """
+    level, task = search.level, search.task
+    own = level.evaluator(task, final=True)
+    baseline = Variant("baseline", level.baseline(task), own)
+    variant = Variant(reference.name, reference.candidate, reference.spec or own)
+    plan = Plan(processes=1, seed=search.settings.seed, seconds=seconds_left(REFERENCE_S))
+    _, found = remeasure_all(baseline, [variant], task.objectives, search.start, plan)
+    for sampled in found.values():
+        if sampled.lost:
+            raise LostError(f"{reference.name}: {sampled.why}")
+        if sampled.failures:
+            failure = sampled.failures[0]
+            raise PlanishError(
+                f"{reference.name} failed: {failure.stage}: {failure.reason}: {failure.detail}"
+            )
+    values = {o.name: _told(o, found[o.name], known.measured[o.name].median) for o in task.objectives}
+    return Compared(
+        name=reference.name, measured={o.name: Measurement(o, values[o.name]) for o in task.objectives}
+    )
+
+
+def _told(objective: Objective, sampled: PairedSamples, known: float) -> float:
+    # What is exact is the same at any time, so the value itself may stand beside the others.
+    if objective.exact or sampled.ratio is None:
+        return sampled.median
+    return known * sampled.ratio.value
+
+
+@contextmanager
+def _lent(executor: Executor, spec: EvaluatorSpec, /, *, workers: int = 1) -> Generator[Executor]:
+    """Use somebody else's executor, which is not ours to close."""
+    del workers
+    executor.serve(spec)
+    yield executor
