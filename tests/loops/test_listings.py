@@ -11,7 +11,7 @@ from golden_text import Golden
 from planish.core import Candidate
 from planish.loops.lang.parse import parse
 from planish.loops.lower.lowering import lower
-from planish.loops.lower.placement import NodeLoops, Place, Placement, Start, place
+from planish.loops.lower.placement import NodeLoops, Placement, Scope, Start, place
 from planish.loops.lower.printing import loop_tree_text
 from planish.loops.space import resolve
 from planish.loops.steps import LoopStep, Reorder, Stage, Swap
@@ -41,8 +41,8 @@ def test_listing(
 def shape(placement: Placement) -> str:
     """Write a placement as nested lists of nodes: `x(y(a) b)`."""
 
-    def text(item: Place | Start | str) -> str:
-        if isinstance(item, Place):
+    def text(item: Scope | Start | str) -> str:
+        if isinstance(item, Scope):
             return f"{item.loop[0]}({' '.join(map(text, item.items))})"
         return f"start {item.node}" if isinstance(item, Start) else item
 

@@ -69,7 +69,7 @@ class CompiledKernel:
         """Compute the result.
 
         Args:
-            operands: arrays of the kinds that `operands` tells.
+            operands: arrays of the kinds that `operands` lists.
 
         Returns:
             A new array; a scalar where the result has no dimension; a tuple where there are several outputs.
@@ -170,6 +170,6 @@ def _told(array: object) -> str:
     if not isinstance(array, np.ndarray):
         return f"of class {type(array).__name__}"
     kind: NDArray[Any] = array
-    told = f"{kind.dtype}{list(kind.shape)} of strides {list(kind.strides)}"
-    told += "" if kind.flags.aligned else ", not aligned"
-    return told if type(array) is np.ndarray else f"a {type(array).__name__} of {told}"
+    text = f"{kind.dtype}{list(kind.shape)} of strides {list(kind.strides)}"
+    text += "" if kind.flags.aligned else ", not aligned"
+    return text if type(array) is np.ndarray else f"a {type(array).__name__} of {text}"

@@ -151,8 +151,8 @@ def _prepared(tree: LoopTree) -> tuple[dict[str, int], int]:
 
 
 def _sizes(kernel: Exported) -> list[str]:
-    place = kernel.code.layout
-    upper, total = kernel.name.upper(), place.shared_bytes + place.private_bytes
+    layout = kernel.code.layout
+    upper, total = kernel.name.upper(), layout.shared_bytes + layout.private_bytes
     parts: list[str] = []
     if total:
         parts += [
@@ -160,7 +160,7 @@ def _sizes(kernel: Exported) -> list[str]:
                 f"Bytes of scratch memory that {kernel.name} needs, at a multiple of {ALIGNMENT}. The first",
                 f"{upper}_SHARED_BYTES of it are shared by all threads, the rest belongs to one.",
             ),
-            f"#define {upper}_WORKSPACE_BYTES {total}\n#define {upper}_SHARED_BYTES {place.shared_bytes}\n",
+            f"#define {upper}_WORKSPACE_BYTES {total}\n#define {upper}_SHARED_BYTES {layout.shared_bytes}\n",
         ]
     if kernel.code.ahead_entries:
         parts += [
@@ -202,9 +202,9 @@ def _run(kernel: Exported) -> str:
 def _function(
     kernel: Exported, suffix: str, nodes: tuple[Node, ...], entries: list[tuple[str, Entry]], note: str
 ) -> str:
-    """Define a function on the tensors that nodes touch; the other places of args are null."""
+    """Define a function on the tensors that nodes touch; the other words of args are null."""
     touched = {r.buffer for leaf in leaves(nodes) for r in (leaf.target, *refs(leaf.value))}
-    place, (prepared, size) = kernel.code.layout, _prepared(kernel.tree)
+    layout, (prepared, size) = kernel.code.layout, _prepared(kernel.tree)
     parameters, args = list[str](), list[str]()
     for b in kernel.tree.buffers:
         if b.kind in ("input", "output"):
@@ -214,9 +214,9 @@ def _function(
         elif b.kind == "ahead":
             args.append(f"(char *)(uintptr_t)prepared + {prepared[b.name]}")
     parameters += [f"{'' if suffix else 'const '}void *prepared"] * bool(size)
-    work = place.shared_bytes + place.private_bytes
+    work = layout.shared_bytes + layout.private_bytes
     parameters += ["void *workspace"] * bool(work)
-    args += ["workspace", f"(char *)workspace + {place.shared_bytes}"] if work else ["0", "0"]
+    args += ["workspace", f"(char *)workspace + {layout.shared_bytes}"] if work else ["0", "0"]
     calls = [f"    {symbol}(args, 0, {entry.iterations});" for symbol, entry in entries]
     signature = f"static inline void {kernel.name}{suffix}({', '.join(parameters)})"
     listed = ",\n".join(f"        {a}" for a in args)

@@ -118,7 +118,7 @@ class NestTable:
         kinds = np.zeros((2, *shape), bool)
         packed, ahead = np.full((shape[0], len(tensors)), -1), np.zeros((shape[0], len(tensors)), bool)
         # Reversed, so that of a tensor that is read twice the first slot stays.
-        place = {access.tensor: slot for slot, access in reversed(list(enumerate(accesses)))}
+        slot_of = {access.tensor: slot for slot, access in reversed(list(enumerate(accesses)))}
         for row, schedule in enumerate(schedules):
             loops = schedule.loops[graph.main][::-1]
             number = {loop: i for i, loop in enumerate(loops)}
@@ -130,9 +130,9 @@ class NestTable:
                     if owner == graph.main and number.get(loop, LOOPS) < LOOPS:
                         kinds[kind, row, number[loop]] = True
             for pack in schedule.packs:
-                if pack.nest == graph.main and pack.tensor in place:
-                    packed[row, place[pack.tensor]] = number[pack.at] if pack.at else len(loops)
-                    ahead[row, place[pack.tensor]] = pack.ahead
+                if pack.nest == graph.main and pack.tensor in slot_of:
+                    packed[row, slot_of[pack.tensor]] = number[pack.at] if pack.at else len(loops)
+                    ahead[row, slot_of[pack.tensor]] = pack.ahead
         reduced = np.array([*[name in nest.reduced for name in nest.axes], False])
         inside = _inside(size, axis, step)
         return NestTable(tensors, size, axis, step, inside, reduced[axis], kinds[0], kinds[1], packed, ahead)

@@ -429,7 +429,7 @@ class Swap(LoopStep):
 
 @dataclass(frozen=True)
 class Reorder(LoopStep):
-    """Put loops into the given order, in the places that they have; other loops stay.
+    """Put loops into the given order, at the positions that they have; other loops stay.
 
     ::
 
@@ -488,7 +488,7 @@ def _reordered(
             f"cannot reorder {', '.join(texts)}: a loop is named twice", "Name each loop once."
         )
     order = list(schedule.loops[nest])
-    places = [i for i, loop in enumerate(order) if loop in named]
-    for i, loop in zip(places, permute([order[i] for i in places]), strict=True):
+    positions = [i for i, loop in enumerate(order) if loop in named]
+    for i, loop in zip(positions, permute([order[i] for i in positions]), strict=True):
         order[i] = loop
     return with_order(schedule, nest, tuple(order))

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
 from typing import Any, NamedTuple
 
-from planish.loops.ir.annotated import Cell, CellRegion, Lanes, Piece, Place, Region, Vectors, cell, summed
+from planish.loops.ir.annotated import Cell, CellRegion, Lanes, Piece, Region, Slot, Vectors, cell, summed
 from planish.loops.ir.tree import Leaf, Loop, LoopId, Ref
 from planish.loops.lang.program import IDENTITY
 from planish.testing.interpreter import Storage, TreeFault
@@ -25,7 +25,7 @@ class Position:
         self.known: dict[LoopId, int] = {}
 
     def of(self, loop: LoopId) -> tuple[int, int] | None:
-        """Give where a loop is, before it goes on from there; None if it does not enclose this place."""
+        """Give where a loop is, before it goes on from there; None if it does not enclose this slot."""
         return (self.at[loop], self.known[loop]) if loop in self.at else None
 
     def move(self, loop: LoopId, before: tuple[int, int] | None, at: int, known: int) -> None:
@@ -92,7 +92,7 @@ class Entry(NamedTuple):
 
     def inside(self, position: Position) -> dict[LoopId, int]:
         """Give how far loops have gone since, as the code knows it."""
-        return {loop: place - self.known.get(loop, 0) for loop, place in position.known.items()}
+        return {loop: slot - self.known.get(loop, 0) for loop, slot in position.known.items()}
 
     def home(self, ref: Ref, offset: int) -> int:
         """Give the element at an offset that counts from where the reference was."""
@@ -132,32 +132,32 @@ class Numbered:
         if reduce is None:
             return
         identity = self._storage.number(IDENTITY[reduce])
-        for place, (first, *parts) in self._table[buffer].items():
+        for slot, (first, *parts) in self._table[buffer].items():
             for number in parts:
                 self._file[number] = [identity] * self._lanes
             # To lanes that become one element, memory's value comes then.
             if buffer in self.region.fresh or buffer in self.region.lanewise:
                 self._file[first] = [identity] * self._lanes
             else:
-                for lane, element in enumerate(self._elements(buffer, place)):
+                for lane, element in enumerate(self._elements(buffer, slot)):
                     self._file[first][lane] = self._storage.read(buffer, element)
 
-    def _elements(self, buffer: str, place: Place) -> list[int]:
+    def _elements(self, buffer: str, slot: Slot) -> list[int]:
         """List where a vector's lanes are in memory."""
-        offset, lanes = place
-        start, stride = self._entry.home(self.region.homes[buffer][place], offset), self.region.stride
+        offset, lanes = slot
+        start, stride = self._entry.home(self.region.homes[buffer][slot], offset), self.region.stride
         return [start + lane * stride.get(buffer, 1) for lane in range(lanes)]
 
     def _numbers(self, ref: Ref, vector: Vector | None) -> list[int]:
         stride = ref.stride.get(vector.loop.id, 0) if vector else 0
         inside = self._entry.inside(self._position)
         offset = ref.offset + sum(s * inside[loop] for loop, s in ref.strides if loop in inside)
-        place = offset, vector.active if vector and stride else 1
-        if place not in self._table[ref.buffer]:
-            raise TreeFault(f"no register holds {place} of {ref.buffer}")
+        slot = offset, vector.active if vector and stride else 1
+        if slot not in self._table[ref.buffer]:
+            raise TreeFault(f"no register holds {slot} of {ref.buffer}")
         if stride and stride != self.region.stride.get(ref.buffer, 1):
             raise TreeFault(f"the lanes of {ref.buffer} are {stride} elements apart")
-        return self._table[ref.buffer][place]
+        return self._table[ref.buffer][slot]
 
     def read(self, ref: Ref, vector: Vector | None, lane: int) -> Any:
         """Give a lane of what a reference names."""
@@ -190,22 +190,22 @@ class Numbered:
         for buffer in self._table.keys() & buffers:
             self._lanewise.discard(buffer)
             function = self.region.reduce[buffer]
-            for place, numbers in self._table[buffer].items():
+            for slot, numbers in self._table[buffer].items():
                 first, *parts = numbers
                 del numbers[1:]
                 for number in parts:
                     self._file[first] = self._joined(function, first, number)
                 if buffer in self.region.lanewise:
-                    self._file[first] = [self._one(buffer, function, place, first)] * self._lanes
+                    self._file[first] = [self._one(buffer, function, slot, first)] * self._lanes
 
     def _joined(self, function: str, first: int, number: int) -> Values:
         pairs = zip(self._file[first], self._file[number], strict=True)
         return [None if None in (a, b) else self._storage.applied(function, a, b) for a, b in pairs]
 
-    def _one(self, buffer: str, function: str, place: Place, number: int) -> Any:
+    def _one(self, buffer: str, function: str, slot: Slot, number: int) -> Any:
         values = [v for v in self._file[number] if v is not None]
         if buffer not in self.region.fresh:
-            values.append(self._storage.read(buffer, self._elements(buffer, place)[0]))
+            values.append(self._storage.read(buffer, self._elements(buffer, slot)[0]))
         total = values[0]
         for value in values[1:]:
             total = self._storage.applied(function, total, value)
@@ -214,11 +214,11 @@ class Numbered:
     def end(self) -> None:
         """Bring memory up to date."""
         for buffer in self._table.keys() - self.region.local:
-            for place, (number, *parts) in self._table[buffer].items():
+            for slot, (number, *parts) in self._table[buffer].items():
                 values = self._file[number]
                 if parts:
                     raise TreeFault(f"{buffer} is stored before its parts are put together")
-                for value, element in zip(values, self._elements(buffer, place), strict=False):
+                for value, element in zip(values, self._elements(buffer, slot), strict=False):
                     if value is None:
                         raise TreeFault(f"register {number} of {buffer} is stored before it is written")
                     self._storage.write(buffer, element, value)
@@ -228,7 +228,7 @@ class Cells:
     """The named values of a region; see `planish.loops.ir.annotated.CellRegion`.
 
     Attributes:
-        carried: for each loop that counts around this place, the cells that it may touch.
+        carried: for each loop that counts around this slot, the cells that it may touch.
     """
 
     def __init__(self, region: CellRegion, storage: Storage, position: Position) -> None:

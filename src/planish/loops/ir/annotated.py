@@ -101,7 +101,7 @@ class Vectors(NamedTuple):
 
 
 class Unrolled(NamedTuple):
-    """A node in whose place straight code stands: all loops below are unrolled.
+    """A node that becomes straight-line code: all loops below are unrolled.
 
     An innermost loop whose iterations stand side by side is executed in vectors, the last with a mask.
 
@@ -194,7 +194,7 @@ def is_start(leaf: Leaf, fresh: AbstractSet[str], reduced: Container[str]) -> bo
     return buffer in fresh and buffer in reduced and isinstance(leaf.value, Const)
 
 
-Place = tuple[int, int]
+Slot = tuple[int, int]
 """(offset in elements, lanes): a vector of a buffer that a register holds.
 
 The offset counts from where the buffer's references are when the region begins.
@@ -226,8 +226,8 @@ class Region(NamedTuple):
     nodes: tuple[Node, ...]
     items: tuple[Item, ...]
     made: tuple[AbstractSet[str], ...]
-    registers: Mapping[str, Mapping[Place, Sequence[int]]]
-    homes: dict[str, dict[Place, Ref]]
+    registers: Mapping[str, Mapping[Slot, Sequence[int]]]
+    homes: dict[str, dict[Slot, Ref]]
     stride: Mapping[str, int]
     reduce: Mapping[str, str]
     lanewise: AbstractSet[str]

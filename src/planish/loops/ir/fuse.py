@@ -34,21 +34,21 @@ def fusable(program: Program) -> Iterator[tuple[str, str]]:
 
 def fused(program: Program, outer: str, inner: str) -> Program | None:
     """Make one axis of two; None where a tensor's elements are not in sequence along both."""
-    places: dict[str, int | None] = {}
+    dimensions: dict[str, int | None] = {}
     for statement in program.statements:
         # A table is looked up by values, which count along one dimension and know of no fused one.
         if any({outer, inner} & _axes(table) for table in tables(statement.value)):
             return None
         for access in _accesses(statement):
-            place = _place(access, program, outer, inner)
+            dimension = _dimension(access, program, outer, inner)
             # A tensor keeps one type: its accesses must agree where the axes are.
-            if place == _APART or places.setdefault(access.tensor, place) != place:
+            if dimension == _APART or dimensions.setdefault(access.tensor, dimension) != dimension:
                 return None
     name = fused_name(outer, inner)
     sizes = {axis: n for axis, n in program.sizes if axis not in (outer, inner)}
     sizes[name] = program.size[outer] * program.size[inner]
-    types = tuple((tensor, _merged(type_, places.get(tensor))) for tensor, type_ in program.types)
-    statements = tuple(_rewritten(s, places, name) for s in program.statements)
+    types = tuple((tensor, _merged(type_, dimensions.get(tensor))) for tensor, type_ in program.types)
+    statements = tuple(_rewritten(s, dimensions, name) for s in program.statements)
     return replace(program, statements=statements, sizes=tuple(sorted(sizes.items())), types=types)
 
 
@@ -78,7 +78,7 @@ def _alone(index: Index, size: Mapping[str, int]) -> str | None:
     return terms[0][0] if len(terms) == 1 and terms[0][1] == 1 and index.offset == 0 else None
 
 
-def _place(access: Access, program: Program, outer: str, inner: str) -> int | None:
+def _dimension(access: Access, program: Program, outer: str, inner: str) -> int | None:
     """Find the dimension of the outer axis, where the inner one's is next; None where there is neither."""
     used = [axis for index in access.index for axis, _ in index.terms]
     if outer not in used and inner not in used:
@@ -95,19 +95,21 @@ def _place(access: Access, program: Program, outer: str, inner: str) -> int | No
     return d if names[d + 1] == inner and whole else _APART
 
 
-def _merged(type_: TensorType, place: int | None) -> TensorType:
-    if place is None:
+def _merged(type_: TensorType, dimension: int | None) -> TensorType:
+    if dimension is None:
         return type_
     shape = type_.shape
-    return replace(type_, shape=(*shape[:place], shape[place] * shape[place + 1], *shape[place + 2 :]))
+    return replace(
+        type_, shape=(*shape[:dimension], shape[dimension] * shape[dimension + 1], *shape[dimension + 2 :])
+    )
 
 
-def _rewritten(statement: Statement, places: Mapping[str, int | None], name: str) -> Statement:
+def _rewritten(statement: Statement, dimensions: Mapping[str, int | None], name: str) -> Statement:
     def access(old: Access) -> Access:
-        place = places[old.tensor]
-        if place is None:
+        dimension = dimensions[old.tensor]
+        if dimension is None:
             return old
-        index = (*old.index[:place], Index(((name, 1),)), *old.index[place + 2 :])
+        index = (*old.index[:dimension], Index(((name, 1),)), *old.index[dimension + 2 :])
         return replace(old, index=index)
 
     def value(expr: Expr) -> Expr:

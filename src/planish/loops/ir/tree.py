@@ -178,13 +178,13 @@ def _indices(value: Value) -> Iterator[Ref]:
             yield from _indices(arg)
 
 
-def _places(value: Value) -> Iterator[Ref]:
+def _index_refs(value: Value) -> Iterator[Ref]:
     """List the references that are indices as they are."""
     if isinstance(value, Call):
         if value.function == "gather" and isinstance(value.args[1], Ref):
             yield value.args[1]
         for arg in value.args:
-            yield from _places(arg)
+            yield from _index_refs(arg)
 
 
 def _numbers(value: Value) -> Iterator[Ref]:
@@ -247,10 +247,10 @@ class LoopTree:
     def indices(self) -> frozenset[str]:
         """The inputs of whole numbers that are read as indices alone."""
         found = [leaf.value for leaf in leaves((*self.ahead, *self.body))]
-        places = {ref.buffer for value in found for ref in _places(value)}
+        indexed = {ref.buffer for value in found for ref in _index_refs(value)}
         values = {ref.buffer for value in found for ref in _numbers(value)}
         inputs = {b.name for b in self.buffers if b.kind == "input" and b.dtype in INDICES}
-        return frozenset(inputs & places - values)
+        return frozenset(inputs & indexed - values)
 
     @lazy
     def window(self) -> dict[str, tuple[tuple[str, int], ...]]:
@@ -298,7 +298,7 @@ def remaining(tree: LoopTree, inside: Remaining, axis: str) -> int:
 
     Args:
         tree: the whole kernel.
-        inside: what remains at this place.
+        inside: what remains of the axes here.
         axis: any axis of the tree.
     """
     here = inside.get(axis)

@@ -25,7 +25,7 @@ from planish.loops.lang.program import (
 # Drafts
 
 PLACES: Mapping[str, str] = {"argmax": "max", "argmin": "min"}
-"""Functions that tell where a reduction's result is, first of all places, to the reduction."""
+"""Functions that return the first index of a reduction's result, and the reduction."""
 
 FOLDS: Mapping[str, str] = {"sum": "add", "prod": "mul", "max": "max", "min": "min", **{p: p for p in PLACES}}
 """Reductions inside a value, by name; of one argument each."""
@@ -42,7 +42,7 @@ class Linear:
     offset: int = 0
 
     def plus(self, other: Linear) -> Linear:
-        """Return the sum; an axis that both have keeps its first place."""
+        """Return the sum; an axis that both have keeps its first position."""
         total = dict(self.terms)
         for axis, coefficient in other.terms:
             total[axis] = total.get(axis, 0) + coefficient

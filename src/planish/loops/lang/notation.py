@@ -194,7 +194,7 @@ def choose(condition: Expression, yes: Expression | float, no: Expression | floa
 
 @dataclass(frozen=True)
 class Written:
-    """A statement, and its place among all statements of the process."""
+    """A statement, and its index among all statements of the process."""
 
     order: int
     draft: Draft

@@ -110,7 +110,7 @@ class _Parser:
         token = self.tokens[self.at if at is None else at]
         before = self.text[: token.start]
         line, column = before.count("\n") + 1, token.start - (before.rfind("\n") + 1) + 1
-        place = f"column {column}" if "\n" not in self.text.strip() else f"line {line}, column {column}"
+        location = f"column {column}" if "\n" not in self.text.strip() else f"line {line}, column {column}"
         if token.kind == "bad" and not " " < token.text < "\x7f":
             hint = "Write a plain space, or what the character stands for in ASCII."
             found = f"at {_named(token.text)}"
@@ -118,7 +118,7 @@ class _Parser:
             found = f"at '{_shown(self.text[token.start :].splitlines()[0][:20])}'"
         else:
             found = "at the end"
-        raise ProgramError(f"{place}: {message}, {found}", hint or _EXAMPLE)
+        raise ProgramError(f"{location}: {message}, {found}", hint or _EXAMPLE)
 
     def name(self, what: str) -> str:
         if self.token.kind != "name":

@@ -100,7 +100,7 @@ def index_ranges(program: Program) -> dict[str, int]:
 
 
 def check_gathers(drafts: Sequence[Draft], shapes: Shapes) -> None:
-    """Refuse tables that are no inputs, or whose shape nobody tells; raises ProgramError."""
+    """Refuse tables that are no inputs, or whose shape is not known; raises ProgramError."""
     written = {d.tensor for d in drafts}
     for each in (g for d in drafts for p in d.parts for g in gathers(p)):
         table, _, by = parts_of(each)
@@ -214,21 +214,21 @@ def passes(target: Access, size: Sizes) -> Iterator[tuple[tuple[Index, ...], dic
         size: axis to extent.
 
     Returns:
-        For each pass the target's subscripts, of one axis each, and the others' places.
+        For each pass the target's subscripts, of one axis each, and the positions of the others.
     """
     yield from _passes(target.index, size, {})
 
 
 def _passes(
-    index: tuple[Index, ...], size: Sizes, places: dict[str, int]
+    index: tuple[Index, ...], size: Sizes, positions: dict[str, int]
 ) -> Iterator[tuple[tuple[Index, ...], dict[str, int]]]:
     d = next((d for d, i in enumerate(index) if len(i.terms) > 1), None)
     if d is None:
-        yield index, places
+        yield index, positions
         return
     terms, offset = index[d].terms, index[d].offset
     axis, coefficient = min(terms, key=lambda term: size[term[0]])
     rest = tuple(term for term in terms if term[0] != axis)
     for i in range(size[axis]):
         moved = Index(rest, offset + coefficient * i)
-        yield from _passes((*index[:d], moved, *index[d + 1 :]), size, {**places, axis: i})
+        yield from _passes((*index[:d], moved, *index[d + 1 :]), size, {**positions, axis: i})

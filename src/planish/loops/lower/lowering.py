@@ -25,7 +25,7 @@ from planish.loops.ir.tree import Buffer, Call, Leaf, Loop, LoopId, LoopTree, No
 from planish.loops.lang.program import ARITHMETIC, COPIED, GATHER, IDENTITY, POSITIONS, Access, Const, Index
 from planish.loops.lower.mathlib import EXPANDED
 from planish.loops.lower.packing import Location, copy_nodes, row_major, tile
-from planish.loops.lower.placement import Place, Start, place, plan
+from planish.loops.lower.placement import Scope, Start, place, plan
 
 # Buffers
 
@@ -118,7 +118,7 @@ class Memory:
 
     def _tile(self, name: str, writers: Sequence[Nest], readers: Sequence[_Reader]) -> None:
         shared = self.placement.shared
-        # A buffer lives in the loops that all who touch it share.
+        # A buffer lives in the loops that all nests that touch it share.
         depth = min(shared(w.name, r.node) for w in writers for r in readers)
         if self._same_body(writers, readers, depth):
             self.inlined.add(writers[0].name)
@@ -144,7 +144,7 @@ class Memory:
         self.locations[name] = Location(name, row_major(extents, dims), depth, tuple(relative))
 
     def _same_body(self, writers: Sequence[Nest], readers: Sequence[_Reader], depth: int) -> bool:
-        # A result that a reduction adds to needs a place; so does what a copy reads.
+        # A result that a reduction adds to needs memory; so does what a copy reads.
         nodes = [writers[0].name, *(r.node for r in readers)]
         whole = all(len(self.placement.path[n]) == depth and n not in self.plan.copies for n in nodes)
         return len(writers) == 1 and whole and writers[0].name not in self.placement.start
@@ -289,12 +289,12 @@ class _Hoister:
         dtype = ARITHMETIC[self.tree.buffer[target.buffer].dtype]  # not rounded to a narrow target's type
         self.buffers.append(Buffer(name, dtype, prod(counts), "temporary", depth))
         strides = zip([a.loop.id for a in inner], row_major(counts), strict=True)
-        place = around.kept[value] = Ref(name, 0, tuple(strides))
-        node: Node = Leaf(place, None, value)
+        kept = around.kept[value] = Ref(name, 0, tuple(strides))
+        node: Node = Leaf(kept, None, value)
         for a in reversed(inner):
             node = Loop(a.loop.axis, a.loop.step, (node,))
         around.before.append(node)
-        return place
+        return kept
 
 
 # Lowering
@@ -363,10 +363,10 @@ class _Lowering:
             count += len(self._copy(copy.packed.name))
         return count
 
-    def _body(self, around: Place, path: Order) -> tuple[Node, ...]:
+    def _body(self, around: Scope, path: Order) -> tuple[Node, ...]:
         nodes: list[Node] = []
         for item in around.items:
-            if isinstance(item, Place):
+            if isinstance(item, Scope):
                 loop = item.loop
                 body = self._body(item, (*path, loop))
                 nodes.append(Loop(loop[0], loop[1], body, self.kinds.get(id(item), "serial")))
@@ -469,13 +469,13 @@ class _Lowering:
         return Call(GATHER, (*args, *(Const(float(n)) for n in numbers)))
 
     def _kinds(self) -> dict[int, str]:
-        """Return the kind of every loop that is not serial, by the identity of its place."""
+        """Return the kind of every loop that is not serial, by the identity of its scope."""
         schedule = self.schedule
         kinds: dict[int, str] = {}
         marked = schedule.unrolled or schedule.parallel
         for i, nest in enumerate(self.graph.nests) if marked else ():
             source = self.graph.main if schedule.orders[i] is None else i
-            # By where the nest was placed: a loop that several nests share is one place, marked for all.
+            # By the scope of the nest: a loop that several nests share is one scope, marked for all.
             path = self.placement.path[nest.name]
             kinds |= {id(p): "unroll" for p in path if (source, p.loop) in schedule.unrolled}
             # Threads that reduce into one element would race.

@@ -24,7 +24,7 @@ _NOTHING: Mapping[str, frozenset[str]] = {}
 
 
 class NodeLoops(NamedTuple):
-    """The loops that a node has around it, and who may share them: its annotation in the thesis.
+    """The loops that a node has around it, and which nodes may share them: its annotation in the thesis.
 
     Args:
         order: the loops, outermost first.
@@ -43,10 +43,10 @@ class NodeLoops(NamedTuple):
     filled: bool = False
 
 
-class Place:
+class Scope:
     """An open or finished loop, or the root.
 
-    `items` holds what is inside, in order: places, names of nodes, and `Start`s.
+    `items` holds what is inside, in order: scopes, names of nodes, and `Start`s.
     """
 
     __slots__ = ("items", "loop", "reduces")
@@ -54,7 +54,7 @@ class Place:
     def __init__(self, loop: LoopId, reduces: bool) -> None:
         self.loop = loop
         self.reduces = reduces
-        self.items: list[Place | Start | str] = []
+        self.items: list[Scope | Start | str] = []
 
 
 class Start(NamedTuple):
@@ -67,13 +67,13 @@ class Placement(NamedTuple):
     """Where every node is executed.
 
     Args:
-        root: the outermost place.
+        root: the outermost scope.
         path: node to the loops around it, outermost first.
         start: reducing node to how many of those loops are around its start.
     """
 
-    root: Place
-    path: Mapping[str, tuple[Place, ...]]
+    root: Scope
+    path: Mapping[str, tuple[Scope, ...]]
     start: Mapping[str, int]
 
     def shared(self, a: str, b: str) -> int:
@@ -104,8 +104,8 @@ class _Placer:
     def __init__(self, nodes: Mapping[str, NodeLoops], parallel: frozenset[LoopId]) -> None:
         self.nodes = nodes
         self.parallel = parallel
-        self.open = [Place(("", 0), False)]
-        self.path: dict[str, tuple[Place, ...]] = {}
+        self.open = [Scope(("", 0), False)]
+        self.path: dict[str, tuple[Scope, ...]] = {}
         self.start: dict[str, int] = {}
 
     def visit(self, name: str) -> None:
@@ -113,7 +113,7 @@ class _Placer:
         order = node.order
         shared = self._shareable(node)
         reduces = [] if node.copies else [i for i, loop in enumerate(order) if loop[0] in node.reduced]
-        # Loops that are not shared have ended: whoever has the same ones later opens them anew.
+        # Loops that are not shared have ended: a node that has the same ones later opens them anew.
         del self.open[shared + 1 :]
         if node.filled and not reduces:
             reduces = [len(order)]
@@ -130,14 +130,14 @@ class _Placer:
 
     def _open(self, node: NodeLoops, loops: Sequence[LoopId]) -> None:
         for loop in loops:
-            inner = Place(loop, loop[0] in node.reduced)
+            inner = Scope(loop, loop[0] in node.reduced)
             self.open[-1].items.append(inner)
             self.open.append(inner)
 
     def _shareable(self, node: NodeLoops) -> int:
         limit = 0
-        for loop, place in zip(node.order, self.open[1:], strict=False):
-            if place.loop != loop:
+        for loop, scope in zip(node.order, self.open[1:], strict=False):
+            if scope.loop != loop:
                 break
             limit += 1
         if limit and node.order[0] in self.parallel:
@@ -149,10 +149,10 @@ class _Placer:
     def _shareable_with(self, source: str, pointwise: frozenset[str], limit: int) -> int:
         staged = self.nodes[source].staged
         path = self.path[source]
-        for i, place in enumerate(self.open[1 : limit + 1]):
-            if i == len(path) or path[i] is not place:
+        for i, scope in enumerate(self.open[1 : limit + 1]):
+            if i == len(path) or path[i] is not scope:
                 break  # the source is in other loops from here on, which have ended
-            if place.loop[0] not in pointwise or place.loop in staged:
+            if scope.loop[0] not in pointwise or scope.loop in staged:
                 return i
         return limit
 

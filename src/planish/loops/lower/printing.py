@@ -36,7 +36,7 @@ from planish.loops.ir.tree import (
 )
 from planish.loops.lang.program import COMPARISONS, IDENTITY, Const
 from planish.loops.lower.lowering import Memory
-from planish.loops.lower.placement import Place, Start
+from planish.loops.lower.placement import Scope, Start
 
 # Annotated trees
 
@@ -147,9 +147,9 @@ def loop_tree_text(schedule: Schedule) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _items(memory: Memory, place: Place, indent: str) -> Iterator[str]:
-    for item in place.items:
-        if isinstance(item, Place):
+def _items(memory: Memory, scope: Scope, indent: str) -> Iterator[str]:
+    for item in scope.items:
+        if isinstance(item, Scope):
             yield f"{indent}iter {loop_text(item.loop)}:"
             yield from _items(memory, item, indent + "  ")
         elif isinstance(item, Start):

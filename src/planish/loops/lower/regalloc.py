@@ -21,8 +21,8 @@ from planish.loops.ir.annotated import (
     Item,
     Nest,
     Part,
-    Place,
     Region,
+    Slot,
     Unrolled,
     Vectors,
     is_start,
@@ -39,8 +39,8 @@ class Allocation(NamedTuple):
     """The registers of a scope; see `planish.loops.ir.annotated.Region`."""
 
     held: Held
-    homes: dict[str, dict[Place, Ref]]
-    registers: dict[str, dict[Place, list[int]]]
+    homes: dict[str, dict[Slot, Ref]]
+    registers: dict[str, dict[Slot, list[int]]]
     copies: int
     free: int
 
@@ -188,10 +188,10 @@ class Analyser:
                 return False
         return True
 
-    def _homes(self, held: Held, inside: Inside) -> dict[str, dict[Place, Ref]] | None:
+    def _homes(self, held: Held, inside: Inside) -> dict[str, dict[Slot, Ref]] | None:
         """List the vectors to hold; None if they overlap, or something else is read."""
         lanes = self.vectors.lanes
-        homes: dict[str, dict[Place, Ref]] = {}
+        homes: dict[str, dict[Slot, Ref]] = {}
         for walk in held.written:
             found = dict.fromkeys(walk.vectors(lanes, inside), walk.ref)
             homes.setdefault(walk.ref.buffer, {}).update(found)
@@ -201,41 +201,41 @@ class Analyser:
             known = homes[walk.ref.buffer].keys()
             if not known >= set(walk.vectors(lanes, inside)):
                 return None
-        if any(_overlap(places, held.stride.get(buffer, 1)) for buffer, places in homes.items()):
+        if any(_overlap(slots, held.stride.get(buffer, 1)) for buffer, slots in homes.items()):
             return None
         return homes
 
-    def _registers(self, held: Held, homes: Mapping[str, dict[Place, Ref]], budget: int) -> Allocation:
+    def _registers(self, held: Held, homes: Mapping[str, dict[Slot, Ref]], budget: int) -> Allocation:
         """Allocate registers to vectors within a budget, and several to a sum, so that it does not wait."""
-        reduced = {buffer: places for buffer, places in homes.items() if buffer in held.reduce}
-        others = {buffer: places for buffer, places in homes.items() if buffer not in held.reduce}
+        reduced = {buffer: slots for buffer, slots in homes.items() if buffer in held.reduce}
+        others = {buffer: slots for buffer, slots in homes.items() if buffer not in held.reduce}
         copies = 1
         if budget:
             sums, rest = (sum(map(len, part.values())) for part in (reduced, others))
             # Eight in flight: a fused multiply-add takes some four cycles, and two begin in each.
             copies = max(1, min(4, -(-8 // sums), (budget - rest) // sums))
-        registers: dict[str, dict[Place, list[int]]] = {}
+        registers: dict[str, dict[Slot, list[int]]] = {}
         # From the last register down: the first ones are left for operands.
         number = self.vectors.registers
         for part, take in ((reduced, copies), (others, 1)):
-            for buffer, places in part.items():
+            for buffer, slots in part.items():
                 first = number - 1
-                number -= take * len(places)
+                number -= take * len(slots)
                 tops = range(first, number - 1, -take)
                 registers[buffer] = {
                     p: [top] if take == 1 else list(range(top, top - take, -1))
-                    for p, top in zip(places, tops, strict=True)
+                    for p, top in zip(slots, tops, strict=True)
                 }
         return Allocation(held, {**reduced, **others}, registers, copies, number)
 
 
-def _overlap(places: Iterable[Place], stride: int) -> bool:
+def _overlap(slots: Iterable[Slot], stride: int) -> bool:
     """Return whether vectors of a buffer share elements."""
     if stride > 1:
-        elements = [offset + i * stride for offset, lanes in places for i in range(lanes)]
+        elements = [offset + i * stride for offset, lanes in slots for i in range(lanes)]
         return len(set(elements)) < len(elements)
     end = None
-    for offset, lanes in sorted(places):
+    for offset, lanes in sorted(slots):
         if end is not None and end > offset:
             return True
         end = offset + lanes

@@ -178,7 +178,7 @@ def instances(
                 total += full * instances(tree, node.body, {**inside, node.axis: node.step}, lanes, cap)
             if tail and total <= cap:
                 total += instances(tree, node.body, {**inside, node.axis: tail}, lanes, cap)
-        # The product of loops grows fast, and nobody needs to know by how much it is too large.
+        # The product of loops grows fast, and by how much it is too large does not matter.
         if total > cap:
             break
     return total
@@ -287,7 +287,7 @@ class Scope:
         held = Held(self.local)
         if not self.buffers:
             return None if self._reads_back() else held
-        if not self._same_places() or not all(self._add_target(held, site) for site in self.sites):
+        if not self._same_addresses() or not all(self._add_target(held, site) for site in self.sites):
             return None
         if not all(self._add_reads(held, site) for site in self.sites):
             return None
@@ -321,7 +321,7 @@ class Scope:
                 return True
         return False
 
-    def _same_places(self) -> bool:
+    def _same_addresses(self) -> bool:
         """Return whether outer loops move all uses of a held buffer alike, and nothing else is read back."""
         written = {site.leaf.target.buffer for site in self.sites}
         outer: dict[str, tuple[tuple[LoopId, int], ...]] = {}

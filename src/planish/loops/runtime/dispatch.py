@@ -203,7 +203,7 @@ PLAN = (
     "entry",  # the first one's address and iterations; the others follow
     "lanes",
     "lane",  # the addresses of the lanes' arguments
-    "slots",  # for each operand, and then for the result, its place in the arguments
+    "slots",  # for each operand, and then for the result, its index in the arguments
     "busy",  # whether the memory of the kernel is in use
     "long",  # whether other threads of Python may run meanwhile
     "team",  # a function that runs the entries with other threads; 0 to run them here
@@ -220,7 +220,7 @@ def dispatch_address() -> int | None:
     from planish.loops.codegen.llvm.jit import host_machine, load
 
     text = Path(__file__).with_name("dispatch.ll").read_text()
-    numbers = {f"plan.{name}": place for place, name in enumerate(PLAN)} | dict(ARRAY_FIELDS)
+    numbers = {f"plan.{name}": index for index, name in enumerate(PLAN)} | dict(ARRAY_FIELDS)
     numbers |= {"ALIGNED": ALIGNED, "BUCKETS": BUCKETS}
     numbers |= {name: found[name] for name in ("ARRAY_TYPE", "TEXT_TYPE")}
     for name, number in numbers.items():
@@ -324,12 +324,12 @@ class Table:
         records: list[Any] = []
         for spec, dtype in zip(operands, dtypes, strict=True):
             records += [dtype, len(spec.shape), _words(spec.shape), _words(spec.strides)]
-        place = BUCKETS + (operands[0].shape[0] & self._mask)
+        bucket = BUCKETS + (operands[0].shape[0] & self._mask)
         words |= {"operands": len(operands), "operand": self._record(records)}
-        words |= {"subscripts": 0 if subscripts is None else subscripts, "next": int(self._words[place])}
+        words |= {"subscripts": 0 if subscripts is None else subscripts, "next": int(self._words[bucket])}
         plan = self._record([words.get(name, 0) for name in PLAN])
         # Last, when the plan is whole: another thread may look up a call at any moment.
-        self._words[place] = plan.ctypes.data
+        self._words[bucket] = plan.ctypes.data
         self.count += 1
 
     def _record(self, values: Sequence[Any]) -> NDArray[Any]:

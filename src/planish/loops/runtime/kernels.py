@@ -78,12 +78,12 @@ class Kernel:
 
     def allocate(self) -> KernelMemory:
         """Make the memory that belongs to the kernel; raises TargetError where there is not so much."""
-        place = self.code.layout
+        layout = self.code.layout
         ahead = {b.name: b.size * DTYPES[b.dtype] for b in self.tree.buffers if b.kind == "ahead"}
         return KernelMemory(
             {name: _aligned(size) for name, size in ahead.items()},
-            _aligned(place.shared_bytes),
-            [_aligned(place.private_bytes) for _ in range(self.cores)],
+            _aligned(layout.shared_bytes),
+            [_aligned(layout.private_bytes) for _ in range(self.cores)],
         )
 
     def lane_arguments(self, arrays: Arrays) -> tuple[list[Any], list[NDArray[np.uint8]]]:

@@ -66,7 +66,7 @@ MASK_WORDS = 16
 TEAM_WORDS = FIELDS["mask"] + MASK_WORDS
 """Words before the lanes."""
 LANE = {
-    "range": 0,  # iterations that nobody has taken: begin in the low half, end in the high one
+    "range": 0,  # iterations that no thread has taken: begin in the low half, end in the high one
     "asleep": 1,
     "lock": 2,  # of CPython; free for a moment when the thread is to wake up
     "thread": 3,  # the system's number of the worker; 0 where it is not known
@@ -184,7 +184,7 @@ def _text(machine: Machine) -> str:
     text = _TEXT.read_text()
     text += _PLACEMENT.read_text() if placing else _NO_PLACEMENT
     text += _NOW if "CLOCK" in functions else _NO_NOW
-    values: dict[str, object] = {**FIELDS, **{f"lane.{name}": place for name, place in LANE.items()}}
+    values: dict[str, object] = {**FIELDS, **{f"lane.{name}": index for name, index in LANE.items()}}
     values |= {"TEAM_WORDS": TEAM_WORDS, "LANE_WORDS": LANE_WORDS, "MASK_WORDS": MASK_WORDS}
     values |= {"MASK_BYTES": 8 * MASK_WORDS, "MASK_BITS": 64 * MASK_WORDS, "MONOTONIC": _MONOTONIC}
     values |= {"SPINS": SPINS, "LOOKS": LOOKS, "CHECKS": CHECKS, "PAUSE": pause}

@@ -75,7 +75,7 @@ def observe(schedule: Schedule, cursor: int, rows: int) -> NDArray[np.int64]:
 
     Args:
         schedule: what the agent has made.
-        cursor: the place of its loop.
+        cursor: the index of its loop.
         rows: how many loops are described at most; rows that are left are zeros.
 
     Returns:
@@ -90,11 +90,11 @@ def observe(schedule: Schedule, cursor: int, rows: int) -> NDArray[np.int64]:
     for number in (main, *others):
         nest, order = schedule.graph.nests[number], schedule.loops[number]
         moves = {axis: [*moves_of(schedule, nest, axis)] for axis in {axis for axis, _ in order}}
-        for place, (size, tail) in enumerate(_trips(schedule, order)):
+        for index, (size, tail) in enumerate(_trips(schedule, order)):
             if row == rows:
                 return seen
-            axis, step = order[place]
-            seen[row, :4] = (number == main and place == cursor, size, tail, number == main)
+            axis, step = order[index]
+            seen[row, :4] = (number == main and index == cursor, size, tail, number == main)
             for column, moved in enumerate(moves[axis]):
                 if moved:
                     # The bit length of n - 1 is the logarithm rounded up: bin N ends at 2 ** N.
@@ -307,7 +307,7 @@ class CursorSpace:
         return candidate
 
     def reached(self, candidate: Candidate) -> State:
-        """Return the schedule, and the place of the cursor."""
+        """Return the schedule, and the index of the cursor."""
         return self._reached(candidate.steps)
 
     def _reach(self, steps: tuple[Step, ...]) -> State:
@@ -395,7 +395,7 @@ class PackHere(CursorStep):
         [n:64], k, m, n   -- PackHere(1) -->   [n:64] (k, n: B.packed = B), k, m, n (reading B.packed)
 
     Args:
-        read: which of the tensors that the main nest reads, by their first place in its text; from 0.
+        read: which of the tensors that the main nest reads, by their first position in its text; from 0.
     """
 
     read: int

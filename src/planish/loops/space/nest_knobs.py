@@ -294,8 +294,8 @@ class _Nest:
         outer = set(_main(context).outer)
         inner = [loop for loop in context.schedule.loops[self.facts.number] if loop not in outer]
         axes = [plain_axis(index) for index in self.facts.nest.statement.target.index]
-        place = {axis: d for d, axis in enumerate(axes)}
-        turned = sorted(inner, key=lambda loop: place.get(loop[0], -1))
+        position = {axis: d for d, axis in enumerate(axes)}
+        turned = sorted(inner, key=lambda loop: position.get(loop[0], -1))
         if turned == inner or any(axis in self.facts.nest.reduced for axis, _ in inner):
             return {}
         return {TURNED: KnobOption((Reorder(tuple(map(loop_text, turned)), self.facts.nest_name),), 2.0)}

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 # Tree of knobs
 
 KNOWN_MAX = 4096
-"""Places before a knob that are remembered: neighbours have most of their way in common."""
+"""Nodes of the tree that are cached: neighbours have most of their way in common."""
 
 BUILD_WEIGHT, BEST_BUILD = 0.5, 2.0
 """Of another code generator, where the target's own has 1; and where it is the first guess."""
@@ -41,7 +41,7 @@ _Names = tuple[str, ...]
 
 
 @dataclass(frozen=True)
-class _Place:
+class _Node:
     """Where alternatives of the first knobs lead, and what the next knob offers there; at the end nothing."""
 
     context: KnobContext
@@ -84,7 +84,7 @@ class KnobTree:
         if fuse := fusing(self.facts):
             self._first = (fuse[0],)
             self._forms[FUSED] = (*_knobs_of(fuse[1]), *last)
-        self._place = lru_cache(maxsize=KNOWN_MAX)(self._find_place)
+        self._node = lru_cache(maxsize=KNOWN_MAX)(self._find_node)
         self._made = lru_cache(maxsize=KNOWN_MAX)(self._make)
         self._read = lru_cache(maxsize=KNOWN_MAX)(self._read_back)
         self._last: dict[Candidate, _Names] = {}  # candidates that were made lately, and of what
@@ -107,8 +107,8 @@ class KnobTree:
     def made_by(self, choose: Choose) -> Candidate:
         """Make the candidate of what is chosen at each knob."""
         names: _Names = ()
-        while knob := (place := self._place(names)).knob:
-            names = (*names, choose(knob, place.options))
+        while knob := (node := self._node(names)).knob:
+            names = (*names, choose(knob, node.options))
         return self._made(names)
 
     def read(self, candidate: Candidate) -> tuple[tuple[str, str, Options], ...]:
@@ -127,14 +127,14 @@ class KnobTree:
                 names = tuple([name for _, name, _ in self.read(candidate)])
             except ScheduleError:  # of another space
                 return resolve(self.facts.program, candidate)
-        return self._place(names).context.schedule
+        return self._node(names).context.schedule
 
     def _begin(self) -> KnobContext:
         return KnobContext(self.facts, unscheduled(self.facts.program), {}, "", RegisterTile((), "", 1))
 
     def _make(self, names: _Names) -> Candidate:
         """Make the candidate of these alternatives, one for each knob; it may be met again and again."""
-        options = (self._place(names[:i]).options[name] for i, name in enumerate(names))
+        options = (self._node(names[:i]).options[name] for i, name in enumerate(names))
         made = Candidate(tuple(step for option in options for step in option.steps))
         # It is only a short cut: what is forgotten is read back from its steps.
         if len(self._last) == KNOWN_MAX:
@@ -142,16 +142,16 @@ class KnobTree:
         self._last[made] = names
         return made
 
-    def _find_place(self, names: _Names) -> _Place:
+    def _find_node(self, names: _Names) -> _Node:
         if names:
-            # From the place before it, which is mostly known: each knob costs its own steps alone.
-            before = self._place(names[:-1])
+            # From the node before it, which is mostly known: each knob costs its own steps alone.
+            before = self._node(names[:-1])
             assert before.knob is not None
             context = self._after(before.context, before.knob, names[-1], before.options[names[-1]])
         else:
             context = self._begin()
         knob = self._next(context)
-        return _Place(context, knob, knob.options(context) if knob else {})
+        return _Node(context, knob, knob.options(context) if knob else {})
 
     def _next(self, context: KnobContext) -> Knob | None:
         """Return the knob to turn next; the first one says which form of the program the others are for."""
@@ -168,16 +168,16 @@ class KnobTree:
 
     def _read_back(self, candidate: Candidate) -> tuple[tuple[str, str, Options], ...]:
         if made := self._last.get(candidate):
-            places = ((name, self._place(made[:i])) for i, name in enumerate(made))
-            return tuple([(place.knob.name, name, place.options) for name, place in places if place.knob])
+            nodes = ((name, self._node(made[:i])) for i, name in enumerate(made))
+            return tuple([(node.knob.name, name, node.options) for name, node in nodes if node.knob])
         read: list[tuple[str, str, Options]] = []
         names, left = _Names(), candidate.steps
-        while knob := (place := self._place(names)).knob:
-            name = place.chosen(left)
+        while knob := (node := self._node(names)).knob:
+            name = node.chosen(left)
             if name is None:
                 break
-            read.append((knob.name, name, place.options))
-            names, left = (*names, name), left[len(place.options[name].steps) :]
+            read.append((knob.name, name, node.options))
+            names, left = (*names, name), left[len(node.options[name].steps) :]
         if left:
             raise ScheduleError(f"{left[0]} is no step of this template", "Use the space's own candidates.")
         return tuple(read)

@@ -106,7 +106,7 @@ class Held:
 # Leaves
 
 
-class Place(NamedTuple):
+class Site(NamedTuple):
     """Where a leaf is written.
 
     Args:
@@ -145,27 +145,27 @@ class Leaves:
         self._private = {}
         for leaf in lanes.loop.body:
             assert isinstance(leaf, Leaf)
-            self.leaf(leaf, Place(lanes.loop, piece, number, lanes))
+            self.leaf(leaf, Site(lanes.loop, piece, number, lanes))
 
-    def leaf(self, leaf: Leaf, place: Place) -> None:
+    def leaf(self, leaf: Leaf, site: Site) -> None:
         """Write one leaf."""
-        if place.lanes and leaf.target.buffer in place.lanes.summed:
-            self._accumulate(leaf, place)
+        if site.lanes and leaf.target.buffer in site.lanes.summed:
+            self._accumulate(leaf, site)
         elif leaf.reduce is None:
-            self._write(leaf.target, place, self._value(leaf.value, place))
+            self._write(leaf.target, site, self._value(leaf.value, site))
         else:
-            old = self._read(leaf.target, place)
-            self._write(leaf.target, place, self._reduced(leaf.reduce, old, leaf.value, place))
+            old = self._read(leaf.target, site)
+            self._write(leaf.target, site, self._reduced(leaf.reduce, old, leaf.value, site))
 
-    def _accumulate(self, leaf: Leaf, place: Place) -> None:
+    def _accumulate(self, leaf: Leaf, site: Site) -> None:
         """Reduce lane by lane; lanes that do not count keep what they have."""
         assert self.held is not None
         assert leaf.reduce is not None
-        piece = place.piece
+        piece = site.piece
         # By turns, so that a piece does not wait for the sum of the one before.
-        accumulator = summed(leaf, self.at, piece, place.number % self.held.region.parts)
+        accumulator = summed(leaf, self.at, piece, site.number % self.held.region.parts)
         old = self.held.value(accumulator)
-        new = self._reduced(leaf.reduce, old, leaf.value, place)
+        new = self._reduced(leaf.reduce, old, leaf.value, site)
         # Other lanes read zeros, which need not be neutral: exp(0) is 1, and 0 may be the greatest.
         if piece.active < piece.lanes:
             bits = ", ".join(f"i1 {int(i < piece.active)}" for i in range(piece.lanes))
@@ -174,57 +174,57 @@ class Leaves:
             new = Val(self.writer.define(text), piece.lanes)
         self.held.change(accumulator, new)
 
-    def _reduced(self, reduce: str, old: Val, value: Value, place: Place) -> Val:
+    def _reduced(self, reduce: str, old: Val, value: Value, site: Site) -> Val:
         if reduce == "add" and isinstance(value, Call) and value.function == "mul":
-            return self._fused(value, old, place)
-        return self.arithmetic.combine(reduce, old, self._value(value, place))
+            return self._fused(value, old, site)
+        return self.arithmetic.combine(reduce, old, self._value(value, site))
 
-    def _value(self, value: Value, place: Place) -> Val:
+    def _value(self, value: Value, site: Site) -> Val:
         if isinstance(value, Const):
             return self.writer.number(value.value)
         if isinstance(value, Ref):
-            return self._read(value, place)
+            return self._read(value, site)
         if value.function == "gather":
-            return self._gathered(value, place)
+            return self._gathered(value, site)
         if value.function == "add":
             for product, rest in (value.args, value.args[::-1]):
                 if isinstance(product, Call) and product.function == "mul":
-                    return self._fused(product, self._value(rest, place), place)
-        return self.arithmetic.apply(value.function, [self._value(a, place) for a in value.args])
+                    return self._fused(product, self._value(rest, site), site)
+        return self.arithmetic.apply(value.function, [self._value(a, site) for a in value.args])
 
-    def _gathered(self, value: Call, place: Place) -> Val:
+    def _gathered(self, value: Call, site: Site) -> Val:
         """Load an element by an index, which is the same in all lanes."""
         base, index, stride, extent = value.args
         assert isinstance(base, Ref)
         assert isinstance(stride, Const)
         assert isinstance(extent, Const)
-        found = self._value(index, place)
+        found = self._value(index, site)
         if isinstance(index, Ref) and self.memory.is_whole(index):
             whole = self.arithmetic.within(found, extent.value)
         else:
             whole = self.arithmetic.index(self.arithmetic.first(found), extent.value)
-        c = cell(base, self.at, place.loop, place.piece)
-        return self.memory.load_behind(base, c, place.piece.lanes, whole, int(stride.value))
+        c = cell(base, self.at, site.loop, site.piece)
+        return self.memory.load_behind(base, c, site.piece.lanes, whole, int(stride.value))
 
-    def _fused(self, product: Call, addend: Val, place: Place) -> Val:
+    def _fused(self, product: Call, addend: Val, site: Site) -> Val:
         """Write product + addend as one operation."""
-        factors = [self._value(a, place) for a in product.args]
+        factors = [self._value(a, site) for a in product.args]
         return self.arithmetic.apply("fma", [*factors, addend])
 
-    def _lane_private(self, ref: Ref, place: Place) -> bool:
-        return place.lanes is not None and ref.buffer in place.lanes.private
+    def _lane_private(self, ref: Ref, site: Site) -> bool:
+        return site.lanes is not None and ref.buffer in site.lanes.private
 
-    def _read(self, ref: Ref, place: Place) -> Val:
-        c = cell(ref, self.at, place.loop, place.piece)
-        if self._lane_private(ref, place):
+    def _read(self, ref: Ref, site: Site) -> Val:
+        c = cell(ref, self.at, site.loop, site.piece)
+        if self._lane_private(ref, site):
             return self._private[c]
         if self.held and ref.buffer in self.held.region.held:
             return self.held.value(c)
-        return self.memory.load(ref, c, place.piece.lanes)
+        return self.memory.load(ref, c, site.piece.lanes)
 
-    def _write(self, ref: Ref, place: Place, value: Val) -> None:
-        c = cell(ref, self.at, place.loop, place.piece)
-        if self._lane_private(ref, place):
+    def _write(self, ref: Ref, site: Site, value: Val) -> None:
+        c = cell(ref, self.at, site.loop, site.piece)
+        if self._lane_private(ref, site):
             self._private[c] = value
         elif self.held and ref.buffer in self.held.region.held:
             self.held.change(c, value)
@@ -260,7 +260,7 @@ class Nodes:
             case Nest():
                 self._nest(item)
             case Unrolled(node=Leaf() as leaf):
-                self.leaves.leaf(leaf, Place())
+                self.leaves.leaf(leaf, Site())
             case Block(items=items):
                 for inner in items:
                     self.write(inner)
@@ -488,8 +488,8 @@ class _FunctionCode:
             offset = self._layout.offsets[buffer]
         else:
             argument, offset = self._arguments.index(buffer), 0
-        place = w.define(f"getelementptr ptr, ptr %args, i64 {argument}", at)
-        start = w.define(f"load ptr, ptr {place}", at)
+        slot = w.define(f"getelementptr ptr, ptr %args, i64 {argument}", at)
+        start = w.define(f"load ptr, ptr {slot}", at)
         return w.define(f"getelementptr i8, ptr {start}, i64 {offset}", at) if offset else start
 
     def _range(self, nest: Nest) -> None:

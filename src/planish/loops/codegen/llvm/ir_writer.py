@@ -17,7 +17,7 @@ from planish.loops.lower.mathlib import EXPANDED, expansion
 # Text
 
 Lines = list["str | Lines"]
-"""Text in order; an inner list is a place where more may be written later."""
+"""Text in order; an inner list may be extended later."""
 
 
 class Val(NamedTuple):

@@ -101,7 +101,7 @@ class Element(NamedTuple):
 
 @dataclass
 class Live:
-    """A loop of the machine code, around the place that is being written.
+    """A loop of the machine code, around the code that is being written.
 
     Args:
         id: the tree's loop.
@@ -181,7 +181,7 @@ class Memory:
         return dtype in INDICES and dtype != self.writer.dtype
 
     def load_behind(self, ref: Ref, cell: Cell, lanes: int, index: str, stride: int) -> Val:
-        """Load a cell so many strides behind its place as an index says; a scalar is repeated."""
+        """Load a cell so many strides behind its address as an index says; a scalar is repeated."""
         element = self._elements[ref.buffer]
         text = f"getelementptr [{stride} x {element.type}], ptr {self.pointer(ref)}, i64 {index}"
         return Val(self.fetch(self.writer.define(text), cell, lanes), lanes)

@@ -103,7 +103,7 @@ class Assembler:
     """Collects code; `finish` gives it with its constants behind it.
 
     Attributes:
-        append: appends an instruction that is one tuple: `emit` for those who have many.
+        append: appends an instruction that is one tuple: a quicker `emit` for many.
         extend: the same for several.
     """
 
@@ -119,12 +119,12 @@ class Assembler:
 
     @property
     def code(self) -> bytearray:
-        """The bytes so far; instructions wait until somebody asks for them."""
+        """The bytes so far; waiting instructions are encoded first."""
         if self._waiting:
             encoded = [_encoded[words] for words in self._waiting]
             if self._constants:
                 ends = list(accumulate(map(len, encoded), initial=len(self._code)))
-                self._fixups += [(ends[number], place) for number, place in self._constants]
+                self._fixups += [(ends[number], offset) for number, offset in self._constants]
                 self._constants.clear()
             self._code += b"".join(encoded)
             self._waiting.clear()

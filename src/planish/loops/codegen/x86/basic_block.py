@@ -493,14 +493,14 @@ class BasicBlock:
             result = self.take()
             gather_at_whole(self.transfers, result, value)
             return result
-        index = self._evaluate(value.place)
+        index = self._evaluate(value.row)
         pinned = index in self._registers.pinned
         self._registers.pinned.add(index)
         result = self.take()
         gather_at(self.transfers, result, index, value)
         if not pinned:
             self._registers.pinned.discard(index)
-        self._release(value.place, index)
+        self._release(value.row, index)
         return result
 
     def _release(self, value: Vector, register: int) -> None:

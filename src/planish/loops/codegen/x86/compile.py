@@ -44,7 +44,7 @@ _FAILED = ctypes.c_void_p(-1).value
 
 
 _spare: dict[int, list[int]] = {}
-"""Size to the addresses of mappings that nobody uses: changing one costs less than a new one."""
+"""Size to the addresses of unused mappings: changing one costs less than a new one."""
 _SPARE_MAX = 16
 """How many of a size are kept."""
 _SPARE_BYTES = 1 << 16
@@ -145,7 +145,7 @@ class FunctionCode:
         function: how they are executed.
         tree: the whole tree.
         isa: instruction set and element type.
-        places: buffer to (index into the arguments, byte offset there).
+        locations: buffer to (index into the arguments, byte offset there).
         nontemporal: buffers that are written past the caches.
     """
 
@@ -154,16 +154,16 @@ class FunctionCode:
         function: Function,
         tree: LoopTree,
         isa: Isa,
-        places: dict[str, tuple[int, int]],
+        locations: dict[str, tuple[int, int]],
         nontemporal: AbstractSet[str] = frozenset(),
     ) -> None:
         self.function = function
         self.tree = tree
         self.isa = isa
-        self.places = places
+        self.locations = locations
         self.asm = Assembler()
         self.nontemporal = nontemporal
-        self.pointers = Pointers(function.nodes, tree.buffer, places, nontemporal)
+        self.pointers = Pointers(function.nodes, tree.buffer, locations, nontemporal)
         self.masks: dict[int, int] = {}
         # Slots 0 and 1 keep the range's ends, and 2 counts the iterations of a parallel loop.
         self._counting = Counting(self.asm, self.pointers, reserved=3)
@@ -195,7 +195,7 @@ class FunctionCode:
         head.emit(Code.MOV_RM64_R64, self._counting.slot(0), BEGIN)
         head.emit(Code.MOV_RM64_R64, self._counting.slot(1), END)
         for pointer in self.pointers.all:
-            index, offset = self.places[pointer.buffer]
+            index, offset = self.locations[pointer.buffer]
             head.emit(Code.MOV_R64_RM64, SCRATCH, Mem(ARGS, 8 * index))
             if offset:
                 head.emit(Code.ADD_RM64_IMM32, SCRATCH, Imm(offset))
@@ -346,9 +346,9 @@ def compile_tree(
     memory = ExecutableMemory(bytes(blob))
     run, prepare = [tuple([replace(e, address=memory.address + e.address) for e in es]) for es in entries]
     again = partial(compile_tree, tree, isa, extras)
-    places = layout(annotated)
+    locations = layout(annotated)
     return MachineCode(
-        run, prepare, memory, places, lambda prefix: assembly(prefix, *codes), annotated, again
+        run, prepare, memory, locations, lambda prefix: assembly(prefix, *codes), annotated, again
     )
 
 
@@ -362,42 +362,45 @@ def _generated(tree: LoopTree, isa: Isa, spares: Sequence[int] = (0, 4, 8)) -> t
     What the operands of some rare expressions need is known too late: then fewer results are held.
     """
     annotated = annotate(tree, isa.vectors, spares[0])
-    places = _places(tree, layout(annotated))
+    locations = _locations(tree, layout(annotated))
     try:
         # All copies of padded inputs are the first function of the body, if there are any.
         body = [
-            _code(f, annotated, isa, places, again=i < bool(tree.views)) for i, f in enumerate(annotated.body)
+            _code(f, annotated, isa, locations, again=i < bool(tree.views))
+            for i, f in enumerate(annotated.body)
         ]
-        return annotated, (body, [FunctionCode(f, tree, isa, places).code() for f in annotated.ahead])
+        return annotated, (body, [FunctionCode(f, tree, isa, locations).code() for f in annotated.ahead])
     except NoRegisterError:
         if len(spares) == 1:
             raise
     return _generated(tree, isa, spares[1:])
 
 
-_Places = dict[str, tuple[int, int]]
+_Locations = dict[str, tuple[int, int]]
 # The function stays beside its code, so that no other object is given its id.
 _views: dict[Hashable, tuple[Function, bytes]] = {}
 _VIEWS_MAX = 1000
 
 
-def _code(function: Function, annotated: AnnotatedTree, isa: Isa, places: _Places, *, again: bool) -> bytes:
+def _code(
+    function: Function, annotated: AnnotatedTree, isa: Isa, locations: _Locations, *, again: bool
+) -> bytes:
     """Generate a function; copies of padded inputs come `again`, the same for all schedules of a program."""
     tree = annotated.tree
     named = [ref.buffer for leaf in leaves(function.nodes) for ref in leaf.refs]
     if not again:
-        plain = FunctionCode(function, tree, isa, places).code()
+        plain = FunctionCode(function, tree, isa, locations).code()
         nontemporal = annotated.nontemporal_stores & set(named)
         if not nontemporal:
             return plain
-        quick = FunctionCode(function, tree, isa, places, nontemporal).code()
-        return where_aligned([places[name][0] for name in sorted(nontemporal)], isa.bytes, quick, plain)
-    used = tuple([(places.get(name), tree.buffer[name].dtype) for name in named])
+        quick = FunctionCode(function, tree, isa, locations, nontemporal).code()
+        return where_aligned([locations[name][0] for name in sorted(nontemporal)], isa.bytes, quick, plain)
+    used = tuple([(locations.get(name), tree.buffer[name].dtype) for name in named])
     key = id(function), used, isa
     if key not in _views:
         if len(_views) >= _VIEWS_MAX:
             _views.clear()
-        _views[key] = function, FunctionCode(function, tree, isa, places).code()
+        _views[key] = function, FunctionCode(function, tree, isa, locations).code()
     return _views[key][1]
 
 
@@ -408,10 +411,10 @@ def _entry(start: int, function: Function, tree: LoopTree) -> Entry:
     return Entry(start)
 
 
-def _places(tree: LoopTree, arranged: Layout) -> _Places:
+def _locations(tree: LoopTree, arranged: Layout) -> _Locations:
     """Return where each buffer's address is: index into the arguments, and bytes to add."""
     given = [b.name for b in tree.buffers if b.kind != "temporary"]
-    places = {name: (index, 0) for index, name in enumerate(given)}
+    locations = {name: (index, 0) for index, name in enumerate(given)}
     for name, offset in arranged.offsets.items():
-        places[name] = (len(given) + (name in arranged.private), offset)
-    return places
+        locations[name] = (len(given) + (name in arranged.private), offset)
+    return locations

@@ -97,7 +97,7 @@ class Forms:
         self.bit_and = _code(f"EVEX_VAND{p}{three}")
         self.bit_xor = _code(f"EVEX_VXOR{p}{three}")
         self.bit_or = _code(f"EVEX_VOR{p}{three}")
-        # What loads takes a register in the place of memory, too.
+        # What loads takes a register in place of memory, too.
         self.copy = self.load
         self.whole = _code(f"EVEX_VCVTT{s}2SI_R64_XMMM{bits}_SAE")
         self.blend = _code(f"EVEX_VBLENDM{p}{three}")

@@ -9,7 +9,7 @@ from planish.loops.codegen.x86.basic_block import BasicBlock
 from planish.loops.codegen.x86.isa import Isa
 from planish.loops.codegen.x86.pointers import Pointers
 from planish.loops.codegen.x86.vectors import Accumulator, Element, Gathered, Operation, Vector
-from planish.loops.ir.annotated import Place, Region
+from planish.loops.ir.annotated import Region, Slot
 from planish.loops.ir.tree import Call, Leaf, Loop, Ref, Value
 from planish.loops.lang.program import DTYPES, INDICES, Const
 
@@ -17,7 +17,7 @@ Lanes = Sequence[int]
 """How many lanes each unrolled iteration of a leaf has."""
 Moves = Sequence[Sequence[int]]
 """For each reference of a leaf, its target first: how far each of these iterations has moved it, in bytes."""
-Registers = Mapping[str, Mapping[Place, Sequence[int]]]
+Registers = Mapping[str, Mapping[Slot, Sequence[int]]]
 """Buffer to its vectors, each with the numbers of its registers."""
 Make = Callable[[Lanes, Moves], None]
 """Appends a leaf's items for some unrolled iterations."""
@@ -44,7 +44,7 @@ class Items:
         self._pointers = pointers
         self._isa = isa
         self._made: dict[tuple[int, int], Make | None] = {}
-        self._turns: dict[tuple[str, Place], int] = {}
+        self._turns: dict[tuple[str, Slot], int] = {}
 
     def maker(self, leaf: Leaf, inner: Loop | None) -> Make | None:
         """Prepare a leaf, vectorised along the loop `inner`; None if it has nothing to do."""
@@ -78,10 +78,10 @@ class Items:
         """Write, or reduce into, elements that no register holds."""
         reduce, full, add = leaf.reduce, self._isa.lanes, self._block.add
         values = self._vectors(leaf.value, inner, iter(range(1, 100)))
-        places = self._elements(leaf.target, inner, 1, 0)
+        slots = self._elements(leaf.target, inner, 1, 0)
 
         def write(lanes: Lanes, moves: Moves) -> None:
-            for target, value in zip(places(lanes, moves), values(lanes, moves), strict=True):
+            for target, value in zip(slots(lanes, moves), values(lanes, moves), strict=True):
                 add(target, None, Operation(reduce, (target, value)) if reduce else value, full)
 
         return write
@@ -125,24 +125,24 @@ class Items:
 
     def _targets(self, ref: Ref, inner: Loop | None) -> Callable[[Lanes, Moves], list[int]]:
         """Prepare which registers a target has; sums that are kept in parts take theirs by turns."""
-        places, table = self._places(ref, inner, 0), self._registers[ref.buffer]
+        slots, table = self._slots(ref, inner, 0), self._registers[ref.buffer]
         if self._copies == 1:
-            return self._same_targets(ref, places, table)
+            return self._same_targets(ref, slots, table)
         buffer, turns = ref.buffer, self._turns
 
         def by_turns(lanes: Lanes, moves: Moves) -> list[int]:
             found: list[int] = []
-            for place in places(lanes, moves):
-                turn, parts = 0, table[place]
+            for slot in slots(lanes, moves):
+                turn, parts = 0, table[slot]
                 if len(parts) > 1:
-                    turn = turns[buffer, place] = turns.get((buffer, place), -1) + 1
+                    turn = turns[buffer, slot] = turns.get((buffer, slot), -1) + 1
                 found.append(parts[turn % len(parts)])
             return found
 
         return by_turns
 
     def _same_targets(
-        self, ref: Ref, places: Callable[[Lanes, Moves], list[Place]], table: Mapping[Place, Sequence[int]]
+        self, ref: Ref, slots: Callable[[Lanes, Moves], list[Slot]], table: Mapping[Slot, Sequence[int]]
     ) -> Callable[[Lanes, Moves], list[int]]:
         """Prepare the registers of a target that iterations of a reduction share: asked again, they stay."""
         pointer = self._pointers.of(ref)
@@ -154,24 +154,24 @@ class Items:
             # `Unroller` keeps its lists: the same iterations have the same one.
             if asked is None or asked[0] != pointer.unroll_offset or asked[1] is not moves:
                 asked = pointer.unroll_offset, moves
-                found = [table[place][0] for place in places(lanes, moves)]
+                found = [table[slot][0] for slot in slots(lanes, moves)]
             return found
 
         return registers
 
-    def _places(self, ref: Ref, inner: Loop | None, number: int) -> Callable[[Lanes, Moves], list[Place]]:
+    def _slots(self, ref: Ref, inner: Loop | None, number: int) -> Callable[[Lanes, Moves], list[Slot]]:
         """Prepare which held vectors a reference names."""
         pointer = self._pointers.of(ref)
         size = DTYPES[pointer.dtype]
         start = ref.offset * size - pointer.unroll_offset
         moving = inner is not None and inner.id in ref.stride
 
-        def places(lanes: Lanes, moves: Moves) -> list[Place]:
+        def slots(lanes: Lanes, moves: Moves) -> list[Slot]:
             base = start + pointer.unroll_offset
             offsets = [(base + move) // size for move in moves[number]]
             return list(zip(offsets, lanes if moving else repeat(1), strict=False))
 
-        return places
+        return slots
 
     def _elements(
         self, ref: Ref, inner: Loop | None, still: int, number: int, *, word: bool = False
@@ -184,18 +184,18 @@ class Items:
         wide, full = self._isa.wide, self._isa.lanes
         plain = pointer.dtype == self._isa.dtype
 
-        def new(place: tuple[int, int]) -> Element:
-            disp, lanes = place
+        def new(slot: tuple[int, int]) -> Element:
+            disp, lanes = slot
             # An instruction takes a whole vector from memory, or with EVEX one element for all lanes.
             folds = plain and (wide if stride == 0 else stride == 1 and lanes == full)
-            element = known[place] = Element(pointer, disp, stride, lanes, folds, word)
+            element = known[slot] = Element(pointer, disp, stride, lanes, folds, word)
             return element
 
         def elements(lanes: Lanes, moves: Moves) -> list[Element]:
             base = offset + pointer.unroll_offset - pointer.offset
             counts = lanes if stride else repeat(still)
-            places = zip([base + move for move in moves[number]], counts, strict=False)
-            return [known.get(place) or new(place) for place in places]
+            slots = zip([base + move for move in moves[number]], counts, strict=False)
+            return [known.get(slot) or new(slot) for slot in slots]
 
         return elements
 
@@ -216,7 +216,7 @@ class Items:
     def _vectors(
         self, value: Value, inner: Loop | None, numbers: Iterator[int]
     ) -> Callable[[Lanes, Moves], Sequence[Vector]]:
-        """Prepare a leaf's value; `numbers` are the places of its references among the moves."""
+        """Prepare a leaf's value; `numbers` are the indices of its references among the moves."""
         match value:
             case Const(number):
                 block = self._block
@@ -238,8 +238,8 @@ class Items:
                     for found in zip(*[part(lanes, moves) for part in parts], strict=True)
                 ]
             case Ref():
-                place = next(numbers)
+                number = next(numbers)
                 if not self._is_held(value):
-                    return self._elements(value, inner, self._isa.lanes, place)
-                places, table = self._places(value, inner, place), self._registers[value.buffer]
-                return lambda lanes, moves: [Accumulator(table[p][0]) for p in places(lanes, moves)]
+                    return self._elements(value, inner, self._isa.lanes, number)
+                slots, table = self._slots(value, inner, number), self._registers[value.buffer]
+                return lambda lanes, moves: [Accumulator(table[p][0]) for p in slots(lanes, moves)]

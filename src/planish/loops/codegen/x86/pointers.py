@@ -37,7 +37,7 @@ class Pointer:
         slot: its home on the stack, as an offset from rsp; -1 where the buffer lives in registers alone: then
             it is no address, and only tells the elements apart.
         register: where it is now, or 0 for the home.
-        offset: bytes by which it is ahead of the place that static offsets count from.
+        offset: bytes by which it is ahead of the address that static offsets count from.
         unroll_offset: static offset, in bytes, of the iterations that are being unrolled.
         nontemporal: whether whole vectors are stored past the caches.
     """
@@ -151,14 +151,14 @@ class Pointers:
         """Move a pointer by some bytes."""
         if not count or pointer.slot < 0:
             return
-        place = pointer.register or Mem(RSP, pointer.slot)
+        operand = pointer.register or Mem(RSP, pointer.slot)
         if -128 <= count < 128:
-            asm.emit(Code.ADD_RM64_IMM8, place, Imm(count))
+            asm.emit(Code.ADD_RM64_IMM8, operand, Imm(count))
         elif -(2**31) <= count < 2**31:
-            asm.emit(Code.ADD_RM64_IMM32, place, Imm(count))
+            asm.emit(Code.ADD_RM64_IMM32, operand, Imm(count))
         else:
             asm.emit(Code.MOV_R64_IMM64, SCRATCH, Imm(count))
-            asm.emit(Code.ADD_RM64_R64, place, SCRATCH)
+            asm.emit(Code.ADD_RM64_R64, operand, SCRATCH)
 
     def bind(self, asm: Assembler, nodes: tuple[Node, ...], spare: int) -> list[tuple[Pointer, int]]:
         """Bring the pointers used below into registers, if that leaves `spare` of them.
@@ -227,7 +227,7 @@ class Counting:
     Args:
         asm: where the code goes.
         pointers: which the loops move.
-        reserved: counter slots on the stack that belong to somebody else.
+        reserved: counter slots on the stack that belong to other code.
     """
 
     def __init__(self, asm: Assembler, pointers: Pointers, reserved: int) -> None:
@@ -251,23 +251,23 @@ class Counting:
             body()
             return
         register = self.pointers.free.pop() if len(self.pointers.free) > 1 else 0
-        place = register or self.slot(self._depth)
+        counter = register or self.slot(self._depth)
         self._depth += 1
         self.slots = max(self.slots, self._depth)
-        self.asm.emit(Code.MOV_RM64_IMM32, place, Imm(count))
-        self._loop(loop, count, body, place)
+        self.asm.emit(Code.MOV_RM64_IMM32, counter, Imm(count))
+        self._loop(loop, count, body, counter)
         self._depth -= 1
         if register:
             self.pointers.free.append(register)
 
-    def _loop(self, loop: Loop, count: int, body: Callable[[], None], place: int | Mem) -> None:
+    def _loop(self, loop: Loop, count: int, body: Callable[[], None], counter: int | Mem) -> None:
         live = [(p, p.strides.get(loop.id, 0), p.offset) for p in self.pointers.live(loop.body)]
         # Processors keep decoded instructions by aligned pieces of 32 bytes: a loop should take few of them.
         head = self.asm.align(32)
         body()
         for pointer, stride, offset in live:
             self.pointers.advance(self.asm, pointer, stride + offset - pointer.offset)
-        self.asm.emit(Code.DEC_RM64, place)
+        self.asm.emit(Code.DEC_RM64, counter)
         self.asm.jump(JNE, head)
         # Nothing moves them back: from here on static offsets count from where they stand.
         for pointer, stride, offset in live:

@@ -23,7 +23,7 @@ from planish.loops.lang.program import IDENTITY
 
 
 class Iterations(NamedTuple):
-    """Iterations of one leaf in an unrolled nest: what makes their items, their lanes and their places.
+    """Iterations of one leaf in an unrolled nest: what makes their items, their lanes and their offsets.
 
     Args:
         make: makes the items.
@@ -115,7 +115,7 @@ class Unroller:
         return [Iterations(make, lanes * (len(moves[0]) // len(lanes)), moves, pointers)]
 
     def _walk(
-        self, loop: Loop, inside: Inside, places: dict[int, int], add: Callable[[Iterations], None]
+        self, loop: Loop, inside: Inside, offsets: dict[int, int], add: Callable[[Iterations], None]
     ) -> None:
         vector, step, moved, body = self._prepared(loop)
         if not body:
@@ -125,16 +125,16 @@ class Unroller:
             count = min(step, here - first)
             for node in body:
                 if isinstance(node, Loop):
-                    self._walk(node, {**inside, loop.axis: count}, places, add)
+                    self._walk(node, {**inside, loop.axis: count}, offsets, add)
                 else:
                     make, pointers = node
-                    moves = [(places[p],) for p in pointers]
+                    moves = [(offsets[p],) for p in pointers]
                     add(Iterations(make, (count if vector else 1,), moves, pointers))
             for pointer, stride in moved.items():
-                places[pointer] += stride
+                offsets[pointer] += stride
         # Back to where the nest began.
         for pointer, stride in moved.items():
-            places[pointer] -= stride * -(-here // step)
+            offsets[pointer] -= stride * -(-here // step)
 
     def _prepared(self, loop: Loop) -> _Prepared:
         known = self._loops.get(id(loop))
@@ -243,7 +243,7 @@ class RegionCode:
         """Return where a buffer's held vectors are in memory."""
         size, stride = self._isa.itemsize, self._region.stride.get(buffer, 1)
         of = self._pointers.of
-        pairs = [(place, of(ref)) for place, ref in self._region.homes[buffer].items()]
+        pairs = [(slot, of(ref)) for slot, ref in self._region.homes[buffer].items()]
         return [
             Element(pointer, offset * size + pointer.unroll_offset - pointer.offset, stride, lanes)
             for (offset, lanes), pointer in pairs
@@ -273,12 +273,12 @@ class RegionCode:
         for buffer, groups in self._registers.items():
             if buffer in made:
                 function = held.reduce[buffer]
-                for home, place in zip(self._homes(buffer), groups, strict=True):
-                    first, *parts = groups[place]
+                for home, slot in zip(self._homes(buffer), groups, strict=True):
+                    first, *parts = groups[slot]
                     for register in parts:
                         self._join(function, first, register, self._isa.forms.arithmetic, self._isa.vector)
                     if parts:
-                        groups[place] = (first,)
+                        groups[slot] = (first,)
                     if buffer in held.lanewise:
                         self._sum_lanes(buffer, first, function, home)
 

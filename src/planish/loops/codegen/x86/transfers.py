@@ -61,15 +61,15 @@ def load_stride_2(transfers: Transfers, register: int, element: Element) -> None
     pointer = element.pointer
     asm.emit(load, to(register), transfers.address(Element(pointer, element.disp, 1, lanes)))
     data, registers = _stride_2_lanes(lanes, within, itemsize), transfers.registers
-    places = registers.constants.pop(data, None)
-    if places is None:
-        places = registers.take()
-        asm.emit_constant(load, to(places), data=data)
+    lanes_at = registers.constants.pop(data, None)
+    if lanes_at is None:
+        lanes_at = registers.take()
+        asm.emit_constant(load, to(lanes_at), data=data)
     second = transfers.address(Element(pointer, element.disp + behind * itemsize, 1, lanes))
     mask = 0 if lanes == within else transfers.mask(lanes)
-    # VPERMT2 overwrites the first load; VPERMI2 would overwrite the places, which the next one wants again.
-    asm.emit(permute, to(register), to(places), second, mask=mask, zero=bool(mask))
-    registers.keep(places, data)
+    # VPERMT2 overwrites the first load; VPERMI2 would overwrite the lane numbers, which the next one needs.
+    asm.emit(permute, to(register), to(lanes_at), second, mask=mask, zero=bool(mask))
+    registers.keep(lanes_at, data)
 
 
 @lru_cache(maxsize=64)
@@ -100,7 +100,7 @@ class _Forms(NamedTuple):
 
     Args:
         per_xmm: elements in 128 bits.
-        broadcast: one element from memory to all places of a narrow vector.
+        broadcast: one element from memory to all lanes of a narrow vector.
         insert: one element from memory.
         extract: one element to memory.
         store: a narrow vector, with a mask for AVX-512.
@@ -241,8 +241,8 @@ def _put(transfers: Transfers, part: int, element: Element) -> None:
     for lane in range(element.lanes):
         if lane == forms.per_xmm:
             emit(Code.EVEX_VEXTRACTI32X4_XMMM128_K1Z_YMM_IMM8, isa.xmm(part), isa.ymm(part), Imm(1))
-        place = transfers.address(_lane(element, lane))
-        emit(forms.extract[isa.wide], place, isa.xmm(part), Imm(lane % forms.per_xmm))
+        target = transfers.address(_lane(element, lane))
+        emit(forms.extract[isa.wide], target, isa.xmm(part), Imm(lane % forms.per_xmm))
 
 
 def _cut(transfers: Transfers, part: int, register: int) -> None:
@@ -508,10 +508,10 @@ class Transfers:
     def _store_form(self, pointer: Pointer) -> int:
         return self.forms.store_nontemporal if pointer.nontemporal else self.forms.store
 
-    def store_full(self, registers: Sequence[int], pointer: Pointer, places: Sequence[int]) -> None:
+    def store_full(self, registers: Sequence[int], pointer: Pointer, displacements: Sequence[int]) -> None:
         """Store whole vectors, given how many bytes behind a pointer in a register each belongs."""
         base, form, far = pointer.register, self._store_form(pointer), self._far
-        for register, disp in zip(registers, places, strict=True):
+        for register, disp in zip(registers, displacements, strict=True):
             rest, offset, scale = disp, _NONE, 1
             if self._strides and not -far <= disp < far:
                 rest, offset, scale = self._shortened(disp, far)
@@ -534,8 +534,8 @@ class Transfers:
                 half = Imm(lane // per_half)
                 self.asm.emit(self.forms.upper_quarter, self.isa.xmm(part), self.isa.ymm(register), half)
             disp = element.disp + lane * element.stride * self.isa.itemsize
-            place = Element(element.pointer, disp, 0, 1)
-            self.asm.emit(self.forms.store_scalar, self.address(place), self.isa.xmm(part))
+            single = Element(element.pointer, disp, 0, 1)
+            self.asm.emit(self.forms.store_scalar, self.address(single), self.isa.xmm(part))
             if lane + 1 < element.lanes:
                 rotate = Imm(0b00111001 if per_half == 4 else 0b01)
                 self.asm.emit(self.forms.permute, self.isa.xmm(part), self.isa.xmm(part), rotate)
@@ -581,10 +581,10 @@ def gather_at_whole(transfers: Transfers, result: int, value: Gathered) -> None:
     Raises:
         TargetError: the table's rows are too long.
     """
-    emit, constant, place = transfers.asm.emit, transfers.asm.emit_constant, value.place
-    assert isinstance(place, Element)
+    emit, constant, row = transfers.asm.emit, transfers.asm.emit_constant, value.row
+    assert isinstance(row, Element)
     load = Code.MOV_R64_RM64 if value.whole == 8 else Code.MOVSXD_R64_RM32
-    emit(load, SCRATCH, transfers.address(place))
+    emit(load, SCRATCH, transfers.address(row))
     # Both from the pool: a conditional move takes no immediate, and a comparison none of 64 bits.
     for move, end in ((Code.CMOVL_R64_RM64, 0), (Code.CMOVG_R64_RM64, value.extent - 1)):
         constant(Code.CMP_R64_RM64, SCRATCH, data=struct.pack("<q", end))

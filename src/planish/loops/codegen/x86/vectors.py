@@ -77,7 +77,7 @@ class Gathered(NamedTuple):
 
     Args:
         element: where it would be for the index 0; it is never loaded itself.
-        place: the value.
+        row: the value.
         stride: bytes.
         extent: indices are brought below it.
         whole: the bytes of the whole number in memory that the value is, where all else is computed in
@@ -85,7 +85,7 @@ class Gathered(NamedTuple):
     """
 
     element: Element
-    place: Vector
+    row: Vector
     stride: int
     extent: int
     whole: int = 0
@@ -114,7 +114,7 @@ def loads_of(value: Vector) -> list[Loaded]:
         return [load for arg in value.args for load in loads_of(arg)]
     if isinstance(value, Gathered):
         # A whole number goes through a general register, and no vector is loaded for it.
-        return [] if value.whole else loads_of(value.place)
+        return [] if value.whole else loads_of(value.row)
     return [] if isinstance(value, Accumulator) else [value]
 
 
