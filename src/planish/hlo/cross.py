@@ -28,7 +28,7 @@ from planish.hlo.ir import entry_text
 from planish.hlo.machine import BACKENDS, versions
 from planish.hlo.patch import replay
 from planish.hlo.scored import ScoredProgram
-from planish.hlo.scoring import first_call
+from planish.hlo.workload import first_call
 from planish.measure import deadline
 from planish.sandbox import Limits
 from planish.sandbox.confinement import Cage

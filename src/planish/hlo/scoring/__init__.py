@@ -6,7 +6,6 @@ from planish.hlo.scoring.metrics import (
     NotFiniteError,
     check_suits,
     error_of,
-    first_call,
     metric_of,
 )
 from planish.hlo.scoring.training import Trainer, TrainingRun
@@ -22,6 +21,5 @@ __all__ = [
     "TrainingRun",
     "check_suits",
     "error_of",
-    "first_call",
     "metric_of",
 ]

@@ -12,9 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planish.core import ProgramError, unnamed
-from planish.hlo.ir import TensorType
 from planish.hlo.program import Program
-from planish.hlo.workload import Parts, Workload, WorkloadCalls, first_parameters, fit, labels_as
+from planish.hlo.workload import Workload, WorkloadCalls, first_parameters, fit
 from planish.hlo.workload.data import digest_of
 from planish.hlo.workload.spec import File, compares_outputs, top_of
 
@@ -293,23 +292,3 @@ def check_suits(program: Program, workload: Workload) -> None:
     elif not (workload.code or compares_outputs(workload)):
         what = f"the metric '{workload.metric}' needs targets, and the data has none"
         raise ProgramError(what, "Add an array 'targets' to the file of --data.")
-
-
-def first_call(program: Program, workload: Workload) -> tuple[tuple[TensorType, ...], list[NDArray[Any]]]:
-    """Return the types of a function's arguments, and arrays for them, of the search's first examples."""
-    if workload.inputs is not None:
-        calls = WorkloadCalls(program, workload)
-        found = calls.fixed | calls.of("search")[0]
-        return calls.takes.arguments, [found[position] for position in range(len(found))]
-    fitted = fit(program, workload)
-    call = fitted.evolved
-    examples = Parts(workload, fitted).read("search", call)
-    # Fewer examples than a batch has are repeated.
-    positions = np.arange(call.batch) % len(examples.labels)
-    arrays: dict[int, NDArray[Any]] = dict(
-        zip(call.parameters, first_parameters(workload, call), strict=True)
-    )
-    arrays[call.images] = examples.images[positions]
-    if call.labels is not None:
-        arrays[call.labels] = labels_as(examples.labels[positions], call.arguments[call.labels])
-    return call.arguments, [arrays[position] for position in range(len(call.arguments))]

@@ -1,7 +1,7 @@
 """Workloads: with which data a module is run, and how its answers are scored."""
 
 from planish.hlo.workload.arguments import Fitted, RoleCall, first_parameters, fit, labels_as
-from planish.hlo.workload.examples import Labelled, Part, Parts, WorkloadCalls
+from planish.hlo.workload.examples import Labelled, Part, Parts, WorkloadCalls, first_call
 from planish.hlo.workload.files import beside, own_outputs, read_workload, with_metric, with_own_files
 from planish.hlo.workload.spec import Data, File, Images, Inputs, Split, Training, Workload, workload_from
 
@@ -20,6 +20,7 @@ __all__ = [
     "Workload",
     "WorkloadCalls",
     "beside",
+    "first_call",
     "first_parameters",
     "fit",
     "labels_as",

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planish.core import PlanishError, ProgramError, unnamed
-from planish.hlo.ir import chosen_function, load
+from planish.hlo.ir import TensorType, chosen_function, load
 from planish.hlo.program import Program
 from planish.hlo.workload.arguments import (
     TARGETS,
@@ -18,7 +18,10 @@ from planish.hlo.workload.arguments import (
     RoleCall,
     check_names,
     drawn,
+    first_parameters,
+    fit,
     given_arrays,
+    labels_as,
     read_weights,
     rows_of,
     shaped,
@@ -273,3 +276,23 @@ class WorkloadCalls:
                 raise ProgramError(what, "Give more, or make its 'search' and 'validation' smaller.")
         first = sum(sizes[: _ORDER.index(part)])
         return range(first, first + sizes[_ORDER.index(part)])
+
+
+def first_call(program: Program, workload: Workload) -> tuple[tuple[TensorType, ...], list[NDArray[Any]]]:
+    """Return the types of a function's arguments, and arrays for them, of the search's first examples."""
+    if workload.inputs is not None:
+        calls = WorkloadCalls(program, workload)
+        found = calls.fixed | calls.of("search")[0]
+        return calls.takes.arguments, [found[position] for position in range(len(found))]
+    fitted = fit(program, workload)
+    call = fitted.evolved
+    examples = Parts(workload, fitted).read("search", call)
+    # Fewer examples than a batch has are repeated.
+    positions = np.arange(call.batch) % len(examples.labels)
+    arrays: dict[int, NDArray[Any]] = dict(
+        zip(call.parameters, first_parameters(workload, call), strict=True)
+    )
+    arrays[call.images] = examples.images[positions]
+    if call.labels is not None:
+        arrays[call.labels] = labels_as(examples.labels[positions], call.arguments[call.labels])
+    return call.arguments, [arrays[position] for position in range(len(call.arguments))]
