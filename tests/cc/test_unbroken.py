@@ -119,7 +119,7 @@ def test_a_defect_of_planishs_own_is_told_and_clang_compiles(
     def fail(*_: object) -> bool:
         raise ZeroDivisionError("nobody thought of that")
 
-    monkeypatch.setattr(driver, "compile_unit", fail)
+    monkeypatch.setattr(driver.Compilation, "make", fail)
     monkeypatch.setenv("PLANISH_CACHE", str(place.cache))
     monkeypatch.chdir(place.folder)
     said = tmp_path / "said"

@@ -27,7 +27,7 @@ from planish.cc.settings import CompileSettings, pass_on, say
 
 TYPE_CHECKING = False  # as `typing` has it
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from planish.cc.reading import Reading
 
 _KIND = "installations"
 _MAGIC = b"planish-installation-1"
@@ -119,175 +119,160 @@ def _configuration(path: bytes, depth: int) -> list[bytes]:
     return parts
 
 
-def compile_uncached(
-    unit: Unit,
-    front: CompletedProcess,
-    keep: Callable[[CachedObject], bool],
-    settings: CompileSettings,
-    cache: ObjectCache,
-    began: float,
-) -> bool:
-    """Have clang make the object, and search for a smaller one or record what it was made of.
+class Compilation:
+    """The compilation of one source to one object; it begins here.
 
     Args:
         unit: the source and its object.
-        front: how the front end ended, with the unoptimised bitcode.
-        keep: puts an entry into the cache; returns False where a file was changed meanwhile.
         settings: the objective and the time of the search.
-        cache: has what is known of functions.
-        began: when the compilation began, by the monotonic clock.
-
-    Returns:
-        False where clang has to say why it cannot be made.
+        cache: has objects, manifests, and what is known of functions.
     """
-    from planish.cc.interrupts import Stoppable  # here: a known object needs none of them
-    from planish.cc.optimize import ReadsFilesError
 
-    with Stoppable():
-        own = run([*unit.compiler.command, *unit.words])
-        if own.code:
+    def __init__(self, unit: Unit, settings: CompileSettings, cache: ObjectCache) -> None:
+        self._unit, self._settings, self._cache = unit, settings, cache
+        self._began, self._began_ns = monotonic(), time_ns()
+        self._manifest = Manifest(unit, cache)
+        self._key = ""
+        self._messages = b""
+
+    def make_alone(self) -> int:
+        """Make one of several objects, by clang where planish does not; return the exit code."""
+        if self.make():
+            return 0
+        ended = self._clang()
+        pass_on(ended.messages)
+        return shell_code(ended.code)
+
+    def make(self) -> bool:
+        """Make the object; False where clang has to make it, or to say why it cannot be made."""
+        if found := self._manifest.get():
+            entry = self._known(found[0])
+            if entry and self._write_dependencies(found[1]):
+                return self._take(entry)
+        front = run([*self._unit.compiler.command, *self._unit.front_end])
+        if front.code or not front.written.startswith(b"BC"):
             return False
-        clang_s = monotonic() - began
-        pass_on(own.messages)
-        has_diagnostics = own.messages != front.messages
+        # The search's budget is no part of the key: the object follows from these alone.
+        options = "\0".join([self._unit.host, *code_options(self._unit.options)])
+        identity = self._unit.compiler.identity.encode()
+        self._key, self._messages = digest(identity, os.fsencode(options), front.written), front.messages
+        if entry := self._known(self._key):
+            if self._needs_no_clang(entry):
+                self._manifest.put(self._key, self._reading())
+            return self._take(entry)
+        return bool(self._settings.for_time or self._settings.seconds) and self._search(front.written)
+
+    def _clang(self) -> CompletedProcess:
+        return run([*self._unit.compiler.command, *self._unit.words])
+
+    def _known(self, key: str) -> CachedObject | None:
+        """Look an object up; None where more is to be spent on it than was."""
+        entry, settings = self._cache.get(key), self._settings
+        return entry if entry and entry.is_enough(settings.seconds, settings.evaluations) else None
+
+    def _take(self, entry: CachedObject) -> bool:
+        """Write the object that is known, and say what clang would; False where clang shall make it."""
+        if entry.is_clangs:
+            self._note("clang", entry.about, 0.0)
+            return False
+        messages = self._messages
+        if entry.has_diagnostics:
+            ended = self._clang()
+            if ended.code:
+                return False
+            messages = ended.messages
+        pass_on(messages)
         try:
-            if settings.for_time:
-                from planish.cc.timed_objects import keep_timed_unit
-
-                how, about = (
-                    "compiled",
-                    keep_timed_unit(unit, front.written, cache, keep, has_diagnostics=has_diagnostics),
-                )
-            else:
-                from planish.cc.optimize import improve
-
-                entry = improve(
-                    unit, front.written, settings, cache, clang_s, has_diagnostics=has_diagnostics
-                )
-                if entry is None:
-                    return True
-                keep(entry)
-                how, about = "searched", entry.about
-        except ReadsFilesError as error:
-            entry = left_to_clang(str(error))
-            keep(entry)
-            note(cache, settings, unit.belongs_to, unit.source, "clang", entry.about, 0.0)
-        else:
-            note(cache, settings, unit.belongs_to, unit.source, how, about, monotonic() - began)
+            atomic_write(self._unit.output, entry.code)
+        except OSError:
+            return False  # clang finds another way, or says what is wrong
+        self._note("known", entry.about, monotonic() - self._began)
         return True
 
+    def _write_dependencies(self, dependencies: bytes) -> bool:
+        """Write what clang would of dependencies; False where it cannot be."""
+        try:
+            if self._unit.dependency_file is not None:
+                atomic_write(self._unit.dependency_file, dependencies)
+        except OSError:
+            return False
+        return True
 
-def make_object(unit: Unit, settings: CompileSettings, cache: ObjectCache) -> int:
-    """Make one of several objects, by clang where planish does not; return the exit code."""
-    if compile_unit(unit, settings, cache):
-        return 0
-    ended = run([*unit.compiler.command, *unit.words])
-    pass_on(ended.messages)
-    return shell_code(ended.code)
+    def _search(self, bitcode: bytes) -> bool:
+        """Have clang make the object, and search for a smaller one or record what it was made of.
 
+        Args:
+            bitcode: unoptimised.
 
-def compile_unit(unit: Unit, settings: CompileSettings, cache: ObjectCache) -> bool:
-    """Make one object; False where clang has to make it, or to say why it cannot be made."""
-    began, began_ns = monotonic(), time_ns()
-    direct = Manifest(unit, cache)
-    if found := direct.get():
-        entry = cache.get(found[0])
-        if entry and entry.is_enough(settings.seconds, settings.evaluations) and _write(unit, found[1]):
-            return _take(unit, entry, b"", settings, cache, began)
-    front = run([*unit.compiler.command, *unit.front_end])
-    if front.code or not front.written.startswith(b"BC"):
-        return False
-    key = _key(unit, front.written)
-    entry = cache.get(key)
-    if entry and entry.is_enough(settings.seconds, settings.evaluations):
-        if not (entry.has_diagnostics or entry.is_clangs or front.messages):
-            _keep(unit, direct, key, began_ns)
-        return _take(unit, entry, front.messages, settings, cache, began)
-    return _make(unit, direct, front, key, settings, cache, (began, began_ns))
+        Returns:
+            False where clang has to say why it cannot be made.
+        """
+        from planish.cc.interrupts import Stoppable  # here: a known object needs neither
+        from planish.cc.optimize import ReadsFilesError
 
+        with Stoppable():
+            own = self._clang()
+            if own.code:
+                return False
+            clang_s = monotonic() - self._began
+            pass_on(own.messages)
+            try:
+                done = self._better(bitcode, clang_s, has_diagnostics=own.messages != self._messages)
+            except ReadsFilesError as error:
+                entry = left_to_clang(str(error))
+                self._keep(entry)
+                self._note("clang", entry.about, 0.0)
+            else:
+                if done:
+                    self._note(*done, monotonic() - self._began)
+            return True
 
-def _make(
-    unit: Unit,
-    direct: Manifest,
-    front: CompletedProcess,
-    key: str,
-    settings: CompileSettings,
-    cache: ObjectCache,
-    began: tuple[float, int],
-) -> bool:
-    """Make an object that is not known; False where clang shall do it, or say why it cannot be made."""
+    def _better(self, bitcode: bytes, clang_s: float, *, has_diagnostics: bool) -> tuple[str, bytes] | None:
+        """Improve clang's object; return how, and the report as JSON. None: nothing came of it."""
+        if self._settings.for_time:
+            from planish.cc.timed_objects import keep_timed_unit
 
-    def keep(entry: CachedObject) -> bool:
-        from planish.cc.reading import Reading
+            keep = self._keep
+            about = keep_timed_unit(self._unit, bitcode, self._cache, keep, has_diagnostics=has_diagnostics)
+            return "compiled", about
+        from planish.cc.optimize import improve
 
+        given = self._unit, bitcode, self._settings, self._cache, clang_s
+        entry = improve(*given, has_diagnostics=has_diagnostics)
+        if entry is None:
+            return None
+        self._keep(entry)
+        return "searched", entry.about
+
+    def _keep(self, entry: CachedObject) -> bool:
+        """Put an object into the cache; False where a file was changed meanwhile."""
         # What was changed since may be in the object, and not in the bitcode that names it.
-        reading = Reading(unit, began[1])
+        reading = self._reading()
         if not reading.is_unchanged:
             return False
-        cache.put(key, entry)
-        if not (entry.has_diagnostics or entry.is_clangs or front.messages):  # only clang can say it again
-            direct.put(key, reading)
+        self._cache.put(self._key, entry)
+        if self._needs_no_clang(entry):
+            self._manifest.put(self._key, reading)
         return True
 
-    if not (settings.for_time or settings.seconds):
-        return False
+    def _needs_no_clang(self, entry: CachedObject) -> bool:
+        """Return whether all that clang does for an object is known: only clang can say something again."""
+        return not (entry.has_diagnostics or entry.is_clangs or self._messages)
 
-    return compile_uncached(unit, front, keep, settings, cache, began[0])
+    def _reading(self) -> Reading:
+        from planish.cc.reading import Reading
 
+        return Reading(self._unit, self._began_ns)
 
-def _keep(unit: Unit, direct: Manifest, key: str, began_ns: int) -> None:
-    """Keep what was read for an object that is known."""
-    from planish.cc.reading import Reading
-
-    direct.put(key, Reading(unit, began_ns))
-
-
-def _write(unit: Unit, dependencies: bytes) -> bool:
-    """Write what clang would of dependencies; False where it cannot be."""
-    try:
-        if unit.dependency_file is not None:
-            atomic_write(unit.dependency_file, dependencies)
-    except OSError:
-        return False
-    return True
-
-
-def _key(unit: Unit, bitcode: bytes) -> str:
-    """Name what the object follows from; the search's budget is none of it."""
-    options = "\0".join([unit.host, *code_options(unit.options)])
-    return digest(unit.compiler.identity.encode(), os.fsencode(options), bitcode)
-
-
-def _take(
-    unit: Unit,
-    entry: CachedObject,
-    messages: bytes,
-    settings: CompileSettings,
-    cache: ObjectCache,
-    began: float,
-) -> bool:
-    """Write the object that is known, and say what clang would; False where clang shall make it."""
-    if entry.is_clangs:
-        note(cache, settings, unit.belongs_to, unit.source, "clang", entry.about, 0.0)
-        return False
-    if entry.has_diagnostics:
-        ended = run([*unit.compiler.command, *unit.words])
-        if ended.code:
-            return False
-        messages = ended.messages
-    pass_on(messages)
-    try:
-        atomic_write(unit.output, entry.code)
-    except OSError:
-        return False  # clang finds another way, or says what is wrong
-    note(cache, settings, unit.belongs_to, unit.source, "known", entry.about, monotonic() - began)
-    return True
+    def _note(self, how: str, about: bytes, seconds: float) -> None:
+        unit = self._unit
+        note(self._cache, self._settings, unit.belongs_to, unit.source, how, about, seconds)
 
 
 def compile_and_link(
     compiler: Compiler, invocation: Invocation, settings: CompileSettings, cache: ObjectCache
 ) -> int:
-    """Make a program; return the exit code."""
+    """Make a program: each source by itself, then clang links the objects. Return the exit code."""
     import tempfile  # here: a known object needs neither
 
     from planish.cc.interrupts import Stoppable
@@ -301,7 +286,7 @@ def compile_and_link(
                 name = os.path.splitext(os.path.basename(source.path))[0]
                 path = os.path.join(folder, f"{name}-{source.index}.o")
                 unit = Unit(compiler, invocation, source, path, program)
-                failed = make_object(unit, settings, cache) or failed
+                failed = Compilation(unit, settings, cache).make_alone() or failed
                 words[source.index] = path
         if failed:
             return failed
@@ -344,8 +329,8 @@ def compile_all(compiler: Compiler, invocation: Invocation, settings: CompileSet
         pairs = zip(invocation.sources, outputs, strict=True)
         units = [Unit(compiler, invocation, source, path, path) for source, path in pairs]
         if len(units) == 1:
-            return 0 if compile_unit(units[0], settings, cache) else None
-        return max([make_object(unit, settings, cache) for unit in units])
+            return 0 if Compilation(units[0], settings, cache).make() else None
+        return max([Compilation(unit, settings, cache).make_alone() for unit in units])
     finally:
         if cache.error:
             say(f"warning: {cache.error}")
