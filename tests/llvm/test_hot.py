@@ -132,7 +132,7 @@ def test_a_version_that_hangs_while_it_is_timed_is_none_and_frees_the_machine(
 ) -> None:
     del program  # which skips where nothing can be built
     lock = tmp_path / "lock"
-    for module in ("llvm.hot.bench", "measure.machine_lock"):  # else others who measure here would be in the way
+    for module in ("llvm.hot.bench", "measure.machine_lock"):  # else others that measure would be in the way
         monkeypatch.setattr(f"planish.{module}.machine_lock", lambda: lock)
     monkeypatch.setattr("planish.llvm.hot.bench._LEAST_S", 0.5)
     made: list[IRProgram] = []
