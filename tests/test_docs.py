@@ -9,9 +9,9 @@ import pytest
 
 from planish.core import PlanishError
 from planish.einsum.planning import BudgetError
-from planish.graph.relevance import ExaminerError
+from planish.graph.pass_probe import ExaminerError
 from planish.graph.rewriting import RewriteError
-from planish.graph.running import RefusedError
+from planish.graph.sessions import RefusedError
 from planish.llvm import execution
 from planish.loops.codegen.x86.vectors import NoRegisterError
 from planish.sandbox.limits import LostError

@@ -26,8 +26,10 @@ from ways import Answer, ways
 
 from planish.core import rng
 from planish.graph.architecture import recognise_file
-from planish.graph.running import Feed, SessionSettings, difference, make_feeds, open_session, tolerance
+from planish.graph.feeds import Feed, make_feeds
+from planish.graph.sessions import SessionSettings, open_session
 from planish.graph.source import load_checked, read_model
+from planish.graph.verification import difference, tolerance
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "examples" / "graph"))
 

@@ -24,11 +24,10 @@ from typing import Any
 from planish import tune
 from planish.budget import Budget
 from planish.core import Candidate, Measured, Stage, Task, rng
-from planish.graph.architecture import starting_list
-from planish.graph.first_lists import recognition_of
 from planish.graph.level import GraphLevel
 from planish.graph.prior import ClassList, ModelTrials, learn_lists, learned_list, records_of
 from planish.graph.program import GraphProgram, program_from
+from planish.graph.starting_lists import recognition_of, starting_list
 from planish.models.transfer import past
 from planish.settings import Settings
 from planish.store import Reader, open_store

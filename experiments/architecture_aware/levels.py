@@ -19,10 +19,10 @@ from itertools import pairwise
 from pathlib import Path
 
 from planish.graph.installed import SETTINGS
+from planish.graph.model_protos import identity
+from planish.graph.pass_probe import Examiner
 from planish.graph.passes import passes_of_kind
-from planish.graph.relevance import Examiner
-from planish.graph.rewriting import identity
-from planish.graph.running import SessionSettings, open_session
+from planish.graph.sessions import SessionSettings, open_session
 from planish.graph.source import read_model
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "examples" / "graph"))

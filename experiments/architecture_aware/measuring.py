@@ -16,16 +16,18 @@ from typing import Any
 from configurations import Configuration, configurations
 
 from planish.core import PlanishError, rng
-from planish.graph.counters import Meter, counters
 from planish.graph.evaluator import within_three_sigma
-from planish.graph.first_lists import recognition_of
+from planish.graph.feeds import make_feeds
+from planish.graph.machine import Meter, counters
 from planish.graph.passes import Selection
+from planish.graph.peak_memory import peak_memory
 from planish.graph.program import GraphProgram
 from planish.graph.rewrite_cache import RewriteCache
 from planish.graph.rewriting import rewrite
-from planish.graph.running import SessionSettings, difference, make_feeds, open_session, tolerance
-from planish.graph.running.peak_memory import peak_memory
+from planish.graph.sessions import SessionSettings, open_session
 from planish.graph.source import read_model
+from planish.graph.starting_lists import recognition_of
+from planish.graph.verification import difference, tolerance
 
 QUICK = 20
 

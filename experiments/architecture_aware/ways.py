@@ -13,7 +13,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from planish.graph.running import Feed, SessionSettings, open_session
+from planish.graph.feeds import Feed
+from planish.graph.sessions import SessionSettings, open_session
 
 Answer = Callable[[Feed], list[Any]]
 """Gives a model's outputs for some inputs."""

@@ -13,13 +13,12 @@ import pytest
 from graph.models import convolutions, write
 from planish.core import Candidate, Executor, KnowsPrograms, Task
 from planish.executors import InlineExecutor, LocalExecutor
-from planish.graph import describe, pass_effects
-from planish.graph.evaluator_spec import settings_of
+from planish.graph import description
+from planish.graph.description import aligned, name_of, parts, times
 from planish.graph.level import GraphLevel
-from planish.graph.pass_effects import name_of, parts
 from planish.graph.passes import Selection, selection
 from planish.graph.relevance import Relevance, remembered
-from planish.graph.text_tables import aligned, times
+from planish.graph.task_setup import settings_of
 from planish.settings import Settings
 from planish.testing.acting import Actor
 from planish.tuning.api import task_of
@@ -51,7 +50,7 @@ def test_each_pass_is_told_with_its_effects_and_what_it_changed(
     def measured(_: Executor, wanted: Sequence[Selection]) -> Mapping[str, Mapping[str, float]]:
         return {name_of(each): worse if each == Selection() else values for each in wanted}
 
-    monkeypatch.setattr(pass_effects, "measured", measured)
+    monkeypatch.setattr(description, "measured", measured)
     told = described(task)
     lines = told["passes"].splitlines()
     assert lines[1].split() == [
@@ -81,7 +80,7 @@ def test_fewer_turns_than_usual_are_told(task: Task, monkeypatch: pytest.MonkeyP
         def measured(_: Executor, wanted: Sequence[Selection]) -> Mapping[str, Mapping[str, float]]:
             return {name_of(each): {**values, "turns": turns} for each in wanted}
 
-        monkeypatch.setattr(pass_effects, "measured", measured)
+        monkeypatch.setattr(description, "measured", measured)
         return described(task)["compared"]
 
     assert "turns" not in compared(3)
@@ -128,7 +127,7 @@ def test_the_unchanged_file_is_told_as_such(task: Task) -> None:
 
 def test_pruning_is_told_in_full() -> None:
     known = Relevance(("a",), {"b": "a"}, {"c": "crashed"}, ("d",), ("e", "f"), ("g",), 3, 4, 1.0)
-    text = describe.told_relevance(known)
+    text = description.told_relevance(known)
     assert text.splitlines() == [
         "4 of 7 passes change this model, or may: the others left the space.",
         "alone: a",
@@ -145,7 +144,7 @@ def test_a_run_begins_with_the_class_and_what_is_known_to_matter(
     def analysed(*_: object) -> Relevance:
         raise AssertionError("looked for what matters before anything was measured")
 
-    monkeypatch.setattr("planish.graph.evaluator_spec.analyse", analysed)
+    monkeypatch.setattr("planish.graph.task_setup.analyse", analysed)
     level = GraphLevel()
     assert isinstance(level, KnowsPrograms)
     first = level.introduction(task)

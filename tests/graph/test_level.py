@@ -18,8 +18,8 @@ from planish import tune
 from planish.budget import Budget
 from planish.core import Candidate, PlanishError
 from planish.graph.level import GraphLevel
+from planish.graph.model_protos import node_counts
 from planish.graph.passes import selection
-from planish.graph.rewriting import node_counts
 from planish.levels import level_of
 from planish.measure import Plan
 from planish.settings import Settings

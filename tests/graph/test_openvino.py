@@ -16,8 +16,8 @@ from graph.models import convolutions, model, write
 from planish.core import Candidate, Measured, ScheduleError, TargetError, Task, evaluate
 from planish.executors import InlineExecutor
 from planish.graph import machine
-from planish.graph.describe import described
-from planish.graph.evaluator_spec import evaluator_spec_of, no_optimisation, seeds_of, settable, space_of
+from planish.graph.description import described
+from planish.graph.feeds import make_feeds
 from planish.graph.level import GraphLevel
 from planish.graph.passes import (
     BY_OPENVINO,
@@ -30,14 +30,9 @@ from planish.graph.passes import (
     selection_of,
 )
 from planish.graph.program import program_from
-from planish.graph.running import (
-    RefusedError,
-    SessionSettings,
-    difference,
-    make_feeds,
-    open_session,
-    tolerance,
-)
+from planish.graph.sessions import RefusedError, SessionSettings, open_session
+from planish.graph.task_setup import evaluator_spec_of, no_optimisation, seeds_of, settable, space_of
+from planish.graph.verification import difference, tolerance
 from planish.measure import Timing
 
 ONCE = Timing(budget_s=0.0, block_s=0.0, fewest=3, most=3)

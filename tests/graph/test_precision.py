@@ -12,12 +12,14 @@ import pytest
 from graph.models import convolutions, write
 from planish.core import Candidate, Failed, Measured, PlanishError, Task, evaluate
 from planish.executors import InlineExecutor
-from planish.graph.evaluator_spec import evaluator_spec_of, inexact, seeds_of, space_of
+from planish.graph.feeds import accuracy, make_feeds
 from planish.graph.level import GraphLevel
+from planish.graph.model_protos import node_counts
 from planish.graph.passes import Rewrite, Selection, passes_of_kind
 from planish.graph.program import program_from
-from planish.graph.rewriting import RewriteError, apply_pass, node_counts
-from planish.graph.running import Tolerance, accuracy, difference, make_feeds, similarity, tolerance
+from planish.graph.rewriting import RewriteError, apply_pass
+from planish.graph.task_setup import evaluator_spec_of, inexact, seeds_of, space_of
+from planish.graph.verification import Tolerance, difference, similarity, tolerance
 from planish.measure import Timing
 
 ONCE = Timing(budget_s=0.0, block_s=0.0, fewest=3, most=3)

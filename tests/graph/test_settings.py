@@ -15,8 +15,14 @@ import pytest
 from graph.models import convolutions, write
 from planish.core import Candidate, Executor, Failed, Measured, Outcome, PlanishError, Task, evaluate
 from planish.executors import InlineExecutor
-from planish.graph import evaluator, pass_effects
-from planish.graph.evaluator_spec import (
+from planish.graph import description, evaluator
+from planish.graph.description import name_of
+from planish.graph.level import GraphLevel
+from planish.graph.passes import Selection, Set, selection, selection_of
+from planish.graph.prior import ModelTrials, records_of
+from planish.graph.program import program_from
+from planish.graph.sessions import ModelSession, SessionSettings, open_session
+from planish.graph.task_setup import (
     evaluator_spec_of,
     seeds_of,
     settable,
@@ -24,12 +30,6 @@ from planish.graph.evaluator_spec import (
     space_of,
     widest_settings,
 )
-from planish.graph.level import GraphLevel
-from planish.graph.pass_effects import name_of
-from planish.graph.passes import Selection, Set, selection, selection_of
-from planish.graph.prior.past_records import ModelTrials, records_of
-from planish.graph.program import program_from
-from planish.graph.running import ModelSession, SessionSettings, open_session
 from planish.measure import Timing
 from planish.testing.acting import Actor
 
@@ -169,7 +169,7 @@ def test_a_setting_is_told_with_its_effects(tmp_path: Path, monkeypatch: pytest.
             name_of(each): {**values, "latency": 2.0 if NO_ARENA in each.settings else 3.0} for each in wanted
         }
 
-    monkeypatch.setattr(pass_effects, "measured", measured)
+    monkeypatch.setattr(description, "measured", measured)
     level, task = GraphLevel(), make(tmp_path)
     chosen = selection(["onnxscript.eliminate_identity"], settings=[NO_ARENA]).candidate
     told = level.describe(task, chosen, level.figures(task, chosen, InlineExecutor(Actor())))
@@ -196,7 +196,7 @@ def test_settings_are_not_learnt_from_other_models(tmp_path: Path) -> None:
     program = make(tmp_path).program
     tried = [(Candidate(), 1.0), (selection(settings=[NO_ARENA]).candidate, 0.5)]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("planish.graph.prior.past_records._classes", some_class)
+        patch.setattr("planish.graph.prior._classes", some_class)
         learnt = [each.candidate for each in records_of(ModelTrials(program.text, tried))]
     assert learnt == [Candidate()]
     assert selection_of(learnt[0]) == Selection()

@@ -20,8 +20,7 @@ from planish.executors import InlineExecutor
 from planish.graph import source
 from planish.graph.level import GraphLevel
 from planish.graph.program import GraphProgram, Port
-from planish.graph.shapes import parse_shapes
-from planish.graph.source import read_model, read_text
+from planish.graph.source import parse_shapes, read_model, read_text
 from planish.settings import Settings
 from planish.tuning.api import task_of
 

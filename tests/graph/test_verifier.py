@@ -16,7 +16,8 @@ from planish.graph import rewrite_cache
 from planish.graph.level import GraphLevel
 from planish.graph.passes import selection
 from planish.graph.rewriting import apply_pass
-from planish.graph.running import SessionSettings, Tolerance, difference, moved_answers
+from planish.graph.sessions import SessionSettings
+from planish.graph.verification import Tolerance, difference, moved_answers
 from planish.settings import Settings
 from planish.tuning.api import task_of
 

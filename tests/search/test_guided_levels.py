@@ -53,8 +53,7 @@ def _hlo() -> Guidable:
 
 def _graph() -> Guidable:
     pytest.importorskip("onnxruntime")
-    from planish.graph.passes import Selection, passes_of_kind
-    from planish.graph.passes.catalogue import REWRITING, RUNTIME
+    from planish.graph.passes import REWRITING, RUNTIME, Selection, passes_of_kind
     from planish.graph.space import Letters, SelectionSpace
 
     rewrites, disables = (

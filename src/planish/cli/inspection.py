@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 from planish.cli.documents import candidate_document
 from planish.core import Candidate, Level, Task
-from planish.graph.architecture import CLASSES, Recognition, starting_list
-from planish.graph.first_lists import recognition_of
+from planish.graph.architecture import CLASSES, Recognition
 from planish.graph.passes import passes_of_kind, selection_of
 from planish.graph.prior import ClassList, StepEffect, known_list
+from planish.graph.starting_lists import recognition_of, starting_list
 from planish.models.transfer import tried_elsewhere
 from planish.store import open_store
 from planish.store.location import locate
@@ -103,8 +103,9 @@ def inspected(level: Level, task: Task[GraphProgram], store: str | None, *, rele
 
 
 def _relevance(task: Task[GraphProgram]) -> Relevance:
-    from planish.graph.evaluator_spec import widest_settings
-    from planish.graph.relevance import THOROUGH_S, Examiner, analyse, remembered
+    from planish.graph.pass_probe import Examiner
+    from planish.graph.relevance import THOROUGH_S, analyse, remembered
+    from planish.graph.task_setup import widest_settings
 
     program, settings = task.program, widest_settings(task)
     with closing(Examiner(program, settings)) as examiner:

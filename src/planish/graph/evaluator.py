@@ -1,4 +1,4 @@
-"""Rewrites, loads, verifies and measures one model; lives in a worker process."""
+"""Evaluator of selections for one model: rewrites, loads, verifies and measures, in a worker process."""
 
 from __future__ import annotations
 
@@ -11,40 +11,95 @@ from pathlib import Path
 from typing import Any
 
 from planish.core import Candidate, Failed, Measured, Outcome, PlanishError, ProgramError, StageClock
-from planish.graph.counters import QUANTITIES, Meter
-from planish.graph.model_cache import ModelCache
-from planish.graph.nested import all_nodes
+from planish.graph.feeds import BELOW_0, FURTHER, Feed, accuracy, check_labels, derived, labelled, make_feeds
+from planish.graph.machine import QUANTITIES, Meter
+from planish.graph.model_protos import all_nodes
 from planish.graph.passes import Selection, selection_of
+from planish.graph.peak_memory import peak_memory
 from planish.graph.program import GraphProgram
-from planish.graph.rewrite_cache import MadeModel, RewriteCache
+from planish.graph.rewrite_cache import MadeModel, ModelCache, RewriteCache
 from planish.graph.rewriting import RewriteError
-from planish.graph.running import (
+from planish.graph.sessions import ModelSession, RefusedError, SessionSettings, open_session, weights_of
+from planish.graph.verification import (
+    DEFAULT,
     Batch,
-    Feed,
-    ModelSession,
-    RefusedError,
-    SessionSettings,
     Verifier,
-    accuracy,
-    check_labels,
-    labelled,
-    make_feeds,
+    difference,
     moved_answers,
     not_finite,
-    open_session,
     similarity,
     tolerance,
-    weights_of,
 )
-from planish.graph.running.answers import DEFAULT, difference
-from planish.graph.running.derived import derived
-from planish.graph.running.feeds import BELOW_0, FURTHER
-from planish.graph.running.peak_memory import peak_memory
-from planish.graph.timed import Timed
-from planish.measure import Timing, Yardstick
+from planish.measure import Beside, Runs, Samples, Timing, Yardstick, repeated, time_call
 from planish.sandbox import Limits
 from planish.sandbox.confinement import FILE_BYTES, Cage
 from planish.sandbox.scratch import shared_folder
+
+LEAST_S = 1e-3
+"""Shorter calls are timed alone: many fit between two interruptions, and the median passes those by."""
+PATIENCE = 4
+"""How many times the budget may be spent on a candidate until its ratio is precise."""
+
+
+class Timed:
+    """Times the sessions of one model.
+
+    Args:
+        baseline: a session of the baseline; None where the runtime refuses it.
+        settings: under which it is that.
+        timing: how long each session is timed.
+        yardstick: the seconds of the baseline; None: all are timed alone.
+        feed: what sessions are run on.
+    """
+
+    def __init__(
+        self,
+        baseline: ModelSession | None,
+        settings: SessionSettings,
+        timing: Timing,
+        yardstick: Yardstick | None,
+        feed: Feed,
+    ) -> None:
+        self._timing, self._yardstick, self._feed = timing, yardstick, feed
+        self._one_core = settings.cores == 1 and settings.provider != "cuda"
+        self._baseline = self._runs(baseline) if baseline is not None and yardstick is not None else None
+        self._beside: Beside | None = None
+        self._begun = False
+        self._best = float("inf")
+
+    def time(self, session: ModelSession) -> Samples:
+        """Measure how long a call takes; enter the stage "run" first."""
+        if self._yardstick is not None and self._baseline is not None and not self._begun:
+            self._begin(self._yardstick, self._baseline)
+        if self._beside is not None and self._baseline is not None:
+            return self._beside.time(self._runs(session), self._baseline)
+        timed = time_call(self._runs(session), self._timing, self._best)
+        self._best = min(self._best, timed.median)
+        return timed
+
+    def named(self, timed: Samples, batch: int) -> Mapping[str, tuple[float, ...]]:
+        """Give samples as an outcome keeps them.
+
+        Args:
+            timed: what `time` gave.
+            batch: the items of a call.
+        """
+
+        def rate(seconds: float) -> float:
+            return batch / seconds
+
+        return timed.named({"latency": float, "throughput": rate}, one_core=self._one_core)
+
+    def _begin(self, yardstick: Yardstick, baseline: Runs) -> None:
+        """Time the baseline; whoever measures it first decides for all workers whether it is too short."""
+        self._begun = True
+        alone = time_call(baseline, self._timing)
+        if yardstick.seconds(alone.median) >= LEAST_S:
+            self._beside = Beside(yardstick, self._timing, one_core=self._one_core, patience=PATIENCE)
+
+    def _runs(self, session: ModelSession) -> Runs:
+        return repeated(session.bound(self._feed))
+
 
 TIMING = Timing(budget_s=0.15, block_s=1e-3, fewest=5, most=50, slow_factor=3.0)
 LAST_TIMING = Timing(budget_s=0.15, block_s=1e-3, fewest=5, most=50, slow_factor=math.inf)

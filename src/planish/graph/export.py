@@ -10,13 +10,12 @@ from pathlib import Path
 from typing import Any
 
 from planish.core import Candidate, Task
-from planish.graph.evaluator_spec import settings_of
 from planish.graph.installed import OPENVINO, versions
+from planish.graph.pass_probe import Examiner
 from planish.graph.passes import Selection, selection_of
 from planish.graph.program import GraphProgram
-from planish.graph.relevance import Examiner
-from planish.graph.running import PROVIDERS, SessionSettings, weights_of
-from planish.graph.running.openvino import configuration
+from planish.graph.sessions import PROVIDERS, SessionSettings, configuration, weights_of
+from planish.graph.task_setup import settings_of
 
 _SCRIPT = '''"""Runs a model that planish optimised; needs onnxruntime alone."""
 

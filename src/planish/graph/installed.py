@@ -1,4 +1,4 @@
-"""Which libraries are installed, and the settings of a session; asked without loading any."""
+"""Installed libraries and the settings of a session, read without loading any library."""
 
 from __future__ import annotations
 

@@ -84,9 +84,9 @@ class GraphLevel:
             ProgramError: the file cannot be read, or is no model that can be tuned; an option is wrong.
             TargetError: a library is missing.
         """
+        from planish.graph.feeds import check_given
         from planish.graph.installed import SEARCH, SETTINGS, session_settings, versions
         from planish.graph.program import is_canonical
-        from planish.graph.running.labels import check_given
         from planish.graph.source import read_model, read_text
 
         known = (*MODEL_OPTIONS, *SETTINGS)
@@ -127,8 +127,8 @@ class GraphLevel:
         return False
 
     def space(self, task: Task[GraphProgram], name: str) -> Space:
-        """Make a space: "relevant", "all" or "exact"; see `planish.graph.evaluator_spec.space_of`."""
-        from planish.graph.evaluator_spec import space_of
+        """Make a space: "relevant", "all" or "exact"; see `planish.graph.task_setup.space_of`."""
+        from planish.graph.task_setup import space_of
 
         if name not in self.spaces:
             raise unknown("level 'graph' has no space", name, self.spaces)
@@ -136,8 +136,8 @@ class GraphLevel:
 
     def learn(self, task: Task[GraphProgram], tried: Tried) -> Sequence[Candidate]:
         """Learn from other models with what to begin; see `planish.core.KnowsPrograms`."""
-        from planish.graph.first_lists import recognition_of
         from planish.graph.prior import known_list
+        from planish.graph.starting_lists import recognition_of
 
         if not tried:
             return ()
@@ -146,7 +146,7 @@ class GraphLevel:
 
     def evaluator(self, task: Task[GraphProgram], *, final: bool = False) -> GraphEvaluatorSpec:
         """Make the spec for the task's evaluator; raises PlanishError where a counter is missing."""
-        from planish.graph.evaluator_spec import evaluator_spec_of
+        from planish.graph.task_setup import evaluator_spec_of
 
         return evaluator_spec_of(task, final=final)
 
@@ -156,31 +156,31 @@ class GraphLevel:
 
     def sound(self, task: Task[GraphProgram], executor: Executor) -> GraphProgram | None:
         """Find the passes that make ONNX Runtime's defaults wrong; see `planish.core.CanReplaceBaseline`."""
-        from planish.graph.culprits import without_culprits
+        from planish.graph.task_setup import without_culprits
 
         return without_culprits(task, executor)
 
     def variants(self, task: Task[GraphProgram], candidate: Candidate) -> Sequence[Candidate]:
         """Give the baseline, so that the winner is never worse, and what it is compared with besides."""
-        from planish.graph.evaluator_spec import compared
+        from planish.graph.task_setup import compared
 
         return compared(task, candidate)
 
     def identities(self, task: Task[GraphProgram]) -> AbstractContextManager[Callable[[Candidate], str]]:
         """Give what names selections by what they make; at the end of a run idle passes go by it."""
-        from planish.graph.equivalence import identities
+        from planish.graph.task_setup import identities
 
         return identities(task)
 
     def review(self, task: Task[GraphProgram]) -> Review:
         """Measure ONNX Runtime without any optimisation beside the baseline at the end."""
-        from planish.graph.evaluator_spec import no_optimisation
+        from planish.graph.task_setup import no_optimisation
 
         return Review(partial(no_optimisation, task))
 
     def introduction(self, task: Task[GraphProgram]) -> Sequence[str]:
         """Tell the class and why; and how many passes are relevant, once the search has found that out."""
-        from planish.graph.describe import introduced
+        from planish.graph.description import introduced
 
         return introduced(task)
 
@@ -188,7 +188,7 @@ class GraphLevel:
         self, task: Task[GraphProgram], candidate: Candidate, executor: Executor
     ) -> Mapping[str, Any]:
         """Measure each pass alone and left out, and count nodes; see `planish.core.HasFigures`."""
-        from planish.graph.pass_effects import figures_of
+        from planish.graph.description import figures_of
 
         return figures_of(task, candidate, executor)
 
@@ -196,7 +196,7 @@ class GraphLevel:
         self, task: Task[GraphProgram], candidate: Candidate, figures: Mapping[str, Any] = NO_FIGURES
     ) -> Mapping[str, str]:
         """Show the class, the passes with their effects, nodes before and after, and what was pruned."""
-        from planish.graph.describe import described
+        from planish.graph.description import described
 
         return described(task, candidate, figures)
 

@@ -1,4 +1,4 @@
-"""Models after rewriting passes, made once each; lives in a process that a pass may end."""
+"""Caches of rewritten models: one of a process, and a folder that several processes share."""
 
 from __future__ import annotations
 
@@ -9,14 +9,62 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from planish.graph.model_cache import ModelCache
+from planish.core import content_hash
+from planish.graph.feeds import Feed, make_feeds
+from planish.graph.model_protos import identity
 from planish.graph.program import GraphProgram
-from planish.graph.rewriting import NEEDS_INPUTS, RewriteError, apply_pass, identity
-from planish.graph.running import Feed, make_feeds
+from planish.graph.rewriting import NEEDS_INPUTS, RewriteError, apply_pass
 from planish.graph.source import load_checked
+from planish.sandbox.scratch import share, write_whole
 
 if TYPE_CHECKING:
     from onnx import ModelProto
+
+SHARED_ROOM = 2 << 30
+"""Bytes of models: the finalists of a model of some 300 MB."""
+
+
+class ModelCache:
+    """A folder of rewritten models of one program; it ends with the process, or the object, that made it.
+
+    A copy that was sent to another process only looks at the folder, and adds to it.
+
+    Args:
+        room: bytes of models that it holds at most.
+    """
+
+    def __init__(self, room: int = SHARED_ROOM) -> None:
+        self._room = room
+        self.folder = share(self)
+
+    def name(self, rewrites: Sequence[str]) -> str | None:
+        """Give the name of the model after some passes; None where it is not known."""
+        file = self._card(rewrites)
+        return file.read_text(encoding="ascii") if file.exists() else None
+
+    def keep_name(self, rewrites: Sequence[str], name: str) -> None:
+        """Keep the name of the model after some passes."""
+        write_whole(self._card(rewrites), name.encode("ascii"))
+
+    def find(self, name: str) -> Path | None:
+        """Give the file of a model; None where it is not there."""
+        file = self._file(name)
+        return file if file.exists() else None
+
+    def keep(self, name: str, content: bytes) -> Path | None:
+        """Keep a model as a file; None where there is no room for it."""
+        # Looked up each time, for other processes add to the folder.
+        if sum(each.stat().st_size for each in self.folder.glob("*.onnx")) + len(content) > self._room:
+            return None
+        write_whole(self._file(name), content)
+        return self._file(name)
+
+    def _file(self, name: str) -> Path:
+        return self.folder / f"{name}.onnx"
+
+    def _card(self, rewrites: Sequence[str]) -> Path:
+        return self.folder / f"{content_hash(' '.join(rewrites))}.name"
+
 
 ROOM = 1 << 30
 """Bytes of models that are kept in memory, and of files on disk; those that were needed longest ago go."""

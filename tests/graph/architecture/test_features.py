@@ -13,7 +13,7 @@ from onnx import TensorProto, helper
 
 from graph.architecture.nets import Sketch, small_model
 from planish.graph.architecture import features
-from planish.graph.architecture.wiring import Wiring
+from planish.graph.architecture.data_flow import Wiring
 
 
 @given(st.lists(st.sampled_from(["plain", "depthwise", "grouped", "1x1"]), min_size=1, max_size=8))

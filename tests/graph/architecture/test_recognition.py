@@ -9,7 +9,7 @@ import pytest
 
 from graph.architecture.nets import CASES, EXPECTED, SMALL, Sketch, renamed, small_model
 from planish.graph.architecture import features, recognise
-from planish.graph.architecture.classes import CLASSES
+from planish.graph.architecture.recognition import CLASSES
 
 
 @pytest.mark.parametrize(("name", "exporter"), CASES)

@@ -12,12 +12,11 @@ from onnx import helper
 from graph.architecture.nets import CASES, EXPECTED, Sketch, small_model
 from graph.models import constant, model, weight, write
 from planish.core import Candidate
-from planish.graph.architecture import recognise, starting_list, table4
-from planish.graph.architecture.classes import CLASSES
-from planish.graph.architecture.paper_lists import LEFT_OUT, ORDERS, class_selection
-from planish.graph.first_lists import class_lists
+from planish.graph.architecture import recognise
+from planish.graph.architecture.recognition import CLASSES
 from planish.graph.passes import find_pass, selection_of
 from planish.graph.source import read_model
+from planish.graph.starting_lists import LEFT_OUT, ORDERS, class_lists, class_selection, starting_list, table4
 
 LONGEST = 8
 

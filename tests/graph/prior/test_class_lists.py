@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 from planish.core import Candidate, Step
 from planish.graph.passes import Disable, Offline, Rewrite, selection, selection_of
-from planish.graph.prior import RidgeRow, learn_lists, learned_list
-from planish.graph.prior.ridge import FAR, effects
+from planish.graph.prior import FAR, RidgeRow, effects, learn_lists, learned_list
 
 GOOD = Rewrite("onnxscript.optimize")
 FAIR = Rewrite("onnxscript.fold_constants")

@@ -14,16 +14,10 @@ import pytest
 from onnx import helper
 
 from graph.models import constant, convolutions, model, one_node, write
+from planish.graph.pass_probe import Examiner, ExaminerError
 from planish.graph.program import GraphProgram
-from planish.graph.relevance import (
-    Examiner,
-    ExaminerError,
-    Relevance,
-    analyse,
-    known_relevance,
-    remembered,
-)
-from planish.graph.running import SessionSettings
+from planish.graph.relevance import Relevance, analyse, known_relevance, remembered
+from planish.graph.sessions import SessionSettings
 from planish.graph.source import read_model
 
 

@@ -1,4 +1,4 @@
-"""What convolutional networks are recognised by: kinds of convolutions, residual blocks, heads, skips."""
+"""Marks of convolutional networks: kinds of convolutions, residual blocks, heads, skips."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from planish.graph.architecture.wiring import Meeting, Node, Wiring
+from planish.graph.architecture.data_flow import Meeting, Node, Wiring
 
 CONVOLUTIONS = frozenset({"Conv", "FusedConv", "QLinearConv", "ConvInteger", "NhwcFusedConv"})
 UPSAMPLINGS = frozenset({"Resize", "Upsample", "ConvTranspose", "DepthToSpace"})
