@@ -7,8 +7,7 @@ import pytest
 
 from planish.loops.lang.parse import parse
 from planish.loops.lang.program import Program
-from planish.loops.reference.covering import SELECTED, varied_cases
-from planish.loops.reference.varied import extreme_inputs
+from planish.loops.reference.covering import SELECTED, extreme_inputs, varied_cases
 
 
 def extremes(program: Program, count: int) -> list[tuple[int, int]]:

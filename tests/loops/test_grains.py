@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from planish.loops.reference.grains import grain_of_all, largest_of
+from planish.loops.reference.bounds import grain_of_all, largest_of
 from planish.loops.reference.views import CHUNK
 
 

@@ -9,10 +9,18 @@ from hypothesis import strategies as st
 
 from planish.loops.lang.parse import parse
 from planish.loops.lang.program import Program
-from planish.loops.reference.exactness import COARSEST, FINEST, finest_levels
-from planish.loops.reference.inputs import make_inputs
+from planish.loops.reference.inputs import (
+    COARSEST,
+    FINEST,
+    MIXED,
+    NEAR_ONE,
+    POSITIVE,
+    Style,
+    all_styles,
+    finest_levels,
+    make_inputs,
+)
 from planish.loops.reference.reference import reference
-from planish.loops.reference.styles import MIXED, NEAR_ONE, POSITIVE, Style, all_styles
 from planish.loops.workloads import matmul
 from planish.testing.programs import programs
 

@@ -26,8 +26,8 @@ from planish.loops.lang.program import Const, Program
 from planish.loops.level import LoopsLevel
 from planish.loops.lower.lowering import lower
 from planish.loops.reference.cases import choose_cases
+from planish.loops.reference.mistakes import Garbled, Last, OtherStart, Probe, all_probes
 from planish.loops.reference.numpy_baseline import numpy_callable
-from planish.loops.reference.probes import Garbled, Last, OtherStart, Probe, all_probes
 from planish.loops.runtime.kernels import Kernel
 from planish.loops.space import TemplateSpace
 from planish.loops.steps import Pack, Reorder, Split, Vectorize

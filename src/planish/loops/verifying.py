@@ -1,4 +1,7 @@
-"""Verifying kernels: outputs are compared with the reference's on several sets of inputs."""
+"""Verification of kernels: outputs are compared with the reference's on several sets of inputs.
+
+The arrays have room around them, which shows kernels that leave their arrays.
+"""
 
 from __future__ import annotations
 
@@ -11,14 +14,52 @@ import numpy as np
 
 from planish.core import PlanishError
 from planish.loops.backends import Executable
-from planish.loops.lang.element_types import WHOLE
-from planish.loops.lang.program import Program
+from planish.loops.lang.element_types import WHOLE, numpy_type
+from planish.loops.lang.program import Program, TensorType
 from planish.loops.reference.bounds import limits
 from planish.loops.reference.cases import Case, choose_cases, shows_all, special_cases
 from planish.loops.reference.checking import Expected, check
 from planish.loops.reference.covering import varied_cases
-from planish.loops.reference.surrounded import Surrounded
+from planish.loops.reference.inputs import ALIGNMENT
 from planish.loops.reference.views import Array, same_bits
+
+ROOM = 64 * ALIGNMENT
+"""Bytes on either side."""
+
+
+class Surrounded:
+    """An array that starts at a cache line, in memory of its own.
+
+    Args:
+        kind: its shape and element type.
+
+    Attributes:
+        array: of arbitrary content.
+    """
+
+    def __init__(self, kind: TensorType) -> None:
+        dtype = numpy_type(kind.dtype)
+        size = kind.size * dtype.itemsize
+        memory = np.empty(size + 2 * ROOM + ALIGNMENT, np.uint8)
+        start = ROOM + -memory.ctypes.data % ALIGNMENT
+        self.array: Array = memory[start : start + size].view(dtype).reshape(kind.shape)
+        self._around = memory[start - ROOM : start], memory[start + size : start + size + ROOM]
+
+    def surround(self, byte: int) -> None:
+        """Fill what is around the array."""
+        for part in self._around:
+            part.fill(byte)
+
+    def surrounded_by(self, byte: int) -> bool:
+        """Whether that is what is still around it."""
+        # As bytes: to compare so few by NumPy takes several times as long.
+        return all(part.tobytes() == _filled(byte) for part in self._around)
+
+
+@cache
+def _filled(byte: int) -> bytes:
+    return bytes([byte]) * ROOM
+
 
 SEARCH_SEED = 0
 """Of the sets that every candidate is verified on."""

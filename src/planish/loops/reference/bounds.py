@@ -5,9 +5,10 @@ With the unit roundoff u, one operation errs by at most u|x|, and a sum of n ter
 nu/(1 - nu) times the sum of their magnitudes, in whatever order it is taken, fused or not.
 
 Such bounds grow with n, and would forgive a kernel that forgets one term of many. So values also know
-their *grain*: a power of two of which all are multiples. Where every partial sum is a multiple of the
-grain and below 2^24 grains (2^53 in float64), any order gives the exact sum, and the bound is zero.
-The inputs that planish makes for itself have such a grain, and so are most of its kernels exact.
+their *grain*: the largest power of two, of 1 and below, of which all are multiples. Where every partial sum
+is a multiple of the grain and below 2^24 grains (2^53 in float64), any order gives the exact sum, and the
+bound is zero. The inputs that planish makes for itself have such a grain, and so are most of its kernels
+exact.
 
 Infinities and NaN have no error: they are what the kernel must give. But where rounding decides whether there
 is one (a divisor or logarithm's argument that may be zero), nothing is known, and the error is infinite.
@@ -16,15 +17,75 @@ is one (a divisor or logarithm's argument that may be zero), nothing is known, a
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from planish.loops.lang.element_types import numpy_type
-from planish.loops.reference.grains import grain_of, grain_of_all, largest_of
-from planish.loops.reference.views import Array
+from planish.loops.lang.program import IDENTITY, Statement, TensorType
+from planish.loops.lang.subscripts import collisions, passes
+from planish.loops.reference.views import Array, chunks, view
+
+_FINEST = 30
+"""Grains below 2^-30 are not looked for: no sum of such numbers would be exact in float32."""
+_WHOLE = 2.0**62
+"""Numbers of fewer grains fit into 64 bits, with their sign."""
+
+
+def grain_of(value: float) -> float:
+    """Give the largest power of two that a number is a multiple of; 1 for zero and infinities."""
+    if value == 0 or not np.isfinite(value):
+        return 1.0
+    n, d = value.as_integer_ratio()
+    # The lowest bit that is set; the denominator is a power of two.
+    return (n & -n) / d
+
+
+def grain_of_all(values: Array) -> float:
+    """Give the grain of an array: 1, or a smaller power of two; 0 where it would be below 2^-30.
+
+    Args:
+        values: of any type; infinities are multiples of everything, NaN of nothing.
+    """
+    bits = 0
+    for (chunk,) in chunks(values):
+        found = _bits(chunk.astype(np.float64))
+        if found is None:
+            return 0.0
+        bits |= found
+    # In two's complement the lowest bit that is set is that of the magnitude.
+    return min(1.0, (bits & -bits) / 2**_FINEST) if bits else 1.0
+
+
+def _bits(chunk: Array) -> int | None:
+    """Collect the bits of numbers in units of the finest grain; None where one is no whole number of them."""
+    with np.errstate(invalid="ignore", over="ignore"):
+        scaled = chunk * 2.0**_FINEST
+        if not np.abs(scaled).max() < _WHOLE:
+            # The low bits are what counts, and the remainder is exact. An infinity has none.
+            scaled = np.where(np.isinf(scaled), 0.0, np.fmod(scaled, _WHOLE))
+        whole = scaled.astype(np.int64)
+    return int(np.bitwise_or.reduce(whole)) if np.array_equal(whole, scaled) else None
+
+
+def largest_of(values: Array) -> float:
+    """Give the largest finite magnitude; 0 where there is none.
+
+    Args:
+        values: of any type.
+    """
+    return max([_largest(chunk) for (chunk,) in chunks(values)], default=0.0)
+
+
+def _largest(chunk: Array) -> float:
+    magnitudes = np.abs(chunk.astype(np.float64))
+    largest = float(magnitudes.max())
+    if math.isfinite(largest):
+        return largest
+    return float(magnitudes.max(initial=0.0, where=np.isfinite(magnitudes)))
+
 
 _UNITS = {"exp": 8, "log": 8, "tanh": 16, "sigmoid": 16, "erf": 8, "sqrt": 2, "div": 2}
 """Roundings that a function may err by, where it is more than one; two are a unit in the last place."""
@@ -282,3 +343,80 @@ def _propagated_of_two(function: str, value: Array, a: Bounded, b: Bounded) -> A
             return np.where(y > f, (e + np.abs(value) * f) / (y - f), apart)
         case _:
             return np.maximum(e, f)  # neither moves farther than its arguments
+
+
+_UFUNC = {"add": np.add, "max": np.maximum, "min": np.minimum, "mul": np.multiply}
+
+
+def places(
+    statement: Statement, out: Array, part: Array, size: Mapping[str, int]
+) -> Iterator[tuple[Array, Array]]:
+    """List views of a target and what goes there; no view has an element twice.
+
+    Args:
+        statement: what is written.
+        out: its target.
+        part: a dimension for each of the target's axes.
+        size: axis to extent.
+    """
+    axes = statement.output_axes
+    for index, fixed in passes(statement.target, size):
+        left = [axis for axis in axes if axis not in fixed]
+        there = tuple(fixed.get(axis, slice(None)) for axis in axes)
+        yield view(out, index, left, size), part[there]
+
+
+def filled_with(reduce: str | None) -> float:
+    """Give what a spread target holds where nothing reaches it."""
+    return IDENTITY[reduce or "add"]
+
+
+def combined(statement: Statement, out: Array, part: Array, size: Mapping[str, int]) -> Array:
+    """Put a statement's results into a target that is filled already; gives the target."""
+    for target, values in places(statement, out, part, size):
+        ufunc = _UFUNC.get(statement.reduce or "")
+        target[...] = ufunc(target, values) if ufunc else values
+    return out
+
+
+def spread(
+    statement: Statement, part: Bounded, kind: TensorType, size: Mapping[str, int], precision: Precision
+) -> Bounded:
+    """Put a statement's results in their places in the tensor.
+
+    Args:
+        statement: what is written.
+        part: what it gives for each point of its target's axes, each with the error of a reduction of as many
+            terms as go into an element at most.
+        kind: of the target.
+        size: axis to extent.
+        precision: of the kernel.
+    """
+
+    def into(start: float, values: Array) -> Array:
+        return combined(statement, np.full(kind.shape, start), values, size)
+
+    start = filled_with(statement.reduce)
+    value = into(start, part.value)
+    largest = largest_of(value)
+    grain = part.grain if statement.reduce != "mul" else 0.0
+    if part.error is None and statement.reduce != "mul":
+        return Bounded(value, None, grain, max(largest, part.largest))
+    if statement.reduce == "mul":
+        # The largest that the product can be, less the product itself.
+        most = into(1.0, part.magnitude) * (1 + precision.gamma(collisions(statement.target, size)))
+        error = most - np.abs(value) + precision.tiny
+    elif statement.reduce == "add":
+        error = into(0.0, np.broadcast_to(part.errors, part.value.shape))
+    else:
+        error = _largest_of(statement, np.zeros(kind.shape), part, size)
+    huge = np.isfinite(value) & (np.abs(value) > precision.huge)
+    error = np.where(huge, np.inf, error)
+    return Bounded(value, settled(value, error, part.unknown), grain, max(largest, part.largest))
+
+
+def _largest_of(statement: Statement, out: Array, part: Bounded, size: Mapping[str, int]) -> Array:
+    errors = np.broadcast_to(part.errors, part.value.shape)
+    for target, values in places(statement, out, errors, size):
+        np.maximum(target, values, out=target)
+    return out

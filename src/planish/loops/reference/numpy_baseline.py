@@ -1,4 +1,8 @@
-"""What a good NumPy user would write for a program: the level's baseline."""
+"""The baseline of the level: what a good NumPy user would write for a program.
+
+Tables are gathered first, sums of products become matrix multiplications, and element-wise functions write
+into existing memory.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +10,8 @@ import itertools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from importlib import import_module
+from importlib.util import find_spec
 from math import prod
 from typing import Any
 
@@ -13,14 +19,306 @@ import numpy as np
 
 from planish.loops.lang.draft import axes_of
 from planish.loops.lang.element_types import nearest_whole
-from planish.loops.lang.program import POSITIONS, Access, Apply, Expr, Program, Statement, accesses
-from planish.loops.lang.subscripts import scattered
-from planish.loops.reference.elementwise import UFUNC, Leaves, Step, Temporaries, evaluate
+from planish.loops.lang.program import POSITIONS, Access, Apply, Const, Expr, Program, Statement, accesses
+from planish.loops.lang.subscripts import gathers, parts_of, scattered
+from planish.loops.reference.bounds import TESTS, VALUES, filled_with, places
 from planish.loops.reference.inputs import aligned
-from planish.loops.reference.look_ups import look_ups, without_gathers
-from planish.loops.reference.numpy_matmul import matmul_steps
-from planish.loops.reference.spreading import filled_with, places
-from planish.loops.reference.views import Array, Arrays, overhang, view
+from planish.loops.reference.views import Array, Arrays, overhang, table_view, view
+
+Step = Callable[[], Any]
+
+UFUNC: Mapping[str, Any] = {name: made for name, made in VALUES.items() if isinstance(made, np.ufunc)}
+"""Function or reduction to what computes it; relu and sigmoid are made of these."""
+
+Leaves = Mapping[Access, Array]
+"""Access to what it reads, in shapes that broadcast against each other."""
+
+
+class Temporaries:
+    """Temporary arrays, each used again wherever the same place of an expression has the same shape.
+
+    Args:
+        dtype: of all.
+    """
+
+    def __init__(self, dtype: np.dtype[Any]) -> None:
+        self.dtype = dtype
+        self._arrays: dict[tuple[str, tuple[int, ...]], Array] = {}
+
+    def at(self, place: str, shape: tuple[int, ...]) -> Array:
+        """Give the array of a place."""
+        if (place, shape) not in self._arrays:
+            self._arrays[place, shape] = np.empty(shape, self.dtype)
+        return self._arrays[place, shape]
+
+
+def evaluate(
+    expr: Expr,
+    leaves: Leaves,
+    memory: Temporaries,
+    steps: list[Step],
+    out: Array | None = None,
+    place: str = "",
+) -> Array:
+    """Add the calls that evaluate an expression.
+
+    Args:
+        expr: what is evaluated.
+        leaves: what its accesses read.
+        memory: where temporaries come from.
+        steps: the calls are added to it.
+        out: where the result goes; of its shape or one that it broadcasts to. None chooses.
+        place: names the expression for `memory`.
+
+    Returns:
+        The result: `out`, a temporary, or, without `out`, what a single access reads.
+    """
+    if not isinstance(expr, Apply):
+        value = leaves[expr] if isinstance(expr, Access) else _number(expr.value, memory.dtype)
+        if out is None:
+            return value
+        steps.append(partial(np.copyto, out, value))
+        return out
+    shape = _shape(expr, leaves)
+    if out is None:
+        out = memory.at(place, shape)
+    args: list[Array] = []
+    for i, arg in enumerate(expr.args):
+        # The first argument only: when a later one is evaluated, `out` holds the first.
+        into = out if isinstance(arg, Apply) and i == 0 and _shape(arg, leaves) == out.shape else None
+        args.append(evaluate(arg, leaves, memory, steps, into, f"{place}{i}"))
+    steps += _calls(expr.function, args, out)
+    return out
+
+
+def _number(value: float, dtype: np.dtype[Any]) -> Array:
+    return np.asarray(nearest_whole(value) if dtype.kind == "i" else value, dtype)
+
+
+def _shape(expr: Expr, leaves: Leaves) -> tuple[int, ...]:
+    match expr:
+        case Access():
+            return leaves[expr].shape
+        case Const():
+            return ()
+        case Apply(args=args):
+            return np.broadcast_shapes(*(_shape(arg, leaves) for arg in args))
+
+
+def _calls(function: str, args: Sequence[Array], out: Array) -> list[Step]:
+    if function == "relu":
+        return [partial(np.maximum, args[0], out.dtype.type(0), out=out)]
+    if function == "sigmoid":
+        one = out.dtype.type(1)
+        return [
+            partial(np.negative, args[0], out=out),
+            # Of a large negative number it overflows, and 1 / inf is right then: `numpy_baseline` turns the
+            # warning off.
+            partial(np.exp, out, out=out),
+            partial(np.add, out, one, out=out),
+            partial(np.divide, one, out, out=out),
+        ]
+    if function == "erf":
+        return [partial(_erf(), args[0], out)]
+    if function in TESTS:
+        return [partial(_choose, TESTS[function], *args, out)]
+    return [partial(UFUNC[function], *args, out=out)]
+
+
+def _choose(test: Callable[..., Array], a: Array, b: Array, x: Array, y: Array, out: Array) -> None:
+    """Choose by a comparison, which is made first: `a` may lie where the result goes."""
+    holds = test(a, b)
+    np.copyto(out, y)
+    np.copyto(out, x, where=holds)
+
+
+def _erf() -> Callable[[Array, Array], object]:
+    """Give SciPy's where it is installed, for NumPy has none; else the C library's, one by one."""
+    if find_spec("scipy"):
+        return import_module("scipy.special").erf
+    return lambda x, out: np.copyto(out, VALUES["erf"](x))
+
+
+LookedUp = Mapping[Expr, tuple[Access, Array]]
+"""Gather to what stands for it, and the array of what is found, with a dimension for each axis."""
+
+
+def look_ups(statement: Statement, program: Program, arrays: Arrays, steps: list[Step]) -> LookedUp:
+    """Add the calls that look up what a statement gathers.
+
+    Args:
+        statement: whose value gathers.
+        program: of the statement.
+        arrays: tensor to elements.
+        steps: the calls are added to it.
+    """
+    found: dict[Expr, tuple[Access, Array]] = {}
+    axes = statement.axes
+    for each in gathers(statement.value):
+        table, _, by = parts_of(each)
+        rows = table_view(each, arrays[table.tensor], axes, program.size)
+        index = view(arrays[by.tensor], by.index, axes, program.size)
+        out = np.empty(np.broadcast_shapes(rows.shape[:-1], index.shape), rows.dtype)
+        steps.append(partial(_look_up, rows, index, out))
+        found[each] = Access(f"gathered.{len(found)}", (*table.index, *by.index)), out
+    return found
+
+
+def without_gathers(statement: Statement, found: LookedUp) -> Statement:
+    """Let a statement read what was looked up."""
+
+    def replaced(expr: Expr) -> Expr:
+        if expr in found:
+            return found[expr][0]
+        return Apply(expr.function, tuple(map(replaced, expr.args))) if isinstance(expr, Apply) else expr
+
+    return replace(statement, value=replaced(statement.value)) if found else statement
+
+
+def _look_up(table: Array, index: Array, out: Array) -> None:
+    """Look up whole rows at once, where the index does not move along them."""
+    # As in kernels, what is no number looks up the first.
+    number = np.nan_to_num(index, nan=0.0, posinf=None, neginf=None) if index.dtype.kind == "f" else index
+    places = np.clip(number, 0, table.shape[-1] - 1).astype(np.intp)
+    own = [d for d, n in enumerate(index.shape) if n > 1]
+    if any(table.shape[d] > 1 for d in own):
+        np.copyto(out, np.take_along_axis(table, places[..., None], -1)[..., 0])
+        return
+    rest = [d for d in range(index.ndim) if d not in own]
+    whole = table[tuple(0 if d in own else slice(None) for d in range(index.ndim))]
+    rows = np.moveaxis(whole, -1, 0)[places.reshape([index.shape[d] for d in own])]
+    order = [*own, *rest]
+    np.copyto(out, rows.transpose([order.index(d) for d in range(index.ndim)]))
+
+
+@dataclass
+class _Factor:
+    """A factor on its way to a matrix.
+
+    Args:
+        array: with a dimension for each axis.
+        fixed: whether it never changes, so that copies are made at once.
+        steps: where the calls go otherwise.
+    """
+
+    array: Array
+    fixed: bool
+    steps: list[Step]
+
+    def emit(self, step: Step) -> None:
+        """Make the call now, or each time."""
+        if self.fixed:
+            step()
+        else:
+            self.steps.append(step)
+
+    def sum(self, positions: Sequence[int]) -> None:
+        """Sum over axes that the other factor lacks."""
+        if positions:
+            shape = [1 if p in positions else n for p, n in enumerate(self.array.shape)]
+            total = np.empty(shape, self.array.dtype)
+            self.emit(partial(np.add.reduce, self.array, axis=tuple(positions), out=total, keepdims=True))
+            self.array = total
+
+    def copied(self, groups: Sequence[Sequence[int]]) -> int:
+        """Count the elements that are copied at each call to make matrices."""
+        merged = _merged(self.array, groups)
+        return 0 if self.fixed or (merged is not None and _takes(merged)) else self.array.size
+
+    def matrices(self, groups: Sequence[Sequence[int]]) -> Array:
+        """Make each group of axes one, by a copy if need be."""
+        merged = _merged(self.array, groups)
+        if merged is not None and _takes(merged):
+            return merged
+        order, shape = _order(self.array, groups)
+        ordered = self.array.transpose(order)
+        copy = np.empty(ordered.shape, ordered.dtype)
+        self.emit(partial(np.copyto, copy, ordered))
+        return copy.reshape(shape)
+
+
+def matmul_steps(a: Array, b: Array, out: Array, a_fixed: bool = False, b_fixed: bool = False) -> list[Step]:
+    """Make the calls that compute `out = sum(a * b)`.
+
+    The axes of the output that both factors have become a batch, and the others rows and columns. A factor
+    is copied where its axes do not make a matrix that BLAS takes (im2col).
+
+    Args:
+        a: a factor, with a dimension for each axis, the output's first; extent 1 where it lacks one.
+        b: the other factor.
+        out: the output, with the dimensions of its own axes.
+        a_fixed: whether a never changes: it is then copied here and not at each call.
+        b_fixed: the same of b.
+    """
+    steps: list[Step] = []
+    left, right = _Factor(a, a_fixed, steps), _Factor(b, b_fixed, steps)
+    left.sum([p for p in range(out.ndim, a.ndim) if b.shape[p] == 1 < a.shape[p]])
+    right.sum([p for p in range(out.ndim, a.ndim) if a.shape[p] == 1 < b.shape[p]])
+    inner = [p for p in range(out.ndim, a.ndim) if a.shape[p] > 1 and b.shape[p] > 1]
+    batch = [p for p in range(out.ndim) if (a.shape[p] > 1) == (b.shape[p] > 1)]
+    rows = [p for p in range(out.ndim) if p not in batch and a.shape[p] > 1]
+    columns = [p for p in range(out.ndim) if p not in batch and b.shape[p] > 1]
+    # The output's closest axis must be among the columns, else BLAS would write across its rows.
+    if _stride(out, rows) < _stride(out, columns):
+        left, right, rows, columns = right, left, columns, rows
+    for group in (rows, columns):
+        # BLAS knows one stride for rows and one for columns: axes that cannot be merged become a batch.
+        while _merged(out, [*_single(sorted({*range(out.ndim)} - {*group})), group]) is None:
+            batch.append(group.pop(0))
+    batches = _single(sorted(p for p in batch if out.shape[p] > 1))
+    # The summed axes may be in any order: the better one is that of which less is copied at each call.
+    orders = [sorted(inner, key=lambda p: -abs(f.array.strides[p])) for f in (left, right)]
+    inner = min(orders, key=lambda o: left.copied([*batches, rows, o]) + right.copied([*batches, o, columns]))
+    first, second = left.matrices([*batches, rows, inner]), right.matrices([*batches, inner, columns])
+    return [*steps, *_multiply(first, second, out, [*batches, rows, columns])]
+
+
+def _multiply(first: Array, second: Array, out: Array, groups: Sequence[Sequence[int]]) -> list[Step]:
+    target = _merged(out, groups)
+    assert target is not None, "rows and columns were chosen so that they merge"
+    # With a vector in place of a matrix of one row or column NumPy calls gemv.
+    if target.ndim == 2 and 1 in target.shape:
+        first = first[0] if target.shape[0] == 1 else first
+        second = second[:, 0] if target.shape[1] == 1 else second
+        target = target.reshape([n for n in target.shape if n > 1], copy=False)
+    elif not _takes(target):
+        # Into what BLAS cannot write NumPy would multiply without it, or allocate memory at each call.
+        product = np.empty(target.shape, target.dtype)
+        return [partial(np.matmul, first, second, out=product), partial(np.copyto, target, product)]
+    return [partial(np.matmul, first, second, out=target)]
+
+
+def _single(positions: Sequence[int]) -> list[list[int]]:
+    return [[p] for p in positions]
+
+
+def _stride(array: Array, positions: Sequence[int]) -> int:
+    return min((array.strides[p] for p in positions if array.shape[p] > 1), default=1 << 62)
+
+
+def _order(array: Array, groups: Sequence[Sequence[int]]) -> tuple[list[int], list[int]]:
+    """Give the order of dimensions, those that are in no group last, and the extents of the groups."""
+    order = [p for group in groups for p in group]
+    rest = [p for p in range(array.ndim) if p not in order]
+    return order + rest, [prod(array.shape[p] for p in group) for group in groups]
+
+
+def _merged(array: Array, groups: Sequence[Sequence[int]]) -> Array | None:
+    """View with each group of axes as one; None where that needs a copy."""
+    order, shape = _order(array, groups)
+    try:
+        return array.transpose(order).reshape(shape, copy=False)
+    except ValueError:
+        return None
+
+
+def _takes(matrix: Array) -> bool:
+    """Whether BLAS takes the last two dimensions: one of them contiguous, and the other not overlapping."""
+    (n, m), (outer, inner) = matrix.shape[-2:], (s // matrix.itemsize for s in matrix.strides[-2:])
+    rows = (m == 1 or inner == 1) and (n == 1 or outer >= m)
+    columns = (n == 1 or outer == 1) and (m == 1 or inner >= n)
+    return rows or columns
+
 
 _QUIET = {"div", "sqrt", "exp", "log", "sigmoid"}
 _WINDOW = 64
