@@ -14,14 +14,14 @@ from planish.loops.ir.annotated import (
     Lanes,
     Nest,
     Part,
-    Place,
     Region,
+    Slot,
     Unrolled,
 )
 
 Changed = Iterator[tuple[str, AnnotatedTree]]
 """The kind of each mutation, and the tree that has it."""
-_Registers = Mapping[str, Mapping[Place, list[int]]]
+_Registers = Mapping[str, Mapping[Slot, list[int]]]
 
 
 def annotated_mutations(annotated: AnnotatedTree) -> Changed:

@@ -26,8 +26,9 @@ from planish.loops.ir.tree import LoopTree
 from planish.loops.lang.element_types import numpy_type
 from planish.loops.lang.parse import parse, parse_canonical
 from planish.loops.lang.program import Program
+from planish.loops.reference.checking import check
 from planish.loops.reference.inputs import make_inputs
-from planish.loops.reference.reference import check, reference
+from planish.loops.reference.reference import reference
 from planish.loops.space import STEPS
 from planish.loops.steps import Pack, Parallel, Reorder, Split
 

@@ -9,7 +9,9 @@ from planish.loops.ir.tree import Call, Loop, LoopTree, Node, Value
 from planish.loops.lang.parse import parse
 from planish.loops.lang.program import Program
 from planish.loops.lower.lowering import lower
-from planish.loops.reference.reference import check, make_inputs, reference
+from planish.loops.reference.checking import check
+from planish.loops.reference.inputs import make_inputs
+from planish.loops.reference.reference import reference
 from planish.loops.space import resolve
 from planish.loops.steps import LoopStep, Parallel, Reorder, Split
 from planish.testing.interpreter import interpret

@@ -20,8 +20,9 @@ from planish.loops.ir.schedule import unscheduled
 from planish.loops.lang.parse import parse
 from planish.loops.lang.program import Program
 from planish.loops.lower.lowering import lower
+from planish.loops.reference.checking import check
 from planish.loops.reference.inputs import aligned, make_inputs
-from planish.loops.reference.reference import check, reference
+from planish.loops.reference.reference import reference
 from planish.loops.runtime.kernels import Bound, Kernel
 from planish.loops.steps import LoopStep, Pack, Split
 

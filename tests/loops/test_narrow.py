@@ -24,9 +24,10 @@ from planish.loops.lang.notation import Tensor, axes, program
 from planish.loops.lang.parse import parse, parse_canonical
 from planish.loops.lang.program import Const, Program
 from planish.loops.lower.lowering import lower
+from planish.loops.reference.checking import check
 from planish.loops.reference.inputs import aligned, make_inputs
 from planish.loops.reference.numpy_baseline import numpy_callable
-from planish.loops.reference.reference import check, reference
+from planish.loops.reference.reference import reference
 from planish.loops.runtime.kernels import Kernel
 from planish.loops.space import TemplateSpace
 from planish.loops.steps import Pack

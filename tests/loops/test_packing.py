@@ -12,7 +12,9 @@ from planish.loops.lang.parse import parse
 from planish.loops.lang.program import Program
 from planish.loops.lower.lowering import lower
 from planish.loops.lower.printing import loop_tree_text, pseudocode
-from planish.loops.reference.reference import check, make_inputs, reference
+from planish.loops.reference.checking import check
+from planish.loops.reference.inputs import make_inputs
+from planish.loops.reference.reference import reference
 from planish.loops.space import resolve
 from planish.loops.steps import LoopStep, Pack, Parallel, Reorder, Split, Stage, Unroll
 from planish.testing.interpreter import interpret

@@ -18,8 +18,9 @@ from planish.loops.ir.tree import Leaf, Loop, LoopTree
 from planish.loops.lang.program import Const, Program
 from planish.loops.lower.lowering import lower
 from planish.loops.lower.mathlib import EXPANDED
+from planish.loops.reference.checking import check
 from planish.loops.reference.inputs import aligned, make_inputs
-from planish.loops.reference.reference import check, reference
+from planish.loops.reference.reference import reference
 from planish.loops.runtime.kernels import Kernel
 from planish.testing.interpreter import interpret
 from planish.testing.programs import programs

@@ -11,7 +11,9 @@ from numpy.typing import NDArray
 from loops import brute
 from planish.loops.lang.parse import parse
 from planish.loops.lang.program import Program
-from planish.loops.reference.reference import check, make_inputs, reference
+from planish.loops.reference.checking import check
+from planish.loops.reference.inputs import make_inputs
+from planish.loops.reference.reference import reference
 from planish.loops.workloads import RESNET18, matmul, workload
 from planish.testing.programs import programs
 

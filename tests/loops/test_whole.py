@@ -23,9 +23,10 @@ from planish.loops.lang.parse import parse, parse_canonical
 from planish.loops.lang.program import Program
 from planish.loops.lower.lowering import lower
 from planish.loops.reference.cases import choose_cases
+from planish.loops.reference.checking import check
 from planish.loops.reference.inputs import NEAR_ONE, POSITIVE, Style, aligned, make_inputs
 from planish.loops.reference.numpy_baseline import numpy_callable
-from planish.loops.reference.reference import check, reference
+from planish.loops.reference.reference import reference
 from planish.loops.runtime.kernels import Kernel
 from planish.loops.space import TemplateSpace
 from planish.loops.steps import Pack, Reorder, Split

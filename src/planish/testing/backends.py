@@ -10,7 +10,9 @@ from planish.loops.backends import Backend, Executable
 from planish.loops.build import tree_of
 from planish.loops.lang.parse import parse
 from planish.loops.lang.program import Program
-from planish.loops.reference.reference import aligned, check, make_inputs, reference
+from planish.loops.reference.checking import check
+from planish.loops.reference.inputs import aligned, make_inputs
+from planish.loops.reference.reference import reference
 from planish.loops.space import TemplateSpace
 from planish.loops.steps import Parallel
 from planish.loops.verifying import verify_again

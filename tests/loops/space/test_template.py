@@ -14,7 +14,9 @@ from planish.loops.build import Backend, backend_of, schedule_steps
 from planish.loops.lang.parse import parse
 from planish.loops.lang.program import Program
 from planish.loops.lower.lowering import lower
-from planish.loops.reference.reference import check, make_inputs, reference
+from planish.loops.reference.checking import check
+from planish.loops.reference.inputs import make_inputs
+from planish.loops.reference.reference import reference
 from planish.loops.space import STEPS, TemplateSpace, resolve
 from planish.loops.steps import Split, Unroll
 from planish.testing.interpreter import interpret
