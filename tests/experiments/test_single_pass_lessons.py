@@ -3,8 +3,9 @@
 from corpus.test_text_lessons import tokenizer
 from planish.llvm.backend import open_backend
 from planish.llvm.passes.compiled_lists import compile_lists
+from planish.models.ir_text import canonical
 from planish.train.corpus.reader import read_corpus
-from thesis_ch4.single_pass_lessons import single_pass_lessons, translation_samples
+from thesis_ch4.single_pass_lessons import single_pass_lessons, translated, translation, translation_samples
 
 
 def test_single_passes_are_learnt_from_what_llvm_makes() -> None:
@@ -24,3 +25,9 @@ def test_single_passes_are_learnt_from_what_llvm_makes() -> None:
     samples = translation_samples(tokenizer(), found, 4096)
     assert len(samples) == len(every)
     assert tokenizer().decode(samples[0].tokens[:2]).startswith("[pass] sroa<modify-cfg>")
+
+
+def test_prompts_ask_for_the_effect_of_one_pass() -> None:
+    learnt, code = tokenizer(), next(row.ir for row in read_corpus() if row.chars < 600)
+    assert learnt.decode(translation(learnt, code, "gvn")) == f"[pass] gvn {canonical(code)} [code]"
+    assert learnt.decode(translated(learnt, code)) == f"{canonical(code)} [end]"

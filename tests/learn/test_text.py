@@ -25,8 +25,6 @@ from planish.models.ir_text import (
     lexemes,
     question,
     read_answer,
-    translated,
-    translation,
 )
 from planish.train.corpus.reader import read_corpus
 from planish.train.corpus.shards import Row
@@ -148,8 +146,6 @@ def test_answers_that_are_broken_say_what_can_be_read() -> None:
 def test_prompts_say_what_is_asked() -> None:
     learnt = tokenizer()
     assert learnt.decode(question(learnt, CODE)) == f"[ask] {canonical(CODE)} [run]"
-    assert learnt.decode(translation(learnt, CODE, "gvn")) == f"[pass] gvn {canonical(CODE)} [code]"
-    assert learnt.decode(translated(learnt, CODE)) == f"{canonical(CODE)} [end]"
 
 
 def test_feedback_says_what_figure_5_4_does() -> None:
