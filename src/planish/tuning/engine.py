@@ -42,7 +42,8 @@ from planish.core import (
 )
 from planish.sandbox import LostError, loss_notes
 from planish.settings import Settings
-from planish.tuning.finish import SearchOutcome, finish
+from planish.tuning.final_state import SearchOutcome
+from planish.tuning.finish import finish
 from planish.tuning.in_flight import POLL_S, Claims, UnderWay
 from planish.tuning.recorder import Journal, Progress, Trials
 from planish.tuning.result import Result
