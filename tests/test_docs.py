@@ -15,7 +15,7 @@ from planish.graph.sessions import RefusedError
 from planish.llvm import execution
 from planish.loops.codegen.x86.vectors import NoRegisterError
 from planish.sandbox.limits import LostError
-from planish.store.failures import LostConnectionError
+from planish.store.session import LostConnectionError
 from planish.tuning import batch
 
 ROOT = Path(__file__).parents[1]

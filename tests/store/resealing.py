@@ -6,8 +6,7 @@ from pathlib import Path
 
 from sqlalchemy import Connection, Table, create_engine, select, update
 
-from planish.store.checksums import sealed, total
-from planish.store.schema import results, runs, tasks, trials
+from planish.store.schema import results, runs, sealed, tasks, total, trials
 
 
 def reseal(place: Path) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Generator
 import pytest
 
 from planish.core import Candidate
-from planish.store import Store, claims, open_store
+from planish.store import Store, locks, open_store
 from planish.testing.stored import make_candidate, make_task, make_trial
 from planish.testing.stores import begin
 
@@ -58,7 +58,7 @@ def test_a_claim_lasts_no_longer_than_its_lease(
 ) -> None:
     one, other = two
     mine, theirs = begin(one), begin(other)
-    monkeypatch.setattr(claims, "LEASE_S", -1.0)
+    monkeypatch.setattr(locks, "LEASE_S", -1.0)
     assert one.claim(mine, [make_candidate(0)], 1)
     assert other.claim(theirs, [make_candidate(0)], 1) == [make_candidate(0)]
     one.add_trials(mine, [make_trial(0)])
@@ -68,7 +68,7 @@ def test_a_claim_that_is_renewed_lasts(two: tuple[Store, Store], monkeypatch: py
     one, other = two
     mine, theirs = begin(one), begin(other)
     with monkeypatch.context() as patch:
-        patch.setattr(claims, "LEASE_S", -1.0)
+        patch.setattr(locks, "LEASE_S", -1.0)
         one.claim(mine, [make_candidate(0), make_candidate(1)], 2)
     one.renew_claims(mine)
     assert other.claim(theirs, [make_candidate(0), make_candidate(1)], 2) == []

@@ -171,7 +171,7 @@ def test_a_file_that_is_cut_short_is_one_clear_error(whole: Path, tmp_path: Path
 
 def test_json_that_is_too_deep_or_strange_is_an_error_even_with_a_checksum(tmp_path: Path) -> None:
     """A hand that knows how could seal them."""
-    from planish.store.checksums import TRIAL, checksum, total
+    from planish.store.schema import TRIAL, checksum, total
 
     place = tmp_path / "planish.db"
     for column, text in (

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from planish.store import open_store
-from planish.store.delayed_signals import uninterrupted
+from planish.store.session import uninterrupted
 from planish.testing.stored import STEPS, make_trial
 from planish.testing.stores import begin
 

@@ -7,7 +7,7 @@ from sqlalchemy import URL
 
 from planish.core import StoreError
 from planish.store import open_store
-from planish.store.location import locate
+from planish.store.opening import locate
 
 
 @pytest.mark.parametrize("place", ["a/b.db", Path("a/b.db"), "sqlite:///a/b.db"])

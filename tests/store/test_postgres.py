@@ -18,7 +18,7 @@ from sqlalchemy import URL
 from sqlalchemy.dialects.postgresql.psycopg import PGDialect_psycopg
 
 from planish.core import Failed, StoreError, Trial
-from planish.store import ResultRow, open_store, store_session
+from planish.store import ResultRow, open_store, session
 from planish.testing.stored import STEPS, make_candidate, make_trial
 from planish.testing.stores import begin
 from store.mounts import fill, grow, small_disk
@@ -153,7 +153,7 @@ def test_a_connection_that_is_cut_while_it_is_opened_is_opened_again(
 def test_a_run_taken_over_after_a_broken_connection_is_refused(
     server: URL, database: URL, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(store_session, "PATIENCE_S", 1.0)
+    monkeypatch.setattr(session, "PATIENCE_S", 1.0)
     place = as_text(database)
     with open_store(place) as store:
         run_id = begin(store)

@@ -10,7 +10,7 @@ from sqlalchemy import Column, MetaData, Table, Text
 
 from planish.core import StoreError
 from planish.store import open_store, opening
-from planish.store.location import locate
+from planish.store.opening import locate
 from planish.store.schema import SCHEMA
 from planish.testing.stores import begin
 from store.servers import administer

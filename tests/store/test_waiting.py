@@ -4,9 +4,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from planish.store import store_session
-from planish.store.failures import LostConnectionError
-from planish.store.store_session import persist
+from planish.store import session
+from planish.store.session import LostConnectionError, persist
 
 
 class Clock:
@@ -22,9 +21,7 @@ class Clock:
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     clock = Clock()
-    monkeypatch.setattr(
-        store_session, "time", SimpleNamespace(monotonic=lambda: clock.now, sleep=clock.sleep)
-    )
+    monkeypatch.setattr(session, "time", SimpleNamespace(monotonic=lambda: clock.now, sleep=clock.sleep))
     return clock
 
 
@@ -57,5 +54,5 @@ def test_who_stays_away_is_given_up(clock: Clock, caplog: pytest.LogCaptureFixtu
     began = clock.now
     with pytest.raises(LostConnectionError):
         server(clock, 1e4)
-    assert clock.now - began <= store_session.PATIENCE_S
+    assert clock.now - began <= session.PATIENCE_S
     assert len(caplog.messages) == 1

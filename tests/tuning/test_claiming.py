@@ -13,7 +13,7 @@ from planish.budget import Budget
 from planish.core import Candidate
 from planish.sandbox import Answer
 from planish.settings import Settings
-from planish.store import Store, claims, open_store
+from planish.store import Store, locks, open_store
 from planish.testing.stores import begin
 from planish.tuning import in_flight
 from planish.tuning.api import task_of, tune_program
@@ -35,7 +35,7 @@ def another(place: Path) -> Generator[tuple[Store, str]]:
 def test_a_claim_outlasts_its_lease_while_its_candidate_is_measured(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(claims, "LEASE_S", 0.5)
+    monkeypatch.setattr(locks, "LEASE_S", 0.5)
     monkeypatch.setattr(in_flight, "RENEWED_S", 0.05)
     place, taken = tmp_path / "a.db", list[Candidate]()
 

@@ -20,7 +20,7 @@ from planish.core import Candidate, Executor, Outcome, PlanishError, Searcher, T
 from planish.levels import load_program
 from planish.settings import Settings
 from planish.store import Store, open_store
-from planish.store.checksums import sealed
+from planish.store.schema import sealed
 from planish.tuning.api import tune_program
 from planish.tuning.result import Result
 from scripted import Disordered

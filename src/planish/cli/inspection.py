@@ -16,7 +16,7 @@ from planish.graph.prior import ClassList, StepEffect, known_list
 from planish.graph.starting_lists import recognition_of, starting_list
 from planish.models.transfer import tried_elsewhere
 from planish.store import open_store
-from planish.store.location import locate
+from planish.store.opening import locate
 
 if TYPE_CHECKING:
     from planish.graph.program import GraphProgram

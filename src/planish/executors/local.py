@@ -1,4 +1,4 @@
-"""The executor of this machine: worker processes that may crash, hang, and eat memory."""
+"""Executor of this machine: worker processes that may crash, hang, or use up memory."""
 
 import math
 import pickle
@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import Self
 
 from planish.core import STAGES, Candidate, EvaluatorSpec, Failed, Lost, PlanishError, Stage
-from planish.executors.queue import Queue
+from planish.executors.inline import Queue
 from planish.measure.clock import Clock, Waits
 from planish.measure.machine_lock import is_held, machine_lock
 from planish.sandbox.confinement import Cage

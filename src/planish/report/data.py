@@ -16,12 +16,12 @@ from planish.core import (
     Trial,
     describe,
 )
-from planish.store.records import Run, StoredTask
+from planish.store.rows import Run, StoredTask
 from planish.tuning.comparison import Comparison, Finalist
 from planish.tuning.result import StoredRun, read_run
 
 if TYPE_CHECKING:
-    from planish.store.store_reader import Reader
+    from planish.store.reader import Reader
 
 
 @dataclass(frozen=True)

@@ -28,7 +28,7 @@ from planish.report.verdict import verdict_of
 from planish.report.wording import duration, label, when
 
 if TYPE_CHECKING:
-    from planish.store.store_reader import Reader
+    from planish.store.reader import Reader
 
 
 def captions(story: ReportData) -> Mapping[str, str]:

@@ -20,7 +20,7 @@ from planish.report.wording import (
     verdict_word,
     words,
 )
-from planish.store.records import RunStatus
+from planish.store.rows import RunStatus
 from planish.tuning.comparison import Compared, Comparison, Finalist
 
 Kind = Literal["better", "same", "worse", "undecided", "failed", "open", "nothing"]

@@ -1,10 +1,10 @@
 """The database of tasks, runs, trials and results: an SQLite file, or PostgreSQL for a team."""
 
-from planish.store.failures import HeldError
 from planish.store.opening import open_store, store_at
-from planish.store.records import ResultRow, Run, RunStatus, StoredTask
+from planish.store.reader import Reader
+from planish.store.rows import ResultRow, Run, RunStatus, StoredTask
+from planish.store.session import HeldError
 from planish.store.store import Store
-from planish.store.store_reader import Reader
 
 __all__ = [
     "HeldError",

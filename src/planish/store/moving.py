@@ -1,18 +1,25 @@
-"""Runs leave a store, or go from one to another: whole, as they were written."""
+"""Runs that leave a store, or move to another one: whole, as they were written."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from sqlalchemy import Connection, RowMapping, Table, delete, func, insert, select
+from sqlalchemy import Connection, Insert, RowMapping, Table, delete, func, insert, select
 
 from planish.core import StoreError
-from planish.store.checksums import COVERED, checksum, damaged, total
-from planish.store.failures import HeldError
-from planish.store.inserting import insert_new
-from planish.store.schema import claims, results, runs, tasks, trials
-from planish.store.store_session import StoreSession
+from planish.store.schema import COVERED, checksum, claims, damaged, results, runs, tasks, total, trials
+from planish.store.session import HeldError, StoreSession
+
+
+def insert_new(connection: Connection, table: Table) -> Insert:
+    """Give the statement that inserts rows and passes over those whose key is there."""
+    if connection.dialect.name == "sqlite":
+        from sqlalchemy.dialects.sqlite import insert as insert_with_conflicts
+    else:
+        from sqlalchemy.dialects.postgresql import insert as insert_with_conflicts
+    return insert_with_conflicts(table).on_conflict_do_nothing()
+
 
 _Row = RowMapping
 

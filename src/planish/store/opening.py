@@ -1,19 +1,377 @@
-"""Opening of a store of either kind: its place, its connection, its schema."""
+"""Opening of a store: its location, its connection (SQLite or PostgreSQL), its schema.
 
-from collections.abc import Generator
+A killed process leaves SQLite's write-ahead log behind, and the next process that opens the store replays it.
+SQLite takes a frame whose checksum is wrong for the log's end, since a crash may tear the last one. A damaged
+byte in the middle would silently cut off all that was committed after it, so the log is checked before SQLite
+reads it. Its format is in https://www.sqlite.org/fileformat2.html#the_write_ahead_log.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+import sqlite3
+import time
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from re import fullmatch
+from struct import Struct
+from typing import Any
 
-from sqlalchemy import URL, Connection, inspect, select, text
+from sqlalchemy import URL, Connection, create_engine, event, inspect, make_url, select, text
+from sqlalchemy.exc import ArgumentError, OperationalError
+from sqlalchemy.pool import NullPool
 
 from planish.core import StoreError
-from planish.store.checksums import damaged
-from planish.store.location import locate
-from planish.store.schema import SCHEMA, metadata, schema_version
-from planish.store.sqlite import open_sqlite
+from planish.core.redaction import redact
+from planish.store.locks import AdvisoryLocks, FileLocks
+from planish.store.schema import SCHEMA, damaged, metadata, schema_version
+from planish.store.session import StoreSession, explained, persist
 from planish.store.store import Store
-from planish.store.store_session import StoreSession
+
+_FORMS = "Name a file, sqlite:///FILE, or postgresql://USER@HOST/DATABASE."
+_ESCAPES = "In a user or password, write @ as %40, / as %2F, : as %3A, ? as %3F and % as %25."
+_FILE = "Write ./FILE where it is the name of a file."
+
+# What a mistyped URL begins with; a file that is named so can be given as ./FILE.
+_URL_LIKE = r"\s*(?:[a-z][a-z0-9+.-]*:/|postgres\w*(?:\+\w+)?:|sqlite\w*:|[^\s/]*=)"
+_EXPLICIT = ("/", "./", "../", "~")
+# Of a query, only these name the server, and only where they cannot have swallowed something else.
+_SHOWN = ("host", "port")
+_PLAIN = r"[\w./:,-]*"
+_NAME = r"[^/:@=&;?\s]*"
+_PORTS = range(1, 65536)
+
+
+def locate(location: str | Path | None) -> Path | URL:
+    """Return which store is meant.
+
+    Args:
+        location: a file or a URL; None for the environment's PLANISH_STORE, else the user's data folder.
+
+    Returns:
+        The absolute path of an SQLite file, or the URL of a PostgreSQL database.
+
+    Raises:
+        StoreError: it names no database that can be a store. The text is not repeated: it may hold a
+            password.
+    """
+    location = location or os.environ.get("PLANISH_STORE") or _default()
+    if isinstance(location, Path):
+        return location.expanduser().absolute()
+    if "://" in location:
+        return _of_url(location)
+    if _is_doubtful(location):
+        raise StoreError("the store's name is neither a file's nor a URL", f"{_FORMS} {_FILE}")
+    return Path(location).expanduser().absolute()
+
+
+def label(url: URL) -> str:
+    """Return a database's URL as it is shown to people: without anything that may be a secret.
+
+    The user is shown beside a password alone: otherwise it may be a password whose user was forgotten.
+    """
+    query = {name: value for name, value in url.query.items() if _is_shown(name, value)}
+    user = url.username if url.password else None
+    return URL.create("postgresql", user, None, url.host, url.port, url.database, query).render_as_string()
+
+
+def secrets(url: URL) -> Sequence[str]:
+    """Return the parts of a database's URL that its label leaves out, and that nothing else may repeat."""
+    hidden = [url.password or url.username or "", *_values(url)]
+    shown = label(url)
+    return [part for part in hidden if part and part not in shown]
+
+
+def _of_url(text: str) -> Path | URL:
+    url = _parsed(text)
+    match url.get_backend_name():
+        case "sqlite" if url.database:
+            if url.host or url.username or url.password or url.query:
+                raise _malformed()
+            return Path(url.database).expanduser().absolute()
+        case "postgresql" | "postgres":
+            return url.set(drivername="postgresql+psycopg")
+        case _:
+            raise StoreError("the store's URL is of a kind of database that cannot be one", _FORMS)
+
+
+def _parsed(text: str) -> URL:
+    try:
+        url = make_url(text)
+        text.encode()
+    except (ArgumentError, ValueError):
+        # Without its cause, which repeats parts of the URL.
+        raise _malformed() from None
+    front, at, rest = text.partition("@")
+    # Of "?password=p@ss", the front is no user's and the rest no host's.
+    if (at and "?" in front) or "@" in rest or not _is_sound(url):
+        raise _malformed()
+    return url
+
+
+def _is_sound(url: URL) -> bool:
+    """Return whether no part of a URL can be a part of a password that is not escaped."""
+    file = url.get_backend_name() == "sqlite"
+    named = file or all(
+        re.fullmatch(_NAME, name) for name in ((url.host or "").replace(":", ""), url.database or "")
+    )
+    once = all(isinstance(value, str) for value in url.query.values())
+    port = url.port is None or url.port in _PORTS
+    return named and once and port and url.password != "" and "\0" not in (url.database or "")
+
+
+def _malformed() -> StoreError:
+    return StoreError("the store's URL is malformed", f"{_FORMS} {_ESCAPES}")
+
+
+def _is_doubtful(text: str) -> bool:
+    """Return whether a text resembles a URL or a connection string, which may hold a password."""
+    stray = "@" in text and not text.startswith(_EXPLICIT)
+    return stray or redact(text) != text or re.match(_URL_LIKE, text, re.IGNORECASE) is not None
+
+
+def _is_shown(name: str, value: object) -> bool:
+    return name in _SHOWN and isinstance(value, str) and re.fullmatch(_PLAIN, value) is not None
+
+
+def _values(url: URL) -> Sequence[str]:
+    return [str(value) for name, value in url.query.items() if not _is_shown(name, value)]
+
+
+def _default() -> Path:
+    from platformdirs import user_data_path
+
+    return user_data_path("planish", appauthor=False) / "planish.db"
+
+
+_HEADER = Struct(">8I")  # magic, version, page size, checkpoints, two salts, two sums
+_FRAME = Struct(">6I")  # page, pages after a commit (else 0), two salts, two sums
+_MAGIC, _BIG = 0x377F0682, 0x377F0683
+_PAUSE_S = 0.05
+
+_Sums = tuple[int, int]
+
+
+@dataclass(frozen=True)
+class _Log:
+    """A log's contents, and what its header says of them."""
+
+    content: bytes
+    order: str
+    salts: _Sums
+    sums: _Sums
+    page: int
+
+    def frames(self) -> Iterator[tuple[int, bool, bool, _Sums]]:
+        """Give of each frame where it begins, whether it is of this log, whether it commits, and its sums."""
+        for start in range(
+            _HEADER.size, len(self.content) - _FRAME.size - self.page + 1, _FRAME.size + self.page
+        ):
+            _, commits, *salts, one, other = _FRAME.unpack_from(self.content, start)
+            yield start, tuple(salts) == self.salts, commits > 0, (one, other)
+
+    def summed(self, start: int, before: _Sums) -> _Sums:
+        """Give the sums that a frame should have, from those of the one before."""
+        sums = _summed(self.content[start : start + 8], self.order, before)
+        data = start + _FRAME.size
+        return _summed(self.content[data : data + self.page], self.order, sums)
+
+
+def check_log(log: Path, label: str) -> None:
+    """See that a log that was left behind ends where its writer ended it, or in a frame that is torn.
+
+    Args:
+        log: the file; it may be missing.
+        label: the store, as it is named to people.
+
+    Raises:
+        StoreError: something in the midst is damaged, and what was committed after it would be lost.
+    """
+    content = _read(log)
+    while (what := _damage(content)) is not None:
+        time.sleep(_PAUSE_S)  # a process that writes just now has written on by then
+        before, content = content, _read(log)
+        if content == before:
+            raise damaged(label, f"{what} of its log {log.name}")
+
+
+def _read(log: Path) -> bytes:
+    try:
+        return log.read_bytes()
+    except FileNotFoundError:
+        return b""
+
+
+def _damage(content: bytes) -> str | None:
+    """Name what is damaged; None where nothing is, or nothing would be lost."""
+    if len(content) <= _HEADER.size + _FRAME.size:
+        return None
+    magic, _, page, _, salt, other_salt, *sums = _HEADER.unpack_from(content)
+    order = ">" if magic == _BIG else "<"
+    if magic not in (_MAGIC, _BIG) or list(_summed(content[:24], order, (0, 0))) != sums:
+        return "the header"
+    log = _Log(content, order, (salt, other_salt), (sums[0], sums[1]), page)
+    return _cut(log)
+
+
+def _cut(log: _Log) -> str | None:
+    """Name the frame that SQLite would take for the end, where a commit that is whole comes after it."""
+    end, before = "", {log.sums}
+    for number, (start, ours, commits, sums) in enumerate(log.frames(), 1):
+        should_be = {log.summed(start, each) for each in before} if ours or not end else set[_Sums]()
+        whole = ours and sums in should_be
+        if end and whole and commits:
+            return end
+        before = {sums}
+        if not whole and not end:
+            end = f"frame {number}"
+            before |= should_be  # it may be its sums that are damaged
+    return None
+
+
+def _summed(data: bytes, order: str, sums: _Sums) -> _Sums:
+    one, other = sums
+    words = iter(Struct(f"{order}{len(data) // 4}I").unpack(data))
+    # Two words at a time, each sum taking in the other, as the file format has it.
+    for even, odd in zip(words, words, strict=True):
+        one = (one + even + other) & 0xFFFFFFFF
+        other = (other + odd + one) & 0xFFFFFFFF
+    return one, other
+
+
+# A text that is damaged is read all the same, so that its row can be named: the checksum tells.
+_TEXT = partial(str, encoding="utf-8", errors="surrogateescape")
+
+
+def open_sqlite(path: Path, *, read_only: bool, timeout: float) -> StoreSession:
+    """Open a file; for writing, it and its folder are made where they are missing.
+
+    Args:
+        path: absolute.
+        read_only: only read; a read-only folder will do.
+        timeout: seconds to wait for another process's lock.
+
+    Raises:
+        StoreError: the file cannot be opened.
+    """
+    label = str(path)
+    # The locks of runs and the log are beside the file itself, whatever links lead to it.
+    path = Path(os.path.realpath(path))
+    if path.is_dir():
+        raise StoreError(f"the store {label} is a folder", f"Name a file: {path / 'planish.db'}.")
+    with explained(label):
+        check_log(path.with_name(f"{path.name}-wal"), label)
+        connection = _for_reading(path, timeout) if read_only else _for_writing(path, timeout)
+    return StoreSession(connection, FileLocks(path), label, read_only)
+
+
+def _for_writing(path: Path, timeout: float) -> Connection:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    for place in [path.parent, *([path] if path.exists() else [])]:
+        if not os.access(place, os.W_OK):
+            raise OSError(errno.EROFS, "Not writable", str(place))
+    # NORMAL syncs at checkpoints only: a power cut may take the last commits, a killed process none.
+    return _connect(f"{path.as_uri()}?mode=rwc", timeout, ["journal_mode=WAL", "synchronous=NORMAL"])
+
+
+def _for_reading(path: Path, timeout: float) -> Connection:
+    if not path.exists():
+        raise StoreError(
+            f"there is no store {path} yet", "Tune something first, or name another with --store."
+        )
+    try:
+        return _connect(f"{path.as_uri()}?mode=ro", timeout, ["query_only=ON"])
+    except OperationalError:
+        wal = path.with_name(f"{path.name}-wal")
+        if os.access(path.parent, os.W_OK) or (wal.exists() and wal.stat().st_size):
+            raise
+    # Without a log there is nothing to share with a writer, and nothing need be written to share it.
+    return _connect(f"{path.as_uri()}?mode=ro&immutable=1", timeout, ["query_only=ON"])
+
+
+def _connect(uri: str, timeout: float, pragmas: list[str]) -> Connection:
+    def connect() -> sqlite3.Connection:
+        connection = sqlite3.connect(
+            uri, uri=True, timeout=timeout, isolation_level=None, check_same_thread=False
+        )
+        connection.text_factory = _TEXT
+        try:
+            for statement in [*(f"PRAGMA {pragma}" for pragma in pragmas), "SELECT 1 FROM sqlite_master"]:
+                _execute(connection, statement, timeout)
+        except sqlite3.Error:
+            connection.close()
+            raise
+        return connection
+
+    def begin(connection: Connection) -> None:
+        # Not by SQLAlchemy, which would add a fifth to the time that storing a trial takes.
+        driver: Any = connection.connection.driver_connection
+        driver.execute(connection.info["begin"])
+
+    engine = create_engine("sqlite://", creator=connect, poolclass=NullPool)
+    event.listen(engine, "begin", begin)
+    return engine.connect()
+
+
+def _execute(connection: sqlite3.Connection, statement: str, timeout: float) -> None:
+    """Execute a statement; SQLite itself does not wait where processes change a file to WAL at once."""
+    deadline = time.monotonic() + timeout
+    while True:
+        try:
+            connection.execute(statement).close()
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
+                raise
+            time.sleep(0.01)
+        else:
+            return
+
+
+# The server ends a connection, with the locks that it holds, soon after the other side is gone.
+_KEEPALIVE = "-c tcp_keepalives_idle=15 -c tcp_keepalives_interval=5 -c tcp_keepalives_count=3"
+
+
+def open_postgres(url: URL, *, read_only: bool, timeout: float) -> StoreSession:
+    """Connect to a database that exists.
+
+    Args:
+        url: with the driver psycopg.
+        read_only: only read.
+        timeout: seconds to wait for the server, and for another session's lock.
+
+    Raises:
+        StoreError: psycopg is missing, or the server cannot be reached, or it refuses. One that is starting
+            up is waited for.
+    """
+    name, hidden = label(url), secrets(url)
+    limits = f"-c lock_timeout={timeout * 1000:.0f} {_KEEPALIVE}"
+    if read_only:
+        limits += " -c default_transaction_read_only=on"
+    try:
+        engine = create_engine(_with(url, limits, max(2, round(timeout))), poolclass=NullPool)
+    except ModuleNotFoundError as error:
+        hint = "Install it: pip install 'planish[postgres]'."
+        raise StoreError(f"the store {name} needs psycopg, which is missing here", hint) from error
+
+    def connect(again: bool) -> Connection:
+        with explained(name, connected=again, hidden=hidden):
+            return engine.connect()
+
+    connection = persist(connect)
+    return StoreSession(connection, AdvisoryLocks(connection), name, read_only)
+
+
+def _with(url: URL, limits: str, seconds: int) -> URL:
+    """Add to a URL what it does not say itself."""
+    defaults = {"connect_timeout": str(seconds), "application_name": "planish"} | dict(url.query)
+    options = f"{limits} {defaults.get('options', '')}"
+    return url.update_query_dict({**defaults, "options": options.strip()})
+
 
 _CREATING = 0x706C616F  # a lock of PostgreSQL's, beside those of the runs
 
@@ -35,8 +393,6 @@ def open_store(url: str | Path | None = None, *, read_only: bool = False, timeou
     """
     place = locate(url)
     if isinstance(place, URL):
-        from planish.store.postgres import open_postgres
-
         session = open_postgres(place, read_only=read_only, timeout=timeout)
     else:
         session = open_sqlite(place, read_only=read_only, timeout=timeout)

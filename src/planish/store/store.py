@@ -1,4 +1,4 @@
-"""What can be written to a store."""
+"""Store of tasks, runs, trials and results, as it is written."""
 
 import platform
 import secrets
@@ -9,17 +9,12 @@ from typing import Any, Literal
 from sqlalchemy import Connection, bindparam, delete, insert, update
 
 from planish.core import Candidate, StoreError, Task, Trial
-from planish.store.checksums import RUN, sealed, total
-from planish.store.claims import claim, renew
-from planish.store.delayed_signals import uninterrupted
-from planish.store.failures import HeldError, LostConnectionError
-from planish.store.inserting import insert_new
-from planish.store.moving import drop, unpack
-from planish.store.records import ResultRow
-from planish.store.rows import damaged_trials, result_row, task_row, to_json, trial_row
-from planish.store.schema import claims, results, runs, tasks, trials
-from planish.store.store_reader import Reader
-from planish.store.store_session import StoreSession
+from planish.store.locks import claim, renew
+from planish.store.moving import drop, insert_new, unpack
+from planish.store.reader import Reader
+from planish.store.rows import ResultRow, damaged_trials, result_row, task_row, to_json, trial_row
+from planish.store.schema import RUN, claims, results, runs, sealed, tasks, total, trials
+from planish.store.session import HeldError, LostConnectionError, StoreSession, uninterrupted
 
 _ADD = insert(trials)
 _CHANGING = (*RUN[RUN.index("ended") :], "checksum")

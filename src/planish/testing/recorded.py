@@ -31,7 +31,7 @@ from planish.core import (
     outcome_to_json,
 )
 from planish.core.replacing import replacing
-from planish.executors.in_order import InOrder
+from planish.executors.inline import InOrder
 from planish.sandbox.protocol import Answer
 
 FORMAT = "planish recording"

@@ -30,7 +30,7 @@ from planish.core import (
 )
 from planish.levels import first_exportable, function_of, level_named, name_files
 from planish.store import Reader, Run
-from planish.store.records import StoredTask
+from planish.store.rows import StoredTask
 from planish.tuning.comparison import Compared, Comparison, Finalist
 from planish.tuning.comparison_codec import decode, decode_notes
 

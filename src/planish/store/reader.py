@@ -1,4 +1,4 @@
-"""What can be asked of a store."""
+"""Queries of a store."""
 
 from __future__ import annotations
 
@@ -9,14 +9,15 @@ from typing import Any, Self
 from sqlalchemy import ColumnElement, Connection, RowMapping, Select, func, select
 
 from planish.core import Candidate, StoreError, Task, Trial, did_you_mean
-from planish.store.checksums import TRIAL, damaged, total
 from planish.store.moving import Parcel, pack
-from planish.store.records import ResultRow, Run, StoredTask
 from planish.store.rows import (
     RESULT_COLUMNS,
     TRIAL_COLUMNS,
     Record,
+    ResultRow,
+    Run,
     Steps,
+    StoredTask,
     check_run,
     results_from_rows,
     run_from_row,
@@ -24,8 +25,8 @@ from planish.store.rows import (
     task_from_row,
     trials_from_rows,
 )
-from planish.store.schema import results, runs, tasks, trials
-from planish.store.store_session import StoreSession
+from planish.store.schema import TRIAL, damaged, results, runs, tasks, total, trials
+from planish.store.session import StoreSession
 
 _Query = Select[*tuple[Any, ...]]
 _RUN, _INDEX, _HASH = (1 + TRIAL.index(name) for name in ("run_id", "index", "candidate_hash"))
