@@ -27,7 +27,7 @@ from functools import partial
 
 import llvmlite.binding as llvm
 
-from planish.core.seeds import rng
+from planish.core.hashing import rng
 from planish.loops.backends import this_machine
 from planish.loops.build import compile_with, schedule_of
 from planish.loops.codegen.llvm import jit

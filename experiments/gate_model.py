@@ -21,8 +21,7 @@ from numpy.typing import NDArray
 
 from grown_trees import GrownTrees
 from planish.core import PlanishError
-from planish.core.damaged_files import DAMAGED, why
-from planish.core.replacing import replacing
+from planish.core.files import DAMAGED, replacing, why
 from planish.models.cost_model import Dataset, Floats
 from planish.models.trees import BoostedTrees
 from planish.train.cost_tables import CostTable, read_joined

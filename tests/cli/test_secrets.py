@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 
 from cli.conftest import PROGRAM
 from planish.cli import app
-from planish.core.redaction import redact
+from planish.core.errors import redact
 from planish.measure.machine_lock import holder_of, opened_lock
 
 SECRET = "Xyzzy7Plugh"

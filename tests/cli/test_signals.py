@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from cli.conftest import Planish
-from planish.core import StoppedError, stopping
+from planish.core import StoppedError
+from planish.core import process as stopping
 from planish.store import open_store
 
 REAL = [sys.executable, "-c", "from planish.cli import main; main()"]

@@ -7,10 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from planish.core import capabilities
+from planish.core import capabilities, level_capabilities
 
-ALL = {name: found for name, found in vars(capabilities).items() if inspect.isclass(found)}
-SOURCE = Path(capabilities.__file__).parents[2]
+ALL = {
+    name: found
+    for module in (capabilities, level_capabilities)
+    for name, found in vars(module).items()
+    if inspect.isclass(found) and found.__module__ == module.__name__
+}
+SOURCE = Path(capabilities.__file__).parents[1]
 ALONE = {"CanReplaceBaseline", "KnowsPrograms", "SuitsSpaces"}
 """Those that one offers, and that say why."""
 

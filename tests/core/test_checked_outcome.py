@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from planish.core import Failed, Measured, Objective, Outcome
-from planish.core.checked_outcome import checked, checked_for
+from planish.core.trial import checked, checked_for
 
 TIME, SIZE, RATE = Objective("time_s", "s"), Objective("size", "bytes"), Objective("rate", "1/s", "up")
 ALL = (TIME, SIZE, RATE)

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from planish.core.damaged_files import DAMAGED, why
+from planish.core.files import DAMAGED, why
 
 CONTENTS = {
     "missing": (None, "No such file or directory"),

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from planish.core import Candidate, Failed, Measured, Objective, Step, Trial, hypervolume, pareto_front
-from planish.core.growth import growth_of, reference_point
+from planish.core.front import growth_of, reference_point
 
 TIME, RATE, ERROR = Objective("time_s", "s"), Objective("rate", "1/s", "up"), Objective("error", exact=True)
 BOTH = (TIME, ERROR)

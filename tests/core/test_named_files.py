@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from planish.core import place_of
-from planish.core.named_files import remember
+from planish.core.files import remember
 
 DIGEST = "0123456789abcdef" * 2
 
@@ -18,5 +18,5 @@ def test_a_file_is_found_whatever_it_is_called(
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
     remember(DIGEST, tmp_path / os.fsdecode(name))
     # As in the next process, which knows of no file.
-    monkeypatch.setattr("planish.core.named_files._named", dict[str, str]())
+    monkeypatch.setattr("planish.core.files._named", dict[str, str]())
     assert place_of(DIGEST) == str(tmp_path / os.fsdecode(name))

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from planish.core.regular_files import check_regular, copy_regular, read_regular
+from planish.core.files import check_regular, copy_regular, read_regular
 
 
 def test_a_regular_file_is_read_through_a_link(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from planish.core.replacing import replace_text, replacing
+from planish.core.files import replace_text, replacing
 
 
 def test_what_fails_leaves_the_old_file_and_nothing_else(tmp_path: Path) -> None:
@@ -68,7 +68,7 @@ def test_a_pipe_and_the_output_are_written_to_themselves(tmp_path: Path) -> None
     reader.join(10)
     assert said == ["through"]
     code = (
-        "from pathlib import Path; from planish.core.replacing import replace_text;"
+        "from pathlib import Path; from planish.core.files import replace_text;"
         "replace_text(Path('/dev/stdout'), 'one'); print(' two')"
     )
     with (tmp_path / "out.txt").open("a") as out:

@@ -12,7 +12,7 @@ import pytest
 
 from learn.test_text import CODE, PASSES, chance, tokenizer
 from planish.core import Candidate, Objective, PlanishError, Trial
-from planish.core.outcome import Failed, Measured
+from planish.core.trial import Failed, Measured
 from planish.llvm.backend import open_backend
 from planish.llvm.ir.instruction_rows import instruction_schema
 from planish.llvm.passes import PassSpace, elements, passes_of

@@ -16,7 +16,8 @@ from typer.testing import CliRunner
 from crafted import Row, opened, plant
 from llvm.modules import require_linker
 from planish.cli import app
-from planish.core import Objective, named_files
+from planish.core import Objective
+from planish.core import files as named_files
 from planish.llvm.level import LlvmLevel
 from planish.measure import Plan
 from planish.sandbox.confinement import told

@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Sequence
 
 from planish.budget import Budget
-from planish.core.redaction import redact
+from planish.core.errors import redact
 from planish.measure import Plan
 from planish.report.data import ReportData
 from planish.report.verdict import verdict_of

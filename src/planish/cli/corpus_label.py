@@ -137,7 +137,7 @@ def coreset(
 
     from planish.cli.errors import writing
     from planish.cli.output import say
-    from planish.core.replacing import replace_text
+    from planish.core.files import replace_text
     from planish.train.labelling.choice import build_coreset
     from planish.train.labelling.label_plan import LabelPlan
     from planish.train.labelling.run import read_label_card

@@ -77,7 +77,7 @@ def _warning_plainly() -> Generator[None]:
 def _show(text: str) -> None:
     """Write to standard error; a password in a URL that was misplaced on the command line is masked."""
     from planish.cli.output import printable
-    from planish.core.redaction import redact  # here: `planish.core` would double the time that --help takes
+    from planish.core.errors import redact  # here: `planish.core` would double the time that --help takes
 
     typer.echo(printable(redact(text)), err=True)
 

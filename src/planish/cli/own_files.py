@@ -33,7 +33,7 @@ def place_of(what: str, name: str, places: Mapping[str, Path], suffixes: Collect
 def copy(path: Path, file: Path) -> None:
     """Copy a file, as a whole or not at all, and say so; raises PlanishError where it cannot be written."""
     from planish.cli.output import say
-    from planish.core.replacing import replacing
+    from planish.core.files import replacing
 
     with writing(file), replacing(file) as part:
         shutil.copyfile(path, part)

@@ -2,7 +2,7 @@
 
 Until a run begins, and after it, nothing is under way that could be lost, so they end the process at once: an
 exception in the midst of an import would show as a traceback, or as another error. While a run is under way
-they stop it (`planish.core.stopping`). What is imported here delays the moment from which this holds.
+they stop it (`planish.core.process`). What is imported here delays the moment from which this holds.
 """
 
 from __future__ import annotations

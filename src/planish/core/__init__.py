@@ -1,57 +1,30 @@
 """The vocabulary and the protocols of planish; imports nothing else of it."""
 
-from planish.core.canonical import canonical_json, content_hash
 from planish.core.capabilities import (
-    NO_FIGURES,
-    NOTES,
     CanAnchor,
-    CanCall,
     CanCompile,
     CanEnumerate,
     CanEvolve,
     CanFeaturise,
-    CanIdentify,
     CanJudge,
     CanName,
     CanObserve,
     CanRecall,
     CanReconsider,
-    CanReplaceBaseline,
     CanSample,
     CanSeed,
     CanShrink,
     CanStep,
     HasCage,
-    HasFigures,
-    HasFiles,
     HasLimits,
     HasMachine,
     HasModel,
     HasNotes,
-    HasReview,
     HasSearchNotes,
     HasText,
-    Identity,
-    KnowsMachine,
-    KnowsPrograms,
     NamesPrograms,
-    ShowsWinners,
-    SuitsObjectives,
-    SuitsSpaces,
 )
 from planish.core.cores import caches, processor, usable_cores
-from planish.core.describing import describe
-from planish.core.ending import (
-    HELD_BACK,
-    Effect,
-    Opinion,
-    Reference,
-    Review,
-    held_back,
-    held_back_within,
-    is_within,
-    within,
-)
 from planish.core.errors import (
     AllFailedError,
     MismatchError,
@@ -65,52 +38,89 @@ from planish.core.errors import (
     did_you_mean,
     unknown,
 )
-from planish.core.evaluating import evaluate
-from planish.core.feature_schema import FeatureSchema
+from planish.core.files import cache_folder, is_locked, place_of, private_folder, remember, unnamed
 from planish.core.front import (
+    Costs,
+    Growth,
     best_harmless,
+    bounds,
     crowding_distances,
     dominates,
     front_of,
+    growth_of,
     hypervolume,
     nondominated_sort,
     pareto_front,
+    reference_point,
 )
-from planish.core.growth import Costs, Growth, bounds, growth_of, reference_point
-from planish.core.locked import is_locked
-from planish.core.named_files import place_of, remember, unnamed
-from planish.core.outcome import (
+from planish.core.hashing import canonical_json, content_hash, rng
+from planish.core.level_capabilities import (
+    NO_FIGURES,
+    NOTES,
+    CanCall,
+    CanIdentify,
+    CanReplaceBaseline,
+    HasFigures,
+    HasFiles,
+    HasReview,
+    Identity,
+    KnowsMachine,
+    KnowsPrograms,
+    ShowsWinners,
+    SuitsObjectives,
+    SuitsSpaces,
+    describe,
+)
+from planish.core.process import STOPPING, Stops, stoppable, stopped_by, uncollected
+from planish.core.protocols import (
+    UNTAUGHT,
+    Evaluation,
+    Evaluator,
+    EvaluatorSpec,
+    Executor,
+    FeatureSchema,
+    Level,
+    Outcomes,
+    Policy,
+    PolicyState,
+    SearchContext,
+    Searcher,
+    Space,
+    StageClock,
+    Start,
+    Tried,
+    evaluate,
+)
+from planish.core.step import Candidate, Step, candidate_from_json, step_from_json, stored_candidate
+from planish.core.task import Cache, Machine, Objective, Program, Target, Task
+from planish.core.trial import (
     STAGES,
     Failed,
     Lost,
     Measured,
     Outcome,
     Stage,
+    Trial,
+    best_trial,
     outcome_from_json,
     outcome_to_json,
 )
-from planish.core.private import cache_folder, private_folder
-from planish.core.protocols import (
-    Evaluation,
-    Evaluator,
-    EvaluatorSpec,
-    Executor,
-    Level,
-    Policy,
-    PolicyState,
-    Searcher,
-    Space,
-    StageClock,
-    Start,
+from planish.core.verdicts import (
+    EQUAL,
+    HELD_BACK,
+    NOTICED,
+    VERDICTS,
+    Effect,
+    Opinion,
+    Ratio,
+    Reference,
+    Review,
+    Verdict,
+    held_back,
+    held_back_within,
+    is_within,
+    within,
 )
-from planish.core.ratio import EQUAL, NOTICED, VERDICTS, Ratio, Verdict
-from planish.core.search_context import UNTAUGHT, Outcomes, SearchContext, Tried
-from planish.core.seeds import rng
-from planish.core.step import Candidate, Step, candidate_from_json, step_from_json, stored_candidate
-from planish.core.stopping import STOPPING, Stops, stoppable, stopped_by
-from planish.core.task import Cache, Machine, Objective, Program, Target, Task
-from planish.core.trial import Trial, best_trial
-from planish.core.uncollected import uncollected
 
 __all__ = [
     "EQUAL",

@@ -1,23 +1,76 @@
-"""The interfaces between the parts of the loop; each small, each with one job.
+"""Interfaces between the parts of the engine: searchers, executors, evaluators, levels.
 
-Only what everybody must have is here. A space offers what makes sense for it: what a searcher needs is one
-of the protocols of `planish.core.capabilities` (`CanSample`, `CanStep`, `CanEvolve`, ...), named in its
-`needs`.
+They hold what every implementation must have. What a space offers beyond them is one of the protocols of
+`planish.core.capabilities` (`CanSample`, `CanStep`, `CanEvolve`, ...); a searcher names those that it needs
+in its `needs`.
 """
 
 from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
-from planish.core.outcome import Outcome, Stage
 from planish.core.step import Candidate, Step
 from planish.core.task import Objective, ProgramT, Target, Task
-from planish.core.trial import Trial
+from planish.core.trial import Outcome, Stage, Trial
+
+
+@dataclass(frozen=True)
+class FeatureSchema:
+    """A table of features.
+
+    What is learned is stored with it, and used only where it is the same.
+
+    Args:
+        name: which features these are, such as "loops/context".
+        version: raised whenever a column's meaning changes, so that it never does in silence.
+        names: of the columns, in order.
+    """
+
+    name: str
+    version: int
+    names: tuple[str, ...]
+
+    @property
+    def width(self) -> int:
+        """How many columns there are."""
+        return len(self.names)
+
+
+Outcomes = Sequence[tuple[Candidate, float | None]]
+"""Candidates with their cost over the baseline's; None where they failed."""
+
+Tried = Mapping[str, Outcomes]
+"""Canonical text of a program to what was tried on it."""
+
+
+def _nothing() -> Tried:
+    return {}
+
+
+@dataclass(frozen=True)
+class SearchContext:
+    """What was learned before a search; it is part of the search, as its seed is.
+
+    Args:
+        taught: candidates that other programs recommend, the best first; they are stored with the run.
+        tried: reads what was tried on other programs on the same target until this run began; it takes a
+            while where the store has much.
+        models: what can predict or propose, by name.
+    """
+
+    taught: Sequence[Candidate] = ()
+    tried: Callable[[], Tried] = _nothing
+    models: Mapping[str, object] = field(default_factory=dict[str, object])
+
+
+UNTAUGHT = SearchContext()
+"""What is known where nothing is."""
 
 
 class Space(Protocol):
@@ -330,3 +383,25 @@ class Level(Protocol[ProgramT]):
     def export(self, task: Task[ProgramT], candidate: Candidate, path: Path) -> Sequence[Path]:
         """Write what can be used without planish into a folder; returns the files. It measures nothing."""
         ...
+
+
+def evaluate(
+    executor: Executor, candidates: Sequence[Candidate], deadline: float = math.inf
+) -> Generator[Evaluation, None, None]:
+    """Evaluate a batch; answers come as they finish, in any order, each with its place in the batch.
+
+    To leave the iterator early gives up what is under way.
+
+    Args:
+        executor: has nothing under way.
+        candidates: what is to be evaluated.
+        deadline: when the batch ends without the answers that are still missing, by the monotonic clock.
+
+    Raises:
+        PlanishError: as `Executor.submit` and `Executor.answers`.
+    """
+    executor.submit(candidates, deadline)
+    try:
+        yield from executor.answers()
+    finally:
+        executor.cancel()

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field, fields
 from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any
 
-from planish.core.canonical import canonical_json, content_hash
 from planish.core.errors import ProgramError, did_you_mean
+from planish.core.hashing import canonical_json, content_hash
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol
 
-from planish.core.canonical import canonical_json, content_hash
+from planish.core.hashing import canonical_json, content_hash
 
 if TYPE_CHECKING:
     from typing_extensions import TypeVar

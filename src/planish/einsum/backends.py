@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planish.core import Candidate, ProgramError, Target
-from planish.core.fork_locks import free_after_fork
+from planish.core.process import free_after_fork
 from planish.loops.build import kernel_of, tree_of
 from planish.loops.compiled import CompiledKernel
 from planish.loops.lang.program import Access, Apply, Expr, Index, Program, Statement

@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from planish.core import ProgramError, did_you_mean, rng
-from planish.core.damaged_files import DAMAGED, why
-from planish.core.regular_files import check_regular
+from planish.core.files import DAMAGED, check_regular, why
 from planish.graph.program import GraphProgram, Port
 
 if TYPE_CHECKING:

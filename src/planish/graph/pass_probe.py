@@ -14,7 +14,7 @@ from select import select
 from typing import Any
 
 from planish.core import PlanishError
-from planish.core.regular_files import copy_regular
+from planish.core.files import copy_regular
 from planish.graph.program import GraphProgram
 from planish.graph.sessions import SessionSettings, weights_of
 from planish.sandbox import DEVNULL, PIPE, ChildProcess, ending_of

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from planish.core import ProgramError, did_you_mean, remember
-from planish.core.regular_files import read_regular
+from planish.core.files import read_regular
 from planish.graph.installed import SEARCH
 from planish.graph.model_protos import all_nodes, all_tensors
 from planish.graph.passes import find_pass, passes_of_kind

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from planish.core import ProgramError, TargetError
-from planish.core.regular_files import read_regular
+from planish.core.files import read_regular
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 
 from planish.core.errors import ProgramError, did_you_mean
-from planish.core.seeds import rng
+from planish.core.hashing import rng
 from planish.loops.lang.parse import parse
 from planish.loops.lang.program import Program
 

@@ -20,7 +20,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from planish.core import Objective, Outcome, PlanishError, Start
-from planish.core.checked_outcome import checked_for
+from planish.core.trial import checked_for
 from planish.measure.intervals import PairedSamples, baseline_failed, judged, tally
 from planish.measure.rounds import CutShortError, Losses, Plan, Round, Turns, Variant, measured
 

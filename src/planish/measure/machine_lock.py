@@ -20,7 +20,7 @@ from threading import Event, Lock, RLock, Thread, get_ident
 from types import FrameType
 
 from planish.core import PlanishError, cache_folder, private_folder
-from planish.core.redaction import redact
+from planish.core.errors import redact
 from planish.sandbox.workers import WORKER
 
 

@@ -17,8 +17,7 @@ from numpy.typing import NDArray
 
 from planish import __version__
 from planish.core import FeatureSchema, PlanishError
-from planish.core.damaged_files import DAMAGED, why
-from planish.core.replacing import replacing
+from planish.core.files import DAMAGED, replacing, why
 from planish.models.cost_model import Dataset
 from planish.models.tree_gru import TreeGru
 from planish.models.trees import BoostedTrees

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from planish import __version__
 from planish.core import CanObserve, FeatureSchema, HasMachine, PlanishError
-from planish.core.replacing import replacing
+from planish.core.files import replacing
 from planish.models.decoder import DecoderShape
 from planish.models.feedback import KINDS, Kind
 from planish.models.ir_text import Tokenizer

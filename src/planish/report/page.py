@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from planish.core import Level, Objective, PlanishError, canonical_json, growth_of
-from planish.core.replacing import replace_text
+from planish.core.files import replace_text
 from planish.report import wording
 from planish.report.chart_data import (
     CURVE_POINTS,

@@ -29,7 +29,7 @@ from planish.core import (
     Stage,
     StageClock,
 )
-from planish.core.checked_outcome import checked
+from planish.core.trial import checked
 from planish.sandbox.confinement import Cage
 from planish.sandbox.plain_data import DataError, ErrorData, dumps, framed, loads
 

@@ -27,7 +27,7 @@ from sqlalchemy.exc import ArgumentError, OperationalError
 from sqlalchemy.pool import NullPool
 
 from planish.core import StoreError
-from planish.core.redaction import redact
+from planish.core.errors import redact
 from planish.store.locks import AdvisoryLocks, FileLocks
 from planish.store.schema import SCHEMA, damaged, metadata, schema_version
 from planish.store.session import StoreSession, explained, persist

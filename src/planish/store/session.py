@@ -16,7 +16,7 @@ from sqlalchemy import Connection
 from sqlalchemy.exc import DBAPIError
 
 from planish.core import STOPPING, StoreError
-from planish.core.redaction import hide
+from planish.core.errors import hide
 from planish.store.locks import RunLocks
 
 _under_way = False

@@ -30,7 +30,7 @@ from planish.core import (
     outcome_from_json,
     outcome_to_json,
 )
-from planish.core.replacing import replacing
+from planish.core.files import replacing
 from planish.executors.inline import InOrder
 from planish.sandbox.protocol import Answer
 

@@ -12,8 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planish.core import PlanishError, unknown
-from planish.core.damaged_files import DAMAGED, why
-from planish.core.replacing import replacing
+from planish.core.files import DAMAGED, replacing, why
 
 FORMAT = 1
 FAILED = -1

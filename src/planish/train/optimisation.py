@@ -17,7 +17,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 
 from planish.core import PlanishError, StoppedError
-from planish.core.replacing import replacing
+from planish.core.files import replacing
 from planish.train.samples import Lessons
 
 Tensors = dict[str, torch.Tensor]

@@ -30,8 +30,8 @@ from planish.core import (
     Task,
     evaluate,
 )
-from planish.core.checked_outcome import checked_for
-from planish.core.replacing import replace_text
+from planish.core.files import replace_text
+from planish.core.trial import checked_for
 from planish.executors import LocalExecutor
 from planish.levels import load_program
 from planish.settings import Settings

@@ -32,7 +32,7 @@ from planish.core import (
     evaluate,
     rng,
 )
-from planish.core.checked_outcome import checked_for
+from planish.core.trial import checked_for
 from planish.measure import noise
 from planish.settings import Settings
 from planish.store import Store

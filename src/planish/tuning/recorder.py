@@ -28,7 +28,7 @@ from planish.core import (
     Task,
     Trial,
 )
-from planish.core.checked_outcome import checked_for
+from planish.core.trial import checked_for
 from planish.sandbox.protocol import HOST
 from planish.store import Store
 

@@ -8,7 +8,7 @@ import pytest
 from numpy.typing import NDArray
 
 from planish.core import Target
-from planish.core.seeds import rng
+from planish.core.hashing import rng
 from planish.loops.codegen.x86.compile import compile_tree
 from planish.loops.codegen.x86.isa import IsaName, supported_isas
 from planish.loops.ir.schedule import Schedule, unscheduled

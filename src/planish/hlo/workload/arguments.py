@@ -16,8 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planish.core import ProgramError, TargetError, did_you_mean, unnamed
-from planish.core.damaged_files import DAMAGED, why
-from planish.core.regular_files import check_regular
+from planish.core.files import DAMAGED, check_regular, why
 from planish.hlo.backend.compiler import numpy_type
 from planish.hlo.ir import TensorType, chosen_function, functions, ir, load, named_location, tensor_type, walk
 from planish.hlo.ir.mlir import stablehlo

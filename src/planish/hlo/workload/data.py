@@ -25,8 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planish.core import ProgramError, TargetError
-from planish.core.damaged_files import DAMAGED, why
-from planish.core.regular_files import check_regular, read_regular
+from planish.core.files import DAMAGED, check_regular, read_regular, why
 
 Group = Literal["train", "test"]
 Indices = NDArray[np.int64]

@@ -11,7 +11,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from planish.core import ProgramError, place_of, remember
-from planish.core.regular_files import read_regular
+from planish.core.files import read_regular
 from planish.hlo.workload.data import digest_of
 from planish.hlo.workload.spec import OUTPUTS, Data, File, Inputs, Workload, check_metric, workload_from
 

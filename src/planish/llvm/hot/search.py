@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from planish.core import Objective, PlanishError, ProgramError, Ratio, TargetError, Verdict
-from planish.core.canonical import content_hash
+from planish.core.hashing import content_hash
 from planish.llvm.hot.bench import Bench, Times, answer_of, judged
 from planish.llvm.hot.versions import (
     BEGIN,

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from planish.core import PlanishError
-from planish.core.canonical import content_hash
+from planish.core.hashing import content_hash
 from planish.llvm.backend import IRError, PassError
 from planish.llvm.modules.results import ModuleRecipe
 from planish.llvm.modules.transform import begin, end, plain_text, single, whole_backend

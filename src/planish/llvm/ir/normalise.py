@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 
-from planish.core.canonical import content_hash
+from planish.core.hashing import content_hash
 from planish.llvm.ir.split import COMDAT, VISIBILITIES, global_head, without_debug, without_home
 from planish.llvm.ir.syntax import NAME, QUOTED, ModuleStatement, reachable, references, statements
 

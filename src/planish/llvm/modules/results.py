@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Protocol
 
-from planish.core.canonical import content_hash
+from planish.core.hashing import content_hash
 from planish.llvm.modules.budget import EvaluationBudget
 
 Inlining = tuple[tuple[str, str], ...]

@@ -20,7 +20,7 @@ from math import prod
 import numpy as np
 
 from planish.core import ProgramError
-from planish.core.seeds import rng
+from planish.core.hashing import rng
 from planish.loops.lang.draft import axes_of
 from planish.loops.lang.element_types import WHOLE
 from planish.loops.lang.program import Apply, Const, Expr, Program, Statement

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from planish.core.seeds import rng
+from planish.core.hashing import rng
 from planish.loops.lang.element_types import WHOLE, numpy_type
 from planish.loops.lang.program import Program, TensorType
 from planish.loops.lang.subscripts import index_ranges

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from planish.core.seeds import rng
+from planish.core.hashing import rng
 from planish.loops.lang.element_types import WHOLE
 from planish.loops.lang.program import (
     POSITIONS,

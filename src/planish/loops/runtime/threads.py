@@ -45,7 +45,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from planish.core.fork_locks import free_after_fork
+from planish.core.process import free_after_fork
 from planish.loops.codegen.llvm.jit import Machine, host_machine, load
 
 # Machine code

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from planish.core import PlanishError, unknown
-from planish.core.replacing import replace_text
+from planish.core.files import replace_text
 from planish.train.corpus.shards import (
     DATA,
     MANIFEST,

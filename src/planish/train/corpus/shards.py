@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from planish.core import PlanishError, TargetError
-from planish.core.replacing import replace_text, replacing
+from planish.core.files import replace_text, replacing
 
 Kind = Literal["debian", "folder", "ir", "csmith"]
 Split = Literal["train", "validation", "test", "csmith"]

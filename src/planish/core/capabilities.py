@@ -1,14 +1,23 @@
-"""What spaces may offer beyond a start."""
+"""Optional interfaces of spaces, searchers, policies and evaluators."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
-from planish.core.feature_schema import FeatureSchema
-from planish.core.protocols import Space
-from planish.core.search_context import UNTAUGHT, SearchContext
+from planish.core.protocols import (
+    UNTAUGHT,
+    Evaluator,
+    EvaluatorSpec,
+    FeatureSchema,
+    Policy,
+    PolicyState,
+    SearchContext,
+    Searcher,
+    Space,
+)
 from planish.core.step import Candidate, Step
+from planish.core.trial import Outcome
 
 if TYPE_CHECKING:
     import numpy as np
@@ -16,6 +25,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from planish.core.task import Machine
+    from planish.sandbox import Cage, Limits
 
 
 @runtime_checkable
@@ -251,4 +261,135 @@ class CanCompile(HasText, Protocol):
 
     def refused(self, text: str) -> str:
         """Say why a text is no program; "" where it is one."""
+        ...
+
+
+@runtime_checkable
+class CanRecall(Searcher, Protocol):
+    """A searcher that need not find again what the same search proposed before.
+
+    What it proposes is the same, and so is what follows.
+
+    Offered by searchers written as generators of rounds; used by the loop, when it takes a run up again.
+    """
+
+    def recall(self, proposed: Callable[[int], Candidate | None]) -> None:
+        """Take what the same search has proposed before; to be called before it is asked or told anything.
+
+        Args:
+            proposed: gives the proposal of a place, from 0; None where it is not known.
+        """
+        ...
+
+
+@runtime_checkable
+class HasModel(Searcher, Protocol):
+    """A searcher that asks a model, and knows how long that took.
+
+    Offered by `model-guided`, `policy` and `priority`; used by the loop, which counts that time beside the
+    search's.
+    """
+
+    @property
+    def model_s(self) -> float:
+        """Seconds that the model took so far, a part of what it took to ask and to tell."""
+        ...
+
+
+@runtime_checkable
+class HasSearchNotes(Searcher, Protocol):
+    """A searcher that has something to tell the user of how it searched.
+
+    Offered by `model-guided` alone, for others do as their options say, while it depends on the models and
+    libraries that there are; used by the run, which shows and stores the notes beside those of evaluators.
+    """
+
+    @property
+    def notes(self) -> Sequence[str]:
+        """Sentences, without full stops; asked for when the search is over."""
+        ...
+
+
+@runtime_checkable
+class CanJudge(Policy, Protocol):
+    """A policy that tells what it holds a candidate for, without a measurement.
+
+    Offered by networks that score actions alone, whose score of the end tells it; used by the searcher
+    `policy`.
+    """
+
+    def worth(self, states: Sequence[PolicyState]) -> Sequence[float]:
+        """Give how good the candidate of each state is; more is better, among candidates of one program."""
+        ...
+
+
+@runtime_checkable
+class CanReconsider(Policy, Protocol):
+    """A policy that learns what came of a candidate, and gives another.
+
+    Offered by language models alone, which were trained on feedback; used by the searcher `feedback`.
+    """
+
+    def reconsider(self, state: PolicyState, cost: float | None) -> PolicyState | None:
+        """Give the state before the first step of another candidate.
+
+        Args:
+            state: the end of a candidate.
+            cost: the candidate's, by the first objective; None where it failed.
+
+        Returns:
+            None where the policy holds to its candidate.
+        """
+        ...
+
+
+@runtime_checkable
+class CanAnchor(EvaluatorSpec, Protocol):
+    """A spec whose evaluators measure relative to the baseline.
+
+    Offered by the evaluators of `hlo` and `graph`; used by the loop, before anything else is measured.
+    """
+
+    def anchor(self, baseline: Outcome) -> None:
+        """Take what the baseline was measured as, perhaps by an earlier run; it comes before all others."""
+        ...
+
+
+@runtime_checkable
+class HasLimits(EvaluatorSpec, Protocol):
+    """A spec whose evaluations need other limits of time and memory than the usual ones.
+
+    Offered by the evaluators of `llvm`, `hlo` and `graph`; used by executors that have workers.
+    """
+
+    @property
+    def limits(self) -> Limits | None:
+        """How much; None for the usual ones."""
+        ...
+
+
+@runtime_checkable
+class HasCage(EvaluatorSpec, Protocol):
+    """A spec whose evaluators run what may do harm.
+
+    Offered by the evaluators of `loops`, `llvm`, `hlo` and `graph`; used by executors that have workers,
+    which are confined then.
+    """
+
+    @property
+    def cage(self) -> Cage | None:
+        """What they may do all the same; None where nothing has to be confined."""
+        ...
+
+
+@runtime_checkable
+class HasNotes(Evaluator, Protocol):
+    """An evaluator that has something to tell the user of how it measures.
+
+    Offered by the evaluators of `llvm`, `hlo` and `graph`; used by executors, which hand it on.
+    """
+
+    @property
+    def notes(self) -> Sequence[str]:
+        """Sentences, without full stops; known once it is made."""
         ...

@@ -1,17 +1,18 @@
-"""What levels may offer to a run, from its task to the figures at its end."""
+"""Optional interfaces of levels: for a run, for its result, and for the commands."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Protocol, runtime_checkable
 
-from planish.core.ending import Review
-from planish.core.protocols import Executor, Level
-from planish.core.search_context import Tried
+from planish.core.errors import StoreError
+from planish.core.protocols import Executor, Level, Tried
 from planish.core.step import Candidate
 from planish.core.task import Objective, Task
+from planish.core.verdicts import Review
 
 NO_FIGURES: Mapping[str, Any] = MappingProxyType({})
 """What was measured for a description where nothing was."""
@@ -154,3 +155,106 @@ class HasFigures(Level, Protocol):
     ) -> Mapping[str, str]:
         """Do as `Level.describe`, with figures, and the run's notes; where there are none, a word says so."""
         ...
+
+
+@runtime_checkable
+class CanCall(Protocol):
+    """A level whose candidates can be called from Python, some of them only so.
+
+    Offered by `loops`, some of whose candidates are calls of a library, which have no files, and the example
+    of a level; used by results, which are called, and `planish export`.
+    """
+
+    def function(self, task: Task, candidate: Candidate) -> Callable[..., Any]:
+        """Make what is called with the program's inputs, in their order, and gives its outputs.
+
+        Raises:
+            PlanishError: the machine lacks what the candidate needs.
+        """
+        ...
+
+    def exportable(self, candidate: Candidate) -> bool:
+        """Whether `export` writes it."""
+        ...
+
+
+@runtime_checkable
+class HasFiles(Protocol):
+    """A level whose programs refer to files.
+
+    Offered by `hlo` and `graph`; used by `--file` of `planish validate`, `show` and `export`.
+    """
+
+    def digest(self, path: Path) -> str:
+        """Name a file or folder by its content, as the level's programs do.
+
+        Raises:
+            ProgramError: it cannot be read.
+        """
+        ...
+
+
+@runtime_checkable
+class ShowsWinners(Protocol):
+    """A level that says what a user sees of the winner at the end of a run, and finds in the folder.
+
+    Offered by `llvm`, `hlo` and `graph`, whose winners are files; used by `planish tune`.
+    """
+
+    @property
+    def telling(self) -> Sequence[str]:
+        """The titles of `describe` that tell the most."""
+        ...
+
+    def deliver(self, task: Task, candidate: Candidate, path: Path) -> Sequence[Path]:
+        """Write what `planish tune` leaves in the folder where it is run, unless `--export` names another.
+
+        Returns:
+            The files; none where winners are nothing that people go on with.
+
+        Raises:
+            OSError: a file cannot be written.
+        """
+        ...
+
+
+@runtime_checkable
+class KnowsMachine(Protocol):
+    """A level that knows more of this machine than its processor.
+
+    Offered by `loops`, `llvm`, `hlo` and `graph`; used by `planish targets`.
+    """
+
+    def machine(self) -> Mapping[str, str]:
+        """Tell what it knows: name to fact."""
+        ...
+
+
+def describe(
+    level: Level,
+    task: Task,
+    candidate: Candidate,
+    figures: Mapping[str, Any],
+    notes: Sequence[str] | None = None,
+) -> Mapping[str, str]:
+    """Show what a candidate does: title to text.
+
+    Args:
+        level: of the task.
+        task: what was tuned.
+        candidate: what is shown.
+        figures: what its run measured for that; empty where it did not.
+        notes: how its run measured, in sentences; None where that is not known.
+
+    Raises:
+        StoreError: the figures are no such figures: they are from a store that is damaged.
+    """
+    if not isinstance(level, HasFigures):
+        return level.describe(task, candidate)
+    try:
+        return level.describe(task, candidate, figures if notes is None else {**figures, NOTES: [*notes]})
+    except (LookupError, TypeError, ValueError, AttributeError) as error:
+        if not figures:
+            raise
+        told = f"the figures of a finalist cannot be read: {type(error).__name__}: {error}"
+        raise StoreError(told, "Tune again.") from error

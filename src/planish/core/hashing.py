@@ -1,8 +1,13 @@
-"""Canonical JSON and content hashes: one text for one value, in every process and on every host."""
+"""Canonical JSON, content hashes and random streams: the same in every process."""
+
+from __future__ import annotations
 
 import hashlib
 import json
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from numpy.random import Generator
 
 _encode = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False).encode
 
@@ -26,3 +31,15 @@ def canonical_json(value: Any) -> str:
 def content_hash(text: str) -> str:
     """Name a text by the first 128 bits of its SHA-256, as 32 hexadecimal digits."""
     return hashlib.sha256(text.encode()).hexdigest()[:32]
+
+
+def rng(seed: int, *index: int) -> Generator:
+    """Make the generator that belongs to a seed and a place in the run.
+
+    Args:
+        seed: the run's seed, not negative.
+        index: where in the run: a candidate's index, or several numbers that name the place.
+    """
+    import numpy as np
+
+    return np.random.default_rng((seed, *index))
