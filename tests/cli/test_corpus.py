@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 
 from cli.conftest import Planish
-from planish.cli.corpus_watching import Lines
-from planish.cli.label_watching import Teller
+from planish.cli.corpus_progress import Lines, Teller
 from planish.train.corpus.build import BuildTally
 from planish.train.corpus.reader import SAMPLE
 from planish.train.cost_tables import read_costs

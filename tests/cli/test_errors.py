@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from cli.conftest import PROGRAM, Kept, Planish
-from planish.cli.errors import guarded
+from planish.cli.output import guarded
 from planish.core import PlanishError, ProgramError, StoreError, TargetError, did_you_mean
 from planish.store import open_store
 from store.mounts import write_protected

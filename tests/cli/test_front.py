@@ -13,8 +13,7 @@ from cli.conftest import PROGRAM, Planish
 from planish.budget import Budget
 from planish.cli import front, watching
 from planish.cli.front import show_front, show_members
-from planish.cli.status import RunStatus
-from planish.cli.watching import Display
+from planish.cli.watching import Display, RunStatus
 from planish.core import Candidate, Growth
 from planish.report.data import ReportData, read_report_data
 from planish.report.front_table import FrontTable

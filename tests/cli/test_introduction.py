@@ -11,8 +11,7 @@ from rich.console import Console
 from cli import lattices
 from cli.conftest import PROGRAM, Planish
 from planish.budget import Budget
-from planish.cli.status import RunStatus
-from planish.cli.watching import Display
+from planish.cli.watching import Display, RunStatus
 from planish.core import Candidate, Task, Tried
 from planish.testing.stored import make_task
 from planish.tuning.recorder import Progress

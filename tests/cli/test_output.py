@@ -6,8 +6,7 @@ from collections.abc import Callable
 import pytest
 
 from cli.conftest import Kept, Planish
-from planish.cli.errors import guarded
-from planish.cli.output import document, facts, remark, say, table
+from planish.cli.output import document, facts, guarded, remark, say, table
 from planish.core import PlanishError
 from store.resealing import reseal
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from cli.conftest import PROGRAM, Kept
-from planish.cli.errors import READER_GONE, UNEXPECTED
+from planish.cli.output import READER_GONE, UNEXPECTED
 from planish.core import StoreError
 from planish.store import Run, open_store
 from store.mounts import grow, small_disk

@@ -2,7 +2,7 @@
 
 import pytest
 
-from planish.cli.scatter import ASCII, FULL, Glyphs, scatter
+from planish.cli.front import ASCII, FULL, Glyphs, scatter
 from planish.core import Candidate, Growth, Measured, Objective, Step, Trial, growth_of
 
 TIME, ERROR, RATE = Objective("time_s", "s"), Objective("error", exact=True), Objective("rate", "/s", "up")

@@ -3,7 +3,7 @@
 import pytest
 
 from planish.budget import Budget
-from planish.cli.status import RunStatus
+from planish.cli.watching import RunStatus
 from planish.core import Candidate, Failed, Growth, Measured, Objective, Outcome, Trial
 from planish.report.wording import amount, multiple
 from planish.testing.stored import make_candidate, make_task

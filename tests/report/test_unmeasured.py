@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from planish.cli.documents import result_document
-from planish.cli.summary import show_result
+from planish.cli.summary import result_document, show_result
 from planish.core import Candidate
 from planish.report import write_report
 from planish.report.data import ReportData, read_report_data

@@ -11,7 +11,7 @@ import typer
 from planish.cli import options as given
 
 if TYPE_CHECKING:
-    from planish.cli.parts import Found
+    from planish.cli.batch_table import Found
     from planish.cli.request import Request
     from planish.tuning.batch import Change
 
@@ -69,8 +69,8 @@ def _carry_out(
     store: str | None,
     form: given.Form,
 ) -> None:
-    from planish.cli.errors import writing
-    from planish.cli.parts import gather, require_all
+    from planish.cli.batch_table import gather, require_all
+    from planish.cli.output import writing
     from planish.core import StoppedError
     from planish.store import open_store
     from planish.tuning.batch import (
@@ -113,8 +113,8 @@ def _tell(found: Found, compared: Sequence[Change] | None, form: given.Form) -> 
     """Show what came of each file, and beside the record where there is one."""
     from dataclasses import asdict
 
+    from planish.cli.batch_table import parts_document, show_parts
     from planish.cli.output import document, say, table
-    from planish.cli.parts import parts_document, show_parts
 
     if form == "json":
         document({**parts_document(found), "changes": [asdict(change) for change in compared or ()]})

@@ -1,11 +1,12 @@
-"""The commands, put together."""
+"""Commands, put together."""
 
 from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from io import TextIOWrapper
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -15,26 +16,79 @@ from planish import __version__
 from planish.cli.bench_passes import bench_passes
 from planish.cli.cc import AS_CLANG, cc, cxx
 from planish.cli.compare import compare
-from planish.cli.complete import COMPLETING
 from planish.cli.corpus import corpus
-from planish.cli.errors import guarded
 from planish.cli.export import export
 from planish.cli.inspect import inspect
-from planish.cli.levels import levels
+from planish.cli.listings import levels, searchers, targets
 from planish.cli.models import models
+from planish.cli.options import COMPLETING
+from planish.cli.output import guarded
 from planish.cli.passes import passes
-from planish.cli.policies import policy
-from planish.cli.policy_judging import evaluate
+from planish.cli.policies import evaluate, policy
 from planish.cli.policy_training import train
 from planish.cli.report import report
-from planish.cli.run_option import how_run
 from planish.cli.runs import runs
-from planish.cli.searchers import searchers
 from planish.cli.show import show
-from planish.cli.streams import open_closed_streams
-from planish.cli.targets import targets
 from planish.cli.tune import tune
 from planish.cli.validate import validate
+
+
+def open_closed_streams() -> None:
+    """Open those that are closed, on nothing.
+
+    Python has no stream where `planish show >&-` closed one, and the next file to be opened would take its
+    number: what a library prints would go into the store then.
+    """
+    for number, name, mode in ((0, "stdin", "r"), (1, "stdout", "w"), (2, "stderr", "w")):
+        _open_on_nothing(number)
+        if getattr(sys, name) is None:
+            setattr(sys, name, os.fdopen(number, mode, closefd=False))
+
+
+def _open_on_nothing(number: int) -> None:
+    try:
+        os.fstat(number)
+    except OSError:
+        opened = os.open(os.devnull, os.O_RDWR)
+        if opened != number:
+            os.dup2(opened, number)
+            os.close(opened)
+        os.set_inheritable(number, True)  # our own processes have these streams too
+
+
+_COMMANDS = frozenset(("tune", "compare"))
+_RUN = "--run"
+
+
+def how_run(words: Sequence[str]) -> list[str]:
+    """Write `--run COMMAND` and `--run=COMMAND` as `--option run=COMMAND`; `--run` alone stays.
+
+    What follows `--run` is a command where it has spaces or begins with `./`, and is no file of a program.
+    """
+    if not _COMMANDS.intersection(words[:2]):
+        return list(words)
+    return list(_rewritten(words))
+
+
+def _rewritten(words: Sequence[str]) -> Iterator[str]:
+    left = iter(words)
+    for word in left:
+        if word.startswith(f"{_RUN}="):
+            yield from ("--option", word.removeprefix("--"))
+        elif word != _RUN:
+            yield word
+        elif (following := next(left, None)) is None or not _is_command(following):
+            yield word
+            yield from () if following is None else (following,)
+        else:
+            yield from ("--option", f"run={following}")
+
+
+def _is_command(word: str) -> bool:
+    if word.startswith("-") or (word.endswith((".c", ".ll", ".bc")) and Path(word).is_file()):
+        return False
+    return word.startswith("./") or " " in word
+
 
 DEBUG = "--debug"
 

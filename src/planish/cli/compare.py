@@ -50,8 +50,8 @@ def compare(
     measures in more processes is printed.
     """
     from planish.cli.compare_output import compare_programs, compare_runs, contestants
+    from planish.cli.options import refuse_unread
     from planish.cli.request import level_options, names
-    from planish.cli.unread import refuse_unread
     from planish.settings import Settings
 
     if all(map(_RUN.fullmatch, what)):

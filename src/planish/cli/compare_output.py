@@ -10,9 +10,9 @@ from typing import Any
 
 from planish.budget import Budget
 from planish.cli.again import command_of_more
-from planish.cli.documents import run_document
 from planish.cli.options import Form
 from planish.cli.output import document, one_line, say, table
+from planish.cli.summary import run_document
 from planish.cli.watching import watching
 from planish.core import Objective
 from planish.measure import Plan

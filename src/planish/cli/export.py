@@ -14,8 +14,7 @@ def export(
     form: given.Format = "text",
 ) -> None:
     """Write a winner for use without planish."""
-    from planish.cli.errors import writing
-    from planish.cli.output import document, say
+    from planish.cli.output import document, say, writing
     from planish.cli.summary import tell_stand_in
     from planish.store import open_store
     from planish.tuning.result import read_result

@@ -7,9 +7,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from planish.cli.batch_table import LINE_S
 from planish.cli.options import Form
 from planish.cli.output import document, one_line, remark, say, table
-from planish.cli.parts import LINE_S
 from planish.cli.request import Request
 from planish.core import PlanishError, stoppable
 
@@ -41,8 +41,8 @@ def speed_up_and_show(request: Request, folder: Path | None, form: Form, words: 
     from planish.cc.object_cache import open_cache
     from planish.cc.optimize import FunctionMemory
     from planish.cli.again import command_line
-    from planish.cli.errors import writing
-    from planish.cli.places import require_places
+    from planish.cli.output import writing
+    from planish.cli.request import require_places
     from planish.llvm.hot import export_program, manifest, optimize_runtime
 
     require_places(None, folder)

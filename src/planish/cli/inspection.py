@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from planish.cli.documents import candidate_document
+from planish.cli.summary import candidate_document
 from planish.core import Candidate, Level, Task
 from planish.graph.architecture import CLASSES, Recognition
 from planish.graph.passes import passes_of_kind, selection_of

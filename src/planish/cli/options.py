@@ -1,13 +1,55 @@
-"""The arguments and options of the commands: one name and one help text for one thing, everywhere."""
+"""Arguments and options of the commands, completion in the shell, and refusal of options without effect."""
 
 from __future__ import annotations
 
+from collections.abc import Container
 from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
 
-from planish.cli.complete import level_names, run_ids, searcher_names
+COMPLETING = "_PLANISH_COMPLETE"
+"""The variable by which a shell asks for completions."""
+NEWEST = 50
+"""Runs that are offered."""
+
+
+def level_names(incomplete: str) -> list[str]:
+    """Offer the levels that are installed."""
+    from planish.levels import GROUP
+
+    return _installed(GROUP, incomplete)
+
+
+def searcher_names(incomplete: str) -> list[str]:
+    """Offer the searchers that are installed."""
+    from planish.search.factory import GROUP
+
+    return _installed(GROUP, incomplete)
+
+
+def run_ids(context: typer.Context, incomplete: str) -> list[tuple[str, str]]:
+    """Offer the newest runs of the store, each with what it searched; none where the store cannot be read."""
+    from planish.core import PlanishError
+    from planish.store import open_store
+
+    try:
+        with open_store(context.params.get("store"), read_only=True) as store:
+            found = store.runs(limit=NEWEST)
+            return [
+                (run.id, f"{run.searcher}, {run.trials:,} trials, {run.status}")
+                for run in found
+                if run.id.startswith(incomplete)
+            ]
+    except PlanishError:
+        return []
+
+
+def _installed(group: str, incomplete: str) -> list[str]:
+    from planish.core import registry
+
+    return [name for name in registry.names(group) if name.startswith(incomplete)]
+
 
 Form = Literal["text", "json"]
 Names = list[str] | None
@@ -181,3 +223,59 @@ ExportFolder = Annotated[
     Path | None,
     typer.Option("--export", metavar="DIR", help="Write the winner for use without planish (of ONNX: to .)."),
 ]
+
+
+def refuse_unread(
+    command: typer.Context, what: str, read: Container[str], hint: str = "Leave it out."
+) -> None:
+    """Refuse options of the command line that are not read.
+
+    Args:
+        command: that was called.
+        what: is done, such as "a comparison of runs"; begins the message.
+        read: names of the parameters that count for that.
+        hint: mends it.
+
+    Raises:
+        PlanishError: others were given.
+    """
+    names = {parameter.name for parameter in command.command.params if parameter.name}
+    refuse(command, what, {name for name in names if name not in read}, hint)
+
+
+def refuse(command: typer.Context, what: str, unread: Container[str], hint: str = "Leave it out.") -> None:
+    """Refuse some options of the command line, which are not read.
+
+    Args:
+        command: that was called.
+        what: is done; begins the message.
+        unread: names of the parameters that do not count for that.
+        hint: mends it.
+
+    Raises:
+        PlanishError: one of them was given.
+    """
+    from planish.core import PlanishError
+
+    found = [
+        max(parameter.opts, key=len)
+        for parameter in command.command.params
+        if parameter.name and parameter.name in unread and _is_given(command, parameter.name)
+    ]
+    if found:
+        raise PlanishError(f"{what} does not read {', '.join(found)}", hint)
+
+
+def refuse_before(group: typer.Context) -> None:
+    """Refuse options that stand before a group's command, which has options of its own.
+
+    Raises:
+        PlanishError: there are some: `planish runs --store a.db delete ID` would delete from another store.
+    """
+    name = group.invoked_subcommand
+    refuse_unread(group, f"'{name}'", (), f"Write it after '{name}'.")
+
+
+def _is_given(command: typer.Context, name: str) -> bool:
+    source = command.get_parameter_source(name)
+    return source is not None and source.name == "COMMANDLINE"

@@ -8,10 +8,10 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from planish.cli.batch_table import LINE_S
 from planish.cli.hot import OF_WHOLE_S
 from planish.cli.options import Form
 from planish.cli.output import document, one_line, remark, say, table
-from planish.cli.parts import LINE_S
 from planish.cli.request import Request
 from planish.core import PlanishError, stoppable
 
@@ -26,8 +26,8 @@ _AFTERWARDS = 1.5
 
 def improve_and_export(request: Request, folder: Path, form: Form) -> None:
     """Make a module smaller, write it, and show which functions became smaller."""
-    from planish.cli.errors import writing
-    from planish.cli.places import require_places
+    from planish.cli.output import writing
+    from planish.cli.request import require_places
     from planish.llvm.modules import compare_measures, export_improved, improve_module, read_for_size
 
     require_places(None, folder)

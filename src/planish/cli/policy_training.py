@@ -10,12 +10,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from planish.cli import options as given
-from planish.cli.complete import level_names
-from planish.cli.errors import writing
-from planish.cli.list_training import Size, learnt_lists
+from planish.cli.language_training import Asked, Kind, Size, TextSize, learnt_lists
+from planish.cli.options import level_names, refuse, refuse_unread
+from planish.cli.output import writing
 from planish.cli.policies import told
-from planish.cli.text_training import Asked, Kind, TextSize
-from planish.cli.unread import refuse, refuse_unread
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Mapping, Sequence

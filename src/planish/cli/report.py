@@ -7,7 +7,7 @@ from pathlib import Path
 import typer
 
 from planish.cli import options as given
-from planish.cli.unread import refuse_unread
+from planish.cli.options import refuse_unread
 
 
 def report(

@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from planish.cli import options as given
-from planish.cli.complete import run_ids
-from planish.cli.errors import writing
+from planish.cli.options import refuse_before, run_ids
+from planish.cli.output import writing
 from planish.cli.show import list_runs
-from planish.cli.unread import refuse_before
 
 if TYPE_CHECKING:
     from planish.store import Reader, Store

@@ -1,7 +1,7 @@
-"""What console scripts start with: an interrupt while modules are imported ends the process in silence.
+"""Entry points of the console scripts: an interrupt during imports ends the process silently.
 
-Python by itself shows a traceback. What comes before this module, its own start and what the script imports
-first, nobody can help.
+Python itself would print a traceback. An interrupt before this module is imported, while Python starts,
+cannot be caught.
 """
 
 from __future__ import annotations

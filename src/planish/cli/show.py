@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from planish.cli import options as given
-from planish.cli.unread import refuse_unread
+from planish.cli.options import refuse_unread
 
 if TYPE_CHECKING:
     from planish.store import Reader
@@ -40,8 +40,8 @@ def show(
 
 def list_runs(limit: int, store: str | None, form: given.Form) -> None:
     """List the newest runs of a store."""
-    from planish.cli.documents import run_document, task_document
     from planish.cli.output import document, one_line, say, table
+    from planish.cli.summary import run_document, task_document
     from planish.core import uncollected
     from planish.report.wording import title, when
 
@@ -75,10 +75,18 @@ def list_runs(limit: int, store: str | None, form: given.Form) -> None:
 
 
 def _show_run(store: Reader, run_id: str, files: Sequence[Path], form: given.Form) -> None:
-    from planish.cli.documents import result_document
-    from planish.cli.model_output import guidance_document, proposals_document, show_guidance, show_proposals
     from planish.cli.output import document, say
-    from planish.cli.summary import show_notes, show_result, show_run, show_winner
+    from planish.cli.summary import (
+        guidance_document,
+        proposals_document,
+        result_document,
+        show_guidance,
+        show_notes,
+        show_proposals,
+        show_result,
+        show_run,
+        show_winner,
+    )
     from planish.levels import level_named, name_files
     from planish.report.data import read_report_data
     from planish.report.predictions import guidance_of, proposals_of

@@ -1,8 +1,8 @@
-"""What SIGINT, SIGTERM and SIGHUP do to a command, from its first line on.
+"""Handling of SIGINT, SIGTERM and SIGHUP, from the first line of a command on.
 
-Until a run begins, and after it, nothing is under way that could be lost, so they end the process at once: an
-exception in the midst of an import would show as a traceback, or as another error. While a run is under way
-they stop it (`planish.core.process`). What is imported here delays the moment from which this holds.
+Before a run begins, and after it, nothing could be lost, so they end the process at once: an exception in the
+middle of an import would show as a traceback, or as another error. During a run they stop it
+(`planish.core.process`). Each import here delays the moment from which this holds.
 """
 
 from __future__ import annotations

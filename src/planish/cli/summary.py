@@ -1,14 +1,23 @@
-"""A run and its result, for people."""
+"""Runs and results: as text for people, as JSON for programs."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from planish.cli.front import show_front, show_members
+from planish.cli.front import (
+    baseline_document,
+    ending_document,
+    front_document,
+    reference_document,
+    show_front,
+    show_members,
+)
 from planish.cli.output import facts, one_line, remark, say, table
-from planish.core import Objective, Trial
+from planish.core import Candidate, Measured, Objective, Trial
 from planish.report.data import ReportData
+from planish.report.predictions import Guidance, Proposal
 from planish.report.trial_statistics import failure_groups, stage_times, work_of
 from planish.report.verdict import continuation, verdict_of
 from planish.report.wording import (
@@ -23,10 +32,100 @@ from planish.report.wording import (
     verdict_word,
     when,
 )
+from planish.store import Run, StoredTask
+from planish.tuning.comparison import Compared, Finalist
+from planish.tuning.comparison_codec import chosen_to_json
 
 if TYPE_CHECKING:
-    from planish.tuning.comparison import Comparison, Finalist
+    from planish.tuning.comparison import Comparison
     from planish.tuning.result import Result
+
+
+def run_document(run: Run) -> dict[str, Any]:
+    """Give a run: what was asked for, and how it ended."""
+    return {name: getattr(run, name) for name in run.__dataclass_fields__}
+
+
+def task_document(task: StoredTask) -> dict[str, Any]:
+    """Give a task."""
+    return {
+        "key": task.key,
+        "level": task.level,
+        "level_version": task.level_version,
+        "program": task.program,
+        "target": json.loads(task.target.text),
+        "objectives": [{"name": o.name, "unit": o.unit, "direction": o.direction} for o in task.objectives],
+    }
+
+
+def result_document(story: ReportData) -> dict[str, Any]:
+    """Give a run with its result."""
+    found = verdict_of(story)
+    base = story.comparison.baseline if story.comparison else None
+    return {
+        "run": run_document(story.run),
+        "task": task_document(story.task),
+        "verdict": {"kind": verdict_word(found.kind, story.objective), "headline": found.headline},
+        "best": _best(story),
+        "baseline": {**_measured(base), **baseline_document(story)} if base else None,
+        **reference_document(story),
+        "finalists": [{**_finalist(each), **ending_document(each, base)} for each in story.finalists if base],
+        **unmeasured_document(story),
+        **({"told": [dict(texts) for texts in story.told]} if story.told else {}),
+        **front_document(story),
+        "trials": len(story.trials),
+        "cached": story.cached,
+        "failed": story.failed,
+        "failures": [
+            {"stage": g.stage, "reason": g.reason, "count": g.count, "detail": g.detail}
+            for g in failure_groups(story.trials)
+        ],
+        "winner": dict(story.winner),
+        "notes": list(story.notes),
+    }
+
+
+def unmeasured_document(story: ReportData) -> dict[str, Any]:
+    """Give the finalists who were not measured again, and why; nothing where there are none."""
+    unmeasured = story.comparison.unmeasured if story.comparison else ()
+    told = [
+        {
+            **chosen_to_json(each),
+            **candidate_document(each.candidate),
+            "verdict": each.verdict,
+            "why": each.why,
+        }
+        for each in unmeasured
+    ]
+    return {"unmeasured": told} if told else {}
+
+
+def candidate_document(candidate: Candidate) -> dict[str, Any]:
+    """Give a candidate: its hash, and the steps in canonical form."""
+    return {"hash": candidate.hash, "steps": json.loads(candidate.text)}
+
+
+def _best(story: ReportData) -> dict[str, Any] | None:
+    if story.best is None or not isinstance(story.best.outcome, Measured):
+        return None
+    values = dict(story.best.outcome.values)
+    return {"trial": story.best.index, **candidate_document(story.best.candidate), "values": values}
+
+
+def _finalist(finalist: Finalist) -> dict[str, Any]:
+    lead = finalist.lead
+    interval = [lead.gain.low, lead.gain.high]
+    compared = {
+        "gain": lead.gain.value,
+        "interval": interval,
+        "verdict": verdict_word(lead.verdict, lead.objective),
+    }
+    return {**candidate_document(finalist.candidate), **compared, **_measured(finalist)}
+
+
+def _measured(compared: Compared) -> dict[str, Any]:
+    return {"median": compared.lead.median, "samples": compared.lead.samples}
+
 
 _SHOWN = 5
 
@@ -180,3 +279,62 @@ def show_sections(sections: Mapping[str, str]) -> None:
     """Write what a level tells of a candidate: texts under their titles."""
     for heading, text in sections.items():
         say(f"\n{heading}\n{'-' * len(heading)}\n{text.rstrip()}")
+
+
+def show_guidance(guidance: Guidance) -> None:
+    """Write how well each batch was predicted, and which features make the winner good."""
+    say("\nmodel\n-----")
+    rows = [
+        [f"{batch.before:,}", f"{len(batch.values):,}", f"{batch.correlation:+.2f}"]
+        for batch in guidance.batches
+    ]
+    heads = ["learnt from", "then measured", "rank correlation"]
+    table(heads, rows, right=heads)
+    good = [f"{name} ({worse:+.2f})" for name, worse in guidance.importance[:_SHOWN]]
+    if good:
+        say(f"the winner by its features, in deviations of predictions: {', '.join(good)}")
+
+
+def guidance_document(guidance: Guidance | None) -> dict[str, Any]:
+    """Give the same as JSON; nothing where no model guided the run."""
+    if guidance is None:
+        return {}
+    batches = [
+        {"before": each.before, "measured": len(each.values), "rank_correlation": each.correlation}
+        for each in guidance.batches
+    ]
+    return {"model": {"batches": batches, "importance": dict(guidance.importance)}}
+
+
+def show_proposals(proposals: Sequence[Proposal], objective: Objective) -> None:
+    """Write how probable the first candidates were to the policy, and what came of them."""
+    say("\npolicy\n------")
+    rows = [
+        [
+            str(each.trial.index),
+            f"{each.probability:.2%}",
+            _outcome(each, objective),
+            one_line(str(each.trial.candidate)),
+        ]
+        for each in proposals[:_SHOWN]
+    ]
+    heads = ["trial", "probability", label(objective), "candidate"]
+    table(heads, rows, right=heads[:3])
+
+
+def _outcome(proposal: Proposal, objective: Objective) -> str:
+    return "failed" if proposal.value is None else amount(proposal.value, objective.unit)
+
+
+def proposals_document(proposals: Sequence[Proposal]) -> dict[str, Any]:
+    """Give the same as JSON; nothing where no policy was followed."""
+    found = [
+        {
+            "trial": each.trial.index,
+            "probability": each.probability,
+            "value": each.value,
+            "candidate": each.trial.candidate.text,
+        }
+        for each in proposals
+    ]
+    return {"policy": found} if found else {}

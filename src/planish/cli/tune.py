@@ -64,8 +64,8 @@ def tune(
     """
     from planish.budget import Budget
     from planish.cli.hot import OF_WHOLE_S, leads_by_time
+    from planish.cli.options import refuse_unread
     from planish.cli.request import Request, budget_of, level_options, names
-    from planish.cli.unread import refuse_unread
     from planish.search import split_settings
     from planish.settings import Settings
     from planish.tuning.api import DEFAULT_BUDGET as OF_ONE
@@ -106,8 +106,8 @@ def _for_each_function(
     export: Path | None,
     words: Sequence[str],
 ) -> None:
+    from planish.cli.batch_table import tune_each
     from planish.cli.hot import leads_by_time
-    from planish.cli.parts import tune_each
     from planish.core import PlanishError
 
     if report is not None:
@@ -133,7 +133,7 @@ def _carry_out(
     words: Sequence[str],
 ) -> None:
     from planish import tune as tuned
-    from planish.cli.places import require_places
+    from planish.cli.request import require_places
     from planish.cli.watching import watching
     from planish.store import open_store
 
@@ -158,9 +158,8 @@ def _tell(
 ) -> None:
     """Write the result; then the files that were asked for, so that it is seen even where those fail."""
     from planish.cli.again import command_again
-    from planish.cli.documents import result_document
     from planish.cli.output import document, say
-    from planish.cli.summary import show_notes, show_result, show_winner
+    from planish.cli.summary import result_document, show_notes, show_result, show_winner
     from planish.core import ShowsWinners
     from planish.levels import level_named
     from planish.report.data import read_report_data
@@ -190,7 +189,7 @@ def _tell(
 
 def _files(store: Store, result: Result, report: Path | None, export: Path | None) -> list[Path]:
     """Write the report and the winner, where they are wanted, or are what the level is used for."""
-    from planish.cli.errors import writing
+    from planish.cli.output import writing
     from planish.cli.summary import tell_stand_in
     from planish.core import ShowsWinners
     from planish.levels import level_named

@@ -1,4 +1,4 @@
-"""What is shown while a corpus is built: a bar on a terminal, else a line now and then; on standard error."""
+"""Progress of building and labelling a corpus."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
 
     from planish.train.corpus.build import BuildListener, BuildTally
+    from planish.train.labelling.label_plan import LabelProgress
 
 _LINE_S = 10.0
 
@@ -116,3 +117,59 @@ def _bar() -> Generator[Bar]:
     columns = (BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[words]}", markup=False))
     with Progress(*columns, console=console, transient=True) as drawn:
         yield Bar(drawn, drawn.add_task("", total=None, words="looking for packages"))
+
+
+_LABEL_LINE_S, _BAR_S = 10.0, 0.5
+
+
+@contextmanager
+def watching_labels(form: Form) -> Generator[Callable[[LabelProgress], None]]:
+    """Give a listener that fits the output; beside JSON it is silent."""
+    if form == "json":
+        yield lambda _: None
+    elif sys.stderr.isatty():
+        from rich.console import Console
+        from rich.status import Status
+
+        console = Console(stderr=True, markup=False, highlight=False, emoji=False)
+        with Status("reading the corpus", console=console) as drawn:
+            yield Teller(drawn.update, _BAR_S)
+    else:
+        yield Teller(remark, _LABEL_LINE_S)
+
+
+class Teller:
+    """Tells how far labelling is, now and then.
+
+    Args:
+        say: takes a line.
+        every: so many seconds.
+        now: the clock, in seconds.
+    """
+
+    def __init__(
+        self, say: Callable[[str], object], every: float, now: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._say, self._every, self._now = say, every, now
+        self._stage, self._begun, self._next = "", now(), 0.0
+
+    def __call__(self, progress: LabelProgress) -> None:
+        """Say a line, if it is time or the stage is new."""
+        now = self._now()
+        if progress.stage != self._stage:
+            self._stage, self._begun, self._next = progress.stage, now, now
+        if now >= self._next or progress.done == progress.total:
+            self._next = now + self._every
+            self._say(words(progress, now - self._begun))
+
+
+def words(progress: LabelProgress, seconds: float) -> str:
+    """Tell the stage, how far it is, the gain so far, and the time that this stage still needs."""
+    done = f"{progress.stage}: {progress.done:,} of {progress.total:,} functions"
+    gain = progress.saved / progress.baseline if progress.baseline else 0.0
+    crashes = f", {progress.refused:,} crashes" if progress.refused else ""
+    fresh = progress.done - progress.known
+    if fresh <= 0 or not seconds:
+        return f"{done}, {gain:.2%} under -Oz{crashes}"
+    left = duration(round(seconds / fresh * (progress.total - progress.done)))
+    return f"{done}, {gain:.2%} under -Oz{crashes}; {fresh / seconds:.0f}/s, {left} left"

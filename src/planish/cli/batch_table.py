@@ -7,10 +7,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from planish.cli.documents import candidate_document
 from planish.cli.options import Form
 from planish.cli.output import document, one_line, remark, say, table
 from planish.cli.request import Request
+from planish.cli.summary import candidate_document
 from planish.core import AllFailedError, StoppedError, stoppable
 from planish.report.wording import amount, label
 from planish.store import open_store

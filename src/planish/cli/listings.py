@@ -1,0 +1,94 @@
+"""`planish levels`, `planish searchers` and `planish targets`: lists of what is installed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from planish.cli import options as given
+
+if TYPE_CHECKING:
+    from planish.core import Level
+    from planish.search import SearcherInfo
+
+
+def levels(form: given.Format = "text") -> None:
+    """List the kinds of programs that can be tuned."""
+    from planish.cli.output import document, table
+    from planish.core import registry
+    from planish.levels import GROUP, level_named
+
+    found = [level_named(name) for name in registry.names(GROUP)]
+    if form == "json":
+        listed = [
+            {
+                "name": level.name,
+                "version": level.version,
+                "objectives": [
+                    {"name": o.name, "unit": o.unit, "direction": o.direction, "exact": o.exact}
+                    for o in level.objectives.values()
+                ],
+                "spaces": list(level.spaces),
+                "searchers": list(level.searchers),
+            }
+            for level in found
+        ]
+        document({"levels": listed})
+        return
+    rows = [
+        [level.name, level.version, *map(", ".join, (level.objectives, level.spaces, level.searchers))]
+        for level in found
+    ]
+    table(["level", "version", "objectives", "spaces", "searchers that do well"], rows)
+
+
+def searchers(form: given.Format = "text") -> None:
+    """List the searchers, what they need, and their options."""
+    from planish.cli.output import document, say
+    from planish.core import registry
+    from planish.search import describe_searcher
+    from planish.search.factory import GROUP
+
+    found = [describe_searcher(name) for name in registry.names(GROUP)]
+    if form == "json":
+        document({"searchers": [_document(info) for info in found]})
+    else:
+        say("\n\n".join(map(_text, found)))
+
+
+def _text(info: SearcherInfo) -> str:
+    options = [
+        f"  --set {o.name}={str(o.default).lower() if isinstance(o.default, bool) else o.default}"
+        f"  {o.option.help} ({o.legal})"
+        for o in info.options
+    ]
+    return "\n".join([info.name, f"  {info.summary}", f"  needs {', '.join(info.needs)}", *options])
+
+
+def _document(info: SearcherInfo) -> dict[str, Any]:
+    options = [
+        {"name": o.name, "default": o.default, "takes": o.legal, "help": o.option.help} for o in info.options
+    ]
+    return {"name": info.name, "summary": info.summary, "needs": list(info.needs), "options": options}
+
+
+def targets(form: given.Format = "text") -> None:
+    """Show this machine as each level sees it."""
+    from planish.cli.output import document, facts, say
+    from planish.core import registry
+    from planish.levels import GROUP, level_named
+
+    found = {name: _machine(level_named(name)) for name in registry.names(GROUP)}
+    if form == "json":
+        document({"targets": found})
+        return
+    for name, machine in found.items():
+        say(name)
+        facts({f"  {fact}": text for fact, text in machine.items()})
+
+
+def _machine(level: Level) -> Mapping[str, str]:
+    """Ask the level; one that has nothing particular to tell runs on the processor."""
+    from planish.core import KnowsMachine, processor
+
+    return level.machine() if isinstance(level, KnowsMachine) else {"processor": processor()}
