@@ -200,7 +200,7 @@ def test_what_cannot_be_compared_is_an_error(kept: Kept, planish: Planish) -> No
     other = json.loads(planish(*tune).out)["run"]["id"]
     error = planish("compare", kept.run, other).error
     assert error == "cannot compare time_s and gflops. Name runs with the same leading objective."
-    assert planish("compare", "xyz").code == StoreError.exit_code
+    assert planish("compare", "abcabcab").code == StoreError.exit_code
     error = planish("compare", kept.run, "--searcher", "genetc", "--trials", 9).error
     assert error == "a comparison of runs does not read --searcher, --trials. Leave it out."
     assert planish("compare", PROGRAM, "--searcher", "genetic:population").code == PlanishError.exit_code
