@@ -1,7 +1,7 @@
 """Process of a pass probe: `python -m planish.graph.pass_probe_server LIFELINE`.
 
 It answers lines of JSON from standard input, the first of which names the model, by plain data
-(`planish.isolation.plain_data`). What passes print goes to standard error, and is never read as an answer.
+(`planish.sandbox.plain_data`). What passes print goes to standard error, and is never read as an answer.
 """
 
 from __future__ import annotations
