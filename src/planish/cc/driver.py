@@ -106,7 +106,7 @@ def _listed(folder: bytes) -> list[bytes]:
 
 
 def _configuration(path: bytes, depth: int) -> list[bytes]:
-    """Give a file's name and content, and those of the files that it names."""
+    """Return a file's name and content, and those of the files that it names."""
     try:
         with open(path, "rb", 0) as file:
             data = file.read()

@@ -276,7 +276,7 @@ def left_to_clang(why: str) -> CachedObject:
 
 
 def refused(why: str) -> bytes:
-    """Give the report of a source that is left to clang."""
+    """Return the report of a source that is left to clang."""
     import json
 
     return json.dumps({"why": why}).encode()

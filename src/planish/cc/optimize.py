@@ -48,7 +48,7 @@ class FunctionMemory:
         self._known: dict[str, dict[str, str]] = {}
 
     def get(self, key: str) -> str | None:
-        """Give the value of a key; None where there is none."""
+        """Return the value of a key; None where there is none."""
         return self._shard(_shard(key)).get(key)
 
     def put(self, key: str, value: str) -> None:

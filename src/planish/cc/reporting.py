@@ -76,7 +76,7 @@ class Compiled:
 
 
 def tell(source: str, how: str, about: bytes, seconds: float) -> None:
-    """Say what was done for a source, and for its functions."""
+    """Return what was done for a source, and for its functions."""
     one = _read_about("", source, how, seconds, about)
     if one.faster is not None:
         for line in _of_program(source, one):
@@ -110,7 +110,7 @@ def share(before: int, after: int) -> str:
 
 
 def builds(cache: ObjectCache, folder: Path) -> list[Compiled]:
-    """Give what was last done for each source whose object lies in a folder, and is still there."""
+    """Return what was last done for each source whose object lies in a folder, and is still there."""
     found: dict[tuple[str, str], tuple[float, Compiled]] = {}
     for path in Path(cache.folder).glob("builds/*/*"):
         one = _read_build(path)

@@ -116,7 +116,7 @@ class TimedSearch:
         return found
 
     def _hot(self, counts: Counter[str]) -> dict[LinkPart, Counter[str]]:
-        """Give the hot functions of objects, the hottest object first; a name of two may be of either."""
+        """Return the hot functions of objects, the hottest object first; a name of two may be of either."""
         names = {part: set(function_bytes(part.code)) for part in self.units}
         owners = Counter(name for each in names.values() for name in each)
         own = {
@@ -209,7 +209,7 @@ def _fall_back(program: str, settings: CompileSettings, why: str) -> None:
 def _found(
     compiler: Compiler, words: list[str], settings: CompileSettings, cache: ObjectCache
 ) -> tuple[str, bytes, dict[LinkPart, bytes]]:
-    """Give how it was found, what is told of it, and the objects that are faster."""
+    """Return how it was found, what is told of it, and the objects that are faster."""
     parts = link_parts(words)
     running = read_running(settings.run)
     units = {part: unit for part in parts if (unit := read_unit(cache, part.name))}
@@ -280,7 +280,7 @@ def _keep(cache: ObjectCache, key: str, about: Mapping[str, object], found: list
 def _known(
     cache: ObjectCache, key: str, parts: list[LinkPart], seconds: float
 ) -> tuple[bytes, dict[LinkPart, bytes]] | None:
-    """Give what was found before by a search as long; None where there was none, or it is damaged."""
+    """Return what was found before by a search as long; None where there was none, or it is damaged."""
     record = _record(cache, key)
     if record is None:
         return None

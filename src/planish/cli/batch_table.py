@@ -118,7 +118,7 @@ def _percent(part: float, whole: float) -> str:
 
 
 def parts_document(found: Found) -> dict[str, Any]:
-    """Give all parts, and what they come to, as JSON."""
+    """Return all parts, and what they come to, as JSON."""
     parts = [part for part in found if isinstance(part, Part)]
     sums = {
         name: {**asdict(added), "overall": added.overall}

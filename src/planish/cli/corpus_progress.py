@@ -23,7 +23,7 @@ _LINE_S = 10.0
 
 @contextmanager
 def watching(form: Form) -> Generator[BuildListener]:
-    """Give a listener that fits the output; beside JSON only notes are shown."""
+    """Provide a listener that fits the output; beside JSON only notes are shown."""
     if form == "text" and sys.stderr.isatty():
         with _bar() as listener:
             yield listener
@@ -45,7 +45,7 @@ class Lines:
         self._next = now() + every
 
     def progress(self, tally: BuildTally) -> None:
-        """Say how it goes, if it is time."""
+        """Return how it goes, if it is time."""
         self._pace.see(tally)
         if self._now() >= self._next:
             self._next = self._now() + self._every
@@ -124,7 +124,7 @@ _LABEL_LINE_S, _BAR_S = 10.0, 0.5
 
 @contextmanager
 def watching_labels(form: Form) -> Generator[Callable[[LabelProgress], None]]:
-    """Give a listener that fits the output; beside JSON it is silent."""
+    """Provide a listener that fits the output; beside JSON it is silent."""
     if form == "json":
         yield lambda _: None
     elif sys.stderr.isatty():

@@ -83,7 +83,7 @@ def scatter(growth: Growth, glyphs: Glyphs = FULL, width: int = WIDTH, height: i
 
 
 def _values(growth: Growth, costs: Iterable[Costs]) -> list[tuple[float, float]]:
-    """Give the first two objectives' values of what is not too bad to be drawn."""
+    """Return the first two objectives' values of what is not too bad to be drawn."""
     across, up = growth.objectives[:2]
     worst = None if growth.baseline is None else reference_point(growth.baseline)
     kept = [c for c in costs if worst is None or all(a <= b for a, b in zip(c[:2], worst, strict=False))]
@@ -214,7 +214,7 @@ def _show_grid(grid: Grid) -> None:
 
 
 def front_document(story: ReportData) -> Mapping[str, Any]:
-    """Give the search's front and the hypervolume; nothing with one objective."""
+    """Return the search's front and the hypervolume; nothing with one objective."""
     objectives = story.task.objectives
     if len(objectives) < 2:
         return {}
@@ -246,18 +246,18 @@ END = ("objectives", "scores", "second_opinion", "edits", "effects", "trial", "n
 
 
 def ending_document(finalist: Finalist, baseline: Compared) -> Mapping[str, Any]:
-    """Give what is known of a finalist besides the leading objective."""
+    """Return what is known of a finalist besides the leading objective."""
     told = finalist_to_json(finalist, baseline)
     return {name: told[name] for name in END}
 
 
 def baseline_document(story: ReportData) -> Mapping[str, Any]:
-    """Give what is known of the baseline of a front besides the leading objective."""
+    """Return what is known of the baseline of a front besides the leading objective."""
     base = story.front and story.front.baseline
     return {"objectives": medians(base), "scores": dict(base.scores)} if base else {}
 
 
 def reference_document(story: ReportData) -> Mapping[str, Any]:
-    """Give the other baseline of a front; nothing where there is none."""
+    """Return the other baseline of a front; nothing where there is none."""
     reference = story.front and story.front.reference
     return {"reference": reference_to_json(reference)} if reference else {}

@@ -86,7 +86,7 @@ def _program(request: Request) -> IRProgram:
 
 
 def _teller() -> Callable[[HotProgress], None]:
-    """Tell how far it is, a line in so many seconds."""
+    """Return how far it is, a line in so many seconds."""
     said = time.monotonic()
 
     def told(progress: HotProgress) -> None:

@@ -56,7 +56,7 @@ class Inspection:
         return f"table 4 of the paper: {', '.join(dict.fromkeys(letters)) or 'nothing for this class'}"
 
     def sections(self) -> Mapping[str, Sequence[str]]:
-        """Give titles and lines, for people."""
+        """Return titles and lines, for people."""
         seen = self.recognition.features
         counts = {k: v for k, v in seen.to_json().items() if v and k != "operations"}
         operations = ", ".join(f"{count} {op}" for op, count in list(seen.operations.items())[:_COUNTS])
@@ -74,7 +74,7 @@ class Inspection:
         return {**found, f"starting list ({self.source})": _list_lines(self.start)}
 
     def to_json(self) -> dict[str, Any]:
-        """Give all as JSON."""
+        """Return all as JSON."""
         learnt = self.learnt
         effects = [] if learnt is None else [_effect_document(e) for e in learnt.effects.values()]
         return {

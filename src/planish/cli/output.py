@@ -75,7 +75,7 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[str]], right: Iterable
 
 
 def width() -> int:
-    """Give the columns that standard output has."""
+    """Return the columns that standard output has."""
     return shutil.get_terminal_size().columns if sys.stdout.isatty() else _PIPE_WIDTH
 
 
@@ -229,7 +229,7 @@ def _described(error: BaseException) -> tuple[int, str]:
 
 
 def _signalled() -> int:
-    """Give the exit code of the signal that came, as shells have it."""
+    """Return the exit code of the signal that came, as shells have it."""
     from planish.core import stopped_by
 
     return 128 + stopped_by()

@@ -57,7 +57,7 @@ def improve_and_export(request: Request, folder: Path, form: Form) -> None:
 
 
 def _teller() -> Callable[[ModuleProgress], None]:
-    """Tell how far it is, a line in so many seconds."""
+    """Return how far it is, a line in so many seconds."""
     said = time.monotonic()
 
     def told(progress: ModuleProgress) -> None:

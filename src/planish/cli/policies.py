@@ -103,7 +103,7 @@ def _regret(policy: SavedPolicy) -> str:
 
 
 def told(path: Path, policy: SavedPolicy) -> dict[str, object]:
-    """Give what --format json says of a policy."""
+    """Return what --format json says of a policy."""
     return {
         "level": policy.level,
         "observes": f"{policy.schema.name} {policy.schema.version}",
@@ -149,7 +149,7 @@ def evaluate(
     ] = "validation",
     form: given.Format = "text",
 ) -> None:
-    """Tell what a policy's choices are worth, by what is known; programs it learnt from count too.
+    """Return what a policy's choices are worth, by what is known; programs it learnt from count too.
 
     On the level llvm that is what its most probable lists save over -Oz, on functions of a corpus. Of a
     language model, greedy lists are compiled, of up to 200 functions.

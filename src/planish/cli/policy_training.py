@@ -178,7 +178,7 @@ def train(
 
 
 def _what_counts(level: str, algorithm: str, network: str | None) -> tuple[str, set[str]]:
-    """Say what is trained, and which options count for that."""
+    """Return what is trained, and which options count for that."""
     if level == "llvm":
         read = _ALWAYS | _OF_LISTS | (_OF_DECODERS if network == "decoder" else set())
         # It is learnt from labels: to name the default says nothing else.

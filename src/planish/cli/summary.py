@@ -42,12 +42,12 @@ if TYPE_CHECKING:
 
 
 def run_document(run: Run) -> dict[str, Any]:
-    """Give a run: what was asked for, and how it ended."""
+    """Return a run: what was asked for, and how it ended."""
     return {name: getattr(run, name) for name in run.__dataclass_fields__}
 
 
 def task_document(task: StoredTask) -> dict[str, Any]:
-    """Give a task."""
+    """Return a task."""
     return {
         "key": task.key,
         "level": task.level,
@@ -59,7 +59,7 @@ def task_document(task: StoredTask) -> dict[str, Any]:
 
 
 def result_document(story: ReportData) -> dict[str, Any]:
-    """Give a run with its result."""
+    """Return a run with its result."""
     found = verdict_of(story)
     base = story.comparison.baseline if story.comparison else None
     return {
@@ -86,7 +86,7 @@ def result_document(story: ReportData) -> dict[str, Any]:
 
 
 def unmeasured_document(story: ReportData) -> dict[str, Any]:
-    """Give the finalists who were not measured again, and why; nothing where there are none."""
+    """Return the finalists who were not measured again, and why; nothing where there are none."""
     unmeasured = story.comparison.unmeasured if story.comparison else ()
     told = [
         {
@@ -101,7 +101,7 @@ def unmeasured_document(story: ReportData) -> dict[str, Any]:
 
 
 def candidate_document(candidate: Candidate) -> dict[str, Any]:
-    """Give a candidate: its hash, and the steps in canonical form."""
+    """Return a candidate: its hash, and the steps in canonical form."""
     return {"hash": candidate.hash, "steps": json.loads(candidate.text)}
 
 
@@ -296,7 +296,7 @@ def show_guidance(guidance: Guidance) -> None:
 
 
 def guidance_document(guidance: Guidance | None) -> dict[str, Any]:
-    """Give the same as JSON; nothing where no model guided the run."""
+    """Return the same as JSON; nothing where no model guided the run."""
     if guidance is None:
         return {}
     batches = [
@@ -327,7 +327,7 @@ def _outcome(proposal: Proposal, objective: Objective) -> str:
 
 
 def proposals_document(proposals: Sequence[Proposal]) -> dict[str, Any]:
-    """Give the same as JSON; nothing where no policy was followed."""
+    """Return the same as JSON; nothing where no policy was followed."""
     found = [
         {
             "trial": each.trial.index,

@@ -92,7 +92,7 @@ class RunStatus:
         return "" if volume is None else f"hypervolume {number(volume)} (baseline 1)"
 
     def _ends(self, growth: Growth, place: int) -> str:
-        """Give the range of an objective on the front."""
+        """Return the range of an objective on the front."""
         objective = growth.objectives[place]
         values = sorted(objective.cost(costs[place]) for costs in growth.front)
         ends = dict.fromkeys(amount(value, objective.unit) for value in (values[0], values[-1]))
@@ -158,7 +158,7 @@ MakeStatus = Callable[[Progress], RunStatus]
 
 @contextmanager
 def watching(form: Form, store: Reader, budget: Budget) -> Generator[Listener]:
-    """Give a listener that fits the output; nothing is shown beside JSON.
+    """Provide a listener that fits the output; nothing is shown beside JSON.
 
     Args:
         form: what the result is written as.
@@ -192,7 +192,7 @@ class Lines:
         self._introduced = 0
 
     def started(self, progress: Progress) -> None:
-        """Say what begins."""
+        """Return what begins."""
         self._status = self._make_status(progress)
         self._next = time.monotonic() + LINE_S
         remark(f"run {progress.run_id}: {one_line(title(progress.task.program.text))}")
@@ -202,7 +202,7 @@ class Lines:
             remark(self._status.plan)
 
     def trial(self, trial: Trial, progress: Progress) -> None:
-        """Say what else is known of the program by now, and how it goes, if it is time."""
+        """Return what else is known of the program by now, and how it goes, if it is time."""
         del trial
         self._introduce(progress)
         if self._status is not None and time.monotonic() >= self._next:
@@ -211,7 +211,7 @@ class Lines:
             remark(_joined(status.best, status.volume, status.pace, status.failed, status.left))
 
     def ending(self, progress: Progress, what: str) -> None:
-        """Say how the search ended, then what is done."""
+        """Return how the search ended, then what is done."""
         del progress
         status, self._status = self._status, None
         if status is not None:
@@ -220,7 +220,7 @@ class Lines:
         remark(f"{what}; {_LEAVE}")
 
     def _introduce(self, progress: Progress) -> None:
-        """Say what is known of the program, each line once."""
+        """Return what is known of the program, each line once."""
         for line in progress.introduction[self._introduced :]:
             remark(one_line(line, _LONGEST))
         self._introduced = len(progress.introduction)

@@ -99,7 +99,7 @@ class CanEvolve(CanSample, Protocol):
     """
 
     def mutate(self, candidate: Candidate, rng: Generator) -> Candidate:
-        """Give a legal neighbour: one small random change.
+        """Return a legal neighbour: one small random change.
 
         Raises:
             ScheduleError: none was found; a searcher turns elsewhere.
@@ -107,7 +107,7 @@ class CanEvolve(CanSample, Protocol):
         ...
 
     def crossover(self, a: Candidate, b: Candidate, rng: Generator) -> tuple[Candidate, Candidate]:
-        """Give two legal children of two parents."""
+        """Return two legal children of two parents."""
         ...
 
 
@@ -128,7 +128,7 @@ class CanSeed(CanEvolve, Protocol):
         ...
 
     def focused(self, candidates: Sequence[Candidate]) -> CanEvolve:
-        """Give a space of the same candidates that draws the steps of these ones more often.
+        """Return a space of the same candidates that draws the steps of these ones more often.
 
         Where all draws are alike, that is this space.
         """
@@ -144,7 +144,7 @@ class CanShrink(Space, Protocol):
     """
 
     def selected(self, candidate: Candidate, places: Sequence[int]) -> Candidate | None:
-        """Give the candidate of some steps alone, in their order; None where they are not legal alone.
+        """Return the candidate of some steps alone, in their order; None where they are not legal alone.
 
         Args:
             candidate: of this space.
@@ -256,7 +256,7 @@ class CanCompile(HasText, Protocol):
         ...
 
     def compiled(self, candidate: Candidate) -> str | None:
-        """Give the text of the program that a candidate makes; None where it fails."""
+        """Return the text of the program that a candidate makes; None where it fails."""
         ...
 
     def refused(self, text: str) -> str:
@@ -319,7 +319,7 @@ class CanJudge(Policy, Protocol):
     """
 
     def worth(self, states: Sequence[PolicyState]) -> Sequence[float]:
-        """Give how good the candidate of each state is; more is better, among candidates of one program."""
+        """Return how good the candidate of each state is; more is better, among candidates of one program."""
         ...
 
 
@@ -331,7 +331,7 @@ class CanReconsider(Policy, Protocol):
     """
 
     def reconsider(self, state: PolicyState, cost: float | None) -> PolicyState | None:
-        """Give the state before the first step of another candidate.
+        """Return the state before the first step of another candidate.
 
         Args:
             state: the end of a candidate.

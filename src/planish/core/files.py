@@ -49,7 +49,7 @@ def private_folder(path: Path) -> Path:
 
 
 def cache_folder(name: str = "") -> Path:
-    """Give a folder of planish's caches, in the user's.
+    """Return a folder of planish's caches, in the user's.
 
     Args:
         name: of a folder within; empty for the whole.
@@ -69,7 +69,7 @@ def cache_folder(name: str = "") -> Path:
 
 
 def is_locked(path: Path) -> bool:
-    """Tell whether a process has a file under an exclusive `flock`; it ends with that process.
+    """Return whether a process has a file under an exclusive `flock`; it ends with that process.
 
     Raises:
         FileNotFoundError: there is no such file.
@@ -87,7 +87,7 @@ def is_locked(path: Path) -> bool:
 
 @contextmanager
 def replacing(path: Path) -> Generator[Path]:
-    """Give the path to write to within the block; what is there then replaces the file.
+    """Provide the path to write to within the block; what is there then replaces the file.
 
     Where the block fails, as on a full disk, the old file is as it was, and nothing else is left. A link
     stays one, and what it names is replaced. What is no plain file, as a pipe, is written to itself.
@@ -217,7 +217,7 @@ def remember(digest: str, path: Path | str) -> None:
 
 
 def place_of(digest: object) -> str:
-    """Tell where the file of a content is, as the user named it last; empty where it was never named.
+    """Return where the file of a content is, as the user named it last; empty where it was never named.
 
     Args:
         digest: of its content; what is none, as a damaged or crafted store may have it, names nothing.

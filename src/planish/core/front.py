@@ -20,7 +20,7 @@ _AT_ONCE = 1000
 
 
 def dominates(costs: Sequence[float], others: Sequence[float]) -> bool:
-    """Tell whether one vector of costs is nowhere above another of its length, and somewhere below it."""
+    """Return whether one vector of costs is nowhere above another of its length, and somewhere below it."""
     pairs = list(zip(costs, others, strict=True))
     return all(one <= other for one, other in pairs) and any(one < other for one, other in pairs)
 
@@ -188,7 +188,7 @@ Costs = tuple[float, ...]
 
 
 def reference_point(baseline: Sequence[float], times: float = 2.0) -> Costs:
-    """Give the costs up to which a front counts: so many times as bad as the baseline in each objective.
+    """Return the costs up to which a front counts: so many times as bad as the baseline in each objective.
 
     That is twice as much of what should be less, and half of what should be more; 1 for a baseline of 0.
 
@@ -273,7 +273,7 @@ class Growth:
 
 
 def growth_of(trials: Iterable[Trial], objectives: Sequence[Objective], start: Candidate | None) -> Growth:
-    """Tell how the front of some trials grew.
+    """Return how the front of some trials grew.
 
     Args:
         trials: in the order of the run.

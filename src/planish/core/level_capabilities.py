@@ -34,7 +34,7 @@ class SuitsObjectives(Protocol):
         ...
 
     def suited(self, program: Any, objectives: Sequence[Objective]) -> Any:
-        """Give the form of a program that is tuned for these objectives, the first of which leads."""
+        """Return the form of a program that is tuned for these objectives, the first of which leads."""
         ...
 
 
@@ -111,7 +111,7 @@ class CanIdentify(Protocol):
     """
 
     def identities(self, task: Task) -> AbstractContextManager[Callable[[Candidate], Identity]]:
-        """Give what names a candidate by what it makes of a task's program; it is used within the block.
+        """Return what names a candidate by what it makes of a task's program; it is used within the block.
 
         Equal names mean that the task's objectives cannot tell the two apart.
         """
@@ -126,7 +126,7 @@ class HasReview(Protocol):
     """
 
     def review(self, task: Task) -> Review:
-        """Give what is done for a task's finalists; it does nothing of it yet."""
+        """Return what is done for a task's finalists; it does nothing of it yet."""
         ...
 
 
@@ -226,7 +226,7 @@ class KnowsMachine(Protocol):
     """
 
     def machine(self) -> Mapping[str, str]:
-        """Tell what it knows: name to fact."""
+        """Return what it knows: name to fact."""
         ...
 
 

@@ -19,7 +19,7 @@ _last = signal.SIGINT
 
 
 def stopped_by() -> signal.Signals:
-    """Give the signal that asked this process to stop last; that of Ctrl-C where none did."""
+    """Return the signal that asked this process to stop last; that of Ctrl-C where none did."""
     return _last
 
 

@@ -77,7 +77,7 @@ class Space(Protocol):
     """The candidates that are legal for a task."""
 
     def start(self) -> Candidate:
-        """Give the candidate that every search may begin from."""
+        """Return the candidate that every search may begin from."""
         ...
 
 
@@ -127,7 +127,7 @@ class Policy(Protocol):
     """
 
     def begin(self, space: Space) -> PolicyState:
-        """Give the state before the first step.
+        """Return the state before the first step.
 
         Raises:
             PlanishError: it is not for this space.
@@ -135,7 +135,7 @@ class Policy(Protocol):
         ...
 
     def extend(self, state: PolicyState, step: Step) -> PolicyState:
-        """Give the state after one of the steps that `log_probabilities` lists."""
+        """Return the state after one of the steps that `log_probabilities` lists."""
         ...
 
     def log_probabilities(self, states: Sequence[PolicyState]) -> Sequence[Mapping[Step | None, float]]:
@@ -233,7 +233,7 @@ class Executor(Protocol):
         ...
 
     def answers(self) -> Iterator[Evaluation]:
-        """Give the answers as they come, one for each candidate, in any order.
+        """Return the answers as they come, one for each candidate, in any order.
 
         It ends once nothing is under way, or at the deadline. To leave it early changes nothing: more may be
         submitted, and it is called again.
@@ -366,7 +366,7 @@ class Level(Protocol[ProgramT]):
         ...
 
     def baseline(self, task: Task[ProgramT]) -> Candidate:
-        """Give what a user has without planish; results are reported against it."""
+        """Return what a user has without planish; results are reported against it."""
         ...
 
     def variants(self, task: Task[ProgramT], candidate: Candidate) -> Sequence[Candidate]:

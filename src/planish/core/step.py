@@ -18,7 +18,7 @@ class Step:
     """
 
     def to_json(self) -> list[Any]:
-        """Give `[name, {option: value}]`."""
+        """Return `[name, {option: value}]`."""
         return [type(self).__name__, {name: getattr(self, name) for name in _options(type(self))}]
 
     def __str__(self) -> str:
@@ -87,7 +87,7 @@ class Candidate:
         return content_hash(self.text)
 
     def then(self, *steps: Step) -> "Candidate":
-        """Give this candidate with more steps at its end."""
+        """Return this candidate with more steps at its end."""
         return Candidate(self.steps + steps)
 
     def __str__(self) -> str:
@@ -140,5 +140,5 @@ def _are_current(steps: Sequence[str], known: Mapping[str, type[Step]], seen: se
 
 @cache
 def _options(step: type[Step]) -> Mapping[str, None]:
-    """Give the names of a step's options, in their order."""
+    """Return the names of a step's options, in their order."""
     return dict.fromkeys(f.name for f in fields(step))

@@ -56,7 +56,7 @@ class Objective:
     share: bool = field(default=False, compare=False, kw_only=True)
 
     def cost(self, value: float) -> float:
-        """Give the value so that less is always better."""
+        """Return the value so that less is always better."""
         return value if self.direction == "down" else -value
 
 

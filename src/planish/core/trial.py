@@ -64,7 +64,7 @@ Outcome = Measured | Failed | Lost
 
 
 def outcome_to_json(outcome: Outcome) -> dict[str, Any]:
-    """Give the JSON form of an outcome; `outcome_from_json` is its inverse.
+    """Return the JSON form of an outcome; `outcome_from_json` is its inverse.
 
     Raises:
         ValueError: the evaluation was lost, which is nothing to keep.
@@ -221,13 +221,13 @@ class Trial:
     cached: bool = False
 
     def cost(self, objective: Objective) -> float | None:
-        """Give the objective's cost (less is better), or None where the trial failed or was lost."""
+        """Return the objective's cost (less is better), or None where the trial failed or was lost."""
         if not isinstance(self.outcome, Measured) or objective.name not in self.outcome.values:
             return None
         return objective.cost(self.outcome.values[objective.name])
 
     def costs(self, objectives: Sequence[Objective]) -> tuple[float, ...] | None:
-        """Give the cost by each objective; None where the trial failed, or one is missing or not finite."""
+        """Return the cost by each objective; None where the trial failed, or one is missing or not finite."""
         costs = [self.cost(objective) for objective in objectives]
         known = tuple(cost for cost in costs if cost is not None and math.isfinite(cost))
         return known if len(known) == len(costs) else None

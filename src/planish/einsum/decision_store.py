@@ -69,7 +69,7 @@ def known_of(store: Reader, task: Task) -> Known:
 
 
 def decided(known: Known, contraction: Contraction, task: Task, ways: Sequence[Way]) -> Way | None:
-    """Give the way that an earlier process chose; None where the store knows none that is possible here."""
+    """Return the way that an earlier process chose; None where the store knows none that is possible here."""
     call = known.call
     if known.decision is None or not known.is_final:
         return None

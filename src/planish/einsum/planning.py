@@ -129,7 +129,7 @@ def _candidates(
     request: EinsumRequest,
     started: float,
 ) -> tuple[Sequence[Candidate], int]:
-    """Give the best schedules that the store knows, after tuning where it knows none; and how many of them.
+    """Return the best schedules that the store knows, after tuning where it knows none; and how many of them.
 
     Where none could be measured in time, these are guesses, and it knows none of them.
     """
@@ -150,7 +150,7 @@ def _candidates(
 
 
 def task_of(contraction: Contraction, cores: int) -> Task:
-    """Give the task that a contraction's tuning is stored under."""
+    """Return the task that a contraction's tuning is stored under."""
     level = LoopsLevel()
     return Task(
         contraction.program,
@@ -161,7 +161,7 @@ def task_of(contraction: Contraction, cores: int) -> Task:
 
 
 def _worthwhile(contraction: Contraction, most: int) -> int:
-    """Give how many cores to tune for: one where the work is small."""
+    """Return how many cores to tune for: one where the work is small."""
     if most == 1:
         return 1
     program = contraction.program
@@ -172,7 +172,7 @@ def _worthwhile(contraction: Contraction, most: int) -> int:
 
 
 def _end(budget_s: float, started: float) -> float:
-    """Give when the search ends, by the monotonic clock."""
+    """Return when the search ends, by the monotonic clock."""
     now = time.monotonic()
     left = max(started + budget_s - now, (1 - LOADING) * budget_s)
     return now + left - min(END_S, END * left)

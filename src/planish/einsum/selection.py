@@ -97,7 +97,7 @@ def compare(blocks: Mapping[Way, Block], calls: Mapping[Way, int], turn: int, en
 
 
 def _by_turns(ways: Sequence[Way], times: int, number: int) -> Sequence[Way]:
-    """Give each way so many times, in an order that differs from time to time."""
+    """Return each way so many times, in an order that differs from time to time."""
     drawn = rng(0, number)
     return [ways[place] for _ in range(times) for place in drawn.permutation(len(ways)).tolist()]
 
@@ -237,7 +237,7 @@ def _compared(blocks: Mapping[Way, Block], least: Mapping[Way, float], end: floa
 
 
 def _least(block: Block, after_s: float) -> Took:
-    """Give the seconds of a short call by each clock, after a pause; one that takes long is made once."""
+    """Return the seconds of a short call by each clock, after a pause; one that takes long is made once."""
     time.sleep(after_s)
     first = block(1)
     found = [first, *(block(1) for _ in range(4 if first.wall < LONG_S else 0))]

@@ -47,7 +47,7 @@ class Queue:
             self._added += 1
 
     def take(self, count: int) -> tuple[list[int], list[Candidate]]:
-        """Give the next ones: their positions, and the candidates."""
+        """Return the next ones: their positions, and the candidates."""
         positions = [self._queue.popleft() for _ in range(count)]
         return positions, [self._open[position] for position in positions]
 

@@ -133,7 +133,7 @@ class LocalExecutor:
         self._until = deadline
 
     def answers(self) -> Generator[Answer, None, None]:
-        """Give the answers as they come; see `planish.core.Executor`.
+        """Yield the answers as they come; see `planish.core.Executor`.
 
         Raises:
             PlanishError: the evaluator cannot be made; somebody else is taking the answers.
@@ -254,7 +254,7 @@ class LocalExecutor:
         return answers
 
     def _checked(self, reply: Answer) -> list[Answer]:
-        """Give the answer, unless the candidate is evaluated again."""
+        """Return the answer, unless the candidate is evaluated again."""
         if not isinstance(reply.outcome, Lost):
             return [reply]
         self.losses[reply.outcome.detail] += 1

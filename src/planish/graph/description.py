@@ -79,7 +79,7 @@ class Nodes:
         )
 
     def to_json(self) -> Mapping[str, Any]:
-        """Give what `read` reads."""
+        """Return what `read` reads."""
         return {"counts": list(self.counts), "after": self.after, "usual": self.usual}
 
     @staticmethod
@@ -92,7 +92,7 @@ class Nodes:
         )
 
     def change(self, place: int) -> str:
-        """Tell what the pass of this place changed: `-35 Identity +2 Constant`; the most first."""
+        """Return what the pass of this place changed: `-35 Identity +2 Constant`; the most first."""
         before, after = [*self.counts[place : place + 2], None, None][:2]
         if before is None or after is None:
             return "-"
@@ -171,7 +171,7 @@ def defaults_of(program: GraphProgram) -> str:
 
 
 def name_of(selection: Selection) -> str:
-    """Give the name of a selection among figures."""
+    """Return the name of a selection among figures."""
     return selection.candidate.hash
 
 
@@ -350,7 +350,7 @@ def _compared(program: GraphProgram, others: Mapping[str, Selection], found: Fig
 
 
 def told_relevance(known: Relevance | None) -> str:
-    """Tell how far the passes were pruned for a model."""
+    """Return how far the passes were pruned for a model."""
     if known is None:
         return "not looked at yet: see 'planish inspect'"
     after = ", ".join(f"{name} (after {first})" for name, first in known.after.items())

@@ -78,7 +78,7 @@ class Timed:
         return timed
 
     def named(self, timed: Samples, batch: int) -> Mapping[str, tuple[float, ...]]:
-        """Give samples as an outcome keeps them.
+        """Return samples as an outcome keeps them.
 
         Args:
             timed: what `time` gave.
@@ -241,7 +241,7 @@ class _Evaluator:
         return [] if self._spec.remember else _batches(made, answers, derived=True)
 
     def _moved(self, feeds: Sequence[Feed]) -> Sequence[Sequence[Any]]:
-        """Give the answers with other roundings."""
+        """Return the answers with other roundings."""
         settings = self._spec.settings.of_onnxruntime
         return moved_answers(self._workshop.original, feeds, settings, self._workshop.new_file())
 
@@ -340,20 +340,20 @@ class _Evaluator:
         return self._session(chosen, file).seconds
 
     def _size(self, file: Path, *, offline: bool) -> float:
-        """Give the bytes of a model with its weights, wherever they are."""
+        """Return the bytes of a model with its weights, wherever they are."""
         if file == self._program.file:
             return float(self._program.size)
         weights = weights_of(file)
         return float(file.stat().st_size + (weights.stat().st_size if offline and weights.exists() else 0))
 
     def _similarity(self, session: ModelSession) -> float:
-        """Give how like the model's own outputs a candidate's are, on the average of the inputs."""
+        """Return how like the model's own outputs a candidate's are, on the average of the inputs."""
         batches = self._verifier.batches
         return statistics.fmean(similarity(session.run(each.feed), each.expected) for each in batches)
 
 
 def cage_of(program: GraphProgram, settings: SessionSettings, writes: Sequence[Path] = ()) -> Cage:
-    """Give the cage of who rewrites a model and runs it.
+    """Return the cage of who rewrites a model and runs it.
 
     Args:
         program: the model, which may be written whole.
@@ -365,7 +365,7 @@ def cage_of(program: GraphProgram, settings: SessionSettings, writes: Sequence[P
 
 
 def wrong_by_default(program: GraphProgram) -> str:
-    """Say which passes of the runtime's defaults are wrong for a model."""
+    """Return which passes of the runtime's defaults are wrong for a model."""
     passes = ", ".join(program.without)
     return (
         f"ONNX Runtime's defaults answer wrongly on this model: {passes} changes what it computes, and is"

@@ -109,7 +109,7 @@ def _write_model(program: GraphProgram, chosen: Selection, settings: SessionSett
 
 
 def _facts(program: GraphProgram, chosen: Selection, settings: SessionSettings, model: str) -> dict[str, Any]:
-    """Give what the script sets, and what was done; an offline model is loaded as it is."""
+    """Return what the script sets, and what was done; an offline model is loaded as it is."""
     told = {
         "model": model,
         "inputs": [[port.name, port.dtype, port.shape] for port in program.inputs],

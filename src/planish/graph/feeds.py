@@ -36,7 +36,7 @@ _OF_IMAGES = {"uint8": 1 << 8, "int8": 1 << 7}
 
 
 def make_feeds(program: GraphProgram, model: ModelProto, *, further: bool = False) -> Sequence[Feed]:
-    """Give the inputs on which candidates are compared with the original; the first is timed.
+    """Return the inputs on which candidates are compared with the original; the first is timed.
 
     Args:
         program: its own data is taken, cut into batches; without any, random inputs are made.
@@ -226,7 +226,7 @@ def check_given(program: GraphProgram) -> None:
 
 
 def labelled(program: GraphProgram) -> NDArray[np.int64] | None:
-    """Give the labels of the user's inputs; None where there are none.
+    """Return the labels of the user's inputs; None where there are none.
 
     Raises:
         ProgramError: there are none of the inputs, or the labels are not whole numbers.
@@ -265,7 +265,7 @@ def check_labels(labels: NDArray[np.int64], answers: Answers) -> None:
 
 
 def accuracy(labels: NDArray[np.int64], answers: Answers) -> float:
-    """Give the share of the labels that the largest number of the first output tells."""
+    """Return the share of the labels that the largest number of the first output tells."""
     told = _told(answers)
     wanted = labels[: len(told)]
     return float((told == wanted)[wanted >= 0].mean())

@@ -27,7 +27,7 @@ SEARCH = "search"
 
 
 def versions() -> Mapping[str, str]:
-    """Give the versions of all that makes and runs models.
+    """Return the versions of all that makes and runs models.
 
     Raises:
         TargetError: a library is missing.
@@ -67,5 +67,5 @@ def session_settings(options: Mapping[str, str]) -> Mapping[str, str]:
 
 
 def settings_in(toolchain: Mapping[str, str]) -> Mapping[str, str]:
-    """Give the settings of a session that a target's toolchain has among other facts."""
+    """Return the settings of a session that a target's toolchain has among other facts."""
     return {name: toolchain[name] for name in SETTINGS if name in toolchain}

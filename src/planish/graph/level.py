@@ -151,7 +151,7 @@ class GraphLevel:
         return evaluator_spec_of(task, final=final)
 
     def baseline(self, task: Task[GraphProgram]) -> Candidate:
-        """Give the file as it came, under ONNX Runtime's defaults, without passes that are wrong for it."""
+        """Return the file as it came, under ONNX Runtime's defaults, without passes that are wrong for it."""
         return task.program.baseline.candidate
 
     def sound(self, task: Task[GraphProgram], executor: Executor) -> GraphProgram | None:
@@ -161,13 +161,13 @@ class GraphLevel:
         return without_culprits(task, executor)
 
     def variants(self, task: Task[GraphProgram], candidate: Candidate) -> Sequence[Candidate]:
-        """Give the baseline, so that the winner is never worse, and what it is compared with besides."""
+        """Return the baseline, so that the winner is never worse, and what it is compared with besides."""
         from planish.graph.task_setup import compared
 
         return compared(task, candidate)
 
     def identities(self, task: Task[GraphProgram]) -> AbstractContextManager[Callable[[Candidate], str]]:
-        """Give what names selections by what they make; at the end of a run idle passes go by it."""
+        """Return what names selections by what they make; at the end of a run idle passes go by it."""
         from planish.graph.task_setup import identities
 
         return identities(task)
@@ -213,7 +213,7 @@ class GraphLevel:
         return deliver_model(task, candidate, path)
 
     def machine(self) -> Mapping[str, str]:
-        """Tell what the level knows of this machine: name to fact."""
+        """Return what the level knows of this machine: name to fact."""
         from planish.graph.machine import machine_facts
 
         return machine_facts()

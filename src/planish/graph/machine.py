@@ -131,7 +131,7 @@ class _Packages:
         self._total = sum(self._last)
 
     def joules(self) -> float:
-        """Give joules since some time; to be asked at least once in each round of a counter."""
+        """Return joules since some time; to be asked at least once in each round of a counter."""
         now = [_number(file) for file in self._files]
         for new, old, span in zip(now, self._last, self._ranges, strict=True):
             # The counter has started anew from zero.
@@ -141,7 +141,7 @@ class _Packages:
 
 
 def counter_facts() -> Mapping[str, str]:
-    """Tell which quantity is read from where."""
+    """Return which quantity is read from where."""
     there = [counters(provider) for provider in _METERED]
     told = {
         name: ", ".join(found[name].source for found in there if name in found) or NOT_HERE
@@ -170,7 +170,7 @@ class Meter:
         self._joules = self._energy.read() if self._energy else 0.0
 
     def end(self, calls: float) -> dict[str, float]:
-        """Give what a run took.
+        """Return what a run took.
 
         Args:
             calls: how often the model was called since `begin`.
@@ -235,7 +235,7 @@ def _has_cuda() -> bool:
 
 
 def machine_facts() -> Mapping[str, str]:
-    """Tell what is here: the processor, the libraries, the passes, and the counters of power and heat."""
+    """Return what is here: the processor, the libraries, the passes, and the counters of power and heat."""
     from planish.graph.passes import passes
 
     try:

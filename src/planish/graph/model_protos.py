@@ -12,13 +12,13 @@ if TYPE_CHECKING:
 
 
 def bodies(node: NodeProto) -> Iterator[GraphProto]:
-    """Give the graphs within a node: the branches of an `If`, the body of a `Loop`."""
+    """Yield the graphs within a node: the branches of an `If`, the body of a `Loop`."""
     for attribute in node.attribute:
         yield from [attribute.g] if attribute.HasField("g") else attribute.graphs
 
 
 def names_read(graph: GraphProto) -> set[str]:
-    """Give the names that a graph reads, its own values' too: what is around it may lend it any of them."""
+    """Return the names that a graph reads, its own values' too: what is around it may lend it any of them."""
     found = {value.name for value in graph.output}
     for node in graph.node:
         found.update(node.input, *map(names_read, bodies(node)))
@@ -26,7 +26,7 @@ def names_read(graph: GraphProto) -> set[str]:
 
 
 def all_nodes(model: ModelProto) -> Iterator[NodeProto]:
-    """Give every node of a model; in no particular order."""
+    """Yield every node of a model; in no particular order."""
     todo = [*model.graph.node, *(node for function in model.functions for node in function.node)]
     while todo:
         node = todo.pop()
@@ -35,7 +35,7 @@ def all_nodes(model: ModelProto) -> Iterator[NodeProto]:
 
 
 def all_tensors(model: ModelProto) -> Iterator[TensorProto]:
-    """Give every tensor of a model: the weights, and those that are written into nodes."""
+    """Yield every tensor of a model: the weights, and those that are written into nodes."""
     yield from weights_of(model.graph)
     for node in all_nodes(model):
         for attribute in node.attribute:
@@ -49,7 +49,7 @@ def all_tensors(model: ModelProto) -> Iterator[TensorProto]:
 
 
 def weights_of(graph: GraphProto) -> Iterator[TensorProto]:
-    """Give the weights of a graph, and the values and indices of those that are stored sparsely."""
+    """Yield the weights of a graph, and the values and indices of those that are stored sparsely."""
     yield from graph.initializer
     for each in graph.sparse_initializer:
         yield from _parts(each)

@@ -39,7 +39,7 @@ Describe = Callable[["NodeProto", Mapping[str, "TensorProto"], int], Branch | No
 
 
 def attributes(node: NodeProto) -> dict[str, Any]:
-    """Give a node's attributes: name to value."""
+    """Return a node's attributes: name to value."""
     from onnx import helper
 
     return {each.name: helper.get_attribute_value(each) for each in node.attribute}
@@ -143,7 +143,7 @@ def join(model: ModelProto, describe: Describe) -> ModelProto:
 
 
 def _constants(model: ModelProto) -> Mapping[str, TensorProto]:
-    """Give the weights, but those that a caller may replace by an input of his own."""
+    """Return the weights, but those that a caller may replace by an input of his own."""
     given = {value.name for value in model.graph.input}
     return {each.name: each for each in model.graph.initializer if each.name not in given}
 

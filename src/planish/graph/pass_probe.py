@@ -112,7 +112,7 @@ class Examiner:
         self._ask("load", rewrites)
 
     def fired(self, rewrites: Sequence[str]) -> Mapping[str, bool]:
-        """Tell which of the runtime's transformers there are, and whether each changes the model.
+        """Return which of the runtime's transformers there are, and whether each changes the model.
 
         Raises:
             ExaminerError: a rewriting pass fails, or the runtime does not take what it makes.
@@ -122,7 +122,7 @@ class Examiner:
     def optimised(
         self, rewrites: Sequence[str], disabled: Sequence[str] = (), optimization: str = ""
     ) -> Optimised:
-        """Give the name and the nodes of what the runtime makes where some of its passes are left out.
+        """Return the name and the nodes of what the runtime makes where some of its passes are left out.
 
         Args:
             rewrites: rewriting passes, in their order.

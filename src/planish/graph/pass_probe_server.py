@@ -55,7 +55,7 @@ class Examining:
         return True
 
     def fired(self, rewrites: Sequence[str]) -> Mapping[str, bool]:
-        """Tell which of the runtime's transformers there are, and whether they change the model."""
+        """Return which of the runtime's transformers there are, and whether they change the model."""
         log = _said(lambda: open_session(self._workshop.made(rewrites).file, self._settings, verbose=True))
         found: dict[str, bool] = {}
         # A transformer runs more than once, in several steps: any of them counts.

@@ -57,7 +57,7 @@ class GraphPass:
 
 @cache
 def passes() -> Mapping[str, GraphPass]:
-    """Give the catalogue: name to pass, in a fixed order."""
+    """Return the catalogue: name to pass, in a fixed order."""
     return {row["name"]: GraphPass(**row | {"when": tuple(row["when"])}) for row in _data()["passes"]}
 
 
@@ -69,7 +69,7 @@ def passes_of_kind(*kinds: Kind) -> tuple[GraphPass, ...]:
 
 @cache
 def exclusions() -> Mapping[str, str]:
-    """Give the passes that are kept out: name to reason."""
+    """Return the passes that are kept out: name to reason."""
     return _data()["excluded"]
 
 

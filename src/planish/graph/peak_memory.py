@@ -22,7 +22,7 @@ _PATIENCE_S = 60.0
 def peak_memory(
     model: Path, settings: SessionSettings, disabled: Collection[str], feed: Feed, *, as_it_is: bool = False
 ) -> float:
-    """Give the most memory (MiB) that loading and running a model takes beyond the process's own.
+    """Return the most memory (MiB) that loading and running a model takes beyond the process's own.
 
     Args:
         model: the file.

@@ -106,7 +106,7 @@ def effects(records: Iterable[RidgeRow]) -> Mapping[Step, StepEffect]:
 
 
 def logarithm(ratio: float) -> float:
-    """Give a ratio's logarithm, held within what may count."""
+    """Return a ratio's logarithm, held within what may count."""
     return max(-FAR, min(FAR, math.log(ratio)))
 
 
@@ -236,7 +236,7 @@ def _learnt(name: str, records: Sequence[RidgeRow]) -> ClassList:
 
 
 def _tried(records: Sequence[RidgeRow]) -> Mapping[Candidate, Mapping[str, float]]:
-    """Give what each candidate did on each model, averaged over its trials."""
+    """Return what each candidate did on each model, averaged over its trials."""
     found: defaultdict[Candidate, defaultdict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
     for record in records:
         if record.ratio:
@@ -286,7 +286,7 @@ def _composed(found: Mapping[Step, StepEffect], tried: Mapping[Candidate, Mappin
 
 
 def _places(tried: Mapping[Candidate, Mapping[str, float]]) -> Mapping[str, float]:
-    """Tell where in a list each rewriting pass stood on average, from 0 to 1, where the list was a gain."""
+    """Return where in a list each rewriting pass stood on average, from 0 to 1, where the list was a gain."""
     found: defaultdict[str, list[float]] = defaultdict(list)
     for candidate, changes in tried.items():
         names = [step.name for step in candidate.steps if isinstance(step, Rewrite)]
@@ -328,7 +328,7 @@ def known_list(
 
 
 def records_of(tried: ModelTrials) -> Iterator[RidgeRow]:
-    """Give the records of a model; none where its file is gone or not this user's: its class is unknown."""
+    """Yield the records of a model; none where its file is gone or not this user's: its class is unknown."""
     program = with_own_files(tried.program)
     classes = _classes(Path(program.path), program.digest) if program.path else ()
     for candidate, ratio in tried.outcomes if classes else ():
@@ -366,7 +366,7 @@ def _classes(file: Path, digest: str) -> tuple[str, ...]:
 
 
 def _recognised(file: Path) -> tuple[str, ...]:
-    """Give the classes of a model's file; none where it is gone."""
+    """Return the classes of a model's file; none where it is gone."""
     try:
         return recognise_file(file).classes
     except ProgramError:

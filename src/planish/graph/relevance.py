@@ -70,7 +70,7 @@ class Relevance:
         return self.kept + len(self.without) + len(self.failing)
 
     def to_json(self) -> dict[str, Any]:
-        """Give the JSON form; `from_json` is its inverse."""
+        """Return the JSON form; `from_json` is its inverse."""
         return dict(vars(self))
 
     @staticmethod
@@ -81,7 +81,7 @@ class Relevance:
 
 
 def known_relevance(program: GraphProgram, settings: SessionSettings) -> Relevance | None:
-    """Give what is known of a model, in such a session; None where nothing is."""
+    """Return what is known of a model, in such a session; None where nothing is."""
     file = _file(program, settings)
     try:
         return Relevance.from_json(json.loads(file.read_text(encoding="utf-8")))
@@ -96,7 +96,7 @@ def remembered(
     *,
     complete: bool = False,
 ) -> Relevance:
-    """Give what is known of a model; find it out and keep it, where nothing is.
+    """Return what is known of a model; find it out and keep it, where nothing is.
 
     Args:
         program: the model; its content, the libraries' versions and the catalogue decide what is known.

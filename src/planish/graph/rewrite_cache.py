@@ -38,7 +38,7 @@ class ModelCache:
         self.folder = share(self)
 
     def name(self, rewrites: Sequence[str]) -> str | None:
-        """Give the name of the model after some passes; None where it is not known."""
+        """Return the name of the model after some passes; None where it is not known."""
         file = self._card(rewrites)
         return file.read_text(encoding="ascii") if file.exists() else None
 
@@ -47,7 +47,7 @@ class ModelCache:
         write_whole(self._card(rewrites), name.encode("ascii"))
 
     def find(self, name: str) -> Path | None:
-        """Give the file of a model; None where it is not there."""
+        """Return the file of a model; None where it is not there."""
         file = self._file(name)
         return file if file.exists() else None
 
@@ -130,7 +130,7 @@ class RewriteCache:
         return self._names[wanted]
 
     def made(self, rewrites: Sequence[str]) -> MadeModel:
-        """Give the file of the model after these passes; raises RewriteError where one fails."""
+        """Return the file of the model after these passes; raises RewriteError where one fails."""
         name = self.name(rewrites)
         # The user's own file: no copy of a large model is written.
         if name == self._first.name:
@@ -148,7 +148,7 @@ class RewriteCache:
         return MadeModel(self._files[name], name)
 
     def model(self, rewrites: Sequence[str]) -> ModelProto:
-        """Give the model after these passes, not to be changed; raises RewriteError where one fails."""
+        """Return the model after these passes, not to be changed; raises RewriteError where one fails."""
         wanted = tuple(rewrites)
         known = self._names.get(wanted)
         if known == self._first.name:

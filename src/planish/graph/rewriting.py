@@ -212,7 +212,7 @@ class _Opened:
 
     @classmethod
     def take(cls, model: ModelProto) -> ir.Model:
-        """Give a model, opened; nobody else has it any more."""
+        """Return a model, opened; nobody else has it any more."""
         from onnxscript import ir
 
         last, cls.last = cls.last, None
@@ -250,7 +250,7 @@ def _tidied(rules: RewriteRuleSet) -> Change:
 
 @cache
 def _special() -> Mapping[str, Change]:
-    """Give all that is no rewrite rule."""
+    """Return all that is no rewrite rule."""
     import onnx_ir.passes.common as common
     from onnxscript import optimizer
 

@@ -131,7 +131,7 @@ class SessionSettings:
         return replace(self, provider="cpu") if self.elsewhere else self
 
     def having(self, changes: Mapping[str, str]) -> SessionSettings:
-        """Give these settings with some changed.
+        """Return these settings with some changed.
 
         Raises:
             ScheduleError: one of them is so already, or there are not so many cores.
@@ -161,7 +161,7 @@ class ModelSession:
     bfloat16: bool = False
 
     def run(self, feed: Mapping[str, NDArray[np.generic]]) -> Sequence[Any]:
-        """Give the outputs for some inputs, in the model's order.
+        """Return the outputs for some inputs, in the model's order.
 
         Raises:
             RefusedError: the runtime fails.
@@ -173,7 +173,7 @@ class ModelSession:
         return arrays_of(found) if self.bfloat16 else found
 
     def bound(self, feed: Mapping[str, NDArray[np.generic]]) -> Callable[[], Sequence[Any]]:
-        """Give what runs the model on some inputs and nothing besides, for timing it."""
+        """Return what runs the model on some inputs and nothing besides, for timing it."""
         if self.bfloat16:
             return partial(self.inner.run_with_ort_values, None, values_of(feed))
         return partial(self.inner.run, None, feed)
@@ -252,7 +252,7 @@ def _refusals() -> tuple[type[Exception], ...]:
 
 
 def first_line(error: Exception) -> str:
-    """Give what an error says first."""
+    """Return what an error says first."""
     return (str(error).splitlines() or [type(error).__name__])[0]
 
 
@@ -260,7 +260,7 @@ class OpenVinoSession(ModelSession):
     """A model that OpenVINO compiled."""
 
     def run(self, feed: Mapping[str, NDArray[np.generic]]) -> Sequence[Any]:
-        """Give the outputs for some inputs, in the model's order.
+        """Return the outputs for some inputs, in the model's order.
 
         Raises:
             RefusedError: the runtime fails.
@@ -273,7 +273,7 @@ class OpenVinoSession(ModelSession):
         return [found[place] for place in range(len(found))]
 
     def bound(self, feed: Mapping[str, NDArray[np.generic]]) -> Callable[[], Sequence[Any]]:
-        """Give what runs the model on some inputs and nothing besides, for timing it."""
+        """Return what runs the model on some inputs and nothing besides, for timing it."""
         given, infer = dict(feed), self.inner.infer
         return lambda: infer(given, share_inputs=True, share_outputs=True)
 
@@ -300,7 +300,7 @@ def open_openvino(model: Path, settings: SessionSettings) -> OpenVinoSession:
 
 
 def configuration(settings: SessionSettings) -> dict[str, int | str]:
-    """Give what OpenVINO is told.
+    """Return what OpenVINO is told.
 
     On processors that have bfloat16 it computes in that by default; here it is told not to unless a candidate
     chose it, so that answers can be compared with the model's own.

@@ -22,7 +22,7 @@ Given = Mapping[str, tuple[int, ...]]
 
 
 def read_inputs(path: Path, model: ModelProto, options: Mapping[str, str]) -> tuple[Port, ...]:
-    """Give a model's inputs.
+    """Return a model's inputs.
 
     Args:
         path: the model's; for messages.
@@ -191,7 +191,7 @@ def read_text(text: str) -> GraphProgram:
 
 
 def load_checked(program: GraphProgram) -> ModelProto:
-    """Give a program's model with all of its weights.
+    """Return a program's model with all of its weights.
 
     Raises:
         ProgramError: as `read_text`; or the files of the weights are cut short, or not in the model's folder.

@@ -169,7 +169,7 @@ class SelectionSpace:
         return replace(made, disables=tuple(n for n in made.disables if n not in self._start.disabled))
 
     def start(self) -> Candidate:
-        """Give the file as it came, under the runtime's defaults."""
+        """Return the file as it came, under the runtime's defaults."""
         return self._start.candidate
 
     def seeds(self, context: SearchContext = UNTAUGHT) -> Sequence[Candidate]:
@@ -178,7 +178,7 @@ class SelectionSpace:
         return tuple(dict.fromkeys(found))
 
     def focused(self, candidates: Sequence[Candidate]) -> SelectionSpace:
-        """Give this space: it draws all passes alike."""
+        """Return this space: it draws all passes alike."""
         del candidates
         return self
 
@@ -269,7 +269,7 @@ class SelectionSpace:
         )
 
     def selected(self, candidate: Candidate, places: Sequence[int]) -> Candidate:
-        """Give the steps at these places alone; every list is legal."""
+        """Return the steps at these places alone; every list is legal."""
         return Candidate(tuple(candidate.steps[place] for place in places))
 
     @property
@@ -326,7 +326,7 @@ def _having(chosen: Selection, setting: Set) -> Selection:
 
 
 def _set(chosen: Selection, letters: Letters, rng: Generator) -> Selection:
-    """Give one setting of the session another value; the target's own is one of them."""
+    """Return one setting of the session another value; the target's own is one of them."""
     names = list(dict.fromkeys(each.name for each in letters.settings))
     name = _drawn(names, 1, rng)[0]
     rest = frozenset(each for each in chosen.settings if each.name != name)

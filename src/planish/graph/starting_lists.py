@@ -65,7 +65,7 @@ class PaperPass:
 
 @cache
 def table4() -> tuple[PaperPass, ...]:
-    """Give the paper's table 4, in its order."""
+    """Return the paper's table 4, in its order."""
     text = (files("planish.graph") / "table4.json").read_text(encoding="utf-8")
     lists = ("classes", "also", "rewrites", "runtime")
     return tuple(
@@ -75,7 +75,7 @@ def table4() -> tuple[PaperPass, ...]:
 
 
 def starting_list(recognition: Recognition, order: int = 0) -> Candidate:
-    """Give the list that a network begins with, before anything is measured or learnt.
+    """Return the list that a network begins with, before anything is measured or learnt.
 
     A mixture begins with the passes of all of its classes (the paper's section 3.2). Passes whose operators
     the network lacks are left out.
@@ -145,7 +145,7 @@ def _looked_at(program: GraphProgram) -> tuple[Recognition, int]:
 
 
 def class_lists(program: GraphProgram) -> Sequence[Selection]:
-    """Give the lists that the model's class begins with, the best first; none for a model of no class."""
+    """Return the lists that the model's class begins with, the best first; none for a model of no class."""
     found, opset = _looked_at(program)
     lists = [selection_of(starting_list(found, order)) for order in range(len(ORDERS))]
     valid = [replace(each, rewrites=_of_opset(each.rewrites, opset)) for each in lists]

@@ -65,7 +65,7 @@ def evaluator_spec_of(task: Task[GraphProgram], *, final: bool = False) -> Graph
 
 
 def settings_of(task: Task[GraphProgram]) -> SessionSettings:
-    """Give the settings of a task's sessions, where a candidate does not change them."""
+    """Return the settings of a task's sessions, where a candidate does not change them."""
     return SessionSettings.of(task.target.cores, task.target.toolchain)
 
 
@@ -192,7 +192,7 @@ def compared(task: Task[GraphProgram], candidate: Candidate) -> Sequence[Candida
 
 
 def no_optimisation(task: Task[GraphProgram]) -> Reference:
-    """Give the model as it came, with every optimisation of ONNX Runtime left out.
+    """Return the model as it came, with every optimisation of ONNX Runtime left out.
 
     Where the target is another runtime, it is compared with ONNX Runtime's defaults.
     """
@@ -220,7 +220,7 @@ _OF_FILES = frozenset({"compile_time", "peak_memory", "model_size"})
 
 @contextmanager
 def identities(task: Task[GraphProgram]) -> Generator[Callable[[Candidate], str]]:
-    """Give what names selections: by the model that ONNX Runtime makes in the end, and runs.
+    """Provide what names selections: by the model that ONNX Runtime makes in the end, and runs.
 
     Where an objective is of the file, or of the time and memory to load it, the file, what the runtime leaves
     out and the session's level count too. Whether a selection is optimised offline always counts, and so do

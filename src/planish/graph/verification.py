@@ -60,7 +60,7 @@ _INTENDED = {
 
 
 def tolerance(changes: Collection[str], wanted: float | None = None, *, judged: bool = False) -> Tolerance:
-    """Give the tolerance for a selection: wider where a user intends that results change.
+    """Return the tolerance for a selection: wider where a user intends that results change.
 
     Args:
         changes: passes of the selection and values of its settings; where none changes results, the rest
@@ -99,7 +99,7 @@ def _alike(found: NDArray[Any], expected: NDArray[Any]) -> float:
 
 
 def largest_difference(found: Any, expected: Any) -> float:
-    """Give the most by which finite numbers with a fraction differ between outputs of one shape; else 0."""
+    """Return the most by which finite numbers with a fraction differ between outputs of one shape; else 0."""
     import numpy as np
 
     largest = 0.0
@@ -112,7 +112,7 @@ def largest_difference(found: Any, expected: Any) -> float:
 
 
 def largest_number(output: Any) -> float:
-    """Give the largest magnitude of an output's finite numbers with a fraction; 0 where there are none."""
+    """Return the largest magnitude of an output's finite numbers with a fraction; 0 where there are none."""
     import numpy as np
 
     fractions = (each for each in _arrays(output) if is_fraction(each.dtype) and each.size)
@@ -124,7 +124,7 @@ def largest_number(output: Any) -> float:
 def difference(
     found: Sequence[Any], expected: Sequence[Any], allowed: Tolerance, floors: Sequence[float] = ()
 ) -> str:
-    """Say how outputs differ from the expected ones; empty where they do not.
+    """Return how outputs differ from the expected ones; empty where they do not.
 
     Numbers with a fraction may differ by the tolerance; all else must be equal.
 
@@ -212,7 +212,7 @@ def _of_arrays(found: Any, expected: Any, allowed: Tolerance, least: float) -> s
 
 
 def scales(size: NDArray[Any]) -> NDArray[Any]:
-    """Give how large the numbers are beside which each one stands, to be broadcast.
+    """Return how large the numbers are beside which each one stands, to be broadcast.
 
     A part of an output is what has one index along one axis, as a channel, a row or an example; those of
     fewer than `FEWEST` numbers count not. Of the parts that a number is in, it is the largest number of the
@@ -278,7 +278,7 @@ def _with_moved_weights(model: ModelProto, generator: Generator) -> ModelProto:
 
 
 def _moved(array: NDArray[Any], generator: Generator) -> NDArray[Any]:
-    """Give the next numbers up or down; a 0 stays, and so does what has no fraction."""
+    """Return the next numbers up or down; a 0 stays, and so does what has no fraction."""
     import numpy as np
 
     if array.dtype.name not in _TYPES:
@@ -327,7 +327,7 @@ class Batch:
         self.floors = [max(floor, factor * largest_difference(one, other)) for floor, one, other in pairs]
 
     def wrong(self, found: Answers, allowed: Tolerance = DEFAULT) -> str:
-        """Say how outputs differ; empty where they do not."""
+        """Return how outputs differ; empty where they do not."""
         return difference(found, self.expected, allowed, self.floors)
 
     @property
@@ -365,7 +365,7 @@ class Verifier:
         self.batches = [each for each in batches if not each.derived or self._is_right_by_default(each)]
 
     def wrong(self, session: ModelSession, allowed: Tolerance) -> str:
-        """Say how a session's answers differ; empty where they do not.
+        """Return how a session's answers differ; empty where they do not.
 
         Raises:
             RefusedError: the runtime fails.

@@ -189,7 +189,7 @@ def _asked(command: tuple[str, ...], environment: Mapping[str, str] | None = Non
 
 
 def _ziglang() -> Compiler | None:
-    """Give the wheel's compiler, without the checks that it adds; its caches go where they may be lost."""
+    """Return the wheel's compiler, without the checks that it adds; its caches go where they may be lost."""
     if find_spec("ziglang") is None:
         return None
     cache = str(cache_folder("zig"))

@@ -181,14 +181,14 @@ def _doubts(rows: Sequence[Sequence[str]]) -> list[str]:
 
 
 def _checked(figures: Mapping[str, Any]) -> Sequence[str] | None:
-    """Give why the answer was not compared: it is told of the winner, and before that of the whole run."""
+    """Return why the answer was not compared: it is told of the winner, and before that of the whole run."""
     if _CHECKED in figures or NOTES not in figures:
         return figures.get(_CHECKED)
     return [note for note in figures[NOTES] if note.startswith(NOT_RUN)]
 
 
 def _verified(task: Task[IRProgram], notes: Sequence[str] | None) -> str:
-    """Say what was done to verify a candidate.
+    """Return what was done to verify a candidate.
 
     Args:
         task: the module and the objectives.

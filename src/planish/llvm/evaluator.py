@@ -77,7 +77,7 @@ def reproduces(original: Module, made: Module, pipeline: str) -> bool:
 
 
 def fingerprint(module: Module) -> bytes:
-    """Give the hash of what is printed of a module."""
+    """Return the hash of what is printed of a module."""
     return hashlib.sha256(module.text().encode(errors="surrogateescape")).digest()
 
 
@@ -273,7 +273,7 @@ class _Evaluator:
         return Measured({"time_s": timed.median}, timed.named({"time_s": float}, one_core=True))
 
     def _wrong(self, runner: Runner, program: Path) -> Failed | Lost | None:
-        """Say how an executable's answer is not the expected one; None where it is."""
+        """Return how an executable's answer is not the expected one; None where it is."""
         try:
             answer = runner.answer(program, max(_LEAST_S, _SLOWER * self._expected.seconds))
         except NotRunnableError as error:
@@ -284,7 +284,7 @@ class _Evaluator:
         return Failed("verify", "wrong answer", wrong) if wrong else None
 
     def _ended(self, code: int) -> Failed | Lost:
-        """Say what became of an executable that ended otherwise while its time was taken."""
+        """Return what became of an executable that ended otherwise while its time was taken."""
         if is_from_outside(code):
             return Lost("run", "killed", f"its program was {ending_of(code)}")
         return Failed("run", "wrong answer", f"one of many runs {ending_of(code)}")
@@ -335,7 +335,7 @@ def is_run(task: Task[IRProgram]) -> bool:
 
 
 def prepared(task: Task[IRProgram]) -> str:
-    """Give the module that every candidate starts from.
+    """Return the module that every candidate starts from.
 
     Where size leads, every definition is `minsize optsize`, as clang -Oz has it; `default<Oz>` alone is
     weaker. Where time leads, they keep what they have. None is `optnone`.
@@ -345,7 +345,7 @@ def prepared(task: Task[IRProgram]) -> str:
 
 
 def baseline_passes(task: Task[IRProgram]) -> tuple[str, ...]:
-    """Give what a user has without planish.
+    """Return what a user has without planish.
 
     For size this is -Oz as clang means it: `default<Oz>` on what `prepared` gives; `default<O2>` on the
     same makes as small code where LLVM (from 23 on), or the back end, has no `default<Oz>`. For time it is
@@ -389,7 +389,7 @@ _LIMITS = ForkLimits(seconds=10.0)
 
 @contextmanager
 def identities(task: Task[IRProgram]) -> Generator[Callable[[Candidate], Identity]]:
-    """Give what names pass lists: by the code that they make, where the time leads; else by its size.
+    """Provide what names pass lists: by the code that they make, where the time leads; else by its size.
 
     A list that fails names itself, and so does one that makes other code from run to run: where the time
     leads any that may, and of a size those that are no larger than all before and did.

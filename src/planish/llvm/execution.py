@@ -45,7 +45,7 @@ class LinkCommand:
     reads: tuple[str, ...] = ()
 
     def filled(self, objects: Sequence[Path], program: Path) -> list[str]:
-        """Give what follows the compiler to make a program of some objects."""
+        """Return what follows the compiler to make a program of some objects."""
         given = {OBJECTS: list(map(str, objects)), PROGRAM: [str(program)]}
         return [each for word in self.words for each in given.get(word, [word])]
 
@@ -59,7 +59,7 @@ _SAID = 2000
 
 
 def _processor_ns() -> int:
-    """Give the processor time of this process and of the children that it has waited for."""
+    """Return the processor time of this process and of the children that it has waited for."""
     ended = resource.getrusage(resource.RUSAGE_CHILDREN)
     return time.process_time_ns() + round((ended.ru_utime + ended.ru_stime) * 1e9)
 
@@ -99,7 +99,7 @@ class RunAnswer:
     seconds: float
 
     def differs(self, expected: RunAnswer) -> str:
-        """Say how this answer is not the expected one; empty where it is."""
+        """Return how this answer is not the expected one; empty where it is."""
         if self.code != expected.code:
             return f"{_ending(self.code)}, and not {_ending(expected.code)}"
         if self.output != expected.output:
@@ -242,7 +242,7 @@ def _words(command: str) -> list[str]:
 
 
 def linker_folders() -> tuple[str, ...]:
-    """Give the folders that linking reads: the C compiler's, and the one above; none without a compiler."""
+    """Return the folders that linking reads: the C compiler's, and the one above; none without a compiler."""
     try:
         place = Path(find_linker()[0]).resolve().parent
     except TargetError:

@@ -85,7 +85,7 @@ class LlvmLevel:
         return ("instructions",)
 
     def suited(self, program: IRProgram, objectives: Sequence[Objective]) -> IRProgram:
-        """Give what clang -O3 gives to its passes, where the time leads and the source is C."""
+        """Return what clang -O3 gives to its passes, where the time leads and the source is C."""
         if program.fast is None or objectives[0].name != "time_s":
             return program
         return replace(program.fast, running=program.running, backend=program.backend)
@@ -131,19 +131,19 @@ class LlvmLevel:
         return evaluator_spec_of(task, final=final)
 
     def baseline(self, task: Task[IRProgram]) -> Candidate:
-        """Give -Oz as clang means it, or -O3 where the time leads; see `baseline_passes`."""
+        """Return -Oz as clang means it, or -O3 where the time leads; see `baseline_passes`."""
         from planish.llvm.evaluator import baseline_passes
         from planish.llvm.passes import candidate_of
 
         return candidate_of(baseline_passes(task))
 
     def variants(self, task: Task[IRProgram], candidate: Candidate) -> Sequence[Candidate]:
-        """Give the baseline where size leads: the winner then is never worse than it."""
+        """Return the baseline where size leads: the winner then is never worse than it."""
         del candidate
         return (self.baseline(task),) if task.objectives[0].exact else ()
 
     def identities(self, task: Task[IRProgram]) -> AbstractContextManager[Callable[[Candidate], Identity]]:
-        """Tell which pass lists make the same code, where the time leads; see `llvm.list_identity`."""
+        """Return which pass lists make the same code, where the time leads; see `llvm.list_identity`."""
         from planish.llvm.evaluator import identities
 
         return identities(task)
@@ -174,7 +174,7 @@ class LlvmLevel:
         return ()
 
     def machine(self) -> Mapping[str, str]:
-        """Tell what the level knows of this machine: name to fact."""
+        """Return what the level knows of this machine: name to fact."""
         from planish.llvm.machine import machine_facts
 
         return machine_facts()

@@ -41,7 +41,7 @@ def _elements(backend: str) -> tuple[PassElement, ...]:
 
 
 def machine_facts() -> Mapping[str, str]:
-    """Tell what is here: the processor, each LLVM, the C compilers and the passes that can be run."""
+    """Return what is here: the processor, each LLVM, the C compilers and the passes that can be run."""
     llvm = open_backend()
     newest = int(llvm.version.partition(".")[0])
     return {
@@ -60,7 +60,7 @@ def _compiler(newest: int) -> str:
 
 
 def _told(fact: Callable[[], str]) -> str:
-    """Give a fact, or why there is none."""
+    """Return a fact, or why there is none."""
     try:
         return fact()
     except PlanishError as error:

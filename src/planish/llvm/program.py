@@ -149,7 +149,7 @@ def _readable(name: str) -> str:
 
 
 def running_of(text: str) -> Running | None:
-    """Give how a program is run that was printed as a canonical text; nothing for any other IR."""
+    """Return how a program is run that was printed as a canonical text; nothing for any other IR."""
     _, _, rest = text.partition("\n")
     line, _, _ = rest.partition("\n")
     if not line.startswith(_RUN):
@@ -164,7 +164,7 @@ _OPERATORS = frozenset("();<>|&")
 
 
 def running_by(options: Mapping[str, str], stored: Running | None) -> Running | None:
-    """Give how it is run; who says how a function is run has a harness in mind, and it can be run."""
+    """Return how it is run; who says how a function is run has a harness in mind, and it can be run."""
     if not any(options.get(name) for name in ("args", "stdin", "harness", "run", "link")):
         return stored
     options = _spelled_out(options)
@@ -183,7 +183,7 @@ def running_by(options: Mapping[str, str], stored: Running | None) -> Running | 
 
 
 def _spelled_out(options: Mapping[str, str]) -> Mapping[str, str]:
-    """Give `args` and `stdin` where `run` is a command line.
+    """Return `args` and `stdin` where `run` is a command line.
 
     Raises:
         ProgramError: it cannot be read, needs a shell, or says what `args` or `stdin` say too.

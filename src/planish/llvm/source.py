@@ -84,7 +84,7 @@ def compiler_of(backend: Backend) -> Compiler:
 
 
 def flag_of(processor: str, compiler: Compiler) -> str:
-    """Give the compiler's flag for a processor.
+    """Return the compiler's flag for a processor.
 
     Args:
         processor: `native`, or a name of clang's, as `x86-64-v3`.
@@ -202,7 +202,7 @@ def only_function(program: IRProgram, name: str, backend: Backend) -> IRProgram:
 def functions_of(
     program: IRProgram, backend: Backend, names: Container[str] | None = None
 ) -> Mapping[str, IRProgram]:
-    """Give the functions of a module as modules of their own, by name, in their order.
+    """Return the functions of a module as modules of their own, by name, in their order.
 
     Args:
         program: the module.
@@ -235,7 +235,7 @@ def _printed(code: str | bytes, name: str, backend: Backend) -> IRProgram:
 
 
 def _read(source: str, processor: str, backend: Backend) -> tuple[IRProgram, str]:
-    """Give the program, and what errors call it."""
+    """Return the program, and what errors call it."""
     if source.endswith(".c") and not is_ir(source):
         return _compiled(source, processor, backend), source
     code, name = (source, "the IR") if is_ir(source) else (read_bytes(source), source)

@@ -39,12 +39,12 @@ def ends_by(end: float) -> Generator[None]:
 
 
 def deadline() -> float:
-    """Give when the work is to be over, by the monotonic clock; infinite where nobody said."""
+    """Return when the work is to be over, by the monotonic clock; infinite where nobody said."""
     return _END.get()
 
 
 def seconds_left(most: float = math.inf) -> float:
-    """Give the seconds until then, so many at most, and 0 at least."""
+    """Return the seconds until then, so many at most, and 0 at least."""
     return max(0.0, min(most, deadline() - time.monotonic()))
 
 
@@ -120,7 +120,7 @@ class Clock:
         return (self._lock.parent,)
 
     def stop(self) -> Mapping[str, float]:
-        """Give the seconds by phase up to now."""
+        """Return the seconds by phase up to now."""
         self._turn(_CODE["worker"])
         return self._dial.seconds()
 

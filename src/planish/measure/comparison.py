@@ -121,7 +121,7 @@ def until_settled(
 
 
 def _fitting(seconds: float, each: float) -> int:
-    """Give how many processes fit into the time that is left."""
+    """Return how many processes fit into the time that is left."""
     return 1 << 30 if math.isinf(seconds) or each == 0 else math.floor(seconds / each)
 
 

@@ -286,7 +286,7 @@ def tally(name: str, outcomes: Sequence[Sequence[Outcome]], objective: Objective
 
 
 def _value(outcome: Outcome, objective: Objective, *, both: bool) -> float:
-    """Give the value; by the clock, where there are samples by both."""
+    """Return the value; by the clock, where there are samples by both."""
     assert isinstance(outcome, Measured)
     if both:
         return statistics.median(outcome.samples[objective.name])

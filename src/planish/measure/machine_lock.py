@@ -105,7 +105,7 @@ class LockHolder:
 
 @cache
 def machine_lock() -> Path:
-    """Give the lock file: the one that PLANISH_LOCK names, which users may share, else one of this user's.
+    """Return the lock file: the one that PLANISH_LOCK names, which users may share, else one of this user's.
 
     By itself, planish makes nothing that all users can write to: the file is in the user's folder of caches,
     which all sessions of the user have in common, or else in the runtime folder. So users exclude each other
@@ -185,7 +185,7 @@ def holder_of(path: Path) -> LockHolder | None:
 
 
 def _command(pid: int) -> str:
-    """Give the command line of a process; of a worker, that of the process that it works for."""
+    """Return the command line of a process; of a worker, that of the process that it works for."""
     with suppress(OSError, ValueError):
         words = Path(f"/proc/{pid}/cmdline").read_bytes().decode(errors="replace").split("\0")
         if WORKER in words:
@@ -255,13 +255,13 @@ def exclusive(path: Path | None = None, patience_s: float | None = None) -> Gene
 
 
 def is_held(path: Path | None = None) -> bool:
-    """Tell whether this thread has the machine to itself now."""
+    """Return whether this thread has the machine to itself now."""
     holder = _holder(path or machine_lock())
     return holder.depth > 0 and holder.owner == get_ident()
 
 
 def _locked(path: Path, holder: _Holder, patience_s: float) -> int | None:
-    """Give a descriptor that holds the lock; None where there was no more patience."""
+    """Return a descriptor that holds the lock; None where there was no more patience."""
     try:
         while True:
             descriptor = opened_lock(path)
@@ -329,7 +329,7 @@ def waiting(keeper: LockHolder | None) -> str:
 
 
 def disturbed(keeper: LockHolder | None) -> str:
-    """Say what becomes of timings beside one who does not let the machine go."""
+    """Return what becomes of timings beside one who does not let the machine go."""
     who = keeper or "another process"
     return f"times may be disturbed: {who} kept the machine for over {PATIENCE_S:g} s"
 

@@ -158,7 +158,7 @@ class Turns:
     ends: tuple[float, float]
 
     def later(self, seconds: float) -> Turns:
-        """Give the same with later ends."""
+        """Return the same with later ends."""
         return replace(self, ends=(self.ends[0] + seconds, self.ends[1] + seconds))
 
 

@@ -62,7 +62,7 @@ class Samples:
     def named(
         self, quantities: Mapping[str, Callable[[float], float]], *, one_core: bool
     ) -> Mapping[str, tuple[float, ...]]:
-        """Give the samples as an outcome keeps them.
+        """Return the samples as an outcome keeps them.
 
         Args:
             quantities: objective name to what makes a value of seconds.
@@ -331,7 +331,7 @@ def _waited(took: Took) -> bool:
 
 
 def _own(took: Took) -> float:
-    """Give what a block took without what others did on its core meanwhile.
+    """Return what a block took without what others did on its core meanwhile.
 
     A process that has to wait for its turn once, some milliseconds, must not look slow for that. Several
     threads have more processor time than the clock shows.
@@ -361,7 +361,7 @@ class Yardstick:
         self._file = share(self) / "seconds"
 
     def seconds(self, found: float) -> float:
-        """Give the seconds: those found now, where nobody has found any. Hold the machine meanwhile."""
+        """Return the seconds: those found now, where nobody has found any. Hold the machine meanwhile."""
         if self.known is None:
             self.set(found)
         return float(self._file.read_text(encoding="ascii"))
@@ -372,7 +372,7 @@ class Yardstick:
         return float(self._file.read_text(encoding="ascii")) if self._file.exists() else None
 
     def set(self, seconds: float) -> None:
-        """Say what the baseline takes, whatever was found; while nobody measures."""
+        """Return what the baseline takes, whatever was found; while nobody measures."""
         write_whole(self._file, repr(seconds).encode("ascii"))
 
 

@@ -177,7 +177,7 @@ class Combined:
     def _scores(
         self, data: Dataset, base: Floats, held: NDArray[np.bool_], sizes: Sequence[int]
     ) -> list[float]:
-        """Tell how well a model of each size, that learnt from the others, ranks the rows held back."""
+        """Return how well a model of each size, that learnt from the others, ranks the rows held back."""
         # Boosting adds trees one by one, so the largest model holds the smaller ones: one fit judges all
         # sizes.
         local = self.local.sized(max(sizes))
@@ -192,7 +192,7 @@ SAMPLE = 64
 
 
 def shares(models: Sequence[SavedModel]) -> list[float]:
-    """Tell how much of a pool's word is each model's: in proportion to the programs that it learnt from.
+    """Return how much of a pool's word is each model's: in proportion to the programs that it learnt from.
 
     On recorded programs that neither model saw, such a pool of two orders as well as the larger model alone,
     and better where the smaller has learnt from eight or more. By the square root or the logarithm of the

@@ -28,7 +28,7 @@ class Dataset:
     groups: NDArray[np.intp] | None = None
 
     def rows(self, chosen: NDArray[np.bool_] | NDArray[np.intp]) -> Dataset:
-        """Give some of the rows."""
+        """Return some of the rows."""
         groups = None if self.groups is None else self.groups[chosen]
         return Dataset(self.features[chosen], self.targets[chosen], groups)
 
@@ -85,11 +85,11 @@ class LocalModel(CostModel, Protocol):
         ...
 
     def sized(self, size: int) -> Self:
-        """Give one of that size that has learnt nothing."""
+        """Return one of that size that has learnt nothing."""
         ...
 
     def first(self, size: int) -> Predicts:
-        """Give what was learnt as a smaller model would have it."""
+        """Return what was learnt as a smaller model would have it."""
         ...
 
     def fit(self, data: Dataset, margin: Floats | None = None) -> None:
@@ -98,7 +98,7 @@ class LocalModel(CostModel, Protocol):
 
 
 def rank_correlation(predicted: Floats, measured: Floats) -> float:
-    """Give Spearman's correlation of two series; 0 where one is constant, or has fewer than 2 values."""
+    """Return Spearman's correlation of two series; 0 where one is constant, or has fewer than 2 values."""
     if len(predicted) < 2:
         return 0.0
     first, second = _ranks(predicted), _ranks(measured)

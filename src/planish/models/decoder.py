@@ -150,7 +150,7 @@ def remembered(
 
 
 def rotations(count: int, part: int, first: int = 0) -> tuple[Floats, Floats]:
-    """Give cosines and sines of places from `first` on: (places, half of a head's width), twice."""
+    """Return cosines and sines of places from `first` on: (places, half of a head's width), twice."""
     angles = np.arange(first, count)[:, None] * BASE ** (-np.arange(0, part, 2) / part)
     return np.cos(angles).astype(np.float32), np.sin(angles).astype(np.float32)
 
@@ -241,7 +241,7 @@ def continued(
 def log_probabilities(
     shape: DecoderShape, parameters: Parameters, tokens: Sequence[int], memory: Memory
 ) -> list[float]:
-    """Tell how probable each token is after those before it, for `planish.train.text_training`.
+    """Return how probable each token is after those before it, for `planish.train.text_training`.
 
     Args:
         shape: of the network.

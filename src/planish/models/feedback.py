@@ -67,7 +67,7 @@ def error_class(message: str) -> str:
 
 
 def perplexity(log_probabilities: Sequence[float]) -> float:
-    """Give e to the power of the mean surprise of a text's tokens.
+    """Return e to the power of the mean surprise of a text's tokens.
 
     Args:
         log_probabilities: of each token after those before it; at least one.
@@ -76,7 +76,7 @@ def perplexity(log_probabilities: Sequence[float]) -> float:
 
 
 def _shared(mine: Sequence[str], theirs: Sequence[str], length: int) -> float:
-    """Give the share of sequences that are in the other text, too, each as often as it is there."""
+    """Return the share of sequences that are in the other text, too, each as often as it is there."""
     ours, others = (
         Counter(tuple(parts[at : at + length]) for at in range(len(parts) - length + 1))
         for parts in (mine, theirs)
@@ -172,7 +172,7 @@ def feedback_of(
 
 
 def feedback_tokens(tokenizer: Tokenizer, feedback: Feedback, kind: Kind) -> list[int]:
-    """Give the tokens that come after an answer, up to where the model goes on (figure 5.4).
+    """Return the tokens that come after an answer, up to where the model goes on (figure 5.4).
 
     Args:
         tokenizer: of the model.
@@ -195,7 +195,7 @@ def feedback_tokens(tokenizer: Tokenizer, feedback: Feedback, kind: Kind) -> lis
 
 
 def verdict_token(tokenizer: Tokenizer, *, sure: bool) -> int:
-    """Give the first token of what is expected after a feedback."""
+    """Return the first token of what is expected after a feedback."""
     return tokenizer.token(SURE if sure else RETRY)
 
 

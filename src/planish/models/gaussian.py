@@ -117,7 +117,7 @@ class GaussianProcess:
 
 
 def _telling(features: Floats) -> NDArray[np.intp]:
-    """Give the columns that vary; of those that vary alike the first, for they tell one thing."""
+    """Return the columns that vary; of those that vary alike the first, for they tell one thing."""
     varied = np.flatnonzero(np.ptp(features, axis=0))
     if not len(varied):
         return varied
@@ -127,7 +127,7 @@ def _telling(features: Floats) -> NDArray[np.intp]:
 
 
 def _apart(a: Numbers, b: Numbers) -> Numbers:
-    """Give the squared distance of each row of one from each row of the other."""
+    """Return the squared distance of each row of one from each row of the other."""
     squares = (a**2).sum(axis=1)[:, None] + (b**2).sum(axis=1) - 2 * a @ b.T
     return np.maximum(squares, 0)
 

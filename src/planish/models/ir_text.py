@@ -62,7 +62,7 @@ def spelled(parts: Iterable[str]) -> str:
 
 
 def canonical(ir: str) -> str:
-    """Give a module's canonical spelling: `spelled` of its `lexemes`, a fixed point."""
+    """Return a module's canonical spelling: `spelled` of its `lexemes`, a fixed point."""
     return spelled(lexemes(ir))
 
 
@@ -76,7 +76,7 @@ def count_instructions(ir: str) -> int:
 
 
 def _bodies(parts: Sequence[str]) -> Iterable[list[list[str]]]:
-    """Give the lines of each definition, its first and last left out; what is in brackets is one line."""
+    """Yield the lines of each definition, its first and last left out; what is in brackets is one line."""
     lines, line, depth = list[list[str]](), list[str](), 0
     # The last line has no end of its own.
     for part in [*parts, "\n"]:
@@ -181,15 +181,15 @@ class Tokenizer:
             raise PlanishError("the model's vocabulary cannot be read", "Train it again.") from error
 
     def token(self, word: str) -> int:
-        """Give the number of a mark, or of a pass."""
+        """Return the number of a mark, or of a pass."""
         return self._numbers[word]
 
     def encode(self, ir: str) -> list[int]:
-        """Give the tokens of IR."""
+        """Return the tokens of IR."""
         return self.encode_parts(lexemes(ir))
 
     def encode_parts(self, parts: Iterable[str]) -> list[int]:
-        """Give the tokens of lexemes, marks and passes."""
+        """Return the tokens of lexemes, marks and passes."""
         return [token for part in parts for token in self._pieces(part)]
 
     def decode(self, tokens: Iterable[int]) -> str:
@@ -298,12 +298,12 @@ ALL = Tasks()
 
 
 def question(tokenizer: Tokenizer, ir: str) -> list[int]:
-    """Give the tokens of a prompt (figure 4.2)."""
+    """Return the tokens of a prompt (figure 4.2)."""
     return tokenizer.encode_parts(["[ask]", *lexemes(ir), "[run]"])
 
 
 def answer_tokens(tokenizer: Tokenizer, answer: Answer, tasks: Tasks = ALL) -> list[int]:
-    """Give the tokens of an answer (figure 4.1).
+    """Return the tokens of an answer (figure 4.1).
 
     Args:
         tokenizer: of the model.

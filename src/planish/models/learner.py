@@ -35,7 +35,7 @@ FIRST, MOST, GROWTH = 4, 64, 0.125
 
 
 def distinct_seeds(space: Space, context: SearchContext = UNTAUGHT) -> list[Candidate]:
-    """Give what a search begins with, each state once; nothing where the space knows nothing good."""
+    """Return what a search begins with, each state once; nothing where the space knows nothing good."""
     seeds = space.seeds(context) if isinstance(space, CanSeed) else ()
     if isinstance(space, CanName):
         return [*{space.state(each): each for each in seeds}.values()]
@@ -45,7 +45,7 @@ def distinct_seeds(space: Space, context: SearchContext = UNTAUGHT) -> list[Cand
 def batch_sizes(
     first: int = FIRST, most: int = MOST, growth: float = GROWTH, seeds: int = 0
 ) -> Iterator[int]:
-    """Give the sizes of batches, without end: in proportion to what was measured before.
+    """Yield the sizes of batches, without end: in proportion to what was measured before.
 
     A model learns most from its first few candidates, so batches begin small.
 
@@ -125,7 +125,7 @@ def _together(space: CanBeLearnt, models: Sequence[SavedModel]) -> Predicts:
 
 
 def _told(known: Mapping[str, SavedModel]) -> str:
-    """Say which models guide, and how much each counts."""
+    """Return which models guide, and how much each counts."""
     from planish.models.combined import shares
 
     models = [*known.values()]
@@ -247,7 +247,7 @@ class Learner:
 
     @property
     def _process(self) -> GaussianProcess | None:
-        """Give the Gaussian process, as long as there are few trials, or nothing else that learns."""
+        """Return the Gaussian process, as long as there are few trials, or nothing else that learns."""
         return self._few if self._below is None or len(self._costs) < self._below else None
 
     @property
@@ -358,7 +358,7 @@ def _local(space: CanFeaturise, kind: str, objective: str, seed: int) -> LocalMo
 
 
 def _lacks(space: CanFeaturise, local: str, *, knows: bool, few: int) -> str:
-    """Say what learns in place of what a library is missing for; an error where nothing does."""
+    """Return what learns in place of what a library is missing for; an error where nothing does."""
     library, extra = ("XGBoost", "learn") if local == "trees" else ("PyTorch", "train")
     install = f"pip install planish[{extra}]"
     if few:

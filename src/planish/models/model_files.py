@@ -171,7 +171,7 @@ Arrays = Mapping[str, NDArray[Any]]
 
 
 def suffix_of(kind: str) -> str:
-    """Give how the file of a kind of models ends: "trees" or "tree-gru"."""
+    """Return how the file of a kind of models ends: "trees" or "tree-gru"."""
     return OF_TREES if kind == "trees" else OF_NETWORKS
 
 
@@ -277,14 +277,14 @@ _log = logging.getLogger("planish")
 
 
 def models_folder() -> Path:
-    """Give where the user's own models are."""
+    """Return where the user's own models are."""
     from platformdirs import user_data_path
 
     return user_data_path("planish", appauthor=False) / "models"
 
 
 def places() -> Mapping[str, Path]:
-    """Give the models that there are, by name: the user's own, in place of shipped ones of that name."""
+    """Return the models that there are, by name: the user's own, in place of shipped ones of that name."""
     # Reversed, so that of one name with both suffixes the first suffix wins.
     return _shipped() | {path.stem: path for path in reversed(_own())}
 
@@ -326,7 +326,7 @@ def _shipped() -> dict[str, Path]:
 
 
 def _other_features(path: Path, model: SavedModel, schema: FeatureSchema) -> str:
-    """Say how a model's features differ from those that it is asked with."""
+    """Return how a model's features differ from those that it is asked with."""
     theirs, ours = (f"{each.name} {each.version}" for each in (model.schema, schema))
     these = f"these are {ours}" if theirs != ours else "these have other columns"
     return f"the model {path} is for the features {theirs}, and {these}"

@@ -143,7 +143,7 @@ def policy_named(space: Space, name: str, context: SearchContext = UNTAUGHT) -> 
 
 
 def chances(policy: Policy, space: Space, candidates: Sequence[Candidate]) -> list[float]:
-    """Tell how probable candidates are to a policy, as their steps stand; 0 where it cannot write them."""
+    """Return how probable candidates are to a policy, as their steps stand; 0 where it cannot write them."""
     start = policy.begin(space)
     known: dict[tuple[Step, ...], tuple[PolicyState, Mapping[Step | None, float]]] = {}
 

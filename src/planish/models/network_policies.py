@@ -75,7 +75,7 @@ class NetworkPolicy:
         return found
 
     def worth(self, states: Sequence[PolicyState]) -> Sequence[float]:
-        """Give the scores of the end: what the network holds each candidate for."""
+        """Return the scores of the end: what the network holds each candidate for."""
         standing = [state for state in states if isinstance(state, Standing)]
         return self._scores(standing)[:, -1].tolist()
 
@@ -141,7 +141,7 @@ class Written:
     scores: Floats | None = None
 
     def way(self) -> list[Written]:
-        """Give the beginnings of this one, from the start to itself."""
+        """Return the beginnings of this one, from the start to itself."""
         found, at = list[Written](), self
         while at.before is not None:
             found.append(at)

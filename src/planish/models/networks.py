@@ -76,7 +76,7 @@ def attended(xp: ModuleType, heads: int, query: Array, key: Array, value: Array,
 
 
 def fed(xp: ModuleType, parameters: Parameters, layer: str, hidden: Array) -> Array:
-    """Give what a layer's two matrices make of each row by itself.
+    """Return what a layer's two matrices make of each row by itself.
 
     Args:
         xp: `numpy` or `torch`.
@@ -94,7 +94,7 @@ def positive(hidden: Array) -> Array:
 
 
 def normed(xp: ModuleType, hidden: Array) -> Array:
-    """Give each row the root mean square of 1."""
+    """Return each row the root mean square of 1."""
     return hidden / xp.sqrt((hidden * hidden).mean(axis=-1, keepdims=True) + 1e-5)
 
 
@@ -198,7 +198,7 @@ def packed(shape: Reads, observed: NDArray[np.integer]) -> PackedRows:
 def outputs(
     xp: ModuleType, shape: ReaderShape, parameters: Parameters, given: tuple[Array, Array, Array, Array]
 ) -> Array:
-    """Give what the heads say: (programs, heads, lists).
+    """Return what the heads say: (programs, heads, lists).
 
     Args:
         xp: `numpy` or `torch`.

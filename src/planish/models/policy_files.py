@@ -69,7 +69,7 @@ class SavedPolicy:
         return not self.unfit(space)
 
     def written(self, there: Collection[str]) -> list[int]:
-        """Give the places of the lists that can be written with the steps that there are."""
+        """Return the places of the lists that can be written with the steps that there are."""
         return [place for place, text in enumerate(self.actions) if {*text.split(",")} <= {*there}]
 
     def unfit(self, space: CanObserve) -> str:
@@ -179,14 +179,14 @@ _log = logging.getLogger("planish")
 
 
 def policies_folder() -> Path:
-    """Give where the user's own policies are."""
+    """Return where the user's own policies are."""
     from platformdirs import user_data_path
 
     return user_data_path("planish", appauthor=False) / "policies"
 
 
 def places() -> Mapping[str, Path]:
-    """Give the policies that there are, by name: the user's own, in place of shipped ones of that name."""
+    """Return the policies that there are, by name: the user's own, in place of shipped ones of that name."""
     shipped = Path(str(files("planish.models")))
     found = {path.stem.removeprefix("policy-"): path for path in sorted(shipped.glob(f"policy-*{SUFFIX}"))}
     return found | {path.stem: path for path in sorted(policies_folder().glob(f"*{SUFFIX}"))}
@@ -227,10 +227,10 @@ def _readable(paths: Iterable[Path]) -> Iterator[SavedPolicy]:
 
 
 def vector_bytes_of(space: CanObserve) -> int:
-    """Give the width of the vectors of a space's target; 0 where nothing is known of them."""
+    """Return the width of the vectors of a space's target; 0 where nothing is known of them."""
     return space.machine.vector_bytes if isinstance(space, HasMachine) and space.machine else 0
 
 
 def _apart(one: int, other: int) -> float:
-    """Tell how often one of two widths has to be doubled to be the other; 0 where one is not known."""
+    """Return how often one of two widths has to be doubled to be the other; 0 where one is not known."""
     return abs(math.log2(one / other)) if one and other else 0.0

@@ -67,7 +67,7 @@ class Past:
     trials: Sequence[Trial]
 
     def ratio(self, trial: Trial) -> float | None:
-        """Give a trial's cost over the baseline's; less is better. None where it failed."""
+        """Return a trial's cost over the baseline's; less is better. None where it failed."""
         cost = trial.cost(self.objective)
         if cost is None:
             return None
@@ -80,7 +80,7 @@ class Past:
 def context_of(
     store: Reader, level: Level, task: Task, before: float = math.inf, taught: Sequence[Any] | None = None
 ) -> SearchContext:
-    """Give what is known before a search begins.
+    """Return what is known before a search begins.
 
     Args:
         store: what is known of other programs.
@@ -99,14 +99,14 @@ def context_of(
 
 
 def stored(level: Level, context: SearchContext) -> list[Any] | None:
-    """Give what is stored with a run of what it was taught; None where its level does not learn."""
+    """Return what is stored with a run of what it was taught; None where its level does not learn."""
     if not isinstance(level, KnowsPrograms):
         return None
     return [[step.to_json() for step in candidate.steps] for candidate in context.taught]
 
 
 def tried_elsewhere(store: Reader, level: Level, task: Task, before: float = math.inf) -> Tried:
-    """Give what was tried on other programs on a task's target, by its leading objective.
+    """Return what was tried on other programs on a task's target, by its leading objective.
 
     It is of the programs that were tuned last, so many as `MOST_TRIALS` and `MOST_PROGRAMS` allow, and as the
     store was `before` a time, in seconds since the epoch.
@@ -123,7 +123,7 @@ def tried_elsewhere(store: Reader, level: Level, task: Task, before: float = mat
 
 
 def past(store: Reader, level: Level, task: Task, before: float = math.inf) -> Iterator[Past]:
-    """Give what was tried on each program of a level, on a task's target and with its leading objective.
+    """Yield what was tried on each program of a level, on a task's target and with its leading objective.
 
     A program whose baseline was not measured is passed over: there is nothing to compare with. So is what
     another version of the level measured, which may have had other steps.
@@ -147,11 +147,11 @@ def past(store: Reader, level: Level, task: Task, before: float = math.inf) -> I
 
 
 def _aim(task: Task | StoredTask) -> tuple[str, ...]:
-    """Give what is the same of tasks that teach each other."""
+    """Return what is the same of tasks that teach each other."""
     return task.level, task.level_version, task.target.text, task.objectives[0].name
 
 
 def _tasks(store: Reader, before: float) -> Iterator[StoredTask]:
-    """Give the tasks that were run, the newest first."""
+    """Return the tasks that were run, the newest first."""
     keys = dict.fromkeys(run.task_key for run in store.runs() if run.started < before)
     return (store.task(key) for key in keys)

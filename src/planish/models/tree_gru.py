@@ -114,7 +114,7 @@ class _Network:
 
 
 def _pairs(model: TreeGru, data: Dataset) -> Iterator[tuple[Places, Places]]:
-    """Give batch after batch of rows, each with another of its group."""
+    """Yield batch after batch of rows, each with another of its group."""
     random = np.random.default_rng(model.seed)
     count = len(data.targets)
     groups = np.zeros(count, np.intp) if data.groups is None else data.groups
@@ -185,11 +185,11 @@ class TreeGru:
         return [self.epochs]
 
     def sized(self, size: int) -> Self:
-        """Give one of so many epochs that has learnt nothing."""
+        """Return one of so many epochs that has learnt nothing."""
         return replace(self, epochs=size)
 
     def first(self, size: int) -> Self:
-        """Give itself, its only size."""
+        """Return itself, its only size."""
         del size
         return self
 
@@ -221,7 +221,7 @@ class TreeGru:
         self.weights |= train(self, *self.split(data.features), data, known)
 
     def split(self, features: Floats) -> tuple[Floats, Floats]:
-        """Give scaled features: (n, loops, width) of the loops, (n, width) of the nest as a whole."""
+        """Return scaled features: (n, loops, width) of the loops, (n, width) of the nest as a whole."""
         known = self.weights
         scaled = (features - known["mean"]) * known["scale"]
         return scaled[:, known["loops"]], scaled[:, known["whole"]]
@@ -241,7 +241,7 @@ class TreeGru:
         return Prediction((hidden @ known["out"] + known["out_bias"]).astype(np.float32))
 
     def arrays(self) -> Mapping[str, NDArray[Any]]:
-        """Give what was learnt, for a file."""
+        """Return what was learnt, for a file."""
         return self.weights
 
     def fits(self, width: int) -> bool:

@@ -46,7 +46,7 @@ class TreeWalk:
         self._levels = [by_node[start : 2 * start + 1].ravel() for start in starts]
 
     def leaves(self, features: Floats) -> Iterator[NDArray[np.intp]]:
-        """Give where rows end in each tree, from 0 at the left; (trees, at most `ROWS` rows) at a time."""
+        """Yield where rows end in each tree, from 0 at the left; (trees, at most `ROWS` rows) at a time."""
         for first in range(0, len(features), ROWS):
             yield self._walk(features[first : first + ROWS])
 
@@ -129,7 +129,7 @@ class BoostedTrees:
         )
 
     def arrays(self) -> Mapping[str, NDArray[Any]]:
-        """Give what was learnt, for a file."""
+        """Return what was learnt, for a file."""
         return {name: getattr(self, name) for name in _LEARNT}
 
     def fits(self, width: int, outputs: int = 1) -> bool:
@@ -203,11 +203,11 @@ class XgboostTrees:
         return [count for count in (self.rounds, self.rounds // 2, self.rounds // 4) if count]
 
     def sized(self, size: int) -> Self:
-        """Give a model of so many trees that has learnt nothing."""
+        """Return a model of so many trees that has learnt nothing."""
         return replace(self, rounds=size)
 
     def first(self, size: int) -> BoostedTrees:
-        """Give the first trees of what was learnt."""
+        """Return the first trees of what was learnt."""
         return self.trees.first(size)
 
     def fit(self, data: Dataset, margin: Floats | None = None) -> None:

@@ -41,12 +41,12 @@ class ListGrammar:
         return self.tokens
 
     def after(self, state: int, token: int) -> int:
-        """Give the state after a step; the first state is 0."""
+        """Return the state after a step; the first state is 0."""
         # The count stands above the bits of what came already, so that a step adds a whole range of them.
         return (state + self._masks) | int(self._bits[token])
 
     def legal(self, state: int) -> NDArray[np.bool_]:
-        """Tell which tokens may follow, the end last."""
+        """Return which tokens may follow, the end last."""
         return self._table[state]
 
     def repaired(self, tokens: Iterable[int]) -> tuple[int, ...]:

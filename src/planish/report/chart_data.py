@@ -40,19 +40,19 @@ class Curve:
 
 
 def value_of(trial: Trial, objective: Objective) -> float | None:
-    """Give a trial's value; None where it failed or is not finite."""
+    """Return a trial's value; None where it failed or is not finite."""
     cost = trial.cost(objective)
     return None if cost is None or not math.isfinite(cost) else objective.cost(cost)
 
 
 def value_for(trials: Sequence[Trial], candidate: Candidate | None, objective: Objective) -> float | None:
-    """Give the value that a candidate had in the search."""
+    """Return the value that a candidate had in the search."""
     hits = (t for t in trials if candidate is not None and t.candidate.hash == candidate.hash)
     return next((v for t in hits if (v := value_of(t, objective)) is not None), None)
 
 
 def by_number(trials: Sequence[Trial]) -> list[float]:
-    """Give each trial's place in the run, from 1."""
+    """Return each trial's place in the run, from 1."""
     return [float(trial.index + 1) for trial in trials]
 
 
@@ -70,7 +70,7 @@ class Timeline:
 
 
 def by_time(trials: Sequence[Trial], started: float) -> Timeline:
-    """Give the seconds that the run had been under way when each trial ended.
+    """Return the seconds that the run had been under way when each trial ended.
 
     A run may be taken up again days later: its pauses are left out. What was taken from the store
     cost nothing, so it has the time of the trial before it.
@@ -88,7 +88,7 @@ def by_time(trials: Sequence[Trial], started: float) -> Timeline:
 
 
 def _spent(trials: Sequence[Trial], started: float) -> tuple[Mapping[int, float], float]:
-    """Give the seconds under way by trial index, and those of the pauses."""
+    """Return the seconds under way by trial index, and those of the pauses."""
     spent, last, total, paused = dict[int, float](), started, 0.0, 0.0
     for trial in sorted((t for t in trials if not t.cached), key=lambda t: t.time):
         work, gap = sum(trial.seconds.values()), max(0.0, trial.time - last)
@@ -126,7 +126,7 @@ def _thinned(many: Sequence[_T]) -> tuple[_T, ...]:
 
 
 def limit_of(curve: Curve, baseline: float | None, objective: Objective) -> float:
-    """Tell what is too bad to be drawn in its place: twice as bad as the baseline and the first best.
+    """Return what is too bad to be drawn in its place: twice as bad as the baseline and the first best.
 
     A few dreadful trials would press the curve flat.
 
@@ -382,5 +382,5 @@ def tradeoffs(
 
 
 def _values(costs: Sequence[float], objectives: Sequence[Objective]) -> list[float]:
-    """Give values for costs: turned over twice, a value is itself again."""
+    """Return values for costs: turned over twice, a value is itself again."""
     return [o.cost(cost) for o, cost in zip(objectives, costs, strict=True)]

@@ -168,7 +168,7 @@ def put(values: Sequence[float], axis: PlotAxis) -> list[float]:
 
 
 def scaled(axis: PlotAxis, name: str) -> dict[str, Any]:
-    """Give plotly's settings of an axis."""
+    """Return plotly's settings of an axis."""
     title = {"title": {"text": f"{name} ({axis.unit})" if axis.unit else name, "standoff": 12}}
     if not axis.log:
         return {**title, "type": "linear", "exponentformat": "none", "separatethousands": True}
@@ -343,7 +343,7 @@ def tradeoff_figure(tradeoff: Tradeoff, *, joined: bool) -> Figure:
 
 
 def _limit(values: Sequence[float]) -> float:
-    """Tell where the chart ends."""
+    """Return where the chart ends."""
     high = max(values)
     return high + abs(high) / 2
 

@@ -244,7 +244,7 @@ def _contents(story: ReportData, guidance: Guidance | None) -> dict[str, Any]:
 
 
 def _charts(story: ReportData, stages: Sequence[StageTime]) -> Mapping[str, Sequence[Mapping[str, Any]]]:
-    """Give the figures of each section."""
+    """Return the figures of each section."""
     from planish.report import figures
 
     everybody = (*story.finalists, story.comparison.baseline) if story.comparison else ()

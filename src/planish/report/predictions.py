@@ -112,7 +112,7 @@ def _learner(story: ReportData, space: CanBeLearnt) -> Learner:
 
 
 def _taught(story: ReportData, level: Level) -> Sequence[Candidate]:
-    """Give what other programs had taught the run, which its seeds come from."""
+    """Return what other programs had taught the run, which its seeds come from."""
     return [candidate_from_json(each, level.steps) for each in story.run.taught or ()]
 
 
@@ -154,7 +154,7 @@ def _batch(story: ReportData, learner: Learner, before: int, trials: Sequence[Tr
 
 
 def _importance(story: ReportData, space: CanBeLearnt, learner: Learner) -> Sequence[tuple[str, float]]:
-    """Give the winner other trials' features, one column at a time."""
+    """Return the winner other trials' features, one column at a time."""
     import numpy as np
 
     every = [trial.candidate for trial in story.trials]

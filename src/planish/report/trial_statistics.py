@@ -116,7 +116,7 @@ def failure_groups(trials: Sequence[Trial]) -> list[FailureGroup]:
 
 
 def work_of(trials: Sequence[Trial], objective: Objective) -> float | None:
-    """Give the arithmetic of a call, in GFLOP, where the trials tell of their GFLOPS and their time."""
+    """Return the arithmetic of a call, in GFLOP, where the trials tell of their GFLOPS and their time."""
     for trial in trials:
         values = trial.outcome.values if isinstance(trial.outcome, Measured) else {}
         if objective.unit == "s" and "gflops" in values and objective.name in values:

@@ -74,7 +74,7 @@ def _best(front: Comparison, objective: Objective) -> Finalist | None:
 
 
 def _telling(member: Compared, objective: Objective) -> float:
-    """Give the value on examples that were held back; without such, that of the comparison."""
+    """Return the value on examples that were held back; without such, that of the comparison."""
     held = member.held_back(objective.name)
     return member.measured[objective.name].median if held is None else held
 

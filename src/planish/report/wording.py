@@ -101,7 +101,7 @@ def improvement(gain: float, objective: Objective) -> str:
 
 
 def title(program: str) -> str:
-    """Give the first line of a program's canonical text, which names it; without the sign of a comment."""
+    """Return the first line of a program's canonical text, which names it; without the sign of a comment."""
     return program.strip().partition("\n")[0].lstrip(";/# ")
 
 

@@ -219,17 +219,17 @@ class Cage:
 
     @staticmethod
     def for_code(writes: Iterable[Path] = (), *, card: bool = False, file_bytes: int = FILE_BYTES) -> Cage:
-        """Give the cage of code that runs in the worker: it may read all files, and has nobody to tell."""
+        """Return the cage of code that runs in the worker: it may read all files, and has nobody to tell."""
         return Cage(("/",), tuple(map(str, writes)), programs=False, card=card, file_bytes=file_bytes)
 
     @staticmethod
     def of(spec: EvaluatorSpec) -> Cage | None:
-        """Give the cage that a spec asks for (`planish.core.HasCage`); None where it asks for none."""
+        """Return the cage that a spec asks for (`planish.core.HasCage`); None where it asks for none."""
         return spec.cage if isinstance(spec, HasCage) else None
 
     @staticmethod
     def widest(several: Iterable[Cage | None]) -> Cage | None:
-        """Give one cage for evaluators of one worker; None where none of them asks for any."""
+        """Return one cage for evaluators of one worker; None where none of them asks for any."""
         asked = [each for each in several if each is not None]
         if not asked:
             return None
@@ -284,7 +284,7 @@ def enter(cage: Cage, folders: Sequence[Path] = ()) -> tuple[str, ...]:
 
 
 def is_confined() -> bool:
-    """Tell whether this process is in a cage."""
+    """Return whether this process is in a cage."""
     return bool(_on)
 
 

@@ -77,7 +77,7 @@ class ForkedChild:
             self._ours = ours.pop_all()
 
     def processor_s(self) -> float:
-        """Tell what it has used of the processor; 0 where that is not known, as when it is over."""
+        """Return what it has used of the processor; 0 where that is not known, as when it is over."""
         try:
             # As clock_getcpuclockid(3) makes it, which Python lacks for other processes.
             return time.clock_gettime((~self.pid << 3) | _OF_PROCESS)

@@ -26,7 +26,7 @@ _PATIENCE = 50
 
 
 def noted(text: str) -> str:
-    """Give a text as a note holds it: a long one is cut, and ends with a digest of the whole."""
+    """Return a text as a note holds it: a long one is cut, and ends with a digest of the whole."""
     data = text.encode()
     if len(data) <= _MOST_BYTES:
         return text
@@ -46,7 +46,7 @@ class Note:
         self._memory[: len(data) + _LENGTH_BYTES] = len(data).to_bytes(_LENGTH_BYTES, "little") + data
 
     def read(self) -> str:
-        """Give the text."""
+        """Return the text."""
         end = _LENGTH_BYTES + int.from_bytes(self._memory[:_LENGTH_BYTES], "little")
         return self._memory[_LENGTH_BYTES:end].decode(errors="replace")
 
@@ -189,7 +189,7 @@ class ForkPool(Generic[Item, Answer]):
         return len(self._waiting)
 
     def processor_s(self) -> float:
-        """Tell what the children that still run have used of the processor."""
+        """Return what the children that still run have used of the processor."""
         return sum(working.child.processor_s() for working in self._children)
 
     def add(self, items: Iterable[Item]) -> None:

@@ -41,12 +41,12 @@ class Limits:
 
     @staticmethod
     def of(spec: EvaluatorSpec) -> "Limits":
-        """Give the limits that a spec asks for (`planish.core.HasLimits`); else the usual ones."""
+        """Return the limits that a spec asks for (`planish.core.HasLimits`); else the usual ones."""
         return (spec.limits if isinstance(spec, HasLimits) else None) or Limits()
 
     @staticmethod
     def widest(several: Iterable["Limits"]) -> "Limits":
-        """Give what suffices for evaluations under any of several limits; the shortest lifetime counts."""
+        """Return what suffices for evaluations under any of several limits; the shortest lifetime counts."""
         limits = list(several)
         # The shortest: what leaks for one leaks in the worker of all.
         lives = [each.lifetime for each in limits if each.lifetime is not None]
@@ -58,7 +58,7 @@ class Limits:
         return Limits(**most, lifetime=min(lives, default=None))
 
     def seconds(self, phase: str) -> float:
-        """Give the limit of a phase of the clock; "wait", for the machine, has none."""
+        """Return the limit of a phase of the clock; "wait", for the machine, has none."""
         return math.inf if phase == "wait" else getattr(self, phase)
 
 
@@ -70,7 +70,7 @@ class LostError(PlanishError):
 
 
 def loss_notes(losses: "Counter[str]", given_up: int) -> Sequence[str]:
-    """Tell how many evaluations were lost; nothing where none was.
+    """Return how many evaluations were lost; nothing where none was.
 
     Args:
         losses: cause to how many, each attempt counted.
@@ -143,7 +143,7 @@ def is_timeout(code: int) -> bool:
 
 
 def ending_of(code: int) -> str:
-    """Say how a process with such a code ended."""
+    """Return how a process with such a code ended."""
     if code >= 0:
         return f"exited with code {code}"
     hint = " (the system may be out of memory)" if code == -signal.SIGKILL else ""

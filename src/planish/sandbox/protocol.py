@@ -65,12 +65,12 @@ class Dial:
         self._words[0] = start << _BITS | new
 
     def phase(self) -> tuple[str, float]:
-        """Give the phase that is on and when it started, in seconds of the monotonic clock."""
+        """Return the phase that is on and when it started, in seconds of the monotonic clock."""
         word = self._words[0]
         return PHASES[word & (1 << _BITS) - 1], (word >> _BITS) * 1e-9
 
     def seconds(self) -> dict[str, float]:
-        """Give the seconds booked by phase; phases without any are left out."""
+        """Return the seconds booked by phase; phases without any are left out."""
         booked = zip(PHASES, self._words.tolist()[1:], strict=True)
         return {phase: nanoseconds * 1e-9 for phase, nanoseconds in booked if nanoseconds}
 
@@ -110,7 +110,7 @@ class WorkerClock(StageClock, Protocol):
         ...
 
     def stop(self) -> Mapping[str, float]:
-        """Give the seconds by phase up to now."""
+        """Return the seconds by phase up to now."""
         ...
 
     def folders(self) -> Sequence[Path]:

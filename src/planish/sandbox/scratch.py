@@ -117,7 +117,7 @@ _FULL = os.strerror(errno.ENOSPC)
 
 
 def is_no_room(error: OSError) -> bool:
-    """Tell whether nothing more can be written, whatever it is."""
+    """Return whether nothing more can be written, whatever it is."""
     return error.errno in _NO_ROOM
 
 

@@ -89,7 +89,7 @@ class Withheld:
         return self.stopped + self.starved
 
     def exceeds(self, limit: float) -> str:
-        """Say what was withheld for too long, "stopped" or "starved"; empty where nothing was.
+        """Return what was withheld for too long, "stopped" or "starved"; empty where nothing was.
 
         Args:
             limit: seconds that it may be stopped. It may starve for longer: with a tenth of a processor it
@@ -237,7 +237,7 @@ class WorkerProcess:
         self._send(frame)
 
     def read(self) -> Iterator[Reply]:
-        """Give the messages that have come.
+        """Yield the messages that have come.
 
         Raises:
             EOFError: no more will come.
@@ -286,7 +286,7 @@ class WorkerProcess:
         return time.monotonic() - max(since, self.heard) > limit + self.slack + self.withheld.seconds
 
     def autopsy(self) -> End:
-        """Say how it ended."""
+        """Return how it ended."""
         code, exited = 0, False
         try:
             # One that sent what is not an answer is alive, and is ended because of that.
@@ -387,7 +387,7 @@ class WorkerPool:
             self.fire(worker)
 
     def speaking(self, seconds: float) -> Iterator[WorkerProcess]:
-        """Give the workers who say something, or end, within so many seconds.
+        """Yield the workers who say something, or end, within so many seconds.
 
         What they print is taken on the way. A worker may be fired meanwhile.
         """

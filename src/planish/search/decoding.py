@@ -92,7 +92,7 @@ class PrefixTree:
             node.sure = np.array([p for _, p in ranked])
 
     def child(self, node: Node, place: int) -> Node:
-        """Give what a beginning becomes by one of its steps."""
+        """Return what a beginning becomes by one of its steps."""
         if place not in node.children:
             step = node.steps[place]
             state = node.state if step is None else self._policy.extend(node.state, step)
@@ -146,7 +146,7 @@ def ranking(by: str) -> Callable[[Node, int], float]:
 def priority_samples(
     policy: Policy, space: Space, *, samples: int | None = None, branches: int | None = None, by: str = "last"
 ) -> Iterator[Candidate]:
-    """Give a policy's candidates by Priority Sampling; see `prioritised`.
+    """Yield a policy's candidates by Priority Sampling; see `prioritised`.
 
     Args:
         policy: is sampled.
@@ -168,7 +168,7 @@ def prioritised(
     by: str = "last",
     width: int = 1,
 ) -> Iterator[Node]:
-    """Give a policy's candidates: the greedy one, and then from the most probable branch on.
+    """Yield a policy's candidates: the greedy one, and then from the most probable branch on.
 
     Each sample is completed greedily, and each step that was not chosen on its way is a branch for later.
     Nothing is drawn, no sample comes twice, and a policy is asked once about each beginning.
@@ -273,7 +273,7 @@ def beam(tree: PrefixTree, samples: int, *, groups: int = 1, penalty: float = 0.
 def _grown(
     tree: PrefixTree, old: Beam, size: int, taken: Counter[Step | None], penalty: float
 ) -> tuple[Beam, Sequence[Step | None]]:
-    """Give the best that a beam becomes by one step, and the steps that it takes."""
+    """Return the best that a beam becomes by one step, and the steps that it takes."""
     # Whole candidates hold their places: a beam that let go of them would lose the short ones.
     grown: list[tuple[float, Node, int]] = [(score, node, -1) for score, node in old if node.ended]
     for score, node in old:

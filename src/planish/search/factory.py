@@ -223,7 +223,7 @@ def fitting_searchers(space: Space) -> list[str]:
 
 
 def describe_searcher(name: str) -> SearcherInfo:
-    """Tell what a searcher does, needs and takes.
+    """Return what a searcher does, needs and takes.
 
     Raises:
         PlanishError: the name is unknown.

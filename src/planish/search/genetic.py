@@ -177,7 +177,7 @@ def _breed(
     places: range,
     sown: Iterator[Candidate],
 ) -> Iterator[Candidate]:
-    """Give what is sown, and then make new candidates, until each place has one or none is new."""
+    """Yield what is sown, and then make new candidates, until each place has one or none is new."""
     fitness = _fitness(parents)
     for place in places:
         new = next(sown, None) or visited.recalled()
@@ -205,7 +205,7 @@ def _bred(
 
 
 def _fitness(parents: Sequence[_Parent]) -> list[float]:
-    """Give each parent's chance to be drawn; above zero, since two must be drawn."""
+    """Return each parent's chance to be drawn; above zero, since two must be drawn."""
     best = min((parent.cost for parent in parents), default=0.0)
     weights = [quality(parent.cost, best) + 1e-8 for parent in parents]
     return [weight / sum(weights) for weight in weights]

@@ -267,7 +267,7 @@ def nsga2(
 
 
 def _unasked(generation: Sequence[Candidate], costs: CostVectors) -> Costs | None:
-    """Give the costs of what was told and not asked for: the baseline."""
+    """Return the costs of what was told and not asked for: the baseline."""
     asked = {candidate.hash for candidate in generation}
     return next((vector for told, vector in costs.items() if told not in asked), None)
 

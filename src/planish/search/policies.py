@@ -151,7 +151,7 @@ def new_states(space: CanName, candidates: Iterable[Candidate], known: set[str])
 
 
 def name_of_program(space: CanName) -> Callable[[Candidate], str]:
-    """Give what names the program that a candidate makes.
+    """Return what names the program that a candidate makes.
 
     A state tells what may follow, too; nothing follows a whole sample.
     """
@@ -253,7 +253,7 @@ class FollowPolicy(PolicySearcher):
 
 
 def hoped(policy: Policy, space: CanName, ways: int = WAYS) -> Iterator[Candidate]:
-    """Give the end that a policy holds for the best, of its greedy way and its most probable others.
+    """Yield the end that a policy holds for the best, of its greedy way and its most probable others.
 
     Where actions lead is harder to foresee than what a schedule is worth that one stands on, so that a greedy
     way may end in what the network itself holds for bad. The thesis' agent has the greedy way only. Of a
@@ -280,7 +280,7 @@ def hoped(policy: Policy, space: CanName, ways: int = WAYS) -> Iterator[Candidat
 
 
 def followed(policy: Policy, space: CanName, *, whole: bool = False) -> Iterator[Candidate]:
-    """Give where the most probable steps end; with `whole`, every state on the way before it.
+    """Yield where the most probable steps end; with `whole`, every state on the way before it.
 
     No step leads back to where the way has been: where two ways are as good, a network may go to and fro.
 
@@ -339,7 +339,7 @@ def _aside(tree: PrefixTree, space: CanName, candidate: Candidate) -> Iterator[C
 
 
 def _walked(tree: PrefixTree, space: CanName, node: Node) -> Iterator[Node]:
-    """Give a beginning, and those that the most probable steps lead to."""
+    """Yield a beginning, and those that the most probable steps lead to."""
     seen = set[str]()
     at: Node | None = node
     while at is not None:
@@ -350,7 +350,7 @@ def _walked(tree: PrefixTree, space: CanName, node: Node) -> Iterator[Node]:
 
 
 def _onward(tree: PrefixTree, space: CanName, node: Node, seen: Set[str]) -> Node | None:
-    """Give what the most probable step that leads to a new state makes; None for the end.
+    """Return what the most probable step that leads to a new state makes; None for the end.
 
     The end is no way out of a loop: where it is `UNLIKELY`, it is taken only if all else leads back.
     """

@@ -109,7 +109,7 @@ def sample(space: CanSample, rng: Generator) -> Candidate | None:
 
 
 def neighbour(space: CanEvolve, candidate: Candidate, rng: Generator) -> Candidate | None:
-    """Give a neighbour; where the space finds none, a sample; None where it finds none of these either."""
+    """Return a neighbour; where the space finds none, a sample; None where it finds none of these either."""
     try:
         return space.mutate(candidate, rng)
     except ScheduleError:
@@ -152,7 +152,7 @@ class Archive:
         self._best: list[tuple[float, Candidate]] = []
 
     def cost(self, candidate: Candidate) -> float | None:
-        """Give what a candidate cost; None where it failed or was never measured."""
+        """Return what a candidate cost; None where it failed or was never measured."""
         return self._costs.get(self.visited.name(candidate))
 
     def best(self) -> Sequence[Candidate]:

@@ -31,7 +31,7 @@ class Recall:
         self._proposed = proposed
 
     def at(self, place: int) -> Candidate | None:
-        """Give the proposal at a place; None where it is not known."""
+        """Return the proposal at a place; None where it is not known."""
         return self._proposed(place) if self._proposed else None
 
     def check(self, place: int, candidate: Candidate) -> None:
@@ -64,7 +64,7 @@ def once(candidates: Iterable[Candidate]) -> Rounds:
 
 
 def noted(items: Iterable[_Item], into: list[_Item]) -> Iterator[_Item]:
-    """Give a round bit by bit, candidates or groups of them, and note what was asked for of it."""
+    """Yield a round bit by bit, candidates or groups of them, and note what was asked for of it."""
     for item in items:
         into.append(item)
         yield item
@@ -183,7 +183,7 @@ class VectorRoundSearcher(_Asking[tuple[float, ...]]):
 
 
 def quality(cost: float, reference: float) -> float:
-    """Tell how good a cost is beside a reference: 1 when equal, less when worse, 0 at worst.
+    """Return how good a cost is beside a reference: 1 when equal, less when worse, 0 at worst.
 
     For times it is reference / cost, and for a quantity to be raised, value / reference value:
     in both cases AutoTVM's fitness up to a factor. It is 0 for costs without a ratio (of different

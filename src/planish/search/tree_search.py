@@ -43,7 +43,7 @@ class StateGraph:
         return self._children[node.state]
 
     def cost(self, node: StateNode) -> float | None:
-        """Give a measured state's cost; None where it failed."""
+        """Return a measured state's cost; None where it failed."""
         return self._costs[node.state]
 
     def ranked(self, nodes: Iterable[StateNode]) -> list[StateNode]:

@@ -27,15 +27,15 @@ class RunLocks(Protocol):
         ...
 
     def release(self, run_id: str) -> None:
-        """Give a run's lock back."""
+        """Return a run's lock back."""
         ...
 
     def close(self) -> None:
-        """Give all locks back; the connection ends next."""
+        """Return all locks back; the connection ends next."""
         ...
 
     def held(self, run_ids: Iterable[str]) -> set[str]:
-        """Tell which of these runs are held, by whatever process."""
+        """Return which of these runs are held, by whatever process."""
         ...
 
     def are_others(self) -> bool:
@@ -66,7 +66,7 @@ class FileLocks:
         return file is not None
 
     def release(self, run_id: str) -> None:
-        """Give a run's lock back; see `RunLocks`."""
+        """Return a run's lock back; see `RunLocks`."""
         file = self._files.pop(run_id)
         self._file(run_id).unlink(missing_ok=True)
         # A forked child may have the file open too, so closing it is not enough.
@@ -74,12 +74,12 @@ class FileLocks:
         os.close(file)
 
     def close(self) -> None:
-        """Give all locks back; see `RunLocks`."""
+        """Return all locks back; see `RunLocks`."""
         for run_id in list(self._files):
             self.release(run_id)
 
     def held(self, run_ids: Iterable[str]) -> set[str]:
-        """Tell which runs are held; see `RunLocks`."""
+        """Return which runs are held; see `RunLocks`."""
         return {run_id for run_id in run_ids if run_id in self._files or self._is_held(self._file(run_id))}
 
     def are_others(self) -> bool:
@@ -144,7 +144,7 @@ class AdvisoryLocks:
         return True
 
     def release(self, run_id: str) -> None:
-        """Give a run's lock back; see `RunLocks`."""
+        """Return a run's lock back; see `RunLocks`."""
         if run_id in self._mine():
             self._call("pg_advisory_unlock", run_id)
             self._mine().discard(run_id)
@@ -153,7 +153,7 @@ class AdvisoryLocks:
         """Leave it to the server; see `RunLocks`."""
 
     def held(self, run_ids: Iterable[str]) -> set[str]:
-        """Tell which runs are held; see `RunLocks`."""
+        """Return which runs are held; see `RunLocks`."""
         query = text(
             "SELECT objid FROM pg_locks WHERE locktype = 'advisory' AND classid = :runs AND granted "
             "AND database = (SELECT oid FROM pg_database WHERE datname = current_database())"

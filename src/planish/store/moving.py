@@ -13,7 +13,7 @@ from planish.store.session import HeldError, StoreSession
 
 
 def insert_new(connection: Connection, table: Table) -> Insert:
-    """Give the statement that inserts rows and passes over those whose key is there."""
+    """Return the statement that inserts rows and passes over those whose key is there."""
     if connection.dialect.name == "sqlite":
         from sqlalchemy.dialects.sqlite import insert as insert_with_conflicts
     else:
@@ -124,7 +124,7 @@ def unpack(session: StoreSession, parcel: Parcel) -> bool:
 
 
 def _reached(run: _Row) -> tuple[int, bool, float]:
-    """Give how far a run has come: of as many trials, by whether there is a result, then by its end."""
+    """Return how far a run has come: of as many trials, by whether there is a result, then by its end."""
     return run["stored"], bool(run["results_sum"]), run["ended"] or 0.0
 
 

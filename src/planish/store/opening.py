@@ -176,7 +176,7 @@ class _Log:
             yield start, tuple(salts) == self.salts, commits > 0, (one, other)
 
     def summed(self, start: int, before: _Sums) -> _Sums:
-        """Give the sums that a frame should have, from those of the one before."""
+        """Return the sums that a frame should have, from those of the one before."""
         sums = _summed(self.content[start : start + 8], self.order, before)
         data = start + _FRAME.size
         return _summed(self.content[data : data + self.page], self.order, sums)

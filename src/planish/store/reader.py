@@ -83,7 +83,7 @@ class Reader:
         return self._runs(_RUNS.where(runs.c.id == self.find_id(run_id)), limit=1)[0]
 
     def find_id(self, run_id: str) -> str:
-        """Give the whole id of a run, damaged or not.
+        """Return the whole id of a run, damaged or not.
 
         Args:
             run_id: the id, or a unique beginning of it.
@@ -174,7 +174,7 @@ class Reader:
         return trials_from_rows(rows, steps, self._session.label)
 
     def known(self, task_key: str, candidates: Iterable[Candidate]) -> dict[str, Trial]:
-        """Tell what is known of candidates for a task.
+        """Return what is known of candidates for a task.
 
         Returns:
             Candidate hash to the trial that measured it last; nothing for a candidate never measured.
@@ -231,7 +231,7 @@ class Reader:
         return results_from_rows(self._rows(best), steps, self._session.label)
 
     def parcel(self, run_id: str) -> Parcel:
-        """Give all rows of a run, for another store.
+        """Return all rows of a run, for another store.
 
         Args:
             run_id: the whole id.
@@ -270,7 +270,7 @@ class Reader:
         return self._session.read(read)
 
     def _each(self, run_id: str) -> Iterator[list[Record]]:
-        """Give the rows of a run's trials by index, a few at a time; then see that none is lost."""
+        """Yield the rows of a run's trials by index, a few at a time; then see that none is lost."""
         query = _TRIALS.where(trials.c.run_id == run_id).order_by(trials.c.index).limit(_CHUNK)
         last, count, sums = -1, 0, 0
         # By index and not by OFFSET, for which all rows before it would be read again.

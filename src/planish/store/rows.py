@@ -101,7 +101,7 @@ class StoredTask:
     created: float
 
     def bind(self, program: Program) -> Task:
-        """Give the task, now that the level has read the program."""
+        """Return the task, now that the level has read the program."""
         return Task(program, self.target, self.objectives, self.level_version)
 
 
@@ -151,7 +151,7 @@ def subject(task: Task) -> str:
 
 
 def task_row(task: Task) -> dict[str, Any]:
-    """Give a task's row."""
+    """Return a task's row."""
     row = {
         "key": task.key,
         "level": task.level,
@@ -185,7 +185,7 @@ def task_from_row(row: Mapping[Any, Any], label: str) -> StoredTask:
 
 
 def trial_row(trial: Trial, run_id: str, task_key: str) -> dict[str, Any]:
-    """Give a trial's row."""
+    """Return a trial's row."""
     row = {
         "task_key": task_key,
         "run_id": run_id,
@@ -203,7 +203,7 @@ def trial_row(trial: Trial, run_id: str, task_key: str) -> dict[str, Any]:
 
 
 def result_row(finalist: ResultRow, run_id: str, rank: int, task_key: str) -> dict[str, Any]:
-    """Give a finalist's row."""
+    """Return a finalist's row."""
     row = {
         "run_id": run_id,
         "rank": rank,

@@ -47,12 +47,12 @@ def checksum(values: Iterable[object]) -> int:
 
 
 def sealed(table: str, row: Mapping[str, Any]) -> dict[str, Any]:
-    """Give a row with its checksum."""
+    """Return a row with its checksum."""
     return {**row, "checksum": checksum(row[name] for name in COVERED[table])}
 
 
 def total(checksums: Iterable[int]) -> int:
-    """Give one number for a set of rows: their checksums' sum. A row that is lost changes it."""
+    """Return one number for a set of rows: their checksums' sum. A row that is lost changes it."""
     return sum(checksums)
 
 

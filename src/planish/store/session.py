@@ -339,7 +339,7 @@ class StoreSession:
             yield connection
 
     def close(self) -> None:
-        """Give all locks back and end the connection; harmless when called twice."""
+        """Return all locks back and end the connection; harmless when called twice."""
         with self._busy:
             self.locks.close()
             self._connection.close()

@@ -310,7 +310,7 @@ class Store(Reader):
             raise kind(what, "Let it end, or begin another run.")
 
     def _own(self, run_id: str, again: bool) -> _Row:
-        """Give the row of a run that is held here, as it was written last."""
+        """Return the row of a run that is held here, as it was written last."""
         if run_id not in self._held:
             raise StoreError(f"run {run_id} is not open for writing here", "Resume it first.")
         self._take(run_id, again)
@@ -336,7 +336,7 @@ class Store(Reader):
 
 
 def _changed(row: _Row, **changes: Any) -> _Row:
-    """Give a run's row with some values changed."""
+    """Return a run's row with some values changed."""
     return sealed("runs", {**row, **changes})
 
 

@@ -25,7 +25,7 @@ class Position:
         self.known: dict[LoopId, int] = {}
 
     def of(self, loop: LoopId) -> tuple[int, int] | None:
-        """Give where a loop is, before it goes on from there; None if it does not enclose this slot."""
+        """Return where a loop is, before it goes on from there; None if it does not enclose this slot."""
         return (self.at[loop], self.known[loop]) if loop in self.at else None
 
     def move(self, loop: LoopId, before: tuple[int, int] | None, at: int, known: int) -> None:
@@ -76,7 +76,7 @@ class Vector:
         self._private[name] = values
 
     def read(self, ref: Ref, lane: int, position: Position) -> Any:
-        """Give what an earlier leaf of this pass wrote."""
+        """Return what an earlier leaf of this pass wrote."""
         name = cell(ref, position.known, self.loop, self.piece)
         # Each pass begins anew: what another pass wrote is in no register any more.
         if name not in self._private:
@@ -91,11 +91,11 @@ class Entry(NamedTuple):
     known: Mapping[LoopId, int]
 
     def inside(self, position: Position) -> dict[LoopId, int]:
-        """Give how far loops have gone since, as the code knows it."""
+        """Return how far loops have gone since, as the code knows it."""
         return {loop: slot - self.known.get(loop, 0) for loop, slot in position.known.items()}
 
     def home(self, ref: Ref, offset: int) -> int:
-        """Give the element at an offset that counts from where the reference was."""
+        """Return the element at an offset that counts from where the reference was."""
         return offset + sum(stride * self.at[loop] for loop, stride in ref.strides if loop in self.at)
 
 
@@ -160,7 +160,7 @@ class Numbered:
         return self._table[ref.buffer][slot]
 
     def read(self, ref: Ref, vector: Vector | None, lane: int) -> Any:
-        """Give a lane of what a reference names."""
+        """Return a lane of what a reference names."""
         number, *parts = self._numbers(ref, vector)
         if parts or ref.buffer in self._lanewise:
             raise TreeFault(f"{ref.buffer} is read before its parts are put together")
@@ -245,7 +245,7 @@ class Cells:
         return buffer in self.region.held
 
     def read(self, ref: Ref, vector: Vector | None, lane: int) -> Any:
-        """Give a lane of what a reference names."""
+        """Return a lane of what a reference names."""
         name = self._name(ref, vector)
         return self._value(name)[lane if name.stride else 0]
 

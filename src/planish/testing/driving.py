@@ -63,7 +63,7 @@ def drive_disorderly(
 
 
 def best_so_far(trials: Sequence[Trial], objective: Objective) -> list[float | None]:
-    """Give the least cost up to each trial; None while all have failed."""
+    """Return the least cost up to each trial; None while all have failed."""
     best: float | None = None
     found: list[float | None] = []
     for trial in trials:

@@ -42,7 +42,7 @@ class TreeFault(Exception):  # noqa: N818 - a fault of the tree, not of the user
 
 
 def looked_up(base: Ref, index: Any, stride: float, extent: float) -> Ref:
-    """Give what a "gather" reads: `index` strides behind its reference, brought into range."""
+    """Return what a "gather" reads: `index` strides behind its reference, brought into range."""
     # As all code generators do it: an index that leaves its range must be harmless, and the same everywhere.
     whole = np.nan_to_num(np.trunc(index), nan=0.0)
     return replace(base, offset=base.offset + int(stride) * int(np.clip(whole, 0, extent - 1)))
@@ -80,17 +80,17 @@ class Storage:
         """Element to the parallel iteration that touched it (-1 for several), and whether it wrote it."""
 
     def array(self, name: str) -> NDArray[Any]:
-        """Give a buffer in its own type; NaN, or `UNWRITTEN`, where nothing was written."""
+        """Return a buffer in its own type; NaN, or `UNWRITTEN`, where nothing was written."""
         missing = np.nan if self.number is np.float64 else UNWRITTEN
         values = [missing if v is None else v for v in self._values[name]]
         return np.array(values, type(self.number(0))).astype(numpy_type(self.tree.buffer[name].dtype))
 
     def outputs(self) -> dict[str, NDArray[Any]]:
-        """Give all outputs, flat."""
+        """Return all outputs, flat."""
         return {b.name: self.array(b.name) for b in self.tree.buffers if b.kind == "output"}
 
     def read(self, name: str, element: int) -> Any:
-        """Give an element, which was written before."""
+        """Return an element, which was written before."""
         self._check(name, element, write=False)
         found = self._values[name][element]
         if found is None:

@@ -67,11 +67,11 @@ class Lattice:
         return Candidate()
 
     def at(self, position: Sequence[int]) -> Candidate:
-        """Give the candidate with these values."""
+        """Return the candidate with these values."""
         return Candidate(tuple(Set(knob, value) for knob, value in enumerate(position) if value))
 
     def position(self, candidate: Candidate) -> tuple[int, ...]:
-        """Give a candidate's value of each knob.
+        """Return a candidate's value of each knob.
 
         Raises:
             ValueError: the candidate is none of this space.
@@ -133,11 +133,11 @@ class Lattice:
         return self.at(here[:point] + there[point:]), self.at(there[:point] + here[point:])
 
     def seeds(self, context: SearchContext = UNTAUGHT) -> list[Candidate]:  # noqa: ARG002
-        """Give the first value of each knob but 0, then the start."""
+        """Return the first value of each knob but 0, then the start."""
         return [self.at([1] * len(self.sizes)), self.start()]
 
     def focused(self, candidates: Sequence[Candidate]) -> Lattice:
-        """Give this lattice: it draws all values alike."""
+        """Return this lattice: it draws all values alike."""
         del candidates
         return self
 
@@ -154,7 +154,7 @@ class Lattice:
         return map(self.at, product(*map(range, self.sizes)))
 
     def outcome(self, candidate: Candidate) -> Outcome:
-        """Tell what becomes of a candidate."""
+        """Return what becomes of a candidate."""
         position = self.position(candidate)
         if position[-1] == self.sizes[-1] - 1:
             return Failed("build", "last value of the last knob", str(candidate))
@@ -170,10 +170,10 @@ class Lattice:
         return 1e-3 * height * (1 + BOWL_SLOPE * away) * 0.95**level
 
     def table(self) -> dict[str, Outcome]:
-        """Give every candidate's outcome by its hash."""
+        """Return every candidate's outcome by its hash."""
         return {candidate.hash: self.outcome(candidate) for candidate in self.candidates()}
 
     def optimum(self) -> float:
-        """Give the least time of all, in seconds."""
+        """Return the least time of all, in seconds."""
         outcomes = map(self.outcome, self.candidates())
         return min(o.values[self.objective.name] for o in outcomes if isinstance(o, Measured))

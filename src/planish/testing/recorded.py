@@ -57,7 +57,7 @@ class Recording:
     seconds: Mapping[str, Mapping[str, float]] = field(default_factory=dict[str, Mapping[str, float]])
 
     def best(self) -> float:
-        """Give the least cost of the table.
+        """Return the least cost of the table.
 
         Raises:
             StoreError: no candidate was measured.

@@ -37,7 +37,7 @@ class SpaceConformance:
         raise NotImplementedError
 
     def known_steps(self) -> Mapping[str, type[Step]]:
-        """Give step name to class, as the level lists them."""
+        """Return step name to class, as the level lists them."""
         raise NotImplementedError
 
     def replay(self, space: Space, candidate: Candidate) -> None:
@@ -219,5 +219,5 @@ class SpaceConformance:
 
 
 def _futures(space: CanStep, candidate: Candidate) -> dict[Step, str]:
-    """Give each next step with the state that it leads to."""
+    """Return each next step with the state that it leads to."""
     return {step: space.state(space.extend(candidate, step)) for step in space.steps(candidate)}

@@ -102,7 +102,7 @@ def read_lessons(
 
 
 def shortfalls(speeds: NDArray[np.float64], ahead: NDArray[np.float64]) -> Floats:
-    """Give what `StateLessons.short` has.
+    """Return what `StateLessons.short` has.
 
     Args:
         speeds: (states,), as shares of the program's best.
@@ -134,7 +134,7 @@ class _Known:
                 self.nodes.setdefault(state, (candidate, cost))
 
     def lessons(self) -> tuple[NDArray[np.int64], Floats, Floats]:
-        """Give what is observed in each state, the share of steps left, and how short actions fall."""
+        """Return what is observed in each state, the share of steps left, and how short actions fall."""
         speeds = self._speeds()
         worth = worths(speeds, self._follows())
         candidates = [candidate for candidate, _ in self.nodes.values()]
@@ -152,12 +152,12 @@ class _Known:
         return np.tile(np.arange(len(done)), MOMENTS), np.concatenate([most, *less])
 
     def _speeds(self) -> NDArray[np.float64]:
-        """Give the speed of each state as a share of the best one's."""
+        """Return the speed of each state as a share of the best one's."""
         costs = np.array([cost for _, cost in self.nodes.values()])
         return costs.min() / costs
 
     def _follows(self) -> NDArray[np.int64]:
-        """Give the place of the state after each action; -1 where it is illegal, or unknown."""
+        """Return the place of the state after each action; -1 where it is illegal, or unknown."""
         place = {state: number for number, state in enumerate(self.nodes)}
         number = {action: column for column, action in enumerate(self._space.actions)}
         found = np.full((len(place), len(number)), -1)
@@ -171,7 +171,7 @@ class _Known:
 
 
 def worths(speeds: NDArray[np.float64], follows: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Give what each action is worth: the gains in speed that follow, discounted (thesis 3.6.3).
+    """Return what each action is worth: the gains in speed that follow, discounted (thesis 3.6.3).
 
     Args:
         speeds: of each state, as a share of the best.
@@ -199,7 +199,7 @@ def _state(space: CanObserve, candidate: Candidate) -> str | None:
 
 
 def _space(level: Level[Any], stored: StoredTask, name: str) -> CanObserve | None:
-    """Give a task's space of numbered actions; None where there is none, or the task cannot be read."""
+    """Return a task's space of numbered actions; None where there is none, or the task cannot be read."""
     try:
         program = level.read(stored.program, stored.target)
         task = Task(program, stored.target, tuple(stored.objectives), level.version)
@@ -215,7 +215,7 @@ ROWS = 4096
 
 
 def judge_steps(policy: SavedPolicy, lessons: StateLessons) -> dict[str, float]:
-    """Tell what the action that a policy prefers in a state is worth; unknown actions are not chosen.
+    """Return what the action that a policy prefers in a state is worth; unknown actions are not chosen.
 
     Args:
         policy: that walks.
@@ -236,7 +236,7 @@ def judge_steps(policy: SavedPolicy, lessons: StateLessons) -> dict[str, float]:
 
 
 def judge_lists(policy: SavedPolicy, lessons: ListLessons) -> Mapping[str, float]:
-    """Tell what the lists save that a policy holds for the most probable, with the baseline behind them.
+    """Return what the lists save that a policy holds for the most probable, with the baseline behind them.
 
     Args:
         policy: that writes lists.

@@ -49,7 +49,7 @@ class Learnt:
 
     @property
     def held(self) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
-        """Tell which rows are of programs that are held back."""
+        """Return which rows are of programs that are held back."""
         # By the text's hash: the same programs are held back whatever else the store has, and in which order.
         chosen = [
             int(hashlib.sha256(text.encode()).hexdigest()[:8], 16) % HELD == 0 for text in self.programs
@@ -126,7 +126,7 @@ def _fitted(learnt: Learnt, data: Dataset, objective: str, seed: int, kind: str)
 
 
 def evaluate(model: Predicts, data: Dataset) -> dict[str, float]:
-    """Tell how well a model orders the trials of programs: means over the programs."""
+    """Return how well a model orders the trials of programs: means over the programs."""
     predicted, measured = model.predict(data.features).mean[:, 0], data.targets[:, 0]
     assert data.groups is not None
     mine = [data.groups == number for number in np.unique(data.groups)]
@@ -147,7 +147,7 @@ def _differ(costs: Sequence[float | None]) -> bool:
 
 
 def _space(level: Level[Any], stored: StoredTask) -> CanFeaturise | None:
-    """Give the first space of a task that has features; None where none has, or the task cannot be read."""
+    """Return the first space of a task that has features; None where none has, or the task cannot be read."""
     try:
         program = level.read(stored.program, stored.target)
         task = Task(program, stored.target, tuple(stored.objectives), level.version)
@@ -158,7 +158,7 @@ def _space(level: Level[Any], stored: StoredTask) -> CanFeaturise | None:
 
 
 def _described(space: CanFeaturise, trials: Sequence[Trial]) -> tuple[Sequence[Trial], Floats]:
-    """Give the trials whose candidates have features, with these; calls of a library have none."""
+    """Return the trials whose candidates have features, with these; calls of a library have none."""
     try:
         return trials, space.features([trial.candidate for trial in trials])
     except ScheduleError:

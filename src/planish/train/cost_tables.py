@@ -102,21 +102,21 @@ class CostTable:
         return len(self.identities)
 
     def split(self, name: str) -> CostTable:
-        """Give the functions whose packages are for this."""
+        """Return the functions whose packages are for this."""
         return self.take(np.array([self.splits[package] == name for package in self.packages.tolist()], bool))
 
     def saved(self, objective: str) -> Ints:
-        """Give what each list saves over -Oz, (n, lists); 0 where it costs more or failed."""
+        """Return what each list saves over -Oz, (n, lists); 0 where it costs more or failed."""
         place = self.columns.objectives.index(objective)
         costs, baseline = self.costs[:, :, place], self.baseline[:, place, None]
         return np.where(costs == FAILED, 0, np.maximum(baseline - costs, 0)).astype(np.int32)
 
     def take(self, rows: NDArray[np.bool_] | NDArray[np.intp]) -> CostTable:
-        """Give some functions, by a mask or by their places."""
+        """Return some functions, by a mask or by their places."""
         return replace(self, **{name: getattr(self, name)[rows] for name in BY_FUNCTION})
 
     def with_rows(self, rows: Sequence[CostRow]) -> CostTable:
-        """Give the table with more functions; they must be new."""
+        """Return the table with more functions; they must be new."""
         if not rows:
             return self
         more = _stacked(self.columns, rows)
@@ -127,7 +127,7 @@ class CostTable:
 
 
 def empty_table(columns: Columns) -> CostTable:
-    """Give a table without functions."""
+    """Return a table without functions."""
     lists, objectives, features = len(columns.lists), len(columns.objectives), len(columns.features)
     words = np.array([], f"<U{2 * _WORD}"), np.array([], "<U1")
     shapes = (0, objectives), (0, objectives), (0, lists, objectives), (0, 2, features), (0, 2)
@@ -226,7 +226,7 @@ def _table(about: Mapping[str, Any], held: Mapping[str, NDArray[Any]]) -> CostTa
 
 
 def _planes(numbers: Ints) -> NDArray[np.uint8]:
-    """Give an array with functions last, as four arrays of bytes: zeros beside zeros."""
+    """Return an array with functions last, as four arrays of bytes: zeros beside zeros."""
     turned = np.ascontiguousarray(np.moveaxis(numbers, 0, -1), "<i4")
     return np.ascontiguousarray(np.moveaxis(turned.view(np.uint8).reshape(*turned.shape, 4), -1, 0))
 
@@ -361,7 +361,7 @@ def _splits(tables: Mapping[str, CostTable]) -> dict[str, str]:
 
 
 def _once(table: CostTable) -> CostTable:
-    """Give each function once, and those alone whose costs are all known."""
+    """Return each function once, and those alone whose costs are all known."""
     learnt = np.array([table.splits[package] == "train" for package in table.packages.tolist()], bool)
     order = np.argsort(learnt, kind="stable")
     _, first, place = np.unique(table.identities[order], return_index=True, return_inverse=True)

@@ -251,7 +251,7 @@ class _Field:
         self._resources.close()
 
     def ground(self, number: int) -> Ground:
-        """Give a program as the ground of episodes."""
+        """Return a program as the ground of episodes."""
         task = task_of(self._level, self._programs[number], Settings(cores=1))
         space = self._level.space(task, self._space)
         if not isinstance(space, CanObserve):
@@ -259,7 +259,7 @@ class _Field:
         return Ground(task.program.text, space, self._rate(task, space), _peak(task))
 
     def _rate(self, task: Task, space: CanObserve) -> Callable[[Candidate], float]:
-        """Give what measures a candidate, each state once."""
+        """Return what measures a candidate, each state once."""
         trials = self._store.trials(task.key, self._level.steps)
         known = {space.state(t.candidate): _gflops(t.outcome) for t in trials if _is_of(space, t.candidate)}
 

@@ -132,7 +132,7 @@ class _Training:
         return Epoch(number, float(np.mean(losses)), *self._judge())
 
     def copied(self) -> dict[str, NDArray[np.float32]]:
-        """Give the weights as they are."""
+        """Return the weights as they are."""
         return {name: tensor.detach().numpy().copy() for name, tensor in self._parameters.items()}
 
     def _step(self, rows: torch.Tensor) -> float:
@@ -157,7 +157,7 @@ class _Training:
 
     @torch.no_grad()
     def _judge(self) -> tuple[float, float]:
-        """Give the loss, and the regret; an action that is unknown is not chosen, for it may be illegal."""
+        """Return the loss, and the regret; an action that is unknown is not chosen, for it may be illegal."""
         short = self._short[self._judged]
         known = self._scores(self._judged).masked_fill(torch.isnan(short), -torch.inf)
         chosen = short.gather(1, known.argmax(dim=1, keepdim=True))

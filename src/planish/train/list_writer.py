@@ -184,7 +184,7 @@ class _Training:
             told(Stand(self.step, self._steps, loss, held, tokens / seconds, left))
 
     def _coming(self) -> Iterator[NDArray[np.intp]]:
-        """Give the batches that are left; which they are follows from the seed and the epoch."""
+        """Yield the batches that are left; which they are follows from the seed and the epoch."""
         while self.step < self._steps:
             epoch, done = divmod(self.step, self._batches)
             yield from batches_of(self._mine, self._lengths, rng(self._course.seed, epoch))[done:]
@@ -211,7 +211,7 @@ class _Training:
     def _losses(
         self, observed: NDArray[np.int16], rows: NDArray[np.intp], lists: NDArray[np.int64]
     ) -> tuple[torch.Tensor, torch.Tensor]:
-        """Give how improbable each list is, and the heads' squared error."""
+        """Return how improbable each list is, and the heads' squared error."""
         one = packed(self._shape, observed)
         arrays = (one.words, one.places, one.parts, one.counts)
         words, places, parts, counts = (torch.from_numpy(a).to(self._course.device) for a in arrays)
@@ -241,7 +241,7 @@ class _Training:
         return held
 
     def _judge(self) -> float:
-        """Give how many bits the most probable choice of each program's lists costs, in the mean."""
+        """Return how many bits the most probable choice of each program's lists costs, in the mean."""
         order, total = self._held[np.argsort(self._lengths[self._held], kind="stable")], 0.0
         chosen = self._chances.argmax(axis=1)
         for at in range(0, len(order), BATCH):
@@ -252,14 +252,14 @@ class _Training:
 
 
 def _chances(gains: NDArray[np.float32]) -> NDArray[np.float64]:
-    """Give how probable each list is to be written; the last one where none saves."""
+    """Return how probable each list is to be written; the last one where none saves."""
     whole = gains.sum(axis=1, keepdims=True, dtype=np.float64)
     none = (whole <= 0).astype(np.float64)
     return np.concatenate([gains / np.where(whole > 0, whole, 1), none], axis=1)
 
 
 def _wholes(lessons: Lessons) -> NDArray[np.float32]:
-    """Give what the heads are to tell: as it is, after the baseline, and what the best list saves."""
+    """Return what the heads are to tell: as it is, after the baseline, and what the best list saves."""
     before = (lessons.observed[:, :, 0] == 1).sum(axis=1)
     best = lessons.shares.max(axis=1) / GAIN
     return np.stack([np.log1p(before) / 8, np.log1p(lessons.baseline) / 8, best], axis=1, dtype=np.float32)

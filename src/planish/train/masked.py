@@ -39,7 +39,7 @@ class _Masked(_Mixed):
         self._width = width
 
     def _split(self, batch: Batch) -> tuple[Any, Batch]:
-        """Give which actions are illegal, and the batch without that."""
+        """Return which actions are illegal, and the batch without that."""
         seen = batch[_Columns.OBS]
         return seen[..., self._width :] == 0, {**batch, _Columns.OBS: seen[..., : self._width]}
 

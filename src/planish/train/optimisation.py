@@ -129,7 +129,7 @@ def require_device(device: str) -> None:
 
 
 def share_of_rate(done: float) -> float:
-    """Give the share of the learning rate: it rises, and falls as a cosine.
+    """Return the share of the learning rate: it rises, and falls as a cosine.
 
     Args:
         done: the share of the training that is.
@@ -186,7 +186,7 @@ def until_stopped(device: str) -> Generator[None]:
 
 
 def arrays_of(kept: Tensors) -> dict[str, NDArray[np.float32]]:
-    """Give the best weights of a training.
+    """Return the best weights of a training.
 
     Raises:
         StoppedError: it was stopped before any were kept.

@@ -78,7 +78,7 @@ class Tuned:
     exploration: float | None = None
 
     def training(self, algorithm: str) -> dict[str, Any]:
-        """Give the options of RLlib's that differ from its defaults."""
+        """Return the options of RLlib's that differ from its defaults."""
         found: dict[str, Any] = {**ALGORITHMS[algorithm][1], "gamma": self.discount}
         if self.rate is not None:
             found["lr"] = self.rate
@@ -141,7 +141,7 @@ def built(name: str, environment: Callable[[], Any], runners: int, seed: int, tu
 
 
 def parameters(algorithm: Any, depth: int) -> dict[str, Any]:
-    """Give the weights of the network that chooses, of so many layers, named as planish's `mlp` has them.
+    """Return the weights of the network that chooses, of so many layers, named as planish's `mlp` has them.
 
     Values of actions are scaled, so that the best ones are the probable ones; see `NEVER` for the end.
     """
@@ -338,7 +338,7 @@ def _share(policy: SavedPolicy, ground: Ground) -> float:
 
 
 def _told(course: Course, space: CanObserve) -> dict[str, Any]:
-    """Tell what must not change where a training goes on."""
+    """Return what must not change where a training goes on."""
     programs = hashlib.sha256("\n".join(course.programs).encode()).hexdigest()
     return {
         "level": course.level,

@@ -45,7 +45,7 @@ class Lessons:
         return len(self.observed)
 
     def gains(self) -> Floats:
-        """Give what each list saves beside those before it."""
+        """Return what each list saves beside those before it."""
         return np.diff(np.maximum.accumulate(self.shares, axis=1), axis=1, prepend=0).astype(np.float32)
 
 

@@ -20,7 +20,7 @@ from planish.train.samples import Sample, digest_of, in_batches
 
 
 def surprise(shape: DecoderShape, weights: Tensors, batch: Sequence[Sample], device: str) -> torch.Tensor:
-    """Give the surprise of what is learnt of some texts, in nats, all together.
+    """Return the surprise of what is learnt of some texts, in nats, all together.
 
     It does not depend on which texts are read together: padding comes last, where nothing looks back from.
 
@@ -139,7 +139,7 @@ def train_text(
 
 
 def share_of_peak(done: float) -> float:
-    """Give the share of the peak learning rate: it rises, and falls as a cosine to a tenth (4.3.3)."""
+    """Return the share of the peak learning rate: it rises, and falls as a cosine to a tenth (4.3.3)."""
     if done < WARM_UP:
         # Not from 0 on, or the first step would learn nothing.
         return (done + 1e-3) / (WARM_UP + 1e-3)
@@ -198,7 +198,7 @@ class _Training:
             told(Progress(self.step, course.steps, loss, held, judged, tokens / seconds, left))
 
     def _coming(self) -> Iterator[list[Sample]]:
-        """Give batches for ever; which they are follows from the seed and the epoch."""
+        """Yield batches for ever; which they are follows from the seed and the epoch."""
         epoch = 0
         while True:
             random = rng(self._course.seed, epoch)

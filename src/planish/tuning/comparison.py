@@ -91,7 +91,7 @@ class Compared:
         return next(iter(self.measured.values()))
 
     def held_back(self, objective: str) -> float | None:
-        """Give an objective's value on the examples that were held back; None where there are none."""
+        """Return an objective's value on the examples that were held back; None where there are none."""
         return held_back(objective, self.scores)
 
     def held_back_within(self, objective: str) -> float:

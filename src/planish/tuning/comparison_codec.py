@@ -45,7 +45,7 @@ VERSION = 4
 
 
 def encode(comparison: Comparison) -> list[ResultRow]:
-    """Give the rows of a comparison: the finalists, then those who were not measured."""
+    """Return the rows of a comparison: the finalists, then those who were not measured."""
     rows = list[ResultRow]()
     for finalist in comparison.finalists:
         shared = {} if rows else _shared(comparison)
@@ -74,17 +74,17 @@ def _shared(comparison: Comparison) -> dict[str, Any]:
 
 
 def reference_to_json(reference: Compared) -> dict[str, Any]:
-    """Give another baseline's name and medians."""
+    """Return another baseline's name and medians."""
     return {"name": reference.name, "objectives": medians(reference)}
 
 
 def medians(compared: Compared) -> dict[str, float]:
-    """Give somebody's medians by the objectives' names."""
+    """Return somebody's medians by the objectives' names."""
     return {name: each.median for name, each in compared.measured.items()}
 
 
 def finalist_to_json(finalist: Finalist, baseline: Compared) -> dict[str, Any]:
-    """Give what a row says of one finalist."""
+    """Return what a row says of one finalist."""
     return {
         "samples": list(finalist.lead.samples),
         **chosen_to_json(finalist),
@@ -104,12 +104,12 @@ def finalist_to_json(finalist: Finalist, baseline: Compared) -> dict[str, Any]:
 
 
 def _unmeasured_to_json(finalist: Finalist) -> dict[str, Any]:
-    """Give what a row says of one that was not measured."""
+    """Return what a row says of one that was not measured."""
     return {**chosen_to_json(finalist), "unmeasured": finalist.verdict, "why": finalist.why}
 
 
 def chosen_to_json(finalist: Finalist) -> dict[str, Any]:
-    """Give what is known of a finalist before it is measured."""
+    """Return what is known of a finalist before it is measured."""
     return {
         "hash": finalist.candidate.hash,
         "edits": {"searched": finalist.searched, "left": len(finalist.candidate.steps)},
@@ -162,7 +162,7 @@ _SHOWN = 40
 
 
 def a(kind: type[_T], told: Any) -> _T:
-    """Give a value that is of a type.
+    """Return a value that is of a type.
 
     Raises:
         TypeError: it is not.
@@ -174,24 +174,24 @@ def a(kind: type[_T], told: Any) -> _T:
 
 
 def number(told: Any) -> float:
-    """Give a number; JSON has whole ones too."""
+    """Return a number; JSON has whole ones too."""
     if isinstance(told, int | float) and not isinstance(told, bool):
         return told
     raise TypeError(f"{_shown(told)} is no number")
 
 
 def numbers(told: Any) -> tuple[float, ...]:
-    """Give a list of numbers."""
+    """Return a list of numbers."""
     return tuple(map(number, a(list, told)))
 
 
 def texts(told: Any) -> tuple[str, ...]:
-    """Give a list of texts."""
+    """Return a list of texts."""
     return tuple(a(str, each) for each in a(list, told))
 
 
 def by_name(told: Any) -> Mapping[str, float]:
-    """Give numbers by name."""
+    """Return numbers by name."""
     return {name: number(value) for name, value in a(dict, told).items()}
 
 
@@ -264,7 +264,7 @@ def _finalists(rows: Sequence[ResultRow], objectives: Sequence[Objective]) -> It
 
 
 def _shared_of(first: _Json, objectives: Sequence[Objective]) -> Comparison:
-    """Give what belongs to all, without the finalists."""
+    """Return what belongs to all, without the finalists."""
     told = first.get("reference")
     # Samples are kept of the leading objective alone.
     samples = [numbers(first["baseline"]["samples"]), *[()] * len(objectives)]
@@ -298,7 +298,7 @@ def _opinion(told: _Json) -> Opinion:
 
 
 def _chosen(name: str, row: ResultRow) -> Finalist:
-    """Give what is known of a finalist before it is measured, or that it was not."""
+    """Return what is known of a finalist before it is measured, or that it was not."""
     data = row.data
     return Finalist(
         name=name,

@@ -59,7 +59,7 @@ class Curves:
         return tuple(row[min(trials, len(row)) - 1] for row in self.best)
 
     def median(self, trials: int) -> float:
-        """Give the median over the seeds after so many trials; not a number if a seed had none by then."""
+        """Return the median over the seeds after so many trials; not a number if a seed had none by then."""
         values = self.after(trials)
         return math.nan if any(map(math.isnan, values)) else statistics.median(values)
 

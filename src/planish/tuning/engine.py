@@ -168,7 +168,7 @@ class SearchLoop:
                 time.sleep(POLL_S)
 
     def _fill(self, ask: Ask) -> bool:
-        """Give the executor as much as it has capacity for; whether there is anything to wait for."""
+        """Return the executor as much as it has capacity for; whether there is anything to wait for."""
         self._submit()
         while self._under_way.is_hungry and self._take(ask, self._under_way.room):
             self._submit()
@@ -421,7 +421,7 @@ class TuningRun:
 
 
 def count_workers(settings: Settings) -> int:
-    """Give the number of workers that settings ask for, one for each core at most.
+    """Return the number of workers that settings ask for, one for each core at most.
 
     0 leaves it to the cores of this machine.
     """

@@ -44,11 +44,11 @@ class SearchTrials(Protocol):
     """The trials of a search, which are too many to be gone through twice."""
 
     def __iter__(self) -> Iterator[Trial]:
-        """Give all that have an outcome."""
+        """Return all that have an outcome."""
         ...
 
     def of(self, candidates: Iterable[Candidate]) -> dict[str, Trial]:
-        """Give those of some candidates, by hash."""
+        """Return those of some candidates, by hash."""
         ...
 
 
@@ -91,7 +91,7 @@ class SearchOutcome:
         return self.level.space(self.task, self.settings.space or self.level.spaces[0])
 
     def review(self) -> Review:
-        """Give what the level does for finalists besides."""
+        """Return what the level does for finalists besides."""
         return self.level.review(self.task) if isinstance(self.level, HasReview) else Review()
 
 
@@ -193,7 +193,7 @@ def open_bench(search: SearchOutcome) -> Generator[PairedMeasurement]:
 
 
 def times_worse(objective: Objective, found: Sequence[Outcome], others: Sequence[Outcome]) -> float:
-    """Give how many times worse something is than something else, round by round; the median.
+    """Return how many times worse something is than something else, round by round; the median.
 
     A round in which the worker of either was lost tells nothing.
 
@@ -213,7 +213,7 @@ def times_worse(objective: Objective, found: Sequence[Outcome], others: Sequence
 def known_rounds(
     found: Sequence[Outcome], others: Sequence[Outcome]
 ) -> list[tuple[Measured | Failed, Measured | Failed]]:
-    """Give the outcomes of two by round, without the rounds in which a worker was lost."""
+    """Return the outcomes of two by round, without the rounds in which a worker was lost."""
     pairs = zip(found, others, strict=True)
     return [(one, other) for one, other in pairs if not isinstance(one, Lost) and not isinstance(other, Lost)]
 
@@ -260,11 +260,11 @@ class FinalState:
         return replace(self, notes=(*self.notes, *filter(None, notes)))
 
     def noise_of(self, objective: Objective) -> float:
-        """Give the share by which equals differ: 0 if it is exact, else as measured, or the least."""
+        """Return the share by which equals differ: 0 if it is exact, else as measured, or the least."""
         return 0.0 if objective.exact else self.noise.get(objective.name, LEAST_NOISE)
 
     def comparison(self, baseline: Candidate) -> Comparison | None:
-        """Give the comparison as it is by now; None before there is any.
+        """Return the comparison as it is by now; None before there is any.
 
         The baseline comes first where nobody is better: nothing is then to be changed.
         """

@@ -345,7 +345,7 @@ def _beside(
 
 
 def _compared_values(finalist: Finalist, baseline: Compared) -> Mapping[str, float]:
-    """Give what the comparison found, as `_beside` does."""
+    """Return what the comparison found, as `_beside` does."""
     found: dict[str, float] = {}
     for name, measured in finalist.measured.items():
         if measured.objective.exact:
@@ -369,7 +369,7 @@ def suggested(pairs: Sequence[Effect]) -> Sequence[Steps]:
 def _effects(
     candidate: Candidate, sets: Sequence[Steps], space: CanShrink, meter: _Meter
 ) -> tuple[Effect, ...]:
-    """Give the effects of some steps each; those that there was no time for are left out."""
+    """Return the effects of some steps each; those that there was no time for are left out."""
     chosen = {steps: space.selected(candidate, steps) for steps in sets}
     meter.measure(c for c in chosen.values() if c is not None)
     return tuple(
@@ -404,7 +404,7 @@ def _joined(
 def is_additive(
     objective: Objective, together: Mapping[str, float], parts: Sequence[Mapping[str, float]], noise: float
 ) -> bool:
-    """Tell whether steps do together what each does alone, one after the other.
+    """Return whether steps do together what each does alone, one after the other.
 
     Args:
         objective: by which.

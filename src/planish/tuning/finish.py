@@ -88,7 +88,7 @@ class Allowance:
 
     @property
     def told(self) -> str:
-        """Say how long it takes from now on."""
+        """Return how long it takes from now on."""
         return f"at most {max(1.0, self.ends - self.now()):.0f} s to the end"
 
     def until(self, step: str) -> float:

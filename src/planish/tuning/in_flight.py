@@ -66,12 +66,12 @@ class UnderWay:
         self._submitted += len(candidates)
 
     def extend(self, deadline: float) -> None:
-        """Give what is under way another deadline."""
+        """Return what is under way another deadline."""
         if self._open and deadline != self._deadline:
             self.submit((), deadline)
 
     def answers(self) -> Iterator[tuple[Candidate, Evaluation]]:
-        """Give the answers as they come, each with its candidate, until all are there or at the deadline."""
+        """Yield the answers as they come, each with its candidate, until all are there or at the deadline."""
         for answer in self._executor.answers():
             if self._begun is not None and not self.start_s:
                 self.start_s = time.monotonic() - self._begun

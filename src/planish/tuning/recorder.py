@@ -150,7 +150,7 @@ class Trials:
         self._end = self._read_to = 0
 
     def take_up(self) -> Iterator[Trial]:
-        """Give what the store holds of the run, by index; each candidate once.
+        """Yield what the store holds of the run, by index; each candidate once.
 
         Raises:
             StoreError: it is damaged.
@@ -192,7 +192,7 @@ class Trials:
         return index < self._end and index not in self._gaps
 
     def index(self, candidate: Candidate) -> int:
-        """Give a candidate's index; the same one whenever it is asked for."""
+        """Return a candidate's index; the same one whenever it is asked for."""
         name = candidate.hash
         if name in self._stored:
             return self._stored[name]
@@ -208,7 +208,7 @@ class Trials:
         self._hold([trial])
 
     def of(self, candidates: Iterable[Candidate]) -> dict[str, Trial]:
-        """Give the trials of those candidates that have an outcome, by hash."""
+        """Return the trials of those candidates that have an outcome, by hash."""
         places = {c.hash: self._stored[c.hash] for c in candidates if self.has(c)}
         found = {place: self._near[place] for place in places.values() if place in self._near}
         if far := {place for place in places.values() if place not in found}:
@@ -221,7 +221,7 @@ class Trials:
         return {name: found[place] for name, place in places.items()}
 
     def proposed(self, place: int) -> Candidate | None:
-        """Give what had this index when the run was taken up; None where nothing had it."""
+        """Return what had this index when the run was taken up; None where nothing had it."""
         if place >= self._end or place in self._gaps:
             return None
         if place not in self._near:
@@ -280,7 +280,7 @@ class Journal:
             self.progress.introduction = self.level.introduction(self.task)
 
     def place(self, candidate: Candidate) -> None:
-        """Give a candidate its place in the run: it is that of its first proposal."""
+        """Return a candidate its place in the run: it is that of its first proposal."""
         self.trials.index(candidate)
 
     def has(self, candidate: Candidate) -> bool:
@@ -292,11 +292,11 @@ class Journal:
         return self.trials.is_old(candidate)
 
     def trial(self, candidate: Candidate) -> Trial | None:
-        """Give what became of a candidate, lost ones too; None where nothing did."""
+        """Return what became of a candidate, lost ones too; None where nothing did."""
         return self.trials.of([candidate]).get(candidate.hash) or self.lost.get(candidate.hash)
 
     def known(self, candidates: Sequence[Candidate]) -> Iterator[Trial]:
-        """Give the trials of those that have an outcome in this run, each once."""
+        """Return the trials of those that have an outcome in this run, each once."""
         return iter(self.trials.of(candidates).values())
 
     def recall(self, candidates: Sequence[Candidate]) -> list[Trial]:

@@ -181,7 +181,7 @@ def drop_beaten(state: FinalState, objectives: Sequence[Objective]) -> FinalStat
 def beats(
     one: Compared, other: Compared, noise: Mapping[str, float], objectives: Sequence[Objective]
 ) -> bool:
-    """Tell whether one is better than another somewhere, beyond the noise, and worse nowhere beyond it.
+    """Return whether one is better than another somewhere, beyond the noise, and worse nowhere beyond it.
 
     Args:
         one: was measured.
@@ -254,7 +254,7 @@ def compare(search: SearchOutcome, state: FinalState, end: float) -> FinalState:
 def _measured(
     found: SamplesByObjective, base: SamplesByObjective, objectives: Sequence[Objective]
 ) -> dict[str, Measurement]:
-    """Give what is kept of how somebody did; of the baseline, that is compared with nobody."""
+    """Return what is kept of how somebody did; of the baseline, that is compared with nobody."""
     return {
         o.name: Measurement(
             o,
@@ -278,7 +278,7 @@ def _clocks(sampled: PairedSamples, baseline: PairedSamples) -> Clocks | None:
 
 
 def _notes(base: PairedSamples, found: Sequence[PairedSamples], plan: Plan) -> Sequence[str]:
-    """Say how a comparison with noise was measured, where that is not as usual."""
+    """Return how a comparison with noise was measured, where that is not as usual."""
     times = sum(map(len, base.values))
     notes: list[str] = []
     if times < plan.processes * plan.rounds:
@@ -291,7 +291,7 @@ def _notes(base: PairedSamples, found: Sequence[PairedSamples], plan: Plan) -> S
 
 
 def _clocked(found: Sequence[PairedSamples]) -> Sequence[str]:
-    """Say which gains processor time tells, and which it contradicts."""
+    """Return which gains processor time tells, and which it contradicts."""
     evidence = [each.evidence for each in found if each.evidence is not None]
     by_processor = [each for each in evidence if each.by_processor and each.processor is not None]
     notes: list[str] = []

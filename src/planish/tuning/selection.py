@@ -36,7 +36,7 @@ ERRORS = 2.0
 
 
 def least_costs(trial: Trial, costs: Costs, objectives: tuple[Objective, ...]) -> Costs:
-    """Give the costs of a trial less what noise may have added: two standard errors, 1 % at least.
+    """Return the costs of a trial less what noise may have added: two standard errors, 1 % at least.
 
     They are for the choice of who is measured again, in turns and in fresh processes, and prove nothing: of
     one process nobody knows its luck.
@@ -102,7 +102,7 @@ def _within(costs: Costs, most: Costs) -> bool:
 
 
 def _ends(costs: Sequence[Costs], places: Sequence[int]) -> list[int]:
-    """Give the best by each objective; of equals the first."""
+    """Return the best by each objective; of equals the first."""
     return [places[column.index(min(column))] for column in zip(*costs, strict=True)]
 
 
@@ -208,7 +208,7 @@ class _Watch:
         self._objectives, self._start, self._least = objectives, start, float("inf")
 
     def all(self, trials: Iterable[Trial]) -> Iterator[Trial]:
-        """Give all trials on."""
+        """Yield all trials on."""
         for trial in trials:
             costs, start = trial.costs(self._objectives), self._start
             if costs and start and costs[0] < self._least and all(map(le, costs, start)):

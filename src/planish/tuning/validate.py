@@ -201,7 +201,7 @@ def _values(result: Result, paired: Mapping[str, PairedSamples]) -> Check:
 
 
 def _spans(result: Result, objective: Objective, sampled: PairedSamples) -> tuple[_Span, _Span, str] | None:
-    """Give a value as recorded and as measured now, and what it is; None where it is not on record.
+    """Return a value as recorded and as measured now, and what it is; None where it is not on record.
 
     The ratio to a baseline of the same minutes is what can be compared between days; without a
     comparison on record, the samples themselves must do.
@@ -229,7 +229,7 @@ def _beside_trial(
 
 
 def _changes(result: Result) -> str:
-    """Say how this machine is not the one of the record; empty where it is."""
+    """Return how this machine is not the one of the record; empty where it is."""
     then = result.task.target
     now = result.level.target(result.task.program, then.cores)
     changed = [] if then.processor == now.processor else [f"{then.processor} then, {now.processor} now"]

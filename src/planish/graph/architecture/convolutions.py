@@ -216,7 +216,7 @@ def _filter(node: Node) -> str:
 
 
 def _growth(node: Node) -> float:
-    """Tell how far an upsampling goes; 2 where the file says it by a computed value."""
+    """Return how far an upsampling goes; 2 where the file says it by a computed value."""
     steps: Sequence[Any] = node.attribute("strides", ()) or (node.attribute("blocksize", 2),)
     return float(max(steps))
 

@@ -48,7 +48,7 @@ class Node:
     proto: NodeProto
 
     def attribute(self, name: str, default: Any = None) -> Any:
-        """Give an attribute's value."""
+        """Return an attribute's value."""
         from onnx import helper
 
         found = next((a for a in self.proto.attribute if a.name == name), None)
@@ -114,15 +114,15 @@ class Wiring:
         return found
 
     def before(self, node: Node) -> Iterator[Node]:
-        """Give the nodes whose results are this one's data."""
+        """Return the nodes whose results are this one's data."""
         return (self.producers[name] for name in node.data if name in self.producers)
 
     def after(self, node: Node) -> Iterator[Node]:
-        """Give the nodes that use this one's results as data."""
+        """Return the nodes that use this one's results as data."""
         return (after for name in node.outputs for after in self.consumers.get(name, ()))
 
     def shape(self, name: str) -> tuple[int, ...]:
-        """Give a constant's shape; empty where it is unknown."""
+        """Return a constant's shape; empty where it is unknown."""
         for _ in self.nodes:
             if self.declared.get(name):
                 return self.declared[name]
@@ -134,7 +134,7 @@ class Wiring:
         return ()
 
     def tensor(self, name: str) -> TensorProto | None:
-        """Give the tensor that a constant was written as, as an initialiser or a node; None for others."""
+        """Return the tensor that a constant was written as, as an initialiser or a node; None for others."""
         made = self.producers.get(name)
         if made is not None and made.op == "Constant":
             return made.attribute("value")

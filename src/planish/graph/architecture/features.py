@@ -126,7 +126,7 @@ class Sequential:
         return any(self._is_triangle(name) for name in masks)
 
     def _is_triangle(self, name: str) -> bool:
-        """Tell whether a mask hides what comes later, by its values or by how it is computed."""
+        """Return whether a mask hides what comes later, by its values or by how it is computed."""
         todo, seen = [name], {name}
         while todo and len(seen) < _BEHIND_MASK:  # a bounded look back: masks are made of few operations
             at = todo.pop()
@@ -144,7 +144,7 @@ class Sequential:
         return False
 
     def _counts(self, name: str) -> bool:
-        """Tell whether a value numbers places: 0, 1, 2 and so on."""
+        """Return whether a value numbers places: 0, 1, 2 and so on."""
         for _ in range(_BEHIND_MASK):
             tensor, made = self._wiring.tensor(name), self._wiring.producers.get(name)
             if tensor is not None:
@@ -189,7 +189,7 @@ def _attends(node: Node) -> bool:
 
 
 def _mixes(node: Node) -> bool:
-    """Tell whether it is a product of two results, and not of one with a weight."""
+    """Return whether it is a product of two results, and not of one with a weight."""
     return node.op in PRODUCTS and len(node.data) >= 2
 
 
@@ -199,7 +199,7 @@ def _loops_products(node: Node) -> bool:
 
 
 def _triangular(tensor: TensorProto) -> bool:
-    """Tell whether the last two dimensions are a square whose upper half differs from the lower."""
+    """Return whether the last two dimensions are a square whose upper half differs from the lower."""
     shape = tuple(tensor.dims)[-2:]
     if len(shape) < 2 or shape[0] != shape[1] or not 2 <= shape[0] <= _MASK_SIDE_MAX:
         return False
@@ -222,7 +222,7 @@ def _rises(tensor: TensorProto) -> bool:
 
 
 def _values(tensor: TensorProto) -> NDArray[Any] | None:
-    """Give a tensor's values; None where they lie in a file beside the model."""
+    """Return a tensor's values; None where they lie in a file beside the model."""
     from onnx import TensorProto, numpy_helper
 
     outside = tensor.data_location == TensorProto.EXTERNAL
@@ -257,7 +257,7 @@ def _is_given(wiring: Wiring, name: str) -> bool:
 
 
 def _source(wiring: Wiring, name: str) -> str:
-    """Give the input of the model that a value is, but for its shape; empty where it is computed."""
+    """Return the input of the model that a value is, but for its shape; empty where it is computed."""
     for _ in wiring.nodes:
         made = wiring.producers.get(name)
         if made is None:
@@ -346,7 +346,7 @@ class Features:
         return self.residual_convolutions / max(1, self.convolutions)
 
     def to_json(self) -> dict[str, Any]:
-        """Give all counts and shares by name."""
+        """Return all counts and shares by name."""
         shares = ("depthwise_share", "pointwise_share", "residual_share")
         counts = asdict(self) | {"operations": dict(self.operations)}
         return counts | {name: round(getattr(self, name), 4) for name in shares}

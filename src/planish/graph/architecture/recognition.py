@@ -62,7 +62,7 @@ def _few(value: float, none_left: float) -> float:
 
 
 def _efficient(found: Features) -> float:
-    """Tell how far blocks squeeze as EfficientNet's do: nearly all of them, between swishes."""
+    """Return how far blocks squeeze as EfficientNet's do: nearly all of them, between swishes."""
     squeezed = _enough(found.squeezes / max(1, found.depthwise), 0.6)
     return squeezed * _enough(found.swishes / max(1, found.depthwise), 1)
 
@@ -279,7 +279,7 @@ class Match:
     reasons: tuple[str, ...]
 
     def to_json(self) -> dict[str, Any]:
-        """Give the match as JSON."""
+        """Return the match as JSON."""
         strength = round(self.strength, 3)
         return {"class": self.name, "title": self.title, "strength": strength, "reasons": list(self.reasons)}
 

@@ -47,7 +47,7 @@ class InstructionCounter:
         return found
 
     def _calls(self, module: int) -> Iterator[int]:
-        """Give the uses that are calls of what makes no code."""
+        """Yield the uses that are calls of what makes no code."""
         functions = self._functions
         function = functions.LLVMGetFirstFunction(module)
         while function:
@@ -193,7 +193,7 @@ class Calls:
     definitions: Definitions
 
     def callers(self) -> Mapping[str, Tally[str]]:
-        """Give for each definition who calls it, and how often."""
+        """Return for each definition who calls it, and how often."""
         names = {handle: name for name, handle in self.definitions.by_name.items()}
         return {
             name: Tally(self._callers(handle, names)) for name, handle in self.definitions.by_name.items()

@@ -33,7 +33,7 @@ class Diagnostics:
         self._functions.LLVMContextSetDiagnosticHandler(context, handler, None)
 
     def taken(self) -> list[str]:
-        """Give the errors since the last time."""
+        """Return the errors since the last time."""
         errors, self._errors = self._errors, []
         return errors
 
@@ -99,7 +99,7 @@ class Machines:
         self.host = functions.take(functions.LLVMGetDefaultTargetTriple()).encode()
 
     def of(self, triple: bytes) -> TargetMachine:
-        """Give the machine of a triple; an empty one means this host.
+        """Return the machine of a triple; an empty one means this host.
 
         Raises:
             TargetError: this LLVM makes no code for it.
@@ -110,7 +110,7 @@ class Machines:
         return self._made[triple]
 
     def text(self, triple: bytes) -> tuple[bytes, bytes]:
-        """Give the triple and data layout as they stand in IR; raises as `of` does."""
+        """Return the triple and data layout as they stand in IR; raises as `of` does."""
         machine = self.of(triple)
         return machine.triple, machine.layout_text
 
@@ -159,7 +159,7 @@ class LlvmSession:
 
 
 def version(functions: Functions) -> str:
-    """Give LLVM's version: "22.1.8"."""
+    """Return LLVM's version: "22.1.8"."""
     parts = c_uint(), c_uint(), c_uint()
     functions.LLVMGetVersion(*map(byref, parts))
     return ".".join(str(part.value) for part in parts)
@@ -197,7 +197,7 @@ class CModule:
         return CModule(self._session, self._context.share(), handle, self._machine)
 
     def definitions(self) -> Definitions:
-        """Give what treats the functions that it defines one by one."""
+        """Return what treats the functions that it defines one by one."""
         return Definitions(self._functions, self._handle, self._context.handle, self._session.count)
 
     def run(self, pipeline: str) -> None:

@@ -29,7 +29,7 @@ class _Layout:
         self._wide = wide
 
     def symbols(self, table: bytes) -> Iterator[tuple[int, int, int, int, int]]:
-        """Give of each symbol: its name's place, kind, section, value and size."""
+        """Yield of each symbol: its name's place, kind, section, value and size."""
         for row in self._symbol.iter_unpack(table):
             if self._wide:
                 name, kind, _, section, value, size = row
@@ -97,7 +97,7 @@ def loaded_bytes(data: bytes) -> int:
 
 
 def function_bytes(data: bytes) -> dict[str, int]:
-    """Give the size of each function's code in an object, by its symbol; raises as `sections` does."""
+    """Return the size of each function's code in an object, by its symbol; raises as `sections` does."""
     listed = sections(data)
     code = {place for place, s in enumerate(listed) if s.name == ".text" or s.name.startswith(".text.")}
     found: dict[str, int] = {}

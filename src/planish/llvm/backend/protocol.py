@@ -36,7 +36,7 @@ class Module(Protocol):
         ...
 
     def verify(self) -> str:
-        """Give what LLVM's verifier objects to; empty when nothing."""
+        """Return what LLVM's verifier objects to; empty when nothing."""
         ...
 
     def instructions(self) -> int:

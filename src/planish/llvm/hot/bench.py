@@ -47,7 +47,7 @@ SAMPLES = "planish-samples"
 
 
 def sampler_source() -> str:
-    """Give the C text of what is linked to the program."""
+    """Return the C text of what is linked to the program."""
     return (files("planish.llvm.hot") / "sampler.c").read_text(encoding="utf-8")
 
 
@@ -155,7 +155,7 @@ def answer_of(
 
 
 def judged(all_times: list[Times]) -> Ratio:
-    """Give the ratio to the baseline; of several processes, each is one witness."""
+    """Return the ratio to the baseline; of several processes, each is one witness."""
     wall = ratio([times.own for times in all_times], [times.baseline for times in all_times])
     owns = [times.own_processor for times in all_times]
     if any(not min(row) for row in owns):
@@ -256,7 +256,7 @@ def _in_turns(
 
 
 def _median_ratio(rows: list[tuple[float, float, float, float]]) -> float:
-    """Give the ratio by processor time: it is the one that other programs disturb less."""
+    """Return the ratio by processor time: it is the one that other programs disturb less."""
     return statistics.median(own / max(base, 1e-9) for _, _, base, own in rows)
 
 

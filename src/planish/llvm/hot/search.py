@@ -229,7 +229,7 @@ class HotSearch:
         return hot[:_MOST_HOT]
 
     def recipe(self) -> ModuleRecipe:
-        """Give the recipe of the best version."""
+        """Return the recipe of the best version."""
         return ModuleRecipe(BEGIN, self._lists(), LAST)
 
     def finish(self) -> HotBuild | None:
@@ -237,14 +237,14 @@ class HotSearch:
         return self.begun.finished(self.recipe()) if self.lists else None
 
     def _lists(self, without: str = "") -> Lists:
-        """Give what is run on the functions, apart from one."""
+        """Return what is run on the functions, apart from one."""
         lists = {name: parts for name, parts in self.lists.items() if name != without}
         own = tuple((pipeline(parts), (name,)) for name, parts in lists.items())
         others = tuple(name for name in self.begun.names if name not in lists and name != without)
         return (*own, (pipeline(USUAL), others)) if others else own
 
     def lists_by_function(self) -> dict[str, str]:
-        """Give the pipeline of each function that has one of its own."""
+        """Return the pipeline of each function that has one of its own."""
         return {name: pipeline(parts) for name, parts in self.lists.items()}
 
     def choose(self, name: str) -> None:
@@ -298,7 +298,7 @@ class HotSearch:
         return begun and begun.finished(ModuleRecipe("", ((pipeline(parts), (name,)),), LAST))
 
     def _around(self, name: str) -> PreparedProgram | None:
-        """Give the module in which all other functions are done; it is kept while one function is tuned."""
+        """Return the module in which all other functions are done; it is kept while one function is tuned."""
         if self._ready[0] != name:
             # What comes before this function's list is the same for each of its lists.
             self._ready = name, self.begun.after(self._lists(name))

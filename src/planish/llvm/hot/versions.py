@@ -93,7 +93,7 @@ def pipeline(parts: Parts) -> str:
 
 
 def first_lists() -> Iterator[Parts]:
-    """Give what is worth trying on every hot function, in the order of `experiments/clock/choose.py`.
+    """Yield what is worth trying on every hot function, in the order of `experiments/clock/choose.py`.
 
     It is a greedy cover of what gained on 16 hot functions of programs that are in no table of results.
     """

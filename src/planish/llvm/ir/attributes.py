@@ -114,11 +114,11 @@ class _Groups:
         self.added: list[str] = []
 
     def names(self, group: str) -> set[str]:
-        """Give the attributes of a group; none of a word that is no group."""
+        """Return the attributes of a group; none of a word that is no group."""
         return self._names.get(group, set())
 
     def less(self, group: str, spare: Set[str]) -> str:
-        """Give the group that has all but some attributes, added where it is new; "" where none is left."""
+        """Return the group that has all but some attributes, added where it is new; "" where none is left."""
         key = group, frozenset(spare)
         if key not in self._less:
             listed = _TOKEN.sub(lambda found: "" if found[1] in spare else found[0], self._listed[group])

@@ -51,7 +51,7 @@ def constants(instruction: Instruction) -> Iterator[tuple[int, int]]:
 
 
 def binary_operands(instruction: Instruction) -> tuple[str, str]:
-    """Give the two operands of a binary operation, without what stands in brackets."""
+    """Return the two operands of a binary operation, without what stands in brackets."""
     first, second, *_ = _flat(instruction.text).split(", ")
     return first.rpartition(" ")[2], second
 

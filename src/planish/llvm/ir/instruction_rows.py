@@ -75,7 +75,7 @@ class CutWarning(UserWarning):
 
 
 def instruction_schema(objective: str = "instructions") -> FeatureSchema:
-    """Tell what the columns mean; the number of values is part of a name, for a network depends on it.
+    """Return what the columns mean; the number of values is part of a name, for a network depends on it.
 
     Args:
         objective: what is to be made less; what is learnt of one says nothing of another.
@@ -134,7 +134,7 @@ def _rows(blocks: Sequence[Block]) -> Iterator[tuple[int, ...]]:
 
 
 def _distances(place: int, names: Sequence[str], defined: Mapping[str, int], outer: bool) -> list[int]:
-    """Say how far back operands were made, by powers of two."""
+    """Return how far back operands were made, by powers of two."""
     found = [_FORWARD if defined[n] >= place else min((place - defined[n]).bit_length(), _FAR)
              for n in names if n in defined]  # fmt: skip
     arguments = [_ARGUMENT for n in names if n not in defined and not n.startswith(("%struct", "%union"))]

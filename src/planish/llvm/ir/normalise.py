@@ -35,7 +35,7 @@ _ATTRIBUTE = re.compile(rf"{QUOTED}(?:={QUOTED})?|[\w()]+", re.ASCII)
 
 
 def binding(group: str, defines: bool) -> str:
-    """Give the attributes of a group that must stay when the group goes.
+    """Return the attributes of a group that must stay when the group goes.
 
     Args:
         group: the statement `attributes #N = { ... }`.
@@ -229,7 +229,7 @@ def _name(token: str, known: dict[str, ModuleStatement], given: dict[str, str], 
 
 
 def _counts(token: str, known: dict[str, ModuleStatement]) -> bool:
-    """Tell whether the name itself matters: that of something outside the module."""
+    """Return whether the name itself matters: that of something outside the module."""
     if token[0] != "@":
         return False
     there = known.get(token)

@@ -21,7 +21,7 @@ Answer = TypeVar("Answer")
 
 
 def _processor_s() -> float:
-    """Tell what this process has used of the processor, with its children that are over."""
+    """Return what this process has used of the processor, with its children that are over."""
     used = [resource.getrusage(which) for which in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
     return sum(each.ru_utime + each.ru_stime for each in used)
 
@@ -70,7 +70,7 @@ class EvaluationBudget:
         return _processor_s() - self._processor + self._under_way()
 
     def left(self, share: float = 1.0) -> float:
-        """Give the seconds that a share of the time has left; none where evaluations are used up."""
+        """Return the seconds that a share of the time has left; none where evaluations are used up."""
         if self.evaluations is not None and self.done >= self.evaluations:
             return 0.0
         return (self.seconds - self.reserve) * share - self.passed

@@ -48,7 +48,7 @@ class BegunNames:
     noinline: frozenset[str]
 
     def kept_out(self, chosen: Collection[str]) -> Marks:
-        """Give the marks that keep passes from all but some functions; no name means all."""
+        """Return the marks that keep passes from all but some functions; no name means all."""
         if not chosen:
             return ()
         others = [name for name in self.names if name not in {*chosen} | self.optnone]
@@ -237,7 +237,7 @@ def _survived_all(works: Sequence[Callable[[], Answer]], kinds: Any) -> Sequence
 
 
 def _both_sizes(bitcode: bytes) -> tuple[Sizes, Sizes]:
-    """Give the bytes and the instructions of the functions of a module."""
+    """Return the bytes and the instructions of the functions of a module."""
     return measured(bitcode, "text_bytes").sizes, measured(bitcode, "instructions").sizes
 
 

@@ -162,7 +162,7 @@ class ListJob:
 
 
 def jobs(chunks: Sequence[ModuleChunk], known: Sequence[Passes] = (), tried: int = 0) -> Iterator[ListJob]:
-    """Give what is to be tried, where most is expected for the time first; it never ends.
+    """Yield what is to be tried, where most is expected for the time first; it never ends.
 
     Args:
         chunks: of the module.
@@ -191,7 +191,7 @@ def _job(passes: Passes, chunk: ModuleChunk) -> ListJob:
 
 
 def _share(chunk: ModuleChunk) -> float:
-    """Tell how much of the time for a part goes into its code."""
+    """Return how much of the time for a part goes into its code."""
     mean = chunk.instructions / len(chunk.names)
     return mean / (mean + _OVERHEAD)
 
@@ -293,7 +293,7 @@ class ListSearch:
         return replace(self.whole.recipe, lists=tuple(self._groups()))
 
     def _groups(self) -> Iterator[tuple[str, tuple[str, ...]]]:
-        """Give each list that is run, as a pipeline, and on which functions."""
+        """Yield each list that is run, as a pipeline, and on which functions."""
         groups: dict[Passes, list[str]] = {}
         for name, (_, passes) in self._best.items():
             groups.setdefault(passes, []).append(name)

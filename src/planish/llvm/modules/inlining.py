@@ -112,7 +112,7 @@ class InliningSearch:
         return not self._since
 
     def next(self) -> tuple[tuple[Flip, ...], Inlining] | None:
-        """Give flips to be tried together, and the inlining with them; None where nothing is left now."""
+        """Return flips to be tried together, and the inlining with them; None where nothing is left now."""
         if self._making:
             return None
         if not self._waiting and not self._under_way:
@@ -145,7 +145,7 @@ class InliningSearch:
         return batch
 
     def tell(self, flips: tuple[Flip, ...], sizes: Sizes | None) -> None:
-        """Tell what functions cost with some flips; None where the module cannot be made."""
+        """Return what functions cost with some flips; None where the module cannot be made."""
         regions = {flip: self._under_way.pop(flip) for flip in flips}
         if not flips:
             self._confirm(sizes)

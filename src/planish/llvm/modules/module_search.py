@@ -191,7 +191,7 @@ class SearchedModule:
     seconds: float
 
     def passes(self) -> dict[str, Passes]:
-        """Give the list of each function that has one of its own."""
+        """Return the list of each function that has one of its own."""
         return {name: parse_pipeline(pipeline) for pipeline, names in self.recipe.lists for name in names}
 
 

@@ -23,7 +23,7 @@ class Memory(Protocol):
     """
 
     def get(self, key: str) -> str | None:
-        """Give the value of a key; None where there is none."""
+        """Return the value of a key; None where there is none."""
         ...
 
     def put(self, key: str, value: str) -> None:

@@ -38,7 +38,7 @@ _LOOSE = (
 
 
 def loose_start(backend: Backend) -> str:
-    """Give what makes the module whose functions lists are then run on.
+    """Return what makes the module whose functions lists are then run on.
 
     It is what -Oz does for the whole module, in its order: constants across functions, inlining, dead
     arguments. But functions are only tidied up meanwhile, where -Oz simplifies them thoroughly: lists that
@@ -144,7 +144,7 @@ def whole_backend() -> Backend:
 
 
 def single(module: Module) -> CModule:
-    """Give a module of a back end that can treat functions one by one."""
+    """Return a module of a back end that can treat functions one by one."""
     assert isinstance(module, CModule)
     return module
 

@@ -57,20 +57,20 @@ class PassElement:
 
 
 def base_name(text: str) -> str:
-    """Give a pass's text without its parameters."""
+    """Return a pass's text without its parameters."""
     return text.partition("<")[0]
 
 
 @cache
 def elements() -> Mapping[str, PassElement]:
-    """Give the catalogue: text to element, in a fixed order."""
+    """Return the catalogue: text to element, in a fixed order."""
     rows = _data()["elements"]
     return {row["text"]: PassElement(**row | {"also": tuple(row.get("also", ()))}) for row in rows}
 
 
 @cache
 def exclusions() -> Mapping[str, str]:
-    """Give the passes that are kept out: name to reason."""
+    """Return the passes that are kept out: name to reason."""
     return _data()["excluded"]
 
 
@@ -125,7 +125,7 @@ has a correlation of 0.97 with what was measured."""
 
 
 def pass_cost(passes: Sequence[str]) -> float:
-    """Give about how long a list takes, in passes that are no pipelines.
+    """Return about how long a list takes, in passes that are no pipelines.
 
     Args:
         passes: as the catalogue writes them.
@@ -155,7 +155,7 @@ def drop_unsafe_passes(passes: Iterable[str], ir: str) -> tuple[str, ...]:
 
 @cache
 def load_coreset(objective: str = "instructions") -> tuple[tuple[str, ...], ...]:
-    """Give the shipped coreset: lists by greedy cover over training functions, the most useful first.
+    """Return the shipped coreset: lists by greedy cover over training functions, the most useful first.
 
     Args:
         objective: what is to be made less. A file `coreset-OBJECTIVE.json` of this package is read where

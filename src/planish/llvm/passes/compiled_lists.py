@@ -57,7 +57,7 @@ def compile_lists(
 
 
 def reading_error(backend: Backend, ir: str) -> str:
-    """Give what LLVM says of a text that a model wrote; "" where it is a valid module."""
+    """Return what LLVM says of a text that a model wrote; "" where it is a valid module."""
     try:
         backend.parse(ir).close()
     except IRError as error:

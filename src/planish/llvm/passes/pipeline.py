@@ -36,7 +36,7 @@ class Pass(Step):
     name: str
 
     def to_json(self) -> list[Any]:
-        """Give `["Pass", {"name": name}]`; written out, since thousands are made each second."""
+        """Return `["Pass", {"name": name}]`; written out, since thousands are made each second."""
         return ["Pass", {"name": self.name}]
 
     def __str__(self) -> str:
@@ -45,17 +45,17 @@ class Pass(Step):
 
 @cache
 def pass_step(text: str) -> Pass:
-    """Give the step of a pass; one object for one text."""
+    """Return the step of a pass; one object for one text."""
     return Pass(text)
 
 
 def candidate_of(texts: Iterable[str]) -> Candidate:
-    """Give the candidate that runs these passes, in this order; `passes_of` is its inverse."""
+    """Return the candidate that runs these passes, in this order; `passes_of` is its inverse."""
     return Candidate(tuple(map(pass_step, texts)))
 
 
 def passes_of(candidate: Candidate) -> tuple[str, ...]:
-    """Give the passes of a candidate in their order.
+    """Return the passes of a candidate in their order.
 
     Raises:
         TypeError: a step is of another level.
@@ -125,7 +125,7 @@ class _Reader:
             yield "", len(self._text)
 
     def ahead(self) -> str:
-        """Give the next token; empty at the end."""
+        """Return the next token; empty at the end."""
         return self._token
 
     def _take(self) -> str:
@@ -158,7 +158,7 @@ class _Reader:
         return PipelineItem(name, inner)
 
     def error(self, expected: str) -> ProgramError:
-        """Tell what should stand here."""
+        """Return what should stand here."""
         found = f"'{self._token[:20]}'" if self._token else "its end"
         return ProgramError(
             f"pipeline, character {self._place + 1}: found {found}", f"Expected {expected} there."
@@ -216,7 +216,7 @@ _WITHIN_MODULE = {"module": "{}", "cgscc": "cgscc({})"}
 
 @cache
 def _placed(text: str) -> tuple[bool, str]:
-    """Give whether a pass runs in a function manager, and its text there or at the top."""
+    """Return whether a pass runs in a function manager, and its text there or at the top."""
     element = find_element(text)
     inside = element.nesting in _WITHIN_FUNCTION
     form = _WITHIN_FUNCTION[element.nesting] if inside else _WITHIN_MODULE[element.nesting]

@@ -57,7 +57,7 @@ class ListShape:
     place: Literal["first", "last", "anywhere"] = "anywhere"
 
     def within(self, texts: Collection[str]) -> ListShape | None:
-        """Give the shape with those anchors alone that are among these passes; None where none is."""
+        """Return the shape with those anchors alone that are among these passes; None where none is."""
         kept = tuple(anchor for anchor in self.anchors if anchor in texts)
         return replace(self, anchors=kept) if kept or not self.anchors else None
 
@@ -129,7 +129,7 @@ def list_features(module: NDArray[np.int64], candidates: Sequence[Candidate]) ->
 
 @cache
 def _columns() -> dict[str, int]:
-    """Give the first column of each pass."""
+    """Return the first column of each pass."""
     return {text: len(OF_LIST) + number * len(OF_PASS) for number, text in enumerate(elements())}
 
 
@@ -183,7 +183,7 @@ class PassSpace:
         self._seeds = tuple(candidate_of(seed) for seed in seeds if self._holds(seed))
 
     def start(self) -> Candidate:
-        """Give the empty list."""
+        """Return the empty list."""
         return Candidate()
 
     def steps(self, candidate: Candidate) -> Sequence[Step]:
@@ -195,7 +195,7 @@ class PassSpace:
         return candidate.then(step)
 
     def state(self, candidate: Candidate) -> str:
-        """Give the list's hash: whether two lists make one program, only LLVM can tell."""
+        """Return the list's hash: whether two lists make one program, only LLVM can tell."""
         return candidate.hash
 
     def sample(self, rng: Generator) -> Candidate:
@@ -227,7 +227,7 @@ class PassSpace:
         return self._seeds
 
     def selected(self, candidate: Candidate, places: Sequence[int]) -> Candidate:
-        """Give the passes at these places alone; every list is legal."""
+        """Return the passes at these places alone; every list is legal."""
         return Candidate(tuple(candidate.steps[place] for place in places))
 
     def focused(self, candidates: Sequence[Candidate]) -> PassSpace:
@@ -289,12 +289,12 @@ class PassSpace:
         return made.instructions if made else None
 
     def compiled(self, candidate: Candidate) -> str | None:
-        """Give what a list makes of the module, prepared for size; None where it fails, or ends LLVM."""
+        """Return what a list makes of the module, prepared for size; None where it fails, or ends LLVM."""
         made = _made(self._ir, passes_of(candidate))
         return made.code if made else None
 
     def refused(self, text: str) -> str:
-        """Give what LLVM says of a text; "" where it is a module."""
+        """Return what LLVM says of a text; "" where it is a module."""
         from planish.llvm.backend import open_backend
         from planish.llvm.passes.compiled_lists import reading_error
 
@@ -398,7 +398,7 @@ def pass_space(
 
 
 def oz_of(texts: Collection[str]) -> str | None:
-    """Give LLVM's pipeline for small code among some passes: -Oz, or -O2 where it has no -Oz any more.
+    """Return LLVM's pipeline for small code among some passes: -Oz, or -O2 where it has no -Oz any more.
 
     On functions that are `minsize optsize` the two make code of the same size. None: it has neither.
     """

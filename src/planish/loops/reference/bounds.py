@@ -35,7 +35,7 @@ _WHOLE = 2.0**62
 
 
 def grain_of(value: float) -> float:
-    """Give the largest power of two that a number is a multiple of; 1 for zero and infinities."""
+    """Return the largest power of two that a number is a multiple of; 1 for zero and infinities."""
     if value == 0 or not np.isfinite(value):
         return 1.0
     n, d = value.as_integer_ratio()
@@ -44,7 +44,7 @@ def grain_of(value: float) -> float:
 
 
 def grain_of_all(values: Array) -> float:
-    """Give the grain of an array: 1, or a smaller power of two; 0 where it would be below 2^-30.
+    """Return the grain of an array: 1, or a smaller power of two; 0 where it would be below 2^-30.
 
     Args:
         values: of any type; infinities are multiples of everything, NaN of nothing.
@@ -71,7 +71,7 @@ def _bits(chunk: Array) -> int | None:
 
 
 def largest_of(values: Array) -> float:
-    """Give the largest finite magnitude; 0 where there is none.
+    """Return the largest finite magnitude; 0 where there is none.
 
     Args:
         values: of any type.
@@ -116,7 +116,7 @@ class Precision:
 
     @staticmethod
     def of(dtype: str) -> Precision:
-        """Give that of an element type."""
+        """Return that of an element type."""
         info = limits(dtype)
         reference = float(np.finfo("float64").eps) / 2
         unit = 1.01 * (float(info.eps) / 2 + reference)
@@ -168,7 +168,7 @@ class Bounded:
 
 
 def limits(dtype: str) -> Any:
-    """Give what `numpy.finfo` tells, for element types of other libraries too."""
+    """Return what `numpy.finfo` tells, for element types of other libraries too."""
     if dtype != "bfloat16":
         return np.finfo(dtype)
     import ml_dtypes
@@ -250,7 +250,7 @@ def _chosen(test: str, value: Array, args: Sequence[Bounded]) -> Bounded:
 
 
 def settled(value: Array, error: Array, unknown: Array | bool) -> Array:
-    """Give infinities and NaN no error, but an infinite one where nothing is known."""
+    """Return infinities and NaN no error, but an infinite one where nothing is known."""
     lost = np.isnan(error) | ~np.isfinite(value)
     return np.where(lost, np.where(unknown, np.inf, np.where(np.isfinite(value), np.inf, 0.0)), error)
 
@@ -367,7 +367,7 @@ def places(
 
 
 def filled_with(reduce: str | None) -> float:
-    """Give what a spread target holds where nothing reaches it."""
+    """Return what a spread target holds where nothing reaches it."""
     return IDENTITY[reduce or "add"]
 
 

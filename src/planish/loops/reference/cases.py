@@ -393,7 +393,7 @@ def _is_shown(program: Program, inputs: Arrays, probe: Probe, answer: Answer) ->
 
 
 def _affordable(program: Program, seed: int, wanted: int) -> tuple[list[Probe], int]:
-    """Give the mistakes to be made, none where every mistake shows anyway, and how often to evaluate."""
+    """Return the mistakes to be made, none where every mistake shows anyway, and how often to evaluate."""
     if shows_all(program):
         return [], wanted
     evaluations = int(WORK / work_of(program))
@@ -402,7 +402,7 @@ def _affordable(program: Program, seed: int, wanted: int) -> tuple[list[Probe], 
 
 
 def _enough(program: Program) -> int:
-    """Give how many sets are taken though fewer hide nothing: in few elements not every mistake shows."""
+    """Return how many sets are taken though fewer hide nothing: in few elements not every mistake shows."""
     if shows_all(program) and program.arithmetic == WHOLE:
         return 0  # those with special values have the other signs
     return min(SIGNS if shows_all(program) else SOME, int(SOME_WORK / work_of(program)))

@@ -94,7 +94,7 @@ class Expected:
         return any(bool(np.isnan(chunk).any()) for (chunk,) in chunks(self.value))
 
     def accepts(self, array: Array) -> Array:
-        """Tell which elements are correct; NaN is where it must be, or where nothing is known.
+        """Return which elements are correct; NaN is where it must be, or where nothing is known.
 
         Args:
             array: in the type that the program is computed in.

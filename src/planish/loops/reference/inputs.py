@@ -83,7 +83,7 @@ def cancelled(statement: Statement, root_of_squares: float) -> float:
 
 
 def finest_levels(program: Program, highs: Mapping[str, float], *, cancel: bool = False) -> int:
-    """Give into how many levels the magnitudes of inputs may be divided.
+    """Return into how many levels the magnitudes of inputs may be divided.
 
     With fewer levels than that, products and sums are multiples of a grain and below 2^24 grains (2^53 in
     float64), so that they are exact in any order; see `planish.loops.reference.bounds`. What exponentials and
@@ -210,7 +210,7 @@ class Style:
     also: tuple[float, ...] = ()
 
     def scaled(self, factor: float) -> Style:
-        """Give the style of magnitudes this many times as large."""
+        """Return the style of magnitudes this many times as large."""
         return replace(self, low=self.low * factor, high=self.high * factor)
 
 
@@ -235,7 +235,7 @@ Styles = Mapping[str, Style]
 
 
 def usual_styles(program: Program) -> Styles:
-    """Give mixed signs, but positive numbers where roots, logarithms and divisors are made of them."""
+    """Return mixed signs, but positive numbers where roots, logarithms and divisors are made of them."""
     positive = must_be_positive(program)
     return {name: POSITIVE if name in positive else MIXED for name in program.inputs}
 

@@ -210,7 +210,7 @@ def _padded(statement: Statement, program: Program) -> Iterator[tuple[Access, tu
 
 
 def _other_pads(pad: float) -> tuple[float, ...]:
-    """Give a number below and one above, as either may be hidden."""
+    """Return a number below and one above, as either may be hidden."""
     return (0.0, 1.0) if isinf(pad) else (pad - 1, pad + 1)
 
 
@@ -252,7 +252,7 @@ _INSTEAD = {"add": "max", "mul": "add", "max": "min", "min": "max"}
 
 
 def mistaken(program: Program, inputs: Arrays, probe: Probe) -> tuple[Program, Arrays]:
-    """Give the program and the inputs with which the reference computes what a mistaken kernel would."""
+    """Return the program and the inputs with which the reference computes what a mistaken kernel would."""
     if isinstance(probe, OtherPad) and probe.side:
         return _padded_on_a_side(program, inputs, probe, *probe.side)
     return _mistaken_program(program, probe), {**inputs, **_mistaken_inputs(program, inputs, probe)}
@@ -289,7 +289,7 @@ def _mistaken_inputs(program: Program, inputs: Arrays, probe: Probe) -> Arrays:
 
 
 def changes_of(program: Program, probe: Probe) -> Mapping[str, Callable[[Array], Array]]:
-    """Give what a mistake makes of tensors that are computed: name to change; see `reference`."""
+    """Return what a mistake makes of tensors that are computed: name to change; see `reference`."""
     match probe:
         case Garbled(tensor, factor, term):
             return {tensor: partial(_garbled, factor=factor, term=term)}

@@ -46,7 +46,7 @@ class Temporaries:
         self._arrays: dict[tuple[str, tuple[int, ...]], Array] = {}
 
     def at(self, place: str, shape: tuple[int, ...]) -> Array:
-        """Give the array of a place."""
+        """Return the array of a place."""
         if (place, shape) not in self._arrays:
             self._arrays[place, shape] = np.empty(shape, self.dtype)
         return self._arrays[place, shape]
@@ -133,7 +133,7 @@ def _choose(test: Callable[..., Array], a: Array, b: Array, x: Array, y: Array, 
 
 
 def _erf() -> Callable[[Array, Array], object]:
-    """Give SciPy's where it is installed, for NumPy has none; else the C library's, one by one."""
+    """Return SciPy's where it is installed, for NumPy has none; else the C library's, one by one."""
     if find_spec("scipy"):
         return import_module("scipy.special").erf
     return lambda x, out: np.copyto(out, VALUES["erf"](x))
@@ -297,7 +297,7 @@ def _stride(array: Array, positions: Sequence[int]) -> int:
 
 
 def _order(array: Array, groups: Sequence[Sequence[int]]) -> tuple[list[int], list[int]]:
-    """Give the order of dimensions, those that are in no group last, and the extents of the groups."""
+    """Return the order of dimensions, those that are in no group last, and the extents of the groups."""
     order = [p for group in groups for p in group]
     rest = [p for p in range(array.ndim) if p not in order]
     return order + rest, [prod(array.shape[p] for p in group) for group in groups]

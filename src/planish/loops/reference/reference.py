@@ -144,7 +144,7 @@ def _away_from_zero(value: float) -> int:
 
 
 def _factors(statement: Statement, leaves: Mapping[Access, Array]) -> tuple[Array, Array] | None:
-    """Give the factors of a sum of products, if matrix multiplication in float64 is exact."""
+    """Return the factors of a sum of products, if matrix multiplication in float64 is exact."""
     match statement.value:
         case Apply(function="mul", args=(Access() as a, Access() as b)) if statement.reduce == "add":
             both = leaves[a].astype(np.float64), leaves[b].astype(np.float64)

@@ -105,7 +105,7 @@ def judge_answers(lessons: Sequence[TextLesson], answers: Sequence[Answer]) -> l
 
 
 def summary(judged: Sequence[Judged]) -> Mapping[str, float]:
-    """Tell what answers are worth, in the columns of figures 4.4, 4.5 and 4.6; at least one answer.
+    """Return what answers are worth, in the columns of figures 4.4, 4.5 and 4.6; at least one answer.
 
     Shares are of all answers, those without code or counts included, unless a name says otherwise.
     """
@@ -132,7 +132,7 @@ def summary(judged: Sequence[Judged]) -> Mapping[str, float]:
 
 
 def _told(judged: Sequence[Judged]) -> Mapping[str, float]:
-    """Tell how good counts are: shares that are told right, and mean errors of those told (MAPE)."""
+    """Return how good counts are: shares that are told right, and mean errors of those told (MAPE)."""
     pairs = {
         "before": [(one.answer.before, one.lesson.answer.before) for one in judged],
         "after": [(one.answer.after, one.compiled.instructions if one.compiled else None) for one in judged],
@@ -157,14 +157,14 @@ def _written(judged: Sequence[Judged]) -> Mapping[str, float]:
 
 
 def feedback_on(one: Judged) -> Feedback:
-    """Give what a compiler tells of an answer."""
+    """Return what a compiler tells of an answer."""
     made = one.compiled
     after, code = (made.instructions, made.code) if made else (None, None)
     return feedback_of(one.answer, one.lesson.ir, after, code, one.error, one.bleu or 0.0)
 
 
 def retry_prompt(tokenizer: Tokenizer, one: Judged, kind: Kind) -> list[int]:
-    """Give the tokens up to where a model tries again (figure 5.4): prompt, answer, feedback.
+    """Return the tokens up to where a model tries again (figure 5.4): prompt, answer, feedback.
 
     For fast feedback the answer ends before its code, which was never written.
     """

@@ -88,7 +88,7 @@ def read_list_lessons(
 def labels_of(
     table: CostTable, objective: str, lists: Sequence[tuple[str, ...]], llvm: str
 ) -> Mapping[str, tuple[NDArray[np.float32], float]]:
-    """Give what each list saves on each function, as a share of what it costs after -Oz, and that cost."""
+    """Return what each list saves on each function, as a share of what it costs after -Oz, and that cost."""
     columns, hint = table.columns, "Make others: planish corpus costs CORPUS FILE."
     if columns.llvm != llvm:
         raise PlanishError(f"the labels are of LLVM {columns.llvm}, and this is {llvm}", hint)
@@ -185,7 +185,7 @@ def read_text_lessons(
 
 
 def best_list(shares: np.ndarray, lists: Sequence[Passes]) -> Passes:
-    """Give the first of the lists that save most; -Oz's where none saves."""
+    """Return the first of the lists that save most; -Oz's where none saves."""
     return lists[int(shares.argmax())] if shares.max() > 0 else (_oz(),)
 
 

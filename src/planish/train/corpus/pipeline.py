@@ -127,7 +127,7 @@ class Pipeline:
                 yield from under_way[:1]
 
     def _work(self, part: _Part, _: Watchdog) -> Prepared | Crop | str:
-        """Give what comes of a part, or why nothing does; in a worker."""
+        """Return what comes of a part, or why nothing does; in a worker."""
         package = part.passage.package
         try:
             if part.units is not None:

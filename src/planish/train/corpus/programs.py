@@ -133,7 +133,7 @@ def open_apt(folder: Path, system: Path = _SYSTEM, codename: str = "") -> Apt:
 
 
 def unknown_packages(apt: Apt, wanted: Iterable[str]) -> dict[str, str]:
-    """Give the names that no source package has, each with a hint."""
+    """Return the names that no source package has, each with a hint."""
     known = apt.names()
     return {name: did_you_mean(name, known) for name in wanted if name not in known}
 

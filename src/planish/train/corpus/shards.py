@@ -59,7 +59,7 @@ class Row:
 
 
 def split_of(kind: Kind, package: str) -> Split:
-    """Say what a package is for: 80 % train, 10 % validate, 10 % test; random programs stay apart.
+    """Return what a package is for: 80 % train, 10 % validate, 10 % test; random programs stay apart.
 
     It depends on the name alone, so that a package is for the same in every corpus.
     """
@@ -205,7 +205,7 @@ def arrow() -> Any:
 
 
 def schema() -> Any:
-    """Give the columns of a shard: the fields of `Row`."""
+    """Return the columns of a shard: the fields of `Row`."""
     pa = arrow()
     numbers = {"instructions": pa.int32(), "chars": pa.int32(), "duplicates": pa.int32()}
     return pa.schema([(name, numbers.get(name, pa.string())) for name in Row.__slots__])

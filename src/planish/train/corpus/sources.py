@@ -35,7 +35,7 @@ def made_up(template: str) -> str:
 
 @cache
 def configuration() -> str:
-    """Give a config.h that tells what a Linux system with the GNU library has."""
+    """Return a config.h that tells what a Linux system with the GNU library has."""
     return (files("planish.train.corpus") / "config.h").read_text()
 
 
@@ -83,7 +83,7 @@ class SourceTree:
         return [path for path in self._paths if path.endswith(".c") and not _foreign(path)]
 
     def flags(self, file: str) -> tuple[str, ...]:
-        """Give the arguments with which a file has a chance to compile, and make up what it lacks.
+        """Return the arguments with which a file has a chance to compile, and make up what it lacks.
 
         Raises:
             OSError: a made-up header cannot be written.
@@ -98,7 +98,7 @@ class SourceTree:
         return (*_LENIENT, *_DEFINED, *found, f"-idirafter{self._stubs}")
 
     def _folders(self, file: str) -> Iterator[tuple[str, str]]:
-        """Give the folders to be searched for what a file includes, and what that includes in turn."""
+        """Yield the folders to be searched for what a file includes, and what that includes in turn."""
         waiting, seen = [file], {file}
         for path in waiting:
             for kind, name in self._includes(path):
@@ -243,7 +243,7 @@ class Licences:
     rules: Sequence[tuple[re.Pattern[str], str]]
 
     def of(self, path: str) -> str:
-        """Give the short name for a path within the package: "MIT", "GPL-2+ or MIT"; else "unknown"."""
+        """Return the short name for a path within the package: "MIT", "GPL-2+ or MIT"; else "unknown"."""
         return next((name for pattern, name in reversed(self.rules) if pattern.fullmatch(path)), UNKNOWN)
 
 

@@ -113,7 +113,7 @@ class Broadcasting(_Listed):
     """Runs the lists of others on functions."""
 
     def __call__(self, item: tuple[Row, Label], watchdog: Watchdog) -> Label:
-        """Give the label, better where one of the lists is."""
+        """Return the label, better where one of the lists is."""
         row, label = item
         bench = self.bench
         with bench.costing(row, watchdog) as costs:
@@ -136,7 +136,7 @@ class Costing(_Listed):
     """Runs lists on functions, for their costs alone."""
 
     def __call__(self, row: Row, watchdog: Watchdog) -> tuple[int | None, list[int | None]] | None:
-        """Give the cost after -Oz and after each list; None where LLVM cannot read the function."""
+        """Return the cost after -Oz and after each list; None where LLVM cannot read the function."""
         with self.bench.costing(row, watchdog) as costs:
             if costs is None:
                 return None
@@ -195,7 +195,7 @@ def choose(bench: LabelBench, rows: Iterable[Row], lists: Sequence[Passes], size
 
 
 def joined(lists: Sequence[Passes], longest: int) -> list[Passes]:
-    """Give each two lists as one, the second behind the first, each with itself too; none too long."""
+    """Return each two lists as one, the second behind the first, each with itself too; none too long."""
     both = [(*first, *second) for first in lists for second in lists]
     return [passes for passes in dict.fromkeys(both) if len(passes) <= longest]
 
@@ -265,7 +265,7 @@ def lists_of_table(table: CostTable, objective: str, size: int, *, by_effort: bo
 
 
 def efforts(lists: Iterable[Passes]) -> NDArray[np.float64]:
-    """Give about what each list takes; see `planish.llvm.passes.catalogue`."""
+    """Return about what each list takes; see `planish.llvm.passes.catalogue`."""
     import numpy as np
 
     return np.array([pass_cost(passes) for passes in lists])

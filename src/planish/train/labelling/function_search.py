@@ -72,7 +72,7 @@ class Ranking:
         return self._best and (self._best.cost, self._best.passes)
 
     def other(self) -> int | None:
-        """Give the least cost of the lists that are not -Oz itself; None if all failed."""
+        """Return the least cost of the lists that are not -Oz itself; None if all failed."""
         return self._other
 
     def matters(self, passes: Passes, cost: int) -> bool:
@@ -194,7 +194,7 @@ class FunctionCosts:
         self.unoptimised = self.cost(())
 
     def cost(self, passes: Sequence[str]) -> int | None:
-        """Give what the function costs after these passes; None where they fail or break it."""
+        """Return what the function costs after these passes; None where they fail or break it."""
         self.run([candidate_of(passes)])
         return self.ranking.costs[tuple(passes)]
 
@@ -219,7 +219,7 @@ class FunctionCosts:
 
 
 def charge(outcome: Outcome) -> Measured | None:
-    """Give what was measured of a pass list; None where it is to blame for a failure.
+    """Return what was measured of a pass list; None where it is to blame for a failure.
 
     Raises:
         PlanishError: it could not be run.
@@ -233,7 +233,7 @@ def charge(outcome: Outcome) -> Measured | None:
 
 
 def candidates_of(lists: Sequence[Passes]) -> tuple[Candidate, ...]:
-    """Give lists as an executor takes them."""
+    """Return lists as an executor takes them."""
     return tuple(map(candidate_of, lists))
 
 

@@ -65,7 +65,7 @@ LABELS = "labels"
 
 
 def label_schema() -> Any:
-    """Give the columns of a shard: the fields of `Label`."""
+    """Return the columns of a shard: the fields of `Label`."""
     pa = arrow()
     kinds: dict[str, Any] = {"int": pa.int32(), "str": pa.string(), "tuple[str, ...]": pa.list_(pa.string())}
     return pa.schema([(field.name, kinds[str(field.type)]) for field in fields(Label)])
@@ -218,7 +218,7 @@ class LabelBench:
             yield FunctionCosts(executor, ranking, objective)
 
     def seed_of(self, row: Row) -> int:
-        """Give a function's own seed: searches with different ones try more lists together."""
+        """Return a function's own seed: searches with different ones try more lists together."""
         return int(row.identity[:_SEED_DIGITS], 16) + self.plan.seed
 
     def at_once(self, evaluations: int) -> int:
@@ -296,5 +296,5 @@ class Tally:
 
     @property
     def progress(self) -> LabelProgress:
-        """Give the state as a listener takes it."""
+        """Return the state as a listener takes it."""
         return LabelProgress(**vars(self))

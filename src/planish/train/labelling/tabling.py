@@ -98,7 +98,7 @@ class CostRows:
         return Columns(llvm, machine, tuple(self.objectives), tuple(self.lists), FEATURES, VERSION)
 
     def __call__(self, row: Row, watchdog: Watchdog) -> CostRow | None:
-        """Give a function's row; None where LLVM cannot read it, or it has no code even after -Oz."""
+        """Return a function's row; None where LLVM cannot read it, or it has no code even after -Oz."""
         baseline: dict[str, float] = {}
 
         def matters(_: Passes, values: Values) -> bool:
@@ -126,7 +126,7 @@ class CostRows:
 
 
 def small_text(module: Module, baseline: Passes) -> str:
-    """Give a module's text after -Oz; the module stays as it is."""
+    """Return a module's text after -Oz; the module stays as it is."""
     with closing(module.clone()) as small:
         small.run(print_pipeline(baseline))
         return small.text()
@@ -143,7 +143,7 @@ def _outcomes(executor: Executor, lists: Sequence[Passes]) -> list[Outcome]:
 
 
 def coreset_lists(objectives: Sequence[str] = OBJECTIVES) -> list[Passes]:
-    """Give the lists of the coresets of some objectives, each once."""
+    """Return the lists of the coresets of some objectives, each once."""
     return list(dict.fromkeys(passes for name in objectives for passes in load_coreset(name)))
 
 
@@ -163,11 +163,11 @@ class Widened:
         return {identity: place for place, identity in enumerate(self.table.identities.tolist())}
 
     def lacks(self, lists: Sequence[Passes]) -> list[Passes]:
-        """Give the lists that the table does not have."""
+        """Return the lists that the table does not have."""
         return [passes for passes in lists if passes not in self.table.columns.lists]
 
     def columns(self, more: Columns) -> Columns:
-        """Give the columns of widened rows: the table's lists, then those of the rows.
+        """Return the columns of widened rows: the table's lists, then those of the rows.
 
         Raises:
             PlanishError: the table is of another LLVM or machine, or counts other things.
@@ -178,7 +178,7 @@ class Widened:
         return replace(more, lists=(*held.lists, *more.lists))
 
     def row(self, more: CostRow) -> CostRow:
-        """Give a function's row, with the table's costs before its own.
+        """Return a function's row, with the table's costs before its own.
 
         Raises:
             PlanishError: it does not cost after -Oz what the table says: the two are of different tools.
@@ -281,7 +281,7 @@ def _known(path: Path, columns: Columns) -> CostTable:
 
 
 def _gain(row: CostRow | None) -> tuple[int, int]:
-    """Give what the best list saves, and what -Oz leaves."""
+    """Return what the best list saves, and what -Oz leaves."""
     if row is None:
         return 0, 0
     least = min((each[0] for each in row.costs if each), default=row.baseline[0])
