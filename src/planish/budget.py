@@ -35,13 +35,13 @@ class Budget:
 
     @property
     def limited(self) -> bool:
-        """Whether the search is sure to end by it."""
+        """Return whether the search is sure to end by it."""
         return self.trials is not None or self.seconds is not None
 
     def trials_left(self, done: int) -> int | None:
-        """How many more trials there may be; None for any number."""
+        """Return how many more trials there may be; None for any number."""
         return None if self.trials is None else max(0, self.trials - done)
 
     def seconds_left(self, started: float) -> float:
-        """How many more seconds there are, since a time of the monotonic clock."""
+        """Return how many more seconds there are, since a time of the monotonic clock."""
         return math.inf if self.seconds is None else self.seconds - (time.monotonic() - started)

@@ -309,12 +309,12 @@ class Invocation:
 
     @property
     def is_small(self) -> bool:
-        """Whether it asks for small code."""
+        """Return whether it asks for small code."""
         return self.level in _SIZE
 
     @property
     def is_fast(self) -> bool:
-        """Whether it asks for fast code."""
+        """Return whether it asks for fast code."""
         return self.level in _TIME
 
     def _read(self) -> None:

@@ -131,7 +131,7 @@ def _has_folder() -> bool:
 
 
 def _is_ours(invocation: Invocation, settings: CompileSettings) -> bool:
-    """Whether a command line asks for small code, or has a part in the program that shall be fast."""
+    """Return whether a command line asks for small code, or has a part in the program that shall be fast."""
     if invocation.asks or _is_probe(invocation):
         return False
     settings.for_time = settings.for_time and not invocation.is_small

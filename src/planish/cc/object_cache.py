@@ -98,11 +98,11 @@ class CachedObject:
 
     @property
     def is_clangs(self) -> bool:
-        """Whether clang has to make the object each time: it may depend on more than is known."""
+        """Return whether clang has to make the object each time: it may depend on more than is known."""
         return not self.code
 
     def is_enough(self, seconds: float, evaluations: int) -> bool:
-        """Whether as much was spent on it as is to be spent now."""
+        """Return whether as much was spent on it as is to be spent now."""
         tries = self.evaluations or float("inf")
         return self.seconds >= seconds and tries >= (evaluations or float("inf"))
 

@@ -25,7 +25,7 @@ _ELSEWHERE = "(libraries, the system)"
 
 
 def leads_by_time(objectives: tuple[str, ...]) -> bool:
-    """Whether time is what leads."""
+    """Return whether time is what leads."""
     return objectives[:1] in (("time",), ("time_s",))
 
 

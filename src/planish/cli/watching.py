@@ -54,7 +54,7 @@ class RunStatus:
 
     @property
     def plan(self) -> str:
-        """How long it takes, as it begins; empty where that is not known."""
+        """Return how long it takes, as it begins; empty where that is not known."""
         loading, most = self.progress.loading_s, self.budget.seconds
         parts = [f"read in {duration(loading)}"] if loading >= _TOLD_S else []
         parts += [] if most is None else [f"at most {_round(most)} of search"]
@@ -106,7 +106,7 @@ class RunStatus:
 
     @property
     def pace(self) -> str:
-        """How many trials there are, and how many are measured in a second."""
+        """Return how many trials there are, and how many are measured in a second."""
         trials, cached = self.progress.trials, self.progress.cached
         known = f" ({cached:,} known)" if cached else ""
         return f"{trials:,} trials{known}, {(trials - cached) / self._seconds:.3g}/s"
@@ -128,7 +128,7 @@ class RunStatus:
 
     @property
     def left(self) -> str:
-        """How long the search goes on, at its pace so far."""
+        """Return how long the search goes on, at its pace so far."""
         if self.done is None:
             value = self.budget.value
             return "until Ctrl-C" if value is None else f"until {amount(value, self.progress.objective.unit)}"

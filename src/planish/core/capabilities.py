@@ -180,7 +180,7 @@ class CanFeaturise(Space, Protocol):
 
     @property
     def schema(self) -> FeatureSchema:
-        """What the columns mean; what they mean never changes without another version."""
+        """Return what the columns mean; what they mean never changes without another version."""
         ...
 
     def features(self, candidates: Sequence[Candidate]) -> NDArray[np.float32]:
@@ -207,7 +207,7 @@ class CanObserve(CanStep, Protocol):
 
     @property
     def observed(self) -> FeatureSchema:
-        """What the columns of an observation mean."""
+        """Return what the columns of an observation mean."""
         ...
 
     def observe(self, candidate: Candidate) -> NDArray[np.int64]:
@@ -364,7 +364,7 @@ class HasLimits(EvaluatorSpec, Protocol):
 
     @property
     def limits(self) -> Limits | None:
-        """How much; None for the usual ones."""
+        """Return how much; None for the usual ones."""
         ...
 
 
@@ -378,7 +378,7 @@ class HasCage(EvaluatorSpec, Protocol):
 
     @property
     def cage(self) -> Cage | None:
-        """What they may do all the same; None where nothing has to be confined."""
+        """Return what they may do all the same; None where nothing has to be confined."""
         ...
 
 

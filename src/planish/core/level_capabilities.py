@@ -174,7 +174,7 @@ class CanCall(Protocol):
         ...
 
     def exportable(self, candidate: Candidate) -> bool:
-        """Whether `export` writes it."""
+        """Return whether `export` writes it."""
         ...
 
 

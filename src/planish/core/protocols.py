@@ -38,7 +38,7 @@ class FeatureSchema:
 
     @property
     def width(self) -> int:
-        """How many columns there are."""
+        """Return how many columns there are."""
         return len(self.names)
 
 
@@ -176,7 +176,7 @@ class Evaluation(Protocol):
 
     @property
     def outcome(self) -> Outcome:
-        """What became of it."""
+        """Return what became of it."""
         ...
 
     @property
@@ -199,17 +199,17 @@ class Executor(Protocol):
 
     @property
     def capacity(self) -> int:
-        """How many candidates under way keep it busy; it may change with what they cost."""
+        """Return how many candidates under way keep it busy; it may change with what they cost."""
         ...
 
     @property
     def notes(self) -> Sequence[str]:
-        """What the evaluators have to tell the user so far."""
+        """Return what the evaluators have to tell the user so far."""
         ...
 
     @property
     def losses(self) -> Counter[str]:
-        """How many evaluations were lost with their workers so far, each attempt counted, by cause."""
+        """Return how many evaluations were lost with their workers so far, each attempt counted, by cause."""
         ...
 
     def serve(self, spec: EvaluatorSpec) -> None:
@@ -300,7 +300,7 @@ class Level(Protocol[ProgramT]):
 
     @property
     def objectives(self) -> Mapping[str, Objective]:
-        """What can be measured; the first is the default."""
+        """Return what can be measured; the first is the default."""
         ...
 
     @property
@@ -319,7 +319,7 @@ class Level(Protocol[ProgramT]):
         ...
 
     def accepts(self, source: str) -> bool:
-        """Whether this source looks like a program of this level."""
+        """Return whether this source looks like a program of this level."""
         ...
 
     def load(self, source: str, options: Mapping[str, str]) -> ProgramT:

@@ -65,7 +65,7 @@ class Ratio:
 
     @property
     def settled(self) -> bool:
-        """Whether more measuring would say nothing new.
+        """Return whether more measuring would say nothing new.
 
         It would where the interval straddles 1, unless it lies within what nobody notices, and where it is
         wider than the difference that it shows.
@@ -162,7 +162,7 @@ def within(score: str) -> str:
 
 
 def is_within(score: str) -> bool:
-    """Whether a score tells how well another one is known."""
+    """Return whether a score tells how well another one is known."""
     return score.endswith(_WITHIN)
 
 

@@ -41,12 +41,12 @@ class Known:
 
     @property
     def call(self) -> Mapping[str, Any]:
-        """What is kept of the decision; empty where there is none."""
+        """Return what is kept of the decision; empty where there is none."""
         return self.decision.data["call"] if self.decision else {}
 
     @property
     def is_final(self) -> bool:
-        """Whether the decision is kept, and no run has found another best kernel since."""
+        """Return whether the decision is kept, and no run has found another best kernel since."""
         return is_final(self.call) and (self.tuned is None or _named(self.tuned) == self.call.get("tuned"))
 
     @property
@@ -81,7 +81,7 @@ def decided(known: Known, contraction: Contraction, task: Task, ways: Sequence[W
 
 
 def is_final(call: Mapping[str, Any]) -> bool:
-    """Whether a decision is kept; another process, or a later call, decides again where it is not."""
+    """Return whether a decision is kept; another process, or a later call, decides again where it is not."""
     attempts = call.get("attempts", 0)
     if not call.get("kernels"):
         return attempts >= ATTEMPTS

@@ -36,7 +36,7 @@ class Queue:
 
     @property
     def unanswered(self) -> int:
-        """How many have no answer yet."""
+        """Return how many have no answer yet."""
         return len(self._open)
 
     def add(self, candidates: Iterable[Candidate]) -> None:
@@ -90,7 +90,7 @@ class InOrder:
 
     @property
     def notes(self) -> Sequence[str]:
-        """What the evaluator has to tell the user."""
+        """Return what the evaluator has to tell the user."""
         return ()
 
     def serve(self, spec: EvaluatorSpec) -> None:
@@ -151,7 +151,7 @@ class InlineExecutor(InOrder):
 
     @property
     def notes(self) -> Sequence[str]:
-        """What the evaluator has to tell the user."""
+        """Return what the evaluator has to tell the user."""
         return tuple(self._evaluator.notes) if isinstance(self._evaluator, HasNotes) else ()
 
     def _take(self, spec: EvaluatorSpec) -> None:

@@ -153,7 +153,7 @@ class GraphEvaluatorSpec:
 
     @property
     def cage(self) -> Cage:
-        """How a worker is confined; all share what the baseline takes, and models."""
+        """Return how a worker is confined; all share what the baseline takes, and models."""
         return cage_of(self.program, self.settings, [shared_folder()])
 
     def anchor(self, baseline: Outcome) -> None:

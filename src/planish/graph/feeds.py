@@ -105,7 +105,7 @@ def arrays_in(path: Path) -> Mapping[str, NDArray[Any]]:
 
 
 def is_fraction(dtype: np.dtype[Any]) -> bool:
-    """Whether numbers of a type have fractions; NumPy counts bfloat16 among no kind that it knows."""
+    """Return whether numbers of a type have fractions; NumPy counts bfloat16 among no kind that it knows."""
     return dtype.kind == "f" or dtype.name == "bfloat16"
 
 
@@ -187,7 +187,7 @@ def _shuffled(given: Sequence[NDArray[Any]], generator: Generator) -> NDArray[An
 
 
 def _is_mask(given: Sequence[NDArray[Any]]) -> bool:
-    """Whether there are two values at most, as in masks and flags."""
+    """Return whether there are two values at most, as in masks and flags."""
     import numpy as np
 
     return (
@@ -197,7 +197,7 @@ def _is_mask(given: Sequence[NDArray[Any]]) -> bool:
 
 
 def _counts_on(given: Sequence[NDArray[Any]]) -> bool:
-    """Whether all rows are whole numbers that grow by 1."""
+    """Return whether all rows are whole numbers that grow by 1."""
     import numpy as np
 
     return all(

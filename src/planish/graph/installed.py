@@ -36,7 +36,7 @@ def versions() -> Mapping[str, str]:
 
 
 def has_openvino() -> bool:
-    """Whether OpenVINO is installed."""
+    """Return whether OpenVINO is installed."""
     return find_spec(OPENVINO) is not None
 
 

@@ -62,7 +62,7 @@ class GraphLevel:
         return STEPS
 
     def accepts(self, source: str) -> bool:
-        """Whether it is a file named `*.onnx`, or the canonical text of a model."""
+        """Return whether it is a file named `*.onnx`, or the canonical text of a model."""
         from planish.graph.program import is_canonical
 
         return source.endswith(SUFFIXES) or is_canonical(source)
@@ -122,7 +122,7 @@ class GraphLevel:
         return graph_target(cores, program.settings, providers=program.providers)
 
     def runs(self, task: Task[GraphProgram]) -> bool:
-        """Whether candidates may do anything: never, a model only computes."""
+        """Return whether candidates may do anything: never, a model only computes."""
         del task
         return False
 

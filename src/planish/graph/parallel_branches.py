@@ -46,7 +46,7 @@ def attributes(node: NodeProto) -> dict[str, Any]:
 
 
 def is_standard(node: NodeProto, *operators: str) -> bool:
-    """Whether a node is one of ONNX's own operators."""
+    """Return whether a node is one of ONNX's own operators."""
     return node.op_type in operators and node.domain in ("", "ai.onnx")
 
 
@@ -288,7 +288,7 @@ class _Joining:
 
 
 def _stays(tensor: TensorProto, used: set[str], constants: Mapping[str, TensorProto]) -> bool:
-    """Whether a weight is still read, or may be given by a caller."""
+    """Return whether a weight is still read, or may be given by a caller."""
     return tensor.name in used or tensor.name not in constants
 
 

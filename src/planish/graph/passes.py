@@ -42,16 +42,16 @@ class GraphPass:
 
     @property
     def is_rewriting(self) -> bool:
-        """Whether it makes another model of a model; the others work inside ONNX Runtime."""
+        """Return whether it makes another model of a model; the others work inside ONNX Runtime."""
         return self.kind in REWRITING
 
     @property
     def is_intended(self) -> bool:
-        """Whether it changes results, and is off unless a user asks for it."""
+        """Return whether it changes results, and is off unless a user asks for it."""
         return self.kind == "intent"
 
     def may_matter(self, operators: frozenset[str]) -> bool:
-        """Whether it may change a model of operators of these types."""
+        """Return whether it may change a model of operators of these types."""
         return not self.when or not operators.isdisjoint(self.when)
 
 
@@ -202,7 +202,7 @@ class Selection:
 
     @property
     def elsewhere(self) -> bool:
-        """Whether it is set to another runtime than ONNX Runtime."""
+        """Return whether it is set to another runtime than ONNX Runtime."""
         return not self.settings.isdisjoint((BY_OPENVINO, IN_BFLOAT16))
 
     def leaving_out(self, names: Collection[str]) -> Selection:
@@ -211,7 +211,7 @@ class Selection:
 
     @property
     def changes(self) -> tuple[str, ...]:
-        """What may change results: the rewriting passes, and the values of settings."""
+        """Return what may change results: the rewriting passes, and the values of settings."""
         return (*self.rewrites, *self.session.values())
 
 

@@ -338,7 +338,7 @@ def records_of(tried: ModelTrials) -> Iterator[RidgeRow]:
 
 
 def _was_asked_for(candidate: Candidate) -> bool:
-    """Whether it holds what one user's wish does not allow to another.
+    """Return whether it holds what one user's wish does not allow to another.
 
     That is a pass that changes results, or a setting of the session.
     """

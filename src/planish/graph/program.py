@@ -115,7 +115,7 @@ class GraphProgram:
 
     @property
     def batch(self) -> int:
-        """How many items one call answers for: the first extent of the first input; 1 for a number."""
+        """Return how many items one call answers for: the first extent of the first input; 1 for a number."""
         first = self.inputs[0].shape if self.inputs else ()
         return (first[0] or 1) if first else 1
 
@@ -136,7 +136,7 @@ class GraphProgram:
 
 
 def is_canonical(text: str) -> bool:
-    """Whether a text is canonical."""
+    """Return whether a text is canonical."""
     return text.partition("\n")[2].startswith(_MARK)
 
 

@@ -51,7 +51,7 @@ class Relevance:
 
     @property
     def is_complete(self) -> bool:
-        """Whether there was time for everything, and an answer."""
+        """Return whether there was time for everything, and an answer."""
         return not self.untried and not self.unknown and not self.problems
 
     @property
@@ -61,12 +61,12 @@ class Relevance:
 
     @property
     def kept(self) -> int:
-        """How many passes matter."""
+        """Return how many passes matter."""
         return len(self.rewrites) + len(self.runtime)
 
     @property
     def known(self) -> int:
-        """How many passes there are."""
+        """Return how many passes there are."""
         return self.kept + len(self.without) + len(self.failing)
 
     def to_json(self) -> dict[str, Any]:
@@ -180,11 +180,11 @@ class Rewriting:
         self.problems: list[str] = []
 
     def has_said(self, name: str) -> bool:
-        """Whether a pass is known to do something, be it to fail."""
+        """Return whether a pass is known to do something, be it to fail."""
         return name in self.alone or name in self.after or name in self.failing
 
     def may_matter(self, name: str, *before: str) -> bool:
-        """Whether the model has operators that a pass looks for, as it came or after another pass."""
+        """Return whether the model has operators that a pass looks for, as it came or after another pass."""
         seen = self._seen(before)
         return seen is None or find_pass(name).may_matter(frozenset(seen))
 

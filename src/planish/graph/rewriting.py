@@ -220,7 +220,7 @@ class _Opened:
 
 
 def _is_unchanged(told: object) -> bool:
-    """Whether a pass tells that it changed nothing: by a count of 0, or by its result."""
+    """Return whether a pass tells that it changed nothing: by a count of 0, or by its result."""
     return told == 0 if isinstance(told, int) else getattr(told, "modified", None) is False
 
 

@@ -26,7 +26,7 @@ _TYPE = "tensor(bfloat16)"
 
 
 def has_bfloat16(session: Any) -> bool:
-    """Whether a session of the runtime takes or gives a tensor of this type."""
+    """Return whether a session of the runtime takes or gives a tensor of this type."""
     return any(port.type == _TYPE for port in [*session.get_inputs(), *session.get_outputs()])
 
 
@@ -117,12 +117,12 @@ class SessionSettings:
 
     @property
     def runtime(self) -> str:
-        """What runs models, for people."""
+        """Return what runs models, for people."""
         return "OpenVINO" if self.elsewhere else "ONNX Runtime"
 
     @property
     def elsewhere(self) -> bool:
-        """Whether another runtime than ONNX Runtime runs models."""
+        """Return whether another runtime than ONNX Runtime runs models."""
         return self.provider in BY_OPENVINO
 
     @property

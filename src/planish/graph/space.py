@@ -164,7 +164,7 @@ class SelectionSpace:
 
     @cached_property
     def letters(self) -> Letters:
-        """What selections are made of."""
+        """Return what selections are made of."""
         made = self._make_letters()
         return replace(made, disables=tuple(n for n in made.disables if n not in self._start.disabled))
 
@@ -274,7 +274,7 @@ class SelectionSpace:
 
     @property
     def schema(self) -> FeatureSchema:
-        """What `features` gives; see `planish.graph.space`."""
+        """Return what `features` gives; see `planish.graph.space`."""
         return selection_schema()
 
     def features(self, candidates: Sequence[Candidate]) -> NDArray[np.float32]:

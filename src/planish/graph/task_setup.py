@@ -109,7 +109,7 @@ def inexact(task: Task[GraphProgram]) -> tuple[str, ...]:
 
 
 def _may_change(task: Task[GraphProgram]) -> bool:
-    """Whether results may change: accuracy is an objective, or has a tolerance."""
+    """Return whether results may change: accuracy is an objective, or has a tolerance."""
     return task.program.tolerance is not None or any(each.name == "accuracy" for each in task.objectives)
 
 

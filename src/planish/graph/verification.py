@@ -142,7 +142,7 @@ def difference(
 
 
 def not_finite(outputs: Sequence[Any]) -> bool:
-    """Whether an output has a number that is not finite."""
+    """Return whether an output has a number that is not finite."""
     import numpy as np
 
     return any(is_fraction(each.dtype) and not np.isfinite(each).all() for each in _arrays(outputs))
@@ -332,7 +332,7 @@ class Batch:
 
     @property
     def is_blind(self) -> bool:
-        """Whether an output may be off by so much that nothing can be seen in it."""
+        """Return whether an output may be off by so much that nothing can be seen in it."""
         pairs = zip(self.floors, self.expected, strict=True)
         return any(floor > _BLIND * largest_number(output) for floor, output in pairs)
 

@@ -55,7 +55,7 @@ class Compiler:
 
     @property
     def name(self) -> str:
-        """What users know it by: `clang-22` or `ziglang`."""
+        """Return what users know it by: `clang-22` or `ziglang`."""
         return "ziglang" if "ziglang" in self.command else Path(self.command[0]).name
 
     def to_ir(

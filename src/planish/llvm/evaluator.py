@@ -120,7 +120,7 @@ class LlvmEvaluatorSpec:
 
     @property
     def cage(self) -> Cage:
-        """How a worker is confined: more closely where it runs the program."""
+        """Return how a worker is confined: more closely where it runs the program."""
         if self.running is None:
             return Cage.for_code()
         return Cage((*linker_folders(), *filter(os.path.isabs, self.running.args)))
@@ -201,7 +201,7 @@ class _Evaluator:
         return found
 
     def _matters(self, found: Outcome) -> bool:
-        """Whether something has to stand: while a search counts one thing, what may be its best.
+        """Return whether something has to stand: while a search counts one thing, what may be its best.
 
         Other lists take a third of the time so; at the end all that is told of is run again.
         """
@@ -325,7 +325,7 @@ def evaluator_spec_of(task: Task[IRProgram], *, final: bool = False) -> LlvmEval
 
 
 def is_run(task: Task[IRProgram]) -> bool:
-    """Whether candidates are run: where the time is measured, or where the user asked for it.
+    """Return whether candidates are run: where the time is measured, or where the user asked for it.
 
     A module is code that may do anything, so its `main` alone is no reason to.
     """

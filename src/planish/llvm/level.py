@@ -51,7 +51,7 @@ class LlvmLevel:
         return {"Pass": Pass}
 
     def accepts(self, source: str) -> bool:
-        """Whether it is IR, or a file named `*.ll`, `*.bc` or `*.c`."""
+        """Return whether it is IR, or a file named `*.ll`, `*.bc` or `*.c`."""
         return source.endswith(SUFFIXES) or is_ir(source)
 
     def load(self, source: str, options: Mapping[str, str]) -> IRProgram:
@@ -105,7 +105,7 @@ class LlvmLevel:
         return llvm_target(cores, program.backend)
 
     def runs(self, task: Task[IRProgram]) -> bool:
-        """Whether candidates are run: where the time is asked for, or the user asked for it."""
+        """Return whether candidates are run: where the time is asked for, or the user asked for it."""
         from planish.llvm.evaluator import is_run
 
         return is_run(task)

@@ -126,7 +126,7 @@ class IRProgram:
 
     @property
     def title(self) -> str:
-        """What it is, in a few words: `inflate.c: 10 functions, 2,345 instructions`."""
+        """Return what it is, in a few words: `inflate.c: 10 functions, 2,345 instructions`."""
         source = SOURCE.search(self.ir)
         name = _readable(source[1]) if source else ""
         defined = self.definitions
@@ -136,7 +136,7 @@ class IRProgram:
 
     @property
     def can_run(self) -> bool:
-        """Whether it is a program with a `main`, here or in the harness."""
+        """Return whether it is a program with a `main`, here or in the harness."""
         running = self.running
         return running is not None and (running.harness is not None or "main" in self.definitions)
 

@@ -138,7 +138,7 @@ _FOLDER = re.compile(r'^(source_filename = ")[^"\n]*/', re.MULTILINE)
 
 
 def is_ir(source: str) -> bool:
-    """Whether a source is IR itself, and not a file's path."""
+    """Return whether a source is IR itself, and not a file's path."""
     return "define " in source and "\n" in source.strip()
 
 

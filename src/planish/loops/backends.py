@@ -57,7 +57,7 @@ class Executable(Protocol):
 
     @property
     def program(self) -> Program:
-        """What it computes."""
+        """Return what it computes."""
         ...
 
     def allocate(self) -> object:

@@ -41,7 +41,7 @@ class LoopsEvaluatorSpec:
 
     @property
     def cage(self) -> Cage:
-        """How a worker is confined."""
+        """Return how a worker is confined."""
         return Cage.for_code()
 
     def __call__(self) -> _Evaluator:

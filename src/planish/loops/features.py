@@ -144,7 +144,7 @@ class NestTable:
 
     @property
     def here(self) -> Floats:
-        """What each loop walks of its axis, (n, loops)."""
+        """Return what each loop walks of its axis, (n, loops)."""
         return np.take_along_axis(self.inside, self.axis[:, :, None], 2)[:, :, 0]
 
 

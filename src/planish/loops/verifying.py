@@ -51,7 +51,7 @@ class Surrounded:
             part.fill(byte)
 
     def surrounded_by(self, byte: int) -> bool:
-        """Whether that is what is still around it."""
+        """Return whether that is what is still around it."""
         # As bytes: to compare so few by NumPy takes several times as long.
         return all(part.tobytes() == _filled(byte) for part in self._around)
 

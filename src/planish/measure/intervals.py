@@ -186,7 +186,7 @@ class Evidence:
 
     @property
     def contradictory(self) -> bool:
-        """Whether one clock says better and the other worse."""
+        """Return whether one clock says better and the other worse."""
         if self.processor is None:
             return False
         low, high = sorted((self.wall, self.processor), key=lambda each: each.value)
@@ -194,7 +194,7 @@ class Evidence:
 
     @property
     def by_processor(self) -> bool:
-        """Whether processor time decides."""
+        """Return whether processor time decides."""
         # Clearly: where both are about as precise, the clock is what the user asked for. And with some noise:
         # where processor time shows none, it ticks too seldom to tell.
         clearer = self.processor is not None and 0 < self.processor.width < CLEARLY * self.wall.width
@@ -241,7 +241,7 @@ class PairedSamples:
 
     @property
     def why(self) -> str:
-        """Why there are no values, in one line; empty where there are some."""
+        """Return why there are no values, in one line; empty where there are some."""
         if self.failures:
             return f"{self.failures[0].stage}: {self.failures[0].reason}"
         if self.lost:

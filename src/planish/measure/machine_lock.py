@@ -381,7 +381,7 @@ def _release(descriptor: int) -> None:
 
 
 def _is_current(descriptor: int, path: Path) -> bool:
-    """Whether the path still names the open file; somebody may have deleted it while we waited."""
+    """Return whether the path still names the open file; somebody may have deleted it while we waited."""
     with suppress(FileNotFoundError):
         return os.path.samestat(os.fstat(descriptor), path.stat())
     return False

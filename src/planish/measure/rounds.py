@@ -108,7 +108,7 @@ class Panel:
 
     @property
     def cage(self) -> Cage | None:
-        """How the worker is confined: as for whoever runs programs, with what all of them may read."""
+        """Return how the worker is confined: as for whoever runs programs, with what all of them may read."""
         return Cage.widest(map(Cage.of, self.specs))
 
     def __call__(self) -> Evaluator:

@@ -219,7 +219,7 @@ def rest(longest_s: float) -> bool:
 
 
 def _others_run() -> bool:
-    """Whether a thread other than the calling one runs, or would if it had a core."""
+    """Return whether a thread other than the calling one runs, or would if it had a core."""
     if sys.platform == "linux":
         own = str(threading.get_native_id())
         return any(_is_running(task) for task in _TASKS.iterdir() if task.name != own)
@@ -439,7 +439,7 @@ class Beside:
         return Samples(by_clock, calls, slow, by_processor if known else (), paired=True)
 
     def _is_slow(self, ratios: Sequence[float]) -> bool:
-        """Whether it is so slow that two looks are enough; one may have been unlucky."""
+        """Return whether it is so slow that two looks are enough; one may have been unlucky."""
         return len(ratios) > 1 and min(ratios) > self._timing.slow_factor
 
     def _goes_on(self, wall: Sequence[float], processor: Sequence[float], start: int) -> bool:

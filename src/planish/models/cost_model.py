@@ -76,12 +76,12 @@ class LocalModel(CostModel, Protocol):
 
     @property
     def can_learn(self) -> bool:
-        """Whether the library is installed by which it learns."""
+        """Return whether the library is installed by which it learns."""
         ...
 
     @property
     def sizes(self) -> Sequence[int]:
-        """How large it may be, as is worth trying; the largest first."""
+        """Return how large it may be, as is worth trying; the largest first."""
         ...
 
     def sized(self, size: int) -> Self:

@@ -77,7 +77,7 @@ class Memory:
 
     @property
     def length(self) -> int:
-        """How many tokens there are."""
+        """Return how many tokens there are."""
         return self.keys[0].shape[1]
 
 

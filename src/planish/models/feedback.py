@@ -56,7 +56,7 @@ def bleu(written: str, wanted: str) -> float:
 
 
 def same_code(written: str, wanted: str) -> bool:
-    """Whether two modules are the same, lexeme by lexeme: the thesis's exact match, spaces apart."""
+    """Return whether two modules are the same, lexeme by lexeme: the thesis's exact match, spaces apart."""
     return lexemes(written) == lexemes(wanted)
 
 
@@ -123,7 +123,7 @@ class Feedback:
 
     @property
     def metrics(self) -> Mapping[str, float]:
-        """What is known without labels, by the names of figure 5.1; what is missing is left out."""
+        """Return what is known without labels, by the names of figure 5.1; what is missing is left out."""
         after, told = self.after, self.predicted_after
         found = {
             "valid(C)": float(self.valid),

@@ -202,12 +202,12 @@ class Learner:
 
     @property
     def knows(self) -> bool:
-        """Whether it predicts by now."""
+        """Return whether it predicts by now."""
         return self._asked_first or self._measured
 
     @property
     def notes(self) -> Sequence[str]:
-        """What the user should know of it: which models guided, and why it learnt nothing."""
+        """Return what the user should know of it: which models guided, and why it learnt nothing."""
         return [note for note in (self._guides, self.lacks, _nothing_in(self._costs)) if note]
 
     def learn(self, candidates: Sequence[Candidate], costs: Sequence[float | None]) -> None:

@@ -107,7 +107,7 @@ def _schema(told: Mapping[str, Any]) -> FeatureSchema | None:
 
 
 def _is_count(value: Any, most: int | None = None) -> bool:
-    """Whether it is a whole number, 1 at least."""
+    """Return whether it is a whole number, 1 at least."""
     return type(value) is int and value >= 1 and (most is None or value <= most)
 
 
@@ -130,11 +130,11 @@ class SavedModel(ModelFacts):
 
     @property
     def kind(self) -> str:
-        """What predicts: "trees" or "tree-gru"."""
+        """Return what predicts: "trees" or "tree-gru"."""
         return "tree-gru" if isinstance(self.predicts, TreeGru) else "trees"
 
     def fits(self, schema: FeatureSchema) -> bool:
-        """Whether it may be asked with these features."""
+        """Return whether it may be asked with these features."""
         return self.schema == schema
 
 
@@ -260,7 +260,7 @@ def _fits(predicts: BoostedTrees | TreeGru, width: int) -> bool:
 
 
 def _sound(name: str, array: NDArray[Any]) -> bool:
-    """Whether an array holds numbers."""
+    """Return whether an array holds numbers."""
     if name in ("features", "loops", "whole"):
         return array.dtype.kind in "iu"
     if array.dtype.kind != "f":

@@ -110,7 +110,7 @@ class ComposedPolicy:
 
 
 def _moves(state: Composed, step: Step) -> bool:
-    """Whether a step leads to another candidate."""
+    """Return whether a step leads to another candidate."""
     try:
         return state.space.extend(state.candidate, step) != state.candidate
     except ScheduleError:

@@ -65,7 +65,7 @@ class SavedPolicy:
     vector_bytes: int = 0
 
     def fits(self, space: CanObserve) -> bool:
-        """Whether it can walk a space: it observes the same, and knows its actions."""
+        """Return whether it can walk a space: it observes the same, and knows its actions."""
         return not self.unfit(space)
 
     def written(self, there: Collection[str]) -> list[int]:

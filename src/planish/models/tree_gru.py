@@ -136,7 +136,7 @@ _LEAST = 1e-6
 
 
 def can_train() -> bool:
-    """Whether PyTorch is installed."""
+    """Return whether PyTorch is installed."""
     return find_spec("torch") is not None
 
 
@@ -176,7 +176,7 @@ class TreeGru:
 
     @property
     def can_learn(self) -> bool:
-        """Whether PyTorch is installed."""
+        """Return whether PyTorch is installed."""
         return can_train()
 
     @property
@@ -245,7 +245,7 @@ class TreeGru:
         return self.weights
 
     def fits(self, width: int) -> bool:
-        """Whether its arrays fit each other, and so many features."""
+        """Return whether its arrays fit each other, and so many features."""
         known = self.weights
         loops, whole = known["loops"], known["whole"]
         unit, slots, hidden = known["recurrent"].shape[0], known["scatter"].shape[1], known["out"].shape[0]

@@ -162,7 +162,7 @@ _REGRESSION = {"objective": "reg:squarederror"}
 
 
 def can_grow() -> bool:
-    """Whether XGBoost is installed."""
+    """Return whether XGBoost is installed."""
     return find_spec("xgboost") is not None
 
 
@@ -194,7 +194,7 @@ class XgboostTrees:
 
     @property
     def can_learn(self) -> bool:
-        """Whether XGBoost is installed."""
+        """Return whether XGBoost is installed."""
         return can_grow()
 
     @property
@@ -259,7 +259,7 @@ class XgboostTrees:
 
     @property
     def parameters(self) -> dict[str, object]:
-        """What XGBoost is told."""
+        """Return what XGBoost is told."""
         return {
             **(_RANK if self.objective == "rank" else _REGRESSION),
             "max_depth": self.depth,

@@ -46,12 +46,12 @@ class ReportData:
 
     @property
     def run(self) -> Run:
-        """What was asked for."""
+        """Return what was asked for."""
         return self.stored.run
 
     @property
     def task(self) -> StoredTask:
-        """What was tuned."""
+        """Return what was tuned."""
         return self.stored.task
 
     @property
@@ -71,7 +71,7 @@ class ReportData:
 
     @property
     def notes(self) -> Sequence[str]:
-        """How the run was measured, or why nothing was compared, in sentences."""
+        """Return how the run was measured, or why nothing was compared, in sentences."""
         return self.stored.notes
 
     @property
@@ -86,17 +86,17 @@ class ReportData:
 
     @property
     def keeps_baseline(self) -> bool:
-        """Whether the result is the baseline itself, since nothing was better."""
+        """Return whether the result is the baseline itself, since nothing was better."""
         return bool(self.finalists) and self.finalists[0].candidate == self.baseline
 
     @property
     def failed(self) -> int:
-        """How many trials failed."""
+        """Return how many trials failed."""
         return sum(isinstance(trial.outcome, Failed) for trial in self.trials)
 
     @property
     def cached(self) -> int:
-        """How many trials' outcomes were taken from the store."""
+        """Return how many trials' outcomes were taken from the store."""
         return sum(trial.cached for trial in self.trials)
 
 

@@ -160,7 +160,7 @@ class Grid:
 
     @property
     def name(self) -> str:
-        """What is in the cells."""
+        """Return what is in the cells."""
         what = "difference to the baseline" if self.objective.exact else "times the baseline's"
         return f"{label(self.objective)}, {what}"
 

@@ -180,12 +180,12 @@ class ForkPool(Generic[Item, Answer]):
 
     @property
     def busy(self) -> bool:
-        """Whether something is under way, or waits."""
+        """Return whether something is under way, or waits."""
         return bool(self._waiting or self._children)
 
     @property
     def waiting(self) -> int:
-        """How many items no child has yet."""
+        """Return how many items no child has yet."""
         return len(self._waiting)
 
     def processor_s(self) -> float:

@@ -129,7 +129,7 @@ class End:
 
 
 def is_from_outside(code: int) -> bool:
-    """Whether a process ended by somebody else's signal.
+    """Return whether a process ended by somebody else's signal.
 
     Args:
         code: as of `subprocess`: negative for a signal.

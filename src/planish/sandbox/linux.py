@@ -179,7 +179,7 @@ Code = list[tuple[int, int, int, int]]
 
 
 def is_there() -> bool:
-    """Whether this system has filters of calls, and we know its numbers."""
+    """Return whether this system has filters of calls, and we know its numbers."""
     known = sys.platform == "linux" and platform.machine() in _ARCHITECTURES
     return known and ctypes.CDLL(None).prctl(_TELL, 0, 0, 0, 0) >= 0
 

@@ -29,7 +29,7 @@ class Ran(NamedTuple):
 
     @property
     def message(self) -> str:
-        """What it said, as text."""
+        """Return what it said, as text."""
         return self.said.decode(errors="replace")
 
 

@@ -218,11 +218,11 @@ class WorkerProcess:
 
     @property
     def busy(self) -> bool:
-        """Whether an answer of it is awaited."""
+        """Return whether an answer of it is awaited."""
         return self.making or bool(self.pending)
 
     def is_alive(self) -> bool:
-        """Whether the process still runs."""
+        """Return whether the process still runs."""
         return self._process.poll() is None
 
     def make(self, serial: int, spec: bytes, cage: Cage | None) -> None:
@@ -279,7 +279,7 @@ class WorkerProcess:
         return True
 
     def is_overdue(self, since: float, limit: float) -> bool:
-        """Whether it has been at one thing, since a monotonic time, for longer than its limit.
+        """Return whether it has been at one thing, since a monotonic time, for longer than its limit.
 
         What was withheld from it does not count.
         """

@@ -228,7 +228,7 @@ def _complete_first(tree: PrefixTree, queue: Sequence[_Branch], width: int) -> N
 
 
 def _over(tree: PrefixTree, branch: _Branch) -> bool:
-    """Whether a branch is complete."""
+    """Return whether a branch is complete."""
     if branch.at is None:
         assert branch.from_ is not None
         branch.at = tree.child(branch.from_, branch.place)

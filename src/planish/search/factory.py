@@ -65,7 +65,7 @@ class OptionInfo:
 
     @property
     def legal(self) -> str:
-        """What it takes, in words."""
+        """Return what it takes, in words."""
         least, most = self.option.least, self.option.most
         lower = f", at least {least:g}" if least > -math.inf else ""
         upper = f", at most {most:g}" if most < math.inf else ""

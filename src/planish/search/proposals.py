@@ -38,7 +38,7 @@ class Visited:
         return self._state(candidate) if self._state else candidate.hash
 
     def known(self, candidate: Candidate) -> bool:
-        """Whether a candidate, or what stands for the same, was noted."""
+        """Return whether a candidate, or what stands for the same, was noted."""
         return self.name(candidate) in self._names
 
     def add(self, candidate: Candidate) -> bool:

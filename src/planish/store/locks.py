@@ -39,7 +39,7 @@ class RunLocks(Protocol):
         ...
 
     def are_others(self) -> bool:
-        """Whether runs may be held elsewhere; false only where it is certain, and cheap to know."""
+        """Return whether runs may be held elsewhere; false only where it is certain, and cheap to know."""
         ...
 
 
@@ -83,7 +83,7 @@ class FileLocks:
         return {run_id for run_id in run_ids if run_id in self._files or self._is_held(self._file(run_id))}
 
     def are_others(self) -> bool:
-        """Whether runs may be held elsewhere: there is a file of one, perhaps of a killed process."""
+        """Return whether runs may be held elsewhere: there is a file of one, perhaps of a killed process."""
         name = self._file("").name
         with os.scandir(self._path.parent) as found:
             return any(
@@ -162,7 +162,7 @@ class AdvisoryLocks:
         return locked & set(run_ids)
 
     def are_others(self) -> bool:
-        """Whether runs may be held elsewhere; a server is for many."""
+        """Return whether runs may be held elsewhere; a server is for many."""
         return True
 
     def _mine(self) -> set[str]:

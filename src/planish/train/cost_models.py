@@ -142,7 +142,7 @@ def evaluate(model: Predicts, data: Dataset) -> dict[str, float]:
 
 
 def _differ(costs: Sequence[float | None]) -> bool:
-    """Whether costs have an order to learn; they have none where all failed, or all are equal."""
+    """Return whether costs have an order to learn; they have none where all failed, or all are equal."""
     return len({cost for cost in costs if cost is not None and np.isfinite(cost)}) > 1
 
 

@@ -98,7 +98,7 @@ class CostTable:
     lexemes: Ints
 
     def __len__(self) -> int:
-        """How many functions there are."""
+        """Return how many functions there are."""
         return len(self.identities)
 
     def split(self, name: str) -> CostTable:

@@ -90,7 +90,7 @@ class StepEnvironment(gymnasium.Env[Observation, np.int64]):
 
     @property
     def steps(self) -> int:
-        """How many actions an episode has."""
+        """Return how many actions an episode has."""
         return self._steps
 
     @property
@@ -100,7 +100,7 @@ class StepEnvironment(gymnasium.Env[Observation, np.int64]):
 
     @property
     def candidate(self) -> Candidate:
-        """What the actions of this episode have made."""
+        """Return what the actions of this episode have made."""
         return self._candidate
 
     def reset(

@@ -370,7 +370,7 @@ def _exported(algorithm: Any, course: Course, environment: StepEnvironment) -> S
 
 
 def _is_stuck(looks: Sequence[Look]) -> bool:
-    """Whether nothing better was found for long."""
+    """Return whether nothing better was found for long."""
     return len(looks) > PATIENCE and max(look.held for look in looks[-PATIENCE:]) < max(
         look.held for look in looks
     )

@@ -41,7 +41,7 @@ class Lessons:
     lists: Sequence[tuple[str, ...]]
 
     def __len__(self) -> int:
-        """How many programs there are."""
+        """Return how many programs there are."""
         return len(self.observed)
 
     def gains(self) -> Floats:

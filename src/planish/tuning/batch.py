@@ -76,7 +76,7 @@ class Part:
 
     @property
     def saved(self) -> float:
-        """How much less the best is than the baseline; negative for a loss."""
+        """Return how much less the best is than the baseline; negative for a loss."""
         return self.objective.cost(self.baseline) - self.objective.cost(self.best)
 
 

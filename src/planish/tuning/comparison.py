@@ -65,7 +65,7 @@ class Measurement:
 
     @property
     def gain(self) -> Ratio:
-        """How many times better than the baseline."""
+        """Return how many times better than the baseline."""
         return self.ratio.gain(self.objective)
 
 
@@ -87,7 +87,7 @@ class Compared:
 
     @property
     def lead(self) -> Measurement:
-        """How it did by the leading objective."""
+        """Return how it did by the leading objective."""
         return next(iter(self.measured.values()))
 
     def held_back(self, objective: str) -> float | None:
@@ -140,23 +140,23 @@ class Finalist(Compared):
         return f"{self.verdict}: {self.why}" if self.why else self.verdict
 
     def noise_decides(self, objective: str, baseline: Compared) -> bool:
-        """Whether it counts as the baseline on held-back examples, although it did otherwise there."""
+        """Return whether it counts as the baseline on held-back examples, although it did otherwise there."""
         differs = self.held_back(objective) != baseline.held_back(objective)
         return differs and self.measured[objective].verdict == "same"
 
     @property
     def unharmed(self) -> bool:
-        """Whether it is worse than the baseline in nothing."""
+        """Return whether it is worse than the baseline in nothing."""
         return all(each.verdict in ("better", "same") for each in self.measured.values())
 
     @property
     def improves(self) -> bool:
-        """Whether it is better than the baseline in something, and worse in nothing."""
+        """Return whether it is better than the baseline in something, and worse in nothing."""
         return self.unharmed and any(each.verdict == "better" for each in self.measured.values())
 
     @property
     def may_improve(self) -> bool:
-        """Whether some verdict on it is undecided, and none is bad."""
+        """Return whether some verdict on it is undecided, and none is bad."""
         verdicts = {each.verdict for each in self.measured.values()}
         return "undecided" in verdicts and not verdicts & {"worse", "failed"}
 

@@ -168,7 +168,7 @@ class Rematch:
 
     @property
     def gain(self) -> Ratio | None:
-        """How many times better than the baseline; None where it failed."""
+        """Return how many times better than the baseline; None where it failed."""
         over = self.sampled.ratio
         return None if over is None else over.gain(self.result.objective)
 

@@ -75,7 +75,7 @@ class Spending:
         return self.budget.trials_left(self.trials.placed)
 
     def is_spent(self) -> bool:
-        """Whether nothing more is to be proposed, unless it is for want of trials."""
+        """Return whether nothing more is to be proposed, unless it is for want of trials."""
         return self.stops.count > 0 or self.is_reached() or self.budget.seconds_left(self.started) <= 0
 
     def is_over(self) -> bool:
@@ -83,7 +83,7 @@ class Spending:
         return self.is_spent() and (self.progress.best is not None or self.stops.count > 0)
 
     def is_reached(self) -> bool:
-        """Whether the best is as good as is wanted."""
+        """Return whether the best is as good as is wanted."""
         best, wanted = self.progress.best_value, self.budget.value
         cost = self.progress.objective.cost
         return best is not None and wanted is not None and cost(best) <= cost(wanted)

@@ -37,7 +37,7 @@ class UnderWay:
 
     @property
     def count(self) -> int:
-        """How many have no answer yet."""
+        """Return how many have no answer yet."""
         return len(self._open)
 
     @property
@@ -47,7 +47,7 @@ class UnderWay:
 
     @property
     def room(self) -> int:
-        """How many more the executor has capacity for; one at least where it has nothing to do."""
+        """Return how many more the executor has capacity for; one at least where it has nothing to do."""
         return max(self._executor.capacity - self.count, 0 if self._open else 1)
 
     @property

@@ -170,7 +170,7 @@ class Trials:
 
     @property
     def placed(self) -> int:
-        """How many candidates have an index; those that have no outcome yet too, or were lost."""
+        """Return how many candidates have an index; those that have no outcome yet too, or were lost."""
         return len(self._stored) + len(self._under_way)
 
     def __iter__(self) -> Iterator[Trial]:
@@ -178,16 +178,16 @@ class Trials:
         return self._store.each_trial(self._run_id, self._steps)
 
     def has(self, candidate: Candidate) -> bool:
-        """Whether a candidate has an outcome."""
+        """Return whether a candidate has an outcome."""
         return candidate.hash in self._stored
 
     @property
     def old(self) -> int:
-        """How many there were when the run was taken up."""
+        """Return how many there were when the run was taken up."""
         return self._end - len(self._gaps)
 
     def is_old(self, candidate: Candidate) -> bool:
-        """Whether a candidate had an outcome when the run was taken up."""
+        """Return whether a candidate had an outcome when the run was taken up."""
         index = self._stored.get(candidate.hash, self._end)
         return index < self._end and index not in self._gaps
 
@@ -284,11 +284,11 @@ class Journal:
         self.trials.index(candidate)
 
     def has(self, candidate: Candidate) -> bool:
-        """Whether a candidate has an outcome in this run."""
+        """Return whether a candidate has an outcome in this run."""
         return self.trials.has(candidate)
 
     def is_old(self, candidate: Candidate) -> bool:
-        """Whether it had one when the run was taken up."""
+        """Return whether it had one when the run was taken up."""
         return self.trials.is_old(candidate)
 
     def trial(self, candidate: Candidate) -> Trial | None:

@@ -149,7 +149,7 @@ class Result:
 
     @property
     def trials(self) -> int:
-        """How many candidates were tried."""
+        """Return how many candidates were tried."""
         return self.run.trials
 
     @property
@@ -159,7 +159,7 @@ class Result:
 
     @property
     def stopped(self) -> bool:
-        """Whether the user ended the search."""
+        """Return whether the user ended the search."""
         return self.run.status == "stopped"
 
     @property
@@ -190,7 +190,7 @@ class Result:
 
     @property
     def baseline(self) -> Compared | None:
-        """How the baseline did in the comparison; None where that was left out."""
+        """Return how the baseline did in the comparison; None where that was left out."""
         return self.comparison.baseline if self.comparison else None
 
     @property
@@ -212,7 +212,7 @@ class Result:
 
     @property
     def exported(self) -> Candidate:
-        """What `export` writes: the candidate; where that is a library's call, the best other one.
+        """Return what `export` writes: the candidate; where that is a library's call, the best other one.
 
         Where a compiler may be wrong for the program, the comparison alone verifies on inputs that the search
         did not see: without it the baseline is written.
@@ -231,7 +231,7 @@ class Result:
 
     @property
     def gain(self) -> float | None:
-        """How many times better than the baseline the candidate is; None if they were not compared."""
+        """Return how many times better than the baseline the candidate is; None if they were not compared."""
         return self.finalist.lead.gain.value if self.finalist else None
 
     @cached_property

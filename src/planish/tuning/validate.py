@@ -59,7 +59,7 @@ class Validation:
 
     @property
     def holds(self) -> bool:
-        """Whether none differs."""
+        """Return whether none differs."""
         return all(check.verdict != "differs" for check in self.checks)
 
     def require(self) -> None:
@@ -144,7 +144,7 @@ def validate(
 
 
 def _is_recorded(result: Result, store: Reader) -> bool:
-    """Whether the winner as read back has the hash that it was stored with."""
+    """Return whether the winner as read back has the hash that it was stored with."""
     if result.finalist is not None:
         return result.finalist.intact
     return bool(store.known(result.run.task_key, [result.candidate]))

@@ -64,7 +64,7 @@ class Convolutional:
 
     @cached_property
     def over_frames(self) -> int:
-        """How many depthwise convolutions go along one axis alone, as speech models' do."""
+        """Return how many depthwise convolutions go along one axis alone, as speech models' do."""
         return sum(
             node.place in self.depthwise and sum(side > 1 for side in self._kernel(node)) == 1
             for node in self.convolutions
@@ -82,7 +82,7 @@ class Convolutional:
 
     @cached_property
     def swishes(self) -> int:
-        """How many times a value is multiplied by its own sigmoid."""
+        """Return how many times a value is multiplied by its own sigmoid."""
         fused = sum(node.op in ("Swish", "QuickGelu") for node in self._wiring.nodes)
         return fused + sum(self._is_swish(node) for node in self._wiring.nodes if node.op == "Mul")
 
@@ -110,7 +110,7 @@ class Convolutional:
 
     @cached_property
     def skips(self) -> int:
-        """How many concatenations join what was upsampled with what was not."""
+        """Return how many concatenations join what was upsampled with what was not."""
         return sum(self._joins_scales(node) for node in self._concatenations)
 
     @cached_property
@@ -121,7 +121,7 @@ class Convolutional:
 
     @cached_property
     def squeezes(self) -> int:
-        """How many products scale a feature map by its own averages (squeeze and excitation)."""
+        """Return how many products scale a feature map by its own averages (squeeze and excitation)."""
         return sum(self._is_squeeze(node) for node in self._wiring.nodes if node.op == "Mul")
 
     def _is_depthwise(self, node: Node) -> bool:

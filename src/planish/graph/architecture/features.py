@@ -58,7 +58,7 @@ class Sequential:
 
     @cached_property
     def causal(self) -> int:
-        """How many attentions see only what came before."""
+        """Return how many attentions see only what came before."""
         return sum(self._is_causal(node) for node in self.attentions)
 
     @cached_property
@@ -68,26 +68,26 @@ class Sequential:
 
     @cached_property
     def norms(self) -> int:
-        """How many normalisations over each token there are, in one operation or in its parts."""
+        """Return how many normalisations over each token there are, in one operation or in its parts."""
         named = sum("LayerNorm" in node.op or "RMSNorm" in node.op for node in self._wiring.nodes)
         means = (node for node in self._wiring.nodes if node.op == "ReduceMean")
         return named + sum(self._is_mean_square(node) for node in means)
 
     @cached_property
     def embeddings(self) -> int:
-        """How many tables are looked up by what the model is given."""
+        """Return how many tables are looked up by what the model is given."""
         return sum(
             node.op == "EmbedLayerNormalization" or self._is_lookup(node) for node in self._wiring.nodes
         )
 
     @cached_property
     def recurrent(self) -> int:
-        """How many recurrent layers there are, also as loops over products."""
+        """Return how many recurrent layers there are, also as loops over products."""
         return sum(node.op in _STATES or _loops_products(node) for node in self._wiring.nodes)
 
     @cached_property
     def gates(self) -> int:
-        """How many times a sigmoid gates a hyperbolic tangent, as in each step of an unrolled LSTM."""
+        """Return how many times a sigmoid gates a hyperbolic tangent, as in each step of an unrolled LSTM."""
         return sum(self._is_gate(node) for node in self._wiring.nodes if node.op == "Mul")
 
     def _is_attention(self, node: Node) -> bool:
@@ -252,7 +252,7 @@ def _adds(node: Node) -> bool:
 
 
 def _is_given(wiring: Wiring, name: str) -> bool:
-    """Whether indices come from an input of the model as they are."""
+    """Return whether indices come from an input of the model as they are."""
     return bool(_source(wiring, name))
 
 

@@ -147,7 +147,7 @@ class Functions:
         return CFUNCTYPE(*signature)(address)
 
     def has(self, name: str) -> bool:
-        """Whether there is a function of this name."""
+        """Return whether there is a function of this name."""
         return self._address(name) is not None
 
     def take(self, text: c_void_p | int | None) -> str:

@@ -78,7 +78,7 @@ class Backend(Protocol):
 
     @property
     def name(self) -> str:
-        """What `open_backend` gives this one for: `libllvm`, `llvmlite` or `llvmlite-reduced`."""
+        """Return what `open_backend` gives this one for: `libllvm`, `llvmlite` or `llvmlite-reduced`."""
         ...
 
     @property
@@ -88,7 +88,7 @@ class Backend(Protocol):
 
     @property
     def full(self) -> bool:
-        """Whether it runs every textual pipeline; otherwise only what `runs` says."""
+        """Return whether it runs every textual pipeline; otherwise only what `runs` says."""
         ...
 
     @property
@@ -97,7 +97,7 @@ class Backend(Protocol):
         ...
 
     def runs(self, pipeline: str) -> bool:
-        """Whether it can run a pipeline; asked once for each element of the catalogue."""
+        """Return whether it can run a pipeline; asked once for each element of the catalogue."""
         ...
 
     def parse(self, ir: str | bytes, name: str = "module") -> Module:

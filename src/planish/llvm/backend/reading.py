@@ -16,7 +16,7 @@ _BITCODE = (b"BC\xc0\xde", b"\xde\xc0\x17\x0b")
 
 
 def is_bitcode(ir: bytes) -> bool:
-    """Whether it begins as bitcode does."""
+    """Return whether it begins as bitcode does."""
     return ir.startswith(_BITCODE)
 
 

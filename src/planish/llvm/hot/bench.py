@@ -95,7 +95,7 @@ class Times(NamedTuple):
 
     @property
     def median_s(self) -> float:
-        """What a run of the baseline takes."""
+        """Return what a run of the baseline takes."""
         return statistics.median(self.baseline)
 
 

@@ -309,7 +309,7 @@ class HotSearch:
         return tried and time.monotonic() < self.over
 
     def _is_faster(self, code: bytes) -> bool:
-        """Whether it is faster than the best, in two measurements: one may have been lucky."""
+        """Return whether it is faster than the best, in two measurements: one may have been lucky."""
         worst = 0.0
         for seconds in (_TIMED_S, _AGAIN_S):
             times = self.bench.beside(code, seconds)

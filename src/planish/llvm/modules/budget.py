@@ -52,7 +52,7 @@ class EvaluationBudget:
 
     @property
     def passed(self) -> float:
-        """How many seconds it has taken."""
+        """Return how many seconds it has taken."""
         waited = time.monotonic() - self._began
         return max(self._used, waited / _PATIENCE) if self.of_processor else waited
 

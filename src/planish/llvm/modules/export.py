@@ -145,7 +145,7 @@ class SizeRow:
 
     @property
     def disagrees(self) -> bool:
-        """Whether one measure became less and the other more."""
+        """Return whether one measure became less and the other more."""
         changes = self.bytes_after - self.bytes_before, self.instructions_after - self.instructions_before
         return min(changes) < 0 < max(changes)
 

@@ -210,7 +210,7 @@ class ModuleCandidate:
 
     @property
     def total(self) -> int:
-        """What its functions cost; 0 where that was not measured."""
+        """Return what its functions cost; 0 where that was not measured."""
         return sum(self.made.tried.sizes.values())
 
 

@@ -98,17 +98,17 @@ class InliningSearch:
 
     @property
     def total(self) -> int:
-        """What the functions cost as far as is known."""
+        """Return what the functions cost as far as is known."""
         return sum(self.sizes.values())
 
     @property
     def inlining(self) -> Inlining:
-        """What was found so far; all of it may not have been made together yet."""
+        """Return what was found so far; all of it may not have been made together yet."""
         return _sorted(self._chosen)
 
     @property
     def is_confirmed(self) -> bool:
-        """Whether all of it was made together."""
+        """Return whether all of it was made together."""
         return not self._since
 
     def next(self) -> tuple[tuple[Flip, ...], Inlining] | None:

@@ -140,7 +140,7 @@ class CachedResult:
     tried: int = 0
 
     def is_enough(self, spending: EvaluationBudget) -> bool:
-        """Whether it had as much as another search has."""
+        """Return whether it had as much as another search has."""
         unlimited = float("inf")
         had = unlimited if self.evaluations is None else self.evaluations
         asked = unlimited if spending.evaluations is None else spending.evaluations

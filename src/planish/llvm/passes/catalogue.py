@@ -52,7 +52,7 @@ class PassElement:
 
     @property
     def is_pipeline(self) -> bool:
-        """Whether it is one of LLVM's own pipelines, which costs as much as some fifty passes."""
+        """Return whether it is one of LLVM's own pipelines, which costs as much as some fifty passes."""
         return self.name in ("default", "function-simplification")
 
 
@@ -87,7 +87,7 @@ def find_element(text: str) -> PassElement:
 
 
 def vary(texts: Iterable[str]) -> bool:
-    """Whether the code that a list of passes makes may differ from run to run."""
+    """Return whether the code that a list of passes makes may differ from run to run."""
     return not _varying().isdisjoint(texts)
 
 

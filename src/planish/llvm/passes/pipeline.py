@@ -169,7 +169,7 @@ class CanRun(Protocol):
     """What is asked of a back end here."""
 
     def runs(self, pipeline: str) -> bool:
-        """Whether it can run a pipeline."""
+        """Return whether it can run a pipeline."""
         ...
 
 

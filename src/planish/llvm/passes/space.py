@@ -251,7 +251,7 @@ class PassSpace:
 
     @property
     def schema(self) -> FeatureSchema:
-        """What `features` gives; see `planish.llvm.passes.space`."""
+        """Return what `features` gives; see `planish.llvm.passes.space`."""
         return list_schema()
 
     def features(self, candidates: Sequence[Candidate]) -> NDArray[np.float32]:
@@ -265,7 +265,7 @@ class PassSpace:
 
     @property
     def observed(self) -> FeatureSchema:
-        """What `observe` gives; see `planish.llvm.ir.instruction_rows`."""
+        """Return what `observe` gives; see `planish.llvm.ir.instruction_rows`."""
         from planish.llvm.ir.instruction_rows import instruction_schema
 
         return instruction_schema(self._objective)

@@ -55,7 +55,7 @@ class Schedule:
 
     @property
     def program(self) -> Program:
-        """What is scheduled."""
+        """Return what is scheduled."""
         return self.graph.program
 
     @lazy

@@ -222,7 +222,7 @@ class TensorType:
 
     @property
     def size(self) -> int:
-        """How many elements it has."""
+        """Return how many elements it has."""
         n = 1
         for extent in self.shape:
             n *= extent

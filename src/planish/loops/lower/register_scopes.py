@@ -250,7 +250,7 @@ class Scope:
 
     @lazy
     def budget(self) -> int:
-        """How many vectors may be held, so that registers are left for operands."""
+        """Return how many vectors may be held, so that registers are left for operands."""
         return max(1, self._vectors.registers - max([self._operands(site) for site in self.sites]))
 
     @lazy

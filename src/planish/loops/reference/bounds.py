@@ -152,7 +152,7 @@ class Bounded:
 
     @property
     def unknown(self) -> bool:
-        """Whether nothing is known of some value."""
+        """Return whether nothing is known of some value."""
         return self.error is not None and bool(np.isinf(self.error).any())
 
     def map(self, change: Callable[[Array], Array]) -> Bounded:
@@ -193,7 +193,7 @@ def constant(value: float, rank: int, precision: Precision) -> Bounded:
 
 
 def representable(largest: float, grain: float, precision: Precision) -> bool:
-    """Whether all multiples of the grain up to the largest magnitude are elements of the type."""
+    """Return whether all multiples of the grain up to the largest magnitude are elements of the type."""
     # Such a multiple is a whole number of grains, which the fraction has room for.
     return grain >= precision.tiny and largest <= grain * precision.whole
 

@@ -383,7 +383,7 @@ def case_of(program: Program, inputs: Arrays, probes: Iterable[Probe] = ()) -> C
 
 
 def _is_shown(program: Program, inputs: Arrays, probe: Probe, answer: Answer) -> bool:
-    """Whether a kernel with this mistake would be refused."""
+    """Return whether a kernel with this mistake would be refused."""
     wrong = reference(*mistaken(program, inputs, probe), changes=changes_of(program, probe))
     with np.errstate(over="ignore", invalid="ignore"):
         return any(

@@ -76,7 +76,7 @@ class Expected:
 
     @property
     def tolerance(self) -> Array:
-        """How far a correct kernel may be off, for each element; 0 where it must be exact."""
+        """Return how far a correct kernel may be off, for each element; 0 where it must be exact."""
         with np.errstate(invalid="ignore", over="ignore"):
             return (np.asarray(self.high, np.float64) - self.low) / 2
 
@@ -90,7 +90,7 @@ class Expected:
 
     @cached_property
     def has_nan(self) -> bool:
-        """Whether some element is NaN."""
+        """Return whether some element is NaN."""
         return any(bool(np.isnan(chunk).any()) for (chunk,) in chunks(self.value))
 
     def accepts(self, array: Array) -> Array:

@@ -236,7 +236,7 @@ def _reduces_positions(statement: Statement) -> bool:
 
 
 def slips(expr: Expr) -> bool:
-    """Whether an expression itself may be a slip."""
+    """Return whether an expression itself may be a slip."""
     return isinstance(expr, Const) or (
         isinstance(expr, Apply) and (len(expr.args) == 1 or expr.function in EXCHANGED)
     )

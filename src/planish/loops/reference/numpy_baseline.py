@@ -460,7 +460,7 @@ def _flat(expr: Expr) -> list[Expr]:
 
 
 def _is_window(nest: _Nest, program: Program) -> bool:
-    """Whether the reduced axes are a small window, and no matrix multiplication is in it."""
+    """Return whether the reduced axes are a small window, and no matrix multiplication is in it."""
     s = nest.statement
     if prod(program.size[axis] for axis in s.reduced_axes) > _WINDOW:
         return False

@@ -246,12 +246,12 @@ class _Nest:
 
     @property
     def outputs(self) -> int:
-        """How many axes the target has."""
+        """Return how many axes the target has."""
         return len(self.statement.output_axes)
 
     @property
     def terms_per_output(self) -> int:
-        """How many terms a reduction has, with all that go into an element of the target."""
+        """Return how many terms a reduction has, with all that go into an element of the target."""
         return self.collisions * prod(self.axes[axis] for axis in self.statement.reduced_axes)
 
     def evaluate(self, expr: Expr, window: _Window) -> Bounded:

@@ -91,7 +91,7 @@ class Facts:
 
     @cached_property
     def nest(self) -> Nest:
-        """What is looked at."""
+        """Return what is looked at."""
         return self.graph.nests[self.number]
 
     @cached_property
@@ -158,7 +158,7 @@ class Facts:
 
     @cached_property
     def operands(self) -> tuple[Moves, ...]:
-        """What the nest reads, each distinct access once."""
+        """Return what the nest reads, each distinct access once."""
         return tuple(self._moves(operand.access) for operand in self.nest.operands)
 
     def _moves(self, access: Access) -> Moves:

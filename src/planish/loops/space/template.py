@@ -300,7 +300,7 @@ class TemplateSpace:
 
     @property
     def schema(self) -> FeatureSchema:
-        """What `features` gives."""
+        """Return what `features` gives."""
         from planish.loops.features import SCHEMA
 
         return SCHEMA

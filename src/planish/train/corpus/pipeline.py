@@ -54,12 +54,12 @@ class Passage:
 
     @property
     def seconds(self) -> float:
-        """How long it has been under way."""
+        """Return how long it has been under way."""
         return time.monotonic() - self.begun
 
     @property
     def is_over(self) -> bool:
-        """Whether nothing more will come."""
+        """Return whether nothing more will come."""
         return bool(self.error) or self.missing == 0
 
     def crop(self) -> Crop:

@@ -143,7 +143,7 @@ class Manifest:
     entries: dict[str, PackageEntry] = field(default_factory=dict[str, PackageEntry])
 
     def is_done(self, key: str) -> bool:
-        """Whether nothing is left to do for a package."""
+        """Return whether nothing is left to do for a package."""
         return key in self.entries and self.entries[key].state == "done"
 
     def done(self) -> list[PackageEntry]:

@@ -209,7 +209,7 @@ def _read(path: Path) -> bytes:
 
 
 def _foreign(path: str) -> bool:
-    """Whether it belongs to another system than Linux, as far as folders' names tell."""
+    """Return whether it belongs to another system than Linux, as far as folders' names tell."""
     return not _FOREIGN.isdisjoint(path.lower().split("/")[:-1])
 
 
@@ -289,7 +289,7 @@ class Package(Protocol):
 
     @property
     def kind(self) -> Kind:
-        """What kind of source it is."""
+        """Return what kind of source it is."""
         ...
 
     def prepare(self, work: Path, system: Sequence[Path]) -> Prepared:

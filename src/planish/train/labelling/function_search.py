@@ -59,12 +59,12 @@ class Ranking:
 
     @property
     def evaluations(self) -> int:
-        """How many lists were run."""
+        """Return how many lists were run."""
         return len(self.costs)
 
     @property
     def improved(self) -> bool:
-        """Whether a list is better than -Oz."""
+        """Return whether a list is better than -Oz."""
         return self._best is not None and self._best.other
 
     def best(self) -> tuple[int, Passes] | None:
@@ -76,7 +76,7 @@ class Ranking:
         return self._other
 
     def matters(self, passes: Passes, cost: int) -> bool:
-        """Whether a list would be the best one, or the best beside -Oz; of equals the first is."""
+        """Return whether a list would be the best one, or the best beside -Oz; of equals the first is."""
         return self._leads(passes, cost) or self._leads_others(passes, cost)
 
     def add(self, passes: Passes, cost: int | None) -> None:

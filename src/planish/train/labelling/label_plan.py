@@ -57,7 +57,7 @@ class Label:
 
     @property
     def saved(self) -> int:
-        """What the list saves over -Oz; never negative, since -Oz stands behind it."""
+        """Return what the list saves over -Oz; never negative, since -Oz stands behind it."""
         return self.baseline - self.best
 
 
@@ -184,7 +184,7 @@ class LabelBench:
 
     @cached_property
     def objective(self) -> Objective:
-        """What is made less."""
+        """Return what is made less."""
         return Objective(self.plan.objective, exact=True)
 
     @cached_property
@@ -222,7 +222,7 @@ class LabelBench:
         return int(row.identity[:_SEED_DIGITS], 16) + self.plan.seed
 
     def at_once(self, evaluations: int) -> int:
-        """How many functions a child does before it is replaced, since some back ends leak."""
+        """Return how many functions a child does before it is replaced, since some back ends leak."""
         lifetime = self.backend.lifetime
         return 32 if lifetime is None else max(1, lifetime // max(1, evaluations))
 

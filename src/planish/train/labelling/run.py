@@ -73,7 +73,7 @@ class Summary:
 
     @property
     def overall(self) -> float:
-        """What is saved of all that there is, as a share."""
+        """Return what is saved of all that there is, as a share."""
         return (self.saved - self.lost) / self.baseline if self.baseline else 0.0
 
 
@@ -288,7 +288,7 @@ class Draw:
     total: int
 
     def holds(self, row: Row) -> bool:
-        """Whether a function is drawn."""
+        """Return whether a function is drawn."""
         share = int(hashlib.sha256(row.identity.encode()).hexdigest()[:_DIGITS], 16)
         return share * self.total < self.wanted * 16**_DIGITS
 

@@ -93,7 +93,7 @@ class CostRows:
 
     @cached_property
     def columns(self) -> Columns:
-        """What columns mean in the rows that this gives."""
+        """Return what columns mean in the rows that this gives."""
         llvm, machine = self.bench.backend.version, platform.machine()
         return Columns(llvm, machine, tuple(self.objectives), tuple(self.lists), FEATURES, VERSION)
 
