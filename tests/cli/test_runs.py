@@ -46,7 +46,8 @@ def test_a_merged_run_goes_on_where_it_was(kept: Kept, planish: Planish, tmp_pat
 
 def test_deleting_asks_first(kept: Kept, planish: Planish) -> None:
     said = planish("runs", "delete", kept.run)
-    assert (said.code, said.error) == (USAGE, "nobody can be asked whether to delete. Add --yes.")
+    error = "deleting needs a confirmation, and standard input is no terminal. Add --yes."
+    assert (said.code, said.error) == (USAGE, error)
     assert planish("runs", "delete", kept.run, "--yes").out == f"deleted 1 run: {kept.run}\n"
     assert ids(planish) == []
 

@@ -35,7 +35,7 @@ _CHECK = 16
 
 
 class FunctionMemory:
-    """Lines of text in 256 files; each user appends to files of their own, and reads everybody's.
+    """Lines of text in 256 files; each user appends to files of their own, and reads those of all users.
 
     A line has a checksum: what a full disk or a dying machine cut short is passed over.
 

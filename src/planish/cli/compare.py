@@ -70,5 +70,5 @@ def compare(
         "backend": backend,
     }
     options = level_options(size, shape, option, **named)
-    everybody = contestants(what, searcher or [""], space or [""], settings, options)
-    compare_programs(everybody, trials, seeds, processes, store, form)
+    entrants = contestants(what, searcher or [""], space or [""], settings, options)
+    compare_programs(entrants, trials, seeds, processes, store, form)

@@ -55,12 +55,12 @@ def contestants(
 
 
 def compare_programs(
-    everybody: Sequence[Contestant], trials: int, seeds: int, processes: int, store: str | None, form: Form
+    entrants: Sequence[Contestant], trials: int, seeds: int, processes: int, store: str | None, form: Form
 ) -> None:
-    """Let everybody search, then measure the winners again."""
+    """Let each contestant search, then measure the winners again."""
     with open_store(store) as opened:
         with watching(form, opened, Budget(trials=trials)) as listener:
-            curves = compare_searches(everybody, trials=trials, seeds=seeds, store=opened, listener=listener)
+            curves = compare_searches(entrants, trials=trials, seeds=seeds, store=opened, listener=listener)
         rematches = compare_results(
             [curve.winner for curve in curves], store=opened, plan=Plan(most=processes)
         )

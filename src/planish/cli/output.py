@@ -44,7 +44,7 @@ def say(text: str = "") -> None:
 
 
 def remark(line: str) -> None:
-    """Write a line to standard error; that nobody watches is no reason to end."""
+    """Write a line to standard error; a closed standard error is no reason to end."""
     with suppress(BrokenPipeError):
         typer.echo(printable(line), err=True)
 
@@ -91,7 +91,7 @@ def _draw(made: Table) -> None:
 
     terminal = sys.stdout.isatty()
     console = Console(markup=False, highlight=False, emoji=False, width=None if terminal else _PIPE_WIDTH)
-    with console.capture() as drawn:  # rich would end the process where nobody reads
+    with console.capture() as drawn:  # rich would end the process where the pipe is closed
         console.print(made)
     typer.echo("\n".join(line.rstrip() for line in drawn.get().strip("\n").splitlines()))
 
@@ -203,7 +203,7 @@ def _show(text: str) -> None:
 
 def _told(error: BaseException) -> int:
     code, line = _described(error)
-    with suppress(OSError):  # nobody reads it, or the disk is full that it goes to: the code tells the same
+    with suppress(OSError):  # it is not read, or the disk is full that it goes to: the code tells the same
         _show(f"planish: error: {' '.join(line.split())}")
     return code
 
@@ -257,7 +257,7 @@ def _give_up_unwritable_output() -> None:
 
 
 def _forget_output() -> None:
-    """Nobody reads any more, so nothing may be written when the process ends."""
+    """Discard what is left to write, since the reader is gone."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     for stream in (sys.stdout, sys.stderr):
         with suppress(OSError, ValueError):

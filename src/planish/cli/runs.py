@@ -69,7 +69,7 @@ def export(
         raise PlanishError(f"{file} exists", "Name a new file; 'planish runs merge' adds runs to a store.")
     with open_store(store, read_only=True) as source:
         wanted = [source.run(run_id).id for run_id in ids] if ids else [run.id for run in source.runs()]
-        # Whole or not at all: nobody shall take a part for the whole.
+        # Whole or not at all: a part must not be taken for the whole.
         part = file.with_name(f".{file.name}.part")
         with writing(file):
             part.unlink(missing_ok=True)
@@ -101,7 +101,7 @@ def _agreed(count: int, yes: bool) -> bool:
     if yes:
         return True
     if not sys.stdin.isatty():
-        raise PlanishError("nobody can be asked whether to delete", "Add --yes.")
+        raise PlanishError("deleting needs a confirmation, and standard input is no terminal", "Add --yes.")
     what = "this run and its trials" if count == 1 else f"these {count} runs and their trials"
     try:
         return typer.confirm(f"Delete {what} for good?", err=True)

@@ -33,7 +33,7 @@ def private_folder(path: Path) -> Path:
         The same path.
 
     Raises:
-        OSError: it is a link, belongs to somebody else, or stands where others could replace it.
+        OSError: it is a link, belongs to another user, or stands where others could replace it.
     """
     path.mkdir(mode=0o700, parents=True, exist_ok=True)
     found, around = path.lstat(), path.parent.stat()
@@ -238,7 +238,7 @@ def unnamed(what: str) -> ProgramError:
         what: it is: "the weights".
     """
     return ProgramError(
-        f"{what} are known from the store alone: nobody named them here", "Name each: --file PATH."
+        f"{what} are known from the store alone: they were not named here", "Name each: --file PATH."
     )
 
 

@@ -186,7 +186,7 @@ class Evaluation(Protocol):
 
     @property
     def host(self) -> str:
-        """The name of the machine that measured; empty where nobody knows."""
+        """The name of the machine that measured; empty where it is not known."""
         ...
 
 
@@ -283,7 +283,7 @@ class Level(Protocol[ProgramT]):
     """A kind of program, with all that is particular to it.
 
     A level is written for its own class of programs, and takes no others: one of `SqlProgram` is a
-    `Level[SqlProgram]`. `Level` alone is one of which nobody knows the class, as whoever runs searches has.
+    `Level[SqlProgram]`. `Level` alone is one of an unknown class, as whoever runs searches has.
 
     What a level may offer besides is in `planish.core.capabilities`.
     """

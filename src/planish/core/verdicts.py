@@ -67,7 +67,7 @@ class Ratio:
     def settled(self) -> bool:
         """Return whether more measuring would say nothing new.
 
-        It would where the interval straddles 1, unless it lies within what nobody notices, and where it is
+        It would where the interval straddles 1, unless it lies within what is not noticeable, and where it is
         wider than the difference that it shows.
         """
         if self.low <= 1.0 <= self.high:
@@ -138,7 +138,7 @@ class Review:
         reference: finds what is measured beside the baseline, to be told and not to be judged by.
         scores: scores candidates on examples that no search sees. A score named after an objective and
             `HELD_BACK` is that objective on examples that may decide who is the best of a front; whatever
-            else is scored is only reported. One that is `Lost`, as for want of time, is held against nobody.
+            else is scored is only reported. One that is `Lost`, as for want of time, counts against none.
         second_opinion: runs candidates in another way, and compares the answers.
     """
 

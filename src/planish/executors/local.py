@@ -32,7 +32,7 @@ class LocalExecutor:
 
     A candidate that crashes, hangs or runs out of memory is a `Failed` answer; its worker's
     process group is killed and replaced, and the rest of the batch is evaluated as if nothing
-    had been. A candidate whose worker is killed by somebody else, or gets no processor, is evaluated
+    had been. A candidate whose worker is killed from outside, or gets no processor, is evaluated
     again in another one; after some attempts it is a `Lost` answer. All ends with this process, even
     if it is killed. Where the system has no seccomp, evaluated code that starts a session of its own
     escapes; nothing else does. An executor belongs to one thread at a time.
@@ -136,7 +136,7 @@ class LocalExecutor:
         """Yield the answers as they come; see `planish.core.Executor`.
 
         Raises:
-            PlanishError: the evaluator cannot be made; somebody else is taking the answers.
+            PlanishError: the evaluator cannot be made; the answers are already being taken.
         """
         if self._answering:
             raise PlanishError("a batch is under way", "Take all its answers, or cancel it, first.")
@@ -183,7 +183,7 @@ class LocalExecutor:
                     self._ready.append(answer)
 
     def _forgive(self, pause: float) -> None:
-        """Nobody listened for so many seconds; a worker may have waited for that."""
+        """Extend the workers' deadlines by seconds in which this process did not read replies."""
         self._next_look += pause
         for worker in self._pool.workers:
             worker.slack += pause

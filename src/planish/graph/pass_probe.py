@@ -171,7 +171,7 @@ class Examiner:
             answer, error, self._running = self._child.ask(what, of, self._patience)
         except ExaminerError:
             self.close()
-            # By the clock: nobody knows any more how much of the processor a dead process has used.
+            # By the clock: how much of the processor a dead process used is no longer known.
             self._lost += time.monotonic() - start
             raise
         if answer is None:
@@ -192,7 +192,7 @@ class _Child:
         self._process, self._frames = child.process, FrameReader()
         self.scratch = child.scratch.path
         self.pid = self._process.pid
-        # Also where nobody closes it.
+        # Also where it is not closed.
         self.close = weakref.finalize(self, child.kill)
         self._write(
             {

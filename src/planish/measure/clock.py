@@ -39,7 +39,7 @@ def ends_by(end: float) -> Generator[None]:
 
 
 def deadline() -> float:
-    """Return when the work is to be over, by the monotonic clock; infinite where nobody said."""
+    """Return when the work is to be over, by the monotonic clock; infinite where no deadline is set."""
     return _END.get()
 
 

@@ -25,7 +25,7 @@ from planish.measure.intervals import PairedSamples, baseline_failed, judged, ta
 from planish.measure.rounds import CutShortError, Losses, Plan, Round, Turns, Variant, measured
 
 
-def in_turns(everybody: Sequence[Variant], plan: Plan, start: Start, least: int = 2) -> list[list[Round]]:
+def in_turns(sides: Sequence[Variant], plan: Plan, start: Start, least: int = 2) -> list[list[Round]]:
     """Measure the baseline and variants, interleaved; each process has a share of the time that is left.
 
     The first has two shares, since evaluators may keep for the others what takes long to make; but it leaves
@@ -38,7 +38,7 @@ def in_turns(everybody: Sequence[Variant], plan: Plan, start: Start, least: int 
     three are lost in a row, that one is given up: nothing is known of it.
 
     Args:
-        everybody: the baseline, then the variants, the most telling first.
+        sides: the baseline, then the variants, the most telling first.
         plan: how much is measured.
         start: starts an executor with fresh processes. It may end a batch early.
         least: processes that are not left out for want of time.
@@ -48,9 +48,9 @@ def in_turns(everybody: Sequence[Variant], plan: Plan, start: Start, least: int 
 
     Raises:
         CutShortError: the executor ended a batch of one of the least processes early.
-        LostError: the baseline is given up, or nobody can be measured for all the losses.
+        LostError: the baseline is given up, or no variant can be measured because of losses.
     """
-    over, kept, rounds = time.monotonic() + plan.seconds, list(everybody), plan.rounds
+    over, kept, rounds = time.monotonic() + plan.seconds, list(sides), plan.rounds
     least = min(least, plan.processes)
     table: list[list[Round]] = []
     losses, each_s = Losses(), 0.0
@@ -68,7 +68,7 @@ def in_turns(everybody: Sequence[Variant], plan: Plan, start: Start, least: int 
                 raise
             break
         table.append(done.rounds)
-        # Losses are nobody's fault, so they do not shorten what is measured.
+        # Losses are no variant's fault, so they do not shorten what is measured.
         over, each_s = over + done.lost_s, done.least_s
         # No more rounds than the one before had: ratios are paired by round, so all processes need the same
         # number.
@@ -81,7 +81,7 @@ Table = list[list[Round]]
 
 
 def until_settled(
-    everybody: Sequence[Variant], plan: Plan, start: Start, unsettled: Callable[[Table], Sequence[int]]
+    sides: Sequence[Variant], plan: Plan, start: Start, unsettled: Callable[[Table], Sequence[int]]
 ) -> Table:
     """Measure all in turns, then those again of whom too little is known, in as many fresh processes.
 
@@ -89,7 +89,7 @@ def until_settled(
     occasion to be fooled (see `planish.measure.intervals`).
 
     Args:
-        everybody: the baseline, then the variants, the most telling first.
+        sides: the baseline, then the variants, the most telling first.
         plan: how much is measured.
         start: starts an executor with fresh processes.
         unsettled: gives the places of those of whom too little is known; the baseline's, 0, is none.
@@ -98,8 +98,8 @@ def until_settled(
         The outcomes; none of those for whom there was no time.
     """
     began = time.monotonic()
-    table: Table = [*in_turns(everybody, plan, start)]
-    table += [[] for _ in everybody[len(table) :]]
+    table: Table = [*in_turns(sides, plan, start)]
+    table += [[] for _ in sides[len(table) :]]
     while True:
         done = len(table[0])
         # Who is settled stays so: to look again would be one more occasion to be fooled.
@@ -113,7 +113,7 @@ def until_settled(
         further = replace(plan, processes=more, seed=plan.seed + done, seconds=left)
         # The baseline each time: ratios are of the same processes and rounds.
         again = [0, *places]
-        found = in_turns([everybody[p] for p in again], further, start, least=0)
+        found = in_turns([sides[p] for p in again], further, start, least=0)
         if not any(found):
             return table
         for place, rows in zip(again, found, strict=False):
@@ -153,7 +153,7 @@ def remeasure_all(
             gives the values of all.
         start: starts executors with fresh processes, of one worker each, so that it evaluates a batch in its
             order.
-        plan: how much is measured; where all objectives are exact everybody is measured once, in one fresh
+        plan: how much is measured; where all objectives are exact each variant is measured once, in one fresh
             process, all the same.
 
     Returns:
@@ -164,19 +164,19 @@ def remeasure_all(
             fewer than 3 rounds in all.
     """
     plan = _checked(plan or Plan(), objectives)
-    everybody = [baseline, *variants]
+    sides = [baseline, *variants]
     # Exact ones are settled by the first look.
     noisy = [objective for objective in objectives if not objective.exact]
 
     def unsettled(table: Table) -> list[int]:
-        judged = [_judge(everybody, _sensible(table, objectives), objective) for objective in noisy]
-        return [place for place in range(1, len(everybody)) if any(not _settled(j[place]) for j in judged)]
+        judged = [_judge(sides, _sensible(table, objectives), objective) for objective in noisy]
+        return [place for place in range(1, len(sides)) if any(not _settled(j[place]) for j in judged)]
 
-    outcomes = _sensible(until_settled(everybody, plan, start, unsettled), objectives)
-    judged = [_judge(everybody, outcomes, objective) for objective in objectives]
+    outcomes = _sensible(until_settled(sides, plan, start, unsettled), objectives)
+    judged = [_judge(sides, outcomes, objective) for objective in objectives]
     return [
         {objective.name: paired[place] for objective, paired in zip(objectives, judged, strict=True)}
-        for place in range(len(everybody))
+        for place in range(len(sides))
     ]
 
 
@@ -201,12 +201,12 @@ def _checked(plan: Plan, objectives: Sequence[Objective]) -> Plan:
 
 
 def _judge(
-    everybody: Sequence[Variant],
+    sides: Sequence[Variant],
     outcomes: Sequence[Sequence[Sequence[Outcome]]],
     objective: Objective,
 ) -> list[PairedSamples]:
-    """Judge everybody by one objective; the first is the baseline."""
-    base, *others = (tally(e.name, o, objective) for e, o in zip(everybody, outcomes, strict=True))
+    """Judge all variants by one objective; the first is the baseline."""
+    base, *others = (tally(e.name, o, objective) for e, o in zip(sides, outcomes, strict=True))
     if base.failures:
         raise baseline_failed(base.failures[0])
     variants = max(1, sum(bool(each.values) for each in others))

@@ -38,7 +38,7 @@ def locked_within(descriptor: int, seconds: float) -> bool:
         seconds: to wait.
 
     Returns:
-        Whether it is locked. False at once where this is not the main thread, or the alarm is somebody's.
+        Whether it is locked. False at once where this is not the main thread, or the alarm is in use.
     """
     ours = threading.current_thread() is threading.main_thread()
     if (
@@ -149,8 +149,8 @@ def opened_lock(path: Path) -> int:
     Raises:
         OSError: it is a link, no plain file, or in a folder where others could have made it.
     """
-    # O_NONBLOCK: opening a FIFO that somebody put there would otherwise wait for ever.
-    # O_NOFOLLOW and O_CLOEXEC: a link could name a file of somebody else, and programs that are run inherit
+    # O_NONBLOCK: opening a FIFO that was put there would otherwise wait for ever.
+    # O_NOFOLLOW and O_CLOEXEC: a link could name a file of another user, and programs that are run inherit
     # no lock.
     flags = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
     try:
@@ -158,7 +158,7 @@ def opened_lock(path: Path) -> int:
     except FileNotFoundError:
         if path.parent.stat().st_mode & 0o022:
             raise PermissionError(f"others may write to {path.parent}: make the file beforehand") from None
-        with suppress(FileExistsError):  # somebody made it meanwhile: theirs is opened
+        with suppress(FileExistsError):  # another process made it meanwhile: that one is opened
             # Exclusively: else a link that was put there just now would be followed.
             return os.open(path, flags | os.O_CREAT | os.O_EXCL, 0o600)
         descriptor = os.open(path, flags)
@@ -226,9 +226,9 @@ def _holder(_path: Path) -> _Holder:
 def exclusive(path: Path | None = None, patience_s: float | None = None) -> Generator[None, None, None]:
     """Wait for the machine, and keep it to oneself for the block.
 
-    It may be nested. The kernel releases the lock when a process dies, so a crash blocks nobody. The wait is
-    shown after 2 s, and bounded: where one process keeps the machine for 60 s, the block is entered beside
-    it. Costs about 10 microseconds where nobody else wants the machine.
+    It may be nested. The kernel releases the lock when a process dies, so a crash blocks no other process.
+    The wait is shown after 2 s, and bounded: where one process keeps the machine for 60 s, the block is
+    entered beside it. Costs about 10 microseconds where no other process wants the machine.
 
     Args:
         path: the lock file; it is made where missing. None for the machine's (see `machine_lock`).
@@ -366,7 +366,7 @@ class _Waiter:
 
 @contextmanager
 def _released_on_error(descriptor: int) -> Generator[None]:
-    """Let a file go where the block is broken off, as by Ctrl-C: nobody else would."""
+    """Let a file go where the block is broken off, as by Ctrl-C: no other code would."""
     try:
         yield
     except BaseException:
@@ -381,7 +381,7 @@ def _release(descriptor: int) -> None:
 
 
 def _is_current(descriptor: int, path: Path) -> bool:
-    """Return whether the path still names the open file; somebody may have deleted it while we waited."""
+    """Return whether the path still names the open file; it may have been deleted meanwhile."""
     with suppress(FileNotFoundError):
         return os.path.samestat(os.fstat(descriptor), path.stat())
     return False

@@ -55,7 +55,7 @@ class Plan:
     Args:
         processes: fresh worker processes; where the time is short there are fewer, and the interval is
             wider. Two are the least, where two were asked for.
-        rounds: how often each process measures everybody at most; 3 in all are the least.
+        rounds: how often each process measures every variant at most; 3 in all are the least.
         seed: of the orders.
         seconds: that all of it should take, by the clock. It takes longer where one round in each of two
             processes does, of the baseline and the first variant.
@@ -103,7 +103,7 @@ class Panel:
 
     @property
     def limits(self) -> Limits:
-        """What suffices for every variant; nobody is evaluated again alone, since rounds are to be whole."""
+        """What suffices for every variant; none is evaluated again alone, since rounds are to be whole."""
         return replace(Limits.widest(map(Limits.of, self.specs)), attempts=1)
 
     @property
@@ -144,14 +144,14 @@ class Turns:
     """What one process has to do.
 
     Args:
-        everybody: the baseline, then the variants.
+        variants: the baseline, then the variants.
         plan: of the whole comparison.
         process: its number, from 0.
         rounds: how many there are at most.
         ends: when it should be done, and when all processes should, by the monotonic clock.
     """
 
-    everybody: Sequence[Variant]
+    variants: Sequence[Variant]
     plan: Plan
     process: int
     rounds: int
@@ -215,7 +215,7 @@ class RoundsDone:
 
 
 class _ProcessLostError(Exception):
-    """The process was lost while it measured somebody.
+    """The process was lost while it measured a variant.
 
     Args:
         place: whom.
@@ -241,7 +241,7 @@ def measured(turns: Turns, start: Start, losses: Losses) -> RoundsDone:
         LostError: the baseline is given up, or as many processes are lost as would do for all variants.
     """
     began, lost_s, cause = time.monotonic(), 0.0, ""
-    for _ in range(_LOSSES * len(turns.everybody)):
+    for _ in range(_LOSSES * len(turns.variants)):
         if lost_s > max(turns.plan.seconds, _PATIENCE_S):
             break
         try:
@@ -268,10 +268,10 @@ def measured(turns: Turns, start: Start, losses: Losses) -> RoundsDone:
 
 
 def _process(turns: Turns, start: Start, losses: Losses) -> RoundsDone:
-    everybody, found = turns.everybody, list[Round]()
+    variants, found = turns.variants, list[Round]()
     took, began, later = 0.0, time.monotonic(), turns.plan.processes - turns.process - 1
     losses.excused = False
-    with start(Panel(tuple(variant.spec for variant in everybody))) as executor:
+    with start(Panel(tuple(variant.spec for variant in variants))) as executor:
         starting = time.monotonic() - began
         while len(found) < turns.rounds and (not found or _fits(took, later * (starting + took), turns.ends)):
             began = time.monotonic()
@@ -280,13 +280,13 @@ def _process(turns: Turns, start: Start, losses: Losses) -> RoundsDone:
                 # kept.
                 if turns.process == 0 and not found:
                     fits = partial(_fits_later, later, starting, turns.ends[1])
-                    outcomes, took = _first(executor, everybody, turns.ends[0], fits, losses)
-                    everybody = everybody[: len(outcomes)]
+                    outcomes, took = _first(executor, variants, turns.ends[0], fits, losses)
+                    variants = variants[: len(outcomes)]
                 else:
                     # Shuffled anew each round: else who follows whom would be part of what is measured.
                     shuffle = rng(turns.plan.seed, turns.process, len(found))
-                    order = shuffle.permutation(len(everybody)).tolist()
-                    outcomes = _round(executor, everybody, order, losses, begun=bool(found))
+                    order = shuffle.permutation(len(variants)).tolist()
+                    outcomes = _round(executor, variants, order, losses, begun=bool(found))
                     took = time.monotonic() - began
             except CutShortError:
                 if not found:
@@ -294,9 +294,9 @@ def _process(turns: Turns, start: Start, losses: Losses) -> RoundsDone:
                 break
             found.append(outcomes)
             if turns.process == 0:
-                kept = _that_fit(turns, len(everybody), took, len(found), starting)
-                took *= kept / len(everybody)
-                everybody, found = everybody[:kept], [outcomes[:kept] for outcomes in found]
+                kept = _that_fit(turns, len(variants), took, len(found), starting)
+                took *= kept / len(variants)
+                variants, found = variants[:kept], [outcomes[:kept] for outcomes in found]
     return RoundsDone(found, starting + took)
 
 
@@ -341,7 +341,7 @@ def _fits(round_: float, others: float, ends: tuple[float, float]) -> bool:
 
 def _first(
     executor: Executor,
-    everybody: Sequence[Variant],
+    variants: Sequence[Variant],
     end: float,
     fits: Callable[[float], bool],
     losses: Losses,
@@ -352,7 +352,7 @@ def _first(
 
     Args:
         executor: evaluates.
-        everybody: the most telling first.
+        variants: the most telling first.
         end: when it is over, by the clock.
         fits: tells whether a round of so many seconds fits in all later processes.
         losses: so far; they are added to.
@@ -362,16 +362,16 @@ def _first(
     """
     began = time.monotonic()
     if math.isinf(end):
-        found = _round(executor, everybody, range(len(everybody)), losses, begun=False)
+        found = _round(executor, variants, range(len(variants)), losses, begun=False)
         return found, time.monotonic() - began
     found = []
     # The seconds after so many variants, from none on.
     took = [0.0]
-    for place in range(len(everybody)):
+    for place in range(len(variants)):
         if place >= _LEAST and time.monotonic() >= end:
             break
         try:
-            found += _round(executor, everybody, [place], losses, begun=bool(found))
+            found += _round(executor, variants, [place], losses, begun=bool(found))
         except CutShortError:
             if place < _LEAST:
                 raise
@@ -384,7 +384,7 @@ def _first(
 
 
 def _round(
-    executor: Executor, everybody: Sequence[Variant], order: Sequence[int], losses: Losses, *, begun: bool
+    executor: Executor, variants: Sequence[Variant], order: Sequence[int], losses: Losses, *, begun: bool
 ) -> Round:
     """Measure some in an order, by a process that has begun or not; gives their outcomes by place.
 
@@ -396,7 +396,7 @@ def _round(
     places = [place for place in order if place not in given_up]
     # One batch for one worker: it is evaluated in this order, as rounds need.
     batch = [
-        Candidate((Turn(place, later=begun or at > 0), *everybody[place].candidate.steps))
+        Candidate((Turn(place, later=begun or at > 0), *variants[place].candidate.steps))
         for at, place in enumerate(places)
     ]
     answers: dict[int, Outcome] = {place: given_up[place] for place in order if place in given_up}

@@ -319,7 +319,7 @@ def time_call(
     del taken[:-1]  # of shorter blocks than the others
     # By the quickest block, for noise only adds time; by one alone it may: after a wait the caches are cold.
     while len(taken) < timing.fewest or min(map(_own, taken)) <= slow * calls:
-        # The fewest even beyond the budget: of one sample nobody knows whether it was disturbed.
+        # The fewest even beyond the budget: one sample does not show whether it was disturbed.
         if len(taken) >= timing.fewest and over():
             return _samples(taken, calls)
         own(calls)
@@ -361,18 +361,18 @@ class Yardstick:
         self._file = share(self) / "seconds"
 
     def seconds(self, found: float) -> float:
-        """Return the seconds: those found now, where nobody has found any. Hold the machine meanwhile."""
+        """Return the seconds: those found now, where none are known. Hold the machine meanwhile."""
         if self.known is None:
             self.set(found)
         return float(self._file.read_text(encoding="ascii"))
 
     @property
     def known(self) -> float | None:
-        """The seconds, where somebody has found or said them."""
+        """The seconds, where they are known."""
         return float(self._file.read_text(encoding="ascii")) if self._file.exists() else None
 
     def set(self, seconds: float) -> None:
-        """Return what the baseline takes, whatever was found; while nobody measures."""
+        """Return what the baseline takes, whatever was found; not while it is measured."""
         write_whole(self._file, repr(seconds).encode("ascii"))
 
 

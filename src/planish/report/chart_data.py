@@ -198,7 +198,7 @@ class Strip:
 
 
 def strip_of(samples: Mapping[str, Sequence[float]]) -> Strip | None:
-    """Work out what is drawn of the finite samples of everybody, by name; None for none."""
+    """Work out what is drawn of the finite samples of all sides, by name; None for none."""
     finite = {name: sorted(v for v in known if math.isfinite(v)) for name, known in samples.items()}
     boxes = {name: _box(known) for name, known in finite.items() if known}
     if not boxes:
@@ -240,7 +240,7 @@ _LINE_CHARACTERS = 90
 
 @dataclass(frozen=True)
 class Dot:
-    """Somebody in the plane.
+    """Point in the plane: a side of the comparison.
 
     Args:
         name: who.

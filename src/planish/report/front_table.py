@@ -34,8 +34,8 @@ class FrontTable:
 
 def front_table(front: Comparison) -> FrontTable:
     """Write a front, as measured again, as a table."""
-    everybody, objectives = front.everybody, front.objectives
-    scores = _scores(everybody, objectives)
+    sides, objectives = front.sides, front.objectives
+    scores = _scores(sides, objectives)
     noisy = [o for o in objectives if not o.exact]
     heads = [head for o in objectives for head in ((label(o), _gain(o)) if o in noisy else (label(o),))]
     numbers = (*heads, *scores.values(), "edits")
@@ -45,7 +45,7 @@ def front_table(front: Comparison) -> FrontTable:
         frozenset(scores.values()),
         tuple(
             _row("reference" if member is front.reference else member.name, member, scores, front.baseline)
-            for member in everybody
+            for member in sides
         )
         + tuple(_unmeasured(member, len(numbers)) for member in front.unmeasured),
         _note(front, scores),
@@ -57,7 +57,7 @@ def _note(front: Comparison, scores: Mapping[str, str]) -> str:
     columns = [f"{exact}: as in the search", f"{', '.join(scores.values())}: at the end"] if scores else []
     held = [label(o) for o in front.objectives if front.baseline.held_back(o.name) is not None]
     columns += [f"verdict on {', '.join(held)}: by {HELD_BACK}"] if held else []
-    if any(is_within(score) for member in front.everybody for score in member.scores):
+    if any(is_within(score) for member in front.sides for score in member.scores):
         columns.append("±: the difference to the baseline, 95 %")
     named = [f"reference: {front.reference.name}"] if front.reference else []
     return "; ".join((*columns, *named))
@@ -67,15 +67,15 @@ def _gain(objective: Objective) -> str:
     return "gain" if objective.unit == "s" else f"gain in {label(objective)}"
 
 
-def _scores(everybody: Sequence[Compared], objectives: Sequence[Objective]) -> Mapping[str, str]:
+def _scores(sides: Sequence[Compared], objectives: Sequence[Objective]) -> Mapping[str, str]:
     """Name the columns of the scores: `error_final` is `final`; what repeats an objective is left out."""
-    names = dict.fromkeys(name for member in everybody for name in member.scores if not is_within(name))
+    names = dict.fromkeys(name for member in sides for name in member.scores if not is_within(name))
     known = {o.name for o in objectives}
     heads: dict[str, str] = {}
     for name in names:
         if name not in known:
             heads[name] = next((name[len(o) + 1 :] for o in known if name.startswith(f"{o}_")), name)
-        elif any(m.scores[name] != m.measured[name].median for m in everybody if name in m.scores):
+        elif any(m.scores[name] != m.measured[name].median for m in sides if name in m.scores):
             heads[name] = "search"
     return heads
 

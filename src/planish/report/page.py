@@ -247,8 +247,8 @@ def _charts(story: ReportData, stages: Sequence[StageTime]) -> Mapping[str, Sequ
     """Return the figures of each section."""
     from planish.report import figures
 
-    everybody = (*story.finalists, story.comparison.baseline) if story.comparison else ()
-    strip = strip_of({each.name: each.lead.samples for each in everybody})
+    sides = (*story.finalists, story.comparison.baseline) if story.comparison else ()
+    strip = strip_of({each.name: each.lead.samples for each in sides})
     bars = figures.totals_figure(stages), figures.medians_figure(stages)
     return {
         "search": _search(story) if story.best else [],

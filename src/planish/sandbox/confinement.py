@@ -219,7 +219,7 @@ class Cage:
 
     @staticmethod
     def for_code(writes: Iterable[Path] = (), *, card: bool = False, file_bytes: int = FILE_BYTES) -> Cage:
-        """Return the cage of code that runs in the worker: it may read all files, and has nobody to tell."""
+        """Return the cage of code that runs in the worker: it may read all files, but cannot send them."""
         return Cage(("/",), tuple(map(str, writes)), programs=False, card=card, file_bytes=file_bytes)
 
     @staticmethod

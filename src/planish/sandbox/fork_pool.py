@@ -88,7 +88,7 @@ Item = TypeVar("Item")
 Answer = TypeVar("Answer")
 
 _LOSSES = 3
-"""An item over which so many children were ended by somebody else is given up."""
+"""An item over which so many children were killed from outside is given up."""
 
 
 @dataclass(frozen=True)
@@ -148,8 +148,8 @@ class ForkPool(Generic[Item, Answer]):
     """Children that are forked from here, and replaced when they die.
 
     When a child dies, what it noted is refused from then on, and another child does the item again: so the
-    work must be the same each time, the refused parts apart. A child that somebody else ended is to blame for
-    nothing.
+    work must be the same each time, the refused parts apart. A child that was killed from outside is to
+    blame for nothing.
 
     Args:
         work: gives an item's answer; it tells the watchdog of its parts.
@@ -175,7 +175,7 @@ class ForkPool(Generic[Item, Answer]):
         self._waiting: deque[_Job[Item]] = deque()
         self._children: list[_Working[Item]] = []
         self._scratch = Scratch()
-        # Also where nobody closes the pool.
+        # Also where the pool is not closed.
         self._end_scratch = weakref.finalize(self, self._scratch.remove)
 
     @property

@@ -105,7 +105,7 @@ _OWN = frozenset(
         "PROF",
     ]
 )
-"""What a process brings upon itself; other signals are sent by somebody."""
+"""What a process brings upon itself; other signals come from other processes."""
 _TIMERS = frozenset((signal.SIGALRM, signal.SIGVTALRM, signal.SIGPROF, signal.SIGXCPU))
 
 
@@ -129,7 +129,7 @@ class End:
 
 
 def is_from_outside(code: int) -> bool:
-    """Return whether a process ended by somebody else's signal.
+    """Return whether a process ended by a signal from outside.
 
     Args:
         code: as of `subprocess`: negative for a signal.

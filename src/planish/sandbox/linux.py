@@ -299,7 +299,7 @@ def _sockets(*, unix: bool) -> Code:
 
 
 def _kills(worker: int) -> Code:
-    """Refuse to signal the worker, its group (0, or a negative number), or everybody (-1)."""
+    """Refuse to signal the worker, its group (0, or a negative number), or all processes (-1)."""
     return [
         _argument(0),
         (_EQUAL, 2, 0, worker),

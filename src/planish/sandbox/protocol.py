@@ -33,7 +33,7 @@ from planish.core.trial import checked
 from planish.sandbox.confinement import Cage
 from planish.sandbox.plain_data import DataError, ErrorData, dumps, framed, loads
 
-# "worker" comes first: memory that nobody wrote yet reads as that.
+# "worker" comes first: memory that was not written yet reads as that.
 PHASES = ("worker", *(stage for stage in STAGES if stage != "worker"), "wait")
 _BITS = 3  # for the phase, in the word that says where the worker is
 DIAL_BYTES = 8 * (1 + len(PHASES))

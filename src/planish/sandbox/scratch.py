@@ -27,7 +27,7 @@ class Scratch:
     """A new folder of temporary files.
 
     It is held by a lock, which the kernel releases when this process dies. Who makes a folder first removes
-    those that nobody holds any more, once in each process.
+    those that no process holds any more, once in each process.
 
     Attributes:
         path: where it is.
@@ -51,7 +51,7 @@ class Scratch:
 
 def shared_folder() -> Path:
     """Give the folder beneath which this process shares files with its workers; it ends with the process."""
-    # Somebody, or a cleaner of /tmp, may have removed it.
+    # Another process, as a cleaner of /tmp, may have removed it.
     if not (_shared and _shared[-1].path.exists()):
         _shared.append(Scratch())
         atexit.register(_shared[-1].remove)

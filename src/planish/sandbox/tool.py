@@ -140,7 +140,7 @@ class ChildProcess:
         self.process.wait()
         for pipe in (self.process.stdin, self.process.stdout):
             if pipe is not None:
-                with suppress(BrokenPipeError):  # what nobody reads any more
+                with suppress(BrokenPipeError):  # what is not read any more
                     pipe.close()
         os.close(self._held)
         self.scratch.remove()  # who litters from a session of its own, keeps it

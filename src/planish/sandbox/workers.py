@@ -178,7 +178,7 @@ class WorkerProcess:
         evaluated: how many candidates it has answered for.
         pending: positions sent and not answered; the first is the one under way.
         heard: when it last said something or was given something, monotonic seconds.
-        slack: seconds since then in which nobody listened to it.
+        slack: seconds since then in which the executor did not read its replies.
         withheld: what it lacked the processor since then.
         replies, errors: descriptors to listen on.
     """
@@ -194,7 +194,7 @@ class WorkerProcess:
         )
         self._process = self._child.process
         self.dial = Dial(memoryview(mmap.mmap(dial, DIAL_BYTES)))
-        # The child's ends: a pipe tells of its death only when nobody else holds them.
+        # The child's ends: a pipe tells of its death only when no other process holds them.
         for descriptor in (*inherited, error_end):
             os.close(descriptor)
         # A worker may be killed in the middle of an answer: the rest must not be waited for.
@@ -382,7 +382,7 @@ class WorkerPool:
             self.fire(worker)
 
     def keep(self, cage: Cage | None) -> None:
-        """Let go of those who made an evaluator in another cage: nobody leaves the one in which he is."""
+        """Replace workers that made an evaluator in another sandbox: a sandbox cannot be left."""
         for worker in [w for w in self.workers if w.serial and w.cage != cage]:
             self.fire(worker)
 

@@ -45,12 +45,12 @@ class Clocks:
 
 @dataclass(frozen=True)
 class Measurement:
-    """How somebody did by one objective.
+    """Result of a side of a comparison by one objective.
 
     Args:
         objective: which.
         median: in the objective's unit.
-        ratio: objective / baseline's objective; 1 of what is compared with nobody.
+        ratio: objective / baseline's objective; 1 of the baseline of the comparison.
         verdict: beside the baseline; on examples that were held back, where there are any.
         samples: every sample, in the order measured; kept of the leading objective alone.
         clocks: None where processor time does not tell how long it takes.
@@ -71,7 +71,7 @@ class Measurement:
 
 @dataclass(frozen=True, kw_only=True)
 class Compared:
-    """Somebody in a comparison: a finalist, or what the finalists are compared with.
+    """Side of a comparison: a finalist, or what the finalists are compared with.
 
     Args:
         name: `#1`, `#2`, ...; `baseline`; or the name of another baseline, such as a file's.
@@ -210,6 +210,6 @@ class Comparison:
         return next((each for each in found if each.verdict == "undecided"), None)
 
     @property
-    def everybody(self) -> tuple[Compared, ...]:
+    def sides(self) -> tuple[Compared, ...]:
         """The baselines, then the finalists."""
         return (self.baseline, *([self.reference] if self.reference else []), *self.finalists)

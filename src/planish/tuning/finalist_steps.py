@@ -210,8 +210,8 @@ class _Trying:
 
     def _looked_at(self, candidates: Sequence[Candidate]) -> list[bool]:
         """Look at all once, and twice more at those that are not clearly worse."""
-        everybody = [self.whole, *candidates]
-        found = dict(zip(everybody, self.bench.measure(everybody), strict=True))
+        sides = [self.whole, *candidates]
+        found = dict(zip(sides, self.bench.measure(sides), strict=True))
         # Most shorter candidates are clearly worse at one look: more looks are for those in doubt.
         likely = [c for c in candidates if self._is_no_worse(found[c], found[self.whole], _CLEARLY)]
         if likely:

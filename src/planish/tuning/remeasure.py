@@ -201,7 +201,7 @@ MOST = 40
 """Processes in all; the time that the comparison has may end it before."""
 
 SamplesByObjective = Mapping[str, PairedSamples]
-"""How somebody did, by the objectives' names."""
+"""Results of a side, by the objectives' names."""
 
 
 def compare(search: SearchOutcome, state: FinalState, end: float) -> FinalState:
@@ -254,7 +254,7 @@ def compare(search: SearchOutcome, state: FinalState, end: float) -> FinalState:
 def _measured(
     found: SamplesByObjective, base: SamplesByObjective, objectives: Sequence[Objective]
 ) -> dict[str, Measurement]:
-    """Return what is kept of how somebody did; of the baseline, that is compared with nobody."""
+    """Return the stored results of a side; the baseline is compared with no other."""
     return {
         o.name: Measurement(
             o,
@@ -352,7 +352,7 @@ def _told(objective: Objective, sampled: PairedSamples, known: float) -> float:
 
 @contextmanager
 def _lent(executor: Executor, spec: EvaluatorSpec, /, *, workers: int = 1) -> Generator[Executor]:
-    """Use somebody else's executor, which is not ours to close."""
+    """Use another owner's executor, which is not ours to close."""
     del workers
     executor.serve(spec)
     yield executor
