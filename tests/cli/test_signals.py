@@ -13,7 +13,6 @@ import pytest
 
 from cli.conftest import Planish
 from planish.core import StoppedError
-from planish.core import process as stopping
 from planish.store import open_store
 
 REAL = [sys.executable, "-c", "from planish.cli import main; main()"]
@@ -156,7 +155,7 @@ def test_a_comparison_of_searchers_tells_by_which_signal_it_was_stopped(
 def handled(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Have this process handle the signals, as the command line does."""
     before = {number: signal.signal(number, signal.default_int_handler) for number in ENDING}
-    monkeypatch.setattr(stopping, "_last", signal.SIGINT)
+    monkeypatch.setattr("planish.core.process._last", signal.SIGINT)
     yield
     for number, handler in before.items():
         signal.signal(number, handler)

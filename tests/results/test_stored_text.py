@@ -17,7 +17,6 @@ from crafted import Row, opened, plant
 from llvm.modules import require_linker
 from planish.cli import app
 from planish.core import Objective
-from planish.core import files as named_files
 from planish.llvm.level import LlvmLevel
 from planish.measure import Plan
 from planish.sandbox.confinement import told
@@ -155,7 +154,7 @@ def brief(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def _forget(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
     """Be another user, who never named a file."""
-    monkeypatch.setattr(named_files, "_named", {})
+    monkeypatch.setattr("planish.core.files._named", {})
     monkeypatch.setenv("XDG_DATA_HOME", str(folder / "reader"))
     monkeypatch.setenv("XDG_CACHE_HOME", str(folder / "reader"))
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import random
-import resource
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import closing
@@ -26,6 +25,7 @@ from planish.llvm.hot.bench import Bench, answer_of, judged
 from planish.llvm.hot.search import HOT, HotSearch, compared
 from planish.llvm.hot.versions import PreparedProgram
 from planish.llvm.modules import Memory
+from planish.llvm.modules.budget import processor_s
 from planish.llvm.program import Running, running_by
 from planish.sandbox.scratch import Scratch
 
@@ -230,11 +230,11 @@ def _found(
             "it is not known what its objects were made of: build them by planish cc too, and no two the same"
         )
     check_version(compiler)
-    began, used, scratch = monotonic(), _processor_s(), Scratch()
+    began, used, scratch = monotonic(), processor_s(), Scratch()
     with closing(Removed(scratch)):
         search = TimedSearch(compiler, words, units, running, scratch, FunctionMemory(cache))
         found = search.run(settings.program_seconds)
-    had = _had(settings.program_seconds, monotonic() - began, _processor_s() - used)
+    had = _had(settings.program_seconds, monotonic() - began, processor_s() - used)
     before = _record(cache, key)
     if had < settings.program_seconds and before:  # load may last: builds add up what they have
         had = min(settings.program_seconds, had + json.loads(before[1])["seconds"])
@@ -245,12 +245,6 @@ def _found(
         "search_s": round(monotonic() - began, 3),
     }
     return "searched", _keep(cache, key, about, found), {each.part: each.code for each in found}
-
-
-def _processor_s() -> float:
-    """Return the seconds that this process, and its children that are over, have had a processor."""
-    used = [resource.getrusage(which) for which in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
-    return sum(each.ru_utime + each.ru_stime for each in used)
 
 
 def _had(seconds: float, passed: float, used: float) -> float:

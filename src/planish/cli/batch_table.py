@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict
-from typing import Any
+from typing import Any, TypeVar
 
 from planish.cli.options import Form
 from planish.cli.output import document, one_line, remark, say, table
@@ -20,6 +20,20 @@ LINE_S = 1.0
 _LIST = 90
 
 Found = Sequence[Part | Unmeasured]
+Progress = TypeVar("Progress")
+
+
+def now_and_then(line: Callable[[Progress], str]) -> Callable[[Progress], None]:
+    """Return a listener that writes a line of progress to standard error, one in `LINE_S` seconds at most."""
+    last = time.monotonic()
+
+    def listener(progress: Progress) -> None:
+        nonlocal last
+        if time.monotonic() - last > LINE_S:
+            last = time.monotonic()
+            remark(line(progress))
+
+    return listener
 
 
 def tune_each(request: Request, store: str | None, form: Form) -> None:
@@ -53,14 +67,17 @@ def gather(tuned: Iterator[Part | Unmeasured], count: int, form: Form) -> tuple[
         StoppedError: the user ended it before the first.
     """
     found: list[Part | Unmeasured] = []
-    said = time.monotonic()
+
+    def line(part: Part | Unmeasured) -> str:
+        return f"{len(found)} of {count}: {part.name}"
+
+    listener = now_and_then(line)
     try:
         with stoppable():
             for part in tuned:
                 found.append(part)
-                if form == "text" and time.monotonic() - said > LINE_S:
-                    said = time.monotonic()
-                    remark(f"{len(found)} of {count}: {part.name}")
+                if form == "text":
+                    listener(part)
     except (StoppedError, KeyboardInterrupt) as error:
         if not found:
             raise StoppedError("stopped before anything was measured", "The same command goes on.") from error

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from planish.cli.batch_table import LINE_S
+from planish.cli.batch_table import now_and_then
 from planish.cli.options import Form
 from planish.cli.output import document, one_line, remark, say, table
 from planish.cli.request import Request
@@ -53,7 +52,7 @@ def speed_up_and_show(request: Request, folder: Path | None, form: Form, words: 
             program,
             budget.seconds or OF_WHOLE_S,
             budget.trials,
-            progress=_teller() if form == "text" else None,
+            progress=now_and_then(_line) if form == "text" else None,
             seed=request.settings.seed,
             remember=FunctionMemory(cache),
         )
@@ -85,17 +84,8 @@ def _program(request: Request) -> IRProgram:
     return level.suited(level.load(request.program, request.options), [level.objectives["time_s"]])
 
 
-def _teller() -> Callable[[HotProgress], None]:
-    """Return how far it is, a line in so many seconds."""
-    said = time.monotonic()
-
-    def told(progress: HotProgress) -> None:
-        nonlocal said
-        if time.monotonic() - said > LINE_S:
-            said = time.monotonic()
-            remark(f"{progress.seconds:5.1f} s  {progress.tried:,} lists  {1 / progress.ratio:.3f}x of -O3")
-
-    return told
+def _line(progress: HotProgress) -> str:
+    return f"{progress.seconds:5.1f} s  {progress.tried:,} lists  {1 / progress.ratio:.3f}x of -O3"
 
 
 def _show(program: IRProgram, faster: RuntimeResult) -> None:

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from planish.cli.batch_table import LINE_S
+from planish.cli.batch_table import now_and_then
 from planish.cli.hot import OF_WHOLE_S
 from planish.cli.options import Form
-from planish.cli.output import document, one_line, remark, say, table
+from planish.cli.output import document, one_line, say, table
 from planish.cli.request import Request
 from planish.core import PlanishError, stoppable
 
@@ -42,7 +41,7 @@ def improve_and_export(request: Request, folder: Path, form: Form) -> None:
             request.budget.seconds or OF_WHOLE_S,
             request.budget.trials,
             cores=request.settings.workers or request.settings.cores,
-            progress=_teller() if form == "text" else None,
+            progress=now_and_then(_line) if form == "text" else None,
             afterwards=_AFTERWARDS,
         )
     rows = compare_measures(improved)
@@ -56,17 +55,8 @@ def improve_and_export(request: Request, folder: Path, form: Form) -> None:
             say(f"wrote {file}")
 
 
-def _teller() -> Callable[[ModuleProgress], None]:
-    """Return how far it is, a line in so many seconds."""
-    said = time.monotonic()
-
-    def told(progress: ModuleProgress) -> None:
-        nonlocal said
-        if time.monotonic() - said > LINE_S:
-            said = time.monotonic()
-            remark(f"{progress.seconds:5.1f} s  {progress.evaluations:,} lists  {progress.total:,}")
-
-    return told
+def _line(progress: ModuleProgress) -> str:
+    return f"{progress.seconds:5.1f} s  {progress.evaluations:,} lists  {progress.total:,}"
 
 
 def _show(improved: SizeResult, objective: str, rows: Sequence[SizeRow]) -> None:

@@ -69,6 +69,7 @@ class Greedy1(RoundSearcher):
     """Greedy search: takes the best step, and stops where no step is better (thesis 3.7)."""
 
     needs = CanStep
+    lookahead = 1
 
     def __init__(
         self,
@@ -77,22 +78,13 @@ class Greedy1(RoundSearcher):
         seed: int,  # noqa: ARG002
         context: SearchContext = UNTAUGHT,  # noqa: ARG002
     ) -> None:
-        super().__init__(objectives, greedy(space, 1))
+        super().__init__(objectives, greedy(space, self.lookahead))
 
 
-class Greedy2(RoundSearcher):
+class Greedy2(Greedy1):
     """Greedy search with look-ahead 2: it tolerates one bad step before a better state (thesis 3.7)."""
 
-    needs = CanStep
-
-    def __init__(
-        self,
-        space: CanStep,
-        objectives: Sequence[Objective],
-        seed: int,  # noqa: ARG002
-        context: SearchContext = UNTAUGHT,  # noqa: ARG002
-    ) -> None:
-        super().__init__(objectives, greedy(space, 2))
+    lookahead = 2
 
 
 def greedy(space: CanStep, lookahead: int) -> Rounds:
@@ -144,6 +136,7 @@ class BeamDFS(RoundSearcher):
     """Beam search, depth first: long sequences early; goes on when the next state is worse (thesis 3.7)."""
 
     needs = CanStep
+    depth_first = True
 
     def __init__(
         self,
@@ -155,25 +148,13 @@ class BeamDFS(RoundSearcher):
         width: Width = 4,
         depth: Depth = 10,
     ) -> None:
-        super().__init__(objectives, beam(space, width, depth, depth_first=True))
+        super().__init__(objectives, beam(space, width, depth, depth_first=self.depth_first))
 
 
-class BeamBFS(RoundSearcher):
+class BeamBFS(BeamDFS):
     """Beam search, breadth first: all short sequences before longer ones (thesis 3.7)."""
 
-    needs = CanStep
-
-    def __init__(
-        self,
-        space: CanStep,
-        objectives: Sequence[Objective],
-        seed: int,  # noqa: ARG002
-        context: SearchContext = UNTAUGHT,  # noqa: ARG002
-        *,
-        width: Width = 4,
-        depth: Depth = 10,
-    ) -> None:
-        super().__init__(objectives, beam(space, width, depth, depth_first=False))
+    depth_first = False
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ Item = TypeVar("Item")
 Answer = TypeVar("Answer")
 
 
-def _processor_s() -> float:
+def processor_s() -> float:
     """Return what this process has used of the processor, with its children that are over."""
     used = [resource.getrusage(which) for which in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
     return sum(each.ru_utime + each.ru_stime for each in used)
@@ -47,7 +47,7 @@ class EvaluationBudget:
     reserve: float = 0.0
     done: int = 0
     _began: float = field(default_factory=time.monotonic)
-    _processor: float = field(default_factory=_processor_s)
+    _processor: float = field(default_factory=processor_s)
     _under_way: Callable[[], float] = float
 
     @property
@@ -67,7 +67,7 @@ class EvaluationBudget:
     @property
     def _used(self) -> float:
         # Children that still run are in no sum of the system's yet.
-        return _processor_s() - self._processor + self._under_way()
+        return processor_s() - self._processor + self._under_way()
 
     def left(self, share: float = 1.0) -> float:
         """Return the seconds that a share of the time has left; none where evaluations are used up."""

@@ -14,7 +14,17 @@ from itertools import count
 from math import prod
 
 from planish.loops.lang.lazy import lazy
-from planish.loops.lang.program import Access, Apply, Const, Expr, Index, Program, Statement, accesses
+from planish.loops.lang.program import (
+    Access,
+    Apply,
+    Const,
+    Expr,
+    Index,
+    Program,
+    Statement,
+    accesses,
+    count_operations,
+)
 from planish.loops.lang.subscripts import scattered
 
 
@@ -290,8 +300,4 @@ def _pointwise(reader: Access, writer: Access) -> frozenset[str]:
 def _work(statement: Statement, size: Mapping[str, int]) -> int:
     points = prod(size[axis] for axis in statement.axes)
     # Each term of a reduction is also added, or compared.
-    return points * (_operations(statement.value) + (statement.reduce is not None))
-
-
-def _operations(expr: Expr) -> int:
-    return 1 + sum(map(_operations, expr.args)) if isinstance(expr, Apply) else 0
+    return points * (count_operations(statement.value) + (statement.reduce is not None))

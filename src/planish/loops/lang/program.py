@@ -310,7 +310,7 @@ class Program:
             points = 1
             for axis in s.axes:
                 points *= self.size[axis]
-            total += points * (_operations(s.value) + (s.reduce is not None))
+            total += points * (count_operations(s.value) + (s.reduce is not None))
         return total
 
     @property
@@ -347,5 +347,13 @@ class Program:
         return content_hash(self.text)
 
 
-def _operations(expr: Expr) -> int:
-    return 1 + sum(map(_operations, expr.args)) if isinstance(expr, Apply) else 0
+def count_operations(expr: Expr) -> int:
+    """Count the functions in an expression."""
+    return 1 + sum(map(count_operations, expr.args)) if isinstance(expr, Apply) else 0
+
+
+def factors_of(expr: Expr) -> list[Expr]:
+    """List the factors of a product, however it is nested; of any other expression, itself."""
+    if isinstance(expr, Apply) and expr.function == "mul":
+        return [factor for arg in expr.args for factor in factors_of(arg)]
+    return [expr]

@@ -19,7 +19,17 @@ import numpy as np
 
 from planish.loops.lang.draft import axes_of
 from planish.loops.lang.element_types import nearest_whole
-from planish.loops.lang.program import POSITIONS, Access, Apply, Const, Expr, Program, Statement, accesses
+from planish.loops.lang.program import (
+    POSITIONS,
+    Access,
+    Apply,
+    Const,
+    Expr,
+    Program,
+    Statement,
+    accesses,
+    factors_of,
+)
 from planish.loops.lang.subscripts import gathers, parts_of, scattered
 from planish.loops.reference.bounds import TESTS, VALUES, filled_with, places
 from planish.loops.reference.inputs import aligned
@@ -425,7 +435,7 @@ def _computed(nest: _Nest, program: Program) -> list[Step]:
         return steps
     if _is_window(nest, program):
         return steps + _shifted(nest, program)
-    factors = _flat(statement.value) if statement.reduce == "add" else []
+    factors = factors_of(statement.value) if statement.reduce == "add" else []
     tensors = [f for f in factors if axes_of(f)]
     if len(tensors) > 1:
         return steps + _multiplied(nest, tensors, [f for f in factors if f not in tensors])
@@ -453,12 +463,6 @@ def _emit(step: Step, ahead: bool, steps: list[Step]) -> None:
         steps.append(step)
 
 
-def _flat(expr: Expr) -> list[Expr]:
-    if isinstance(expr, Apply) and expr.function == "mul":
-        return [f for arg in expr.args for f in _flat(arg)]
-    return [expr]
-
-
 def _is_window(nest: _Nest, program: Program) -> bool:
     """Return whether the reduced axes are a small window, and no matrix multiplication is in it."""
     s = nest.statement
@@ -470,7 +474,9 @@ def _is_window(nest: _Nest, program: Program) -> bool:
         return False
     # A multiplication of matrices has output axes of its own in either factor.
     alone = [
-        {a for a in axes_of(f) if a in outputs and program.size[a] > 1} for f in _flat(s.value) if axes_of(f)
+        {a for a in axes_of(f) if a in outputs and program.size[a] > 1}
+        for f in factors_of(s.value)
+        if axes_of(f)
     ]
     return s.reduce != "add" or len(alone) != 2 or not (alone[0] - alone[1] and alone[1] - alone[0])
 

@@ -25,6 +25,7 @@ from planish.loops.lang.program import (
     Program,
     Statement,
     accesses,
+    factors_of,
 )
 from planish.loops.lang.subscripts import collisions, gathers, is_gather, is_spread, parts_of
 from planish.loops.reference.bounds import (
@@ -445,15 +446,9 @@ def _partly(nest: _Nest, first: Expr, second: Expr) -> float:
 
 def factors(expr: Expr) -> tuple[Expr, Expr]:
     """Write an expression as a product of two; the second one is 1 where it is no product of tensors."""
-    flat = _flat(expr)
+    flat = factors_of(expr)
     tensors = [f for f in flat if axes_of(f)]
     if len(tensors) < 2:
         return expr, Const(1.0)
     rest = [f for f in flat if f is not tensors[-1]]
     return reduce(lambda a, b: Apply("mul", (a, b)), rest), tensors[-1]
-
-
-def _flat(expr: Expr) -> list[Expr]:
-    if isinstance(expr, Apply) and expr.function == "mul":
-        return [f for arg in expr.args for f in _flat(arg)]
-    return [expr]

@@ -337,7 +337,7 @@ def _held_lock() -> int:
 
 
 _teams: dict[int, Team] = {}
-_making = threading.Lock()
+_making = free_after_fork()
 
 
 def team(lanes: int) -> Team:
@@ -358,9 +358,7 @@ def _stop_all() -> None:
 
 def _forget_after_fork() -> None:
     """Forget the parent's teams, whose threads a child does not have."""
-    global _making
     _teams.clear()
-    _making = threading.Lock()
 
 
 atexit.register(_stop_all)
