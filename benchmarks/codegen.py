@@ -28,19 +28,19 @@ from functools import partial
 import llvmlite.binding as llvm
 
 from planish.core.hashing import rng
-from planish.loops.backends import this_machine
-from planish.loops.build import compile_with, schedule_of
-from planish.loops.codegen.llvm import jit
-from planish.loops.codegen.llvm.compile import module
-from planish.loops.codegen.llvm.jit import host_machine
-from planish.loops.ir.schedule import Schedule
-from planish.loops.ir.tree import LoopTree
-from planish.loops.lang.program import Program
-from planish.loops.lower.lowering import lower
-from planish.loops.reference.inputs import aligned, make_inputs
-from planish.loops.runtime.kernels import Kernel
-from planish.loops.space import TemplateSpace
-from planish.loops.workloads import THESIS
+from planish.levels.loops.backends import this_machine
+from planish.levels.loops.build import compile_with, schedule_of
+from planish.levels.loops.codegen.llvm import jit
+from planish.levels.loops.codegen.llvm.compile import module
+from planish.levels.loops.codegen.llvm.jit import host_machine
+from planish.levels.loops.ir.schedule import Schedule
+from planish.levels.loops.ir.tree import LoopTree
+from planish.levels.loops.lang.program import Program
+from planish.levels.loops.lower.lowering import lower
+from planish.levels.loops.reference.inputs import aligned, make_inputs
+from planish.levels.loops.runtime.kernels import Kernel
+from planish.levels.loops.space import TemplateSpace
+from planish.levels.loops.workloads import THESIS
 from side_by_side import geomean, interleaved
 
 SEED = 0

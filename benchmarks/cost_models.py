@@ -13,9 +13,9 @@ from functools import partial
 import numpy as np
 
 from planish.core import rng
-from planish.loops.backends import this_machine
-from planish.loops.space import TemplateSpace
-from planish.loops.workloads import matmul
+from planish.levels.loops.backends import this_machine
+from planish.levels.loops.space import TemplateSpace
+from planish.levels.loops.workloads import matmul
 from planish.models.combined import Combined
 from planish.models.cost_model import Dataset, Predicts, dataset_of
 from planish.models.model_files import model_named

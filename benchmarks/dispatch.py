@@ -14,12 +14,12 @@ from collections.abc import Callable
 import numpy as np
 
 from planish.core import usable_cores
-from planish.loops.codegen.llvm import compile_tree
-from planish.loops.ir.schedule import unscheduled
-from planish.loops.lang.parse import parse
-from planish.loops.lower.lowering import lower
-from planish.loops.runtime.kernels import Bound, Kernel
-from planish.loops.steps import Parallel, Split
+from planish.levels.loops.codegen.llvm import compile_tree
+from planish.levels.loops.ir.schedule import unscheduled
+from planish.levels.loops.lang.parse import parse
+from planish.levels.loops.lower.lowering import lower
+from planish.levels.loops.runtime.kernels import Bound, Kernel
+from planish.levels.loops.steps import Parallel, Split
 
 
 def bound(cores: int) -> Bound:

@@ -12,12 +12,12 @@ import time
 import numpy as np
 
 from planish.core import Target
-from planish.loops.backends import available_backends
-from planish.loops.build import compile_with, tree_of
-from planish.loops.lang.parse import parse
-from planish.loops.reference.inputs import aligned, make_inputs
-from planish.loops.runtime.kernels import Bound, Kernel
-from planish.loops.space import TemplateSpace
+from planish.levels.loops.backends import available_backends
+from planish.levels.loops.build import compile_with, tree_of
+from planish.levels.loops.lang.parse import parse
+from planish.levels.loops.reference.inputs import aligned, make_inputs
+from planish.levels.loops.runtime.kernels import Bound, Kernel
+from planish.levels.loops.space import TemplateSpace
 from side_by_side import interleaved, use_one_core
 
 TYPES = ("float32", "float16", "bfloat16", "bfloat16,C=float32", "int8", "int32")

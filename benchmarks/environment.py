@@ -17,7 +17,7 @@ from pathlib import Path
 
 import numpy as np
 
-from planish.loops.workloads import thesis_split
+from planish.levels.loops.workloads import thesis_split
 from planish.train.environment import StepEnvironment, make_environment
 
 

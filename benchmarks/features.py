@@ -13,10 +13,10 @@ from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 from planish.core import Candidate, rng
-from planish.loops.backends import this_machine
-from planish.loops.lang.parse import parse
-from planish.loops.lang.program import Program
-from planish.loops.space import TemplateSpace
+from planish.levels.loops.backends import this_machine
+from planish.levels.loops.lang.parse import parse
+from planish.levels.loops.lang.program import Program
+from planish.levels.loops.space import TemplateSpace
 from planish.models.model_files import model_named
 from planish.search.proposals import neighbour
 

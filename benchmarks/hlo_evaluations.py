@@ -15,7 +15,7 @@ from pathlib import Path
 
 from planish.core import Candidate, CanSample, Failed, Measured, Task, evaluate, rng, usable_cores
 from planish.executors import LocalExecutor
-from planish.hlo.level import HloLevel
+from planish.levels.hlo.level import HloLevel
 from planish.settings import Settings
 from planish.tuning.api import task_of
 

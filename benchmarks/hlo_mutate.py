@@ -13,9 +13,9 @@ from pathlib import Path
 from statistics import median, quantiles
 
 from planish.core import Candidate, rng
-from planish.hlo import read_program
-from planish.hlo.patch import replay
-from planish.hlo.space import PatchSpace
+from planish.levels.hlo import read_program
+from planish.levels.hlo.patch import replay
+from planish.levels.hlo.space import PatchSpace
 
 FOLDER = Path(__file__).parents[1] / "examples" / "hlo"
 MODULES = ("2fcnet", "mobilenet", "mobilenet_original")

@@ -20,12 +20,12 @@ from pathlib import Path
 from typing import Any
 
 from planish.core import Candidate, ScheduleError, candidate_from_json, content_hash, rng
-from planish.hlo import Program, read_program
-from planish.hlo.edits import EDITS
-from planish.hlo.ir import TensorType, entry_text
-from planish.hlo.patch import replay
-from planish.hlo.space import PatchSpace, children
-from planish.hlo.workload.arguments import signature
+from planish.levels.hlo import Program, read_program
+from planish.levels.hlo.edits import EDITS
+from planish.levels.hlo.ir import TensorType, entry_text
+from planish.levels.hlo.patch import replay
+from planish.levels.hlo.space import PatchSpace, children
+from planish.levels.hlo.workload.arguments import signature
 
 FOLDER = Path(__file__).parents[1] / "examples" / "hlo"
 LONGEST = 12

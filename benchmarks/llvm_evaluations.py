@@ -21,8 +21,8 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 
-from planish.llvm.backend import Backend, Module, available, open_backend
-from planish.llvm.passes import elements, print_pipeline
+from planish.levels.llvm.backend import Backend, Module, available, open_backend
+from planish.levels.llvm.passes import elements, print_pipeline
 from planish.measure import exclusive
 
 FUNCTIONS = sorted((Path(__file__).parent / "llvm_functions").glob("*.ll"))

@@ -14,10 +14,10 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TypeVar
 
-from planish.llvm.ir.attributes import for_size
-from planish.llvm.ir.autophase import FEATURES, autophase
-from planish.llvm.ir.normalise import identity, normalise
-from planish.llvm.ir.split import SplitFunction, split_module
+from planish.levels.llvm.ir.attributes import for_size
+from planish.levels.llvm.ir.autophase import FEATURES, autophase
+from planish.levels.llvm.ir.normalise import identity, normalise
+from planish.levels.llvm.ir.split import SplitFunction, split_module
 
 T = TypeVar("T")
 EXTRACTED = 20

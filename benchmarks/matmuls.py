@@ -28,16 +28,16 @@ import peer_halide
 import peer_tvm
 from planish.budget import Budget
 from planish.executors import LocalExecutor
-from planish.loops.backends import this_machine
-from planish.loops.build import compile_with, tree_of
-from planish.loops.evaluator import LoopsEvaluatorSpec
-from planish.loops.lang.program import Program
-from planish.loops.level import LoopsLevel
-from planish.loops.reference.inputs import aligned, make_inputs
-from planish.loops.roofline import measured_peak
-from planish.loops.runtime.kernels import Kernel
-from planish.loops.space import CursorSpace
-from planish.loops.workloads import matmul, thesis_split
+from planish.levels.loops.backends import this_machine
+from planish.levels.loops.build import compile_with, tree_of
+from planish.levels.loops.evaluator import LoopsEvaluatorSpec
+from planish.levels.loops.lang.program import Program
+from planish.levels.loops.level import LoopsLevel
+from planish.levels.loops.reference.inputs import aligned, make_inputs
+from planish.levels.loops.roofline import measured_peak
+from planish.levels.loops.runtime.kernels import Kernel
+from planish.levels.loops.space import CursorSpace
+from planish.levels.loops.workloads import matmul, thesis_split
 from planish.models.network_policies import NetworkPolicy
 from planish.models.policy_files import policy_for
 from planish.search.policies import hoped
@@ -111,7 +111,7 @@ def measure(
     program: Program, store: Store, executor: LocalExecutor, settings: Settings, budget: Budget, peers: bool
 ) -> Case:
     """Tune a matmul, then time everybody."""
-    from planish.loops.reference.numpy_baseline import numpy_callable
+    from planish.levels.loops.reference.numpy_baseline import numpy_callable
 
     start = time.perf_counter()
     result = tune_program(

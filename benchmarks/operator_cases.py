@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from planish.loops.lang.parse import parse
-from planish.loops.lang.program import Access, Apply, Expr, Program
-from planish.loops.workloads import convolution, depthwise
+from planish.levels.loops.lang.parse import parse
+from planish.levels.loops.lang.program import Access, Apply, Expr, Program
+from planish.levels.loops.workloads import convolution, depthwise
 
 Array = NDArray[Any]
 Call = Callable[[], Any]

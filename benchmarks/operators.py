@@ -29,8 +29,8 @@ import numpy as np
 
 from operator_cases import LAST, Array, Call, Case, cases
 from planish.budget import Budget
-from planish.loops.build import kernel_of, library_of, tree_of
-from planish.loops.reference.inputs import aligned, make_inputs
+from planish.levels.loops.build import kernel_of, library_of, tree_of
+from planish.levels.loops.reference.inputs import aligned, make_inputs
 from planish.settings import Settings
 from planish.store import Store, open_store
 from planish.tuning.api import tune

@@ -16,10 +16,10 @@ from pathlib import Path
 from typing import Any
 
 from planish.budget import Budget
-from planish.loops.build import kernel_of, tree_of
-from planish.loops.lang.program import Program
-from planish.loops.reference.inputs import aligned, make_inputs
-from planish.loops.workloads import RESNET18, workload
+from planish.levels.loops.build import kernel_of, tree_of
+from planish.levels.loops.lang.program import Program
+from planish.levels.loops.reference.inputs import aligned, make_inputs
+from planish.levels.loops.workloads import RESNET18, workload
 from planish.settings import Settings
 from planish.store import Store, open_store
 from planish.tuning.api import tune

@@ -23,7 +23,7 @@ from pathlib import Path
 from planish.budget import Budget
 from planish.core import Candidate, EvaluatorSpec, Measured, Outcome, StageClock, Trial
 from planish.executors import InlineExecutor
-from planish.levels import load_program
+from planish.levels.registry import load_program
 from planish.settings import Settings
 from planish.store import Store, open_store
 from planish.tuning.api import tune_program

@@ -11,8 +11,8 @@ import time
 from pathlib import Path
 
 from planish.budget import Budget
-from planish.loops.level import LoopsLevel
-from planish.loops.workloads import matmul
+from planish.levels.loops.level import LoopsLevel
+from planish.levels.loops.workloads import matmul
 from planish.settings import Settings
 from planish.store import open_store
 from planish.tuning.api import tune_program

@@ -28,7 +28,7 @@ from pathlib import Path
 from known_work import Layers, Networks, Work, Worker, calls, write_network
 from planish.core import Candidate, Objective, Ratio
 from planish.executors import LocalExecutor
-from planish.levels import load_program
+from planish.levels.registry import load_program
 from planish.measure import PairedSamples, Plan, Variant, Yardstick, remeasure
 from planish.settings import Settings
 from planish.tuning.api import task_of

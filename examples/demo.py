@@ -8,7 +8,7 @@ from pathlib import Path
 
 import planish
 from planish.budget import Budget
-from planish.loops.workloads import matmul, workload
+from planish.levels.loops.workloads import matmul, workload
 from planish.store import open_store
 from planish.tuning.comparison import Finalist
 from planish.tuning.result import Result

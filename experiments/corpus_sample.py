@@ -15,8 +15,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from pathlib import Path
 
-from planish.llvm.backend import open_backend
-from planish.llvm.clang import find_compiler
+from planish.levels.llvm.backend import open_backend
+from planish.levels.llvm.clang import find_compiler
 from planish.train.corpus.build import BuildPlan, BuildTally, build_corpus
 from planish.train.corpus.pipeline import CorpusRequest, packages_of
 from planish.train.corpus.reader import read_corpus

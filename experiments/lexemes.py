@@ -15,8 +15,8 @@ from pathlib import Path
 
 import numpy as np
 
-from planish.llvm.backend import open_backend
-from planish.llvm.ir.attributes import for_size
+from planish.levels.llvm.backend import open_backend
+from planish.levels.llvm.ir.attributes import for_size
 from planish.sandbox import Watchdog, forked
 from planish.train.corpus.reader import read_corpus
 from planish.train.corpus.shards import Row

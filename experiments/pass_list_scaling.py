@@ -22,7 +22,7 @@ import numpy as np
 from gate import LABELS
 from gate_model import train_gate
 from pass_list_bench import OBJECTIVE, Bench, Floats, Run, bench_of, judge, some
-from planish.llvm.passes import elements, find_element, oz_of
+from planish.levels.llvm.passes import elements, find_element, oz_of
 from planish.models.networks import ReaderShape, expected
 from planish.models.policy_files import SavedPolicy
 from planish.models.writer import WriterShape

@@ -15,7 +15,7 @@ import numpy as np
 
 from gate import EVALUATIONS, LABELS, TABLES, auc, interval, matrix, row, spend, static
 from gate_model import kept_gate
-from planish.llvm.passes import load_coreset
+from planish.levels.llvm.passes import load_coreset
 from planish.models.networks import HEADS, ReaderShape, expected
 from planish.models.policy_files import SavedPolicy, load_policy, places
 from planish.train.corpus.lessons import read_list_lessons

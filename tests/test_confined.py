@@ -10,7 +10,7 @@ import pytest
 from confined import Attacker, Pids
 from planish.core import Candidate, EvaluatorSpec, Measured, evaluate
 from planish.executors import LocalExecutor
-from planish.levels import level_named
+from planish.levels.registry import level_named
 from planish.sandbox import linux
 from planish.settings import Settings
 from planish.tuning.api import task_of

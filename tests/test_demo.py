@@ -9,8 +9,8 @@ import pytest
 import planish
 from planish.budget import Budget
 from planish.core import Candidate, Ratio, Verdict
-from planish.loops.build import Library
-from planish.loops.workloads import matmul
+from planish.levels.loops.build import Library
+from planish.levels.loops.workloads import matmul
 from planish.store import open_store
 
 NUMPY = Candidate((Library("numpy"),))

@@ -9,11 +9,11 @@ import pytest
 
 from planish.core import PlanishError
 from planish.einsum.planning import BudgetError
-from planish.graph.pass_probe import ExaminerError
-from planish.graph.rewriting import RewriteError
-from planish.graph.sessions import RefusedError
-from planish.llvm import execution
-from planish.loops.codegen.x86.vectors import NoRegisterError
+from planish.levels.graph.pass_probe import ExaminerError
+from planish.levels.graph.rewriting import RewriteError
+from planish.levels.graph.sessions import RefusedError
+from planish.levels.llvm import execution
+from planish.levels.loops.codegen.x86.vectors import NoRegisterError
 from planish.sandbox.limits import LostError
 from planish.store.session import LostConnectionError
 from planish.tuning import batch

@@ -11,7 +11,7 @@ import pytest
 
 import planish
 from planish.core import registry
-from planish.loops.backends import PREFERRED
+from planish.levels.loops.backends import PREFERRED
 
 ROOT = Path(__file__).parents[1]
 OFFERS = [

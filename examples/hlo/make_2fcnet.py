@@ -15,8 +15,8 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from planish.hlo import Program, from_jax
-from planish.hlo.program import with_function
+from planish.levels.hlo import Program, from_jax
+from planish.levels.hlo.program import with_function
 
 PIXELS, HIDDEN, CLASSES, BATCH, SCORED = 784, 128, 10, 32, 1000
 LEARNING_RATE = 0.01

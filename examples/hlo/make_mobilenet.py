@@ -21,7 +21,7 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from planish.hlo import Program, from_jax
+from planish.levels.hlo import Program, from_jax
 
 CLASSES, BATCH, SIDE, WIDTH = 10, 100, 32, 0.75
 STEM, LAST = 32, 1280

@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from planish.hlo import Program, from_jax
+from planish.levels.hlo import Program, from_jax
 
 TOKENS, WIDTH, BATCH, LENGTH, CLASSES = 32, 8, 4, 6, 3
 

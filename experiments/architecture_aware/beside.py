@@ -25,11 +25,11 @@ from typing import Any
 from ways import Answer, ways
 
 from planish.core import rng
-from planish.graph.architecture import recognise_file
-from planish.graph.feeds import Feed, make_feeds
-from planish.graph.sessions import SessionSettings, open_session
-from planish.graph.source import load_checked, read_model
-from planish.graph.verification import difference, tolerance
+from planish.levels.graph.architecture import recognise_file
+from planish.levels.graph.feeds import Feed, make_feeds
+from planish.levels.graph.sessions import SessionSettings, open_session
+from planish.levels.graph.source import load_checked, read_model
+from planish.levels.graph.verification import difference, tolerance
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "examples" / "graph"))
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from planish.core import rng
-from planish.graph.architecture import CLASSES, Recognition
-from planish.graph.passes import Selection, find_pass, passes_of_kind, selection_of
-from planish.graph.starting_lists import PaperPass, starting_list, table4
+from planish.levels.graph.architecture import CLASSES, Recognition
+from planish.levels.graph.passes import Selection, find_pass, passes_of_kind, selection_of
+from planish.levels.graph.starting_lists import PaperPass, starting_list, table4
 
 if TYPE_CHECKING:
     from numpy.random import Generator

@@ -24,10 +24,10 @@ from typing import Any
 from planish import tune
 from planish.budget import Budget
 from planish.core import Candidate, Measured, Stage, Task, rng
-from planish.graph.level import GraphLevel
-from planish.graph.prior import ClassList, ModelTrials, learn_lists, learned_list, records_of
-from planish.graph.program import GraphProgram, program_from
-from planish.graph.starting_lists import recognition_of, starting_list
+from planish.levels.graph.level import GraphLevel
+from planish.levels.graph.prior import ClassList, ModelTrials, learn_lists, learned_list, records_of
+from planish.levels.graph.program import GraphProgram, program_from
+from planish.levels.graph.starting_lists import recognition_of, starting_list
 from planish.models.transfer import past
 from planish.settings import Settings
 from planish.store import Reader, open_store

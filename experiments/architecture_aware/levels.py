@@ -18,12 +18,12 @@ from contextlib import closing
 from itertools import pairwise
 from pathlib import Path
 
-from planish.graph.installed import SETTINGS
-from planish.graph.model_protos import identity
-from planish.graph.pass_probe import Examiner
-from planish.graph.passes import passes_of_kind
-from planish.graph.sessions import SessionSettings, open_session
-from planish.graph.source import read_model
+from planish.levels.graph.installed import SETTINGS
+from planish.levels.graph.model_protos import identity
+from planish.levels.graph.pass_probe import Examiner
+from planish.levels.graph.passes import passes_of_kind
+from planish.levels.graph.sessions import SessionSettings, open_session
+from planish.levels.graph.source import read_model
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "examples" / "graph"))
 

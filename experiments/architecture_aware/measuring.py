@@ -16,18 +16,18 @@ from typing import Any
 from configurations import Configuration, configurations
 
 from planish.core import PlanishError, rng
-from planish.graph.evaluator import within_three_sigma
-from planish.graph.feeds import make_feeds
-from planish.graph.machine import Meter, counters
-from planish.graph.passes import Selection
-from planish.graph.peak_memory import peak_memory
-from planish.graph.program import GraphProgram
-from planish.graph.rewrite_cache import RewriteCache
-from planish.graph.rewriting import rewrite
-from planish.graph.sessions import SessionSettings, open_session
-from planish.graph.source import read_model
-from planish.graph.starting_lists import recognition_of
-from planish.graph.verification import difference, tolerance
+from planish.levels.graph.evaluator import within_three_sigma
+from planish.levels.graph.feeds import make_feeds
+from planish.levels.graph.machine import Meter, counters
+from planish.levels.graph.passes import Selection
+from planish.levels.graph.peak_memory import peak_memory
+from planish.levels.graph.program import GraphProgram
+from planish.levels.graph.rewrite_cache import RewriteCache
+from planish.levels.graph.rewriting import rewrite
+from planish.levels.graph.sessions import SessionSettings, open_session
+from planish.levels.graph.source import read_model
+from planish.levels.graph.starting_lists import recognition_of
+from planish.levels.graph.verification import difference, tolerance
 
 QUICK = 20
 

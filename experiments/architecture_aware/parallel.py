@@ -18,15 +18,15 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from planish.graph.feeds import make_feeds
-from planish.graph.model_protos import node_counts
-from planish.graph.passes import Selection
-from planish.graph.program import GraphProgram
-from planish.graph.rewrite_cache import RewriteCache
-from planish.graph.sessions import SessionSettings, open_session
-from planish.graph.source import read_model
-from planish.graph.starting_lists import class_lists
-from planish.graph.verification import difference, tolerance
+from planish.levels.graph.feeds import make_feeds
+from planish.levels.graph.model_protos import node_counts
+from planish.levels.graph.passes import Selection
+from planish.levels.graph.program import GraphProgram
+from planish.levels.graph.rewrite_cache import RewriteCache
+from planish.levels.graph.sessions import SessionSettings, open_session
+from planish.levels.graph.source import read_model
+from planish.levels.graph.starting_lists import class_lists
+from planish.levels.graph.verification import difference, tolerance
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "examples" / "graph"))
 

@@ -18,7 +18,7 @@ from pathlib import Path
 
 import onnx
 
-from planish.graph.architecture import recognise
+from planish.levels.graph.architecture import recognise
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "graph"
 sys.path.insert(0, str(EXAMPLES))

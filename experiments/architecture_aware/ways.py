@@ -13,8 +13,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from planish.graph.feeds import Feed
-from planish.graph.sessions import SessionSettings, open_session
+from planish.levels.graph.feeds import Feed
+from planish.levels.graph.sessions import SessionSettings, open_session
 
 Answer = Callable[[Feed], list[Any]]
 """Gives a model's outputs for some inputs."""

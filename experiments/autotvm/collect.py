@@ -15,10 +15,10 @@ from numpy.random import Generator
 
 from planish.budget import Budget
 from planish.core import rng
-from planish.loops.lang.parse import parse
-from planish.loops.lang.program import Program
-from planish.loops.level import LoopsLevel
-from planish.loops.workloads import RESNET18, convolution
+from planish.levels.loops.lang.parse import parse
+from planish.levels.loops.lang.program import Program
+from planish.levels.loops.level import LoopsLevel
+from planish.levels.loops.workloads import RESNET18, convolution
 from planish.settings import Settings
 from planish.store import open_store
 from planish.tuning.api import tune_program

@@ -27,7 +27,7 @@ from tables import show
 
 from planish.core import Candidate, Failed, Level, Measured, Space, Task, Trial
 from planish.executors import LocalExecutor
-from planish.levels import load_program
+from planish.levels.registry import load_program
 from planish.search import make_searcher
 from planish.settings import Settings
 from planish.tuning.api import task_of

@@ -27,10 +27,10 @@ from tables import show as show_trials
 from planish.budget import Budget
 from planish.core import Candidate
 from planish.executors import LocalExecutor
-from planish.loops.lang.parse import parse
-from planish.loops.lang.program import Program
-from planish.loops.level import LoopsLevel
-from planish.loops.workloads import RESNET18, convolution, matmul
+from planish.levels.loops.lang.parse import parse
+from planish.levels.loops.lang.program import Program
+from planish.levels.loops.level import LoopsLevel
+from planish.levels.loops.workloads import RESNET18, convolution, matmul
 from planish.settings import Settings
 from planish.store import open_store
 from planish.tuning.api import task_of, tune_program

@@ -21,8 +21,8 @@ from recorded import Row, path_of, rows_at, save
 from searching import LEVEL, PRODUCTS, Setting, machine
 
 from planish.core import Candidate
-from planish.loops.space import TemplateSpace
-from planish.loops.workloads import RESNET18
+from planish.levels.loops.space import TemplateSpace
+from planish.levels.loops.workloads import RESNET18
 from planish.settings import Settings
 from planish.tuning.api import task_of
 

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planish.core import FeatureSchema
-from planish.loops.features import LOOPS, OF_LOOP, SCHEMA
+from planish.levels.loops.features import LOOPS, OF_LOOP, SCHEMA
 
 BELOW = ("inside", "entries", "bytes", "stride of the loaded")
 """j: the features that are compared with thresholds; all of them are given as log2(1 + x)."""

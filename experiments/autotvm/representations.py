@@ -9,11 +9,11 @@ from numpy.typing import NDArray
 from relations import RELATIONS, relations
 
 from planish.core import Candidate, FeatureSchema, Target
-from planish.loops.features import LOOPS, SCHEMA, SLOTS, NestTable
-from planish.loops.ir.graph import Graph
-from planish.loops.ir.schedule import Schedule
-from planish.loops.lang.program import Program
-from planish.loops.space import TemplateSpace
+from planish.levels.loops.features import LOOPS, SCHEMA, SLOTS, NestTable
+from planish.levels.loops.ir.graph import Graph
+from planish.levels.loops.ir.schedule import Schedule
+from planish.levels.loops.lang.program import Program
+from planish.levels.loops.space import TemplateSpace
 
 AXES, EACH = 8, 3
 """Axes that there is room for, and loops of each; the axes are in the program's order, whatever they mean."""

@@ -14,10 +14,10 @@ from collect import programs
 
 from planish.core import Candidate, Failed, Measured, Task, Trial
 from planish.executors import LocalExecutor
-from planish.loops.lang.program import Program
-from planish.loops.level import LoopsLevel
-from planish.loops.space import TemplateSpace
-from planish.loops.workloads import RESNET18, convolution, matmul
+from planish.levels.loops.lang.program import Program
+from planish.levels.loops.level import LoopsLevel
+from planish.levels.loops.space import TemplateSpace
+from planish.levels.loops.workloads import RESNET18, convolution, matmul
 from planish.search import make_searcher
 from planish.settings import Settings
 from planish.tuning.api import task_of

@@ -26,11 +26,11 @@ import numpy as np
 from programs import ROOT, linked, made_inputs
 from training import TRAINING
 
-from planish.llvm.backend import open_backend
-from planish.llvm.execution import CLOCKS, EndedError, NotRunnableError, RunAnswer, Runner
-from planish.llvm.hot.bench import Bench, answer_of
-from planish.llvm.hot.search import O3, HotSearch
-from planish.llvm.hot.versions import (
+from planish.levels.llvm.backend import open_backend
+from planish.levels.llvm.execution import CLOCKS, EndedError, NotRunnableError, RunAnswer, Runner
+from planish.levels.llvm.hot.bench import Bench, answer_of
+from planish.levels.llvm.hot.search import O3, HotSearch
+from planish.levels.llvm.hot.versions import (
     DISTRIBUTE,
     MORE,
     SIMPLIFY,
@@ -45,9 +45,9 @@ from planish.llvm.hot.versions import (
     make,
     without,
 )
-from planish.llvm.level import LlvmLevel
-from planish.llvm.modules.results import ModuleRecipe
-from planish.llvm.program import IRProgram
+from planish.levels.llvm.level import LlvmLevel
+from planish.levels.llvm.modules.results import ModuleRecipe
+from planish.levels.llvm.program import IRProgram
 
 KEPT = ROOT / "choice.jsonl"
 _HOTTEST = 2

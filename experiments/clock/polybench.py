@@ -20,8 +20,8 @@ from pathlib import Path
 
 from telling import HEAD, tuned
 
-from planish.llvm.backend import open_backend
-from planish.llvm.source import compiler_of, flag_of
+from planish.levels.llvm.backend import open_backend
+from planish.levels.llvm.source import compiler_of, flag_of
 
 _PROGRAM = """\
 #define POLYBENCH_DUMP_ARRAYS

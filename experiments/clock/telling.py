@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from planish.core import PlanishError, Ratio
-from planish.llvm.hot import RuntimeResult, optimize_runtime
-from planish.llvm.hot.versions import USUAL, pipeline
-from planish.llvm.level import LlvmLevel
+from planish.levels.llvm.hot import RuntimeResult, optimize_runtime
+from planish.levels.llvm.hot.versions import USUAL, pipeline
+from planish.levels.llvm.level import LlvmLevel
 
 HEAD = (
     "| program | -O3, ms | times faster | 95 % interval | verdict | lists | hot functions, and how |\n"

@@ -12,8 +12,8 @@ import numpy as np
 from jax import lax
 from numpy.typing import NDArray
 
-from planish.hlo import Program, from_jax
-from planish.hlo.program import with_function
+from planish.levels.hlo import Program, from_jax
+from planish.levels.hlo.program import with_function
 
 Tree = dict[str, Any]
 SIDE, CLASSES, BATCH, WIDTH = 12, 10, 32, 64

@@ -16,16 +16,16 @@ from pathlib import Path
 import numpy as np
 from jaxlib.mlir.dialects import func
 
-from planish.hlo.backend import Backend, open_backend
-from planish.hlo.backend.compiler import held_argument
-from planish.hlo.edits import Draft
-from planish.hlo.evaluator import TIMING
-from planish.hlo.flops import flops_of
-from planish.hlo.ir import entry_text, ir, tensor_type
-from planish.hlo.ir.mlir import strip_uids
-from planish.hlo.patch import extended, original
-from planish.hlo.program import read_program
-from planish.hlo.structure import PRODUCTS, together
+from planish.levels.hlo.backend import Backend, open_backend
+from planish.levels.hlo.backend.compiler import held_argument
+from planish.levels.hlo.edits import Draft
+from planish.levels.hlo.evaluator import TIMING
+from planish.levels.hlo.flops import flops_of
+from planish.levels.hlo.ir import entry_text, ir, tensor_type
+from planish.levels.hlo.ir.mlir import strip_uids
+from planish.levels.hlo.patch import extended, original
+from planish.levels.hlo.program import read_program
+from planish.levels.hlo.structure import PRODUCTS, together
 from planish.measure import repeated, time_call
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "hlo"

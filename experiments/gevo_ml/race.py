@@ -15,8 +15,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from planish.core import Trial, pareto_front
-from planish.hlo.level import HloLevel
-from planish.hlo.scoring.inference import Race
+from planish.levels.hlo.level import HloLevel
+from planish.levels.hlo.scoring.inference import Race
 from planish.store import open_store
 
 OBJECTIVES = (HloLevel.objectives["time_s"], HloLevel.objectives["error"])

@@ -23,12 +23,12 @@ from pathlib import Path
 
 from planish.core import Candidate, Measured, Outcome, Task
 from planish.executors import LocalExecutor
-from planish.hlo.edits import DeleteOp, Draft, Edit, ReplaceOperand
-from planish.hlo.edits.resize import plan_resize
-from planish.hlo.evaluator import scores_at_the_end
-from planish.hlo.level import HloLevel
-from planish.hlo.patch import original
-from planish.hlo.workload.arguments import signature
+from planish.levels.hlo.edits import DeleteOp, Draft, Edit, ReplaceOperand
+from planish.levels.hlo.edits.resize import plan_resize
+from planish.levels.hlo.evaluator import scores_at_the_end
+from planish.levels.hlo.level import HloLevel
+from planish.levels.hlo.patch import original
+from planish.levels.hlo.workload.arguments import signature
 from planish.settings import Settings
 from planish.tuning.api import task_of
 from planish.tuning.final_state import PairedMeasurement

@@ -29,8 +29,8 @@ from planish.core import (
     rng,
 )
 from planish.executors import LocalExecutor
-from planish.hlo.level import HloLevel
-from planish.hlo.space import PatchSpace
+from planish.levels.hlo.level import HloLevel
+from planish.levels.hlo.space import PatchSpace
 from planish.search import make_searcher
 from planish.settings import Settings
 from planish.tuning.api import task_of

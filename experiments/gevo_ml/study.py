@@ -10,7 +10,7 @@ from pathlib import Path
 
 from planish.budget import Budget
 from planish.core import Candidate, Measured, Trial, growth_of
-from planish.levels import level_named, load_program
+from planish.levels.registry import level_named, load_program
 from planish.settings import Settings
 from planish.store import Store, open_store
 from planish.tuning.api import tune_program

@@ -16,8 +16,8 @@ from itertools import islice
 from cases import SAMPLES, Case, remeasured
 from unseen import PROGRAMS
 
-from planish.loops.lang.program import Program
-from planish.loops.workloads import matmul, thesis_split
+from planish.levels.loops.lang.program import Program
+from planish.levels.loops.workloads import matmul, thesis_split
 from planish.models.network_policies import NetworkPolicy
 from planish.models.policy_files import policy_for
 from planish.search.decoding import priority_samples

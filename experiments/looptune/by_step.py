@@ -17,9 +17,9 @@ from typing import Any
 from cases import SEARCHES, Case, rate_of
 
 from planish.core import Candidate
-from planish.loops.level import LoopsLevel
-from planish.loops.space.cursor import ACTIONS_MAX
-from planish.loops.workloads import matmul, thesis_split
+from planish.levels.loops.level import LoopsLevel
+from planish.levels.loops.space.cursor import ACTIONS_MAX
+from planish.levels.loops.workloads import matmul, thesis_split
 from planish.models.network_policies import NetworkPolicy
 from planish.models.policy_files import policy_for
 from planish.search.factory import make_searcher

@@ -13,8 +13,8 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 from programs import cursor_space
 
-from planish.loops.lang.program import Program
-from planish.loops.space.cursor import ACTIONS_MAX
+from planish.levels.loops.lang.program import Program
+from planish.levels.loops.space.cursor import ACTIONS_MAX
 from planish.train.continuations import FARTHEST, StateLessons
 
 PRICE = 0.005

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from planish.loops.ir.schedule import unscheduled
-from planish.loops.lang.program import Program
-from planish.loops.space.cursor import FACTORS, LOOPS_MAX
+from planish.levels.loops.ir.schedule import unscheduled
+from planish.levels.loops.lang.program import Program
+from planish.levels.loops.space.cursor import FACTORS, LOOPS_MAX
 
 ACTIONS = 4 + len(FACTORS)
 Loops = tuple[tuple[int, int], ...]

@@ -34,7 +34,7 @@ from proposals import lessons_of_proposals, measure_proposals
 from speeds import Known, fitted, read_measured, rows_of
 
 from planish.core import rng
-from planish.loops.lang.program import Program
+from planish.levels.loops.lang.program import Program
 from planish.models.networks import KINDS
 from planish.models.policy_files import SavedPolicy, load_policy, write_policy
 from planish.train.imitation import Epoch, imitate

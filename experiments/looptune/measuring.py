@@ -16,8 +16,8 @@ from numpy.random import Generator
 from speeds import Known
 
 from planish.core import Candidate, rng
-from planish.loops.lang.program import Program
-from planish.loops.space.cursor import ACTIONS_MAX
+from planish.levels.loops.lang.program import Program
+from planish.levels.loops.space.cursor import ACTIONS_MAX
 
 BY_CHANCE = 30
 """Nests of each program in the first round."""

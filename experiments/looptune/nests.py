@@ -9,9 +9,9 @@ import numpy as np
 from loop_orders import Loops, axes_of
 from numpy.typing import NDArray
 
-from planish.loops.ir.schedule import unscheduled
-from planish.loops.lang.program import Program
-from planish.loops.space.cursor import BINS, DATA, EDGES, LOOPS_MAX, OBSERVED, moves_of
+from planish.levels.loops.ir.schedule import unscheduled
+from planish.levels.loops.lang.program import Program
+from planish.levels.loops.space.cursor import BINS, DATA, EDGES, LOOPS_MAX, OBSERVED, moves_of
 
 LANES = 16
 """Of a vector of float32 in AVX-512."""

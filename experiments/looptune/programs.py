@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from planish.core import rng
-from planish.loops.lang.parse import parse
-from planish.loops.lang.program import Program
-from planish.loops.level import LoopsLevel
-from planish.loops.space import CursorSpace, machine_of
-from planish.loops.workloads import RESNET18, convolution, matmul, thesis_split
+from planish.levels.loops.lang.parse import parse
+from planish.levels.loops.lang.program import Program
+from planish.levels.loops.level import LoopsLevel
+from planish.levels.loops.space import CursorSpace, machine_of
+from planish.levels.loops.workloads import RESNET18, convolution, matmul, thesis_split
 
 SEED = 20
 MOST_FLOPS = 60e6

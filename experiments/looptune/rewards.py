@@ -16,7 +16,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from planish.loops.workloads import thesis_split
+from planish.levels.loops.workloads import thesis_split
 from planish.train.reinforcement import ALGORITHMS, Look, read_looks
 
 

@@ -17,10 +17,10 @@ from typing import Any
 from cases import Case, searched
 
 from planish.core import Candidate, Space
-from planish.loops.lang.program import Program
-from planish.loops.level import LoopsLevel
-from planish.loops.space import CursorSpace, MarkingSpace, TemplateSpace
-from planish.loops.workloads import matmul, thesis_split, workload
+from planish.levels.loops.lang.program import Program
+from planish.levels.loops.level import LoopsLevel
+from planish.levels.loops.space import CursorSpace, MarkingSpace, TemplateSpace
+from planish.levels.loops.workloads import matmul, thesis_split, workload
 
 TURNS = 5
 WAYS: Mapping[str, Sequence[tuple[str, Mapping[str, Any]]]] = {

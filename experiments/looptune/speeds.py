@@ -13,7 +13,7 @@ from loop_orders import axes_of, walked
 from nests import described, nests_of
 from numpy.typing import NDArray
 
-from planish.loops.lang.program import Program
+from planish.levels.loops.lang.program import Program
 
 Floats = NDArray[np.float32]
 Known = Mapping[int, Mapping[str, float]]

@@ -23,11 +23,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planish.core import rng
-from planish.llvm.backend import Backend, Module, PassError, open_backend
-from planish.llvm.ir.attributes import for_size
-from planish.llvm.ir.autophase import autophase
-from planish.llvm.passes import available, print_pipeline
-from planish.llvm.passes.catalogue import base_name
+from planish.levels.llvm.backend import Backend, Module, PassError, open_backend
+from planish.levels.llvm.ir.attributes import for_size
+from planish.levels.llvm.ir.autophase import autophase
+from planish.levels.llvm.passes import available, print_pipeline
+from planish.levels.llvm.passes.catalogue import base_name
 from planish.sandbox import Watchdog, forked
 from planish.train.corpus.shards import Row
 from planish.train.labelling.label_plan import LabelBench, LabelPlan, bench

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planish.core import rng
-from planish.llvm.passes import available, candidate_of, load_coreset, pass_space, passes_of
+from planish.levels.llvm.passes import available, candidate_of, load_coreset, pass_space, passes_of
 from planish.sandbox import forked
 from planish.train.corpus.reader import read_corpus
 from planish.train.corpus.shards import Row

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from planish.llvm.passes.catalogue import base_name
+from planish.levels.llvm.passes.catalogue import base_name
 from planish.train.cost_tables import FAILED, CostTable, read_costs
 
 LABELS = Path(__file__).parents[1] / "labels" / "joined-lists.npz"

@@ -21,7 +21,7 @@ import numpy as np
 from language import Bench, bench_of
 from numpy.typing import NDArray
 
-from planish.llvm.ir.instruction_rows import instruction_schema
+from planish.levels.llvm.ir.instruction_rows import instruction_schema
 from planish.models.policy_files import SavedPolicy, write_policy
 from planish.train.corpus.answers import answers_of, judge_answers, summary
 from planish.train.corpus.lessons import text_samples

@@ -23,11 +23,11 @@ from typing import Any
 
 from ways import BUDGETS, Samples, random_lists, sampled
 
-from planish.llvm.backend import Backend
-from planish.llvm.ir.attributes import for_size
-from planish.llvm.ir.autophase import autophase
-from planish.llvm.ir.instruction_rows import CutWarning
-from planish.llvm.passes import PassSpace, load_coreset, pass_space, print_pipeline
+from planish.levels.llvm.backend import Backend
+from planish.levels.llvm.ir.attributes import for_size
+from planish.levels.llvm.ir.autophase import autophase
+from planish.levels.llvm.ir.instruction_rows import CutWarning
+from planish.levels.llvm.passes import PassSpace, load_coreset, pass_space, print_pipeline
 from planish.models.networks import ReaderShape, expected
 from planish.models.policy_files import SavedPolicy, load_policy, places
 from planish.sandbox import Watchdog, forked

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from planish.core import rng
-from planish.llvm.passes import PassSpace, passes_of
+from planish.levels.llvm.passes import PassSpace, passes_of
 from planish.models.network_policies import WritingPolicy, policy_of
 from planish.models.policy_files import SavedPolicy
 from planish.models.writer import WriterShape

@@ -22,10 +22,10 @@ import numpy as np
 from opcodes import NAMES, VERSION, opcode_counts
 
 from planish.core import cache_folder
-from planish.llvm.backend import open_backend
-from planish.llvm.modules.function_lists import cut, shipped_lists
-from planish.llvm.modules.results import ModuleRecipe
-from planish.llvm.modules.transform import (
+from planish.levels.llvm.backend import open_backend
+from planish.levels.llvm.modules.function_lists import cut, shipped_lists
+from planish.levels.llvm.modules.results import ModuleRecipe
+from planish.levels.llvm.modules.transform import (
     LAST,
     FunctionCosts,
     begin_and_try,
@@ -33,8 +33,8 @@ from planish.llvm.modules.transform import (
     single,
     whole_backend,
 )
-from planish.llvm.passes import print_pipeline
-from planish.llvm.source import compiler_of
+from planish.levels.llvm.passes import print_pipeline
+from planish.levels.llvm.source import compiler_of
 from planish.sandbox import End, in_child
 from planish.train.corpus.programs import open_apt
 from planish.train.cost_tables import Columns, CostRow, empty_table, read_costs, write_costs

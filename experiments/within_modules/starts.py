@@ -20,9 +20,9 @@ from functools import partial
 
 from label import PACKAGES, PLUS, compiled
 
-from planish.llvm.modules.function_lists import shipped_lists
-from planish.llvm.modules.results import ModuleRecipe
-from planish.llvm.modules.transform import (
+from planish.levels.llvm.modules.function_lists import shipped_lists
+from planish.levels.llvm.modules.results import ModuleRecipe
+from planish.levels.llvm.modules.transform import (
     LAST,
     OZ,
     FunctionCosts,
@@ -32,7 +32,7 @@ from planish.llvm.modules.transform import (
     single,
     whole_backend,
 )
-from planish.llvm.passes import print_pipeline
+from planish.levels.llvm.passes import print_pipeline
 from planish.sandbox import ForkLimits, in_child
 
 COUNTS = 1, 2, 3, 5, 8, 12, 25

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from cc.conftest import CXX, EXPECTED, SMALLER, Place
-from planish.llvm.backend.elf import code_bytes
+from planish.levels.llvm.backend.elf import code_bytes
 from store.mounts import write_protected
 
 PLUS = "#include <string>\n#include <cstdio>\nint main() { puts(std::string(3, 'x').c_str()); }\n"

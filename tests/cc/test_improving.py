@@ -11,7 +11,7 @@ import pytest
 
 from cc.conftest import CXX, Place, text
 from planish.cc.command import main
-from planish.llvm.modules import budget
+from planish.levels.llvm.modules import budget
 
 SHAPES = Path(__file__).parent / "data" / "shapes.cpp"
 

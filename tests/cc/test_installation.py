@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from cc.conftest import Place
-from planish.llvm.backend.elf import sections
+from planish.levels.llvm.backend.elf import sections
 
 
 @pytest.fixture

@@ -14,8 +14,8 @@ from cc.conftest import CC, WORDS, Place, text
 from llvm.modules import require_linker
 from planish.cc.clang import run
 from planish.core import TargetError
-from planish.llvm.backend import open_backend
-from planish.llvm.hot.versions import BEGIN, USUAL, pipeline
+from planish.levels.llvm.backend import open_backend
+from planish.levels.llvm.hot.versions import BEGIN, USUAL, pipeline
 
 SPINS = """
 #include <stdio.h>

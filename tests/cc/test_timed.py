@@ -18,10 +18,10 @@ from planish.cc.command import main
 from planish.cc.object_cache import digest, open_cache
 from planish.cc.reporting import builds
 from planish.cc.timed_objects import exchanged, link_parts, read_unit, without_output
-from planish.llvm.backend import open_backend
-from planish.llvm.hot.bench import Bench, Times
-from planish.llvm.hot.search import HotSearch
-from planish.llvm.hot.versions import BEGIN, USUAL, pipeline
+from planish.levels.llvm.backend import open_backend
+from planish.levels.llvm.hot.bench import Bench, Times
+from planish.levels.llvm.hot.search import HotSearch
+from planish.levels.llvm.hot.versions import BEGIN, USUAL, pipeline
 
 KERNEL = """
 double spread(double *c, const double *a, const double *b, int n) {

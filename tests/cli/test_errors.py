@@ -124,7 +124,7 @@ def test_an_unexpected_error_is_one_line_too(planish: Planish, monkeypatch: pyte
     def broken(*_: object) -> None:
         raise ZeroDivisionError("a\nb")
 
-    monkeypatch.setattr("planish.levels.level_named", broken)
+    monkeypatch.setattr("planish.levels.registry.level_named", broken)
     said = planish("levels")
     assert said.code == UNEXPECTED
     assert said.error.startswith("ZeroDivisionError: a b. This is an error in planish: see where with")

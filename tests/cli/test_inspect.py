@@ -7,7 +7,7 @@ import pytest
 
 from cli.conftest import Planish
 from planish.core import Candidate, Failed, Measured, Outcome, ProgramError, StoreError, Trial
-from planish.levels import load_program
+from planish.levels.registry import load_program
 from planish.settings import Settings
 from planish.store import open_store
 from planish.tuning.api import task_of
@@ -26,7 +26,7 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def tried(place: Path, model: Path, outcomes: dict[str, Outcome]) -> None:
     """Store trials of a model; passes are named by their rewriting pass, the baseline by nothing."""
-    from planish.graph.passes import selection
+    from planish.levels.graph.passes import selection
 
     level, program = load_program(str(model), "graph", {})
     with open_store(place) as store:

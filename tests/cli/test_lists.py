@@ -52,7 +52,7 @@ def test_help_loads_nothing_heavy() -> None:
     show = f"try:\n    {code.replace('; ', chr(10) + '    ')}\nfinally:\n    print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", show], capture_output=True, text=True, check=True)
     assert "Usage: planish" in done.stdout
-    heavy = {"numpy", "sqlalchemy", "llvmlite", "plotly", "rich", "planish.store", "planish.loops"}
+    heavy = {"numpy", "sqlalchemy", "llvmlite", "plotly", "rich", "planish.store", "planish.levels.loops"}
     assert not heavy & set(done.stdout.splitlines()[-1].split())
 
 

@@ -15,9 +15,9 @@ import pytest
 from cli.conftest import Planish
 from llvm.modules import ECHO, SUM, require_linker
 from planish.core import AllFailedError, PlanishError, ProgramError, Ratio
-from planish.llvm.hot import HotBuild, HotFunction, RuntimeResult
-from planish.llvm.modules import ModuleRecipe
-from planish.llvm.program import IRProgram, Running
+from planish.levels.llvm.hot import HotBuild, HotFunction, RuntimeResult
+from planish.levels.llvm.modules import ModuleRecipe
+from planish.levels.llvm.program import IRProgram, Running
 from planish.store import open_store
 from planish.tuning.batch import RegressionError
 
@@ -166,7 +166,7 @@ def test_a_program_is_made_faster_where_it_spends_its_time(
         asked.append((seconds, trials))
         return found
 
-    monkeypatch.setattr("planish.llvm.hot.optimize_runtime", optimize_runtime)
+    monkeypatch.setattr("planish.levels.llvm.hot.optimize_runtime", optimize_runtime)
     (tmp_path / "echo.ll").write_text(ECHO)
     words = ("tune", tmp_path / "echo.ll", "--per-function", "--objective", "time", "--run", "./echo 5")
     said = planish(*words)

@@ -8,7 +8,7 @@ import pytest
 
 from cli.conftest import Planish
 from planish.core import PlanishError, ProgramError, TargetError
-from planish.loops import backends
+from planish.levels.loops import backends
 
 MATMUL = "C[m,n] += A[m,k] * B[k,n]"
 SIZE = "m=8,n=8,k=8"
@@ -93,7 +93,9 @@ def test_a_searcher_that_does_not_fit_the_space_names_those_that_do(planish: Pla
 @pytest.fixture
 def old_processor(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Make this a processor with neither AVX2 nor AVX-512."""
-    monkeypatch.setattr("planish.loops.codegen.x86.isa.cpu_features", lambda: frozenset({"sse2", "avx"}))
+    monkeypatch.setattr(
+        "planish.levels.loops.codegen.x86.isa.cpu_features", lambda: frozenset({"sse2", "avx"})
+    )
     backends.available_backends.cache_clear()
     yield
     backends.available_backends.cache_clear()

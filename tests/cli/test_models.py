@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from cli.conftest import Planish
-from planish.loops.level import LoopsLevel
+from planish.levels.loops.level import LoopsLevel
 from planish.models.model_files import load_model, models_folder, places
 
 PROGRAM = ("C[m,n] += A[m,k] * B[k,n]", "--size", "m=20,n=24,k=28")

@@ -9,9 +9,9 @@ import pytest
 
 from cli.conftest import Planish
 from learn.test_language_model import PASSES, made, tokenizer
-from planish.levels import level_named, load_program
-from planish.llvm.backend import open_backend
-from planish.llvm.passes import load_coreset
+from planish.levels.llvm.backend import open_backend
+from planish.levels.llvm.passes import load_coreset
+from planish.levels.registry import level_named, load_program
 from planish.models.policy_files import load_policy, places, policies_folder, write_policy
 from planish.settings import Settings
 from planish.store import open_store

@@ -6,9 +6,9 @@ import pytest
 
 from corpus.sources import Build, Deadly, Notes, Unreadable, numbered, write
 from planish.core import PlanishError
-from planish.llvm.backend import open_backend
-from planish.llvm.clang import Compiler
-from planish.llvm.ir.normalise import identity
+from planish.levels.llvm.backend import open_backend
+from planish.levels.llvm.clang import Compiler
+from planish.levels.llvm.ir.normalise import identity
 from planish.train.corpus.build import BuildPlan, build_corpus
 from planish.train.corpus.reader import read_corpus
 from planish.train.corpus.shards import Row, split_of

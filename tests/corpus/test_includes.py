@@ -4,7 +4,7 @@ import pytest
 
 from corpus.sources import write
 from planish.core import ProgramError
-from planish.llvm.clang import Compiler
+from planish.levels.llvm.clang import Compiler
 from planish.train.corpus.sources import SourceTree, made_up
 
 USES = "int f(void) {{ return {0}; }}\n"

@@ -14,7 +14,7 @@ import pytest
 
 from corpus.sources import Build, numbered, write
 from planish.core import PlanishError
-from planish.llvm.clang import VARIABLE, Compiler
+from planish.levels.llvm.clang import VARIABLE, Compiler
 from planish.train.corpus.reader import read_corpus
 
 FILES = 2

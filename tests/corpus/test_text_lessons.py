@@ -7,9 +7,9 @@ from functools import cache
 
 import pytest
 
-from planish.llvm.backend import open_backend
-from planish.llvm.passes import elements
-from planish.llvm.passes.compiled_lists import Compiled, compile_lists, reading_error
+from planish.levels.llvm.backend import open_backend
+from planish.levels.llvm.passes import elements
+from planish.levels.llvm.passes.compiled_lists import Compiled, compile_lists, reading_error
 from planish.models.ir_text import Answer, Tasks, Tokenizer, canonical, read_answer
 from planish.train.corpus.answers import (
     Judged,

@@ -19,8 +19,8 @@ from planish.einsum import call, contraction_of, decision_store, planning
 from planish.einsum.backends import Way
 from planish.einsum.decision_store import COMPARISONS, decided, known_of, record
 from planish.einsum.selection import CallComparison, Choice, decide, fastest
-from planish.loops.level import LoopsLevel
-from planish.loops.steps import Parallel
+from planish.levels.loops.level import LoopsLevel
+from planish.levels.loops.steps import Parallel
 from planish.store import ResultRow, open_store
 
 Array = NDArray[Any]

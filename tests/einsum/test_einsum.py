@@ -21,10 +21,10 @@ from planish.einsum import backends as ways_module
 from planish.einsum.backends import Way
 from planish.einsum.decision_store import ATTEMPTS, COMPARISONS, NUMPY, is_final, known_of
 from planish.einsum.selection import Choice
-from planish.loops.build import Backend, tree_of
-from planish.loops.ir.tree import LoopTree
-from planish.loops.lang.program import Program
-from planish.loops.space import TemplateSpace
+from planish.levels.loops.build import Backend, tree_of
+from planish.levels.loops.ir.tree import LoopTree
+from planish.levels.loops.lang.program import Program
+from planish.levels.loops.space import TemplateSpace
 from planish.store import ResultRow, Run, open_store
 
 CASES = [

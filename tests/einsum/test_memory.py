@@ -20,7 +20,7 @@ import numpy as np
 import planish
 from einsum.untuned import every_way, forget
 from planish.einsum.call import release_memory
-from planish.loops.codegen.x86 import assembler
+from planish.levels.loops.codegen.x86 import assembler
 
 call = import_module("planish.einsum.call")
 # Reached early, so that few kinds show what thousands do.

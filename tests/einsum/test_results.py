@@ -18,11 +18,11 @@ from planish.einsum.backends import Way, compile_kernel, multiplication
 from planish.einsum.decision_store import Known, record
 from planish.einsum.planning import task_of
 from planish.einsum.selection import Choice
-from planish.levels import function_of, level_named
-from planish.loops.build import Library
-from planish.loops.lang.parse import parse
-from planish.loops.lang.program import Program
-from planish.loops.level import LoopsLevel
+from planish.levels.loops.build import Library
+from planish.levels.loops.lang.parse import parse
+from planish.levels.loops.lang.program import Program
+from planish.levels.loops.level import LoopsLevel
+from planish.levels.registry import function_of, level_named
 from planish.settings import Settings
 from planish.store import open_store
 from planish.tuning.result import read_result

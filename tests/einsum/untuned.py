@@ -12,8 +12,8 @@ from planish.core import Candidate, Task
 from planish.einsum import call, decision_store, planning
 from planish.einsum.backends import Way
 from planish.einsum.selection import Choice
-from planish.loops.lang.program import Program
-from planish.loops.space import TemplateSpace
+from planish.levels.loops.lang.program import Program
+from planish.levels.loops.space import TemplateSpace
 
 
 def _nothing(*_: object) -> None:

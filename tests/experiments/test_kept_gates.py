@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from gate_model import EvaluationShares, kept_gate
-from planish.llvm.ir.autophase import FEATURES, VERSION
-from planish.llvm.passes import load_coreset, print_pipeline
+from planish.levels.llvm.ir.autophase import FEATURES, VERSION
+from planish.levels.llvm.passes import load_coreset, print_pipeline
 from planish.train.cost_tables import CostTable, read_costs
 
 LABELS = Path(__file__).parents[2] / "experiments" / "labels"

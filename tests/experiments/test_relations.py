@@ -4,8 +4,8 @@ import numpy as np
 
 from autotvm.relations import RELATIONS, relations
 from loops.test_schedule_features import TILED, described
-from planish.loops.features import LOOPS, OF_LOOP, SCHEMA
-from planish.loops.steps import Reorder, Split
+from planish.levels.loops.features import LOOPS, OF_LOOP, SCHEMA
+from planish.levels.loops.steps import Reorder, Split
 
 
 def test_relations_are_maxima_over_the_loops_below_a_threshold() -> None:

@@ -1,8 +1,8 @@
 """What single passes are learnt from."""
 
 from corpus.test_text_lessons import tokenizer
-from planish.llvm.backend import open_backend
-from planish.llvm.passes.compiled_lists import compile_lists
+from planish.levels.llvm.backend import open_backend
+from planish.levels.llvm.passes.compiled_lists import compile_lists
 from planish.models.ir_text import canonical
 from planish.train.corpus.reader import read_corpus
 from thesis_ch4.single_pass_lessons import single_pass_lessons, translated, translation, translation_samples

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from fuzz.draw import chance, pick
 from planish.core import rng
-from planish.loops.lang.element_types import numpy_type
-from planish.loops.lang.program import Program, TensorType
-from planish.loops.lang.subscripts import index_ranges
+from planish.levels.loops.lang.element_types import numpy_type
+from planish.levels.loops.lang.program import Program, TensorType
+from planish.levels.loops.lang.subscripts import index_ranges
 
 Array = NDArray[Any]
 LOOKS = ("plain", "one sign", "one sign", "small", "large", "wide", "ties", "sparse", "edge", "edge", "point")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
-from planish.loops.ir.annotated import (
+from planish.levels.loops.ir.annotated import (
     AnnotatedTree,
     Block,
     CellRegion,

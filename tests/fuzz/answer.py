@@ -14,7 +14,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fuzz.errors import Inexact, applied, reduced, stored
-from planish.loops.lang.program import GATHER, POSITIONS, Access, Apply, Const, Expr, Program, Statement
+from planish.levels.loops.lang.program import (
+    GATHER,
+    POSITIONS,
+    Access,
+    Apply,
+    Const,
+    Expr,
+    Program,
+    Statement,
+)
 
 Array = NDArray[Any]
 

@@ -10,12 +10,12 @@ from numpy.random import Generator
 from fuzz.case import Case
 from fuzz.draw import chance, draw_program, pick, shuffled
 from planish.core import Candidate, ScheduleError, Target, rng
-from planish.loops.backends import PREFERRED
-from planish.loops.ir.fuse import fusable
-from planish.loops.ir.schedule import Schedule, loop_text
-from planish.loops.lang.program import Program
-from planish.loops.space import CursorSpace, TemplateSpace, resolve
-from planish.loops.steps import (
+from planish.levels.loops.backends import PREFERRED
+from planish.levels.loops.ir.fuse import fusable
+from planish.levels.loops.ir.schedule import Schedule, loop_text
+from planish.levels.loops.lang.program import Program
+from planish.levels.loops.space import CursorSpace, TemplateSpace, resolve
+from planish.levels.loops.steps import (
     Fuse,
     LoopStep,
     Merge,

@@ -17,13 +17,13 @@ from fuzz.errors import Inexact
 from fuzz.execute import Fault, execute
 from fuzz.written import Written
 from planish.core import Candidate, PlanishError
-from planish.loops.build import compile_with, tree_of
-from planish.loops.ir.annotated import AnnotatedTree
-from planish.loops.lang.element_types import numpy_type
-from planish.loops.lang.parse import parse_canonical
-from planish.loops.lang.program import Program
-from planish.loops.lang.subscripts import index_ranges
-from planish.loops.lower import regalloc
+from planish.levels.loops.build import compile_with, tree_of
+from planish.levels.loops.ir.annotated import AnnotatedTree
+from planish.levels.loops.lang.element_types import numpy_type
+from planish.levels.loops.lang.parse import parse_canonical
+from planish.levels.loops.lang.program import Program
+from planish.levels.loops.lang.subscripts import index_ranges
+from planish.levels.loops.lower import regalloc
 from planish.testing.annotated_interpreter import emulate
 from planish.testing.interpreter import TreeFault
 

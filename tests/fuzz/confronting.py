@@ -13,8 +13,8 @@ from typing import Literal, NamedTuple, get_args
 from fuzz.case import points
 from fuzz.mutant import Mutant, Mutants
 from fuzz.oracle import Judged, Oracle
-from planish.loops.runtime.kernels import Kernel
-from planish.loops.verifying import Verifier, final_verifier, search_verifier
+from planish.levels.loops.runtime.kernels import Kernel
+from planish.levels.loops.verifying import Verifier, final_verifier, search_verifier
 
 PATIENCE_S = 30
 FEW, MANY = 4, 64

@@ -11,9 +11,9 @@ from numpy.random import Generator
 
 from fuzz.chains import CHAINS
 from planish.core.errors import ProgramError
-from planish.loops.lang.parse import parse, parse_canonical
-from planish.loops.lang.program import INDICES, Program
-from planish.loops.lang.subscripts import is_spread
+from planish.levels.loops.lang.parse import parse, parse_canonical
+from planish.levels.loops.lang.program import INDICES, Program
+from planish.levels.loops.lang.subscripts import is_spread
 
 T = TypeVar("T")
 Sizes = dict[str, int]

@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fuzz.guarded import Arena, Block
-from planish.loops.codegen.kernel import ALIGNMENT, Entry, MachineCode
-from planish.loops.ir.tree import LoopTree
-from planish.loops.lang.element_types import numpy_type
+from planish.levels.loops.codegen.kernel import ALIGNMENT, Entry, MachineCode
+from planish.levels.loops.ir.tree import LoopTree
+from planish.levels.loops.lang.element_types import numpy_type
 
 Array = NDArray[Any]
 _ENTRY = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)

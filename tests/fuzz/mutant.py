@@ -9,17 +9,17 @@ from unittest.mock import patch
 from fuzz.annotated_mutations import annotated_mutations
 from fuzz.tree_mutations import tree_mutations
 from fuzz.written import Written
-from planish.loops.build import compile_with, tree_of
-from planish.loops.codegen.kernel import MachineCode
-from planish.loops.ir.annotated import AnnotatedTree
-from planish.loops.ir.tree import LoopTree
-from planish.loops.lang.parse import parse_canonical
+from planish.levels.loops.build import compile_with, tree_of
+from planish.levels.loops.codegen.kernel import MachineCode
+from planish.levels.loops.ir.annotated import AnnotatedTree
+from planish.levels.loops.ir.tree import LoopTree
+from planish.levels.loops.lang.parse import parse_canonical
 
 NONE = "none"
 """No mistake: what is refused of this kind is a false alarm."""
 _ANNOTATES = {
-    "x86": "planish.loops.codegen.x86.compile.annotate",
-    "portable": "planish.loops.codegen.llvm.compile.annotate",
+    "x86": "planish.levels.loops.codegen.x86.compile.annotate",
+    "portable": "planish.levels.loops.codegen.llvm.compile.annotate",
 }
 
 

@@ -15,11 +15,11 @@ from fuzz.answer import answer
 from fuzz.case import differences
 from fuzz.errors import Inexact
 from fuzz.execute import run_entry
-from planish.loops.codegen.kernel import MachineCode
-from planish.loops.ir.tree import LoopTree
-from planish.loops.lang.element_types import numpy_type
-from planish.loops.lang.program import Program, TensorType
-from planish.loops.reference.inputs import aligned
+from planish.levels.loops.codegen.kernel import MachineCode
+from planish.levels.loops.ir.tree import LoopTree
+from planish.levels.loops.lang.element_types import numpy_type
+from planish.levels.loops.lang.program import Program, TensorType
+from planish.levels.loops.reference.inputs import aligned
 
 Array = NDArray[Any]
 ROOM = 1 << 14

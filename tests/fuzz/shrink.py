@@ -10,9 +10,9 @@ from dataclasses import fields, replace
 
 from fuzz.case import Case, judge
 from planish.core import Candidate, PlanishError, Step
-from planish.loops.build import schedule_of
-from planish.loops.lang.parse import parse, parse_canonical
-from planish.loops.lang.program import Apply, Expr, Program, Statement, accesses
+from planish.levels.loops.build import schedule_of
+from planish.levels.loops.lang.parse import parse, parse_canonical
+from planish.levels.loops.lang.program import Apply, Expr, Program, Statement, accesses
 
 PATIENCE_S = 20
 MOST_TRIES = 600

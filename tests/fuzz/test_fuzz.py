@@ -14,9 +14,9 @@ from fuzz.case import Case, judge, prepared
 from fuzz.crew import try_cases
 from fuzz.shrink import fails, shrink
 from fuzz.worker import Plan
-from planish.loops.backends import available_backends
-from planish.loops.codegen.llvm.ir_writer import EXTREMES
-from planish.loops.lang.parse import parse
+from planish.levels.loops.backends import available_backends
+from planish.levels.loops.codegen.llvm.ir_writer import EXTREMES
+from planish.levels.loops.lang.parse import parse
 
 HERE = Path(__file__).parent
 CASES = sorted((HERE / "cases").glob("*.json"))

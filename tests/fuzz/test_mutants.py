@@ -8,9 +8,9 @@ from fuzz.confronting import ACCEPTED, Confronting
 from fuzz.mutant import NONE, Mutant, Mutants
 from fuzz.mutation_run import of_program, shrunk, table
 from fuzz.worker import Plan
-from planish.loops.backends import available_backends
-from planish.loops.lang.parse import parse
-from planish.loops.verifying import Verifier
+from planish.levels.loops.backends import available_backends
+from planish.levels.loops.lang.parse import parse
+from planish.levels.loops.verifying import Verifier
 
 MUTANTS = sorted((Path(__file__).parent / "mutants").glob("*.json"))
 SUM = parse("C[m] += A[m,k] * B[k]; D[m] = relu(C[m])", {"m": 5, "k": 4}).text

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from math import isinf
 
-from planish.loops.ir.tree import Buffer, Call, Leaf, Loop, LoopTree, Node, Ref, Value, leaves
-from planish.loops.lang.program import Const
+from planish.levels.loops.ir.tree import Buffer, Call, Leaf, Loop, LoopTree, Node, Ref, Value, leaves
+from planish.levels.loops.lang.program import Const
 
 Changed = Iterator[tuple[str, LoopTree]]
 """The kind of each mutation, and the tree that has it."""

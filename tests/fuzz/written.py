@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, Self
 
 from planish.core import Candidate, candidate_from_json
-from planish.loops.level import LoopsLevel
+from planish.levels.loops.level import LoopsLevel
 
 
 @dataclass(frozen=True)

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from planish.graph import machine as module
-from planish.graph.level import GraphLevel
-from planish.graph.machine import NOT_HERE, Meter, counter_facts, counters
+from planish.levels.graph import machine as module
+from planish.levels.graph.level import GraphLevel
+from planish.levels.graph.machine import NOT_HERE, Meter, counter_facts, counters
 
 
 def machine(folder: Path, microjoules: tuple[int, ...] = (3_000_000, 1_000_000)) -> tuple[Path, Path]:

@@ -15,11 +15,11 @@ from onnx import helper
 from graph.models import constant, convolutions, model, write
 from planish.budget import Budget
 from planish.core import Candidate, Task
-from planish.graph.level import GraphLevel
-from planish.graph.passes import Disable, selection_of
-from planish.graph.program import GraphProgram
-from planish.graph.space import SelectionSpace
-from planish.graph.task_setup import fewest
+from planish.levels.graph.level import GraphLevel
+from planish.levels.graph.passes import Disable, selection_of
+from planish.levels.graph.program import GraphProgram
+from planish.levels.graph.space import SelectionSpace
+from planish.levels.graph.task_setup import fewest
 from planish.settings import Settings
 from planish.store import open_store
 from planish.tuning.api import task_of, tune_program

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from planish.graph.feeds import derived
+from planish.levels.graph.feeds import derived
 
 GENERATOR = np.random.default_rng(3)
 

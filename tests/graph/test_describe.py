@@ -13,12 +13,12 @@ import pytest
 from graph.models import convolutions, write
 from planish.core import Candidate, Executor, KnowsPrograms, Task
 from planish.executors import InlineExecutor, LocalExecutor
-from planish.graph import description
-from planish.graph.description import aligned, name_of, parts, times
-from planish.graph.level import GraphLevel
-from planish.graph.passes import Selection, selection
-from planish.graph.relevance import Relevance, remembered
-from planish.graph.task_setup import settings_of
+from planish.levels.graph import description
+from planish.levels.graph.description import aligned, name_of, parts, times
+from planish.levels.graph.level import GraphLevel
+from planish.levels.graph.passes import Selection, selection
+from planish.levels.graph.relevance import Relevance, remembered
+from planish.levels.graph.task_setup import settings_of
 from planish.settings import Settings
 from planish.testing.acting import Actor
 from planish.tuning.api import task_of
@@ -144,7 +144,7 @@ def test_a_run_begins_with_the_class_and_what_is_known_to_matter(
     def analysed(*_: object) -> Relevance:
         raise AssertionError("looked for what matters before anything was measured")
 
-    monkeypatch.setattr("planish.graph.task_setup.analyse", analysed)
+    monkeypatch.setattr("planish.levels.graph.task_setup.analyse", analysed)
     level = GraphLevel()
     assert isinstance(level, KnowsPrograms)
     first = level.introduction(task)

@@ -10,8 +10,8 @@ import pytest
 from graph.models import convolutions, write
 from planish.core import Candidate, EvaluatorSpec, Task
 from planish.executors import InlineExecutor
-from planish.graph.level import GraphLevel
-from planish.graph.passes import Selection, selection
+from planish.levels.graph.level import GraphLevel
+from planish.levels.graph.passes import Selection, selection
 from planish.settings import Settings
 from planish.store import open_store
 from planish.tuning.api import task_of

@@ -15,16 +15,16 @@ from onnx import TensorProto, helper
 from graph.models import convolutions, write
 from planish.core import Candidate, Failed, Measured, Outcome, PlanishError, Task, evaluate
 from planish.executors import InlineExecutor
-from planish.graph import evaluator, rewrite_cache
-from planish.graph.evaluator import within_three_sigma
-from planish.graph.feeds import Feed, make_feeds
-from planish.graph.level import GraphLevel
-from planish.graph.machine import counters
-from planish.graph.passes import Disable, Rewrite, selection
-from planish.graph.program import GraphProgram
-from planish.graph.rewriting import RewriteError, apply_pass
-from planish.graph.task_setup import evaluator_spec_of, unoptimised
-from planish.graph.verification import Tolerance, difference, tolerance
+from planish.levels.graph import evaluator, rewrite_cache
+from planish.levels.graph.evaluator import within_three_sigma
+from planish.levels.graph.feeds import Feed, make_feeds
+from planish.levels.graph.level import GraphLevel
+from planish.levels.graph.machine import counters
+from planish.levels.graph.passes import Disable, Rewrite, selection
+from planish.levels.graph.program import GraphProgram
+from planish.levels.graph.rewriting import RewriteError, apply_pass
+from planish.levels.graph.task_setup import evaluator_spec_of, unoptimised
+from planish.levels.graph.verification import Tolerance, difference, tolerance
 from planish.measure import Timing, by_processor_time
 from planish.settings import Settings
 from planish.tuning.api import task_of
@@ -75,7 +75,7 @@ def test_what_takes_a_millisecond_is_timed_in_turns_with_the_baseline(
 
     for outcome in latencies(1e-9):  # alone
         assert outcome.values["latency"] > 1e-7
-    monkeypatch.setattr("planish.graph.evaluator.LEAST_S", 0.0)
+    monkeypatch.setattr("planish.levels.graph.evaluator.LEAST_S", 0.0)
     for outcome in latencies(1e-9):  # so many times as long as the baseline
         assert outcome.values["latency"] < 1e-7
         assert len(outcome.samples[by_processor_time("latency")]) == 3
@@ -86,7 +86,7 @@ def test_what_takes_a_millisecond_is_timed_in_turns_with_the_baseline(
 def test_counters_count_no_baseline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def none(*_: object) -> None: ...
 
-    monkeypatch.setattr("planish.graph.task_setup.lacking", none)
+    monkeypatch.setattr("planish.levels.graph.task_setup.lacking", none)
     assert evaluator_spec_of(make(tmp_path, "latency", "energy")).yardstick is None
     assert evaluator_spec_of(make(tmp_path, "latency")).yardstick is not None
 
@@ -261,7 +261,7 @@ def test_accuracy_is_told_of_the_users_inputs_and_labels(tmp_path: Path) -> None
 def test_what_cannot_be_measured_is_told(
     objective: str, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from planish.graph import task_setup
+    from planish.levels.graph import task_setup
 
     monkeypatch.setattr(task_setup, "counters", partial(counters, rapl=tmp_path, hwmon=tmp_path))
     with pytest.raises(PlanishError, match=said):

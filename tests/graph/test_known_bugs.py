@@ -15,11 +15,11 @@ from onnx import TensorProto, helper
 from graph.models import constant
 from planish.core import Failed, Measured, evaluate
 from planish.executors import InlineExecutor
-from planish.graph.level import GraphLevel
-from planish.graph.passes import EXACT, passes_of_kind, selection
-from planish.graph.rewriting import RewriteError, rewrite
-from planish.graph.sessions import RefusedError, SessionSettings, open_session
-from planish.graph.task_setup import evaluator_spec_of, unoptimised
+from planish.levels.graph.level import GraphLevel
+from planish.levels.graph.passes import EXACT, passes_of_kind, selection
+from planish.levels.graph.rewriting import RewriteError, rewrite
+from planish.levels.graph.sessions import RefusedError, SessionSettings, open_session
+from planish.levels.graph.task_setup import evaluator_spec_of, unoptimised
 from planish.measure import Timing
 from planish.settings import Settings
 from planish.tuning.api import task_of

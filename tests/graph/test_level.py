@@ -17,10 +17,10 @@ from graph.models import convolutions, write
 from planish import tune
 from planish.budget import Budget
 from planish.core import Candidate, PlanishError
-from planish.graph.level import GraphLevel
-from planish.graph.model_protos import node_counts
-from planish.graph.passes import selection
-from planish.levels import level_of
+from planish.levels.graph.level import GraphLevel
+from planish.levels.graph.model_protos import node_counts
+from planish.levels.graph.passes import selection
+from planish.levels.registry import level_of
 from planish.measure import Plan
 from planish.settings import Settings
 from planish.store import open_store
@@ -85,7 +85,7 @@ def test_an_export_applies_passes_in_a_process_of_their_own(
     def here(*_: object) -> None:
         raise AssertionError("a pass is applied in this process")
 
-    monkeypatch.setattr("planish.graph.rewrite_cache.apply_pass", here)
+    monkeypatch.setattr("planish.levels.graph.rewrite_cache.apply_pass", here)
     chosen = selection(["onnxoptimizer.fuse_bn_into_conv"])
     model, *_ = GraphLevel().export(tuned.result.task, chosen.candidate, tmp_path / "out")
     before, after = (node_counts(onnx.load(file)) for file in (tuned.model, model))

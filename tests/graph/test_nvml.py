@@ -11,8 +11,8 @@ import pytest
 
 from graph.models import convolutions, write
 from planish.core import TargetError
-from planish.graph.level import GraphLevel
-from planish.graph.sessions import RefusedError, SessionSettings, open_session
+from planish.levels.graph.level import GraphLevel
+from planish.levels.graph.sessions import RefusedError, SessionSettings, open_session
 
 # Two cards; the second has used 10 J more each time that it is asked.
 DRIVER = """
@@ -32,7 +32,7 @@ int nvmlDeviceGetTemperatureV(void *card, heat *found)
 """
 READ = """
 import json
-from planish.graph.machine import Meter, counter_facts, counters
+from planish.levels.graph.machine import Meter, counter_facts, counters
 found = {name: counter.read() for name, counter in counters("cuda").items()}
 meter = Meter(frozenset({"energy"}), "cuda")
 meter.begin()

@@ -15,11 +15,11 @@ import pytest
 from graph.models import convolutions, model, write
 from planish.core import Candidate, Measured, ScheduleError, TargetError, Task, evaluate
 from planish.executors import InlineExecutor
-from planish.graph import machine
-from planish.graph.description import described
-from planish.graph.feeds import make_feeds
-from planish.graph.level import GraphLevel
-from planish.graph.passes import (
+from planish.levels.graph import machine
+from planish.levels.graph.description import described
+from planish.levels.graph.feeds import make_feeds
+from planish.levels.graph.level import GraphLevel
+from planish.levels.graph.passes import (
     BY_OPENVINO,
     IN_BFLOAT16,
     Disable,
@@ -29,10 +29,10 @@ from planish.graph.passes import (
     selection,
     selection_of,
 )
-from planish.graph.program import program_from
-from planish.graph.sessions import RefusedError, SessionSettings, open_session
-from planish.graph.task_setup import evaluator_spec_of, no_optimisation, seeds_of, settable, space_of
-from planish.graph.verification import difference, tolerance
+from planish.levels.graph.program import program_from
+from planish.levels.graph.sessions import RefusedError, SessionSettings, open_session
+from planish.levels.graph.task_setup import evaluator_spec_of, no_optimisation, seeds_of, settable, space_of
+from planish.levels.graph.verification import difference, tolerance
 from planish.measure import Timing
 
 ONCE = Timing(budget_s=0.0, block_s=0.0, fewest=3, most=3)

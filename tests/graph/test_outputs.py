@@ -18,8 +18,8 @@ from onnx import TensorProto, helper
 from graph.models import weight, write
 from planish.core import Candidate, Measured, evaluate
 from planish.executors import InlineExecutor
-from planish.graph.level import GraphLevel
-from planish.graph.verification import Tolerance, difference, not_finite, tolerance
+from planish.levels.graph.level import GraphLevel
+from planish.levels.graph.verification import Tolerance, difference, not_finite, tolerance
 from planish.settings import Settings
 from planish.tuning.api import task_of
 

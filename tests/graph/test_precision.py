@@ -12,14 +12,14 @@ import pytest
 from graph.models import convolutions, write
 from planish.core import Candidate, Failed, Measured, PlanishError, Task, evaluate
 from planish.executors import InlineExecutor
-from planish.graph.feeds import accuracy, make_feeds
-from planish.graph.level import GraphLevel
-from planish.graph.model_protos import node_counts
-from planish.graph.passes import Rewrite, Selection, passes_of_kind
-from planish.graph.program import program_from
-from planish.graph.rewriting import RewriteError, apply_pass
-from planish.graph.task_setup import evaluator_spec_of, inexact, seeds_of, space_of
-from planish.graph.verification import Tolerance, difference, similarity, tolerance
+from planish.levels.graph.feeds import accuracy, make_feeds
+from planish.levels.graph.level import GraphLevel
+from planish.levels.graph.model_protos import node_counts
+from planish.levels.graph.passes import Rewrite, Selection, passes_of_kind
+from planish.levels.graph.program import program_from
+from planish.levels.graph.rewriting import RewriteError, apply_pass
+from planish.levels.graph.task_setup import evaluator_spec_of, inexact, seeds_of, space_of
+from planish.levels.graph.verification import Tolerance, difference, similarity, tolerance
 from planish.measure import Timing
 
 ONCE = Timing(budget_s=0.0, block_s=0.0, fewest=3, most=3)

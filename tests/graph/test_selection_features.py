@@ -5,9 +5,9 @@ from dataclasses import fields, replace
 import pytest
 
 from planish.core import Candidate, ScheduleError
-from planish.graph.architecture import Features
-from planish.graph.passes import Disable, Rewrite, Selection, Set, selection_of
-from planish.graph.space import COUNTS, selection_features, selection_schema
+from planish.levels.graph.architecture import Features
+from planish.levels.graph.passes import Disable, Rewrite, Selection, Set, selection_of
+from planish.levels.graph.space import COUNTS, selection_features, selection_schema
 
 NUMBERS = {field.name: 0 for field in fields(Features) if field.name != "operations"}
 NOTHING = Features(operations={}, **NUMBERS)

@@ -15,14 +15,14 @@ import pytest
 from graph.models import convolutions, write
 from planish.core import Candidate, Executor, Failed, Measured, Outcome, PlanishError, Task, evaluate
 from planish.executors import InlineExecutor
-from planish.graph import description, evaluator
-from planish.graph.description import name_of
-from planish.graph.level import GraphLevel
-from planish.graph.passes import Selection, Set, selection, selection_of
-from planish.graph.prior import ModelTrials, records_of
-from planish.graph.program import program_from
-from planish.graph.sessions import ModelSession, SessionSettings, open_session
-from planish.graph.task_setup import (
+from planish.levels.graph import description, evaluator
+from planish.levels.graph.description import name_of
+from planish.levels.graph.level import GraphLevel
+from planish.levels.graph.passes import Selection, Set, selection, selection_of
+from planish.levels.graph.prior import ModelTrials, records_of
+from planish.levels.graph.program import program_from
+from planish.levels.graph.sessions import ModelSession, SessionSettings, open_session
+from planish.levels.graph.task_setup import (
     evaluator_spec_of,
     seeds_of,
     settable,
@@ -196,7 +196,7 @@ def test_settings_are_not_learnt_from_other_models(tmp_path: Path) -> None:
     program = make(tmp_path).program
     tried = [(Candidate(), 1.0), (selection(settings=[NO_ARENA]).candidate, 0.5)]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("planish.graph.prior._classes", some_class)
+        patch.setattr("planish.levels.graph.prior._classes", some_class)
         learnt = [each.candidate for each in records_of(ModelTrials(program.text, tried))]
     assert learnt == [Candidate()]
     assert selection_of(learnt[0]) == Selection()

@@ -17,10 +17,10 @@ from onnx.external_data_helper import set_external_data
 from graph.models import constant, convolutions, model, one_node, tokens, write
 from planish.core import PlanishError, ProgramError
 from planish.executors import InlineExecutor
-from planish.graph import source
-from planish.graph.level import GraphLevel
-from planish.graph.program import GraphProgram, Port
-from planish.graph.source import parse_shapes, read_model, read_text
+from planish.levels.graph import source
+from planish.levels.graph.level import GraphLevel
+from planish.levels.graph.program import GraphProgram, Port
+from planish.levels.graph.source import parse_shapes, read_model, read_text
 from planish.settings import Settings
 from planish.tuning.api import task_of
 

@@ -12,8 +12,8 @@ from planish.core import (
     Step,
     rng,
 )
-from planish.graph.passes import STEPS, Disable, Rewrite, Selection, Set, selection_of
-from planish.graph.space import LONGEST, Letters, SelectionSpace
+from planish.levels.graph.passes import STEPS, Disable, Rewrite, Selection, Set, selection_of
+from planish.levels.graph.space import LONGEST, Letters, SelectionSpace
 from planish.testing.spaces import SpaceConformance
 
 LETTERS = Letters(

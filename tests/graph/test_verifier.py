@@ -12,12 +12,12 @@ from onnx import TensorProto, helper, numpy_helper
 from graph.models import constant, model, weight, write
 from planish.core import Candidate, Failed, Measured, Outcome, evaluate
 from planish.executors import InlineExecutor
-from planish.graph import rewrite_cache
-from planish.graph.level import GraphLevel
-from planish.graph.passes import selection
-from planish.graph.rewriting import apply_pass
-from planish.graph.sessions import SessionSettings
-from planish.graph.verification import Tolerance, difference, moved_answers
+from planish.levels.graph import rewrite_cache
+from planish.levels.graph.level import GraphLevel
+from planish.levels.graph.passes import selection
+from planish.levels.graph.rewriting import apply_pass
+from planish.levels.graph.sessions import SessionSettings
+from planish.levels.graph.verification import Tolerance, difference, moved_answers
 from planish.settings import Settings
 from planish.tuning.api import task_of
 

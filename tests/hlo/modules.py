@@ -5,9 +5,9 @@ from typing import Any
 
 import numpy as np
 
-from planish.hlo import Program, program_from
-from planish.hlo.ir import TensorType, context, ir
-from planish.hlo.ir.mlir import stablehlo
+from planish.levels.hlo import Program, program_from
+from planish.levels.hlo.ir import TensorType, context, ir
+from planish.levels.hlo.ir.mlir import stablehlo
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "hlo"
 

@@ -20,14 +20,14 @@ from planish.core import (
     within,
 )
 from planish.executors import InlineExecutor, LocalExecutor
-from planish.hlo import cross, program_from
-from planish.hlo.backend.xla import XlaBackend, XlaExecutable
-from planish.hlo.describe import where
-from planish.hlo.edits import CopyOp, DeleteOp, ScaleConstant
-from planish.hlo.evaluator import evaluator_spec_of
-from planish.hlo.level import HloLevel
-from planish.hlo.patch import original
-from planish.hlo.space import PatchSpace
+from planish.levels.hlo import cross, program_from
+from planish.levels.hlo.backend.xla import XlaBackend, XlaExecutable
+from planish.levels.hlo.describe import where
+from planish.levels.hlo.edits import CopyOp, DeleteOp, ScaleConstant
+from planish.levels.hlo.evaluator import evaluator_spec_of
+from planish.levels.hlo.level import HloLevel
+from planish.levels.hlo.patch import original
+from planish.levels.hlo.space import PatchSpace
 
 LEVEL = HloLevel()
 NOTHING = Candidate()

@@ -26,10 +26,10 @@ from planish.core import (
     evaluate,
 )
 from planish.executors import InlineExecutor, LocalExecutor
-from planish.hlo.edits import DeleteOp, MoveOp, ReplaceConstant, ReplaceOperand, ScaleConstant
-from planish.hlo.evaluator import evaluator_spec_of, scores_at_the_end
-from planish.hlo.level import HloLevel
-from planish.hlo.workload import Parts, fit
+from planish.levels.hlo.edits import DeleteOp, MoveOp, ReplaceConstant, ReplaceOperand, ScaleConstant
+from planish.levels.hlo.evaluator import evaluator_spec_of, scores_at_the_end
+from planish.levels.hlo.level import HloLevel
+from planish.levels.hlo.workload import Parts, fit
 from planish.measure import Timing, ends_by
 from planish.sandbox import Limits
 
@@ -240,7 +240,7 @@ def test_without_data_there_are_made_examples_and_a_note(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("PLANISH_DATA", raising=False)
-    monkeypatch.setattr("planish.hlo.workload.files.find_spec", _nothing)
+    monkeypatch.setattr("planish.levels.hlo.workload.files.find_spec", _nothing)
     of = task(write_all(tmp_path, STEP, TRAINING.replace('folder = "data"', 'name = "none"')))
     evaluator = evaluator_spec_of(of)()
     assert evaluator.notes

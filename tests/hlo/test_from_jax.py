@@ -13,8 +13,8 @@ import pytest
 
 from hlo.modules import EXAMPLES
 from planish.core import TargetError
-from planish.hlo import from_jax, read_program
-from planish.hlo.workload.arguments import signature
+from planish.levels.hlo import from_jax, read_program
+from planish.levels.hlo.workload.arguments import signature
 
 # Where the checks run, what is missing is a failure.
 needs_jax = pytest.mark.skipif(
@@ -38,8 +38,8 @@ def test_without_jax_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPa
 def test_a_function_of_trees_becomes_a_main_of_their_leaves() -> None:
     code = """
 import jax, jax.numpy as jnp
-from planish.hlo import from_jax
-from planish.hlo.workload.arguments import signature
+from planish.levels.hlo import from_jax
+from planish.levels.hlo.workload.arguments import signature
 @jax.jit
 def inner(x):
     return jnp.clip(x, 0.0, 1.0)
@@ -62,8 +62,8 @@ def test_text_bytecode_and_function_name_nested_parameters_alike(tmp_path: Path)
     code = f"""
 import pathlib, jax, jax.numpy as jnp
 from jax import export
-from planish.hlo import from_jax, read_program
-from planish.hlo.workload.arguments import signature
+from planish.levels.hlo import from_jax, read_program
+from planish.levels.hlo.workload.arguments import signature
 def f(p, xs):
     return p["fc"]["w"] @ p["fc"]["b"] * p["s"][1] + xs[0].sum()
 one = jnp.ones(())
@@ -83,7 +83,7 @@ def test_how_a_function_is_spread_over_devices_is_left_out() -> None:
     code = """
 import jax, jax.numpy as jnp, numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
-from planish.hlo import from_jax
+from planish.levels.hlo import from_jax
 spread = NamedSharding(Mesh(np.array(jax.devices()), ("x",)), PartitionSpec("x"))
 def plain(x):
     return x @ x

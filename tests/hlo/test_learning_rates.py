@@ -2,9 +2,9 @@
 
 import pytest
 
-from planish.hlo import program_from
-from planish.hlo.patch import original
-from planish.hlo.structure import learning_rates
+from planish.levels.hlo import program_from
+from planish.levels.hlo.patch import original
+from planish.levels.hlo.structure import learning_rates
 
 
 @pytest.mark.parametrize(

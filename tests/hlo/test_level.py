@@ -18,15 +18,15 @@ from hlo.workloads import INFERENCE, PREDICT, STEP, TRAINING, WEIGHTS, write_all
 from planish import tune
 from planish.budget import Budget
 from planish.core import Candidate, PlanishError, ProgramError, candidate_from_json
-from planish.hlo import evaluator, read_program
-from planish.hlo.describe import difference
-from planish.hlo.edits import EDITS, CopyOp, DeleteOp, ScaleConstant
-from planish.hlo.evaluator import LAST_TIMING
-from planish.hlo.ir import entry_text
-from planish.hlo.level import HloLevel
-from planish.hlo.machine import hlo_target
-from planish.hlo.patch import original, replay
-from planish.levels import level_of
+from planish.levels.hlo import evaluator, read_program
+from planish.levels.hlo.describe import difference
+from planish.levels.hlo.edits import EDITS, CopyOp, DeleteOp, ScaleConstant
+from planish.levels.hlo.evaluator import LAST_TIMING
+from planish.levels.hlo.ir import entry_text
+from planish.levels.hlo.level import HloLevel
+from planish.levels.hlo.machine import hlo_target
+from planish.levels.hlo.patch import original, replay
+from planish.levels.registry import level_of
 from planish.measure import Plan
 from planish.settings import Settings
 from planish.store import open_store

@@ -6,11 +6,11 @@ import pytest
 
 from hlo.modules import chain, summing
 from planish.core import Candidate, ScheduleError
-from planish.hlo import Program, program_from
-from planish.hlo.edits import CopyOp, DeleteOp, Edit, ReplaceOperand, ScaleConstant, TileBatch
-from planish.hlo.flops import flops_of
-from planish.hlo.patch import original
-from planish.hlo.space import PatchSpace
+from planish.levels.hlo import Program, program_from
+from planish.levels.hlo.edits import CopyOp, DeleteOp, Edit, ReplaceOperand, ScaleConstant, TileBatch
+from planish.levels.hlo.flops import flops_of
+from planish.levels.hlo.patch import original
+from planish.levels.hlo.space import PatchSpace
 
 NETWORK = program_from("""
 func.func public @main(%x: tensor<4x8x8x3xf32>, %k: tensor<3x3x3x5xf32>, %w: tensor<5x6xf32>)

@@ -10,19 +10,19 @@ from hypothesis import strategies as st
 
 from hlo.modules import EXAMPLES, SUM
 from planish.core import Candidate, ScheduleError, candidate_from_json, rng
-from planish.hlo import Program, program_from, read_program
-from planish.hlo.edits import EDITS, Draft
-from planish.hlo.ir import entry_text, load, uid_of, walk
-from planish.hlo.patch import replay
-from planish.hlo.space import PatchSpace
+from planish.levels.hlo import Program, program_from, read_program
+from planish.levels.hlo.edits import EDITS, Draft
+from planish.levels.hlo.ir import entry_text, load, uid_of, walk
+from planish.levels.hlo.patch import replay
+from planish.levels.hlo.space import PatchSpace
 
 REPLAY = """
 import json, sys
 from pathlib import Path
 from planish.core import candidate_from_json
-from planish.hlo import read_program
-from planish.hlo.edits import EDITS
-from planish.hlo.patch import replay
+from planish.levels.hlo import read_program
+from planish.levels.hlo.edits import EDITS
+from planish.levels.hlo.patch import replay
 program = read_program(Path(sys.argv[1]))
 for line in sys.stdin:
     print(json.dumps(replay(program, candidate_from_json(json.loads(line), EDITS)).text()))

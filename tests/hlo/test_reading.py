@@ -12,8 +12,8 @@ from safetensors.numpy import save_file
 
 from hlo.modules import CHAIN, EXAMPLES, SUM, chain, evaluate
 from planish.core import ProgramError
-from planish.hlo import program_from, read_program
-from planish.hlo.ir import (
+from planish.levels.hlo import program_from, read_program
+from planish.levels.hlo.ir import (
     argument_names,
     canonical_hash,
     chosen_function,
@@ -24,11 +24,11 @@ from planish.hlo.ir import (
     load,
     walk,
 )
-from planish.hlo.ir.mlir import stablehlo
-from planish.hlo.ir.parsing import MAGIC
-from planish.hlo.level import HloLevel
-from planish.hlo.program import with_function
-from planish.hlo.workload.arguments import signature
+from planish.levels.hlo.ir.mlir import stablehlo
+from planish.levels.hlo.ir.parsing import MAGIC
+from planish.levels.hlo.level import HloLevel
+from planish.levels.hlo.program import with_function
+from planish.levels.hlo.workload.arguments import signature
 
 CALLING = """
 module @m {
@@ -180,7 +180,7 @@ def test_the_signature_of_an_example() -> None:
 
 
 def test_importing_the_level_imports_neither_jax_nor_jaxlib() -> None:
-    code = "import sys, planish, planish.hlo; print([m for m in sys.modules if m.startswith('jax')])"
+    code = "import sys, planish, planish.levels.hlo; print([m for m in sys.modules if m.startswith('jax')])"
     out = subprocess.run([sys.executable, "-c", code], check=True, text=True, stdout=subprocess.PIPE).stdout
     assert out.strip() == "[]"
 

@@ -6,8 +6,8 @@ import pytest
 
 from hlo.modules import EXAMPLES, chain, summing
 from planish.core import Candidate, CanEvolve, CanShrink, Measured, ScheduleError, Space, Step, rng
-from planish.hlo import Program, program_from, read_program
-from planish.hlo.edits import (
+from planish.levels.hlo import Program, program_from, read_program
+from planish.levels.hlo.edits import (
     EDITS,
     EXACT,
     CopyOp,
@@ -27,9 +27,9 @@ from planish.hlo.edits import (
     TileBatch,
     propose,
 )
-from planish.hlo.level import HloLevel
-from planish.hlo.patch import original, replay
-from planish.hlo.space import PatchSpace, Wants, children
+from planish.levels.hlo.level import HloLevel
+from planish.levels.hlo.patch import original, replay
+from planish.levels.hlo.space import PatchSpace, Wants, children
 from planish.search import make_searcher
 from planish.testing.driving import drive
 from planish.testing.spaces import SpaceConformance

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from planish.core import Task
-from planish.hlo.level import HloLevel
+from planish.levels.hlo.level import HloLevel
 from planish.settings import Settings
 from planish.tuning.api import task_of
 

@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 import pytest
 
 from planish.core import Candidate, Objective, PlanishError, Searcher, Step
-from planish.graph.passes import Selection, selection_of
-from planish.graph.space import Letters, SelectionSpace
+from planish.levels.graph.passes import Selection, selection_of
+from planish.levels.graph.space import Letters, SelectionSpace
 from planish.models.named_policies import ESCAPE, ComposedPolicy, chances, policy_named
 from planish.search.decoding import priority_samples
 from planish.search.policies import PolicySamples, PrioritySampling

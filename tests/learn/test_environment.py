@@ -8,9 +8,9 @@ import pytest
 from gymnasium.utils.env_checker import check_env
 
 from planish.core import Candidate
-from planish.loops.space import CursorSpace
-from planish.loops.space.cursor import CursorStep, Down, SplitBy, Up
-from planish.loops.workloads import matmul
+from planish.levels.loops.space import CursorSpace
+from planish.levels.loops.space.cursor import CursorStep, Down, SplitBy, Up
+from planish.levels.loops.workloads import matmul
 from planish.train.environment import Ground, StepEnvironment
 
 SPACE = CursorSpace(matmul(30, 20, 12))

@@ -13,10 +13,10 @@ import pytest
 from learn.test_text import CODE, PASSES, chance, tokenizer
 from planish.core import Candidate, Objective, PlanishError, Trial
 from planish.core.trial import Failed, Measured
-from planish.llvm.backend import open_backend
-from planish.llvm.ir.instruction_rows import instruction_schema
-from planish.llvm.passes import PassSpace, elements, passes_of
-from planish.llvm.passes.compiled_lists import compile_lists
+from planish.levels.llvm.backend import open_backend
+from planish.levels.llvm.ir.instruction_rows import instruction_schema
+from planish.levels.llvm.passes import PassSpace, elements, passes_of
+from planish.levels.llvm.passes.compiled_lists import compile_lists
 from planish.models import language_policy
 from planish.models.decoder import (
     CutTextWarning,

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 from planish.core import PlanishError
-from planish.llvm.ir.instruction_rows import SIZES, instruction_schema, observe_module
-from planish.llvm.passes import PassSpace, elements, passes_of
+from planish.levels.llvm.ir.instruction_rows import SIZES, instruction_schema, observe_module
+from planish.levels.llvm.passes import PassSpace, elements, passes_of
 from planish.models.network_policies import ListPolicy, policy_of
 from planish.models.networks import HEADS, ReaderShape, expected, outputs, packed
 from planish.models.policy_files import SavedPolicy, load_policy, policy_for, write_policy
@@ -170,7 +170,7 @@ def test_an_interrupted_training_goes_on_to_the_same_network(tmp_path: Path) -> 
 
 def sample_table(count: int) -> CostTable:
     """Label the first functions of the sample corpus: the first list saves a tenth."""
-    from planish.llvm.backend import open_backend
+    from planish.levels.llvm.backend import open_backend
     from planish.train.corpus.reader import SAMPLE, read_corpus
 
     rows = list(read_corpus(SAMPLE, "train"))[:count]
@@ -209,7 +209,7 @@ def test_labels_must_be_of_this_llvm_and_of_the_corpus() -> None:
 
 
 def test_it_is_told_of_how_many_functions_the_end_is_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    from planish.llvm.ir import instruction_rows
+    from planish.levels.llvm.ir import instruction_rows
     from planish.train.corpus.lessons import read_list_lessons
     from planish.train.corpus.reader import SAMPLE
 

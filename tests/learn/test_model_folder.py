@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from planish.loops.features import SCHEMA
+from planish.levels.loops.features import SCHEMA
 from planish.models.model_files import SavedModel, load_model, model_named, models_for, places, write_model
 
 

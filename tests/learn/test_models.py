@@ -241,7 +241,7 @@ def _about(arrays: dict[str, np.ndarray], **change: object) -> np.ndarray:
 
 
 def test_the_shipped_model_is_small_and_for_the_features_of_today() -> None:
-    from planish.loops.features import SCHEMA as TODAY
+    from planish.levels.loops.features import SCHEMA as TODAY
 
     path = places()["loops"]
     assert path.stat().st_size < 2_000_000

@@ -13,9 +13,9 @@ import pytest
 from numpy.typing import NDArray
 
 from planish.core import Candidate, PlanishError, rng
-from planish.loops.level import LoopsLevel
-from planish.loops.space import CursorSpace, TemplateSpace
-from planish.loops.workloads import matmul
+from planish.levels.loops.level import LoopsLevel
+from planish.levels.loops.space import CursorSpace, TemplateSpace
+from planish.levels.loops.workloads import matmul
 from planish.models.network_policies import NetworkPolicy
 from planish.models.networks import KINDS, Shape, scaled, scores
 from planish.models.policy_files import SavedPolicy, load_policy, places, policy_for, write_policy

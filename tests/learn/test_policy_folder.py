@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from planish.core import Machine
-from planish.loops.space import CursorSpace
-from planish.loops.workloads import matmul
+from planish.levels.loops.space import CursorSpace
+from planish.levels.loops.workloads import matmul
 from planish.models import policy_files as folder_module
 from planish.models.networks import Shape
 from planish.models.policy_files import SavedPolicy, policies_folder, policy_for, write_policy

@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 from planish.core import Candidate, PlanishError
-from planish.loops.space import CursorSpace
-from planish.loops.space.cursor import SplitBy
-from planish.loops.workloads import matmul
+from planish.levels.loops.space import CursorSpace
+from planish.levels.loops.space.cursor import SplitBy
+from planish.levels.loops.workloads import matmul
 from planish.models.network_policies import NetworkPolicy
 from planish.models.networks import Shape
 from planish.models.policy_files import load_policy

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from planish.llvm.ir.autophase import FEATURES
-from planish.llvm.passes import load_coreset
+from planish.levels.llvm.ir.autophase import FEATURES
+from planish.levels.llvm.passes import load_coreset
 from planish.train.corpus.shards import split_of
 from planish.train.cost_tables import CostTable, read_costs
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from planish.core import UNTAUGHT, Candidate, CanSeed, Measured, Outcome, Trial
-from planish.levels import load_program
+from planish.levels.registry import load_program
 from planish.models import transfer
 from planish.models.transfer import context_of, tried_elsewhere
 from planish.search import make_searcher
@@ -23,7 +23,7 @@ SMALL = Path(__file__).parents[1] / "graph" / "small"
 def test_a_search_begins_with_what_helped_other_models_and_not_with_what_changes_results(
     tmp_path: Path,
 ) -> None:
-    from planish.graph.passes import selection
+    from planish.levels.graph.passes import selection
 
     level, other = load_program(str(SMALL / "resnet50-small-dynamo-raw.onnx"), "graph", {})
     level, own = load_program(str(SMALL / "resnet50-small-torchscript.onnx"), "graph", {})

@@ -17,8 +17,8 @@ import pytest
 
 from learn.test_lists import CODE, LISTS, MORE, lessons, space
 from planish.core import PlanishError
-from planish.llvm.ir.instruction_rows import SIZES, instruction_schema, observe_module
-from planish.llvm.passes import PassSpace, elements, passes_of
+from planish.levels.llvm.ir.instruction_rows import SIZES, instruction_schema, observe_module
+from planish.levels.llvm.passes import PassSpace, elements, passes_of
 from planish.models.network_policies import WritingPolicy, policy_of
 from planish.models.policy_files import SavedPolicy, load_policy, policy_for, write_policy
 from planish.models.writer import ListGrammar, WriterShape, read_one, said

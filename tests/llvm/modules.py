@@ -8,9 +8,9 @@ from collections.abc import Callable
 import pytest
 
 from planish.core import TargetError
-from planish.llvm.backend import open_backend
-from planish.llvm.clang import find_compiler
-from planish.llvm.execution import find_linker
+from planish.levels.llvm.backend import open_backend
+from planish.levels.llvm.clang import find_compiler
+from planish.levels.llvm.execution import find_linker
 
 SUM = """\
 source_filename = "sum.c"

@@ -2,7 +2,7 @@
 
 import pytest
 
-from planish.llvm.source import reading_directive
+from planish.levels.llvm.source import reading_directive
 
 CALL = 'define void @f() {{\n  call void asm sideeffect "{}", "~{{memory}}"()\n  ret void\n}}\n'
 

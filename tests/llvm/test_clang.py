@@ -4,11 +4,11 @@ from pathlib import Path
 import pytest
 
 from planish.core import ProgramError, TargetError
-from planish.llvm import clang
-from planish.llvm.backend import open_backend
-from planish.llvm.clang import Compiler, find_compiler
-from planish.llvm.ir.normalise import normalise
-from planish.llvm.ir.split import split_module
+from planish.levels.llvm import clang
+from planish.levels.llvm.backend import open_backend
+from planish.levels.llvm.clang import Compiler, find_compiler
+from planish.levels.llvm.ir.normalise import normalise
+from planish.levels.llvm.ir.split import split_module
 
 SOURCE = (
     "#include <string.h>\nint f(const char *s) { int n = K; while (*s) n += *s++; return n + strlen(s); }\n"

@@ -24,13 +24,13 @@ from planish.core import (
     evaluate,
 )
 from planish.executors import InlineExecutor, LocalExecutor
-from planish.llvm import execution
-from planish.llvm.backend import open_backend
-from planish.llvm.backend.elf import code_bytes
-from planish.llvm.evaluator import evaluator_spec_of, prepared
-from planish.llvm.execution import NotRunnableError, RunAnswer, Runner
-from planish.llvm.level import LlvmLevel
-from planish.llvm.passes import candidate_of, print_pipeline
+from planish.levels.llvm import execution
+from planish.levels.llvm.backend import open_backend
+from planish.levels.llvm.backend.elf import code_bytes
+from planish.levels.llvm.evaluator import evaluator_spec_of, prepared
+from planish.levels.llvm.execution import NotRunnableError, RunAnswer, Runner
+from planish.levels.llvm.level import LlvmLevel
+from planish.levels.llvm.passes import candidate_of, print_pipeline
 from planish.measure import Timing
 from planish.settings import Settings
 from planish.tuning.api import task_of
@@ -230,7 +230,7 @@ def test_a_list_whose_code_may_vary_is_run_again_where_it_may_be_the_best(
         again.append(pipeline)
         return True
 
-    monkeypatch.setattr("planish.llvm.evaluator.reproduces", reproduces)
+    monkeypatch.setattr("planish.levels.llvm.evaluator.reproduces", reproduces)
     best, worse, equal = ["gvn-sink", "default<Oz>"], ["gvn-sink"], ["default<Oz>", "gvn-sink"]
     lists = [candidate_of(passes) for passes in (best, worse, equal, ["default<Oz>"])]
     for final, expected in ((False, [best]), (True, [best, worse, equal])):

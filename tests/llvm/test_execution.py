@@ -9,10 +9,10 @@ import pytest
 
 from llvm.modules import require_linker
 from planish.core import TargetError
-from planish.llvm import execution
-from planish.llvm.backend import open_backend
-from planish.llvm.execution import NotRunnableError, RunAnswer, Runner, find_linker, reference_answer
-from planish.llvm.program import Harness, Running
+from planish.levels.llvm import execution
+from planish.levels.llvm.backend import open_backend
+from planish.levels.llvm.execution import NotRunnableError, RunAnswer, Runner, find_linker, reference_answer
+from planish.levels.llvm.program import Harness, Running
 
 pytestmark = pytest.mark.usefixtures("linker")
 HEAD = "declare i32 @putchar(i32)\ndeclare i32 @getchar()\ndeclare i64 @clock()\ndeclare void @abort()\n"

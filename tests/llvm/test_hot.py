@@ -16,12 +16,12 @@ from llvm.modules import require_compiler, require_linker
 from planish.cc.object_cache import ObjectCache
 from planish.cc.optimize import FunctionMemory
 from planish.core import Objective, ProgramError, is_locked
-from planish.llvm.backend import open_backend
-from planish.llvm.hot import HotBuild, RuntimeResult, export_program, optimize_runtime
-from planish.llvm.hot import search as hot_search
-from planish.llvm.hot.bench import Bench, Times, answer_of, judged
-from planish.llvm.hot.search import O3
-from planish.llvm.hot.versions import (
+from planish.levels.llvm.backend import open_backend
+from planish.levels.llvm.hot import HotBuild, RuntimeResult, export_program, optimize_runtime
+from planish.levels.llvm.hot import search as hot_search
+from planish.levels.llvm.hot.bench import Bench, Times, answer_of, judged
+from planish.levels.llvm.hot.search import O3
+from planish.levels.llvm.hot.versions import (
     BEGIN,
     LAST,
     USUAL,
@@ -32,10 +32,10 @@ from planish.llvm.hot.versions import (
     make,
     pipeline,
 )
-from planish.llvm.level import LlvmLevel
-from planish.llvm.modules import Memory
-from planish.llvm.modules.results import ModuleRecipe
-from planish.llvm.program import IRProgram
+from planish.levels.llvm.level import LlvmLevel
+from planish.levels.llvm.modules import Memory
+from planish.levels.llvm.modules.results import ModuleRecipe
+from planish.levels.llvm.program import IRProgram
 
 SOURCE = r"""
 #include <stdio.h>
@@ -134,7 +134,7 @@ def test_a_version_that_hangs_while_it_is_timed_is_none_and_frees_the_machine(
     lock = tmp_path / "lock"
     for module in ("llvm.hot.bench", "measure.machine_lock"):  # else others that measure would be in the way
         monkeypatch.setattr(f"planish.{module}.machine_lock", lambda: lock)
-    monkeypatch.setattr("planish.llvm.hot.bench._LEAST_S", 0.5)
+    monkeypatch.setattr("planish.levels.llvm.hot.bench._LEAST_S", 0.5)
     made: list[IRProgram] = []
     for hangs in ("0", "1"):
         path = tmp_path / f"hangs{hangs}.c"

@@ -20,12 +20,12 @@ from planish import tune, validate
 from planish.budget import Budget
 from planish.core import Candidate, Measured, PlanishError, ProgramError, Task, outcome_to_json
 from planish.executors import LocalExecutor
-from planish.levels import level_of
-from planish.llvm.backend import open_backend
-from planish.llvm.describe import described
-from planish.llvm.evaluator import baseline_passes
-from planish.llvm.level import LlvmLevel
-from planish.llvm.passes import candidate_of, passes_of
+from planish.levels.llvm.backend import open_backend
+from planish.levels.llvm.describe import described
+from planish.levels.llvm.evaluator import baseline_passes
+from planish.levels.llvm.level import LlvmLevel
+from planish.levels.llvm.passes import candidate_of, passes_of
+from planish.levels.registry import level_of
 from planish.measure import Plan, ends_by
 from planish.report.data import read_report_data
 from planish.settings import Settings
@@ -178,7 +178,7 @@ def test_what_cannot_be_compiled_is_described_and_not_exported(tmp_path: Path) -
 def test_a_crash_of_llvm_while_it_exports_is_one_error(
     tuned: Tuned, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("planish.llvm.describe.open_backend", lambda _: os.abort())  # pyright: ignore[reportUnknownLambdaType]
+    monkeypatch.setattr("planish.levels.llvm.describe.open_backend", lambda _: os.abort())  # pyright: ignore[reportUnknownLambdaType]
     with pytest.raises(PlanishError, match=r"cannot make .*optimised.ll: killed by SIGABRT"):
         tuned.result.export(tmp_path / "out")
 
@@ -245,7 +245,7 @@ def test_passes_that_change_nothing_are_known(monkeypatch: pytest.MonkeyPatch) -
         def varies_from_run_to_run(*_: object) -> bool:
             return False
 
-        monkeypatch.setattr("planish.llvm.evaluator.reproduces", varies_from_run_to_run)
+        monkeypatch.setattr("planish.levels.llvm.evaluator.reproduces", varies_from_run_to_run)
         varies = candidate_of(["mem2reg", "gvn-sink", "gvn-sink"])
         assert name(varies) == varies.hash
 

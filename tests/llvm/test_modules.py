@@ -14,11 +14,11 @@ from typing import cast
 import pytest
 
 from planish.core import PlanishError, TargetError
-from planish.llvm.backend import IRError, elf, open_backend
-from planish.llvm.backend.c_definitions import Calls
-from planish.llvm.backend.c_module import CModule
-from planish.llvm.clang import find_compiler
-from planish.llvm.modules import (
+from planish.levels.llvm.backend import IRError, elf, open_backend
+from planish.levels.llvm.backend.c_definitions import Calls
+from planish.levels.llvm.backend.c_module import CModule
+from planish.levels.llvm.clang import find_compiler
+from planish.levels.llvm.modules import (
     ModuleProgress,
     ModuleRecipe,
     SizeResult,
@@ -28,10 +28,10 @@ from planish.llvm.modules import (
     improve_module,
     make_smaller,
 )
-from planish.llvm.modules.function_lists import ListJob, ModuleChunk, jobs
-from planish.llvm.modules.inlining import InliningSearch
-from planish.llvm.modules.transform import remake, single
-from planish.llvm.passes import print_pipeline
+from planish.levels.llvm.modules.function_lists import ListJob, ModuleChunk, jobs
+from planish.levels.llvm.modules.inlining import InliningSearch
+from planish.levels.llvm.modules.transform import remake, single
+from planish.levels.llvm.passes import print_pipeline
 
 SOURCE = r"""
 #include <stddef.h>
@@ -297,7 +297,7 @@ def test_without_time_a_module_is_made_once(module: str) -> None:
 
 
 def test_a_crash_costs_one_evaluation(module: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("planish.llvm.modules.function_lists.print_pipeline", _crashing)
+    monkeypatch.setattr("planish.levels.llvm.modules.function_lists.print_pipeline", _crashing)
     found = improve_module(module, seconds=20, evaluations=300)
     assert found.total < found.baseline
 

@@ -8,9 +8,9 @@ import pytest
 
 from llvm.modules import ECHO, HARNESS, SUM, require_compiler
 from planish.core import PlanishError, ProgramError, TargetError
-from planish.llvm.backend import IRError, open_backend
-from planish.llvm.level import LlvmLevel
-from planish.llvm.program import IRProgram, Running
+from planish.levels.llvm.backend import IRError, open_backend
+from planish.levels.llvm.level import LlvmLevel
+from planish.levels.llvm.program import IRProgram, Running
 from planish.settings import Settings
 from planish.tuning.api import task_of
 from planish.tuning.batch import load_parts

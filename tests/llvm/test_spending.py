@@ -7,8 +7,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from planish.llvm.modules import budget
-from planish.llvm.modules.budget import EvaluationBudget
+from planish.levels.llvm.modules import budget
+from planish.levels.llvm.modules.budget import EvaluationBudget
 from planish.sandbox import Done, Watchdog
 
 

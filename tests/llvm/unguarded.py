@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from planish.core import Evaluator
-from planish.llvm import evaluator as module
-from planish.llvm.evaluator import LlvmEvaluatorSpec
+from planish.levels.llvm import evaluator as module
+from planish.levels.llvm.evaluator import LlvmEvaluatorSpec
 
 
 def _as_it_is(texts: tuple[str, ...]) -> str:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from planish.loops.lang.program import IDENTITY, POSITIONS, Access, Apply, Const, Expr, Index, Program
+from planish.levels.loops.lang.program import IDENTITY, POSITIONS, Access, Apply, Const, Expr, Index, Program
 
 Point = Mapping[str, int]
 Tensors = Mapping[str, NDArray[Any]]

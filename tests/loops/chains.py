@@ -4,8 +4,8 @@ import re
 
 from hypothesis import strategies as st
 
-from planish.loops.lang.parse import parse
-from planish.loops.lang.program import Program
+from planish.levels.loops.lang.parse import parse
+from planish.levels.loops.lang.program import Program
 
 CHAINS = {
     "softmax": "M[b] max= X[b,i]; S[b] += exp(X[b,i]-M[b]); Y[b,i] = exp(X[b,i]-M[b])/S[b]",

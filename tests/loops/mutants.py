@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from planish.loops.ir.tree import Call, Leaf, Loop, LoopTree, Node, Ref, Value, leaves, refs
-from planish.loops.lang.program import Const
+from planish.levels.loops.ir.tree import Call, Leaf, Loop, LoopTree, Node, Ref, Value, leaves, refs
+from planish.levels.loops.lang.program import Const
 
 _OTHER = {"max": "min", "min": "max", "add": "sub", "sub": "add", "mul": "add", "relu": "neg", "abs": "neg"}
 

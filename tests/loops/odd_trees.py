@@ -1,8 +1,8 @@
 """Trees that ask for care: dependent iterations, windows, tiles in tiles, what lives in one iteration."""
 
 from loops.trees import Kind, buffers, ref
-from planish.loops.ir.tree import Call, Leaf, Loop, LoopId, LoopTree, Node, Value
-from planish.loops.lang.program import Const
+from planish.levels.loops.ir.tree import Call, Leaf, Loop, LoopId, LoopTree, Node, Value
+from planish.levels.loops.lang.program import Const
 
 N = 37
 SIZES = (("i", N), ("j", 5), ("s", N - 3))

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from hypothesis import strategies as st
 
 from loops.trees import buffers
-from planish.loops.ir.tree import Call, Leaf, Loop, LoopId, LoopTree, Node, Ref, Value
-from planish.loops.lang.program import Const
+from planish.levels.loops.ir.tree import Call, Leaf, Loop, LoopId, LoopTree, Node, Ref, Value
+from planish.levels.loops.lang.program import Const
 
 SIZE = {"P": 40, "Q": 40, "X": 90}
 

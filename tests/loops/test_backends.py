@@ -3,7 +3,7 @@
 import pytest
 
 from planish.core import PlanishError
-from planish.loops.backends import PREFERRED, Backend, backend_named, backend_names
+from planish.levels.loops.backends import PREFERRED, Backend, backend_named, backend_names
 from planish.testing.backends import BackendConformance
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from planish.loops.lang.parse import parse
-from planish.loops.lang.program import Program
-from planish.loops.reference.covering import SELECTED, extreme_inputs, varied_cases
+from planish.levels.loops.lang.parse import parse
+from planish.levels.loops.lang.program import Program
+from planish.levels.loops.reference.covering import SELECTED, extreme_inputs, varied_cases
 
 
 def extremes(program: Program, count: int) -> list[tuple[int, int]]:

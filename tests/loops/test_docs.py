@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from planish.loops.lang.draft import Draft, axes_of
-from planish.loops.lang.parse import parse, read_statements
-from planish.loops.lang.subscripts import gathers, parts_of
+from planish.levels.loops.lang.draft import Draft, axes_of
+from planish.levels.loops.lang.parse import parse, read_statements
+from planish.levels.loops.lang.subscripts import gathers, parts_of
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "notation.md"
 TEXT = PAGE.read_text(encoding="utf-8")

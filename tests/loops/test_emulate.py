@@ -12,11 +12,20 @@ from fuzz.candidates import cases
 from fuzz.case import prepared
 from golden_text import Golden
 from loops.trees import integers, matmul
-from planish.loops.build import tree_of
-from planish.loops.ir.annotated import AnnotatedTree, Block, CellRegion, Item, Nest, Part, Region, Vectors
-from planish.loops.lang.program import Program
-from planish.loops.lower import regalloc, ssa
-from planish.loops.lower.printing import annotated_text
+from planish.levels.loops.build import tree_of
+from planish.levels.loops.ir.annotated import (
+    AnnotatedTree,
+    Block,
+    CellRegion,
+    Item,
+    Nest,
+    Part,
+    Region,
+    Vectors,
+)
+from planish.levels.loops.lang.program import Program
+from planish.levels.loops.lower import regalloc, ssa
+from planish.levels.loops.lower.printing import annotated_text
 from planish.testing.annotated_interpreter import emulate
 from planish.testing.interpreter import TreeFault, interpret
 

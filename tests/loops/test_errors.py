@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from golden_text import Golden
 from loops.test_parse import MEANINGS
 from planish.core.errors import ProgramError
-from planish.loops.lang.notation import Axis, Tensor, axes, program
-from planish.loops.lang.parse import parse, parse_canonical, read_shapes, read_sizes
-from planish.loops.lang.program import ARITHMETIC, Program
-from planish.loops.level import LoopsLevel
+from planish.levels.loops.lang.notation import Axis, Tensor, axes, program
+from planish.levels.loops.lang.parse import parse, parse_canonical, read_shapes, read_sizes
+from planish.levels.loops.lang.program import ARITHMETIC, Program
+from planish.levels.loops.level import LoopsLevel
 
 GEMM = "C[m,n] += A[m,k] * B[k,n]"
 

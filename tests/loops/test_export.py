@@ -18,19 +18,19 @@ from planish.core import (
     Task,
     candidate_from_json,
 )
-from planish.loops import export
-from planish.loops.backends import available_backends
-from planish.loops.build import Backend, Library, tree_of
-from planish.loops.export import export_kernel
-from planish.loops.ir.tree import LoopTree
-from planish.loops.lang.element_types import numpy_type
-from planish.loops.lang.parse import parse, parse_canonical
-from planish.loops.lang.program import Program
-from planish.loops.reference.checking import check
-from planish.loops.reference.inputs import make_inputs
-from planish.loops.reference.reference import reference
-from planish.loops.space import STEPS
-from planish.loops.steps import Pack, Parallel, Reorder, Split
+from planish.levels.loops import export
+from planish.levels.loops.backends import available_backends
+from planish.levels.loops.build import Backend, Library, tree_of
+from planish.levels.loops.export import export_kernel
+from planish.levels.loops.ir.tree import LoopTree
+from planish.levels.loops.lang.element_types import numpy_type
+from planish.levels.loops.lang.parse import parse, parse_canonical
+from planish.levels.loops.lang.program import Program
+from planish.levels.loops.reference.checking import check
+from planish.levels.loops.reference.inputs import make_inputs
+from planish.levels.loops.reference.reference import reference
+from planish.levels.loops.space import STEPS
+from planish.levels.loops.steps import Pack, Parallel, Reorder, Split
 
 STRICT = ["-Wall", "-Wextra", "-Werror", "-pedantic"]
 C = ["gcc", "-std=c99", "-x", "c", *STRICT]

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from planish.loops.reference.bounds import grain_of_all, largest_of
-from planish.loops.reference.views import CHUNK
+from planish.levels.loops.reference.bounds import grain_of_all, largest_of
+from planish.levels.loops.reference.views import CHUNK
 
 
 def scaled(n: int, exponent: int) -> float:

@@ -5,15 +5,15 @@ from __future__ import annotations
 import pytest
 
 from planish.core import Candidate
-from planish.loops.ir.tree import Call, Loop, LoopTree, Node, Value
-from planish.loops.lang.parse import parse
-from planish.loops.lang.program import Program
-from planish.loops.lower.lowering import lower
-from planish.loops.reference.checking import check
-from planish.loops.reference.inputs import make_inputs
-from planish.loops.reference.reference import reference
-from planish.loops.space import resolve
-from planish.loops.steps import LoopStep, Parallel, Reorder, Split
+from planish.levels.loops.ir.tree import Call, Loop, LoopTree, Node, Value
+from planish.levels.loops.lang.parse import parse
+from planish.levels.loops.lang.program import Program
+from planish.levels.loops.lower.lowering import lower
+from planish.levels.loops.reference.checking import check
+from planish.levels.loops.reference.inputs import make_inputs
+from planish.levels.loops.reference.reference import reference
+from planish.levels.loops.space import resolve
+from planish.levels.loops.steps import LoopStep, Parallel, Reorder, Split
 from planish.testing.interpreter import interpret
 
 NORM = """M[r] += X[r,c]

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planish.loops.lang.parse import parse
-from planish.loops.lang.program import Program
-from planish.loops.reference.inputs import (
+from planish.levels.loops.lang.parse import parse
+from planish.levels.loops.lang.program import Program
+from planish.levels.loops.reference.inputs import (
     COARSEST,
     FINEST,
     MIXED,
@@ -20,8 +20,8 @@ from planish.loops.reference.inputs import (
     finest_levels,
     make_inputs,
 )
-from planish.loops.reference.reference import reference
-from planish.loops.workloads import matmul
+from planish.levels.loops.reference.reference import reference
+from planish.levels.loops.workloads import matmul
 from planish.testing.programs import programs
 
 

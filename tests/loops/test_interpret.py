@@ -7,8 +7,8 @@ import pytest
 
 from loops.odd_trees import COPY, TREES, ZERO, A, N, Z, along, call, tree
 from loops.trees import buffers, integers, matmul, ref
-from planish.loops.ir.tree import Leaf, Loop, LoopTree
-from planish.loops.lang.program import Const
+from planish.levels.loops.ir.tree import Leaf, Loop, LoopTree
+from planish.levels.loops.lang.program import Const
 from planish.testing.interpreter import TreeFault, interpret
 
 

@@ -12,19 +12,19 @@ from numpy.typing import NDArray
 from loops.odd_trees import COPY, tree
 from loops.trees import ENTRY, Kind
 from planish.core import ProgramError
-from planish.loops.codegen.kernel import ALIGNMENT, Entry, Layout, MachineCode, layout
-from planish.loops.codegen.llvm import compile_tree
-from planish.loops.compiled import CompiledKernel
-from planish.loops.ir.annotated import MEMORY, REGISTERS, STACK, AnnotatedTree, Vectors
-from planish.loops.ir.schedule import unscheduled
-from planish.loops.lang.parse import parse
-from planish.loops.lang.program import Program
-from planish.loops.lower.lowering import lower
-from planish.loops.reference.checking import check
-from planish.loops.reference.inputs import aligned, make_inputs
-from planish.loops.reference.reference import reference
-from planish.loops.runtime.kernels import Bound, Kernel
-from planish.loops.steps import LoopStep, Pack, Split
+from planish.levels.loops.codegen.kernel import ALIGNMENT, Entry, Layout, MachineCode, layout
+from planish.levels.loops.codegen.llvm import compile_tree
+from planish.levels.loops.compiled import CompiledKernel
+from planish.levels.loops.ir.annotated import MEMORY, REGISTERS, STACK, AnnotatedTree, Vectors
+from planish.levels.loops.ir.schedule import unscheduled
+from planish.levels.loops.lang.parse import parse
+from planish.levels.loops.lang.program import Program
+from planish.levels.loops.lower.lowering import lower
+from planish.levels.loops.reference.checking import check
+from planish.levels.loops.reference.inputs import aligned, make_inputs
+from planish.levels.loops.reference.reference import reference
+from planish.levels.loops.runtime.kernels import Bound, Kernel
+from planish.levels.loops.steps import LoopStep, Pack, Split
 
 Arrays = dict[str, NDArray[Any]]
 

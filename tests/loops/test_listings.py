@@ -9,12 +9,12 @@ import pytest
 
 from golden_text import Golden
 from planish.core import Candidate
-from planish.loops.lang.parse import parse
-from planish.loops.lower.lowering import lower
-from planish.loops.lower.placement import NodeLoops, Placement, Scope, Start, place
-from planish.loops.lower.printing import loop_tree_text
-from planish.loops.space import resolve
-from planish.loops.steps import LoopStep, Reorder, Stage, Swap
+from planish.levels.loops.lang.parse import parse
+from planish.levels.loops.lower.lowering import lower
+from planish.levels.loops.lower.placement import NodeLoops, Placement, Scope, Start, place
+from planish.levels.loops.lower.printing import loop_tree_text
+from planish.levels.loops.space import resolve
+from planish.levels.loops.steps import LoopStep, Reorder, Stage, Swap
 
 POINTWISE = "a[x,y,z] = A[x,y,z]; b[x,y,z] = relu(a[x,y,z])"
 REDUCED = "R[x,y] += A[x,y,z]; a[x,y,z] = R[x,y] + A[x,y,z]"

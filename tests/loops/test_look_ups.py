@@ -11,21 +11,21 @@ from numpy.typing import NDArray
 
 from planish.core import Target
 from planish.core.errors import ProgramError, ScheduleError
-from planish.loops.backends import available_backends
-from planish.loops.build import compile_with
-from planish.loops.ir.fuse import fusable
-from planish.loops.ir.schedule import Schedule, unscheduled
-from planish.loops.lang.notation import Tensor, axes, pad, program
-from planish.loops.lang.parse import parse, parse_canonical
-from planish.loops.lower.lowering import lower
-from planish.loops.reference.cases import choose_cases
-from planish.loops.reference.inputs import aligned, make_inputs
-from planish.loops.reference.numpy_baseline import numpy_callable
-from planish.loops.reference.reference import reference
-from planish.loops.runtime.kernels import Kernel
-from planish.loops.space import TemplateSpace
-from planish.loops.space.cursor import resolve
-from planish.loops.steps import Pack, Reorder, Split, Vectorize
+from planish.levels.loops.backends import available_backends
+from planish.levels.loops.build import compile_with
+from planish.levels.loops.ir.fuse import fusable
+from planish.levels.loops.ir.schedule import Schedule, unscheduled
+from planish.levels.loops.lang.notation import Tensor, axes, pad, program
+from planish.levels.loops.lang.parse import parse, parse_canonical
+from planish.levels.loops.lower.lowering import lower
+from planish.levels.loops.reference.cases import choose_cases
+from planish.levels.loops.reference.inputs import aligned, make_inputs
+from planish.levels.loops.reference.numpy_baseline import numpy_callable
+from planish.levels.loops.reference.reference import reference
+from planish.levels.loops.runtime.kernels import Kernel
+from planish.levels.loops.space import TemplateSpace
+from planish.levels.loops.space.cursor import resolve
+from planish.levels.loops.steps import Pack, Reorder, Split, Vectorize
 from planish.testing.interpreter import interpret
 
 Array = NDArray[Any]

@@ -10,16 +10,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from planish.core import Candidate
-from planish.loops.ir.schedule import Schedule, unscheduled
-from planish.loops.ir.tree import Loop, LoopTree, Node
-from planish.loops.lang.parse import parse
-from planish.loops.lang.program import Program
-from planish.loops.lower.lowering import lower
-from planish.loops.reference.checking import check
-from planish.loops.reference.inputs import make_inputs
-from planish.loops.reference.reference import reference
-from planish.loops.space import resolve
-from planish.loops.steps import LoopStep, Pack, Parallel, Reorder, Split, Stage, Swap, Unroll
+from planish.levels.loops.ir.schedule import Schedule, unscheduled
+from planish.levels.loops.ir.tree import Loop, LoopTree, Node
+from planish.levels.loops.lang.parse import parse
+from planish.levels.loops.lang.program import Program
+from planish.levels.loops.lower.lowering import lower
+from planish.levels.loops.reference.checking import check
+from planish.levels.loops.reference.inputs import make_inputs
+from planish.levels.loops.reference.reference import reference
+from planish.levels.loops.space import resolve
+from planish.levels.loops.steps import LoopStep, Pack, Parallel, Reorder, Split, Stage, Swap, Unroll
 from planish.testing.interpreter import interpret
 from planish.testing.programs import programs
 from planish.testing.schedules import schedules

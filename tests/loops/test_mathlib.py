@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from planish.loops.lang.program import FUNCTIONS, Const
-from planish.loops.lower.mathlib import EXPANDED, PRIMITIVES, expansion
+from planish.levels.loops.lang.program import FUNCTIONS, Const
+from planish.levels.loops.lower.mathlib import EXPANDED, PRIMITIVES, expansion
 
 Array = NDArray[Any]
 

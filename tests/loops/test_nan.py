@@ -8,16 +8,16 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from planish.loops.backends import available_backends
-from planish.loops.build import compile_with
-from planish.loops.ir.schedule import Schedule, unscheduled
-from planish.loops.lang.parse import parse
-from planish.loops.lang.program import Program
-from planish.loops.lower.lowering import lower
-from planish.loops.reference.inputs import aligned
-from planish.loops.reference.reference import reference
-from planish.loops.runtime.kernels import Kernel
-from planish.loops.steps import Reorder, Split, Vectorize
+from planish.levels.loops.backends import available_backends
+from planish.levels.loops.build import compile_with
+from planish.levels.loops.ir.schedule import Schedule, unscheduled
+from planish.levels.loops.lang.parse import parse
+from planish.levels.loops.lang.program import Program
+from planish.levels.loops.lower.lowering import lower
+from planish.levels.loops.reference.inputs import aligned
+from planish.levels.loops.reference.reference import reference
+from planish.levels.loops.runtime.kernels import Kernel
+from planish.levels.loops.steps import Reorder, Split, Vectorize
 from planish.testing.interpreter import interpret
 
 Array = NDArray[Any]

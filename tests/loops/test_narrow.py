@@ -11,27 +11,27 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from planish.core import Candidate, PlanishError, ProgramError, Target, TargetError
-from planish.loops.backends import available_backends
-from planish.loops.build import Library, compile_with, tree_of
-from planish.loops.codegen.kernel import MachineCode, arithmetic_of
-from planish.loops.codegen.x86.compile import compile_tree
-from planish.loops.codegen.x86.isa import supported_isas
-from planish.loops.compiled import function_of
-from planish.loops.ir.schedule import Schedule, unscheduled
-from planish.loops.ir.tree import Buffer, Leaf, Loop, LoopTree, Ref
-from planish.loops.lang.element_types import numpy_type
-from planish.loops.lang.notation import Tensor, axes, program
-from planish.loops.lang.parse import parse, parse_canonical
-from planish.loops.lang.program import Const, Program
-from planish.loops.lower.lowering import lower
-from planish.loops.reference.checking import check
-from planish.loops.reference.inputs import aligned, make_inputs
-from planish.loops.reference.numpy_baseline import numpy_callable
-from planish.loops.reference.reference import reference
-from planish.loops.runtime.kernels import Kernel
-from planish.loops.space import TemplateSpace
-from planish.loops.steps import Pack
-from planish.loops.verifying import verify_again
+from planish.levels.loops.backends import available_backends
+from planish.levels.loops.build import Library, compile_with, tree_of
+from planish.levels.loops.codegen.kernel import MachineCode, arithmetic_of
+from planish.levels.loops.codegen.x86.compile import compile_tree
+from planish.levels.loops.codegen.x86.isa import supported_isas
+from planish.levels.loops.compiled import function_of
+from planish.levels.loops.ir.schedule import Schedule, unscheduled
+from planish.levels.loops.ir.tree import Buffer, Leaf, Loop, LoopTree, Ref
+from planish.levels.loops.lang.element_types import numpy_type
+from planish.levels.loops.lang.notation import Tensor, axes, program
+from planish.levels.loops.lang.parse import parse, parse_canonical
+from planish.levels.loops.lang.program import Const, Program
+from planish.levels.loops.lower.lowering import lower
+from planish.levels.loops.reference.checking import check
+from planish.levels.loops.reference.inputs import aligned, make_inputs
+from planish.levels.loops.reference.numpy_baseline import numpy_callable
+from planish.levels.loops.reference.reference import reference
+from planish.levels.loops.runtime.kernels import Kernel
+from planish.levels.loops.space import TemplateSpace
+from planish.levels.loops.steps import Pack
+from planish.levels.loops.verifying import verify_again
 from planish.testing.interpreter import interpret
 from planish.testing.programs import programs
 from planish.testing.schedules import schedules

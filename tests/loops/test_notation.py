@@ -5,7 +5,7 @@ from typing import Any, cast
 
 import pytest
 
-from planish.loops.lang.notation import (
+from planish.levels.loops.lang.notation import (
     Axis,
     Tensor,
     axes,
@@ -28,8 +28,8 @@ from planish.loops.lang.notation import (
     tanh,
     where,
 )
-from planish.loops.lang.parse import parse
-from planish.loops.lang.program import Program
+from planish.levels.loops.lang.parse import parse
+from planish.levels.loops.lang.program import Program
 
 m, n, k = Axis("m", 3), Axis("n", 4), Axis("k", 5)
 A, B, b = Tensor("A"), Tensor("B"), Tensor("b")

@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from planish.loops.lang.parse import parse, read_sizes
-from planish.loops.lang.program import Program
-from planish.loops.reference.checking import check
-from planish.loops.reference.inputs import aligned, make_inputs
-from planish.loops.reference.numpy_baseline import numpy_callable
-from planish.loops.reference.reference import reference
+from planish.levels.loops.lang.parse import parse, read_sizes
+from planish.levels.loops.lang.program import Program
+from planish.levels.loops.reference.checking import check
+from planish.levels.loops.reference.inputs import aligned, make_inputs
+from planish.levels.loops.reference.numpy_baseline import numpy_callable
+from planish.levels.loops.reference.reference import reference
 from planish.testing.programs import programs
 
 

@@ -6,17 +6,17 @@ import pytest
 
 from golden_text import Golden
 from planish.core import Candidate
-from planish.loops.ir.schedule import Schedule
-from planish.loops.ir.tree import Leaf, leaves, refs
-from planish.loops.lang.parse import parse
-from planish.loops.lang.program import Program
-from planish.loops.lower.lowering import lower
-from planish.loops.lower.printing import loop_tree_text, pseudocode
-from planish.loops.reference.checking import check
-from planish.loops.reference.inputs import make_inputs
-from planish.loops.reference.reference import reference
-from planish.loops.space import resolve
-from planish.loops.steps import LoopStep, Pack, Parallel, Reorder, Split, Stage, Unroll
+from planish.levels.loops.ir.schedule import Schedule
+from planish.levels.loops.ir.tree import Leaf, leaves, refs
+from planish.levels.loops.lang.parse import parse
+from planish.levels.loops.lang.program import Program
+from planish.levels.loops.lower.lowering import lower
+from planish.levels.loops.lower.printing import loop_tree_text, pseudocode
+from planish.levels.loops.reference.checking import check
+from planish.levels.loops.reference.inputs import make_inputs
+from planish.levels.loops.reference.reference import reference
+from planish.levels.loops.space import resolve
+from planish.levels.loops.steps import LoopStep, Pack, Parallel, Reorder, Split, Stage, Unroll
 from planish.testing.interpreter import interpret
 
 MATMUL = ("C[m,n] += A[m,k] * B[k,n]", {"m": 20, "n": 24, "k": 10})

@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 
 from golden_text import Golden
 from planish.core import PlanishError
-from planish.loops.lang.parse import parse, parse_canonical, read_shapes, read_sizes
-from planish.loops.lang.program import Access, Apply, Const, Index, Program
+from planish.levels.loops.lang.parse import parse, parse_canonical, read_shapes, read_sizes
+from planish.levels.loops.lang.program import Access, Apply, Const, Index, Program
 from planish.testing.programs import programs
 
 

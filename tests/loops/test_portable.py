@@ -13,15 +13,15 @@ from loops.odd_trees import TREES, A, Z, along, call, tree
 from loops.random_trees import random_trees
 from loops.trees import Array, Kind, buffers, execute, integers, matmul, ref
 from planish.core import TargetError
-from planish.loops.codegen.llvm import compile_tree, describe, emit, emit_object
-from planish.loops.ir.tree import Leaf, Loop, LoopTree
-from planish.loops.lang.program import Const, Program
-from planish.loops.lower.lowering import lower
-from planish.loops.lower.mathlib import EXPANDED
-from planish.loops.reference.checking import check
-from planish.loops.reference.inputs import aligned, make_inputs
-from planish.loops.reference.reference import reference
-from planish.loops.runtime.kernels import Kernel
+from planish.levels.loops.codegen.llvm import compile_tree, describe, emit, emit_object
+from planish.levels.loops.ir.tree import Leaf, Loop, LoopTree
+from planish.levels.loops.lang.program import Const, Program
+from planish.levels.loops.lower.lowering import lower
+from planish.levels.loops.lower.mathlib import EXPANDED
+from planish.levels.loops.reference.checking import check
+from planish.levels.loops.reference.inputs import aligned, make_inputs
+from planish.levels.loops.reference.reference import reference
+from planish.levels.loops.runtime.kernels import Kernel
 from planish.testing.interpreter import interpret
 from planish.testing.programs import programs
 from planish.testing.schedules import schedules

@@ -9,12 +9,12 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from loops import brute
-from planish.loops.lang.parse import parse
-from planish.loops.lang.program import Program
-from planish.loops.reference.checking import check
-from planish.loops.reference.inputs import make_inputs
-from planish.loops.reference.reference import reference
-from planish.loops.workloads import RESNET18, matmul, workload
+from planish.levels.loops.lang.parse import parse
+from planish.levels.loops.lang.program import Program
+from planish.levels.loops.reference.checking import check
+from planish.levels.loops.reference.inputs import make_inputs
+from planish.levels.loops.reference.reference import reference
+from planish.levels.loops.workloads import RESNET18, matmul, workload
 from planish.testing.programs import programs
 
 BLOCKS = [7, 100, 1 << 20]

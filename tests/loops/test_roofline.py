@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 
 from planish.core import Failed, Measured, Stage, Task
-from planish.loops import evaluator, roofline
-from planish.loops.backends import this_machine
-from planish.loops.lang.parse import parse
-from planish.loops.lang.program import Program
-from planish.loops.level import LoopsLevel
-from planish.loops.roofline import MARGIN, Roofline, least_work
-from planish.loops.workloads import matmul
+from planish.levels.loops import evaluator, roofline
+from planish.levels.loops.backends import this_machine
+from planish.levels.loops.lang.parse import parse
+from planish.levels.loops.lang.program import Program
+from planish.levels.loops.level import LoopsLevel
+from planish.levels.loops.roofline import MARGIN, Roofline, least_work
+from planish.levels.loops.workloads import matmul
 
 LEVEL = LoopsLevel()
 

@@ -8,11 +8,11 @@ import pytest
 from numpy.typing import NDArray
 
 from planish.core import Cache, Candidate, Machine, Step, Target
-from planish.loops.features import SCHEMA
-from planish.loops.lang.parse import parse
-from planish.loops.lang.program import Program
-from planish.loops.space import TemplateSpace
-from planish.loops.steps import Pack, Parallel, Reorder, Split, Unroll
+from planish.levels.loops.features import SCHEMA
+from planish.levels.loops.lang.parse import parse
+from planish.levels.loops.lang.program import Program
+from planish.levels.loops.space import TemplateSpace
+from planish.levels.loops.steps import Pack, Parallel, Reorder, Split, Unroll
 
 MACHINE = Machine(64, 32, (Cache(1, 1 << 15, 64), Cache(2, 1 << 20, 64)))
 PRODUCT = parse("C[m,n] += A[m,k] * B[k,n]", {"m": 64, "n": 96, "k": 50}).with_constants(["B"])

@@ -6,16 +6,16 @@ import pytest
 
 from loops.trees import integers
 from planish.core import Candidate, Step
-from planish.loops.build import tree_of
-from planish.loops.codegen.kernel import layout
-from planish.loops.codegen.llvm import compile_tree
-from planish.loops.ir.annotated import MEMORY, REGISTERS, STACK, AnnotatedTree, Vectors
-from planish.loops.ir.tree import LoopTree
-from planish.loops.lang.parse import parse
-from planish.loops.lang.program import Program
-from planish.loops.lower import regalloc, ssa
-from planish.loops.lower.printing import annotated_text
-from planish.loops.steps import Parallel, Reorder
+from planish.levels.loops.build import tree_of
+from planish.levels.loops.codegen.kernel import layout
+from planish.levels.loops.codegen.llvm import compile_tree
+from planish.levels.loops.ir.annotated import MEMORY, REGISTERS, STACK, AnnotatedTree, Vectors
+from planish.levels.loops.ir.tree import LoopTree
+from planish.levels.loops.lang.parse import parse
+from planish.levels.loops.lang.program import Program
+from planish.levels.loops.lower import regalloc, ssa
+from planish.levels.loops.lower.printing import annotated_text
+from planish.levels.loops.steps import Parallel, Reorder
 from planish.testing.annotated_interpreter import emulate
 from planish.testing.interpreter import TreeFault
 

@@ -12,20 +12,20 @@ from golden_text import Golden
 from loops import brute
 from planish.core import Target
 from planish.core.errors import ScheduleError
-from planish.loops.backends import available_backends
-from planish.loops.build import compile_with
-from planish.loops.ir.schedule import Schedule, unscheduled
-from planish.loops.lang.notation import Tensor, axes, program
-from planish.loops.lang.parse import parse, parse_canonical
-from planish.loops.lower.lowering import lower
-from planish.loops.lower.printing import pseudocode
-from planish.loops.reference.inputs import aligned, make_inputs
-from planish.loops.reference.numpy_baseline import numpy_callable
-from planish.loops.reference.reference import reference
-from planish.loops.runtime.kernels import Kernel
-from planish.loops.space import TemplateSpace
-from planish.loops.space.cursor import resolve
-from planish.loops.steps import Pack, Parallel, Reorder, Split, Vectorize
+from planish.levels.loops.backends import available_backends
+from planish.levels.loops.build import compile_with
+from planish.levels.loops.ir.schedule import Schedule, unscheduled
+from planish.levels.loops.lang.notation import Tensor, axes, program
+from planish.levels.loops.lang.parse import parse, parse_canonical
+from planish.levels.loops.lower.lowering import lower
+from planish.levels.loops.lower.printing import pseudocode
+from planish.levels.loops.reference.inputs import aligned, make_inputs
+from planish.levels.loops.reference.numpy_baseline import numpy_callable
+from planish.levels.loops.reference.reference import reference
+from planish.levels.loops.runtime.kernels import Kernel
+from planish.levels.loops.space import TemplateSpace
+from planish.levels.loops.space.cursor import resolve
+from planish.levels.loops.steps import Pack, Parallel, Reorder, Split, Vectorize
 
 Array = NDArray[Any]
 backends = pytest.mark.parametrize("backend", available_backends())

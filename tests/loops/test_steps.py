@@ -7,12 +7,12 @@ import json
 import pytest
 
 from planish.core import Candidate, ScheduleError, candidate_from_json
-from planish.loops.ir.fuse import fusable
-from planish.loops.ir.schedule import unscheduled
-from planish.loops.lang.parse import parse
-from planish.loops.lang.program import Program
-from planish.loops.space import STEPS, resolve
-from planish.loops.steps import (
+from planish.levels.loops.ir.fuse import fusable
+from planish.levels.loops.ir.schedule import unscheduled
+from planish.levels.loops.lang.parse import parse
+from planish.levels.loops.lang.program import Program
+from planish.levels.loops.space import STEPS, resolve
+from planish.levels.loops.steps import (
     Fuse,
     LoopStep,
     Merge,

@@ -16,14 +16,14 @@ import numpy as np
 import pytest
 
 from planish.core import usable_cores
-from planish.loops.codegen.kernel import Entry
-from planish.loops.codegen.llvm import compile_tree
-from planish.loops.ir.schedule import unscheduled
-from planish.loops.lang.parse import parse
-from planish.loops.lower.lowering import lower
-from planish.loops.runtime.kernels import Bound, Job, Kernel
-from planish.loops.runtime.threads import Team, team
-from planish.loops.steps import Parallel
+from planish.levels.loops.codegen.kernel import Entry
+from planish.levels.loops.codegen.llvm import compile_tree
+from planish.levels.loops.ir.schedule import unscheduled
+from planish.levels.loops.lang.parse import parse
+from planish.levels.loops.lower.lowering import lower
+from planish.levels.loops.runtime.kernels import Bound, Job, Kernel
+from planish.levels.loops.runtime.threads import Team, team
+from planish.levels.loops.steps import Parallel
 
 
 def counting(cores: int, size: int = 64) -> tuple[Bound, np.ndarray, np.ndarray]:
@@ -244,7 +244,7 @@ def test_what_runs_after_the_workers_have_ended_is_done_all_the_same(monkeypatch
     bound, a, c = counting(4)
     own = Team(4)
     own.stop()
-    monkeypatch.setattr("planish.loops.runtime.threads.team", lambda _: own)  # pyright: ignore[reportUnknownLambdaType]
+    monkeypatch.setattr("planish.levels.loops.runtime.threads.team", lambda _: own)  # pyright: ignore[reportUnknownLambdaType]
     a.fill(5)
     bound.repeat(20)
     assert (c == 10).all()
@@ -277,7 +277,7 @@ def late():
 """,
     "begins with several threads": """
 parts = [counting(3) for _ in range(6)]
-from planish.loops.runtime import threads
+from planish.levels.loops.runtime import threads
 threads._natives.clear()
 threads._teams.clear()
 barrier = threading.Barrier(6)
@@ -299,7 +299,7 @@ if child == 0:
 assert os.waitpid(child, 0)[1] == 0
 """,
     "forks while another thread compiles": """
-from planish.loops.codegen.llvm import jit
+from planish.levels.loops.codegen.llvm import jit
 parse, inside = jit.llvm.parse_assembly, threading.Event()
 def slow(text):
     inside.set()
@@ -319,8 +319,8 @@ assert os.waitpid(child, 0)[1] == 0
 thread.join()
 """,
     "forks while other threads are in LLVM": """
-from planish.loops.codegen.llvm import jit
-from planish.loops.codegen.llvm.jit import host_machine
+from planish.levels.loops.codegen.llvm import jit
+from planish.levels.loops.codegen.llvm.jit import host_machine
 text = "define i32 @f() { ret i32 1 }"
 ended = threading.Event()
 def compile():
@@ -340,7 +340,7 @@ ended.set()
 """,
     "forks while another thread holds a lock": """
 from planish.einsum.backends import PLANNING
-from planish.loops.runtime import threads
+from planish.levels.loops.runtime import threads
 for lock in (PLANNING, threads._compiling):
     with lock:
         child = os.fork()

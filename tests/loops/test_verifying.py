@@ -16,22 +16,21 @@ from hypothesis import given, settings
 from loops.mutants import mutants, some_mutants
 from planish.core import Candidate, Failed, Measured, PlanishError, ProgramError, Stage, Task
 from planish.executors import InlineExecutor
-from planish.levels import function_of
-from planish.loops import compiled, evaluator
-from planish.loops.backends import this_machine
-from planish.loops.build import compile_with, kernel_of, schedule_of, tree_of
-from planish.loops.ir.tree import Loop, LoopTree, Node
-from planish.loops.lang.parse import parse
-from planish.loops.lang.program import Const, Program
-from planish.loops.level import LoopsLevel
-from planish.loops.lower.lowering import lower
-from planish.loops.reference.cases import choose_cases
-from planish.loops.reference.mistakes import Garbled, Last, OtherStart, Probe, all_probes
-from planish.loops.reference.numpy_baseline import numpy_callable
-from planish.loops.runtime.kernels import Kernel
-from planish.loops.space import TemplateSpace
-from planish.loops.steps import Pack, Reorder, Split, Vectorize
-from planish.loops.verifying import (
+from planish.levels.loops import compiled, evaluator
+from planish.levels.loops.backends import this_machine
+from planish.levels.loops.build import compile_with, kernel_of, schedule_of, tree_of
+from planish.levels.loops.ir.tree import Loop, LoopTree, Node
+from planish.levels.loops.lang.parse import parse
+from planish.levels.loops.lang.program import Const, Program
+from planish.levels.loops.level import LoopsLevel
+from planish.levels.loops.lower.lowering import lower
+from planish.levels.loops.reference.cases import choose_cases
+from planish.levels.loops.reference.mistakes import Garbled, Last, OtherStart, Probe, all_probes
+from planish.levels.loops.reference.numpy_baseline import numpy_callable
+from planish.levels.loops.runtime.kernels import Kernel
+from planish.levels.loops.space import TemplateSpace
+from planish.levels.loops.steps import Pack, Reorder, Split, Vectorize
+from planish.levels.loops.verifying import (
     KEPT_SEED,
     SEARCH_SEED,
     Called,
@@ -40,7 +39,8 @@ from planish.loops.verifying import (
     search_verifier,
     verify_again,
 )
-from planish.loops.workloads import matmul
+from planish.levels.loops.workloads import matmul
+from planish.levels.registry import function_of
 from planish.measure import Clocks, time_call
 from planish.testing.interpreter import TreeFault, interpret
 from planish.testing.programs import programs

@@ -9,17 +9,17 @@ import pytest
 from numpy.typing import NDArray
 
 from planish.core.errors import ProgramError
-from planish.loops.backends import available_backends
-from planish.loops.build import compile_with
-from planish.loops.ir.schedule import unscheduled
-from planish.loops.lang.notation import Tensor, axes, where
-from planish.loops.lang.parse import parse, parse_canonical
-from planish.loops.lower.lowering import lower
-from planish.loops.lower.printing import pseudocode
-from planish.loops.reference.cases import choose_cases
-from planish.loops.reference.inputs import aligned
-from planish.loops.reference.reference import reference
-from planish.loops.runtime.kernels import Kernel
+from planish.levels.loops.backends import available_backends
+from planish.levels.loops.build import compile_with
+from planish.levels.loops.ir.schedule import unscheduled
+from planish.levels.loops.lang.notation import Tensor, axes, where
+from planish.levels.loops.lang.parse import parse, parse_canonical
+from planish.levels.loops.lower.lowering import lower
+from planish.levels.loops.lower.printing import pseudocode
+from planish.levels.loops.reference.cases import choose_cases
+from planish.levels.loops.reference.inputs import aligned
+from planish.levels.loops.reference.reference import reference
+from planish.levels.loops.runtime.kernels import Kernel
 
 Array = NDArray[Any]
 backends = pytest.mark.parametrize("backend", available_backends())

@@ -11,26 +11,26 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from planish.core import Candidate, ProgramError, Target
-from planish.loops.backends import available_backends
-from planish.loops.build import Library, compile_with, tree_of
-from planish.loops.codegen.kernel import MachineCode
-from planish.loops.codegen.x86.compile import compile_tree
-from planish.loops.codegen.x86.isa import IsaName, supported_isas
-from planish.loops.compiled import function_of
-from planish.loops.ir.schedule import Schedule, unscheduled
-from planish.loops.ir.tree import LoopTree
-from planish.loops.lang.parse import parse, parse_canonical
-from planish.loops.lang.program import Program
-from planish.loops.lower.lowering import lower
-from planish.loops.reference.cases import choose_cases
-from planish.loops.reference.checking import check
-from planish.loops.reference.inputs import NEAR_ONE, POSITIVE, Style, aligned, make_inputs
-from planish.loops.reference.numpy_baseline import numpy_callable
-from planish.loops.reference.reference import reference
-from planish.loops.runtime.kernels import Kernel
-from planish.loops.space import TemplateSpace
-from planish.loops.steps import Pack, Reorder, Split
-from planish.loops.verifying import Called, Verifier, verify_again
+from planish.levels.loops.backends import available_backends
+from planish.levels.loops.build import Library, compile_with, tree_of
+from planish.levels.loops.codegen.kernel import MachineCode
+from planish.levels.loops.codegen.x86.compile import compile_tree
+from planish.levels.loops.codegen.x86.isa import IsaName, supported_isas
+from planish.levels.loops.compiled import function_of
+from planish.levels.loops.ir.schedule import Schedule, unscheduled
+from planish.levels.loops.ir.tree import LoopTree
+from planish.levels.loops.lang.parse import parse, parse_canonical
+from planish.levels.loops.lang.program import Program
+from planish.levels.loops.lower.lowering import lower
+from planish.levels.loops.reference.cases import choose_cases
+from planish.levels.loops.reference.checking import check
+from planish.levels.loops.reference.inputs import NEAR_ONE, POSITIVE, Style, aligned, make_inputs
+from planish.levels.loops.reference.numpy_baseline import numpy_callable
+from planish.levels.loops.reference.reference import reference
+from planish.levels.loops.runtime.kernels import Kernel
+from planish.levels.loops.space import TemplateSpace
+from planish.levels.loops.steps import Pack, Reorder, Split
+from planish.levels.loops.verifying import Called, Verifier, verify_again
 from planish.testing.interpreter import UNWRITTEN, interpret
 from planish.testing.schedules import schedules
 

@@ -3,7 +3,7 @@
 import pytest
 
 from planish.core.errors import ProgramError
-from planish.loops.workloads import RESNET18, THESIS, matmul, thesis_matmuls, thesis_split, workload
+from planish.levels.loops.workloads import RESNET18, THESIS, matmul, thesis_matmuls, thesis_split, workload
 
 
 def test_resnet_has_the_shapes_and_operations_of_the_network() -> None:

@@ -7,9 +7,9 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from planish.loops.codegen.kernel import Entry, MachineCode
-from planish.loops.ir.tree import Buffer, Call, Leaf, Loop, LoopId, LoopTree, Node, Ref
-from planish.loops.lang.program import Const
+from planish.levels.loops.codegen.kernel import Entry, MachineCode
+from planish.levels.loops.ir.tree import Buffer, Call, Leaf, Loop, LoopId, LoopTree, Node, Ref
+from planish.levels.loops.lang.program import Const
 
 Array = NDArray[Any]
 _Kind = Literal["input", "output", "ahead", "temporary"]

@@ -11,7 +11,7 @@ import pytest
 
 from planish.budget import Budget
 from planish.core import Candidate, Opinion, Ratio, StoreError, describe
-from planish.levels import load_program
+from planish.levels.registry import load_program
 from planish.settings import Settings
 from planish.store import ResultRow, open_store
 from planish.tuning.api import task_of, tune

@@ -15,16 +15,16 @@ import pytest
 
 from planish.budget import Budget
 from planish.core import Candidate, ProgramError
-from planish.loops.backends import PREFERRED, backend_named
-from planish.loops.build import Library
-from planish.loops.compiled import CompiledKernel, function_of
-from planish.loops.ir.schedule import unscheduled
-from planish.loops.lang.parse import parse
-from planish.loops.level import LoopsLevel
-from planish.loops.lower.lowering import lower
-from planish.loops.runtime.kernels import Kernel
-from planish.loops.space import TemplateSpace
-from planish.loops.steps import Parallel
+from planish.levels.loops.backends import PREFERRED, backend_named
+from planish.levels.loops.build import Library
+from planish.levels.loops.compiled import CompiledKernel, function_of
+from planish.levels.loops.ir.schedule import unscheduled
+from planish.levels.loops.lang.parse import parse
+from planish.levels.loops.level import LoopsLevel
+from planish.levels.loops.lower.lowering import lower
+from planish.levels.loops.runtime.kernels import Kernel
+from planish.levels.loops.space import TemplateSpace
+from planish.levels.loops.steps import Parallel
 from planish.settings import Settings
 from planish.tuning.api import tune_program
 from planish.tuning.result import Result

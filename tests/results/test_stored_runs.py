@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 from planish.budget import Budget
 from planish.cli import app
 from planish.executors import InlineExecutor, LocalExecutor
-from planish.levels import load_program
+from planish.levels.registry import load_program
 from planish.measure import Plan
 from planish.settings import Settings
 from planish.store import open_store
@@ -90,7 +90,7 @@ def short() -> Any:
         for module in ("tuning.validate", "tuning.remeasure"):
             plan = partial(Plan, rounds=3, processes=1, most=1)
             patch.setattr(import_module(f"planish.{module}"), "Plan", plan)
-        spec = import_module("planish.hlo.evaluator")
+        spec = import_module("planish.levels.hlo.evaluator")
         patch.setattr(spec, "LAST_TIMING", replace(spec.LAST_TIMING, budget_s=0.01, fewest=1))
         yield
 
@@ -149,7 +149,7 @@ def test_to_show_report_and_export_it_measures_nothing(
     assert made
     assert all(Path(file).exists() for file in made)
     # An exported ONNX model is rewritten in a sandboxed process.
-    assert [each for each in started if "planish.graph.pass_probe_server" not in each] == []
+    assert [each for each in started if "planish.levels.graph.pass_probe_server" not in each] == []
 
 
 def test_it_is_validated(run: Stored) -> None:

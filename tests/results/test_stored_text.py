@@ -17,7 +17,7 @@ from crafted import Row, opened, plant
 from llvm.modules import require_linker
 from planish.cli import app
 from planish.core import Objective
-from planish.llvm.level import LlvmLevel
+from planish.levels.llvm.level import LlvmLevel
 from planish.measure import Plan
 from planish.sandbox.confinement import told
 
@@ -94,7 +94,7 @@ def test_files_that_a_stored_workload_names_stay_closed(
 ) -> None:
     """Even with the right digest: it is the reader who says which files may be read."""
     from hlo.workloads import INFERENCE, PREDICT, write_all
-    from planish.hlo.level import HloLevel
+    from planish.levels.hlo.level import HloLevel
 
     module = write_all(tmp_path / "theirs", PREDICT, INFERENCE)
     program = HloLevel().load(str(module), {})
@@ -122,7 +122,7 @@ def test_a_stored_model_stays_closed_until_it_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from graph.models import convolutions, write
-    from planish.graph.level import GraphLevel
+    from planish.levels.graph.level import GraphLevel
 
     folder = tmp_path / "theirs"
     folder.mkdir()

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from planish.core import PlanishError
-from planish.llvm.execution import find_linker
+from planish.levels.llvm.execution import find_linker
 from planish.sandbox import linux
 from planish.sandbox.confinement import told
 

@@ -32,29 +32,29 @@ class Guidable(CanEvolve, CanFeaturise, Protocol):
 
 
 def _loops() -> Guidable:
-    from planish.loops.space import TemplateSpace
-    from planish.loops.workloads import matmul
+    from planish.levels.loops.space import TemplateSpace
+    from planish.levels.loops.workloads import matmul
 
     return TemplateSpace(matmul(96, 80, 60), Target(""))
 
 
 def _llvm() -> Guidable:
-    from planish.llvm.passes import PassSpace, elements
+    from planish.levels.llvm.passes import PassSpace, elements
 
     return PassSpace(tuple(elements().values())[:12])
 
 
 def _hlo() -> Guidable:
-    from planish.hlo import program_from
-    from planish.hlo.space import PatchSpace
+    from planish.levels.hlo import program_from
+    from planish.levels.hlo.space import PatchSpace
 
     return PatchSpace(program_from(MODULE))
 
 
 def _graph() -> Guidable:
     pytest.importorskip("onnxruntime")
-    from planish.graph.passes import REWRITING, RUNTIME, Selection, passes_of_kind
-    from planish.graph.space import Letters, SelectionSpace
+    from planish.levels.graph.passes import REWRITING, RUNTIME, Selection, passes_of_kind
+    from planish.levels.graph.space import Letters, SelectionSpace
 
     rewrites, disables = (
         tuple(each.name for each in passes_of_kind(*kinds)) for kinds in (REWRITING, RUNTIME)

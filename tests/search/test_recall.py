@@ -13,9 +13,9 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 
 from planish.core import Candidate, CanRecall, Failed, Measured, Objective, Outcome, Space, Trial
-from planish.levels import load_program
-from planish.llvm.passes.catalogue import PassElement
-from planish.llvm.passes.space import PassSpace
+from planish.levels.llvm.passes.catalogue import PassElement
+from planish.levels.llvm.passes.space import PassSpace
+from planish.levels.registry import load_program
 from planish.models.learner import Learner
 from planish.search import fitting_searchers, make_searcher
 from planish.settings import Settings

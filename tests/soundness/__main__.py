@@ -21,11 +21,11 @@ from dataclasses import dataclass
 from itertools import chain, count, cycle
 from pathlib import Path
 
-from planish.llvm.backend import Backend, open_backend
-from planish.llvm.clang import Compiler, find_compiler
-from planish.llvm.execution import NotRunnableError
-from planish.llvm.passes import PassElement, available
-from planish.llvm.program import Running
+from planish.levels.llvm.backend import Backend, open_backend
+from planish.levels.llvm.clang import Compiler, find_compiler
+from planish.levels.llvm.execution import NotRunnableError
+from planish.levels.llvm.passes import PassElement, available
+from planish.levels.llvm.program import Running
 from planish.train.corpus.programs import find_csmith, open_apt
 from soundness.campaign import Tally, try_cases
 from soundness.cases import Case, coreset_lists, hot_lists, in_contexts, random_lists

@@ -9,7 +9,7 @@ from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from planish.llvm.backend import Backend
+from planish.levels.llvm.backend import Backend
 from soundness.cases import Case
 from soundness.examiner import UNSOUND, Examiner, Kind, Verdict
 from soundness.reproducer import reproduce

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from planish.core import rng
-from planish.llvm.hot.versions import BEGIN, LAST, USUAL, drawn, first_lists, pipeline
-from planish.llvm.passes import PassElement, PassSpace, load_coreset, passes_of, print_pipeline
+from planish.levels.llvm.hot.versions import BEGIN, LAST, USUAL, drawn, first_lists, pipeline
+from planish.levels.llvm.passes import PassElement, PassSpace, load_coreset, passes_of, print_pipeline
 
 LONGEST = 20
 _BEFORE = "sroa<modify-cfg>"

@@ -3,8 +3,8 @@
 import pytest
 
 from planish.core import PlanishError
-from planish.llvm.backend import Backend, open_backend
-from planish.llvm.clang import Compiler, find_compiler
+from planish.levels.llvm.backend import Backend, open_backend
+from planish.levels.llvm.clang import Compiler, find_compiler
 from soundness.needs import lacking
 from soundness.subject import Subject, samples
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import tempfile
 from pathlib import Path
 
-from planish.llvm.clang import Compiler
-from planish.llvm.program import Running
+from planish.levels.llvm.clang import Compiler
+from planish.levels.llvm.program import Running
 from planish.train.corpus.programs import random_program
 from soundness.subject import Form, Subject, compile_subject
 

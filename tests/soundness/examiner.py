@@ -9,9 +9,9 @@ from functools import partial
 from pathlib import Path
 from typing import Literal
 
-from planish.llvm.backend import Backend, Module, PassError
-from planish.llvm.backend.protocol import IRError
-from planish.llvm.execution import NotRunnableError, RunAnswer, Runner
+from planish.levels.llvm.backend import Backend, Module, PassError
+from planish.levels.llvm.backend.protocol import IRError
+from planish.levels.llvm.execution import NotRunnableError, RunAnswer, Runner
 from planish.sandbox import End, ForkLimits, in_child
 from soundness.subject import Subject
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from planish.llvm.passes import elements
+from planish.levels.llvm.passes import elements
 from soundness.campaign import Failure, Tally
 from soundness.examiner import UNSOUND
 

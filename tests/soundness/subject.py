@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
-from planish.llvm.clang import Compiler
-from planish.llvm.ir.attributes import for_size
-from planish.llvm.program import Running
+from planish.levels.llvm.clang import Compiler
+from planish.levels.llvm.ir.attributes import for_size
+from planish.levels.llvm.program import Running
 
 Form = Literal["size", "typed", "plain", "fast"]
 """What the passes are given.

@@ -6,9 +6,9 @@ from typing import cast
 
 import pytest
 
-from planish.llvm.backend import Backend
-from planish.llvm.execution import find_linker
-from planish.llvm.passes import elements
+from planish.levels.llvm.backend import Backend
+from planish.levels.llvm.execution import find_linker
+from planish.levels.llvm.passes import elements
 from soundness.broken import BrokenBackend
 from soundness.campaign import Tally, try_cases
 from soundness.cases import Case, in_contexts
@@ -56,7 +56,7 @@ def test_what_is_left_behind_shows_the_failure_again(tally: Tally, typed: Subjec
 
 def _answer(subject: Subject, folder: Path, place: Path) -> bytes:
     """Run what lies in the folder, compiled without any pass."""
-    from planish.llvm.backend import open_backend
+    from planish.levels.llvm.backend import open_backend
 
     objects = [place / f"{number}.o" for number in range(len(subject.modules))]
     for number, path in enumerate(objects):

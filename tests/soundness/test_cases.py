@@ -1,7 +1,7 @@
 """The lists that are tried."""
 
-from planish.llvm.hot.versions import BEGIN, LAST, first_lists
-from planish.llvm.passes import elements, load_coreset, print_pipeline
+from planish.levels.llvm.hot.versions import BEGIN, LAST, first_lists
+from planish.levels.llvm.passes import elements, load_coreset, print_pipeline
 from soundness.cases import coreset_lists, hot_lists, in_contexts, random_lists
 
 ALL = tuple(elements().values())

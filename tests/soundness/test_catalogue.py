@@ -4,9 +4,9 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from planish.core import PlanishError
-from planish.llvm.backend import Backend
-from planish.llvm.clang import Compiler
-from planish.llvm.passes import available
+from planish.levels.llvm.backend import Backend
+from planish.levels.llvm.clang import Compiler
+from planish.levels.llvm.passes import available
 from planish.train.corpus.programs import find_csmith
 from soundness.campaign import try_cases
 from soundness.cases import Case, coreset_lists, random_lists

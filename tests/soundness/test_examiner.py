@@ -7,9 +7,9 @@ from typing import cast
 
 import pytest
 
-from planish.llvm.backend import Backend
-from planish.llvm.clang import Compiler
-from planish.llvm.execution import NotRunnableError
+from planish.levels.llvm.backend import Backend
+from planish.levels.llvm.clang import Compiler
+from planish.levels.llvm.execution import NotRunnableError
 from soundness.broken import BrokenBackend
 from soundness.examiner import Examiner
 from soundness.subject import Form, Subject, compile_subject, samples

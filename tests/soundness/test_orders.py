@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from planish.llvm.backend import Backend
-from planish.llvm.clang import Compiler
+from planish.levels.llvm.backend import Backend
+from planish.levels.llvm.clang import Compiler
 from soundness.campaign import try_cases
 from soundness.cases import Case
 from soundness.subject import Form, compile_subject

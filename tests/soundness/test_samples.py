@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from planish.llvm.backend import Backend
-from planish.llvm.clang import Compiler
-from planish.llvm.execution import find_linker
+from planish.levels.llvm.backend import Backend
+from planish.levels.llvm.clang import Compiler
+from planish.levels.llvm.execution import find_linker
 from soundness.examiner import Examiner
 from soundness.subject import SAMPLES, Form, samples
 

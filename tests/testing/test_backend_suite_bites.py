@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from planish.core import Machine
-from planish.loops.backends import Backend, Bound, Executable, backend_named
-from planish.loops.ir.tree import LoopTree
-from planish.loops.lang.program import Program
+from planish.levels.loops.backends import Backend, Bound, Executable, backend_named
+from planish.levels.loops.ir.tree import LoopTree
+from planish.levels.loops.lang.program import Program
 from planish.testing.backends import BackendConformance
 
 Arrays = Mapping[str, Any]

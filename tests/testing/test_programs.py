@@ -6,7 +6,7 @@ from math import prod
 import pytest
 from hypothesis import Phase, find, given, settings
 
-from planish.loops.lang.program import Access, Apply, Expr, Program, accesses
+from planish.levels.loops.lang.program import Access, Apply, Expr, Program, accesses
 from planish.testing.programs import programs
 
 

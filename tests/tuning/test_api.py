@@ -26,9 +26,9 @@ from planish.core import (
     usable_cores,
 )
 from planish.executors import LocalExecutor
-from planish.loops.lang.parse import parse
-from planish.loops.lang.program import Program as TensorProgram
-from planish.loops.level import LoopsLevel
+from planish.levels.loops.lang.parse import parse
+from planish.levels.loops.lang.program import Program as TensorProgram
+from planish.levels.loops.level import LoopsLevel
 from planish.settings import Settings
 from planish.store import Store, open_store
 from planish.tuning.api import tune_program

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from llvm.modules import SUM
 from planish.budget import Budget
 from planish.core import Candidate, Objective, PlanishError
-from planish.levels import load_program
+from planish.levels.registry import load_program
 from planish.settings import Settings
 from planish.store import open_store
 from planish.tuning.batch import Part, Unmeasured, load_parts, totals, tune_parts

@@ -12,7 +12,7 @@ import pytest
 from planish import tune, validate
 from planish.budget import Budget
 from planish.core import Level
-from planish.levels import level_named
+from planish.levels.registry import level_named
 from planish.settings import Settings
 from planish.store import open_store
 from planish.tuning.result import read_result

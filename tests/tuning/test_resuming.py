@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from planish.budget import Budget
 from planish.core import Candidate, Executor, Outcome, PlanishError, Searcher, Trial
-from planish.levels import load_program
+from planish.levels.registry import load_program
 from planish.settings import Settings
 from planish.store import Store, open_store
 from planish.store.schema import sealed

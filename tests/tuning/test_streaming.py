@@ -11,7 +11,7 @@ import pytest
 
 from planish.budget import Budget
 from planish.core import Candidate, Level, Measured, Program, Trial
-from planish.levels import load_program
+from planish.levels.registry import load_program
 from planish.search import fitting_searchers
 from planish.settings import Settings
 from planish.store import Store, open_store
@@ -65,7 +65,7 @@ def proposals(
 
 
 # A policy reads the first instructions of the module alone, and says so.
-@pytest.mark.filterwarnings("ignore::planish.llvm.ir.instruction_rows.CutWarning")
+@pytest.mark.filterwarnings("ignore::planish.levels.llvm.ir.instruction_rows.CutWarning")
 @pytest.mark.parametrize(("name", "space"), [(name, space) for name in SPACES for space in SPACES[name]])
 def test_proposals_are_a_function_of_seed_and_outcomes(name: str, space: str, tmp_path: Path) -> None:
     """Each searcher, with answers in several orders and many or few under way, at once and resumed."""

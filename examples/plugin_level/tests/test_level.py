@@ -8,7 +8,7 @@ import planish
 from planish.budget import Budget
 from planish.core import Candidate, Failed, ProgramError, evaluate
 from planish.executors import InlineExecutor
-from planish.levels import level_of
+from planish.levels.registry import level_of
 from planish.settings import Settings
 from planish.tuning.api import task_of
 from planish_sql.evaluator import SqlEvaluator

@@ -24,7 +24,7 @@ from planish.cc.clang import Compiler, Unit, run
 from planish.cc.object_cache import CachedObject, ObjectCache, atomic_write, digest, share
 from planish.cc.settings import CompileSettings, UsageError
 from planish.core import PlanishError
-from planish.llvm.backend.elf import code_bytes, function_bytes, loaded_bytes
+from planish.levels.llvm.backend.elf import code_bytes, function_bytes, loaded_bytes
 from planish.sandbox.fork import ForkedChild, Send, wait
 from planish.sandbox.plain_data import DataError, dumps, loads
 from planish.sandbox.scratch import Scratch
@@ -207,7 +207,7 @@ def _work(asked: Asked, cache: ObjectCache, send: Send) -> None:
 
 
 def _found(asked: Asked, cache: ObjectCache) -> FoundBuild:
-    from planish.llvm.modules import make_smaller, reading_directive_of
+    from planish.levels.llvm.modules import make_smaller, reading_directive_of
 
     if directive := reading_directive_of(asked.bitcode):
         return FoundBuild(b"", {}, 0, asked.seconds, cache.error, directive)
@@ -325,7 +325,7 @@ def check_version(compiler: Compiler) -> None:
     Raises:
         SearchError: it is not.
     """
-    from planish.llvm.backend import open_backend
+    from planish.levels.llvm.backend import open_backend
 
     said = _VERSION.search(run([*compiler.command, "--version"]).written)
     theirs = said[1].decode() if said else "an unknown version"

@@ -16,9 +16,9 @@ from planish.cc.arguments import Invocation, code_options
 from planish.cc.clang import Unit
 from planish.cc.object_cache import CachedObject, ObjectCache, digest
 from planish.cc.optimize import ReadsFilesError, reads_files
-from planish.llvm.backend.elf import code_bytes
-from planish.llvm.modules import reading_directive_of
-from planish.llvm.modules.budget import LIMITS
+from planish.levels.llvm.backend.elf import code_bytes
+from planish.levels.llvm.modules import reading_directive_of
+from planish.levels.llvm.modules.budget import LIMITS
 from planish.sandbox import in_child
 
 _KIND, _MADE = "units", "made"

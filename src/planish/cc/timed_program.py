@@ -19,14 +19,14 @@ from planish.cc.settings import CompileSettings, UsageError
 from planish.cc.timed_objects import LinkPart, TimedUnit, exchanged, link_parts, read_unit, without_output
 from planish.core import Objective, PlanishError
 from planish.core.cores import usable_cores
-from planish.llvm.backend.elf import function_bytes
-from planish.llvm.execution import OBJECTS, PROGRAM, LinkCommand
-from planish.llvm.hot.bench import Bench, answer_of, judged
-from planish.llvm.hot.search import HOT, HotSearch, compared
-from planish.llvm.hot.versions import PreparedProgram
-from planish.llvm.modules import Memory
-from planish.llvm.modules.budget import processor_s
-from planish.llvm.program import Running, running_by
+from planish.levels.llvm.backend.elf import function_bytes
+from planish.levels.llvm.execution import OBJECTS, PROGRAM, LinkCommand
+from planish.levels.llvm.hot.bench import Bench, answer_of, judged
+from planish.levels.llvm.hot.search import HOT, HotSearch, compared
+from planish.levels.llvm.hot.versions import PreparedProgram
+from planish.levels.llvm.modules import Memory
+from planish.levels.llvm.modules.budget import processor_s
+from planish.levels.llvm.program import Running, running_by
 from planish.sandbox.scratch import Scratch
 
 _TIME = Objective("time_s", "s")

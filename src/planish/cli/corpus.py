@@ -14,7 +14,7 @@ from planish.cli import options as given
 from planish.cli.options import refuse
 
 if TYPE_CHECKING:
-    from planish.llvm.clang import Compiler
+    from planish.levels.llvm.clang import Compiler
 
 Corpus = Annotated[Path, typer.Argument(metavar="CORPUS", help="A corpus: its folder, or a .jsonl.gz file.")]
 Labels = Annotated[Path, typer.Argument(metavar="DIR", help="Where labels go, or are.")]
@@ -328,8 +328,8 @@ def card(
 
 def _toolchain(compiles: bool) -> tuple[Compiler | None, str]:
     """Find the compiler, where one is needed, and LLVM's version."""
-    from planish.llvm.backend import open_backend
-    from planish.llvm.clang import find_compiler
+    from planish.levels.llvm.backend import open_backend
+    from planish.levels.llvm.clang import find_compiler
 
     llvm = open_backend().version
     return find_compiler(int(llvm.partition(".")[0])) if compiles else None, llvm

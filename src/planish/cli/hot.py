@@ -13,8 +13,8 @@ from planish.cli.request import Request
 from planish.core import PlanishError, stoppable
 
 if TYPE_CHECKING:
-    from planish.llvm.hot import HotProgress, RuntimeResult
-    from planish.llvm.program import IRProgram
+    from planish.levels.llvm.hot import HotProgress, RuntimeResult
+    from planish.levels.llvm.program import IRProgram
 
 OF_WHOLE_S = 20.0
 """Seconds of a search on a whole module, where the user says nothing else."""
@@ -42,7 +42,7 @@ def speed_up_and_show(request: Request, folder: Path | None, form: Form, words: 
     from planish.cli.again import command_line
     from planish.cli.output import writing
     from planish.cli.request import require_places
-    from planish.llvm.hot import export_program, manifest, optimize_runtime
+    from planish.levels.llvm.hot import export_program, manifest, optimize_runtime
 
     require_places(None, folder)
     program, cache = _program(request), open_cache()
@@ -74,7 +74,7 @@ def speed_up_and_show(request: Request, folder: Path | None, form: Form, words: 
 
 
 def _program(request: Request) -> IRProgram:
-    from planish.llvm.level import LlvmLevel
+    from planish.levels.llvm.level import LlvmLevel
 
     level = LlvmLevel()
     if len(request.settings.objectives) > 1:

@@ -27,7 +27,7 @@ def inspect(
     """Show which class of network a model is and why, which passes matter, and the list to begin with."""
     from planish.cli.inspection import inspected
     from planish.cli.request import level_options, names
-    from planish.levels import load_program
+    from planish.levels.registry import load_program
     from planish.settings import Settings
     from planish.tuning.api import task_of
 

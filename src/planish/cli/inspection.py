@@ -10,17 +10,17 @@ from typing import TYPE_CHECKING, Any
 
 from planish.cli.summary import candidate_document
 from planish.core import Candidate, Level, Task
-from planish.graph.architecture import CLASSES, Recognition
-from planish.graph.passes import passes_of_kind, selection_of
-from planish.graph.prior import ClassList, StepEffect, known_list
-from planish.graph.starting_lists import recognition_of, starting_list
+from planish.levels.graph.architecture import CLASSES, Recognition
+from planish.levels.graph.passes import passes_of_kind, selection_of
+from planish.levels.graph.prior import ClassList, StepEffect, known_list
+from planish.levels.graph.starting_lists import recognition_of, starting_list
 from planish.models.transfer import tried_elsewhere
 from planish.store import open_store
 from planish.store.opening import locate
 
 if TYPE_CHECKING:
-    from planish.graph.program import GraphProgram
-    from planish.graph.relevance import Relevance
+    from planish.levels.graph.program import GraphProgram
+    from planish.levels.graph.relevance import Relevance
 
 _COUNTS = 12
 _EFFECTS = 8
@@ -103,9 +103,9 @@ def inspected(level: Level, task: Task[GraphProgram], store: str | None, *, rele
 
 
 def _relevance(task: Task[GraphProgram]) -> Relevance:
-    from planish.graph.pass_probe import Examiner
-    from planish.graph.relevance import THOROUGH_S, analyse, remembered
-    from planish.graph.task_setup import widest_settings
+    from planish.levels.graph.pass_probe import Examiner
+    from planish.levels.graph.relevance import THOROUGH_S, analyse, remembered
+    from planish.levels.graph.task_setup import widest_settings
 
     program, settings = task.program, widest_settings(task)
     with closing(Examiner(program, settings)) as examiner:

@@ -82,7 +82,7 @@ def learnt_text(
     Raises:
         PlanishError: feedback is to be learnt without a model to answer, or that one is none of language.
     """
-    from planish.llvm.ir.instruction_rows import instruction_schema
+    from planish.levels.llvm.ir.instruction_rows import instruction_schema
     from planish.models.policy_files import SavedPolicy
     from planish.train.text_training import TextCourse, train_text
 
@@ -120,7 +120,7 @@ def learnt_text(
 
 
 def _start(lessons: Sequence[TextLesson], size: Size, text: TextSize) -> _Start:
-    from planish.llvm.passes import elements
+    from planish.levels.llvm.passes import elements
     from planish.models.decoder import DecoderShape
     from planish.models.ir_text import Tokenizer
     from planish.models.policy_files import load_policy
@@ -269,7 +269,7 @@ def _reader(lessons: Lessons, held: NDArray[np.bool_], path: Path, size: Size) -
 
 
 def _writer(lessons: Lessons, held: NDArray[np.bool_], path: Path, size: Size) -> SavedPolicy:
-    from planish.llvm.passes import elements, find_element, oz_of
+    from planish.levels.llvm.passes import elements, find_element, oz_of
     from planish.models.policy_files import SavedPolicy
     from planish.models.writer import WriterShape
     from planish.train.list_writer import Texts, WritingCourse, train_writer

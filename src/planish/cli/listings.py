@@ -16,7 +16,7 @@ def levels(form: given.Format = "text") -> None:
     """List the kinds of programs that can be tuned."""
     from planish.cli.output import document, table
     from planish.core import registry
-    from planish.levels import GROUP, level_named
+    from planish.levels.registry import GROUP, level_named
 
     found = [level_named(name) for name in registry.names(GROUP)]
     if form == "json":
@@ -76,7 +76,7 @@ def targets(form: given.Format = "text") -> None:
     """Show this machine as each level sees it."""
     from planish.cli.output import document, facts, say
     from planish.core import registry
-    from planish.levels import GROUP, level_named
+    from planish.levels.registry import GROUP, level_named
 
     found = {name: _machine(level_named(name)) for name in registry.names(GROUP)}
     if form == "json":

@@ -116,7 +116,7 @@ def fit(
     Searches of the level ask it together with the one that comes with planish, or alone where they name it.
     """
     from planish.core import PlanishError
-    from planish.levels import level_named
+    from planish.levels.registry import level_named
     from planish.models.model_files import models_folder, suffix_of, write_model
     from planish.store import open_store
     from planish.train.cost_models import fit_model, read_trials
@@ -140,7 +140,7 @@ def evaluate(model: Name, store: given.StorePlace = None, form: given.Format = "
     """Tell how well a model orders the trials in the store; programs it learnt from count too."""
     from planish.cli.output import document, facts
     from planish.core import PlanishError
-    from planish.levels import level_named
+    from planish.levels.registry import level_named
     from planish.models.model_files import load_model
     from planish.store import open_store
     from planish.train.cost_models import evaluate as judge

@@ -16,7 +16,7 @@ NEWEST = 50
 
 def level_names(incomplete: str) -> list[str]:
     """Offer the levels that are installed."""
-    from planish.levels import GROUP
+    from planish.levels.registry import GROUP
 
     return _installed(GROUP, incomplete)
 

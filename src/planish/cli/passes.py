@@ -25,8 +25,8 @@ def passes(
     from planish.cli.summary import show_sections
     from planish.core import HasFigures
     from planish.executors import LocalExecutor
-    from planish.levels import load_program
-    from planish.llvm.passes import candidate_of, parse_pipeline
+    from planish.levels.llvm.passes import candidate_of, parse_pipeline
+    from planish.levels.registry import load_program
     from planish.settings import Settings
     from planish.tuning.api import task_of
 

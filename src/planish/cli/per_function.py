@@ -15,7 +15,7 @@ from planish.cli.request import Request
 from planish.core import PlanishError, stoppable
 
 if TYPE_CHECKING:
-    from planish.llvm.modules import ModuleProgress, SizeResult, SizeRow
+    from planish.levels.llvm.modules import ModuleProgress, SizeResult, SizeRow
 
 _SHOWN = 20
 _LIST = 70
@@ -27,7 +27,7 @@ def improve_and_export(request: Request, folder: Path, form: Form) -> None:
     """Make a module smaller, write it, and show which functions became smaller."""
     from planish.cli.output import writing
     from planish.cli.request import require_places
-    from planish.llvm.modules import compare_measures, export_improved, improve_module, read_for_size
+    from planish.levels.llvm.modules import compare_measures, export_improved, improve_module, read_for_size
 
     require_places(None, folder)
     objective, *others = request.settings.objectives or ("text_bytes",)

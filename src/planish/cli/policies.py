@@ -30,7 +30,7 @@ def require_passes(policy: SavedPolicy, named: Collection[str] = ()) -> None:
         PlanishError: it does not, or cannot.
     """
     from planish.core import PlanishError
-    from planish.llvm.passes import PassSpace, elements
+    from planish.levels.llvm.passes import PassSpace, elements
 
     hint = "Train one without --first."
     objective = policy.schema.name.rpartition("/")[2]
@@ -172,7 +172,7 @@ def evaluate(
 
 def _by_store(policy: SavedPolicy, store: str | None) -> tuple[int, Mapping[str, float]]:
     from planish.core import PlanishError
-    from planish.levels import level_named
+    from planish.levels.registry import level_named
     from planish.models.transfer import known_tasks
     from planish.store import open_store
     from planish.train.continuations import judge_steps, read_lessons

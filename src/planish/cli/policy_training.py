@@ -225,7 +225,7 @@ def _imitated(
     level: str, space: str, store: str | None, path: Path, network: str, epochs: int, seed: int
 ) -> SavedPolicy:
     from planish.core import PlanishError
-    from planish.levels import level_named
+    from planish.levels.registry import level_named
     from planish.models.transfer import known_tasks
     from planish.store import open_store
     from planish.train.continuations import read_lessons
@@ -284,7 +284,7 @@ def _programs(level: str, named: str) -> list[str]:
         PlanishError: the level has no environment; the file cannot be read, or has no line.
     """
     from planish.core import PlanishError
-    from planish.loops.workloads import thesis_split
+    from planish.levels.loops.workloads import thesis_split
 
     if level != "loops":
         raise PlanishError(f"the level {level} has no environment", "Use --algorithm imitation.")

@@ -31,7 +31,7 @@ def report(
         return
     from planish.cli.output import document, say
     from planish.core import StoreError
-    from planish.levels import level_named, name_files
+    from planish.levels.registry import level_named, name_files
     from planish.report import write_report
     from planish.store import open_store
 

@@ -87,7 +87,7 @@ def _show_run(store: Reader, run_id: str, files: Sequence[Path], form: given.For
         show_run,
         show_winner,
     )
-    from planish.levels import level_named, name_files
+    from planish.levels.registry import level_named, name_files
     from planish.report.data import read_report_data
     from planish.report.predictions import guidance_of, proposals_of
 

@@ -161,7 +161,7 @@ def _tell(
     from planish.cli.output import document, say
     from planish.cli.summary import result_document, show_notes, show_result, show_winner
     from planish.core import ShowsWinners
-    from planish.levels import level_named
+    from planish.levels.registry import level_named
     from planish.report.data import read_report_data
 
     level = level_named(result.task.level)
@@ -192,7 +192,7 @@ def _files(store: Store, result: Result, report: Path | None, export: Path | Non
     from planish.cli.output import writing
     from planish.cli.summary import tell_stand_in
     from planish.core import ShowsWinners
-    from planish.levels import level_named
+    from planish.levels.registry import level_named
     from planish.report import write_report
 
     level = level_named(result.task.level)

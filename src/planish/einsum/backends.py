@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 
 from planish.core import Candidate, ProgramError, Target
 from planish.core.process import free_after_fork
-from planish.loops.build import kernel_of, tree_of
-from planish.loops.compiled import CompiledKernel
-from planish.loops.lang.program import Access, Apply, Expr, Index, Program, Statement
-from planish.loops.runtime.dispatch import ArraySpec, Table
+from planish.levels.loops.build import kernel_of, tree_of
+from planish.levels.loops.compiled import CompiledKernel
+from planish.levels.loops.lang.program import Access, Apply, Expr, Index, Program, Statement
+from planish.levels.loops.runtime.dispatch import ArraySpec, Table
 
 if TYPE_CHECKING:
     from planish.store import Store

@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 
 from planish.core import PlanishError, ProgramError
 from planish.einsum.backends import PLANNING, EinsumRequest, Way, contraction_of, enter, numpy_ways
-from planish.loops.compiled import CompiledKernel, check_operands
-from planish.loops.runtime.dispatch import ArraySpec, Table
+from planish.levels.loops.compiled import CompiledKernel, check_operands
+from planish.levels.loops.runtime.dispatch import ArraySpec, Table
 
 if TYPE_CHECKING:
     from planish.store import Store

@@ -10,8 +10,8 @@ from typing import Any
 from planish.core import Candidate, Task
 from planish.einsum.backends import Contraction, Way, compile_kernel
 from planish.einsum.selection import Choice
-from planish.loops.build import Library, library_of
-from planish.loops.level import LoopsLevel
+from planish.levels.loops.build import Library, library_of
+from planish.levels.loops.level import LoopsLevel
 from planish.measure.intervals import ratio
 from planish.store import HeldError, Reader, ResultRow, Store
 from planish.tuning.comparison import Compared, Comparison, Finalist, Measurement

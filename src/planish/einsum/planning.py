@@ -24,14 +24,14 @@ from planish.einsum.backends import (
 )
 from planish.einsum.selection import Choice, fastest
 from planish.executors import LocalExecutor
-from planish.loops.compiled import CompiledKernel
-from planish.loops.evaluator import LoopsEvaluatorSpec
-from planish.loops.lang.program import Program
-from planish.loops.level import LoopsLevel
-from planish.loops.space import TemplateSpace
-from planish.loops.steps import Parallel
-from planish.loops.verifying import verify_again
-from planish.loops.workloads import matmul
+from planish.levels.loops.compiled import CompiledKernel
+from planish.levels.loops.evaluator import LoopsEvaluatorSpec
+from planish.levels.loops.lang.program import Program
+from planish.levels.loops.level import LoopsLevel
+from planish.levels.loops.space import TemplateSpace
+from planish.levels.loops.steps import Parallel
+from planish.levels.loops.verifying import verify_again
+from planish.levels.loops.workloads import matmul
 from planish.measure import exclusive
 
 if TYPE_CHECKING:

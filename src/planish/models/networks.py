@@ -293,7 +293,7 @@ def scaled(observed: NDArray[np.int64], left: NDArray[np.float32]) -> NDArray[np
     and 16, the row's presence, and the share of steps that are left.
 
     Args:
-        observed: (candidates, rows, columns), as `planish.loops.space.cursor` has the first of them.
+        observed: (candidates, rows, columns), as `planish.levels.loops.space.cursor` has the first of them.
         left: the share of steps that are left, for each candidate.
 
     Returns:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from planish.loops.ir.annotated import (
+from planish.levels.loops.ir.annotated import (
     AnnotatedTree,
     Block,
     CellRegion,
@@ -26,8 +26,8 @@ from planish.loops.ir.annotated import (
     Region,
     Unrolled,
 )
-from planish.loops.ir.tree import Call, Leaf, Loop, Node, Ref, Value, iterations, within
-from planish.loops.lang.program import Const
+from planish.levels.loops.ir.tree import Call, Leaf, Loop, Node, Ref, Value, iterations, within
+from planish.levels.loops.lang.program import Const
 from planish.testing.annotated_registers import Cells, Numbered, Position, Vector
 from planish.testing.interpreter import Storage, TreeFault, looked_up
 

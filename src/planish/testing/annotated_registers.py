@@ -6,9 +6,19 @@ from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
 from typing import Any, NamedTuple
 
-from planish.loops.ir.annotated import Cell, CellRegion, Lanes, Piece, Region, Slot, Vectors, cell, summed
-from planish.loops.ir.tree import Leaf, Loop, LoopId, Ref
-from planish.loops.lang.program import IDENTITY
+from planish.levels.loops.ir.annotated import (
+    Cell,
+    CellRegion,
+    Lanes,
+    Piece,
+    Region,
+    Slot,
+    Vectors,
+    cell,
+    summed,
+)
+from planish.levels.loops.ir.tree import Leaf, Loop, LoopId, Ref
+from planish.levels.loops.lang.program import IDENTITY
 from planish.testing.interpreter import Storage, TreeFault
 
 
@@ -104,7 +114,7 @@ Values = list[Any]
 
 
 class Numbered:
-    """The register file of a region; see `planish.loops.ir.annotated.Region`."""
+    """The register file of a region; see `planish.levels.loops.ir.annotated.Region`."""
 
     def __init__(self, region: Region, vectors: Vectors, storage: Storage, position: Position) -> None:
         self.region = region
@@ -225,7 +235,7 @@ class Numbered:
 
 
 class Cells:
-    """The named values of a region; see `planish.loops.ir.annotated.CellRegion`.
+    """The named values of a region; see `planish.levels.loops.ir.annotated.CellRegion`.
 
     Attributes:
         carried: for each loop that counts around this slot, the cells that it may touch.

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from planish.loops.ir.annotated import MEMORY, REGISTERS, STACK
-from planish.loops.ir.tree import (
+from planish.levels.loops.ir.annotated import MEMORY, REGISTERS, STACK
+from planish.levels.loops.ir.tree import (
     Call,
     Leaf,
     Loop,
@@ -29,16 +29,16 @@ from planish.loops.ir.tree import (
     refs,
     within,
 )
-from planish.loops.lang.element_types import WHOLE, nearest_whole, numpy_type
-from planish.loops.lang.program import ARITHMETIC, Const
-from planish.loops.reference.bounds import VALUES
+from planish.levels.loops.lang.element_types import WHOLE, nearest_whole, numpy_type
+from planish.levels.loops.lang.program import ARITHMETIC, Const
+from planish.levels.loops.reference.bounds import VALUES
 
 UNWRITTEN = -0x21524111
 """What whole numbers are that nothing has written: 0 may be right by chance, and this hardly ever is."""
 
 
 class TreeFault(Exception):  # noqa: N818 - a fault of the tree, not of the user
-    """A tree breaks the rules of `planish.loops.ir.tree`, or its annotations those of their module."""
+    """A tree breaks the rules of `planish.levels.loops.ir.tree`, or its annotations those of their module."""
 
 
 def looked_up(base: Ref, index: Any, stride: float, extent: float) -> Ref:

@@ -9,8 +9,8 @@ from hypothesis import reject
 from hypothesis import strategies as st
 
 from planish.core.errors import ProgramError
-from planish.loops.lang.parse import parse
-from planish.loops.lang.program import Program, accesses
+from planish.levels.loops.lang.parse import parse
+from planish.levels.loops.lang.program import Program, accesses
 
 _Text = tuple[str, dict[str, int]]
 

@@ -7,11 +7,11 @@ from collections.abc import Callable, Sequence
 from hypothesis import strategies as st
 
 from planish.core.errors import ScheduleError
-from planish.loops.ir.fuse import fusable
-from planish.loops.ir.graph import Nest
-from planish.loops.ir.schedule import Schedule, loop_text, unscheduled
-from planish.loops.lang.program import Program
-from planish.loops.steps import (
+from planish.levels.loops.ir.fuse import fusable
+from planish.levels.loops.ir.graph import Nest
+from planish.levels.loops.ir.schedule import Schedule, loop_text, unscheduled
+from planish.levels.loops.lang.program import Program
+from planish.levels.loops.steps import (
     Fuse,
     LoopStep,
     Merge,

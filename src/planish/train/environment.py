@@ -31,7 +31,7 @@ from planish.core import (
     Trial,
 )
 from planish.executors import LocalExecutor
-from planish.levels import level_named, load_program
+from planish.levels.registry import level_named, load_program
 from planish.models.networks import scaled
 from planish.settings import Settings
 from planish.store import HeldError, Store, store_at
@@ -339,7 +339,7 @@ def _is_of(space: CanObserve, candidate: Candidate) -> bool:
 
 
 def _peak(task: Task[Any]) -> float:
-    from planish.loops.roofline import measured_peak
+    from planish.levels.loops.roofline import measured_peak
 
     return measured_peak(task.target.toolchain["backend"])
 

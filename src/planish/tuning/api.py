@@ -31,7 +31,7 @@ from planish.core import (
     unknown,
 )
 from planish.executors import LocalExecutor
-from planish.levels import level_named, load_program
+from planish.levels.registry import level_named, load_program
 from planish.models.transfer import context_of, stored
 from planish.search import make_searcher
 from planish.settings import Settings

@@ -33,7 +33,7 @@ from planish.core import (
 from planish.core.files import replace_text
 from planish.core.trial import checked_for
 from planish.executors import LocalExecutor
-from planish.levels import load_program
+from planish.levels.registry import load_program
 from planish.settings import Settings
 from planish.store import Store, store_at
 from planish.tuning.api import task_of, tune_program
@@ -140,9 +140,9 @@ def load_parts(source: str, level: str, options: Mapping[str, str]) -> tuple[Lev
     Raises:
         PlanishError: it cannot be read, or is no module of LLVM IR.
     """
-    from planish.llvm.backend import open_backend
-    from planish.llvm.program import IRProgram
-    from planish.llvm.source import functions_of
+    from planish.levels.llvm.backend import open_backend
+    from planish.levels.llvm.program import IRProgram
+    from planish.levels.llvm.source import functions_of
 
     found, program = load_program(source, level, options)
     if not isinstance(program, IRProgram):

@@ -12,7 +12,7 @@ from pathlib import Path
 from planish.budget import Budget
 from planish.core import Level, Objective, PlanishError, Program, Ratio, Start, Trial
 from planish.executors import LocalExecutor
-from planish.levels import level_named, load_program
+from planish.levels.registry import level_named, load_program
 from planish.measure import PairedSamples, Plan, Variant, judged, remeasure
 from planish.settings import Settings
 from planish.store import Reader, Store, open_store

@@ -28,7 +28,7 @@ from planish.core import (
     best_harmless,
     describe,
 )
-from planish.levels import first_exportable, function_of, level_named, name_files
+from planish.levels.registry import first_exportable, function_of, level_named, name_files
 from planish.store import Reader, Run
 from planish.store.rows import StoredTask
 from planish.tuning.comparison import Compared, Comparison, Finalist

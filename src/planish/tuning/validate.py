@@ -10,7 +10,7 @@ from typing import Literal
 
 from planish.core import Measured, MismatchError, Objective, PlanishError, ProgramError, Start
 from planish.executors import LocalExecutor
-from planish.levels import level_named, name_files
+from planish.levels.registry import level_named, name_files
 from planish.measure import PairedSamples, Plan, Variant, remeasure_all
 from planish.sandbox import LostError
 from planish.store import Reader, open_store

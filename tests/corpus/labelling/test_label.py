@@ -16,10 +16,10 @@ from pathlib import Path
 import pytest
 
 from planish.core import PlanishError
-from planish.llvm.backend import open_backend
-from planish.llvm.ir.attributes import for_size
-from planish.llvm.ir.normalise import identity, normalise
-from planish.llvm.passes import print_pipeline, space
+from planish.levels.llvm.backend import open_backend
+from planish.levels.llvm.ir.attributes import for_size
+from planish.levels.llvm.ir.normalise import identity, normalise
+from planish.levels.llvm.passes import print_pipeline, space
 from planish.sandbox import LostError
 from planish.train.corpus.reader import SAMPLE
 from planish.train.corpus.shards import Row, Split

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from planish.core import PlanishError
-from planish.llvm.backend import Module, PassError, open_backend
-from planish.llvm.ir.attributes import for_size
-from planish.llvm.ir.autophase import autophase
-from planish.llvm.passes import print_pipeline
+from planish.levels.llvm.backend import Module, PassError, open_backend
+from planish.levels.llvm.ir.attributes import for_size
+from planish.levels.llvm.ir.autophase import autophase
+from planish.levels.llvm.passes import print_pipeline
 from planish.models.ir_text import lexemes
 from planish.sandbox import Watchdog
 from planish.train.corpus.reader import SAMPLE, read_corpus

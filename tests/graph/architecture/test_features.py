@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from onnx import TensorProto, helper
 
 from graph.architecture.nets import Sketch, small_model
-from planish.graph.architecture import features
-from planish.graph.architecture.data_flow import Wiring
+from planish.levels.graph.architecture import features
+from planish.levels.graph.architecture.data_flow import Wiring
 
 
 @given(st.lists(st.sampled_from(["plain", "depthwise", "grouped", "1x1"]), min_size=1, max_size=8))

@@ -8,8 +8,8 @@ import onnx
 import pytest
 
 from graph.architecture.nets import CASES, EXPECTED, SMALL, Sketch, renamed, small_model
-from planish.graph.architecture import features, recognise
-from planish.graph.architecture.recognition import CLASSES
+from planish.levels.graph.architecture import features, recognise
+from planish.levels.graph.architecture.recognition import CLASSES
 
 
 @pytest.mark.parametrize(("name", "exporter"), CASES)

@@ -12,11 +12,18 @@ from onnx import helper
 from graph.architecture.nets import CASES, EXPECTED, Sketch, small_model
 from graph.models import constant, model, weight, write
 from planish.core import Candidate
-from planish.graph.architecture import recognise
-from planish.graph.architecture.recognition import CLASSES
-from planish.graph.passes import find_pass, selection_of
-from planish.graph.source import read_model
-from planish.graph.starting_lists import LEFT_OUT, ORDERS, class_lists, class_selection, starting_list, table4
+from planish.levels.graph.architecture import recognise
+from planish.levels.graph.architecture.recognition import CLASSES
+from planish.levels.graph.passes import find_pass, selection_of
+from planish.levels.graph.source import read_model
+from planish.levels.graph.starting_lists import (
+    LEFT_OUT,
+    ORDERS,
+    class_lists,
+    class_selection,
+    starting_list,
+    table4,
+)
 
 LONGEST = 8
 

@@ -3,7 +3,7 @@
 import pytest
 
 from planish.core import ProgramError
-from planish.graph.passes import exclusions, find_pass, passes, passes_of_kind
+from planish.levels.graph.passes import exclusions, find_pass, passes, passes_of_kind
 
 
 def test_there_are_many_passes_and_each_is_described() -> None:

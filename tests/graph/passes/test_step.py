@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from planish.core import Candidate, PlanishError, ScheduleError, candidate_from_json
-from planish.graph.passes import (
+from planish.levels.graph.passes import (
     EXACT,
     STEPS,
     Disable,

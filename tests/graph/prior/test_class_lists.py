@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from planish.core import Candidate, Step
-from planish.graph.passes import Disable, Offline, Rewrite, selection, selection_of
-from planish.graph.prior import FAR, RidgeRow, effects, learn_lists, learned_list
+from planish.levels.graph.passes import Disable, Offline, Rewrite, selection, selection_of
+from planish.levels.graph.prior import FAR, RidgeRow, effects, learn_lists, learned_list
 
 GOOD = Rewrite("onnxscript.optimize")
 FAIR = Rewrite("onnxscript.fold_constants")

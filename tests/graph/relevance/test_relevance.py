@@ -14,11 +14,11 @@ import pytest
 from onnx import helper
 
 from graph.models import constant, convolutions, model, one_node, write
-from planish.graph.pass_probe import Examiner, ExaminerError
-from planish.graph.program import GraphProgram
-from planish.graph.relevance import Relevance, analyse, known_relevance, remembered
-from planish.graph.sessions import SessionSettings
-from planish.graph.source import read_model
+from planish.levels.graph.pass_probe import Examiner, ExaminerError
+from planish.levels.graph.program import GraphProgram
+from planish.levels.graph.relevance import Relevance, analyse, known_relevance, remembered
+from planish.levels.graph.sessions import SessionSettings
+from planish.levels.graph.source import read_model
 
 
 @pytest.fixture(scope="module")
@@ -48,7 +48,7 @@ def test_what_changes_the_model_is_kept_and_the_rest_is_not(found: Relevance) ->
 
 
 def test_every_pass_is_accounted_for_once(found: Relevance) -> None:
-    from planish.graph.passes import passes
+    from planish.levels.graph.passes import passes
 
     groups = [*found.rewrites, *found.runtime, *found.without, *found.failing]
     assert len(groups) == len(set(groups)) == found.known
@@ -56,7 +56,7 @@ def test_every_pass_is_accounted_for_once(found: Relevance) -> None:
 
 
 def test_the_catalogue_has_every_transformer_of_the_runtime(program: GraphProgram) -> None:
-    from planish.graph.passes import exclusions, passes_of_kind
+    from planish.levels.graph.passes import exclusions, passes_of_kind
 
     examiner = Examiner(program, SessionSettings())
     there = set(examiner.fired(()))

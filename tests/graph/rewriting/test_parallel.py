@@ -15,8 +15,8 @@ from onnx import TensorProto, helper
 from onnx.reference import ReferenceEvaluator
 
 from graph.models import constant, model, weight
-from planish.graph.model_protos import node_counts
-from planish.graph.rewriting import apply_pass
+from planish.levels.graph.model_protos import node_counts
+from planish.levels.graph.rewriting import apply_pass
 
 CONV, DENSE = "planish.combine_parallel_conv", "planish.combine_parallel_dense"
 

@@ -13,13 +13,13 @@ from onnx import TensorProto, helper
 from onnxscript.rewriter.rules import common
 
 from graph.models import constant, convolutions, model, one_node, tokens, weight, write
-from planish.graph import rewrite_cache
-from planish.graph.model_protos import identity, node_counts
-from planish.graph.passes import EXACT, passes, passes_of_kind
-from planish.graph.program import GraphProgram
-from planish.graph.rewrite_cache import ModelCache, RewriteCache
-from planish.graph.rewriting import RewriteError, apply_pass, rewrite
-from planish.graph.source import read_model
+from planish.levels.graph import rewrite_cache
+from planish.levels.graph.model_protos import identity, node_counts
+from planish.levels.graph.passes import EXACT, passes, passes_of_kind
+from planish.levels.graph.program import GraphProgram
+from planish.levels.graph.rewrite_cache import ModelCache, RewriteCache
+from planish.levels.graph.rewriting import RewriteError, apply_pass, rewrite
+from planish.levels.graph.source import read_model
 
 REWRITES = [each.name for each in passes_of_kind(*EXACT)]
 
@@ -173,7 +173,7 @@ def test_what_is_on_the_shelf_is_not_made_again(
 
 
 def test_whole_numbers_stay_in_the_table_that_they_look_up(tmp_path: Path) -> None:
-    from planish.graph.feeds import make_feeds
+    from planish.levels.graph.feeds import make_feeds
 
     made = tokens(rows=7)
     program = read_model(write(made, tmp_path / "t.onnx"), {})
@@ -184,7 +184,7 @@ def test_whole_numbers_stay_in_the_table_that_they_look_up(tmp_path: Path) -> No
 
 @pytest.mark.parametrize(("dtype", "most"), [("uint8", 255), ("int8", 127), ("int64", 1)])
 def test_pixels_have_all_values_and_masks_two(tmp_path: Path, dtype: str, most: int) -> None:
-    from planish.graph.feeds import make_feeds
+    from planish.levels.graph.feeds import make_feeds
 
     nodes = [helper.make_node("Cast", ["x"], ["y"], to=onnx.TensorProto.FLOAT)]
     made = model(nodes, [], (3, 64, 64), helper.np_dtype_to_tensor_dtype(np.dtype(dtype)))
@@ -194,7 +194,7 @@ def test_pixels_have_all_values_and_masks_two(tmp_path: Path, dtype: str, most: 
 
 
 def test_a_column_of_whole_numbers_stays_in_the_table_that_it_looks_up(tmp_path: Path) -> None:
-    from planish.graph.feeds import make_feeds
+    from planish.levels.graph.feeds import make_feeds
 
     nodes = [
         helper.make_node("Gather", ["x", "second"], ["column"], axis=1),

@@ -20,14 +20,14 @@ from hlo.workloads import INFERENCE, PREDICT, task, write_all
 from planish.core import Candidate, Failed, Measured, Outcome, PlanishError, ProgramError, TargetError
 from planish.core import evaluate as evaluate_all
 from planish.executors import InlineExecutor, LocalExecutor
-from planish.hlo import cross, program_from
-from planish.hlo.backend import Backend, BackendError, compute, open_backend
-from planish.hlo.cross import TOLERANCE, cross_check, difference, tolerated
-from planish.hlo.edits import Narrow, ReplaceConstant
-from planish.hlo.ir import TensorType, entry_text, load
-from planish.hlo.machine import versions
-from planish.hlo.patch import replay
-from planish.hlo.workload.arguments import signature
+from planish.levels.hlo import cross, program_from
+from planish.levels.hlo.backend import Backend, BackendError, compute, open_backend
+from planish.levels.hlo.cross import TOLERANCE, cross_check, difference, tolerated
+from planish.levels.hlo.edits import Narrow, ReplaceConstant
+from planish.levels.hlo.ir import TensorType, entry_text, load
+from planish.levels.hlo.machine import versions
+from planish.levels.hlo.patch import replay
+from planish.levels.hlo.workload.arguments import signature
 
 # Where the checks run, what is missing is a failure.
 needs_iree = pytest.mark.skipif(
@@ -220,7 +220,7 @@ def test_xla_gives_bfloat16_without_jax(tmp_path: Path) -> None:
 import sys
 sys.modules["jax"] = None
 import ml_dtypes, numpy as np
-from planish.hlo.backend import open_backend
+from planish.levels.hlo.backend import open_backend
 b = open_backend()
 x = b.put(np.full((2, 3), 0.5, ml_dtypes.bfloat16))
 print(b.get(b.compile({CHAIN.replace("f32", "bf16")!r}).run([x, x])[0]).astype("f").tolist())
@@ -236,7 +236,7 @@ def test_xla_runs_without_jax(tmp_path: Path) -> None:
 import sys
 sys.modules["jax"] = None
 import numpy as np
-from planish.hlo.backend import open_backend
+from planish.levels.hlo.backend import open_backend
 b = open_backend()
 e = b.compile({CHAIN!r})
 x = b.put(np.ones((2, 3), "f"))
@@ -255,7 +255,7 @@ def test_back_ends_that_are_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
     def missing(name: str) -> str:
         raise PackageNotFoundError(name)
 
-    monkeypatch.setattr("planish.hlo.machine.version", missing)
+    monkeypatch.setattr("planish.levels.hlo.machine.version", missing)
     with pytest.raises(TargetError, match="pip install iree-base-compiler iree-base-runtime"):
         versions("iree")
 

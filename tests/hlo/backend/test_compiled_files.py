@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from hlo.modules import SUM
-from planish.hlo import program_from
-from planish.hlo.backend import CompiledFiles, open_backend
-from planish.hlo.ir import entry_text
-from planish.hlo.patch import original
+from planish.levels.hlo import program_from
+from planish.levels.hlo.backend import CompiledFiles, open_backend
+from planish.levels.hlo.ir import entry_text
+from planish.levels.hlo.patch import original
 
 DRAFT = original(program_from(SUM))
 TEXT = entry_text(DRAFT.root, DRAFT.function)

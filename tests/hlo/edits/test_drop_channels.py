@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 
 from hlo.modules import EXAMPLES, chain, evaluate, summing
 from planish.core import Candidate, ScheduleError, rng
-from planish.hlo import program_from
-from planish.hlo.edits import DropChannels, Edit, Lower, TileBatch, finished
-from planish.hlo.patch import original, replay
-from planish.hlo.program import read_program
-from planish.hlo.space import PatchSpace
+from planish.levels.hlo import program_from
+from planish.levels.hlo.edits import DropChannels, Edit, Lower, TileBatch, finished
+from planish.levels.hlo.patch import original, replay
+from planish.levels.hlo.program import read_program
+from planish.levels.hlo.space import PatchSpace
 
 NETWORK = """
 func.func public @main(%x: tensor<6x3xf32>, %v: tensor<3x16xf32>, %b: tensor<16xf32>, %u: tensor<3x16xf32>,

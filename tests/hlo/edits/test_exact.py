@@ -14,13 +14,13 @@ from numpy.typing import NDArray
 from hlo.edits.test_loops import RECURRENT, TWICE
 from hlo.edits.test_sink import NETWORK
 from planish.core import rng
-from planish.hlo import Program, program_from
-from planish.hlo.backend import Backend, open_backend
-from planish.hlo.edits import EXACT, Draft, finished
-from planish.hlo.ir import entry_text
-from planish.hlo.patch import original
-from planish.hlo.space import PatchSpace
-from planish.hlo.workload.arguments import signature
+from planish.levels.hlo import Program, program_from
+from planish.levels.hlo.backend import Backend, open_backend
+from planish.levels.hlo.edits import EXACT, Draft, finished
+from planish.levels.hlo.ir import entry_text
+from planish.levels.hlo.patch import original
+from planish.levels.hlo.space import PatchSpace
+from planish.levels.hlo.workload.arguments import signature
 
 PROGRAMS = {
     "convolutions": program_from(NETWORK),

@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 
 from hlo.modules import chain, evaluate
 from planish.core import Candidate, ScheduleError, rng
-from planish.hlo import Program, program_from
-from planish.hlo.edits import Edit, Factor
-from planish.hlo.patch import original, replay
+from planish.levels.hlo import Program, program_from
+from planish.levels.hlo.edits import Edit, Factor
+from planish.levels.hlo.patch import original, replay
 
 WEIGHTS = rng(0, 1).normal(size=(12, 10)).astype(np.float32)
 X = rng(0, 2).normal(size=(4, 12)).astype(np.float32)

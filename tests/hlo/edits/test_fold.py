@@ -7,10 +7,10 @@ import pytest
 
 from hlo.modules import EXAMPLES, chain, evaluate
 from planish.core import Candidate, ScheduleError, rng
-from planish.hlo import program_from
-from planish.hlo.edits import Fold, Hoist
-from planish.hlo.patch import original, replay
-from planish.hlo.program import read_program
+from planish.levels.hlo import program_from
+from planish.levels.hlo.edits import Fold, Hoist
+from planish.levels.hlo.patch import original, replay
+from planish.levels.hlo.program import read_program
 
 NETWORK = """
 func.func public @main(%x: tensor<4x5x3xf32>, %v: tensor<6x3xf32>, %s: tensor<6xf32>, %t: tensor<5xf32>)

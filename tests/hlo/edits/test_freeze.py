@@ -7,9 +7,9 @@ import pytest
 
 from hlo.modules import EXAMPLES, evaluate, summing
 from planish.core import Candidate, ScheduleError, rng
-from planish.hlo import Program, program_from, read_program
-from planish.hlo.edits import Freeze, identity_of
-from planish.hlo.patch import original, replay
+from planish.levels.hlo import Program, program_from, read_program
+from planish.levels.hlo.edits import Freeze, identity_of
+from planish.levels.hlo.patch import original, replay
 
 ADAM = """
 func.func public @main(%p: tensor<3x2xf32>, %m: tensor<3x2xf32>, %v: tensor<3x2xf32>, %b: tensor<2xf32>,

@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 
 from hlo.modules import EXAMPLES, chain, evaluate, summing
 from planish.core import Candidate, ScheduleError, rng
-from planish.hlo import Program, program_from, read_program
-from planish.hlo.edits import Edit, Hoist, Share, Shorten
-from planish.hlo.patch import original, replay
+from planish.levels.hlo import Program, program_from, read_program
+from planish.levels.hlo.edits import Edit, Hoist, Share, Shorten
+from planish.levels.hlo.patch import original, replay
 
 RECURRENT = """
 func.func public @main(%xs: tensor<5x2x3xf32>, %w: tensor<3x3xf32>) -> (tensor<2x3xf32>, tensor<i32>) {

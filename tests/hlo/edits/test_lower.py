@@ -15,12 +15,12 @@ from numpy.typing import NDArray
 
 from hlo.modules import EXAMPLES, chain
 from planish.core import Candidate, ScheduleError, rng
-from planish.hlo import Program, program_from
-from planish.hlo.backend import Backend, open_backend
-from planish.hlo.edits import Draft, Edit, Lower, Narrow, Shrink, TileBatch, finished
-from planish.hlo.ir import entry_text
-from planish.hlo.patch import original, replay
-from planish.hlo.program import read_program
+from planish.levels.hlo import Program, program_from
+from planish.levels.hlo.backend import Backend, open_backend
+from planish.levels.hlo.edits import Draft, Edit, Lower, Narrow, Shrink, TileBatch, finished
+from planish.levels.hlo.ir import entry_text
+from planish.levels.hlo.patch import original, replay
+from planish.levels.hlo.program import read_program
 
 LAYOUTS = {"NHWC": "[b, 0, 1, f]", "NCHW": "[b, f, 0, 1]", "CHWN": "[f, 0, 1, b]"}
 KERNELS = {"HWIO": "[0, 1, i, o]", "OIHW": "[o, i, 0, 1]"}

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 from hlo.edits.test_exact import computed
 from hlo.modules import chain, evaluate
 from planish.core import Candidate, ScheduleError, rng
-from planish.hlo import Program, program_from
-from planish.hlo.edits import Edit, Narrow, Quantize, ReplaceConstant, TileBatch, finished
-from planish.hlo.patch import original, replay
+from planish.levels.hlo import Program, program_from
+from planish.levels.hlo.edits import Edit, Narrow, Quantize, ReplaceConstant, TileBatch, finished
+from planish.levels.hlo.patch import original, replay
 
 PRODUCTS = """
 func.func public @main(%x: tensor<4x3x6xf32>, %w: tensor<4x5x6xf32>, %v: tensor<7x5xf32>)

@@ -10,9 +10,9 @@ import pytest
 
 from hlo.modules import evaluate, summing
 from planish.core import Candidate, ScheduleError, rng
-from planish.hlo import Program, program_from
-from planish.hlo.edits import Edit, ReplaceConstant, ReplaceReduction, identity_of
-from planish.hlo.patch import original, replay
+from planish.levels.hlo import Program, program_from
+from planish.levels.hlo.edits import Edit, ReplaceConstant, ReplaceReduction, identity_of
+from planish.levels.hlo.patch import original, replay
 
 BY_NUMPY: dict[str, Callable[..., Any]] = {
     "add": np.sum,

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from hlo.modules import evaluate
 from planish.core import ScheduleError
-from planish.hlo.edits.resize import build_resize, check_resize, plan_resize
-from planish.hlo.ir import TensorType, context, ir, load
+from planish.levels.hlo.edits.resize import build_resize, check_resize, plan_resize
+from planish.levels.hlo.ir import TensorType, context, ir, load
 
 SHAPES = st.lists(st.integers(1, 5), max_size=4).map(tuple)
 ELEMENTS = {"f32": "float32", "i32": "int32"}

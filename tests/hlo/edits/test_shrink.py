@@ -8,10 +8,10 @@ from numpy.typing import NDArray
 
 from hlo.modules import evaluate
 from planish.core import Candidate, ScheduleError, candidate_from_json, rng
-from planish.hlo import Program, program_from
-from planish.hlo.edits import EDITS, Edit, Lower, Narrow, Shrink, TileBatch, finished, propose
-from planish.hlo.patch import original, replay
-from planish.hlo.space import PatchSpace
+from planish.levels.hlo import Program, program_from
+from planish.levels.hlo.edits import EDITS, Edit, Lower, Narrow, Shrink, TileBatch, finished, propose
+from planish.levels.hlo.patch import original, replay
+from planish.levels.hlo.space import PatchSpace
 
 
 def network(side: int) -> str:

@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 
 from hlo.modules import EXAMPLES, chain, evaluate
 from planish.core import Candidate, ScheduleError, rng
-from planish.hlo import Program, program_from, read_program
-from planish.hlo.edits import Draft, Edit, Relayout, Sink, finished
-from planish.hlo.patch import original, replay
+from planish.levels.hlo import Program, program_from, read_program
+from planish.levels.hlo.edits import Draft, Edit, Relayout, Sink, finished
+from planish.levels.hlo.patch import original, replay
 
 STAGES = {
     "negate": "%{o} = stablehlo.negate %{i} : {t}",

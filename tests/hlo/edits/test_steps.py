@@ -8,8 +8,8 @@ import pytest
 
 from hlo.modules import chain, evaluate, summing
 from planish.core import Candidate, ScheduleError, Step
-from planish.hlo import Program, program_from
-from planish.hlo.edits import (
+from planish.levels.hlo import Program, program_from
+from planish.levels.hlo.edits import (
     CopyOp,
     DeleteOp,
     Draft,
@@ -21,7 +21,7 @@ from planish.hlo.edits import (
     SetAttribute,
     SwapOps,
 )
-from planish.hlo.patch import replay
+from planish.levels.hlo.patch import replay
 
 X = np.array([[1, 2, 3], [4, 5, 6]], np.float32)
 Y = np.array([[2, 2, 2], [7, 7, 7]], np.float32)

@@ -12,14 +12,14 @@ from numpy.typing import NDArray
 
 from hlo.modules import EXAMPLES, chain, evaluate
 from planish.core import Candidate, ScheduleError, rng
-from planish.hlo import Program, program_from
-from planish.hlo.backend import open_backend
-from planish.hlo.edits import DeleteOp, TileBatch, batch_size, finished
-from planish.hlo.edits.tile_batch import TILES_MOST, sizes
-from planish.hlo.ir import entry_text, functions, tensor_type
-from planish.hlo.patch import original, replay
-from planish.hlo.program import read_program
-from planish.hlo.space import PatchSpace
+from planish.levels.hlo import Program, program_from
+from planish.levels.hlo.backend import open_backend
+from planish.levels.hlo.edits import DeleteOp, TileBatch, batch_size, finished
+from planish.levels.hlo.edits.tile_batch import TILES_MOST, sizes
+from planish.levels.hlo.ir import entry_text, functions, tensor_type
+from planish.levels.hlo.patch import original, replay
+from planish.levels.hlo.program import read_program
+from planish.levels.hlo.space import PatchSpace
 
 NETWORK = """
 func.func public @main(%x: tensor<6x5x5x2xf32>, %k: tensor<3x3x2x4xf32>, %w: tensor<4x3xf32>,

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from planish.hlo.ir import TensorType
-from planish.hlo.scoring import Prediction, error_of
-from planish.hlo.scoring.inference import CHANCE, Race, known_within
-from planish.hlo.workload import Labelled, RoleCall
+from planish.levels.hlo.ir import TensorType
+from planish.levels.hlo.scoring import Prediction, error_of
+from planish.levels.hlo.scoring.inference import CHANCE, Race, known_within
+from planish.levels.hlo.workload import Labelled, RoleCall
 
 BATCH, COUNT = 20, 1000
 

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from planish.core import ProgramError
-from planish.hlo.scoring import MetricError, NotFiniteError, metric_of
-from planish.hlo.scoring.metrics import check_targets, distance
-from planish.hlo.workload import Inputs, Workload
-from planish.hlo.workload.files import with_metric
+from planish.levels.hlo.scoring import MetricError, NotFiniteError, metric_of
+from planish.levels.hlo.scoring.metrics import check_targets, distance
+from planish.levels.hlo.workload import Inputs, Workload
+from planish.levels.hlo.workload.files import with_metric
 
 NAN = float("nan")
 

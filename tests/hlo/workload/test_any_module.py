@@ -11,11 +11,11 @@ import pytest
 from hlo.workloads import INFERENCE, PREDICT, write_all
 from planish.core import Candidate, Failed, Measured, Outcome, PlanishError, ProgramError, evaluate
 from planish.executors import InlineExecutor
-from planish.hlo.edits import DeleteOp, ReplaceConstant
-from planish.hlo.evaluator import end_evaluator_spec
-from planish.hlo.level import HloLevel
-from planish.hlo.scored import ScoredProgram
-from planish.hlo.workload import WorkloadCalls
+from planish.levels.hlo.edits import DeleteOp, ReplaceConstant
+from planish.levels.hlo.evaluator import end_evaluator_spec
+from planish.levels.hlo.level import HloLevel
+from planish.levels.hlo.scored import ScoredProgram
+from planish.levels.hlo.workload import WorkloadCalls
 from planish.settings import Settings
 from planish.tuning.api import task_of
 from spoiling import spoil

@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 from planish.core import ProgramError, TargetError
-from planish.hlo.workload.data import digest_of, digits, made, open_data
+from planish.levels.hlo.workload.data import digest_of, digits, made, open_data
 from spoiling import spoil
 
 DRAW = np.random.default_rng(0)

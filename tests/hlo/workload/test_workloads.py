@@ -15,11 +15,11 @@ from hypothesis import strategies as st
 
 from hlo.workloads import INFERENCE, PREDICT, STEP, TRAINING, WEIGHTS, task, write_all, write_data
 from planish.core import PlanishError, ProgramError
-from planish.hlo import program_from
-from planish.hlo.ir import TensorType
-from planish.hlo.level import HloLevel
-from planish.hlo.scored import ScoredProgram
-from planish.hlo.workload import (
+from planish.levels.hlo import program_from
+from planish.levels.hlo.ir import TensorType
+from planish.levels.hlo.level import HloLevel
+from planish.levels.hlo.scored import ScoredProgram
+from planish.levels.hlo.workload import (
     Data,
     Images,
     Parts,
@@ -32,8 +32,8 @@ from planish.hlo.workload import (
     read_workload,
     workload_from,
 )
-from planish.hlo.workload.arguments import shaped
-from planish.hlo.workload.examples import PARTS, _positions  # pyright: ignore[reportPrivateUsage]
+from planish.levels.hlo.workload.arguments import shaped
+from planish.levels.hlo.workload.examples import PARTS, _positions  # pyright: ignore[reportPrivateUsage]
 
 TURNED = STEP.replace(
     "%new, %loss : tensor<4x3xf32>, tensor<f32>", "%loss, %new : tensor<f32>, tensor<4x3xf32>"
@@ -66,7 +66,7 @@ def test_a_workload_of_python(tmp_path: Path) -> None:
     module = write_all(tmp_path, STEP, TRAINING)
     (tmp_path / "net.toml").rename(tmp_path / "other.toml")
     (tmp_path / "net.py").write_text(
-        "from planish.hlo.workload import Data, Split, Training, Workload\n"
+        "from planish.levels.hlo.workload import Data, Split, Training, Workload\n"
         "workload = Workload(Data(folder='data'), Split(train=25, search=9, validation=6),\n"
         "                    training=Training(epochs=4, search_steps=12))\n"
     )

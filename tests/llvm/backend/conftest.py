@@ -5,7 +5,7 @@ import shutil
 
 import pytest
 
-from planish.llvm.backend import Backend, available, open_backend
+from planish.levels.llvm.backend import Backend, available, open_backend
 
 ALL = ("libllvm", "llvmlite", "llvmlite-reduced")
 WHOLE = ALL[:2]

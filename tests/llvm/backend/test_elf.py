@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from llvm.backend.samples import FORMS
 from planish.core import TargetError
-from planish.llvm.backend import open_backend
-from planish.llvm.backend.elf import code_bytes, function_bytes, functions, loaded_bytes
+from planish.levels.llvm.backend import open_backend
+from planish.levels.llvm.backend.elf import code_bytes, function_bytes, functions, loaded_bytes
 
 NAMES = st.sampled_from(
     [".text", ".text.f", ".text.unlikely", ".textile", ".data", ".rodata.text", "text", ""]

@@ -4,8 +4,8 @@ import pytest
 
 from llvm.backend.samples import INSIDE_OUT, SUM
 from planish.core import TargetError
-from planish.llvm.backend import Backend, IRError, PassError, open_backend
-from planish.llvm.backend.reading import invalid, unreadable
+from planish.levels.llvm.backend import Backend, IRError, PassError, open_backend
+from planish.levels.llvm.backend.reading import invalid, unreadable
 
 NEWER = '\n!llvm.ident = !{!0}\n!0 = !{!"clang version 99.1.0"}\n'
 

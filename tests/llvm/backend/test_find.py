@@ -9,8 +9,8 @@ import pytest
 from llvm.backend.processes import python
 from llvm.backend.samples import SUM
 from planish.core import PlanishError, TargetError
-from planish.llvm.backend import Backend, available, facts, find, libllvm, lite, open_backend
-from planish.llvm.backend.lite import reach, survives
+from planish.levels.llvm.backend import Backend, available, facts, find, libllvm, lite, open_backend
+from planish.levels.llvm.backend.lite import reach, survives
 
 
 def installed() -> lite.Wheel:
@@ -66,7 +66,7 @@ def test_a_wrong_library_is_told(library: str, message: str):
     program = """
     import os, sys
     os.environ["PLANISH_LIBLLVM"] = sys.argv[1]
-    from planish.llvm.backend import open_backend
+    from planish.levels.llvm.backend import open_backend
     open_backend("libllvm")
     """
     ended = python(program, library.format(_ctypes.__file__))
@@ -84,7 +84,7 @@ def test_facts_tell_version_place_and_what_runs(libllvm: Backend):
 def test_nothing_heavy_is_imported_for_the_whole_of_llvmlite():
     program = """
     import sys
-    from planish.llvm.backend import open_backend
+    from planish.levels.llvm.backend import open_backend
     assert open_backend("llvmlite").full
     print(sorted({"numpy", "llvmlite"} & set(sys.modules)))
     """

@@ -7,10 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from llvm.backend.samples import SAMPLES
-from planish.llvm.backend import Backend, open_backend
-from planish.llvm.backend import available as backends
-from planish.llvm.backend.lite_reduced import count
-from planish.llvm.passes import PassElement, available, elements, print_pipeline
+from planish.levels.llvm.backend import Backend, open_backend
+from planish.levels.llvm.backend import available as backends
+from planish.levels.llvm.backend.lite_reduced import count
+from planish.levels.llvm.passes import PassElement, available, elements, print_pipeline
 
 LISTS = st.lists(st.sampled_from(sorted(elements())), max_size=12)
 OPT_LISTS = [

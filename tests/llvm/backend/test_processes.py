@@ -6,11 +6,11 @@ import pytest
 
 from llvm.backend.processes import python
 from llvm.backend.samples import SUM, TWO_ROUNDS
-from planish.llvm.backend import Backend
+from planish.levels.llvm.backend import Backend
 
 RUN = """
 import sys
-from planish.llvm.backend import open_backend
+from planish.levels.llvm.backend import open_backend
 module = open_backend(sys.argv[1]).parse(sys.argv[2])
 module.run(sys.argv[3])
 print("survived")
@@ -22,7 +22,7 @@ LIVE_LONG = """
 import resource, sys
 from contextlib import suppress
 from pathlib import Path
-from planish.llvm.backend import IRError, PassError, open_backend
+from planish.levels.llvm.backend import IRError, PassError, open_backend
 
 backend = open_backend(sys.argv[1])
 
@@ -97,6 +97,6 @@ def test_libllvm_leaks_nothing(libllvm: Backend):
 
 @pytest.mark.parametrize("name", ["llvmlite", "llvmlite-reduced"])
 def test_llvmlite_says_how_long_it_may_live(name: str):
-    from planish.llvm.backend import open_backend
+    from planish.levels.llvm.backend import open_backend
 
     assert open_backend(name).lifetime == 10_000

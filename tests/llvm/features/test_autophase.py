@@ -7,9 +7,9 @@ import pytest
 
 from llvm.features.walk import walk
 from llvm.functions.samples import ODD
-from planish.llvm.ir.autophase import FEATURES, autophase
-from planish.llvm.ir.normalise import normalise
-from planish.llvm.ir.split import split_module
+from planish.levels.llvm.ir.autophase import FEATURES, autophase
+from planish.levels.llvm.ir.normalise import normalise
+from planish.levels.llvm.ir.split import split_module
 
 BRANCHES = """define i32 @f(i32 %0, ptr %1) {
   %3 = alloca i64, align 8

@@ -5,7 +5,7 @@ import warnings
 import numpy as np
 import pytest
 
-from planish.llvm.ir.instruction_rows import (
+from planish.levels.llvm.ir.instruction_rows import (
     AFTER,
     BEFORE,
     SIZES,

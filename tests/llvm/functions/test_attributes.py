@@ -7,8 +7,8 @@ import pytest
 
 from llvm.functions.reference import definitions, printed
 from llvm.functions.samples import ODD
-from planish.llvm.ir.attributes import for_size, without_optnone
-from planish.llvm.ir.normalise import normalise
+from planish.levels.llvm.ir.attributes import for_size, without_optnone
+from planish.levels.llvm.ir.normalise import normalise
 
 UNOPTIMISED = """define void @a() noinline optnone section "optnone" {
   ret void

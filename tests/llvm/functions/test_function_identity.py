@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from llvm.functions.reference import definitions
 from llvm.functions.samples import ODD
-from planish.llvm.ir.normalise import identity, normalise
-from planish.llvm.ir.split import split_module
+from planish.levels.llvm.ir.normalise import identity, normalise
+from planish.levels.llvm.ir.split import split_module
 
 NORMAL = {f.name: normalise(f.text) for f in split_module(ODD)}
 NAMES = st.sampled_from(sorted(NORMAL))

@@ -6,8 +6,8 @@ import pytest
 
 from llvm.functions.reference import definitions, printed
 from llvm.functions.samples import ODD
-from planish.llvm.ir.normalise import identity, normalise
-from planish.llvm.ir.split import split_module
+from planish.levels.llvm.ir.normalise import identity, normalise
+from planish.levels.llvm.ir.split import split_module
 
 ALONE = {f.name: f.text for f in split_module(ODD)}
 OPTIONS = [{}, {"alignment": False}, {"noundef": False}, {"alignment": False, "noundef": False}]

@@ -8,10 +8,10 @@ import pytest
 
 from llvm.functions.reference import definitions, printed
 from llvm.functions.samples import ODD
-from planish.llvm.backend.protocol import IRError
-from planish.llvm.ir.attributes import for_size
-from planish.llvm.ir.normalise import normalise
-from planish.llvm.ir.split import split_module
+from planish.levels.llvm.backend.protocol import IRError
+from planish.levels.llvm.ir.attributes import for_size
+from planish.levels.llvm.ir.normalise import normalise
+from planish.levels.llvm.ir.split import split_module
 
 ALONE = {f.name: f.text for f in split_module(ODD)}
 

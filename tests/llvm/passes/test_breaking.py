@@ -8,11 +8,11 @@ from itertools import islice
 
 import pytest
 
-from planish.llvm.backend import open_backend
-from planish.llvm.machine import elements_of, llvm_target
-from planish.llvm.modules.function_lists import cut, jobs
-from planish.llvm.modules.transform import single
-from planish.llvm.passes import elements, pass_space, passes_of, print_pipeline
+from planish.levels.llvm.backend import open_backend
+from planish.levels.llvm.machine import elements_of, llvm_target
+from planish.levels.llvm.modules.function_lists import cut, jobs
+from planish.levels.llvm.modules.transform import single
+from planish.levels.llvm.passes import elements, pass_space, passes_of, print_pipeline
 from planish.sandbox import ForkLimits, in_child
 
 MUSTTAIL = """\

@@ -3,8 +3,8 @@
 import pytest
 
 from planish.core import ProgramError
-from planish.llvm.passes import available, elements, exclusions, find_element, load_coreset, vary
-from planish.llvm.passes.catalogue import base_name
+from planish.levels.llvm.passes import available, elements, exclusions, find_element, load_coreset, vary
+from planish.levels.llvm.passes.catalogue import base_name
 
 ALL = tuple(elements().values())
 

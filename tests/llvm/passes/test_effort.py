@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from planish.llvm.passes import pass_cost
+from planish.levels.llvm.passes import pass_cost
 
 
 def test_a_pipeline_of_llvms_takes_as_long_as_many_passes() -> None:

@@ -1,8 +1,8 @@
 """Features of pass lists."""
 
-from planish.llvm.ir.autophase import FEATURES
-from planish.llvm.passes import PassSpace, candidate_of, elements
-from planish.llvm.passes.catalogue import PassElement
+from planish.levels.llvm.ir.autophase import FEATURES
+from planish.levels.llvm.passes import PassSpace, candidate_of, elements
+from planish.levels.llvm.passes.catalogue import PassElement
 
 IR = """define i32 @f(i32 %a) {
   %b = add i32 %a, 1

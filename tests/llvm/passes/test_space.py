@@ -16,7 +16,7 @@ from planish.core import (
     candidate_from_json,
     rng,
 )
-from planish.llvm.passes import (
+from planish.levels.llvm.passes import (
     SPACES,
     ListShape,
     Pass,

@@ -7,10 +7,10 @@ from collections.abc import Mapping
 import pytest
 
 from planish.core import Candidate, PlanishError, ScheduleError, Space, Step
-from planish.loops.lang.parse import parse
-from planish.loops.lang.program import Program
-from planish.loops.space import STEPS, CursorSpace, resolve
-from planish.loops.space.cursor import CursorStep, Down, SplitBy, SwapDown, SwapUp, Up
+from planish.levels.loops.lang.parse import parse
+from planish.levels.loops.lang.program import Program
+from planish.levels.loops.space import STEPS, CursorSpace, resolve
+from planish.levels.loops.space.cursor import CursorStep, Down, SplitBy, SwapDown, SwapUp, Up
 from planish.testing.spaces import SpaceConformance
 
 

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from planish.core import Candidate, ScheduleError, Space, Step
-from planish.loops.lang.parse import parse
-from planish.loops.lang.program import Program
-from planish.loops.space import STEPS, CursorSpace, MarkingSpace, resolve
-from planish.loops.space.cursor import CursorStep, Down, PackHere, SplitBy, UnrollHere, VectorizeHere
+from planish.levels.loops.lang.parse import parse
+from planish.levels.loops.lang.program import Program
+from planish.levels.loops.space import STEPS, CursorSpace, MarkingSpace, resolve
+from planish.levels.loops.space.cursor import CursorStep, Down, PackHere, SplitBy, UnrollHere, VectorizeHere
 from planish.testing.spaces import SpaceConformance
 
 

@@ -5,9 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from planish.core import Candidate, rng
-from planish.loops.lang.parse import parse
-from planish.loops.space import CursorSpace
-from planish.loops.space.cursor import Down, SplitBy, Up
+from planish.levels.loops.lang.parse import parse
+from planish.levels.loops.space import CursorSpace
+from planish.levels.loops.space.cursor import Down, SplitBy, Up
 
 
 def row(

@@ -10,15 +10,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from planish.core import Cache, Candidate, Machine, ScheduleError, Space, Step, Target, rng
-from planish.loops.build import Backend, backend_of, schedule_steps
-from planish.loops.lang.parse import parse
-from planish.loops.lang.program import Program
-from planish.loops.lower.lowering import lower
-from planish.loops.reference.checking import check
-from planish.loops.reference.inputs import make_inputs
-from planish.loops.reference.reference import reference
-from planish.loops.space import STEPS, TemplateSpace, resolve
-from planish.loops.steps import Split, Unroll
+from planish.levels.loops.build import Backend, backend_of, schedule_steps
+from planish.levels.loops.lang.parse import parse
+from planish.levels.loops.lang.program import Program
+from planish.levels.loops.lower.lowering import lower
+from planish.levels.loops.reference.checking import check
+from planish.levels.loops.reference.inputs import make_inputs
+from planish.levels.loops.reference.reference import reference
+from planish.levels.loops.space import STEPS, TemplateSpace, resolve
+from planish.levels.loops.steps import Split, Unroll
 from planish.testing.interpreter import interpret
 from planish.testing.programs import programs
 from planish.testing.spaces import SpaceConformance
@@ -369,7 +369,7 @@ def test_what_was_asked_before_changes_no_proposal(program: Program, monkeypatch
     used = TemplateSpace(program, AVX512)
     candidate = used.start()
     with monkeypatch.context() as patch:
-        patch.setattr("planish.loops.space.template.KNOWN_MAX", 0)
+        patch.setattr("planish.levels.loops.space.template.KNOWN_MAX", 0)
         forgetful = TemplateSpace(program, AVX512)
     for place in range(40):
         sampled, new = used.sample(rng(1, place)), TemplateSpace(program, AVX512)

@@ -4,15 +4,15 @@ import numpy as np
 import pytest
 
 from planish.core import Candidate
-from planish.loops.codegen.x86.compile import compile_tree
-from planish.loops.codegen.x86.isa import IsaName, supported_isas
-from planish.loops.codegen.x86.transfers import stride_2_vector
-from planish.loops.lang.parse import parse
-from planish.loops.lower.lowering import lower
-from planish.loops.reference.inputs import aligned, make_inputs
-from planish.loops.runtime.kernels import Kernel
-from planish.loops.space import resolve
-from planish.loops.steps import Vectorize
+from planish.levels.loops.codegen.x86.compile import compile_tree
+from planish.levels.loops.codegen.x86.isa import IsaName, supported_isas
+from planish.levels.loops.codegen.x86.transfers import stride_2_vector
+from planish.levels.loops.lang.parse import parse
+from planish.levels.loops.lower.lowering import lower
+from planish.levels.loops.reference.inputs import aligned, make_inputs
+from planish.levels.loops.runtime.kernels import Kernel
+from planish.levels.loops.space import resolve
+from planish.levels.loops.steps import Vectorize
 
 SETS: list[IsaName] = supported_isas()
 

@@ -4,9 +4,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from iced_x86 import Code, Decoder, Encoder, Register
 
-from planish.loops.codegen.x86.assembler import JL, JLE, JNE, Assembler, Imm, Mem, Words, encode
-from planish.loops.codegen.x86.isa import Isa, isa_of
-from planish.loops.codegen.x86.pointers import GENERAL, RSP
+from planish.levels.loops.codegen.x86.assembler import JL, JLE, JNE, Assembler, Imm, Mem, Words, encode
+from planish.levels.loops.codegen.x86.isa import Isa, isa_of
+from planish.levels.loops.codegen.x86.pointers import GENERAL, RSP
 
 ISAS = [isa_of(name, dtype) for name in ("avx512", "avx2") for dtype in ("float32", "float64")]
 NONE = int(Register.NONE)

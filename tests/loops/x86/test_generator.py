@@ -14,19 +14,19 @@ from loops.odd_trees import TREES
 from loops.random_trees import random_trees
 from loops.trees import execute, integers
 from planish.core import TargetError
-from planish.loops.codegen.x86.compile import compile_tree
-from planish.loops.codegen.x86.isa import IsaName, best_isa, supported_isas
-from planish.loops.ir.schedule import Schedule, unscheduled
-from planish.loops.ir.tree import LoopTree
-from planish.loops.lang.parse import parse
-from planish.loops.lang.program import Program
-from planish.loops.lower.lowering import lower
-from planish.loops.lower.mathlib import EXPANDED
-from planish.loops.reference.checking import check
-from planish.loops.reference.inputs import aligned, make_inputs
-from planish.loops.reference.reference import reference
-from planish.loops.runtime.kernels import Kernel
-from planish.loops.steps import Pack, Parallel, Reorder, Split
+from planish.levels.loops.codegen.x86.compile import compile_tree
+from planish.levels.loops.codegen.x86.isa import IsaName, best_isa, supported_isas
+from planish.levels.loops.ir.schedule import Schedule, unscheduled
+from planish.levels.loops.ir.tree import LoopTree
+from planish.levels.loops.lang.parse import parse
+from planish.levels.loops.lang.program import Program
+from planish.levels.loops.lower.lowering import lower
+from planish.levels.loops.lower.mathlib import EXPANDED
+from planish.levels.loops.reference.checking import check
+from planish.levels.loops.reference.inputs import aligned, make_inputs
+from planish.levels.loops.reference.reference import reference
+from planish.levels.loops.runtime.kernels import Kernel
+from planish.levels.loops.steps import Pack, Parallel, Reorder, Split
 from planish.testing.interpreter import interpret
 from planish.testing.programs import programs
 from planish.testing.schedules import schedules
@@ -182,7 +182,7 @@ def test_mixed_types_are_refused() -> None:
 
 
 def test_a_processor_without_vectors_is_told_what_to_use(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("planish.loops.codegen.x86.isa.cpu_features", frozenset[str])
+    monkeypatch.setattr("planish.levels.loops.codegen.x86.isa.cpu_features", frozenset[str])
     with pytest.raises(TargetError, match="portable"):
         best_isa()
 

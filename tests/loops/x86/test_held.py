@@ -9,16 +9,16 @@ from numpy.typing import NDArray
 
 from planish.core import Target
 from planish.core.hashing import rng
-from planish.loops.codegen.x86.compile import compile_tree
-from planish.loops.codegen.x86.isa import IsaName, supported_isas
-from planish.loops.ir.schedule import Schedule, unscheduled
-from planish.loops.lang.parse import parse
-from planish.loops.lang.program import Program
-from planish.loops.lower.lowering import lower
-from planish.loops.reference.inputs import aligned
-from planish.loops.runtime.kernels import Kernel
-from planish.loops.space import TemplateSpace, resolve
-from planish.loops.steps import LoopStep, Pack, Reorder, Split, Swap, Vectorize
+from planish.levels.loops.codegen.x86.compile import compile_tree
+from planish.levels.loops.codegen.x86.isa import IsaName, supported_isas
+from planish.levels.loops.ir.schedule import Schedule, unscheduled
+from planish.levels.loops.lang.parse import parse
+from planish.levels.loops.lang.program import Program
+from planish.levels.loops.lower.lowering import lower
+from planish.levels.loops.reference.inputs import aligned
+from planish.levels.loops.runtime.kernels import Kernel
+from planish.levels.loops.space import TemplateSpace, resolve
+from planish.levels.loops.steps import LoopStep, Pack, Reorder, Split, Swap, Vectorize
 
 Array = NDArray[Any]
 SETS: list[IsaName] = supported_isas()

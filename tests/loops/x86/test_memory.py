@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from planish.loops.codegen.x86.compile import ExecutableMemory
+from planish.levels.loops.codegen.x86.compile import ExecutableMemory
 
 pytestmark = pytest.mark.skipif(
     platform.machine() not in ("x86_64", "AMD64") or not Path("/proc/self/maps").exists(),

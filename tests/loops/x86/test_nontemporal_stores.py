@@ -10,18 +10,18 @@ from numpy.typing import NDArray
 
 from planish.core import Target
 from planish.core.hashing import rng
-from planish.loops.codegen.x86.compile import compile_tree
-from planish.loops.codegen.x86.isa import IsaName, supported_isas
-from planish.loops.compiled import CompiledKernel
-from planish.loops.lang.parse import parse
-from planish.loops.lang.program import Program
-from planish.loops.lower import regalloc
-from planish.loops.lower.lowering import lower
-from planish.loops.reference.checking import check
-from planish.loops.reference.inputs import make_inputs
-from planish.loops.reference.reference import reference
-from planish.loops.runtime.kernels import Kernel
-from planish.loops.space import TemplateSpace, resolve
+from planish.levels.loops.codegen.x86.compile import compile_tree
+from planish.levels.loops.codegen.x86.isa import IsaName, supported_isas
+from planish.levels.loops.compiled import CompiledKernel
+from planish.levels.loops.lang.parse import parse
+from planish.levels.loops.lang.program import Program
+from planish.levels.loops.lower import regalloc
+from planish.levels.loops.lower.lowering import lower
+from planish.levels.loops.reference.checking import check
+from planish.levels.loops.reference.inputs import make_inputs
+from planish.levels.loops.reference.reference import reference
+from planish.levels.loops.runtime.kernels import Kernel
+from planish.levels.loops.space import TemplateSpace, resolve
 
 SETS: list[IsaName] = supported_isas()
 pytestmark = pytest.mark.skipif(not SETS, reason="this processor has neither AVX-512 nor AVX2 with FMA")

@@ -11,13 +11,13 @@ import pytest
 from loops.mutants import mutants
 from planish.budget import Budget
 from planish.core import Candidate, Target
-from planish.loops import evaluator
-from planish.loops.build import kernel_of, schedule_steps
-from planish.loops.ir.tree import LoopTree
-from planish.loops.lang.program import Program
-from planish.loops.level import LoopsLevel
-from planish.loops.runtime.kernels import Kernel
-from planish.loops.workloads import matmul
+from planish.levels.loops import evaluator
+from planish.levels.loops.build import kernel_of, schedule_steps
+from planish.levels.loops.ir.tree import LoopTree
+from planish.levels.loops.lang.program import Program
+from planish.levels.loops.level import LoopsLevel
+from planish.levels.loops.runtime.kernels import Kernel
+from planish.levels.loops.workloads import matmul
 from planish.measure import Plan
 from planish.settings import Settings
 from planish.store import open_store

@@ -18,10 +18,10 @@ from planish.core import (
     Trial,
     best_harmless,
 )
-from planish.loops.build import Backend
-from planish.loops.level import LoopsLevel
-from planish.loops.steps import Unroll, Vectorize
-from planish.loops.workloads import matmul
+from planish.levels.loops.build import Backend
+from planish.levels.loops.level import LoopsLevel
+from planish.levels.loops.steps import Unroll, Vectorize
+from planish.levels.loops.workloads import matmul
 from planish.settings import Settings
 from planish.tuning.selection import choose
 from tuning.final.tried import Tried

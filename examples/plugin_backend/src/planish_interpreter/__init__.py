@@ -8,10 +8,10 @@ from typing import Any
 from numpy.typing import NDArray
 
 from planish.core import Machine
-from planish.loops.ir.annotated import AnnotatedTree, Vectors
-from planish.loops.ir.tree import LoopTree
-from planish.loops.lang.program import Program
-from planish.loops.lower.regalloc import annotate
+from planish.levels.loops.ir.annotated import AnnotatedTree, Vectors
+from planish.levels.loops.ir.tree import LoopTree
+from planish.levels.loops.lang.program import Program
+from planish.levels.loops.lower.regalloc import annotate
 from planish.testing.annotated_interpreter import emulate
 
 Arrays = Mapping[str, NDArray[Any]]

@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from planish.llvm.backend import open_backend
-from planish.llvm.passes.compiled_lists import Compiled, compile_lists, reading_error
+from planish.levels.llvm.backend import open_backend
+from planish.levels.llvm.passes.compiled_lists import Compiled, compile_lists, reading_error
 from planish.models.decoder import ROOM, CutTextWarning, DecoderShape, continued, read_question
 from planish.models.feedback import (
     Feedback,

@@ -11,11 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planish.core import PlanishError
-from planish.llvm.backend import Backend, IRError, open_backend
-from planish.llvm.ir.attributes import for_size
-from planish.llvm.ir.instruction_rows import SIZES, CutWarning, instruction_schema, observe_module
-from planish.llvm.passes import elements, oz_of, print_pipeline
-from planish.llvm.passes.compiled_lists import Passes, compile_lists
+from planish.levels.llvm.backend import Backend, IRError, open_backend
+from planish.levels.llvm.ir.attributes import for_size
+from planish.levels.llvm.ir.instruction_rows import SIZES, CutWarning, instruction_schema, observe_module
+from planish.levels.llvm.passes import elements, oz_of, print_pipeline
+from planish.levels.llvm.passes.compiled_lists import Passes, compile_lists
 from planish.models.ir_text import (
     ALL,
     Answer,

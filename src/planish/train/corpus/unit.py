@@ -9,10 +9,10 @@ from functools import cache
 from pathlib import Path
 
 from planish.core import PlanishError, ProgramError
-from planish.llvm.backend import Backend, IRError, open_backend
-from planish.llvm.clang import Compiler
-from planish.llvm.ir.normalise import identity, normalise
-from planish.llvm.ir.split import split_module
+from planish.levels.llvm.backend import Backend, IRError, open_backend
+from planish.levels.llvm.clang import Compiler
+from planish.levels.llvm.ir.normalise import identity, normalise
+from planish.levels.llvm.ir.split import split_module
 from planish.sandbox.scratch import is_no_room
 from planish.train.corpus.programs import random_program
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from planish.core import Candidate, PlanishError
-from planish.llvm.passes import pass_cost
+from planish.levels.llvm.passes import pass_cost
 from planish.sandbox import Watchdog, forked
 from planish.train.corpus.reader import read_corpus
 from planish.train.corpus.shards import Row
@@ -216,7 +216,7 @@ def build_coreset(corpus: Path, labels: Path, plan: LabelPlan, size: int, joinin
             both; 0: none.
 
     Returns:
-        What `load_coreset` of `planish.llvm.passes` reads: the LLVM, the objective, and the lists.
+        What `load_coreset` of `planish.levels.llvm.passes` reads: the LLVM, the objective, and the lists.
 
     Raises:
         PlanishError: there is no corpus, it has no labels, or those of another one; or no training function
@@ -265,7 +265,7 @@ def lists_of_table(table: CostTable, objective: str, size: int, *, by_effort: bo
 
 
 def efforts(lists: Iterable[Passes]) -> NDArray[np.float64]:
-    """Return about what each list takes; see `planish.llvm.passes.catalogue`."""
+    """Return about what each list takes; see `planish.levels.llvm.passes.catalogue`."""
     import numpy as np
 
     return np.array([pass_cost(passes) for passes in lists])

@@ -20,10 +20,10 @@ from planish.core import (
     Trial,
     evaluate,
 )
-from planish.llvm.backend import Backend, IRError, Module, PassError
-from planish.llvm.evaluator import fingerprint, reproduces
-from planish.llvm.ir.attributes import for_size
-from planish.llvm.passes import PassSpace, candidate_of, passes_of, print_pipeline, vary
+from planish.levels.llvm.backend import Backend, IRError, Module, PassError
+from planish.levels.llvm.evaluator import fingerprint, reproduces
+from planish.levels.llvm.ir.attributes import for_size
+from planish.levels.llvm.passes import PassSpace, candidate_of, passes_of, print_pipeline, vary
 from planish.sandbox import Watchdog
 from planish.search import Portfolio, RandomMinimise, Rounds, RoundSearcher
 from planish.search.minimisation import minimise

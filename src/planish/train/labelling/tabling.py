@@ -16,9 +16,9 @@ from pathlib import Path
 import numpy as np
 
 from planish.core import Executor, Outcome, evaluate
-from planish.llvm.backend import IRError, Module
-from planish.llvm.ir.autophase import FEATURES, VERSION, autophase
-from planish.llvm.passes import load_coreset, print_pipeline
+from planish.levels.llvm.backend import IRError, Module
+from planish.levels.llvm.ir.autophase import FEATURES, VERSION, autophase
+from planish.levels.llvm.passes import load_coreset, print_pipeline
 from planish.models.ir_text import lexemes
 from planish.sandbox import Watchdog, forked
 from planish.train.corpus.reader import read_corpus

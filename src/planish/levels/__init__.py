@@ -1,0 +1,1 @@
+"""Levels of the compiler stack, and the registry that finds them."""

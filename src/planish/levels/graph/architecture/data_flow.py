@@ -1,0 +1,207 @@
+"""A model's graph as data flow: who computes what from what, without shapes, types and constants.
+
+Exporters differ in what they write around an operation: constants as nodes or initialisers, weights behind
+casts and expansions, sizes computed on the way. What does not depend on the values of the model's inputs is
+constant here, however it is written, so that all of them look alike.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from heapq import heappop, heappush
+from typing import TYPE_CHECKING, Any
+
+from planish.levels.graph.model_protos import bodies
+
+if TYPE_CHECKING:
+    from onnx import GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto
+
+SHAPES = frozenset({"Shape", "Size", "ConstantOfShape", "EyeLike"})
+"""Their results depend on the sizes of their inputs alone."""
+FIRST_ALONE = frozenset({"CastLike", "Expand", "Reshape", "Unsqueeze", "Squeeze", "Tile"})
+"""Of their inputs, only the first is data; the others say how large or of which type."""
+
+_SAME_SHAPE = frozenset({"Identity", "Cast", "CastLike", "DequantizeLinear"})
+
+
+@dataclass(frozen=True)
+class Node:
+    """One operation.
+
+    Args:
+        place: in the order of computation.
+        op: the operation's name, without its domain.
+        inputs: names of values; empty for one left out.
+        outputs: names of values.
+        data: the inputs that depend on the model's inputs, in order.
+        proto: the node as ONNX has it.
+    """
+
+    place: int
+    op: str
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    data: tuple[str, ...]
+    proto: NodeProto
+
+    def attribute(self, name: str, default: Any = None) -> Any:
+        """Return an attribute's value."""
+        from onnx import helper
+
+        found = next((a for a in self.proto.attribute if a.name == name), None)
+        return default if found is None else helper.get_attribute_value(found)
+
+
+@dataclass(frozen=True)
+class Meeting:
+    """Where two values come from the same one.
+
+    Args:
+        first: the operations that lead from there to the first.
+        second: those that lead to the second.
+    """
+
+    first: tuple[Node, ...]
+    second: tuple[Node, ...]
+
+
+class Wiring:
+    """The data flow of a model, with its local functions inlined and the bodies of loops and branches."""
+
+    def __init__(self, model: ModelProto) -> None:
+        self.nodes: list[Node] = []
+        self.weights: dict[str, TensorProto] = {}
+        self.declared: dict[str, tuple[int, ...]] = {}
+        self._data: set[str] = set()
+        self._add(_inlined(model).graph)
+
+    def _add(self, graph: GraphProto) -> None:
+        self.weights |= {tensor.name: tensor for tensor in graph.initializer}
+        # Before version 4 of ONNX's IR, weights had to be among the inputs.
+        self._data |= {given.name for given in graph.input if given.name not in self.weights}
+        self.declared |= {value.name: _dimensions(value) for value in graph.value_info}
+        for proto in graph.node:
+            # Before the node: places are in the order of computation, and its results are the bodies'.
+            for body in bodies(proto):
+                self._add(body)
+            node = self._node(proto)
+            self.nodes.append(node)
+            if node.data and node.op not in SHAPES:
+                self._data.update(filter(None, node.outputs))
+
+    def _node(self, proto: NodeProto) -> Node:
+        looked_at = proto.input[:1] if proto.op_type in FIRST_ALONE else proto.input
+        inner = [name for body in bodies(proto) for node in body.node for name in node.input]
+        data = tuple(name for name in [*looked_at, *inner] if name in self._data)
+        inputs, outputs = tuple(proto.input), tuple(proto.output)
+        return Node(len(self.nodes), proto.op_type, inputs, outputs, data, proto)
+
+    @cached_property
+    def producers(self) -> Mapping[str, Node]:
+        """The node that computes each value."""
+        return {name: node for node in self.nodes for name in node.outputs if name}
+
+    @cached_property
+    def consumers(self) -> Mapping[str, Sequence[Node]]:
+        """The nodes for which each value is data."""
+        found: defaultdict[str, list[Node]] = defaultdict(list)
+        for node in self.nodes:
+            for name in dict.fromkeys(node.data):
+                found[name].append(node)
+        return found
+
+    def before(self, node: Node) -> Iterator[Node]:
+        """Return the nodes whose results are this one's data."""
+        return (self.producers[name] for name in node.data if name in self.producers)
+
+    def after(self, node: Node) -> Iterator[Node]:
+        """Return the nodes that use this one's results as data."""
+        return (after for name in node.outputs for after in self.consumers.get(name, ()))
+
+    def shape(self, name: str) -> tuple[int, ...]:
+        """Return a constant's shape; empty where it is unknown."""
+        for _ in self.nodes:
+            if self.declared.get(name):
+                return self.declared[name]
+            made = self.producers.get(name)
+            if made is None or made.op not in _SAME_SHAPE:
+                tensor = self.tensor(name)
+                return () if tensor is None else tuple(tensor.dims)
+            name = made.inputs[0]
+        return ()
+
+    def tensor(self, name: str) -> TensorProto | None:
+        """Return the tensor that a constant was written as, as an initialiser or a node; None for others."""
+        made = self.producers.get(name)
+        if made is not None and made.op == "Constant":
+            return made.attribute("value")
+        return self.weights.get(name)
+
+    def meeting(self, first: str, second: str) -> Meeting | None:
+        """Find what two values have in common, going back from both at once.
+
+        Returns:
+            The ways from there; None where they have nothing in common.
+        """
+        sides: defaultdict[int, int] = defaultdict(int)
+        heap: list[int] = []
+
+        def push(name: str, side: int) -> None:
+            made = self.producers.get(name)
+            # Inputs of the model come before all nodes: their places are negative.
+            place = made.place if made else -1 - self._inputs[name]
+            if not sides[place]:
+                heappush(heap, -place)
+            sides[place] |= side
+
+        push(first, 1)
+        push(second, 2)
+        ways: dict[int, list[Node]] = {1: [], 2: []}
+        # The latest first: all that leads from a node has been met before it, so the first meeting is the
+        # nearest.
+        while heap:
+            place = -heappop(heap)
+            if sides[place] == 3:  # both sides lead here
+                return Meeting(tuple(ways[1]), tuple(ways[2]))
+            if place >= 0:
+                ways[sides[place]].append(self.nodes[place])
+                for name in self.nodes[place].data:
+                    push(name, sides[place])
+        return None
+
+    @cached_property
+    def _inputs(self) -> Mapping[str, int]:
+        return {name: place for place, name in enumerate(sorted(self._data - set(self.producers)))}
+
+    def reached(
+        self, starts: Iterable[Node], through: Callable[[Node], bool], *, back: bool = False
+    ) -> Iterator[Node]:
+        """Walk along the data from some nodes, on through those that a test lets pass.
+
+        Yields:
+            Each node that is met, those that do not let pass too, but not the starts.
+        """
+        todo, seen = list(starts), set[int]()
+        while todo:
+            node = todo.pop()
+            for other in self.before(node) if back else self.after(node):
+                if other.place not in seen:
+                    seen.add(other.place)
+                    yield other
+                    if through(other):
+                        todo.append(other)
+
+
+def _inlined(model: ModelProto) -> ModelProto:
+    if not model.functions:
+        return model
+    from onnx import inliner
+
+    return inliner.inline_local_functions(model)
+
+
+def _dimensions(value: ValueInfoProto) -> tuple[int, ...]:
+    return tuple(d.dim_value for d in value.type.tensor_type.shape.dim)

@@ -1,0 +1,370 @@
+"""Description of a selection: its class, the effect of each pass, nodes by type, comparisons."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, replace
+from typing import Any
+
+from planish.core import Candidate, Executor, Measured, Task, evaluate
+from planish.levels.graph.installed import OPENVINO
+from planish.levels.graph.pass_probe import Examiner, ExaminerError
+from planish.levels.graph.passes import IN_BFLOAT16, Disable, Offline, Selection, selection_of
+from planish.levels.graph.program import GraphProgram
+from planish.levels.graph.relevance import Relevance, known_relevance
+from planish.levels.graph.sessions import SessionSettings
+from planish.levels.graph.starting_lists import class_lists, recognition_of
+from planish.levels.graph.task_setup import evaluator_spec_of, settings_of, unoptimised, widest_settings
+from planish.measure import deadline, seconds_left
+
+
+def aligned(rows: Sequence[Sequence[str]], texts: Collection[int]) -> str:
+    """Write rows of one length as columns.
+
+    Args:
+        rows: the first is the head.
+        texts: columns that are aligned to the left; the others are numbers.
+    """
+    widths = [max(len(row[place]) for row in rows) for place in range(len(rows[0]))]
+    lines = (
+        "  ".join(
+            cell.ljust(width) if place in texts else cell.rjust(width)
+            for place, (cell, width) in enumerate(zip(row, widths, strict=True))
+        )
+        for row in rows
+    )
+    return "\n".join(line.rstrip() for line in lines)
+
+
+def milliseconds(seconds: float) -> str:
+    """Write a time: `12.34 ms`."""
+    return f"{1e3 * seconds:#.4g} ms"
+
+
+def times(before: Mapping[str, float] | None, after: Mapping[str, float] | None, what: str) -> str:
+    """Write how many times less a quantity is than it was: `1.24x`; `-` where one is not known."""
+    return "-" if before is None or after is None or not after[what] else f"{before[what] / after[what]:.2f}x"
+
+
+_LISTED = 6
+
+
+@dataclass(frozen=True)
+class Nodes:
+    """Counts by type; a pass that fails has none.
+
+    Args:
+        counts: after so many passes of the list; the model as it came is the first.
+        after: as the runtime runs it.
+        usual: as the runtime runs it by default.
+    """
+
+    counts: Sequence[Counter[str] | None] = ()
+    after: Counter[str] | None = None
+    usual: Counter[str] | None = None
+
+    @staticmethod
+    def count(examiner: Examiner, chosen: Selection) -> Nodes:
+        """Count the nodes of a selection."""
+        lists = [chosen.rewrites[:length] for length in range(len(chosen.rewrites) + 1)]
+        made = (chosen.rewrites, sorted(chosen.disabled), chosen.session.get("optimization", ""))
+        return Nodes(
+            [_counted(lambda each=each: examiner.counts(each)) for each in lists],
+            _counted(lambda: examiner.optimised(*made).counts),
+            _counted(lambda: examiner.optimised(()).counts),
+        )
+
+    def to_json(self) -> Mapping[str, Any]:
+        """Return what `read` reads."""
+        return {"counts": list(self.counts), "after": self.after, "usual": self.usual}
+
+    @staticmethod
+    def read(told: Mapping[str, Any]) -> Nodes:
+        """Read what `to_json` gave."""
+        return Nodes(
+            [_counter(each) for each in told.get("counts", ())],
+            _counter(told.get("after")),
+            _counter(told.get("usual")),
+        )
+
+    def change(self, place: int) -> str:
+        """Return what the pass of this place changed: `-35 Identity +2 Constant`; the most first."""
+        before, after = [*self.counts[place : place + 2], None, None][:2]
+        if before is None or after is None:
+            return "-"
+        changes = {name: after[name] - before[name] for name in before.keys() | after.keys()}
+        changed = sorted((n for n in changes if changes[n]), key=lambda name: (-abs(changes[name]), name))
+        told = [f"{changes[name]:+d} {name}" for name in changed[:_LISTED]]
+        more = [f"and {len(changed) - _LISTED} more types"] if len(changed) > _LISTED else []
+        return " ".join([*told, *more]) or "no change of counts"
+
+    def table(self) -> str:
+        """List the nodes by type: as they came, rewritten, and as the runtime runs them."""
+        columns = (self.counts[0], self.counts[-1], self.after, self.usual)
+        names = sorted({name for each in columns if each for name in each})
+        total = ["all", *("-" if each is None else str(sum(each.values())) for each in columns)]
+        rows = [
+            [name, *("-" if each is None else str(each[name] or "") for each in columns)] for name in names
+        ]
+        head = ["", "as it came", "rewritten", "as it runs", "as it runs by default"]
+        return aligned([head, total, *rows], texts=(0,))
+
+
+def _counter(told: Mapping[str, int] | None) -> Counter[str] | None:
+    return None if told is None else Counter(told)
+
+
+def _counted(count: Callable[[], Mapping[str, int]]) -> Counter[str] | None:
+    try:
+        return Counter(count())
+    except ExaminerError:  # what cannot be counted is shown as such
+        return None
+
+
+PATIENCE_S = 10.0
+"""Seconds after which what is not yet measured stays unmeasured."""
+ROUNDS = 3
+
+Figures = Mapping[str, Mapping[str, float]]
+"""What was measured of a selection, by its hash and by objective; what failed is missing."""
+
+
+def parts(chosen: Selection, matter: Collection[str]) -> Mapping[str, tuple[Selection, Selection]]:
+    """List the steps of a selection: its text to the step alone, and to the selection without it.
+
+    Args:
+        chosen: the selection.
+        matter: passes of the runtime that matter; leaving out another one does nothing.
+    """
+    found: dict[str, tuple[Selection, Selection]] = {}
+    steps = chosen.candidate.steps
+    for place, step in enumerate(steps):
+        if not isinstance(step, Disable | Offline) or (isinstance(step, Disable) and step.name in matter):
+            rest = Candidate(steps[:place] + steps[place + 1 :])
+            found[f"{place + 1}. {step}"] = (selection_of(Candidate((step,))), selection_of(rest))
+    return found
+
+
+def beside(program: GraphProgram, chosen: Selection) -> Mapping[str, Selection]:
+    """Name what a selection is compared with, and itself."""
+    if program.settings.get("provider") == OPENVINO:
+        return {defaults_of(program): Selection(), "this selection": chosen}
+    lists = [each.leaving_out(program.without) for each in class_lists(program)[:1]]
+    return {
+        defaults_of(program): program.baseline,
+        "no optimisation": unoptimised(),
+        **({"its class's list": lists[0]} if lists else {}),
+        "this selection": chosen,
+        **({} if chosen.elsewhere else {"this selection, offline": replace(chosen, offline=True)}),
+    }
+
+
+def defaults_of(program: GraphProgram) -> str:
+    """Name what a program's baseline runs under."""
+    if program.settings.get("provider") == OPENVINO:
+        return "OpenVINO's defaults"
+    return " without ".join(["ONNX Runtime's defaults", *filter(None, [", ".join(program.without)])])
+
+
+def name_of(selection: Selection) -> str:
+    """Return the name of a selection among figures."""
+    return selection.candidate.hash
+
+
+def figures_of(task: Task[GraphProgram], candidate: Candidate, executor: Executor) -> Mapping[str, Any]:
+    """Measure what is told of a selection; see `planish.core.HasFigures`.
+
+    Returns:
+        `compared` and `parts`: by the hash of a selection, medians of `latency`, `compile_time` and
+        `model_size`, and of how many `turns` they are; `nodes`: see `planish.levels.graph.description`.
+    """
+    program, chosen = task.program, selection_of(candidate)
+    known = known_relevance(program, widest_settings(task))
+    steps = parts(chosen, known.runtime if known else chosen.disabled)
+    executor.serve(replace(evaluator_spec_of(task, final=True), objectives=frozenset({"latency"})))
+    compared = list(dict.fromkeys([program.baseline, *beside(program, chosen).values()]))
+    alone = [each for pair in steps.values() for each in pair if each not in compared]
+    figures: dict[str, Any] = {"compared": measured(executor, compared)}
+    figures["parts"] = measured(executor, [program.baseline, chosen, *alone]) if alone else {}
+    with closing(Examiner(program, settings_of(task).of_onnxruntime)) as examiner:
+        figures["nodes"] = Nodes.count(examiner, chosen).to_json()
+    return figures
+
+
+def measured(executor: Executor, selections: Sequence[Selection], patience_s: float = PATIENCE_S) -> Figures:
+    """Measure selections in turns, as often as there is time; what failed once is not measured again.
+
+    Args:
+        executor: evaluates selections of a model.
+        selections: the most telling first.
+        patience_s: seconds for all, or until the deadline.
+    """
+    end = time.monotonic() + seconds_left(patience_s)
+    samples: dict[Candidate, list[Mapping[str, float]]] = {
+        each.candidate: [] for each in dict.fromkeys(selections)
+    }
+    # In turns and not one after the other, so that drift of the machine meets all alike.
+    for _ in range(ROUNDS):
+        batch = list(samples)
+        for answer in evaluate(executor, batch, deadline()):
+            if isinstance(answer.outcome, Measured):
+                samples[batch[answer.position]].append(answer.outcome.values)
+            if time.monotonic() > end:
+                return _medians(samples)
+        # What has no sample by now failed: it would fail in the next turn, too.
+        samples = {each: several for each, several in samples.items() if several}
+    return _medians(samples)
+
+
+def _medians(samples: Mapping[Candidate, Sequence[Mapping[str, float]]]) -> Figures:
+    names = ("latency", "compile_time", "model_size")
+    return {
+        each.hash: {
+            **{name: statistics.median(values[name] for values in several) for name in names},
+            "turns": len(several),
+        }
+        for each, several in samples.items()
+        if several
+    }
+
+
+UNMEASURED = "not measured when the run ended: there was no time"
+
+
+def described(
+    task: Task[GraphProgram], candidate: Candidate, figures: Mapping[str, Any]
+) -> Mapping[str, str]:
+    """Show what a selection does.
+
+    Args:
+        task: the model.
+        candidate: the selection.
+        figures: what `planish.levels.graph.description.figures_of` measured; empty where nobody did.
+
+    Returns:
+        `class`: what the model is, and why; `passes`: the effect of each, alone and left out; `nodes`: by
+        type, before and after; `compared`: latency, compile time and size beside other selections;
+        `relevance`: how far the passes were pruned. With several objectives the first two are one, since
+        of each selection of a front the first alone is shown at the end of a run.
+    """
+    program, chosen = task.program, selection_of(candidate)
+    known = known_relevance(program, widest_settings(task))
+    steps = parts(chosen, known.runtime if known else chosen.disabled)
+    nodes = Nodes.read(figures.get("nodes", {}))
+    compared: Figures = figures.get("compared", {})
+    found: Figures = {**compared, **figures.get("parts", {})}
+    first = {"class": _class(program), "passes": _passes(program, chosen, steps, found, nodes)}
+    return {
+        **(first if len(task.objectives) == 1 else {"class and passes": "\n\n".join(first.values())}),
+        "nodes": nodes.table() if "nodes" in figures else UNMEASURED,
+        "compared": _compared(program, beside(program, chosen), compared),
+        "relevance": told_relevance(known),
+    }
+
+
+def introduced(task: Task[GraphProgram]) -> Sequence[str]:
+    """List what is known of a model before it is measured: its classes and why, and how many passes matter.
+
+    What matters is not found out here: without a line of it, nobody has.
+    """
+    program = task.program
+    known = known_relevance(program, widest_settings(task))
+    relevant = [f"relevant passes: {known.kept} of {known.known}"] if known else []
+    problems = [f"relevance: {problem}" for problem in known.problems] if known else []
+    wrong = [f"wrong by default: {', '.join(program.without)} of ONNX Runtime"] if program.without else []
+    return [*(f"class: {line}" for line in _class(program).splitlines()), *wrong, *relevant, *problems]
+
+
+def _class(program: GraphProgram) -> str:
+    found = recognition_of(program)
+    lines = [f"{match.title}: {'; '.join(match.reasons)}" for match in found.matches]
+    return "\n".join(lines)
+
+
+def _runtime(chosen: Selection, program: GraphProgram) -> str:
+    return SessionSettings.of(1, {**program.settings, **chosen.session}).runtime
+
+
+def _passes(
+    program: GraphProgram,
+    chosen: Selection,
+    steps: Mapping[str, tuple[Selection, Selection]],
+    found: Figures,
+    nodes: Nodes,
+) -> str:
+    if chosen == program.baseline:
+        return f"none: the file stays as it is, under {defaults_of(program)}"
+    base, whole = found.get(name_of(program.baseline)), found.get(name_of(chosen))
+    rows = [["", "gain alone", "loss without it", "nodes"]]
+    for place, (text, (alone, rest)) in enumerate(steps.items()):
+        change = nodes.change(place) if place < len(chosen.rewrites) else ""
+        rows.append(
+            [
+                text,
+                times(base, found.get(name_of(alone)), "latency"),
+                times(found.get(name_of(rest)), whole, "latency"),
+                change,
+            ]
+        )
+    lines = [aligned(rows, texts=(0, 3))] if steps else []
+    lines += [] if whole is not None or not steps else [f"Gains and losses: {UNMEASURED}."]
+    idle = len(chosen.disabled) - sum(" without " in text for text in steps)
+    if idle:
+        lines.append(f"{idle} more of ONNX Runtime's passes are left out; they change nothing here.")
+    if _runtime(chosen, program) == "OpenVINO":
+        narrow = " in bfloat16" if IN_BFLOAT16 in chosen.settings else ""
+        lines.append(f"It runs by OpenVINO{narrow}, and needs it: pip install openvino.")
+    if chosen.offline:
+        lines.append("ONNX Runtime's work is done once, and kept as a file.")
+    return "\n".join(lines)
+
+
+def _compared(program: GraphProgram, others: Mapping[str, Selection], found: Figures) -> str:
+    base = found.get(name_of(program.baseline))
+    if base is None:
+        return UNMEASURED
+    rows: list[Sequence[str]] = [["", "latency", "gain", "session", "saved", "size"]]
+    for name, each in others.items():
+        values = found.get(name_of(each))
+        if values is None:
+            rows.append([name, "-", "-", "-", "-", "-"])
+            continue
+        saved = 1 - values["compile_time"] / base["compile_time"]
+        rows.append(
+            [
+                name,
+                milliseconds(values["latency"]),
+                times(base, values, "latency"),
+                milliseconds(values["compile_time"]),
+                f"{100 * saved:.0f} %",
+                f"{values['model_size'] / 1e6:.2f} MB",
+            ]
+        )
+    turns = min(int(values.get("turns", ROUNDS)) for values in found.values())
+    note = f"\nMedians of {turns} of {ROUNDS} turns: there was no time for more." if turns < ROUNDS else ""
+    return aligned(rows, texts=(0,)) + note
+
+
+def told_relevance(known: Relevance | None) -> str:
+    """Return how far the passes were pruned for a model."""
+    if known is None:
+        return "not looked at yet: see 'planish inspect'"
+    after = ", ".join(f"{name} (after {first})" for name, first in known.after.items())
+    lines = [
+        f"{known.kept} of {known.known} passes change this model, or may: the others left the space.",
+        f"alone: {', '.join(known.alone) or 'none'}",
+        f"after others: {after or 'none'}",
+        f"of ONNX Runtime: {', '.join(known.runtime) or 'none'}",
+    ]
+    if known.failing:
+        lines.append(f"failing: {', '.join(f'{name} ({why})' for name, why in known.failing.items())}")
+    lines += [f"not found out: {problem}" for problem in known.problems]
+    if known.untried or known.unknown:
+        lines.append(
+            f"There was no time for {len(known.untried)} passes and {known.unknown} pairs of passes."
+        )
+    return "\n".join(lines)

@@ -1,0 +1,428 @@
+"""Evaluator of selections for one model: rewrites, loads, verifies and measures, in a worker process."""
+
+from __future__ import annotations
+
+import math
+import statistics
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from planish.core import Candidate, Failed, Measured, Outcome, PlanishError, ProgramError, StageClock
+from planish.levels.graph.feeds import (
+    BELOW_0,
+    FURTHER,
+    Feed,
+    accuracy,
+    check_labels,
+    derived,
+    labelled,
+    make_feeds,
+)
+from planish.levels.graph.machine import QUANTITIES, Meter
+from planish.levels.graph.model_protos import all_nodes
+from planish.levels.graph.passes import Selection, selection_of
+from planish.levels.graph.peak_memory import peak_memory
+from planish.levels.graph.program import GraphProgram
+from planish.levels.graph.rewrite_cache import MadeModel, ModelCache, RewriteCache
+from planish.levels.graph.rewriting import RewriteError
+from planish.levels.graph.sessions import (
+    ModelSession,
+    RefusedError,
+    SessionSettings,
+    open_session,
+    weights_of,
+)
+from planish.levels.graph.verification import (
+    DEFAULT,
+    Batch,
+    Verifier,
+    difference,
+    moved_answers,
+    not_finite,
+    similarity,
+    tolerance,
+)
+from planish.measure import Beside, Runs, Samples, Timing, Yardstick, repeated, time_call
+from planish.sandbox import Limits
+from planish.sandbox.confinement import FILE_BYTES, Cage
+from planish.sandbox.scratch import shared_folder
+
+LEAST_S = 1e-3
+"""Shorter calls are timed alone: many fit between two interruptions, and the median passes those by."""
+PATIENCE = 4
+"""How many times the budget may be spent on a candidate until its ratio is precise."""
+
+
+class Timed:
+    """Times the sessions of one model.
+
+    Args:
+        baseline: a session of the baseline; None where the runtime refuses it.
+        settings: under which it is that.
+        timing: how long each session is timed.
+        yardstick: the seconds of the baseline; None: all are timed alone.
+        feed: what sessions are run on.
+    """
+
+    def __init__(
+        self,
+        baseline: ModelSession | None,
+        settings: SessionSettings,
+        timing: Timing,
+        yardstick: Yardstick | None,
+        feed: Feed,
+    ) -> None:
+        self._timing, self._yardstick, self._feed = timing, yardstick, feed
+        self._one_core = settings.cores == 1 and settings.provider != "cuda"
+        self._baseline = self._runs(baseline) if baseline is not None and yardstick is not None else None
+        self._beside: Beside | None = None
+        self._begun = False
+        self._best = float("inf")
+
+    def time(self, session: ModelSession) -> Samples:
+        """Measure how long a call takes; enter the stage "run" first."""
+        if self._yardstick is not None and self._baseline is not None and not self._begun:
+            self._begin(self._yardstick, self._baseline)
+        if self._beside is not None and self._baseline is not None:
+            return self._beside.time(self._runs(session), self._baseline)
+        timed = time_call(self._runs(session), self._timing, self._best)
+        self._best = min(self._best, timed.median)
+        return timed
+
+    def named(self, timed: Samples, batch: int) -> Mapping[str, tuple[float, ...]]:
+        """Return samples as an outcome keeps them.
+
+        Args:
+            timed: what `time` gave.
+            batch: the items of a call.
+        """
+
+        def rate(seconds: float) -> float:
+            return batch / seconds
+
+        return timed.named({"latency": float, "throughput": rate}, one_core=self._one_core)
+
+    def _begin(self, yardstick: Yardstick, baseline: Runs) -> None:
+        """Time the baseline; whoever measures it first decides for all workers whether it is too short."""
+        self._begun = True
+        alone = time_call(baseline, self._timing)
+        if yardstick.seconds(alone.median) >= LEAST_S:
+            self._beside = Beside(yardstick, self._timing, one_core=self._one_core, patience=PATIENCE)
+
+    def _runs(self, session: ModelSession) -> Runs:
+        return repeated(session.bound(self._feed))
+
+
+TIMING = Timing(budget_s=0.15, block_s=1e-3, fewest=5, most=50, slow_factor=3.0)
+LAST_TIMING = Timing(budget_s=0.15, block_s=1e-3, fewest=5, most=50, slow_factor=math.inf)
+"""For the comparison at the end: nothing is cut short."""
+
+CREATIONS = 5
+"""Sessions that are made where the time to make one is wanted."""
+
+DRAWING = frozenset(
+    (
+        "Bernoulli",
+        "Dropout",
+        "Multinomial",
+        "RandomNormal",
+        "RandomNormalLike",
+        "RandomUniform",
+        "RandomUniformLike",
+    )
+)
+"""Types of operators that may draw numbers at random."""
+_SIGMAS = 3.0
+_COPIES = 4
+"""So many times a model's size a file of a worker may have, beyond the usual."""
+_ACCURACY = "accuracy"
+
+
+@dataclass(frozen=True)
+class GraphEvaluatorSpec:
+    """Makes an evaluator in a worker.
+
+    Args:
+        program: the model.
+        settings: of every session, where a candidate does not change them.
+        objectives: names of what is wanted; what costs nothing more is measured besides.
+        limits: of one evaluation.
+        timing: how long each candidate is timed.
+        yardstick: what the baseline takes, in turns with which each is timed; None: each is timed alone.
+        remember: whether a model that was measured is not measured again, whatever passes made it. False at
+            the end of a search, when answers are compared on further inputs too.
+        shelf: of rewritten models, for fresh processes that measure the same; None where each makes its own.
+    """
+
+    program: GraphProgram
+    settings: SessionSettings
+    objectives: frozenset[str]
+    limits: Limits
+    timing: Timing = TIMING
+    yardstick: Yardstick | None = None
+    remember: bool = True
+    shelf: ModelCache | None = None
+
+    @property
+    def cage(self) -> Cage:
+        """Return how a worker is confined; all share what the baseline takes, and models."""
+        return cage_of(self.program, self.settings, [shared_folder()])
+
+    def anchor(self, baseline: Outcome) -> None:
+        """Let the baseline take the seconds that are known of it; see `planish.core.CanAnchor`."""
+        if self.yardstick is not None and isinstance(baseline, Measured):
+            self.yardstick.set(baseline.values["latency"])
+
+    def __call__(self) -> _Evaluator:
+        return _Evaluator(self)
+
+
+class _Evaluator:
+    """Evaluates selections of passes for one model.
+
+    Attributes:
+        notes: that there is no input but the user's.
+
+    Raises:
+        ProgramError: the runtime does not take the model as it came, its answers are not finite, or the
+            labels are of others.
+    """
+
+    def __init__(self, spec: GraphEvaluatorSpec) -> None:
+        self._spec = spec
+        self._program = spec.program
+        # The folder of temporary files is the worker's own, and ends with it.
+        self._workshop = RewriteCache(spec.program, Path(tempfile.mkdtemp()), shelf=spec.shelf)
+        self._feeds = list(make_feeds(spec.program, self._workshop.original, further=not spec.remember))
+        self._labels = labelled(spec.program)
+        answers = _answers(spec, self._feeds)
+        # As of a logarithm of what stays positive where numbers are of both signs.
+        if spec.program.data is None and not_finite(answers[BELOW_0]):
+            del self._feeds[BELOW_0], answers[BELOW_0]
+        _require_finite(spec.program, answers)
+        self._require_steady()
+        if self._labels is not None:
+            check_labels(self._labels, answers)
+        notes: list[str] = []
+        further = self._further(notes) if spec.program.data is not None else []
+        baseline = self._baseline()
+        batches = [*_batches(self._feeds, answers), *further]
+        self._verifier = Verifier(batches, baseline, self._moved)
+        if wrong := len(batches) - len(self._verifier.batches):
+            notes.append(
+                f"{wrong} of the inputs made of the given ones are left out: the baseline fails on them"
+            )
+        if spec.program.without:
+            notes.append(wrong_by_default(spec.program))
+        self.notes = tuple(notes)
+        self._known: dict[tuple[str, Selection], Outcome] = {}
+        self._verified: set[Candidate] = set()
+        self._timer = Timed(baseline, spec.settings, spec.timing, spec.yardstick, self._feeds[0])
+
+    def _require_steady(self) -> None:
+        """Raise ProgramError where the model draws at random, and answers otherwise in another call."""
+        drawing = sorted({node.op_type for node in all_nodes(self._workshop.original)} & DRAWING)
+        if not drawing:
+            return
+        once, again = _answers(self._spec, [self._feeds[0]] * 2)
+        if difference(again, once, DEFAULT):
+            what = f"'{self._program.file}' answers at random: it has {', '.join(drawing)}"
+            raise ProgramError(
+                what, "Export it for inference, as by model.eval(), without what draws numbers."
+            )
+
+    def _baseline(self) -> ModelSession | None:
+        try:
+            return self._session(self._program.baseline, self._program.file)
+        except RefusedError:  # that is the baseline's failure, in its turn
+            return None
+
+    def _further(self, notes: list[str]) -> list[Batch]:
+        """Make inputs of the given ones for the end, where the model as it came takes them."""
+        made = derived(self._feeds, FURTHER)
+        try:
+            answers = _answers(self._spec, made)
+            _require_finite(self._program, answers)
+        except ProgramError as error:
+            made, answers = (), []
+            why = f"the model takes no others made of them ({error.message})"
+        else:
+            why = "nothing in them may be moved"
+        if not made:
+            notes.append(f"candidates are compared on the given inputs alone: {why}")
+        return [] if self._spec.remember else _batches(made, answers, derived=True)
+
+    def _moved(self, feeds: Sequence[Feed]) -> Sequence[Sequence[Any]]:
+        """Return the answers with other roundings."""
+        settings = self._spec.settings.of_onnxruntime
+        return moved_answers(self._workshop.original, feeds, settings, self._workshop.new_file())
+
+    def evaluate(self, candidate: Candidate, clock: StageClock) -> Outcome:
+        """Rewrite the model, make a session, compare its answers with the original's, and measure."""
+        with clock("transform"):
+            chosen = selection_of(candidate)
+            self._settings(chosen)  # raises where they are not canonical on this target
+            try:
+                made = self._workshop.made(chosen.rewrites)
+            except RewriteError as error:
+                return Failed("transform", "a pass fails", str(error))
+        # By the model and not by its list, since other passes may make the same.
+        name = (made.name, replace(chosen, rewrites=()))
+        if name not in self._known or not self._spec.remember:
+            self._known[name] = self._tried(candidate, chosen, made, clock)
+        return self._known[name]
+
+    def _tried(self, candidate: Candidate, chosen: Selection, made: MadeModel, clock: StageClock) -> Outcome:
+        kept: Path | None = None
+        try:
+            with clock("build"):
+                session = self._session(chosen, made.file)
+                if chosen.offline:
+                    kept = self._workshop.new_file()
+                    offline = self._kept(chosen, made.file, kept)
+                    session = open_session(kept, self._settings(chosen), as_it_is=True)
+                else:
+                    offline = 0.0
+            with clock("verify"):
+                wrong = "" if candidate in self._verified else self._wrong(session, chosen)
+            if wrong:
+                return Failed("verify", "wrong answer", wrong)
+            self._verified.add(candidate)
+            return self._measured(session, chosen, kept or made.file, offline, clock)
+        except RefusedError as error:
+            return Failed("build", f"refused by {self._settings(chosen).runtime}", error.message)
+        finally:
+            if kept is not None:
+                kept.unlink(missing_ok=True)
+                weights_of(kept).unlink(missing_ok=True)
+
+    def _settings(self, chosen: Selection) -> SessionSettings:
+        return self._spec.settings.having(chosen.session)
+
+    def _session(self, chosen: Selection, file: Path) -> ModelSession:
+        return open_session(file, self._settings(chosen), chosen.disabled)
+
+    def _kept(self, chosen: Selection, file: Path, kept: Path) -> float:
+        """Keep what the runtime makes; gives the seconds that this takes."""
+        settings = self._settings(chosen)
+        return open_session(file, settings, chosen.disabled, keep=kept, apart=True).seconds
+
+    def _wrong(self, session: ModelSession, chosen: Selection) -> str:
+        judged = _ACCURACY in self._spec.objectives
+        allowed = tolerance(chosen.changes, self._program.tolerance, judged=judged)
+        return self._verifier.wrong(session, allowed)
+
+    def _measured(
+        self, session: ModelSession, chosen: Selection, file: Path, offline: float, clock: StageClock
+    ) -> Outcome:
+        spec, wanted = self._spec, self._spec.objectives
+        meter = Meter(wanted, spec.settings.provider)
+        with clock("run"):
+            meter.begin()
+            timed = self._timer.time(session)
+            read = meter.end(timed.calls * len(timed.seconds))
+            creations = [session.seconds]
+            if "compile_time" in wanted:
+                creations = [self._again(chosen, file) for _ in range(CREATIONS)]
+        latency = statistics.median(within_three_sigma(timed.telling))
+        values = {
+            "latency": latency,
+            "throughput": self._program.batch / latency,
+            "compile_time": statistics.median(creations),
+            "model_size": self._size(file, offline=chosen.offline),
+            **({"offline_time": offline} if chosen.offline else {}),
+            **read,
+        }
+        samples = {**self._timer.named(timed, self._program.batch), "compile_time": tuple(creations)}
+        if self._labels is not None:
+            values[_ACCURACY] = accuracy(self._labels, [session.run(feed) for feed in self._feeds])
+        elif _ACCURACY in wanted:
+            values[_ACCURACY] = self._similarity(session)
+        if "peak_memory" in wanted:
+            with clock("run"):
+                level = chosen.offline
+                values["peak_memory"] = peak_memory(
+                    file, self._settings(chosen), chosen.disabled, self._feeds[0], as_it_is=level
+                )
+        return Measured(values, samples)
+
+    def _again(self, chosen: Selection, file: Path) -> float:
+        if chosen.offline:
+            return open_session(file, self._settings(chosen), as_it_is=True).seconds
+        return self._session(chosen, file).seconds
+
+    def _size(self, file: Path, *, offline: bool) -> float:
+        """Return the bytes of a model with its weights, wherever they are."""
+        if file == self._program.file:
+            return float(self._program.size)
+        weights = weights_of(file)
+        return float(file.stat().st_size + (weights.stat().st_size if offline and weights.exists() else 0))
+
+    def _similarity(self, session: ModelSession) -> float:
+        """Return how like the model's own outputs a candidate's are, on the average of the inputs."""
+        batches = self._verifier.batches
+        return statistics.fmean(similarity(session.run(each.feed), each.expected) for each in batches)
+
+
+def cage_of(program: GraphProgram, settings: SessionSettings, writes: Sequence[Path] = ()) -> Cage:
+    """Return the cage of who rewrites a model and runs it.
+
+    Args:
+        program: the model, which may be written whole.
+        settings: of the sessions.
+        writes: further folders.
+    """
+    largest = FILE_BYTES + _COPIES * program.size
+    return Cage.for_code(writes, card=settings.provider == "cuda", file_bytes=largest)
+
+
+def wrong_by_default(program: GraphProgram) -> str:
+    """Return which passes of the runtime's defaults are wrong for a model."""
+    passes = ", ".join(program.without)
+    return (
+        f"ONNX Runtime's defaults answer wrongly on this model: {passes} changes what it computes, and is"
+        " left out of the baseline and of every candidate; without planish, name it in disabled_optimizers"
+        " of InferenceSession"
+    )
+
+
+def within_three_sigma(samples: Sequence[float]) -> Sequence[float]:
+    """Leave out what is further than three standard deviations from the mean (section 5 of the paper)."""
+    middle, spread = statistics.fmean(samples), statistics.pstdev(samples)
+    return [each for each in samples if abs(each - middle) <= _SIGMAS * spread] or samples
+
+
+def _batches(
+    feeds: Sequence[Feed], answers: Sequence[Sequence[Any]], *, derived: bool = False
+) -> list[Batch]:
+    pairs = zip(feeds, answers, strict=True)
+    return [Batch(feed, expected, derived) for feed, expected in pairs]
+
+
+def _answers(spec: GraphEvaluatorSpec, feeds: Sequence[Feed]) -> list[Sequence[Any]]:
+    """Run the model as it came, with every optimisation off."""
+    path = spec.program.file
+    try:
+        # The runtime's own passes are among what is judged, so they cannot tell what is right.
+        session = open_session(path, spec.settings.of_onnxruntime, as_it_is=True)
+        return [session.run(feed) for feed in feeds]
+    except RefusedError as error:
+        raise ProgramError(f"ONNX Runtime does not run '{path}': {error.message}") from error
+
+
+def _require_finite(program: GraphProgram, answers: Sequence[Sequence[Any]]) -> None:
+    if any(map(not_finite, answers)):
+        what = f"'{program.file}' gives numbers that are not finite, before anything is changed"
+        raise ProgramError(what, "Give it inputs that suit it: --option inputs=FILE.npz.")
+
+
+def lacking(objectives: frozenset[str], there: Mapping[str, object]) -> PlanishError | None:
+    """Say why an objective cannot be measured; None where all can."""
+    for name in sorted(objectives & set(QUANTITIES)):
+        if {"power": "energy"}.get(name, name) not in there:
+            what = f"{name} is not available here: the machine has no counter of it"
+            return PlanishError(what, "See 'planish targets'.")
+    return None

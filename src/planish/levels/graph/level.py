@@ -1,0 +1,219 @@
+"""The level `graph`: ONNX models, whose candidates are ordered selections of graph passes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from planish.core import (
+    NO_FIGURES,
+    Candidate,
+    Executor,
+    Objective,
+    Review,
+    Space,
+    Step,
+    Target,
+    Task,
+    Tried,
+    unknown,
+)
+
+if TYPE_CHECKING:
+    from planish.levels.graph.evaluator import GraphEvaluatorSpec
+    from planish.levels.graph.program import GraphProgram
+
+MODEL_OPTIONS = ("shape", "batch", "inputs", "labels", "allow", "tolerance", "session")
+SUFFIXES = (".onnx",)
+LEARNT = 3
+"""Lists learnt from other models that a search begins with."""
+
+
+class GraphLevel:
+    """ONNX models; a candidate is a selection of graph passes, verified and measured by ONNX Runtime."""
+
+    name = "graph"
+    version = "3"
+    objectives: Mapping[str, Objective] = {
+        "latency": Objective("latency", "s"),
+        "throughput": Objective("throughput", "items/s", "up"),
+        "compile_time": Objective("compile_time", "s"),
+        "peak_memory": Objective("peak_memory", "MiB"),
+        "model_size": Objective("model_size", "bytes", exact=True),
+        "accuracy": Objective("accuracy", "", "up"),
+        "energy": Objective("energy", "J"),
+        "power": Objective("power", "W"),
+        "temperature": Objective("temperature", "°C"),
+    }
+    spaces = ("relevant", "all", "exact")
+    searchers = ("portfolio", "genetic", "random", "nsga2")
+    telling = ("class", "passes", "compared", "relevance")
+    """The parts of `describe` that a user sees at the end of a run."""
+
+    @property
+    def steps(self) -> Mapping[str, type[Step]]:
+        """Step name to class."""
+        from planish.levels.graph.passes import STEPS
+
+        return STEPS
+
+    def accepts(self, source: str) -> bool:
+        """Return whether it is a file named `*.onnx`, or the canonical text of a model."""
+        from planish.levels.graph.program import is_canonical
+
+        return source.endswith(SUFFIXES) or is_canonical(source)
+
+    def load(self, source: str, options: Mapping[str, str]) -> GraphProgram:
+        """Read a model.
+
+        Args:
+            source: the path of a file, or a canonical text, which names one.
+            options: `shape` ("x=1,3,224,224" for inputs, "length=128" for named dimensions), `batch` (a
+                number, for first dimensions that are open), `inputs` and `labels` (`.npz` or `.npy` files),
+                `allow` ("fp16,mixed,int8,int8_static": passes that change results), `tolerance` ("0.02": how
+                far answers may be off then, of the largest number), `session` ("search": candidates may set
+                the session); and of the session `optimization` (all, extended, basic, none),
+                `execution` (sequential, parallel), `arena` (on, off) and `provider` (cpu, cuda, openvino;
+                search: candidates may run by OpenVINO).
+
+        Raises:
+            ProgramError: the file cannot be read, or is no model that can be tuned; an option is wrong.
+            TargetError: a library is missing.
+        """
+        from planish.levels.graph.feeds import check_given
+        from planish.levels.graph.installed import SEARCH, SETTINGS, session_settings, versions
+        from planish.levels.graph.program import is_canonical
+        from planish.levels.graph.source import read_model, read_text
+
+        known = (*MODEL_OPTIONS, *SETTINGS)
+        for name in options:
+            if name not in known:
+                raise unknown("level 'graph' has no option", name, known)
+        versions()
+        given = {k: v for k, v in options.items() if k in SETTINGS and (k, v) != ("provider", SEARCH)}
+        settings = session_settings(given)
+        if is_canonical(source):
+            return replace(read_text(source), settings=settings)
+        program = read_model(Path(source), options)
+        check_given(program)
+        return replace(program, settings=settings)
+
+    def read(self, text: str, target: Target) -> GraphProgram:
+        """Read a canonical text; raises ProgramError where it is none, or a file has changed."""
+        from planish.levels.graph.installed import session_settings, settings_in
+        from planish.levels.graph.source import read_text
+
+        return replace(read_text(text), settings=session_settings(settings_in(target.toolchain)))
+
+    def digest(self, path: Path) -> str:
+        """Name a model, or a file of inputs or labels, by its content; raises ProgramError without one."""
+        from planish.levels.graph.source import any_digest
+
+        return any_digest(path)
+
+    def target(self, program: GraphProgram, cores: int) -> Target:
+        """Describe this machine and the session; raises TargetError where it lacks what is asked of it."""
+        from planish.levels.graph.machine import graph_target
+
+        return graph_target(cores, program.settings, providers=program.providers)
+
+    def runs(self, task: Task[GraphProgram]) -> bool:
+        """Return whether candidates may do anything: never, a model only computes."""
+        del task
+        return False
+
+    def space(self, task: Task[GraphProgram], name: str) -> Space:
+        """Make a space: "relevant", "all" or "exact"; see `planish.levels.graph.task_setup.space_of`."""
+        from planish.levels.graph.task_setup import space_of
+
+        if name not in self.spaces:
+            raise unknown("level 'graph' has no space", name, self.spaces)
+        return space_of(task, name)
+
+    def learn(self, task: Task[GraphProgram], tried: Tried) -> Sequence[Candidate]:
+        """Learn from other models with what to begin; see `planish.core.KnowsPrograms`."""
+        from planish.levels.graph.prior import known_list
+        from planish.levels.graph.starting_lists import recognition_of
+
+        if not tried:
+            return ()
+        known = known_list(tried, recognition_of(task.program).classes)
+        return known.ranked[:LEARNT] if known else ()
+
+    def evaluator(self, task: Task[GraphProgram], *, final: bool = False) -> GraphEvaluatorSpec:
+        """Make the spec for the task's evaluator; raises PlanishError where a counter is missing."""
+        from planish.levels.graph.task_setup import evaluator_spec_of
+
+        return evaluator_spec_of(task, final=final)
+
+    def baseline(self, task: Task[GraphProgram]) -> Candidate:
+        """Return the file as it came, under ONNX Runtime's defaults, without passes that are wrong for it."""
+        return task.program.baseline.candidate
+
+    def sound(self, task: Task[GraphProgram], executor: Executor) -> GraphProgram | None:
+        """Find the passes that make ONNX Runtime's defaults wrong; see `planish.core.CanReplaceBaseline`."""
+        from planish.levels.graph.task_setup import without_culprits
+
+        return without_culprits(task, executor)
+
+    def variants(self, task: Task[GraphProgram], candidate: Candidate) -> Sequence[Candidate]:
+        """Return the baseline, so that the winner is never worse, and what it is compared with besides."""
+        from planish.levels.graph.task_setup import compared
+
+        return compared(task, candidate)
+
+    def identities(self, task: Task[GraphProgram]) -> AbstractContextManager[Callable[[Candidate], str]]:
+        """Return what names selections by what they make; at the end of a run idle passes go by it."""
+        from planish.levels.graph.task_setup import identities
+
+        return identities(task)
+
+    def review(self, task: Task[GraphProgram]) -> Review:
+        """Measure ONNX Runtime without any optimisation beside the baseline at the end."""
+        from planish.levels.graph.task_setup import no_optimisation
+
+        return Review(partial(no_optimisation, task))
+
+    def introduction(self, task: Task[GraphProgram]) -> Sequence[str]:
+        """Tell the class and why; and how many passes are relevant, once the search has found that out."""
+        from planish.levels.graph.description import introduced
+
+        return introduced(task)
+
+    def figures(
+        self, task: Task[GraphProgram], candidate: Candidate, executor: Executor
+    ) -> Mapping[str, Any]:
+        """Measure each pass alone and left out, and count nodes; see `planish.core.HasFigures`."""
+        from planish.levels.graph.description import figures_of
+
+        return figures_of(task, candidate, executor)
+
+    def describe(
+        self, task: Task[GraphProgram], candidate: Candidate, figures: Mapping[str, Any] = NO_FIGURES
+    ) -> Mapping[str, str]:
+        """Show the class, the passes with their effects, nodes before and after, and what was pruned."""
+        from planish.levels.graph.description import described
+
+        return described(task, candidate, figures)
+
+    def export(self, task: Task[GraphProgram], candidate: Candidate, path: Path) -> Sequence[Path]:
+        """Write the optimised model, the selection as JSON, and a script that runs it."""
+        from planish.levels.graph.export import export_model
+
+        return export_model(task, candidate, path)
+
+    def deliver(self, task: Task[GraphProgram], candidate: Candidate, path: Path) -> Sequence[Path]:
+        """Write the optimised model, and the selection as JSON."""
+        from planish.levels.graph.export import deliver_model
+
+        return deliver_model(task, candidate, path)
+
+    def machine(self) -> Mapping[str, str]:
+        """Return what the level knows of this machine: name to fact."""
+        from planish.levels.graph.machine import machine_facts
+
+        return machine_facts()

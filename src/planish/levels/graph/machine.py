@@ -1,0 +1,245 @@
+"""This machine as the level sees it: libraries, providers, and counters of energy and temperature."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from importlib import import_module
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from planish.core import PlanishError, Target, TargetError, processor, usable_cores
+from planish.levels.graph.installed import OPENVINO, has_openvino, session_settings, versions
+from planish.levels.graph.sessions import PROVIDERS
+from planish.sandbox.confinement import told
+
+_NVML_MILLI = 1e-3
+
+
+def readers() -> Mapping[str, Callable[[], float]]:
+    """Find what the card tells: `energy` (joules since some time), and `temperature` (degrees Celsius).
+
+    The card is the first of `CUDA_VISIBLE_DEVICES`, or the machine's first. The library is opened for each
+    reading and closed after it, so that processes forked in between may read too.
+
+    Returns:
+        Quantity to what reads it; empty where there is no card, or no driver.
+    """
+    try:
+        nvml = import_module("pynvml")
+    except ModuleNotFoundError:
+        return {}
+    asked = {"energy": _joules, "temperature": _degrees}
+    return {name: partial(_read, nvml, ask) for name, ask in asked.items() if _answers(nvml, ask)}
+
+
+def _answers(nvml: Any, ask: Callable[[Any, Any], float]) -> bool:
+    try:
+        _read(nvml, ask)
+    except nvml.NVMLError:
+        return False
+    return True
+
+
+def _read(nvml: Any, ask: Callable[[Any, Any], float]) -> float:
+    nvml.nvmlInit()
+    try:
+        return ask(nvml, _card(nvml))
+    finally:
+        nvml.nvmlShutdown()
+
+
+def _card(nvml: Any) -> Any:
+    first = os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",")[0].strip() or "0"
+    return (
+        nvml.nvmlDeviceGetHandleByIndex(int(first))
+        # The variable may name a card by its UUID, too.
+        if first.isdigit()
+        else nvml.nvmlDeviceGetHandleByUUID(first)
+    )
+
+
+def _joules(nvml: Any, card: Any) -> float:
+    return nvml.nvmlDeviceGetTotalEnergyConsumption(card) * _NVML_MILLI
+
+
+def _degrees(nvml: Any, card: Any) -> float:
+    return float(nvml.nvmlDeviceGetTemperatureV(card, nvml.NVML_TEMPERATURE_GPU))
+
+
+_RAPL = Path("/sys/class/powercap")
+_HWMON = Path("/sys/class/hwmon")
+_MICRO, _MILLI = 1e-6, 1e-3
+
+_METERED = ("cpu", "cuda")
+"""What models run on."""
+QUANTITIES = ("power", "energy", "temperature")
+NOT_HERE = "not available here"
+
+
+@dataclass(frozen=True)
+class Counter:
+    """Something that can be read while a model runs.
+
+    Args:
+        source: what is read.
+        read: gives joules since some time (energy), watts (power) or degrees Celsius (temperature).
+        cumulative: whether it counts up: power then is the difference by the time.
+    """
+
+    source: str
+    read: Callable[[], float]
+    cumulative: bool = False
+
+
+def counters(provider: str = "cpu", rapl: Path = _RAPL, hwmon: Path = _HWMON) -> Mapping[str, Counter]:
+    """Find the counters of this machine: `energy` (joules), and `temperature` (degrees Celsius).
+
+    Args:
+        provider: what models run on: "cpu" (RAPL and hwmon), or "cuda" (NVML).
+        rapl: the kernel's folder of power domains.
+        hwmon: the kernel's folder of sensors.
+
+    Returns:
+        Quantity to counter; what the machine lacks is missing.
+    """
+    if provider == "cuda":
+        return {name: Counter("NVML", read, name == "energy") for name, read in readers().items()}
+    found: dict[str, Counter] = {}
+    domains = [path for path in sorted(rapl.glob("*:[0-9]*/energy_uj")) if _readable(path)]
+    # A part of a package, `intel-rapl:0:0`, has two colons: its energy is in the package's already.
+    packages = [path for path in domains if path.parent.name.count(":") == 1]
+    if packages:
+        found["energy"] = Counter("RAPL", _Packages(packages).joules, cumulative=True)
+    sensors = [path for path in sorted(hwmon.glob("*/temp*_input")) if _readable(path)]
+    if sensors:
+        found["temperature"] = Counter("hwmon", lambda: max(map(_number, sensors)) * _MILLI)
+    return found
+
+
+class _Packages:
+    """Adds up what processors took; each of their counters begins again at 0 from time to time."""
+
+    def __init__(self, files: Sequence[Path]) -> None:
+        self._files = files
+        self._ranges = [_range(file) for file in files]
+        self._last = [_number(file) for file in files]
+        self._total = sum(self._last)
+
+    def joules(self) -> float:
+        """Return joules since some time; to be asked at least once in each round of a counter."""
+        now = [_number(file) for file in self._files]
+        for new, old, span in zip(now, self._last, self._ranges, strict=True):
+            # The counter has started anew from zero.
+            self._total += new - old if new >= old else new - old + span
+        self._last = now
+        return self._total * _MICRO
+
+
+def counter_facts() -> Mapping[str, str]:
+    """Return which quantity is read from where."""
+    there = [counters(provider) for provider in _METERED]
+    told = {
+        name: ", ".join(found[name].source for found in there if name in found) or NOT_HERE
+        for name in ("energy", "temperature")
+    }
+    return {"power": told["energy"], **told}
+
+
+class Meter:
+    """Reads the counters around a run.
+
+    Args:
+        wanted: names of `QUANTITIES`; those that the machine lacks are left out.
+        provider: what models run on.
+    """
+
+    def __init__(self, wanted: frozenset[str], provider: str = "cpu") -> None:
+        there = counters(provider) if wanted & set(QUANTITIES) else {}
+        self._energy = there.get("energy") if wanted & {"power", "energy"} else None
+        self._heat = there.get("temperature") if "temperature" in wanted else None
+        self._began, self._joules = 0.0, 0.0
+
+    def begin(self) -> None:
+        """Read what counts up."""
+        self._began = time.monotonic()
+        self._joules = self._energy.read() if self._energy else 0.0
+
+    def end(self, calls: float) -> dict[str, float]:
+        """Return what a run took.
+
+        Args:
+            calls: how often the model was called since `begin`.
+        """
+        found: dict[str, float] = {}
+        if self._energy:
+            joules, seconds = self._energy.read() - self._joules, time.monotonic() - self._began
+            found |= {"energy": joules / max(calls, 1.0), "power": joules / max(seconds, 1e-9)}
+        if self._heat:
+            found["temperature"] = self._heat.read()
+        return found
+
+
+def _readable(path: Path) -> bool:
+    try:
+        _number(path)
+    except (OSError, ValueError):
+        return False
+    return True
+
+
+def _range(file: Path) -> float:
+    limit = file.with_name("max_energy_range_uj")
+    return _number(limit) if _readable(limit) else 0.0
+
+
+def _number(path: Path) -> float:
+    return float(path.read_text(encoding="ascii"))
+
+
+def graph_target(cores: int, session: Mapping[str, str], *, providers: bool = False) -> Target:
+    """Describe this machine, and the session that models run in.
+
+    Args:
+        cores: threads of the session.
+        session: setting to value; what is missing has its default.
+        providers: whether candidates may choose another runtime.
+
+    Raises:
+        TargetError: there are not so many cores, a library or a runtime is missing, or it has no CUDA.
+    """
+    there = usable_cores()
+    if not 1 <= cores <= there:
+        raise TargetError(f"{cores} cores asked for, this machine offers {there}", "Use --cores.")
+    settings = session_settings(session)
+    if settings["provider"] == "cuda" and not _has_cuda():
+        raise TargetError("this ONNX Runtime has no CUDA", "Install onnxruntime-gpu in its place.")
+    second = {OPENVINO: _openvino_version()} if providers or settings["provider"] == OPENVINO else {}
+    return Target(processor(), frozenset(), cores, {**versions(), **second, **settings})
+
+
+def _openvino_version() -> str:
+    if not has_openvino():
+        raise TargetError("OpenVINO is not installed", "Install it with: pip install 'planish[openvino]'.")
+    return version(OPENVINO)
+
+
+def _has_cuda() -> bool:
+    import onnxruntime
+
+    return PROVIDERS["cuda"][0] in onnxruntime.get_available_providers()
+
+
+def machine_facts() -> Mapping[str, str]:
+    """Return what is here: the processor, the libraries, the passes, and the counters of power and heat."""
+    from planish.levels.graph.passes import passes
+
+    try:
+        found = {**versions(), "passes": str(len(passes()))}
+    except PlanishError as error:
+        return {"processor": processor(), "onnxruntime": str(error)}
+    return {"processor": processor(), **found, **counter_facts(), "candidates are confined by": told()}

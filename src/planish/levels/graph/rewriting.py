@@ -1,0 +1,298 @@
+"""Application of rewriting passes to ONNX models."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cache, partial
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from planish.core import PlanishError
+from planish.levels.graph.passes import find_pass
+
+if TYPE_CHECKING:
+    from onnx import ModelProto, NodeProto
+    from onnxscript import ir
+    from onnxscript.rewriter import RewriteRuleSet
+
+    from planish.levels.graph.feeds import Feed
+
+
+class RewriteError(PlanishError):
+    """A pass failed, or what it made is no model with the same inputs and outputs."""
+
+    exit_code = 3
+
+
+def rewrite(model: ModelProto, names: Iterable[str]) -> ModelProto:
+    """Apply passes in their order; the model that is given stays as it is.
+
+    Raises:
+        RewriteError: a pass fails.
+    """
+    for name in names:
+        model = apply_pass(model, name)
+    return model
+
+
+def apply_pass(model: ModelProto, name: str, feeds: Sequence[Feed] = ()) -> ModelProto:
+    """Apply one pass; gives a new model.
+
+    Args:
+        model: stays as it is.
+        name: of the pass.
+        feeds: inputs of the model, for the passes of `NEEDS_INPUTS`.
+
+    Raises:
+        RewriteError: it fails, or changes the names of inputs or outputs.
+    """
+    try:
+        made = _applied(model, name, feeds)
+    except Exception as error:
+        raise RewriteError(f"{name} fails: {type(error).__name__}: {error}".splitlines()[0]) from error
+    # By other names the user's own calls would fail.
+    if _interface(made) != _interface(model):
+        raise RewriteError(f"{name} changes the model's inputs or outputs")
+    return made
+
+
+def _applied(model: ModelProto, name: str, feeds: Sequence[Feed]) -> ModelProto:
+    """Call the pass's own library; each is imported when it is first needed."""
+    kind, own = find_pass(name).kind, name.partition(".")[2]
+    if kind == "onnxoptimizer":
+        return _by_onnxoptimizer(model, own)
+    if kind == "onnxscript":
+        return apply_onnxscript(model, own)
+    if kind == "planish":
+        from planish.levels.graph.parallel_branches import PASSES, join
+
+        return join(model, PASSES[own])
+
+    return apply_intent(model, own, feeds)
+
+
+def _by_onnxoptimizer(model: ModelProto, name: str) -> ModelProto:
+    """Call the compiled function: the one around it tries again by files, which it leaves behind."""
+    from onnx import ModelProto
+
+    compiled = import_module("onnxoptimizer.onnx_opt_cpp2py_export")
+    return ModelProto.FromString(compiled.optimize(model.SerializeToString(), [name]))
+
+
+def _interface(model: ModelProto) -> tuple[list[str], list[str]]:
+    # Old models list weights among their inputs; passes may drop them there.
+    weights = {tensor.name for tensor in model.graph.initializer}
+    inputs = sorted(value.name for value in model.graph.input if value.name not in weights)
+    return inputs, [value.name for value in model.graph.output]
+
+
+NEEDS_INPUTS = frozenset({"intent.int8_static"})
+"""The passes that look at what a model computes."""
+_MOST = 32
+"""Batches of inputs that are looked at."""
+_AROUND = ("Add", "Relu", "Clip", "MaxPool", "GlobalAveragePool", "Concat")
+"""What stays in 8 bits between convolutions."""
+_NARROW = ("Conv", "ConvTranspose", "Gemm", "MatMul")
+
+
+def apply_intent(model: ModelProto, name: str, feeds: Sequence[Feed] = ()) -> ModelProto:
+    """Apply a pass.
+
+    Args:
+        model: stays as it is.
+        name: "fp16", "mixed", "int8" or "int8_static".
+        feeds: inputs of the model, for those of `NEEDS_INPUTS`.
+
+    Raises:
+        ValueError: there are no inputs, and it needs some.
+    """
+    if name == "int8":
+        return _through_files(model, _dynamic)
+    if name == "int8_static":
+        if not feeds:
+            raise ValueError("there are no inputs to find ranges by")
+        return _through_files(model, partial(_static, feeds=feeds))
+    from onnx import ModelProto
+    from onnxruntime.transformers.float16 import convert_float_to_float16
+
+    copy = ModelProto()
+    copy.CopyFrom(model)
+    types = {node.op_type for node in model.graph.node}
+    wide = sorted(types.difference(_NARROW)) if name == "mixed" else None
+    return _without_twins(convert_float_to_float16(copy, keep_io_types=True, op_block_list=wide))
+
+
+def _without_twins(model: ModelProto) -> ModelProto:
+    """Keep one of each cast that was made for several uses of a value: they have one name."""
+    made: dict[tuple[str, ...], NodeProto] = {}
+    for node in model.graph.node:
+        made.setdefault(tuple(node.output), node)
+    firsts = list(made.values())
+    del model.graph.node[:]
+    model.graph.node.extend(firsts)
+    return model
+
+
+def _through_files(model: ModelProto, quantise: Callable[[Path, Path], None]) -> ModelProto:
+    """Have a quantiser read one file and write another."""
+    import onnx
+
+    with tempfile.TemporaryDirectory() as folder:
+        before, after = Path(folder) / "before.onnx", Path(folder) / "after.onnx"
+        plain = onnx.ModelProto()
+        plain.CopyFrom(model)
+        del plain.graph.value_info[:]  # exporters leave shapes there that the quantiser takes for wrong
+        onnx.save(plain, before)
+        quantise(before, after)
+        return onnx.load(after)
+
+
+def _dynamic(before: Path, after: Path) -> None:
+    from onnxruntime.quantization import QuantType, quantize_dynamic
+
+    quantize_dynamic(before, after, weight_type=QuantType.QInt8)
+
+
+def _static(before: Path, after: Path, feeds: Sequence[Feed]) -> None:
+    import onnx
+    from onnxruntime.quantization import CalibrationDataReader, QuantFormat, QuantType, quantize_static
+
+    class Reader(CalibrationDataReader):
+        def __init__(self) -> None:
+            self.rest = iter(feeds[:_MOST])
+
+        def get_next(self) -> Any:
+            return next(self.rest, None)
+
+    operators = {node.op_type for node in onnx.load(before, load_external_data=False).graph.node}
+    quantize_static(
+        before,
+        after,
+        Reader(),
+        quant_format=QuantFormat.QDQ,
+        op_types_to_quantize=["Conv", "MatMul", "Gemm", *(_AROUND if "Conv" in operators else ())],
+        per_channel=True,
+        activation_type=QuantType.QUInt8,
+        weight_type=QuantType.QInt8,
+    )
+
+
+Change = Callable[["ir.Model"], object]
+"""Changes a model; what it gives tells whether it did, as `_is_unchanged` reads it."""
+
+
+def apply_onnxscript(model: ModelProto, name: str) -> ModelProto:
+    """Apply a pass.
+
+    Args:
+        model: stays as it is.
+        name: without the library's: "fold_constants".
+
+    Returns:
+        A new model; the one that was given, where the pass tells that it changed nothing.
+    """
+    from onnxscript import ir
+
+    special = _special().get(name)
+    changed = _Opened.take(model) if special is None else ir.serde.deserialize_model(model)
+    told = (special or _rule(name))(changed)
+    if not _is_unchanged(told):
+        return ir.serde.serialize_model(changed)
+    if special is None:
+        _Opened.last = (model, changed)
+    return model
+
+
+class _Opened:
+    """The model that a rule was tried on last and in vain; to open one takes longer than to try a rule."""
+
+    last: ClassVar[tuple[ModelProto, ir.Model] | None] = None
+
+    @classmethod
+    def take(cls, model: ModelProto) -> ir.Model:
+        """Return a model, opened; nobody else has it any more."""
+        from onnxscript import ir
+
+        last, cls.last = cls.last, None
+        return last[1] if last is not None and last[0] is model else ir.serde.deserialize_model(model)
+
+
+def _is_unchanged(told: object) -> bool:
+    """Return whether a pass tells that it changed nothing: by a count of 0, or by its result."""
+    return told == 0 if isinstance(told, int) else getattr(told, "modified", None) is False
+
+
+def _rule(name: str) -> Change:
+    """Find a rewrite rule, or set of rules, by its name."""
+    from onnxscript.rewriter import RewriteRuleSet
+    from onnxscript.rewriter.rules import common
+
+    found: Any = getattr(common, f"{name}_rule", None) or getattr(common, f"{name}_rules")
+    # The library exports this one as what makes it.
+    rules = found() if name == "fuse_hardswish" else found
+    return _tidied(rules if isinstance(rules, RewriteRuleSet) else RewriteRuleSet([rules]))
+
+
+def _tidied(rules: RewriteRuleSet) -> Change:
+    """Apply rules, then remove the nodes that are not used any more; the change gives their count."""
+    from onnx_ir.passes.common import RemoveUnusedNodesPass
+
+    def change(model: ir.Model) -> int:
+        count = rules.apply_to_model(model)
+        if count:
+            RemoveUnusedNodesPass()(model)
+        return count
+
+    return change
+
+
+@cache
+def _special() -> Mapping[str, Change]:
+    """Return all that is no rewrite rule."""
+    import onnx_ir.passes.common as common
+    from onnxscript import optimizer
+
+    return {
+        "fold_constants": optimizer.fold_constants_ir,
+        "inline": common.InlinePass(),
+        "optimize": optimizer.optimize_ir,
+        "eliminate_common_subexpressions": common.CommonSubexpressionEliminationPass(),
+        "eliminate_identity": common.IdentityEliminationPass(),
+        "deduplicate_initializers": common.DeduplicateInitializersPass(),
+        "lift_constants": common.LiftConstantsToInitializersPass(lift_all_constants=True, size_limit=0),
+        "lift_subgraph_initializers": common.LiftSubgraphInitializersToMainGraphPass(),
+        "remove_unused_nodes": common.RemoveUnusedNodesPass(),
+        "remove_unused_functions": common.RemoveUnusedFunctionsPass(),
+        **_fusions(),
+    }
+
+
+def _fusions() -> Mapping[str, Change]:
+    from onnxscript.rewriter import ort_fusions
+    from onnxscript.rewriter.ort_fusions import (
+        _core,
+        bias_gelu,
+        erfgelu,
+        fused_matmul_rule_sets,
+        gelu,
+        rms_normalization,
+        shape_optimization,
+        skip_normalization,
+        softmax,
+    )
+
+    return {
+        "optimize_for_ort": ort_fusions.optimize_for_ort,
+        "fuse_transformers": _core.fuse_xformers,
+        "fuse_erf_gelu": erfgelu.fuse_erfgelu,
+        "fuse_gelu": gelu.fuse_gelu,
+        "fuse_bias_gelu": bias_gelu.fuse_bias_gelu,
+        "fuse_rms_normalization": rms_normalization.fuse_rms_normalization,
+        "fuse_skip_layer_normalization": skip_normalization.fuse_skip_layer_normalization,
+        "fuse_skip_rms_normalization": skip_normalization.fuse_skip_rms_normalization,
+        "fuse_softmax": _tidied(softmax.rules),
+        "fuse_matmul": _tidied(fused_matmul_rule_sets.fused_matmul_rule_sets()),
+        "optimize_shapes": _tidied(shape_optimization.rules),
+    }

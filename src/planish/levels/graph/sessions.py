@@ -1,0 +1,351 @@
+"""Sessions of ONNX Runtime and OpenVINO.
+
+ONNX Runtime has no NumPy array for bfloat16, so such numbers go in and out as the runtime's own values.
+OpenVINO computes with numbers as exact as ONNX Runtime's, unless a candidate chooses bfloat16.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import math
+import time
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache, partial
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from planish.core import PlanishError, ScheduleError
+from planish.levels.graph.installed import BY_OPENVINO, OPENVINO_BFLOAT16
+
+_TYPE = "tensor(bfloat16)"
+
+
+def has_bfloat16(session: Any) -> bool:
+    """Return whether a session of the runtime takes or gives a tensor of this type."""
+    return any(port.type == _TYPE for port in [*session.get_inputs(), *session.get_outputs()])
+
+
+def values_of(feed: Mapping[str, NDArray[Any]]) -> dict[str, Any]:
+    """Make the runtime's own values of arrays."""
+    return {name: _value(array) for name, array in feed.items()}
+
+
+def arrays_of(values: Sequence[Any]) -> list[NDArray[Any]]:
+    """Copy tensors of the runtime into arrays."""
+    return [_array(value) for value in values]
+
+
+def _value(array: NDArray[Any]) -> Any:
+    import onnx
+    import onnxruntime as ort
+
+    if array.dtype.name != "bfloat16":
+        return ort.OrtValue.ortvalue_from_numpy(array)
+    bits = np.ascontiguousarray(array).view(np.uint16)
+    return ort.OrtValue.ortvalue_from_numpy_with_onnx_type(bits, onnx.TensorProto.BFLOAT16)
+
+
+def _array(value: Any) -> NDArray[Any]:
+    import ml_dtypes
+
+    if value.data_type() != _TYPE:
+        return value.numpy()
+    shape = value.shape()
+    # A copy, since the memory goes with the runtime's value.
+    content = ctypes.string_at(value.data_ptr(), math.prod(shape) * 2)
+    return np.frombuffer(content, ml_dtypes.bfloat16).reshape(shape)
+
+
+PROVIDERS = {
+    "cpu": ("CPUExecutionProvider",),
+    "cuda": ("CUDAExecutionProvider", "CPUExecutionProvider"),
+}
+"""Setting to the runtime's names; what the first cannot run, the second does."""
+_SILENT = 4  # fatal errors alone; the others are raised
+_TELLING = 0
+_WEIGHTS = "session.optimized_model_external_initializers"
+_SMALL = "1024"  # bytes of weights that stay in the model
+
+
+class RefusedError(PlanishError):
+    """ONNX Runtime does not load or run a model."""
+
+    exit_code = 3
+
+
+@dataclass(frozen=True)
+class SessionSettings:
+    """How a session runs.
+
+    Args:
+        cores: threads within an operator.
+        optimization: all, extended, basic or none.
+        execution: sequential or parallel.
+        arena: whether memory is kept for the next call.
+        provider: one of `PROVIDERS`, or one of `BY_OPENVINO`, which is another runtime: of the other settings
+            only the cores are its.
+    """
+
+    cores: int = 1
+    optimization: str = "all"
+    execution: str = "sequential"
+    arena: bool = True
+    provider: str = "cpu"
+
+    @staticmethod
+    def of(cores: int, toolchain: Mapping[str, str]) -> SessionSettings:
+        """Read the settings that a target names."""
+        return SessionSettings(
+            cores,
+            toolchain.get("optimization", "all"),
+            toolchain.get("execution", "sequential"),
+            toolchain.get("arena", "on") == "on",
+            toolchain.get("provider", "cpu"),
+        )
+
+    @property
+    def values(self) -> Mapping[str, str]:
+        """All settings by their names on the command line; `threads` are the cores."""
+        arena = "on" if self.arena else "off"
+        named = {"optimization": self.optimization, "execution": self.execution, "provider": self.provider}
+        return {**named, "arena": arena, "threads": str(self.cores)}
+
+    @property
+    def runtime(self) -> str:
+        """Return what runs models, for people."""
+        return "OpenVINO" if self.elsewhere else "ONNX Runtime"
+
+    @property
+    def elsewhere(self) -> bool:
+        """Return whether another runtime than ONNX Runtime runs models."""
+        return self.provider in BY_OPENVINO
+
+    @property
+    def of_onnxruntime(self) -> SessionSettings:
+        """These settings, of ONNX Runtime: by it passes are looked at, and answers are judged."""
+        return replace(self, provider="cpu") if self.elsewhere else self
+
+    def having(self, changes: Mapping[str, str]) -> SessionSettings:
+        """Return these settings with some changed.
+
+        Raises:
+            ScheduleError: one of them is so already, or there are not so many cores.
+        """
+        own = self.values
+        for name, value in changes.items():
+            if own[name] == value:
+                raise ScheduleError(f"the session has {name}={value} already", "Leave this step out.")
+        wanted = {**own, **changes}
+        if int(wanted["threads"]) > self.cores:
+            raise ScheduleError(f"{wanted['threads']} threads on {self.cores} cores", "See --cores.")
+        return SessionSettings.of(int(wanted["threads"]), wanted)
+
+
+@dataclass(frozen=True)
+class ModelSession:
+    """A model that is ready to run.
+
+    Args:
+        inner: the runtime's own session.
+        seconds: that it took to make it.
+        bfloat16: whether it takes or gives what NumPy has no type for.
+    """
+
+    inner: Any
+    seconds: float
+    bfloat16: bool = False
+
+    def run(self, feed: Mapping[str, NDArray[np.generic]]) -> Sequence[Any]:
+        """Return the outputs for some inputs, in the model's order.
+
+        Raises:
+            RefusedError: the runtime fails.
+        """
+        try:
+            found = self.bound(feed)()
+        except _refusals() as error:
+            raise RefusedError(first_line(error)) from error
+        return arrays_of(found) if self.bfloat16 else found
+
+    def bound(self, feed: Mapping[str, NDArray[np.generic]]) -> Callable[[], Sequence[Any]]:
+        """Return what runs the model on some inputs and nothing besides, for timing it."""
+        if self.bfloat16:
+            return partial(self.inner.run_with_ort_values, None, values_of(feed))
+        return partial(self.inner.run, None, feed)
+
+
+def open_ort_session(
+    model: Path,
+    settings: SessionSettings,
+    disabled: Collection[str] = (),
+    *,
+    as_it_is: bool = False,
+    keep: Path | None = None,
+    apart: bool = False,
+    verbose: bool = False,
+) -> ModelSession:
+    """Make a session of a model's file.
+
+    Args:
+        model: the file.
+        settings: of the session.
+        disabled: the runtime's passes that are left out; it ignores names that it does not know.
+        as_it_is: whether the runtime optimises nothing.
+        keep: where the model is written that the runtime made of it.
+        apart: whether its weights are kept beside it (see `weights_of`): the runtime maps that file, and does
+            not read it.
+        verbose: whether the runtime tells on standard error what its passes do.
+
+    Raises:
+        RefusedError: the runtime does not take the model.
+    """
+    import onnxruntime as ort
+
+    options = ort.SessionOptions()
+    options.log_severity_level = _TELLING if verbose else _SILENT
+    options.intra_op_num_threads = settings.cores
+    options.inter_op_num_threads = settings.cores
+    options.enable_cpu_mem_arena = settings.arena
+    options.graph_optimization_level = _level("none" if as_it_is else settings.optimization)
+    options.execution_mode = getattr(ort.ExecutionMode, f"ORT_{settings.execution.upper()}")
+    if keep is not None:
+        options.optimized_model_filepath = str(keep)
+        if apart:
+            # Kept as kernels want them they would load faster still, but some models then crash.
+            options.add_session_config_entry(f"{_WEIGHTS}_file_name", weights_of(keep).name)
+            options.add_session_config_entry(f"{_WEIGHTS}_min_size_in_bytes", _SMALL)
+    out, providers = sorted(disabled), list(PROVIDERS[settings.provider])
+    start = time.perf_counter()
+    try:
+        made = ort.InferenceSession(str(model), options, providers, disabled_optimizers=out)
+    except _refusals() as error:
+        raise RefusedError(first_line(error)) from error
+    seconds = time.perf_counter() - start
+    if made.get_providers()[0] != providers[0]:  # the runtime takes the next one without a word
+        raise RefusedError(f"{providers[0]} does not start here")
+    return ModelSession(made, seconds, has_bfloat16(made))
+
+
+def weights_of(kept: Path) -> Path:
+    """Name the file of the weights of a model that were kept apart; it is missing where they are few."""
+    return kept.with_suffix(".data")
+
+
+def _level(name: str) -> Any:
+    import onnxruntime as ort
+
+    levels = ort.GraphOptimizationLevel
+    return levels.ORT_DISABLE_ALL if name == "none" else getattr(levels, f"ORT_ENABLE_{name.upper()}")
+
+
+@cache
+def _refusals() -> tuple[type[Exception], ...]:
+    """List the runtime's errors: one class for each of its status codes."""
+    state = import_module("onnxruntime.capi.onnxruntime_pybind11_state")
+    found = [each for each in vars(state).values() if isinstance(each, type)]
+    return (*(each for each in found if issubclass(each, Exception)), RuntimeError)
+
+
+def first_line(error: Exception) -> str:
+    """Return what an error says first."""
+    return (str(error).splitlines() or [type(error).__name__])[0]
+
+
+class OpenVinoSession(ModelSession):
+    """A model that OpenVINO compiled."""
+
+    def run(self, feed: Mapping[str, NDArray[np.generic]]) -> Sequence[Any]:
+        """Return the outputs for some inputs, in the model's order.
+
+        Raises:
+            RefusedError: the runtime fails.
+        """
+        try:
+            # Not copied: a copy would be written into the arrays that `bound` shares with the runtime.
+            found = self.inner.infer(dict(feed), share_inputs=True)
+        except (RuntimeError, TypeError, ValueError) as error:
+            raise _refused(error) from error
+        return [found[place] for place in range(len(found))]
+
+    def bound(self, feed: Mapping[str, NDArray[np.generic]]) -> Callable[[], Sequence[Any]]:
+        """Return what runs the model on some inputs and nothing besides, for timing it."""
+        given, infer = dict(feed), self.inner.infer
+        return lambda: infer(given, share_inputs=True, share_outputs=True)
+
+
+def open_openvino(model: Path, settings: SessionSettings) -> OpenVinoSession:
+    """Compile a model's file.
+
+    Args:
+        model: the file.
+        settings: of the session; the cores alone count.
+
+    Raises:
+        RefusedError: the runtime is not there, or does not take the model.
+    """
+    start = time.perf_counter()
+    try:
+        runtime: Any = import_module("openvino")
+        request = (
+            runtime.Core().compile_model(str(model), "CPU", configuration(settings)).create_infer_request()
+        )
+    except (ImportError, RuntimeError, TypeError, ValueError) as error:
+        raise _refused(error) from error
+    return OpenVinoSession(request, time.perf_counter() - start)
+
+
+def configuration(settings: SessionSettings) -> dict[str, int | str]:
+    """Return what OpenVINO is told.
+
+    On processors that have bfloat16 it computes in that by default; here it is told not to unless a candidate
+    chose it, so that answers can be compared with the model's own.
+    """
+    return {
+        "INFERENCE_NUM_THREADS": settings.cores,
+        "PERFORMANCE_HINT": "LATENCY",
+        "INFERENCE_PRECISION_HINT": "bf16" if settings.provider == OPENVINO_BFLOAT16 else "f32",
+    }
+
+
+def _refused(error: Exception) -> RefusedError:
+    """Tell the reason, which OpenVINO puts last, after the places of its own source."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    told = [line for line in lines if not line.startswith(("Exception from", "Check '"))]
+    return RefusedError(f"OpenVINO: {(told or [first_line(error)])[0]}")
+
+
+def open_session(
+    model: Path,
+    settings: SessionSettings,
+    disabled: Collection[str] = (),
+    *,
+    as_it_is: bool = False,
+    keep: Path | None = None,
+    apart: bool = False,
+    verbose: bool = False,
+) -> ModelSession:
+    """Make a session of a model's file.
+
+    Args:
+        model: the file.
+        settings: of the session; they name the runtime. What follows is told to ONNX Runtime alone, see
+            `planish.levels.graph.sessions.open_ort_session`.
+        disabled: its passes that are left out.
+        as_it_is: whether it optimises nothing.
+        keep: where the model is written that it made.
+        apart: whether the weights of that are kept beside it.
+        verbose: whether it tells what its passes do.
+
+    Raises:
+        RefusedError: the runtime does not take the model.
+    """
+    if settings.elsewhere:
+        return open_openvino(model, settings)
+    return open_ort_session(
+        model, settings, disabled, as_it_is=as_it_is, keep=keep, apart=apart, verbose=verbose
+    )

@@ -1,0 +1,367 @@
+"""Reading of ONNX models, with one line of error where one cannot be tuned."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from planish.core import ProgramError, did_you_mean, remember
+from planish.core.files import read_regular
+from planish.levels.graph.installed import SEARCH
+from planish.levels.graph.model_protos import all_nodes, all_tensors
+from planish.levels.graph.passes import find_pass, passes_of_kind
+from planish.levels.graph.program import DataFile, GraphProgram, Port, with_own_files
+
+if TYPE_CHECKING:
+    from onnx import ModelProto, TensorShapeProto, TypeProto, ValueInfoProto
+
+Given = Mapping[str, tuple[int, ...]]
+
+
+def read_inputs(path: Path, model: ModelProto, options: Mapping[str, str]) -> tuple[Port, ...]:
+    """Return a model's inputs.
+
+    Args:
+        path: the model's; for messages.
+        model: the model.
+        options: `shape` (inputs or named dimensions to extents) and `batch`.
+
+    Raises:
+        ProgramError: an extent is open and not given, or what is given does not fit.
+    """
+    given = parse_shapes(options.get("shape", ""))
+    # Before version 4 of ONNX's IR, weights had to be among the inputs.
+    weights = {tensor.name for tensor in model.graph.initializer}
+    values = [value for value in model.graph.input if value.name not in weights]
+    named = {dim.dim_param for value in values for dim in value.type.tensor_type.shape.dim}
+    known = {value.name for value in values} | named - {""}
+    for name in given:
+        if name not in known:
+            what = f"'{path}' has no input or dimension '{name}'"
+            raise ProgramError(what, did_you_mean(name, known))
+    return tuple(_port(path, value, given, _batch(options)) for value in values)
+
+
+def parse_shapes(text: str) -> Given:
+    """Read `x=1,3,224,224,length=128`; extents may have `x` between them too.
+
+    Raises:
+        ProgramError: it is not of that form.
+    """
+    found: dict[str, list[int]] = {}
+    name = ""
+    for piece in filter(None, (each.strip() for each in text.split(","))):
+        head, equals, rest = piece.rpartition("=")
+        if equals:
+            name = head.strip()
+            if name in found:
+                raise ProgramError(f"shape '{text}' names '{name}' twice", "Give each name one shape.")
+            found[name] = []
+        numbers = rest.strip().split("x")
+        if not name or not all(number.isdecimal() and int(number) > 0 for number in numbers):
+            raise ProgramError(f"shape '{text}' is not understood", "Write --shape NAME=1,3,224,224.")
+        found[name] += map(int, numbers)
+    return {key: tuple(extents) for key, extents in found.items()}
+
+
+def dtype_of(kind: TypeProto) -> str:
+    """Name the type of a tensor's elements as NumPy does; empty for what is no tensor of numbers."""
+    from onnx.helper import tensor_dtype_to_np_dtype
+
+    if not kind.HasField("tensor_type") or not kind.tensor_type.elem_type:
+        return ""
+    return tensor_dtype_to_np_dtype(kind.tensor_type.elem_type).name
+
+
+def _extents(kind: TypeProto) -> tuple[int | None, ...]:
+    return tuple(_extent(dim) or None for dim in kind.tensor_type.shape.dim)
+
+
+def _extent(dim: TensorShapeProto.Dimension) -> int:
+    """Return an extent; 0 where it is open: it is not set then, or stored as a number below 0."""
+    return max(dim.dim_value, 0)
+
+
+def _batch(options: Mapping[str, str]) -> int | None:
+    text = options.get("batch", "")
+    if not text:
+        return None
+    if not text.isdecimal() or not int(text):
+        raise ProgramError(f"batch '{text}' is no positive number", "Write --option batch=8.")
+    return int(text)
+
+
+def _port(path: Path, value: ValueInfoProto, given: Given, batch: int | None) -> Port:
+    dtype = dtype_of(value.type)
+    # NumPy has texts as objects.
+    if dtype in ("", "object"):
+        raise ProgramError(f"input '{value.name}' of '{path}' is no tensor of numbers")
+    dims = value.type.tensor_type.shape.dim
+    declared = _extents(value.type)
+    found = given.get(value.name)
+    if found is not None:
+        _check_fits(path, value.name, declared, found)
+        return Port(value.name, dtype, found)
+    extents = [
+        _extent(dim)
+        or (given.get(dim.dim_param) or (0,))[0]
+        or (batch if place == 0 and batch is not None else 0)
+        for place, dim in enumerate(dims)
+    ]
+    if not all(extents):
+        names = [dim.dim_param or str(_extent(dim) or "?") for dim in dims]
+        example = ",".join(str(extent or 1) for extent in extents)
+        what = f"input '{value.name}' of '{path}' has an open shape: {', '.join(names)}"
+        raise ProgramError(what, f"Give it: --shape {value.name}={example}.")
+    return Port(value.name, dtype, tuple(extents))
+
+
+def _check_fits(path: Path, name: str, declared: tuple[int | None, ...], found: tuple[int, ...]) -> None:
+    fits = len(declared) == len(found) and all(
+        one in (None, other) for one, other in zip(declared, found, strict=True)
+    )
+    if declared and not fits:
+        shape = ",".join("?" if extent is None else str(extent) for extent in declared)
+        raise ProgramError(f"input '{name}' of '{path}' has the shape {shape}, not {found}")
+
+
+LARGEST = (1 << 31) - 1
+"""Bytes of the largest message that protobuf, and so every rewriting pass, can hold."""
+
+_DOMAINS = ("", "ai.onnx", "ai.onnx.ml", "com.microsoft", "com.microsoft.nchwc", "com.ms.internal.nhwc")
+
+
+def read_model(path: Path, options: Mapping[str, str]) -> GraphProgram:
+    """Read a model from a file.
+
+    Args:
+        path: of a `.onnx` file; external weights are beside it.
+        options: as `GraphLevel.load` takes them.
+
+    Raises:
+        ProgramError: the file is missing, no model, cut short or too large; its weights, opset or operators
+            are not there; an input's shape is open; an option is wrong.
+    """
+    content = _bytes(path)
+    file = path.resolve()
+    _check_name(file)
+    model = _parsed(path, content)
+    _check_operators(path, model)
+    inputs = read_inputs(path, model, options)
+    named = {name: data_file(Path(options[name])) for name in ("inputs", "labels") if options.get(name)}
+    # Weights are beside the file itself, where a link leads to it: ONNX Runtime looks for them there.
+    digest = digest_of(file, content, model)
+    for known, place in ((digest, file), *((file.digest, file.path) for file in named.values())):
+        remember(known, place)
+    return GraphProgram(
+        str(file),
+        digest,
+        _title(path, model, inputs),
+        inputs,
+        len(content) + sum(_size(file.parent / name) for name in set(external_files(model))),
+        named.get("inputs"),
+        named.get("labels"),
+        _allowed(options.get("allow", "")),
+        session=_searches_session(options.get("session", "")),
+        providers=options.get("provider") == SEARCH,
+        tolerance=_tolerance(options.get("tolerance", "")),
+    )
+
+
+def read_text(text: str) -> GraphProgram:
+    """Read a canonical text, and make sure that its files are what they were.
+
+    Raises:
+        ProgramError: it is malformed; a file that this user named has been moved or changed.
+    """
+    program = with_own_files(text)
+    if not program.path:
+        return program
+    content = _bytes(program.file, "It was moved or deleted: put it back, or tune it where it is now.")
+    model = _parsed(program.file, content)
+    if digest_of(program.file, content, model) != program.digest:
+        raise _changed(program.path)
+    for file in (program.data, program.labels):
+        if file is not None and file.path and data_file(Path(file.path)) != file:
+            raise _changed(file.path)
+    return program
+
+
+def load_checked(program: GraphProgram) -> ModelProto:
+    """Return a program's model with all of its weights.
+
+    Raises:
+        ProgramError: as `read_text`; or the files of the weights are cut short, or not in the model's folder.
+    """
+    import onnx
+
+    content = _bytes(program.file)
+    model = _parsed(program.file, content)
+    if digest_of(program.file, content, model) != program.digest:
+        raise _changed(program.path)
+    try:
+        onnx.load_external_data_for_model(model, str(program.file.parent))
+    # ONNX raises many kinds of errors for a wrong offset, length or key.
+    except Exception as error:
+        what = f"the weights of '{program.path}' cannot be read: {_first_line(error)}"
+        raise ProgramError(what, "Export it again, with its weights in a file beside it.") from error
+    _open_extents(model)
+    return model
+
+
+def _open_extents(model: ModelProto) -> None:
+    """Leave out the extents that are stored as a number below 0: passes take them for sizes."""
+    graph = model.graph
+    for value in (*graph.input, *graph.output, *graph.value_info):
+        for dim in value.type.tensor_type.shape.dim:
+            if dim.dim_value < 0:
+                dim.ClearField("dim_value")
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).splitlines() or [type(error).__name__])[0].rstrip(".")
+
+
+def _changed(path: str) -> ProgramError:
+    return ProgramError(f"'{path}' is not what it was when it was tuned", "Tune it anew.")
+
+
+def data_file(path: Path) -> DataFile:
+    """Name a file of inputs or labels by its content."""
+    return DataFile(str(path.resolve()), _digest(_bytes(path)))
+
+
+def any_digest(path: Path) -> str:
+    """Name a file by its content: a model with its weights, or inputs or labels."""
+    content = _bytes(path)
+    return digest_of(path, content, _parsed(path, content)) if path.suffix == ".onnx" else _digest(content)
+
+
+def _digest(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()[:32]
+
+
+def digest_of(path: Path, content: bytes, model: ModelProto) -> str:
+    """Hash a model's content, with that of the files that hold its weights.
+
+    Raises:
+        ProgramError: a file of weights is missing, no regular file or outside of the model's folder; or all
+            are too large.
+    """
+    digest, size = hashlib.sha256(content), len(content)
+    for name in sorted(set(external_files(model))):
+        file = path.parent / name
+        # ONNX Runtime and onnx refuse such a link too, each with an error of its own.
+        if not file.resolve().is_relative_to(path.parent.resolve()):
+            what = f"the weights of '{path}' are in '{file}', a link out of its folder"
+            raise ProgramError(what, "Copy the model and its weights into one folder: cp -L.")
+        size += _size(file)
+        if size > LARGEST:
+            raise _too_large(path, size)
+        digest.update(_bytes(file, f"The weights of '{path}' belong there."))
+    return digest.hexdigest()[:32]
+
+
+def external_files(model: ModelProto) -> Iterator[str]:
+    """List the files that hold weights, relative to the model's folder.
+
+    Raises:
+        ProgramError: one is elsewhere, so that a model could have any file read.
+    """
+    for tensor in all_tensors(model):
+        for entry in tensor.external_data:
+            if entry.key == "location":
+                if Path(entry.value).is_absolute() or ".." in Path(entry.value).parts:
+                    what = f"the model has weights in '{entry.value}', outside of its folder"
+                    raise ProgramError(what, "Export it again, with its weights in a file beside it.")
+                yield entry.value
+
+
+def _bytes(path: Path, hint: str = "Check the path.") -> bytes:
+    try:
+        if _size(path) > LARGEST:
+            raise _too_large(path, _size(path))
+        return read_regular(path)
+    except OSError as error:
+        raise ProgramError(f"cannot read '{path}': {error.strerror}", hint) from error
+
+
+def _size(path: Path) -> int:
+    return path.stat().st_size if path.exists() else 0
+
+
+def _too_large(path: Path, size: int) -> ProgramError:
+    what = f"'{path}' has {size / (1 << 30):.1f} GiB with its weights"
+    return ProgramError(what, "Models over 2 GiB cannot be rewritten; give a part of it.")
+
+
+def _parsed(path: Path, content: bytes) -> ModelProto:
+    from google.protobuf.message import DecodeError
+    from onnx import ModelProto
+
+    model = ModelProto()
+    try:
+        model.ParseFromString(content)
+    except DecodeError as error:
+        raise ProgramError(f"'{path}' is no ONNX model, or is cut short", "Export it again.") from error
+    # An empty file, too, is a message of protobuf.
+    if not model.ir_version or not model.opset_import or not model.graph.output:
+        raise ProgramError(f"'{path}' is no ONNX model: it has no opset or no outputs", "Export it again.")
+    return model
+
+
+def _check_name(path: Path) -> None:
+    try:
+        str(path).encode()
+    except UnicodeEncodeError as error:
+        what = f"the path {str(path)!a} has bytes that are no text, which ONNX Runtime does not open"
+        raise ProgramError(what, "Give the file, or its folder, another name.") from error
+
+
+def _check_operators(path: Path, model: ModelProto) -> None:
+    from onnx.defs import onnx_opset_version
+
+    newest = onnx_opset_version()
+    for opset in model.opset_import:
+        # Other domains have versions of their own.
+        if opset.domain in _DOMAINS[:2] and opset.version > newest:
+            what = f"'{path}' is of opset {opset.version}; the newest that onnx knows here is {newest}"
+            raise ProgramError(what, "Export it for an older one, or install a newer onnx.")
+    own = {(function.domain, function.name) for function in model.functions}
+    for node in all_nodes(model):
+        if node.domain not in _DOMAINS and (node.domain, node.op_type) not in own:
+            what = f"'{path}' has a custom operator, {node.domain}.{node.op_type}, which cannot be run here"
+            raise ProgramError(what, "Replace it by standard operators, or define it as a function.")
+
+
+def _allowed(text: str) -> tuple[str, ...]:
+    known = {each.name.removeprefix("intent."): each.name for each in passes_of_kind("intent")}
+    wanted = [name.strip() for name in text.split(",") if name.strip()]
+    for name in wanted:
+        if name not in known:
+            raise ProgramError(f"cannot allow '{name}'", did_you_mean(name, known))
+    return tuple(find_pass(known[name]).name for name in sorted(set(wanted)))
+
+
+def _tolerance(text: str) -> float | None:
+    try:
+        found = float(text) if text else None
+    except ValueError:
+        found = math.nan
+    if found is not None and not 0 < found <= 1:
+        raise ProgramError(f"tolerance cannot be '{text}'", "Give a share of the largest number: 0.02.")
+    return found
+
+
+def _searches_session(text: str) -> bool:
+    if text not in ("", "search"):
+        raise ProgramError(f"session cannot be '{text}'", did_you_mean(text, ["search"]))
+    return bool(text)
+
+
+def _title(path: Path, model: ModelProto, inputs: tuple[Port, ...]) -> str:
+    title = f"{path.name}: {len(model.graph.node):,} nodes, {', '.join(map(str, inputs))}"
+    return " ".join(title.splitlines())  # whatever the file and the model's inputs are called

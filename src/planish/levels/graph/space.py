@@ -1,0 +1,345 @@
+"""Space of selections: rewriting passes in their order, disabled passes of ONNX Runtime, settings."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields, replace
+from functools import cache, cached_property
+from math import log2
+from typing import TYPE_CHECKING
+
+from planish.core import UNTAUGHT, Candidate, FeatureSchema, SearchContext, Step
+from planish.levels.graph.architecture.features import Features
+from planish.levels.graph.passes import (
+    REWRITING,
+    RUNTIME,
+    SETTABLE,
+    VALUES,
+    Disable,
+    Offline,
+    Rewrite,
+    Selection,
+    Set,
+    passes_of_kind,
+    selection_of,
+)
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.random import Generator
+    from numpy.typing import NDArray
+
+OF_SELECTION = (
+    "rewrites",  # rewriting passes, those that come again too
+    "left out",  # passes of ONNX Runtime
+    "offline",  # 1 where its work is kept as a file
+    "threads",  # that the session is set to; 0 for the target's own
+)
+OF_REWRITE = (
+    "times",  # that the pass comes
+    "first",  # its first place, from 1; 0 where it does not come
+    "after last",  # rewriting passes after its last place, and 1; 0 where it does not come
+)
+SHARES = ("depthwise_share", "pointwise_share", "residual_share")
+COUNTS = tuple(field.name for field in fields(Features) if field.name != "operations")
+"""Of the model's architecture, as log2(1 + x); `planish.levels.graph.architecture.Features` says what they
+are."""
+
+
+@cache
+def selection_schema() -> FeatureSchema:
+    """Name the columns: of the selection, each pass, each setting, and the model as it came."""
+    rewrites = [f"{name} {each.name}" for each in passes_of_kind(*REWRITING) for name in OF_REWRITE]
+    out = [f"without {each.name}" for each in passes_of_kind(*RUNTIME)]
+    return FeatureSchema("graph/selection", 2, (*OF_SELECTION, *rewrites, *out, *_valued(), *COUNTS, *SHARES))
+
+
+def selection_features(model: Features | None, candidates: Sequence[Candidate]) -> NDArray[np.float32]:
+    """Describe selections; (selections, width of `selection_schema()`).
+
+    Args:
+        model: what its graph is made of; None: nothing is told of it.
+        candidates: legal ones.
+
+    Raises:
+        ScheduleError: one is not in the order of the steps.
+        ProgramError: one has an unknown pass.
+    """
+    import numpy as np  # here: to import it takes long
+
+    found = np.zeros((len(candidates), selection_schema().width), np.float32)
+    if model is not None:
+        counts = [log2(1 + getattr(model, name)) for name in COUNTS]
+        shares = [getattr(model, name) for name in SHARES]
+        found[:, -len(counts) - len(shares) :] = [*counts, *shares]
+    for row, candidate in zip(found, candidates, strict=True):
+        _describe(row, selection_of(candidate))
+    return found
+
+
+def _describe(row: NDArray[np.float32], chosen: Selection) -> None:
+    names, settings = chosen.rewrites, chosen.session
+    threads = int(settings.get("threads", 0))
+    row[: len(OF_SELECTION)] = len(names), len(chosen.disabled), chosen.offline, threads
+    for place, name in enumerate(names):
+        column = _column()[f"times {name}"]
+        row[column] += 1
+        row[column + 1] = row[column + 1] or place + 1
+        # Overwritten each time it comes: what stays is of the last place.
+        row[column + 2] = len(names) - place
+    for name in chosen.disabled:
+        row[_column()[f"without {name}"]] = 1
+    for name, value in settings.items():
+        if name != "threads":
+            row[_column()[f"{name}={value}"]] = 1
+
+
+def _valued() -> list[str]:
+    """Name the values of settings that are no numbers; none is 1 where the target's own holds."""
+    return [f"{name}={value}" for name in SETTABLE if name != "threads" for value in VALUES[name]]
+
+
+@cache
+def _column() -> dict[str, int]:
+    return {name: place for place, name in enumerate(selection_schema().names)}
+
+
+LONGEST = 8
+"""Rewriting passes of the longest list."""
+
+_MORE = 0.3
+"""The chance that a sample has no further rewriting pass; so it has some two."""
+
+_OUT = 0.5
+"""The chance that a sample leaves out another one of the runtime's passes; so it mostly leaves out one."""
+
+
+@dataclass(frozen=True)
+class Letters:
+    """What selections are made of.
+
+    Args:
+        rewrites: rewriting passes.
+        disables: passes of the runtime that may be left out.
+        offline: whether the runtime's work may be kept as a file.
+        settings: of the session, that may be set; none of them the target's own.
+    """
+
+    rewrites: tuple[str, ...]
+    disables: tuple[str, ...]
+    offline: bool = False
+    settings: tuple[Set, ...] = ()
+
+
+class SelectionSpace:
+    """Selections of graph passes; every one is legal.
+
+    Args:
+        letters: makes what selections are made of; it is called when something is drawn first, since to
+            find out which passes matter takes time.
+        name: names the model that some rewriting passes make: equal names mean equal models. It takes the
+            passes' time; None: lists name themselves, and an evaluator tells which models are equal.
+        seeds: gives selections that are known to be good for models like this one, the best first, among
+            them those that other models taught.
+        longest: rewriting passes of the longest list.
+        model: tells what the model's graph is made of, when features are asked for first.
+        start: the selection to begin with; what it leaves out of the runtime, every one does.
+    """
+
+    def __init__(
+        self,
+        letters: Callable[[], Letters],
+        name: Callable[[tuple[str, ...]], str] | None = None,
+        seeds: Callable[[Sequence[Candidate]], Sequence[Selection]] = lambda _: (),
+        longest: int = LONGEST,
+        model: Callable[[], Features | None] = lambda: None,
+        start: Selection = Selection(),  # noqa: B008
+    ) -> None:
+        self._start = start
+        self._tell_model = model
+        self._make_letters = letters
+        self._name = name
+        self._seeds_with = seeds
+        self._untaught = frozenset(self.seeds())
+        self._longest = longest
+
+    @cached_property
+    def letters(self) -> Letters:
+        """Return what selections are made of."""
+        made = self._make_letters()
+        return replace(made, disables=tuple(n for n in made.disables if n not in self._start.disabled))
+
+    def start(self) -> Candidate:
+        """Return the file as it came, under the runtime's defaults."""
+        return self._start.candidate
+
+    def seeds(self, context: SearchContext = UNTAUGHT) -> Sequence[Candidate]:
+        """List what is known to be good for models like this one, the best first."""
+        found = (seed.candidate for seed in self._seeds_with(context.taught))
+        return tuple(dict.fromkeys(found))
+
+    def focused(self, candidates: Sequence[Candidate]) -> SelectionSpace:
+        """Return this space: it draws all passes alike."""
+        del candidates
+        return self
+
+    def state(self, candidate: Candidate) -> str:
+        """Name the rewritten model and how the runtime loads it, where the space names models; else the list.
+
+        Seeds are named by their lists, so that the first is measured sooner; but not those that were taught.
+        """
+        if self._name is None or candidate in self._untaught:
+            return candidate.hash
+        chosen = selection_of(candidate)
+        rest = replace(chosen, rewrites=()).candidate.hash
+        return f"{self._name(chosen.rewrites)}:{rest}"
+
+    def steps(self, candidate: Candidate) -> Sequence[Step]:
+        """List every pass that can be added or left out, and every setting that is still the target's."""
+        chosen, letters = selection_of(candidate), self.letters
+        more = letters.rewrites if len(chosen.rewrites) < self._longest else ()
+        out = [name for name in letters.disables if chosen.optimises and name not in chosen.disabled]
+        offline = [Offline()] if letters.offline and not chosen.offline and not chosen.elsewhere else []
+        settings = [each for each in letters.settings if each.name not in chosen.session]
+        # A setting may make others idle, which leave the candidate then: that is no step further.
+        longer = [
+            each for each in settings if len(_having(chosen, each).candidate.steps) > len(candidate.steps)
+        ]
+        return [*map(Rewrite, more), *map(Disable, out), *offline, *longer]
+
+    def extend(self, candidate: Candidate, step: Step) -> Candidate:
+        """Append a rewriting pass to the others, leave out one more of the runtime's, or set the session."""
+        chosen = selection_of(candidate)
+        match step:
+            case Rewrite(name):
+                return replace(chosen, rewrites=(*chosen.rewrites, name)).candidate
+            case Disable(name):
+                return replace(chosen, disabled=chosen.disabled | {name}).candidate
+            case Set():
+                return _having(chosen, step).candidate
+            case _:
+                return replace(chosen, offline=True).candidate
+
+    def sample(self, rng: Generator) -> Candidate:
+        """Draw a length, the longer the rarer, the passes, what is left out, and few or no settings."""
+        letters = self.letters
+        count = min(int(rng.geometric(_MORE)) - 1, self._longest) if letters.rewrites else 0
+        out = min(int(rng.geometric(_OUT)), len(letters.disables))
+        chosen = Selection(
+            tuple(_drawn(letters.rewrites, count, rng)),
+            frozenset(rng.choice(letters.disables, out, replace=False).tolist() if out else ()),
+            letters.offline and bool(rng.random() < _OUT),
+        )
+        for _ in range(int(rng.geometric(_OUT)) - 1 if letters.settings else 0):
+            chosen = _set(chosen, letters, rng)
+        return self._made(chosen)
+
+    def mutate(self, candidate: Candidate, rng: Generator) -> Candidate:
+        """Insert, replace, delete or swap a rewriting pass, or change what the runtime does: each alike."""
+        chosen, letters = selection_of(candidate), self.letters
+        changes: list[Callable[[], Selection]] = []
+        if letters.rewrites and len(chosen.rewrites) < self._longest:
+            changes.append(lambda: _inserted(chosen, letters, rng))
+        if letters.rewrites and chosen.rewrites:
+            changes += [lambda: _replaced(chosen, letters, rng), lambda: _deleted(chosen, rng)]
+        # Of equal passes, a swap makes the same list.
+        if len(set(chosen.rewrites)) > 1:
+            changes.append(lambda: _swapped(chosen, rng))
+        if letters.disables and chosen.optimises:
+            changes += [lambda: _toggled(chosen, letters, rng)] * 2
+        if letters.offline:
+            changes.append(lambda: replace(chosen, offline=not chosen.offline))
+        if letters.settings:
+            changes.append(lambda: _set(chosen, letters, rng))
+        return self._made(changes[int(rng.integers(len(changes)))]()) if changes else candidate
+
+    def crossover(self, a: Candidate, b: Candidate, rng: Generator) -> tuple[Candidate, Candidate]:
+        """Cut each list at a point and swap the rests; deal out what only one leaves out, and settings."""
+        one, other = selection_of(a), selection_of(b)
+        cut, away = (int(rng.integers(len(each.rewrites) + 1)) for each in (one, other))
+        both = one.disabled & other.disabled
+        # Sorted: the order of a set of strings is another in each process, and the draws would be.
+        dealt = {name for name in sorted(one.disabled ^ other.disabled) if rng.random() < _OUT}
+        rest = (one.disabled ^ other.disabled) - dealt
+        first = one.rewrites[:cut] + other.rewrites[away:]
+        second = other.rewrites[:away] + one.rewrites[cut:]
+        mine, others = _dealt(one.settings, other.settings, rng)
+        return (
+            self._made(Selection(first[: self._longest], both | dealt, one.offline, mine)),
+            self._made(Selection(second[: self._longest], both | rest, other.offline, others)),
+        )
+
+    def selected(self, candidate: Candidate, places: Sequence[int]) -> Candidate:
+        """Return the steps at these places alone; every list is legal."""
+        return Candidate(tuple(candidate.steps[place] for place in places))
+
+    @property
+    def schema(self) -> FeatureSchema:
+        """Return what `features` gives; see `planish.levels.graph.space`."""
+        return selection_schema()
+
+    def features(self, candidates: Sequence[Candidate]) -> NDArray[np.float32]:
+        """Describe selections, and the model that they are for."""
+        return selection_features(self._model, candidates)
+
+    def _made(self, chosen: Selection) -> Candidate:
+        return chosen.leaving_out(self._start.disabled).candidate
+
+    @cached_property
+    def _model(self) -> Features | None:
+        return self._tell_model()
+
+
+def _drawn(names: Sequence[str], count: int, rng: Generator) -> list[str]:
+    return [names[int(place)] for place in rng.integers(len(names), size=count)] if count else []
+
+
+def _inserted(chosen: Selection, letters: Letters, rng: Generator) -> Selection:
+    place, names = int(rng.integers(len(chosen.rewrites) + 1)), chosen.rewrites
+    new = _drawn(letters.rewrites, 1, rng)
+    return replace(chosen, rewrites=(*names[:place], *new, *names[place:]))
+
+
+def _replaced(chosen: Selection, letters: Letters, rng: Generator) -> Selection:
+    place, names = int(rng.integers(len(chosen.rewrites))), chosen.rewrites
+    new = _drawn(letters.rewrites, 1, rng)
+    return replace(chosen, rewrites=(*names[:place], *new, *names[place + 1 :]))
+
+
+def _deleted(chosen: Selection, rng: Generator) -> Selection:
+    place, names = int(rng.integers(len(chosen.rewrites))), chosen.rewrites
+    return replace(chosen, rewrites=(*names[:place], *names[place + 1 :]))
+
+
+def _swapped(chosen: Selection, rng: Generator) -> Selection:
+    names = list(chosen.rewrites)
+    here, there = rng.integers(len(names), size=2).tolist()
+    names[here], names[there] = names[there], names[here]
+    return replace(chosen, rewrites=tuple(names))
+
+
+def _toggled(chosen: Selection, letters: Letters, rng: Generator) -> Selection:
+    return replace(chosen, disabled=chosen.disabled ^ {*_drawn(letters.disables, 1, rng)})
+
+
+def _having(chosen: Selection, setting: Set) -> Selection:
+    return replace(chosen, settings=chosen.settings | {setting})
+
+
+def _set(chosen: Selection, letters: Letters, rng: Generator) -> Selection:
+    """Return one setting of the session another value; the target's own is one of them."""
+    names = list(dict.fromkeys(each.name for each in letters.settings))
+    name = _drawn(names, 1, rng)[0]
+    rest = frozenset(each for each in chosen.settings if each.name != name)
+    values = [rest, *(rest | {each} for each in letters.settings if each.name == name)]
+    others = [each for each in values if each != chosen.settings]
+    return replace(chosen, settings=others[int(rng.integers(len(others)))])
+
+
+def _dealt(
+    one: frozenset[Set], other: frozenset[Set], rng: Generator
+) -> tuple[frozenset[Set], frozenset[Set]]:
+    """Swap settings of some names."""
+    swapped = {name for name in sorted({each.name for each in one | other}) if rng.random() < _OUT}
+    gone = frozenset(each for each in one | other if each.name in swapped)
+    return (one - gone) | (other & gone), (other - gone) | (one & gone)

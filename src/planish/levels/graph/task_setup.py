@@ -1,0 +1,303 @@
+"""Settings, space, evaluator, baselines and identities of a task."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import replace
+from functools import cache, partial
+
+from planish.core import Candidate, Executor, Measured, Reference, Task, evaluate
+from planish.levels.graph.evaluator import LAST_TIMING, TIMING, GraphEvaluatorSpec, lacking
+from planish.levels.graph.installed import OPENVINO, OPENVINO_BFLOAT16
+from planish.levels.graph.machine import QUANTITIES, counters
+from planish.levels.graph.pass_probe import Examiner, ExaminerError
+from planish.levels.graph.passes import (
+    BY_OPENVINO,
+    EXACT,
+    IN_BFLOAT16,
+    SETTABLE,
+    VALUES,
+    Kind,
+    Selection,
+    Set,
+    passes_of_kind,
+    selection_of,
+)
+from planish.levels.graph.program import GraphProgram
+from planish.levels.graph.relevance import analyse, remembered
+from planish.levels.graph.rewrite_cache import ModelCache
+from planish.levels.graph.sessions import SessionSettings
+from planish.levels.graph.space import Letters, SelectionSpace
+from planish.levels.graph.starting_lists import GOOD_LISTS, class_lists, recognition_of
+from planish.measure import Yardstick
+from planish.sandbox import Limits
+
+_PACE = 20e6
+"""Bytes of a model for which each stage is given another second, beyond its usual limit."""
+_COPIES = 16
+"""So many times a model's size is a worker's memory: of it as it came, rewritten, and in sessions."""
+
+
+def evaluator_spec_of(task: Task[GraphProgram], *, final: bool = False) -> GraphEvaluatorSpec:
+    """Make the spec for a task's evaluator; see `planish.core.Level.evaluator`.
+
+    Raises:
+        PlanishError: an objective cannot be measured here.
+    """
+    program = task.program
+    names = frozenset(objective.name for objective in task.objectives)
+    settings = settings_of(task)
+    wrong = lacking(names, counters(settings.provider))
+    if wrong is not None:
+        raise wrong
+    return GraphEvaluatorSpec(
+        program,
+        settings,
+        names,
+        _limits(program),
+        LAST_TIMING if final else TIMING,
+        # Counters of energy and heat would count the baseline's calls too.
+        None if names & set(QUANTITIES) else Yardstick(),
+        remember=not final,
+        shelf=ModelCache() if final else None,
+    )
+
+
+def settings_of(task: Task[GraphProgram]) -> SessionSettings:
+    """Return the settings of a task's sessions, where a candidate does not change them."""
+    return SessionSettings.of(task.target.cores, task.target.toolchain)
+
+
+def widest_settings(task: Task[GraphProgram]) -> SessionSettings:
+    """Give the settings with which ONNX Runtime runs as many passes as it may for any candidate of a task."""
+    settings = settings_of(task).of_onnxruntime
+    return replace(settings, optimization="all") if task.program.session else settings
+
+
+def settable(task: Task[GraphProgram]) -> tuple[Set, ...]:
+    """List the settings that candidates may change; none where the user did not ask for that."""
+    own, program = settings_of(task), task.program
+    threads = [str(count) for count in range(1, own.cores)]
+    values = {**VALUES, "threads": threads, **({"execution": ()} if own.cores == 1 else {})}
+    values["provider"] = _runtimes(task)
+    asked = {name for name in SETTABLE if name == "provider" or program.session}
+    if own.elsewhere:
+        asked &= {"threads", "provider"}  # the others are told to ONNX Runtime
+    return tuple(
+        Set(name, value)
+        for name in SETTABLE
+        for value in values[name]
+        if name in asked and value != own.values[name]
+    )
+
+
+def _runtimes(task: Task[GraphProgram]) -> tuple[str, ...]:
+    """List the runtimes that candidates may choose; in bfloat16 where results may change."""
+    elsewhere = task.program.providers or settings_of(task).elsewhere
+    narrow = elsewhere and _may_change(task) and not task.program.allow
+    return ((OPENVINO,) if task.program.providers else ()) + ((OPENVINO_BFLOAT16,) if narrow else ())
+
+
+def inexact(task: Task[GraphProgram]) -> tuple[str, ...]:
+    """List the passes that change results which candidates may have.
+
+    Those that the user named; or, where accuracy is an objective or has a tolerance, all of them.
+    """
+    every = tuple(each.name for each in passes_of_kind("intent"))
+    return task.program.allow or (every if _may_change(task) else ())
+
+
+def _may_change(task: Task[GraphProgram]) -> bool:
+    """Return whether results may change: accuracy is an objective, or has a tolerance."""
+    return task.program.tolerance is not None or any(each.name == "accuracy" for each in task.objectives)
+
+
+def space_of(task: Task[GraphProgram], name: str) -> SelectionSpace:
+    """Make a space of a task.
+
+    Args:
+        task: the model; its objectives tell whether files may be optimised offline.
+        name: "relevant": of the passes that change this model; "exact": the same, where models are equal that
+            some lists make, and to find that out takes the passes' time; "all": of every pass.
+    """
+    program = task.program
+    elsewhere = settings_of(task).elsewhere
+    offline = any(objective.name == "compile_time" for objective in task.objectives) and not elsewhere
+    settings, changes = widest_settings(task), settable(task)
+    examiner = Examiner(program, settings)
+
+    def every() -> Letters:
+        rewrites = [each.name for each in passes_of_kind(*EXACT)]
+        out = [] if elsewhere else [each.name for each in passes_of_kind("rule", "transformer")]
+        return Letters((*rewrites, *inexact(task)), tuple(out), offline, changes)
+
+    def relevant() -> Letters:
+        found = remembered(program, settings, partial(analyse, examiner))
+        out = () if elsewhere else found.runtime
+        return Letters((*found.rewrites, *inexact(task)), out, offline, changes)
+
+    namer = examiner.name if name == "exact" else None
+    letters = every if name == "all" else relevant
+    return SelectionSpace(
+        letters,
+        namer,
+        partial(seeds_of, task),
+        model=lambda: recognition_of(program).features,
+        start=program.baseline,
+    )
+
+
+def seeds_of(task: Task[GraphProgram], taught: Sequence[Candidate] = ()) -> Sequence[Selection]:
+    """List what a search begins with.
+
+    That is the baseline, what other models of the class taught, the class's lists, what is good for most
+    models, and each setting that candidates may change, alone; but threads, which are many.
+    """
+    wanted = {objective.name for objective in task.objectives}
+    lists = class_lists(task.program)
+    settings = settable(task)
+    changes = [Selection(settings=frozenset({each})) for each in settings if each.name != "threads"]
+    found = [Selection(), *map(selection_of, taught), *lists, *GOOD_LISTS, *changes]
+    narrow = [Selection((*first, name)) for name in inexact(task) for first in ((), GOOD_LISTS[0].rewrites)]
+    found += narrow
+    for runtime, more in ((BY_OPENVINO, narrow), (IN_BFLOAT16, ())):
+        if runtime in settings:
+            found += [replace(each, settings=frozenset({runtime})) for each in (*GOOD_LISTS, *lists, *more)]
+    if "compile_time" in wanted:
+        found += [replace(each, offline=True) for each in found]
+    return _fitting(task, found)
+
+
+def _fitting(task: Task[GraphProgram], found: Sequence[Selection]) -> Sequence[Selection]:
+    """Keep of selections the rewriting passes alone where the target is another runtime.
+
+    Of ONNX Runtime's passes those are left out with which it answers wrongly.
+    """
+    if not settings_of(task).elsewhere:
+        return list(dict.fromkeys(each.leaving_out(task.program.without) for each in found))
+    return list(dict.fromkeys(Selection(each.rewrites, settings=each.settings) for each in found))
+
+
+def unoptimised() -> Selection:
+    """Select nothing: every pass of the runtime is left out."""
+    return Selection((), frozenset(each.name for each in passes_of_kind("transformer", "rule")))
+
+
+def compared(task: Task[GraphProgram], candidate: Candidate) -> Sequence[Candidate]:
+    """List what the winner is compared with: the baseline, its class's list, and the winner made offline."""
+    chosen, program = selection_of(candidate), task.program
+    others = [Selection(), *class_lists(program)[:1], replace(chosen, offline=True)]
+    return [each.candidate for each in _fitting(task, others)]
+
+
+def no_optimisation(task: Task[GraphProgram]) -> Reference:
+    """Return the model as it came, with every optimisation of ONNX Runtime left out.
+
+    Where the target is another runtime, it is compared with ONNX Runtime's defaults.
+    """
+    if not settings_of(task).elsewhere:
+        return Reference("no optimisation", unoptimised().candidate)
+    spec = evaluator_spec_of(task, final=True)
+    return Reference("ONNX Runtime", Candidate(), replace(spec, settings=spec.settings.of_onnxruntime))
+
+
+def _limits(program: GraphProgram) -> Limits:
+    more = program.size / _PACE
+    return Limits(
+        transform=45 + more,
+        build=20 + more,
+        verify=20 + more,
+        run=30 + more,
+        worker=60 + more,
+        memory_bytes=max(4 << 30, _COPIES * program.size),
+    )
+
+
+_OF_FILES = frozenset({"compile_time", "peak_memory", "model_size"})
+"""Objectives by which two files differ though the runtime makes the same of them."""
+
+
+@contextmanager
+def identities(task: Task[GraphProgram]) -> Generator[Callable[[Candidate], str]]:
+    """Provide what names selections: by the model that ONNX Runtime makes in the end, and runs.
+
+    Where an objective is of the file, or of the time and memory to load it, the file, what the runtime leaves
+    out and the session's level count too. Whether a selection is optimised offline always counts, and so do
+    the session's other settings. A selection that fails names itself.
+    """
+    by_file = not _OF_FILES.isdisjoint(objective.name for objective in task.objectives)
+    settings = settings_of(task)
+    with closing(Examiner(task.program, settings.of_onnxruntime)) as examiner:
+
+        @cache
+        def name(candidate: Candidate) -> str:
+            chosen = selection_of(candidate)
+            try:
+                # What another runtime makes of a file it does not tell.
+                elsewhere = chosen.elsewhere or settings != settings.of_onnxruntime
+                made = _made(examiner, chosen, by_file=by_file or elsewhere)
+            except ExaminerError:
+                return candidate.hash
+            return f"{made} offline" if chosen.offline else made
+
+        yield name
+
+
+def _made(examiner: Examiner, chosen: Selection, *, by_file: bool) -> str:
+    if not by_file:
+        # Which level it is shows in what is made, so its name does not count.
+        session = dict(chosen.session)
+        level = session.pop("optimization", "")
+        made = examiner.optimised(chosen.rewrites, sorted(chosen.disabled), level).name
+        return " ".join([made, *(f"{name}={value}" for name, value in sorted(session.items()))])
+    rest = replace(chosen, rewrites=(), offline=False).candidate.hash
+    return f"{examiner.made(chosen.rewrites)} {rest}"
+
+
+def without_culprits(task: Task[GraphProgram], executor: Executor) -> GraphProgram | None:
+    """Find the fewest passes without which the runtime answers rightly.
+
+    Args:
+        task: its baseline is wrong.
+        executor: evaluates its candidates, each of which is verified.
+
+    Returns:
+        The program whose baseline leaves them out; None where they are not to blame.
+    """
+    if settings_of(task).elsewhere:
+        return None
+
+    def is_right(names: Sequence[str]) -> bool:
+        (answer,) = evaluate(executor, [Selection(disabled=frozenset(names)).candidate])
+        return isinstance(answer.outcome, Measured)
+
+    # Transformers first: they are tried first, and one of them runs all rules, so that a rule is named alone.
+    kinds: tuple[Kind, ...] = ("transformer", "rule")
+    every = [each.name for kind in kinds for each in passes_of_kind(kind)]
+    if task.program.without or not is_right(every):
+        return None
+    return replace(task.program, without=tuple(sorted(fewest(every, is_right))), stored="")
+
+
+def fewest(names: Sequence[str], is_enough: Callable[[Sequence[str]], bool]) -> Sequence[str]:
+    """Leave out of names what is not needed: parts of half of them, of a quarter, and so on to single ones.
+
+    That is the minimising of delta debugging (Zeller and Hildebrandt, 2002) without its tries of single
+    parts: of n names one of which is needed it takes some 2 log n tries.
+
+    Args:
+        names: all of them are enough.
+        is_enough: tells whether some are.
+    """
+    kept, size = list(names), len(names) // 2
+    while size:
+        start = 0
+        while start < len(kept):
+            rest = kept[:start] + kept[start + size :]
+            if is_enough(rest):
+                kept = rest
+            else:
+                start += size
+        size //= 2
+    return kept

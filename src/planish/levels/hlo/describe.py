@@ -1,0 +1,166 @@
+"""Description and export of a patch: its edits, what they change, and files for compilers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from difflib import unified_diff
+from pathlib import Path
+
+from planish.core import Candidate, Task, canonical_json
+from planish.levels.hlo.edits import Draft, Edit, Freeze, finished
+from planish.levels.hlo.ir import (
+    context,
+    entry_text,
+    functions,
+    ir,
+    named_location,
+    normal_text,
+    uid_of,
+    walk,
+)
+from planish.levels.hlo.ir.mlir import strip_uids
+from planish.levels.hlo.patch import extended, original, replay
+from planish.levels.hlo.scored import ScoredProgram
+
+CONTEXT_LINES = 2
+SCOPE = "/"
+"""Parts of a layer's name: `jit(step)/update/mul`."""
+FAR = 6
+"""Operations that are followed from a value to what it is used for."""
+
+
+def described(task: Task[ScoredProgram], candidate: Candidate) -> Mapping[str, str]:
+    """Show what a patch does: `edits` and `diff`.
+
+    Args:
+        task: the module.
+        candidate: the patch.
+
+    Raises:
+        ScheduleError: an edit is not legal.
+    """
+    module = task.program.module
+    edits = "\n".join(_explained(original(module), candidate)) or "(unchanged)"
+    return {"edits": edits, "diff": difference(original(module), replay(module, candidate))}
+
+
+def difference(before: Draft, after: Draft) -> str:
+    """Compare two modules by their text, in which each value is named after its operation's id."""
+    one, other = (_named_text(draft).splitlines() for draft in (before, after))
+    lines = list(unified_diff(one, other, "before", "after", n=CONTEXT_LINES, lineterm=""))
+    return "\n".join(lines) or "(no difference)"
+
+
+def _explained(draft: Draft, candidate: Candidate) -> Iterator[str]:
+    """List the edits, each with the operations that it names as they are when it comes."""
+    for number, step in enumerate(candidate.steps, 1):
+        yield f"{number}. {step}"
+        if isinstance(step, Edit):
+            yield from (f"   {line}" for line in _operations(draft, step))
+        # Step by step: an edit may name what an earlier one made.
+        draft = extended(draft, (step,))
+
+
+def _operations(draft: Draft, edit: Edit) -> Iterator[str]:
+    named = [getattr(edit, field, "") for field in ("op", "a", "b", "before", "user")]
+    for uid in dict.fromkeys(named):
+        if uid in draft.mirror.facts:
+            fact = draft.mirror.facts[uid]
+            result = f" of {fact.results[0]}" if fact.results else ""
+            yield f"{uid}: {fact.name}{result}{where(draft, uid)}"
+    if isinstance(edit, Freeze):
+        known = Freeze.match(draft)
+        for position in edit.results:
+            (name, *_) = known[position]
+            yield f"result {position} stays {named_location(draft.value(name).location) or name}"
+
+
+def where(draft: Draft, uid: str) -> str:
+    """Describe the layer of an operation.
+
+    Args:
+        draft: the module.
+        uid: the operation's id.
+
+    Returns:
+        Its layer, by its location; that of its user, where its own has no parts; and the function's
+        arguments that it works on in that layer. Begins with a comma; empty where nothing is known.
+    """
+    way = list(_way(draft, uid))
+    layers = [named_location(draft.op(each).location) for each in way]
+    text = f", in {layers[0]}" if layers[0] else ""
+    layer = next((layer for layer in layers if SCOPE in layer), layers[0])
+    text += f", used in {layer}" if layer != layers[0] else ""
+    scope = layer.rpartition(SCOPE)[0]
+    here = (each for each, known in zip(way, layers, strict=True) if known.rpartition(SCOPE)[0] == scope)
+    arguments = next(filter(None, (_arguments(draft, each) for each in here)), [])
+    return f"{text}, with {', '.join(arguments)}" if arguments else text
+
+
+def _way(draft: Draft, uid: str) -> Iterator[str]:
+    """Follow a value, from the operation that makes it to its first user, and so on."""
+    for _ in range(FAR):
+        yield uid
+        users = [user for result in draft.users(uid) for user, _ in result]
+        if not users:
+            return
+        uid = users[-1]
+
+
+def _arguments(draft: Draft, uid: str) -> list[str]:
+    """Name the function's arguments that an operation takes."""
+    names = (draft.name(operand) for operand in draft.op(uid).operands)
+    taken = [draft.value(name) for name in dict.fromkeys(names) if name.startswith("arg")]
+    return [name for value in taken if (name := named_location(value.location))]
+
+
+def _named_text(draft: Draft) -> str:
+    copy = draft.root.clone().operation
+    function = dict(functions(copy))[draft.function]
+    for op in walk(function)[1:]:
+        op.location = ir.Location.name(f"op{uid_of(op)}", context=context())
+    strip_uids(copy)
+    text = function.get_asm(use_name_loc_as_prefix=True, assume_verified=True)
+    assert isinstance(text, str)
+    return text
+
+
+OPTIMISED, COMPILED, PATCH, DIFF = "optimised.mlir", "main.mlir", "patch.json", "changes.diff"
+
+
+def export_module(task: Task[ScoredProgram], candidate: Candidate, path: Path) -> Sequence[Path]:
+    """Write a patched module.
+
+    Args:
+        task: the original module.
+        candidate: the patch.
+        path: the folder; made where it is missing.
+
+    Returns:
+        The files: the whole module with the names of its layers; the function that was evolved, alone and as
+        `main`, which is what compilers take; the patch; and what it changes.
+
+    Raises:
+        ScheduleError: an edit is not legal.
+        OSError: a file cannot be written.
+    """
+    module = task.program.module
+    draft = replay(module, candidate)
+    whole = finished(draft).clone().operation
+    strip_uids(whole)
+    texts = {
+        OPTIMISED: normal_text(whole),
+        COMPILED: entry_text(finished(draft), draft.function),
+        PATCH: _lines(candidate),
+        DIFF: difference(original(module), draft) + "\n",
+    }
+    path.mkdir(parents=True, exist_ok=True)
+    for name, text in texts.items():
+        (path / name).write_text(text, encoding="utf-8")
+    return [path / name for name in texts]
+
+
+def _lines(candidate: Candidate) -> str:
+    """Write a patch as JSON, one edit in a line."""
+    edits = ",\n ".join(canonical_json(step.to_json()) for step in candidate.steps)
+    return f"[{edits}]\n"

@@ -1,0 +1,369 @@
+"""Drafts: modules while they are edited, and a writer of new operations.
+
+A value is named by text: "arg3" is the function's fourth argument, "12#0" the first result of operation 12,
+"12^1#0" the first argument of its second region.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from planish.core import ScheduleError
+from planish.levels.hlo.edits.mirror import Mirror, holder
+from planish.levels.hlo.edits.resize import Resize, build_resize, check_resize
+from planish.levels.hlo.ir import (
+    TensorType,
+    context,
+    first_line,
+    functions,
+    ir,
+    live_uids,
+    mlir_type,
+    printed,
+    set_uid,
+    tensor_type,
+    uid_of,
+    walk,
+)
+from planish.levels.hlo.ir.mlir import Value
+
+Source = tuple[str, Resize]
+"""A value by name, and how it is resized."""
+
+
+@dataclass(frozen=True)
+class Tiles:
+    """Division of a batch into tiles.
+
+    Args:
+        examples: of one tile; the last one has what is left.
+        loop: whether the tiles are a loop, instead of being written out one after the other.
+    """
+
+    examples: int
+    loop: bool = False
+
+
+@dataclass(frozen=True)
+class Sampling:
+    """Pixels that are kept of a value's pictures: from the middle, each so many after the one before.
+
+    Args:
+        pixels: that are kept along each side.
+        stride: 1: those in the middle; 2: each second one.
+        mean: whether each is the mean of the square that begins with it and ends before the next.
+    """
+
+    pixels: int
+    stride: int
+    mean: bool = False
+
+    @property
+    def side(self) -> int:
+        """Pixels along a side of what makes one."""
+        return self.stride if self.mean else 1
+
+    @property
+    def reach(self) -> int:
+        """Pixels along a side of what makes all."""
+        return (self.pixels - 1) * self.stride + self.side
+
+
+class Draft:
+    """A copy of a module that edits change, with a mirror that only the methods here keep in step.
+
+    Operations and values that it gives live as long as the draft does.
+
+    Args:
+        root: the module, its operations numbered; it is not changed.
+        function: the name of the function that is edited.
+        fixed: operations that edits leave alone.
+
+    Attributes:
+        body: the block of the function that is edited.
+        channels: products and convolutions, by id, that sum over so many channels alone. This, the
+            samplings and the tiles wait until all edits are made: see `planish.levels.hlo.edits.deferred`.
+        samplings: values, by name, whose pictures keep a part of their pixels.
+        tiles: in which the batch is computed; None: as a whole.
+        identity: what the module computes, once it is known; see
+            `planish.levels.hlo.edits.deferred.identity_of`.
+    """
+
+    def __init__(self, root: ir.Operation, function: str, fixed: frozenset[str]) -> None:
+        self._take(root, function, fixed, Mirror())
+        self.mirror.learn(self.body.owner.operation, "")
+
+    def clone(self) -> Draft:
+        """Copy the draft."""
+        copy = Draft.__new__(Draft)
+        copy._take(self.root, self.function, self.fixed, self.mirror.copy())
+        copy.tiles, copy.samplings, copy.channels = self.tiles, dict(self.samplings), dict(self.channels)
+        return copy
+
+    def _take(self, root: ir.Operation, function: str, fixed: frozenset[str], mirror: Mirror) -> None:
+        self.root = root.clone().operation
+        self.function, self.fixed, self.mirror = function, fixed, mirror
+        self.body = dict(functions(self.root))[function].regions[0].blocks[0]
+        self._live: frozenset[str] | None = None
+        self.identity = ""
+        self.tiles: Tiles | None = None
+        self.samplings: dict[str, Sampling] = {}
+        self.channels: dict[str, int] = {}
+
+    def text(self) -> str:
+        """Print the module with the ids of its operations; it must be verified."""
+        return printed(self.root)
+
+    def live(self) -> frozenset[str]:
+        """List the operations that the function's results need."""
+        if self._live is None:
+            self._live = live_uids(self.root, self.function)
+        return self._live
+
+    def op(self, uid: str) -> ir.Operation:
+        """Find an operation; raises ScheduleError where it is missing."""
+        # By position and not from a table: to list all operations of a clone takes longer than an edit does.
+        block = self.block(self.mirror.fact(uid).block)
+        return block.operations[self.mirror.position(uid)].operation
+
+    def value(self, name: str) -> ir.Value[Any]:
+        """Find a value by name; raises ScheduleError where it is missing."""
+        owner, _, index = name.rpartition("#")
+        if name.startswith("arg"):
+            values: Sequence[ir.Value[Any]] = self.body.arguments
+            index = name.removeprefix("arg")
+        elif "^" in owner:
+            values = self.block(owner).arguments
+        else:
+            values = self.op(owner).results
+        if not index.isdecimal() or int(index) >= len(values):
+            raise ScheduleError(f"there is no value '{name}'")
+        return values[int(index)]
+
+    def name(self, value: ir.Value[Any]) -> str:
+        """Return a value's name; the inverse of `value`."""
+        owner = value.owner
+        if not isinstance(owner, ir.Block):
+            return f"{uid_of(owner)}#{ir.OpResult(value).result_number}"
+        number, outer = ir.BlockArgument(value).arg_number, owner.owner
+        if outer.operation.name == "func.func":
+            return f"arg{number}"
+        region = [region.blocks[0] for region in outer.regions].index(owner)
+        return f"{uid_of(outer)}^{region}#{number}"
+
+    def users(self, uid: str) -> list[list[tuple[str, int]]]:
+        """List the users of each result of an operation, with the operand that it is; latest first."""
+        results = self.op(uid).results
+        return [[(uid_of(use.owner), use.operand_number) for use in result.uses] for result in results]
+
+    def resized(self, source: Source, before: str, mark: str) -> ir.Value[Any]:
+        """Return a value, resized by new operations.
+
+        Args:
+            source: which value, and how it is resized.
+            before: the operation that the new ones are put before.
+            mark: their ids begin with it.
+
+        Raises:
+            ScheduleError: there is no such value, or it cannot be resized so.
+        """
+        name, resize = source
+        value, count = self.value(name), 0
+
+        def created(op: ir.Operation) -> None:
+            nonlocal count
+            self.insert(op, f"{mark}.{count}", before)
+            count += 1
+
+        with ir.InsertionPoint(self.op(before)), ir.Location.unknown(self.root.context):
+            for step in resize:
+                type_ = tensor_type(value.type)
+                check_resize(type_, step)
+                value = build_resize(value, step, created)
+        return value
+
+    def copy(self, uid: str, new: str, before: str) -> None:
+        """Copy an operation to just before another; ids of those inside begin with the copy's."""
+        with ir.InsertionPoint(self.op(before)):
+            clone = self.op(uid).clone().operation
+        for op in walk(clone)[1:]:
+            set_uid(op, f"{new}.{uid_of(op)}")
+        self.insert(clone, new, before)
+
+    def erase(self, uid: str) -> None:
+        """Remove an operation; raises ScheduleError where its results are used."""
+        # To erase what is used would crash the process.
+        if any(self.users(uid)):
+            raise ScheduleError(f"cannot delete operation '{uid}': its results are used")
+        self.op(uid).erase()
+        self.mirror.remove(uid)
+        self._live = None
+
+    def replace(self, uid: str, values: Sequence[ir.Value[Any]]) -> None:
+        """Remove an operation whose users take other values, one for each of its results."""
+        for users, value in zip(self.users(uid), values, strict=True):
+            for user, index in users:
+                self.set_operand(user, index, value)
+        self.erase(uid)
+
+    def move(self, uid: str, before: str) -> None:
+        """Put an operation before another of the same block."""
+        block, other = self.mirror.fact(uid).block, self.mirror.fact(before).block
+        if block != other or uid == before:
+            raise ScheduleError(
+                f"cannot move operation '{uid}' before '{before}'", "Name two operations of a block."
+            )
+        self.op(uid).move_before(self.op(before))
+        self.mirror.move(uid, before)
+
+    def set_operand(self, uid: str, index: int, value: ir.Value[Any]) -> None:
+        """Let an operation use another value.
+
+        Raises:
+            ScheduleError: there is no such operand, or it is of another type.
+        """
+        operands = self.op(uid).operands
+        # An index out of range would crash the process.
+        if not 0 <= index < len(operands):
+            raise ScheduleError(f"operation '{uid}' has no operand {index}", f"It has {len(operands)}.")
+        if operands[index].type != value.type:
+            raise ScheduleError(f"operand {index} of '{uid}' is {operands[index].type}, not {value.type}")
+        operands[index] = value
+        self._live = None
+
+    def retype_operand(self, uid: str, index: int, value: ir.Value[Any]) -> None:
+        """Let an operation use a value of another type, where the operation takes several."""
+        self.op(uid).operands[index] = value
+        self.mirror.retype(uid, index, tensor_type(value.type))
+        self._live = None
+
+    def insert(self, op: ir.Operation, uid: str, before: str) -> None:
+        """Set the id of a new operation, which stands before another already."""
+        if uid in self.mirror.facts:
+            raise ScheduleError(f"there is an operation '{uid}' already", "A patch has each edit once.")
+        set_uid(op, uid)
+        self.mirror.insert(op, uid, before)
+        self._live = None
+
+    def block(self, block: str) -> ir.Block:
+        """Find a block by name, as the mirror names it; raises ScheduleError where it is missing."""
+        if not block:
+            return self.body
+        uid, region = holder(block), block.rpartition("^")[2]
+        regions = self.op(uid).regions
+        if not region.isdecimal() or int(region) >= len(regions):
+            raise ScheduleError(f"operation '{uid}' has no region '{region}'")
+        return regions[int(region)].blocks[0]
+
+
+def verify(root: ir.Operation) -> None:
+    """Verify a module; raises ScheduleError where it is not valid."""
+    try:
+        root.verify()
+    except ir.MLIRError as error:
+        raise ScheduleError(f"the edited module is not valid: {first_line(error)}") from error
+
+
+Given = str | Sequence[int] | ir.Attribute
+"""An attribute as MLIR writes it, as 64-bit integers, or as it is."""
+
+
+class Writer:
+    """Puts operations before another one.
+
+    Args:
+        draft: where.
+        before: the id of the operation that they are put before.
+        mark: their ids begin with it.
+    """
+
+    def __init__(self, draft: Draft, before: str, mark: str) -> None:
+        self._draft, self._before, self._mark, self._count = draft, before, mark, 0
+
+    def __call__(
+        self,
+        name: str,
+        type_: TensorType,
+        operands: Sequence[Value],
+        attributes: Mapping[str, Given] = {},
+    ) -> Value:
+        """Write an operation, and return its one result.
+
+        Args:
+            name: without the dialect.
+            type_: of the result.
+            operands: its operands.
+            attributes: its attributes.
+        """
+        parsed = {key: _attribute(value) for key, value in attributes.items()}
+        with ir.InsertionPoint(self._draft.op(self._before)), ir.Location.unknown(context()):
+            op = ir.Operation.create(f"stablehlo.{name}", [mlir_type(type_)], list(operands), parsed)
+        self._insert(op)
+        return op.results[0]
+
+    def again(
+        self,
+        op: ir.Operation,
+        operands: Sequence[Value],
+        types: Sequence[TensorType],
+        attributes: Mapping[str, Given] = {},
+    ) -> list[Value]:
+        """Write an operation once more, and return its results.
+
+        Args:
+            op: what is copied, with its regions.
+            operands: what the copy reads.
+            types: of its results.
+            attributes: that the copy has instead of the operation's.
+        """
+        with ir.InsertionPoint(self._draft.op(self._before)):
+            copy = op.clone().operation
+        for position, operand in enumerate(operands):
+            copy.operands[position] = operand
+        for result, type_ in zip(copy.results, types, strict=True):
+            result.set_type(mlir_type(type_))
+        for key, value in attributes.items():
+            copy.attributes[key] = _attribute(value)
+        for inner in walk(copy)[1:]:
+            set_uid(inner, f"{self._mark}.{self._count}.{uid_of(inner)}")
+        self._insert(copy)
+        return list(copy.results)
+
+    def largest(self, value: Value, axes: Sequence[int], type_: TensorType) -> tuple[Value, Value]:
+        """Write a reduction by the largest number, over numbers of 0 or more, and return it and its start.
+
+        Args:
+            value: what is reduced.
+            axes: over which dimensions.
+            type_: of the result.
+        """
+        scalar = TensorType((), type_.element)
+        start = self("constant", scalar, [], {"value": f"dense<0.0> : {scalar}"})
+        number, unknown = mlir_type(scalar), ir.Location.unknown(context())
+        with ir.InsertionPoint(self._draft.op(self._before)), unknown:
+            dimensions = {"dimensions": _attribute(axes)}
+            op = ir.Operation.create(
+                "stablehlo.reduce", [mlir_type(type_)], [value, start], dimensions, regions=1
+            )
+            block = op.regions[0].blocks.append(number, number, arg_locs=[unknown, unknown])
+            with ir.InsertionPoint(block):
+                inner = ir.Operation.create("stablehlo.maximum", [number], list(block.arguments))
+                end = ir.Operation.create("stablehlo.return", [], [inner.results[0]])
+        for position, each in enumerate((inner, end)):
+            set_uid(each, f"{self._mark}.{self._count}.{position}")
+        self._insert(op)
+        return op.results[0], start
+
+    def _insert(self, op: ir.Operation) -> None:
+        self._draft.insert(op, f"{self._mark}.{self._count}", self._before)
+        self._count += 1
+
+
+def _attribute(value: Given) -> ir.Attribute:
+    if isinstance(value, ir.Attribute):
+        return value
+    if isinstance(value, str):
+        return ir.Attribute.parse(value, context())
+    return ir.DenseI64ArrayAttr.get(list(value), context())

@@ -1,0 +1,171 @@
+"""Base classes of edits, and how recorded repairs are made.
+
+An `Edit` changes a draft. A `Rewrite` is an edit that the structure of a module allows for some operations:
+it finds them (`match`), lists what may be done there (`enumerate`), and draws one of that (`draw`). All other
+edits take any operation, and repair what no longer fits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
+
+from planish.core import ScheduleError, Step, canonical_json, content_hash
+from planish.levels.hlo.edits import exclusions
+from planish.levels.hlo.edits.draft import Draft, Source
+from planish.levels.hlo.edits.resize import Resize
+
+if TYPE_CHECKING:
+    from numpy.random import Generator
+
+T = TypeVar("T")
+
+Repair = tuple[int, str, Resize]
+"""Which operand takes which value, resized how."""
+
+
+@dataclass(frozen=True)
+class Edit(Step):
+    """A change of a module.
+
+    Attributes:
+        exact: whether it leaves the answer of any module as it is, to rounding.
+    """
+
+    exact: ClassVar[bool] = False
+
+    @cached_property
+    def mark(self) -> str:
+        """The beginning of the ids of new operations."""
+        # By content and not by number: the same edit makes the same ids in every patch, so others may refer
+        # to them.
+        return content_hash(canonical_json(self.to_json()))[:8]
+
+    def apply(self, draft: Draft) -> None:
+        """Change a draft, which is not verified here.
+
+        Raises:
+            ScheduleError: the edit is illegal here; the draft is of no use then.
+        """
+        raise NotImplementedError
+
+
+class Rewrite(Edit):
+    """An edit that the structure of a module allows for some operations alone."""
+
+    @classmethod
+    def match(cls, draft: Draft) -> Collection[Any]:
+        """Find what the edit may be made of, among what the results need, in the order of the module.
+
+        Returns:
+            Operations by id; or a mapping of operations, values or results to what the edit asks of them.
+        """
+        raise NotImplementedError
+
+    @classmethod
+    def enumerate(cls, draft: Draft) -> Sequence[Self]:
+        """List edits of what matches, of each the mildest first; not all of them are legal."""
+        raise NotImplementedError
+
+    @classmethod
+    def draw(cls, draft: Draft, rng: Generator) -> Self:
+        """Draw an edit; raises ScheduleError where none is possible."""
+        return pick(cls.enumerate(draft), rng)
+
+
+@dataclass(frozen=True)
+class GroupRewrite(Rewrite):
+    """A rewrite of any number of operations at once.
+
+    Args:
+        ops: the operations; one or more, in the order in which they are rewritten.
+    """
+
+    ops: tuple[str, ...]
+
+    @classmethod
+    def match(cls, draft: Draft) -> tuple[str, ...]:
+        """Find the operations that may be rewritten, among what the results need, in their order."""
+        raise NotImplementedError
+
+    @classmethod
+    def enumerate(cls, draft: Draft) -> Sequence[Self]:
+        """List one edit of all operations that match, if any does."""
+        found = cls.match(draft)
+        return [cls(found)] if found else []
+
+    @classmethod
+    def draw(cls, draft: Draft, rng: Generator) -> Self:
+        """Draw an edit of some of the operations that match; raises ScheduleError where none does."""
+        return cls(pick_some(cls.match(draft), rng))
+
+
+class VariantRewrite(Rewrite):
+    """A rewrite of one operation, in one of several degrees or kinds."""
+
+    @classmethod
+    def match(cls, draft: Draft) -> Mapping[str, Any]:
+        """Find the operations that may be rewritten, with what decides the variants of each."""
+        raise NotImplementedError
+
+    @classmethod
+    def variants(cls, uid: str, found: Any) -> Sequence[Self]:
+        """List the edits of an operation that matches, the mildest first.
+
+        Args:
+            uid: the operation's id.
+            found: what `match` gives for it.
+        """
+        raise NotImplementedError
+
+    @classmethod
+    def enumerate(cls, draft: Draft) -> Sequence[Self]:
+        """List all variants of all operations that match."""
+        return [edit for uid, found in cls.match(draft).items() for edit in cls.variants(uid, found)]
+
+    @classmethod
+    def draw(cls, draft: Draft, rng: Generator) -> Self:
+        """Draw an operation, then one of its variants; raises ScheduleError where there is none."""
+        uid, found = pick(list(cls.match(draft).items()), rng)
+        return pick(cls.variants(uid, found), rng)
+
+
+def pick(items: Sequence[T], rng: Generator) -> T:
+    """Choose one; raises ScheduleError where there is none."""
+    if not items:
+        raise ScheduleError("there is nothing to choose from")
+    return items[int(rng.integers(len(items)))]
+
+
+def pick_some(items: Sequence[str], rng: Generator) -> tuple[str, ...]:
+    """Choose some, at least one; any share is as likely as another.
+
+    Raises:
+        ScheduleError: there is none.
+    """
+    share = rng.random()
+    return tuple(item for item in items if rng.random() < share) or (pick(items, rng),)
+
+
+def repair(draft: Draft, uid: str, name: str, repairs: tuple[Repair, ...], mark: str) -> None:
+    """Let operands take the recorded values."""
+    for index, value, resize in repairs:
+        if index in exclusions.starts(name, len(draft.mirror.facts[uid].operands)):
+            raise ScheduleError(f"operand {index} of operation '{uid}' ({name}) is what it starts from")
+        draft.set_operand(uid, index, draft.resized((value, resize), uid, f"{mark}.{index}"))
+
+
+def replace_uses(
+    draft: Draft, uid: str, values: tuple[Source, ...], users: list[list[tuple[str, int]]], mark: str
+) -> None:
+    """Let the users of each result take the recorded value; it is resized just before the operation."""
+    for number, uses in enumerate(users):
+        if not uses:
+            continue
+        if number >= len(values):
+            raise ScheduleError(f"nothing is given for the users of '{uid}#{number}'")
+        value = draft.resized(values[number], uid, f"{mark}.{number}")
+        for user, index in uses:
+            draft.set_operand(user, index, value)

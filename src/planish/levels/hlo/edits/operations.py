@@ -1,0 +1,343 @@
+"""Edits of single operations: copies, deletions, moves, swaps, other operands, attributes and constants.
+
+Those of GEVO-ML and GEVO are here; they take any operation, and repair what no longer fits.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+from planish.core import ScheduleError
+from planish.levels.hlo.edits import exclusions
+from planish.levels.hlo.edits.draft import Draft, Source
+from planish.levels.hlo.edits.edit import Edit, Repair, repair, replace_uses
+from planish.levels.hlo.edits.resize import Resize
+from planish.levels.hlo.ir import context, ir, tensor_type
+
+LARGEST = 4096
+"""Elements of a constant that is scaled; each new value stays in memory as long as the process."""
+
+
+def splat_value(op: ir.Operation | ir.OpView) -> float | None:
+    """Return the value of all elements of a constant; None where they differ or are no plain number."""
+    value = op.attributes["value"]
+    if not isinstance(value, ir.DenseElementsAttr) or not value.is_splat:
+        return None
+    splat = value.get_splat_value()
+    if isinstance(splat, ir.FloatAttr | ir.IntegerAttr | ir.BoolAttr):
+        return float(splat.value)
+    return None
+
+
+def can_scale(op: ir.Operation | ir.OpView) -> bool:
+    """Return whether a constant is one of floats that can be scaled."""
+    type_ = tensor_type(op.results[0].type)
+    if type_ is None or not type_.plain or "f" not in type_.element:
+        return False
+    if not isinstance(op.attributes["value"], ir.DenseElementsAttr):
+        return False
+    return splat_value(op) is not None or (
+        type_.element in {"f32", "f64"} and math.prod(type_.shape) <= LARGEST
+    )
+
+
+def scaled(op: ir.Operation, factor: float) -> None:
+    """Multiply a constant; raises ScheduleError where it is none of floats."""
+    _check(op)
+    if not can_scale(op):
+        raise ScheduleError(
+            f"a constant of {op.results[0].type} cannot be scaled", "It has floats, and is not large."
+        )
+    value = splat_value(op)
+    if value is not None:
+        _splat(op, value * factor)
+        return
+    import numpy as np
+
+    type_ = op.results[0].type
+    values: Any = np.array(op.attributes["value"]) * factor
+    element, shape = type_.element_type, type_.shape
+    op.attributes["value"] = ir.DenseElementsAttr.get(values, type=element, shape=shape, context=context())
+
+
+def replaced(op: ir.Operation, value: float) -> None:
+    """Set all elements of a constant to one value; raises ScheduleError where it does not fit them."""
+    _check(op)
+    type_ = tensor_type(op.results[0].type)
+    whole = float(value).is_integer()  # no number that is not finite is one
+    if type_ is None or not type_.plain or not (whole or "f" in type_.element):
+        raise ScheduleError(f"{value} cannot be a constant of {op.results[0].type}")
+    _splat(op, value)
+
+
+def _check(op: ir.Operation) -> None:
+    if op.name != "stablehlo.constant":
+        raise ScheduleError(f"{op.name} is no constant")
+
+
+def _splat(op: ir.Operation, value: float) -> None:
+    type_ = tensor_type(op.results[0].type)
+    assert type_ is not None
+    if not math.isfinite(value):
+        raise ScheduleError(f"{value} is no finite number")
+    if type_.element == "i1":
+        text = str(value != 0).lower()
+    else:
+        text = _float_text(value) if "f" in type_.element else str(int(value))
+    try:
+        attribute = ir.Attribute.parse(f"dense<{text}> : {type_}", context())
+    except ir.MLIRError as error:
+        raise ScheduleError(f"{value} cannot be a constant of {type_}") from error
+    op.attributes["value"] = attribute
+
+
+def _float_text(value: float) -> str:
+    """Write a number as MLIR reads it: with a point, even before an exponent."""
+    digits, e, exponent = repr(float(value)).partition("e")
+    return f"{digits if '.' in digits else f'{digits}.0'}{e}{exponent}"
+
+
+@dataclass(frozen=True)
+class ReplaceOperand(Edit):
+    """Let an operation use another value.
+
+    ::
+
+        b = g(a)   -- ReplaceOperand("b", 0, "arg0") -->   b = g(x)
+
+    Args:
+        op: the user.
+        index: which of its operands, from 0.
+        value: what it uses.
+        resize: how that is resized.
+    """
+
+    op: str
+    index: int
+    value: str
+    resize: Resize = ()
+
+    def apply(self, draft: Draft) -> None:
+        exclusions.use(draft, self.op, self.index)
+        draft.set_operand(self.op, self.index, draft.resized((self.value, self.resize), self.op, self.mark))
+
+
+@dataclass(frozen=True)
+class SetAttribute(Edit):
+    """Set other attributes of an operation, with the same types.
+
+    ::
+
+        b = iota dim = 0   -- SetAttribute("b", (("iota_dimension", "1 : i64"),)) -->   b = iota dim = 1
+
+    Args:
+        op: what is changed.
+        attributes: names with values, as MLIR writes them.
+    """
+
+    op: str
+    attributes: tuple[tuple[str, str], ...]
+
+    def apply(self, draft: Draft) -> None:
+        exclusions.target(draft, self.op)
+        op = draft.op(self.op)
+        for name, text in self.attributes:
+            # Any other name would be taken, and mean nothing.
+            if not hasattr(type(op.opview), name):
+                raise ScheduleError(f"operation '{self.op}' ({op.name}) has no attribute '{name}'")
+            try:
+                op.attributes[name] = ir.Attribute.parse(text, context())
+            except ir.MLIRError as error:
+                raise ScheduleError(f"'{text}' is no attribute") from error
+
+
+@dataclass(frozen=True)
+class ScaleConstant(Edit):
+    """Multiply a constant of floats.
+
+    ::
+
+        c = 0.01   -- ScaleConstant("c", 2.0) -->   c = 0.02
+
+    Args:
+        op: the constant.
+        factor: by what.
+    """
+
+    op: str
+    factor: float
+
+    def apply(self, draft: Draft) -> None:
+        exclusions.target(draft, self.op)
+        scaled(draft.op(self.op), self.factor)
+
+
+@dataclass(frozen=True)
+class ReplaceConstant(Edit):
+    """Set all elements of a constant to one value.
+
+    ::
+
+        c = 0.01   -- ReplaceConstant("c", 1.0) -->   c = 1.0
+
+    Args:
+        op: the constant, of floats, integers or booleans.
+        value: the new value; whole for integers, 0 or 1 for booleans.
+    """
+
+    op: str
+    value: float
+
+    def apply(self, draft: Draft) -> None:
+        exclusions.target(draft, self.op)
+        replaced(draft.op(self.op), self.value)
+
+
+@dataclass(frozen=True)
+class CopyOp(Edit):
+    """Copy an operation to another position, and let an operation use the copy.
+
+    ::
+
+        a = f(x); b = g(y); c = h(b)   -- CopyOp("a", "c", ((0, "b#0", ()),), "c", 0) -->
+        a = f(x); b = g(y); d = f(b); c = h(d)
+
+    Args:
+        op: what is copied.
+        before: the operation that the copy is put before.
+        operands: what the copy uses instead of the original's operands.
+        user: the operation that uses the copy's first result; empty for none.
+        index: which of its operands.
+        resize: how the result is resized for it.
+    """
+
+    op: str
+    before: str
+    operands: tuple[Repair, ...] = ()
+    user: str = ""
+    index: int = 0
+    resize: Resize = ()
+
+    def apply(self, draft: Draft) -> None:
+        fact = exclusions.target(draft, self.op)
+        exclusions.insertion_point(draft, self.before)
+        draft.copy(self.op, self.mark, self.before)
+        repair(draft, self.mark, fact.name, self.operands, self.mark)
+        if self.user:
+            exclusions.use(draft, self.user, self.index)
+            block = draft.mirror.fact(self.before).block
+            # The user may be inside another operation of the block: the value must be there before that one.
+            value = draft.resized(
+                (f"{self.mark}#0", self.resize), draft.mirror.ancestor(self.user, block), f"{self.mark}.u"
+            )
+            draft.set_operand(self.user, self.index, value)
+
+
+@dataclass(frozen=True)
+class DeleteOp(Edit):
+    """Delete an operation; other values replace its results.
+
+    ::
+
+        a = f(x); b = g(a)   -- DeleteOp("a", (("arg0", ()),)) -->   b = g(x)
+
+    Args:
+        op: what is deleted.
+        values: for each result, what its users take instead, and how it is resized.
+    """
+
+    op: str
+    values: tuple[Source, ...]
+
+    def apply(self, draft: Draft) -> None:
+        exclusions.target(draft, self.op)
+        replace_uses(draft, self.op, self.values, draft.users(self.op), self.mark)
+        draft.erase(self.op)
+
+
+@dataclass(frozen=True)
+class MoveOp(Edit):
+    """Put an operation elsewhere in its block.
+
+    ::
+
+        a = f(x); b = g(a)   -- MoveOp("b", "a", ((0, "arg0", ()),)) -->   b = g(x); a = f(x)
+
+    Args:
+        op: what is moved.
+        before: the operation that it is put before.
+        operands: what it uses instead of values that come later than its new position.
+        values: for each result, what users before its new position take instead; empty when moving up.
+    """
+
+    op: str
+    before: str
+    operands: tuple[Repair, ...] = ()
+    values: tuple[Source, ...] = ()
+
+    def apply(self, draft: Draft) -> None:
+        fact = exclusions.target(draft, self.op)
+        if exclusions.insertion_point(draft, self.before).block != fact.block:
+            raise ScheduleError(
+                f"cannot move operation '{self.op}' before '{self.before}'", "Both are of one block."
+            )
+        replace_uses(draft, self.op, self.values, self._broken(draft, fact.block), self.mark)
+        draft.move(self.op, self.before)
+        repair(draft, self.op, fact.name, self.operands, self.mark)
+
+    def _broken(self, draft: Draft, block: str) -> list[list[tuple[str, int]]]:
+        """List the uses that stand before the new position."""
+        limit = draft.mirror.position(self.before)
+        return [
+            [(uid, i) for uid, i in users if draft.mirror.position(draft.mirror.ancestor(uid, block)) < limit]
+            for users in draft.users(self.op)
+        ]
+
+
+@dataclass(frozen=True)
+class SwapOps(Edit):
+    """Exchange two operations of a block: each stands where the other stood and has the other's users.
+
+    ::
+
+        a = f(x); b = g(a); c = h(b)   -- SwapOps("a", "b", ((0, "arg0", ()),)) -->
+        b = g(x); a = f(x); c = h(a)
+
+    Args:
+        a: the earlier one, with one result.
+        b: the later one, with one result.
+        operands: what `b` uses instead of values that come later than its new position.
+        to_a: how the result of `b` is resized for the users of `a`.
+        to_b: how the result of `a` is resized for the users of `b`.
+    """
+
+    a: str
+    b: str
+    operands: tuple[Repair, ...] = ()
+    to_a: Resize = ()
+    to_b: Resize = ()
+
+    def apply(self, draft: Draft) -> None:
+        a, b = exclusions.target(draft, self.a), exclusions.target(draft, self.b)
+        if a.block != b.block or draft.mirror.position(self.a) >= draft.mirror.position(self.b):
+            raise ScheduleError(f"cannot swap operations '{self.a}' and '{self.b}'", "The first comes first.")
+        if len(a.results) != 1 or len(b.results) != 1:
+            raise ScheduleError("only operations with one result are swapped")
+        order = draft.mirror.blocks[a.block]
+        after_a, after_b = (order[order.index(uid) + 1] for uid in (self.a, self.b))
+        # b's own use of a is repaired with its operands, for it comes before a from here on.
+        of_a = [(uid, i) for uid, i in draft.users(self.a)[0] if uid != self.b]
+        of_b = draft.users(self.b)[0]
+        draft.move(self.b, self.a)
+        repair(draft, self.b, b.name, self.operands, self.mark)
+        draft.move(self.a, after_b)
+        # Where b came just after a, that position is a's own now, for b has moved before it.
+        as_a = draft.resized(
+            (f"{self.b}#0", self.to_a), self.a if after_a == self.b else after_a, f"{self.mark}.a"
+        )
+        as_b = draft.resized((f"{self.a}#0", self.to_b), after_b, f"{self.mark}.b")
+        for value, users in ((as_a, of_a), (as_b, of_b)):
+            for uid, index in users:
+                draft.set_operand(uid, index, value)

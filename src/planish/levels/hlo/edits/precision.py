@@ -1,0 +1,180 @@
+"""Edits of the precision: `Narrow`, to narrower floats, and `Quantize`, to 8-bit whole numbers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+
+from planish.core import ScheduleError
+from planish.levels.hlo.edits import exclusions
+from planish.levels.hlo.edits.draft import Draft, Writer
+from planish.levels.hlo.edits.edit import GroupRewrite
+from planish.levels.hlo.edits.resize import Resize
+from planish.levels.hlo.ir import TensorType, ir, uid_of
+from planish.levels.hlo.ir.mlir import FLOAT_BITS, PRODUCTS, Value, stablehlo, type_of
+
+
+@dataclass(frozen=True)
+class Narrow(GroupRewrite):
+    """Let products and convolutions read narrower floats; they sum, and give, what they did.
+
+    ::
+
+        y: f32 = dot(a, b)   -- Narrow(("y",), "bf16") -->   y: f32 = dot(convert(a): bf16, convert(b): bf16)
+
+    Args:
+        ops: the products and convolutions.
+        element: the type of what they read, one of `FLOAT_BITS`, of fewer bits than they read now.
+    """
+
+    element: str = "bf16"
+
+    def apply(self, draft: Draft) -> None:
+        if self.element not in FLOAT_BITS:
+            raise ScheduleError(f"'{self.element}' is no type of floats", f"Known: {', '.join(FLOAT_BITS)}.")
+        if not self.ops:
+            raise ScheduleError("no operation is named", "Name products or convolutions.")
+        for number, uid in enumerate(self.ops):
+            exclusions.target(draft, uid)
+            if not can_narrow(draft, uid, self.element):
+                raise ScheduleError(f"operation '{uid}' is no product of floats wider than {self.element}")
+            convert: Resize = (("convert", self.element),)
+            for index, operand in enumerate(list(draft.op(uid).operands)):
+                made = draft.resized((draft.name(operand), convert), uid, f"{self.mark}.{number}.{index}")
+                draft.retype_operand(uid, index, made)
+
+    @classmethod
+    def match(cls, draft: Draft) -> tuple[str, ...]:
+        """Find the products and convolutions that the results need and that may read narrower floats."""
+        return tuple(uid for uid in exclusions.targets(draft, *PRODUCTS) if can_narrow(draft, uid))
+
+
+def can_narrow(draft: Draft, uid: str, element: str = "bf16") -> bool:
+    """Return whether an operation is a product or convolution of wider floats that gives floats."""
+    fact = draft.mirror.facts[uid]
+    wider = all(_is_wider(type_, element) for type_ in fact.operands)
+    return (
+        fact.name in PRODUCTS
+        and wider
+        and all(t is not None and t.element in FLOAT_BITS for t in fact.results)
+    )
+
+
+def _is_wider(type_: TensorType | None, element: str) -> bool:
+    return type_ is not None and FLOAT_BITS.get(type_.element, 0) > FLOAT_BITS[element]
+
+
+MOST = 127
+"""The largest whole number that is used."""
+
+LONGEST = (2**31 - 1) // MOST**2
+"""Products of such numbers that fit into a sum of 32 bits."""
+
+LEAST = "1.0e-30"
+"""Instead of the largest number where all are zero."""
+
+
+@dataclass(frozen=True)
+class Quantize(GroupRewrite):
+    """Let products and convolutions multiply 8-bit whole numbers, and sum them in 32 bits.
+
+    Each operand is divided by its own largest number: a product's of each row and each column, a
+    convolution's of each picture and each of its outputs. So examples stay apart, and a batch may be computed
+    in tiles. The scales are found when the module runs, so the edit holds for any weights.
+
+    ::
+
+        y = x @ w   -- Quantize(("y",)) -->   y = (int8(x / s) @ int8(w / t)) * s * t
+
+    Args:
+        ops: products and convolutions of 32-bit floats.
+    """
+
+    def apply(self, draft: Draft) -> None:
+        if not self.ops:
+            raise ScheduleError("no operation is named", "Name products or convolutions.")
+        for number, uid in enumerate(self.ops):
+            exclusions.target(draft, uid)
+            _check(draft, uid)
+            value = _quantized(draft, uid, Writer(draft, uid, f"{self.mark}.{number}"))
+            draft.replace(uid, [value])
+
+    @classmethod
+    def match(cls, draft: Draft) -> tuple[str, ...]:
+        """Find the products and convolutions that the results need and that may multiply whole numbers."""
+        return tuple(uid for uid in exclusions.targets(draft, *PRODUCTS) if not _refused(draft, uid))
+
+
+def _check(draft: Draft, uid: str) -> None:
+    why = _refused(draft, uid)
+    if why:
+        raise ScheduleError(f"operation '{uid}' {why}", "Leave it as it is.")
+
+
+def _refused(draft: Draft, uid: str) -> str:
+    """Return why an operation cannot multiply whole numbers; empty where it can."""
+    fact = draft.mirror.facts[uid]
+    if fact.name not in PRODUCTS:
+        return f"({fact.name}) is no product"
+    if any(type_ is None or type_.element != "f32" for type_ in (*fact.operands, *fact.results)):
+        return "is no product of 32-bit floats"
+    op = draft.op(uid)
+    if fact.name == "stablehlo.convolution" and ir.IntegerAttr(op.attributes["batch_group_count"]).value != 1:
+        return "is a convolution of groups of the batch"
+    one, two = (type_of(value).shape for value in op.operands)
+    kept = _kept(op)
+    if prod(size for axis, size in enumerate(two) if axis not in kept[1]) > LONGEST:
+        return f"sums more than {LONGEST} products"
+    return "" if one and two else "multiplies scalars"
+
+
+def _kept(op: ir.Operation) -> tuple[dict[int, int], dict[int, int]]:
+    """Return the dimensions of both operands that have scales of their own, with those of the result."""
+    if op.name == "stablehlo.convolution":
+        numbers = stablehlo.ConvDimensionNumbers(op.attributes["dimension_numbers"])
+        return (
+            {numbers.input_batch_dimension: numbers.output_batch_dimension},
+            {numbers.kernel_output_feature_dimension: numbers.output_feature_dimension},
+        )
+    dots = stablehlo.DotDimensionNumbers(op.attributes["dot_dimension_numbers"])
+    batching = (list(dots.lhs_batching_dimensions), list(dots.rhs_batching_dimensions))
+    summed = (list(dots.lhs_contracting_dimensions), list(dots.rhs_contracting_dimensions))
+    found, position = [dict[int, int](), dict[int, int]()], len(batching[0])
+    for side in range(2):
+        found[side] = {axis: number for number, axis in enumerate(batching[side])}
+        for axis in range(len(type_of(op.operands[side]).shape)):
+            if axis not in (*batching[side], *summed[side]):
+                found[side][axis] = position
+                position += 1
+    return found[0], found[1]
+
+
+def _quantized(draft: Draft, uid: str, write: Writer) -> Value:
+    op = draft.op(uid)
+    result = type_of(op.results[0])
+    made = [_whole(draft, write, value, kept) for value, kept in zip(op.operands, _kept(op), strict=True)]
+    (sums,) = write.again(op, [whole for whole, _ in made], [TensorType(result.shape, "i32")])
+    value = write("convert", result, [sums])
+    for (_, scale), kept in zip(made, _kept(op), strict=True):
+        to = [kept[axis] for axis in sorted(kept)]
+        wide = write("broadcast_in_dim", result, [scale], {"broadcast_dimensions": to})
+        value = write("multiply", result, [value, wide])
+    return value
+
+
+def _whole(draft: Draft, write: Writer, value: Value, kept: dict[int, int]) -> tuple[Value, Value]:
+    """Write what a value is in whole numbers, and its scales."""
+    type_, axes = type_of(value), sorted(kept)
+    small = TensorType(tuple(type_.shape[axis] for axis in axes), type_.element)
+    gone = [axis for axis in range(len(type_.shape)) if axis not in kept]
+    largest, start = write.largest(write("abs", type_, [value]), gone, small)
+    draft.fixed |= {uid_of(ir.OpResult(start).owner)}  # like all starts, it is left alone from here on
+    some = write("maximum", small, [largest, _filled(write, small, LEAST)])
+    scale = write("divide", small, [some, _filled(write, small, f"{MOST}.0")])
+    wide = write("broadcast_in_dim", type_, [scale], {"broadcast_dimensions": axes})
+    near = write("round_nearest_even", type_, [write("divide", type_, [value, wide])])
+    return write("convert", TensorType(type_.shape, "i8"), [near]), scale
+
+
+def _filled(write: Writer, type_: TensorType, number: str) -> Value:
+    return write("constant", type_, [], {"value": f"dense<{number}> : {type_}"})

@@ -1,0 +1,389 @@
+"""Random edits with their repairs: mutation draws from them until one gives a valid module."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from planish.core import ScheduleError
+from planish.levels.hlo.edits import exclusions
+from planish.levels.hlo.edits.deferred import applied
+from planish.levels.hlo.edits.draft import Draft, Source
+from planish.levels.hlo.edits.drop_channels import DropChannels
+from planish.levels.hlo.edits.edit import Edit, Repair, Rewrite, pick
+from planish.levels.hlo.edits.factor import Factor
+from planish.levels.hlo.edits.fold import Fold
+from planish.levels.hlo.edits.freeze import Freeze
+from planish.levels.hlo.edits.hoist import Hoist
+from planish.levels.hlo.edits.lower import Lower
+from planish.levels.hlo.edits.mirror import Fact
+from planish.levels.hlo.edits.operations import (
+    CopyOp,
+    DeleteOp,
+    MoveOp,
+    ReplaceConstant,
+    ReplaceOperand,
+    ScaleConstant,
+    SetAttribute,
+    SwapOps,
+    can_scale,
+    splat_value,
+)
+from planish.levels.hlo.edits.precision import Narrow, Quantize
+from planish.levels.hlo.edits.relayout import Relayout
+from planish.levels.hlo.edits.replace_reduction import ReplaceReduction
+from planish.levels.hlo.edits.resize import Resize, plan_resize
+from planish.levels.hlo.edits.share import Share
+from planish.levels.hlo.edits.shorten import Shorten
+from planish.levels.hlo.edits.shrink import Shrink
+from planish.levels.hlo.edits.sink import Sink
+from planish.levels.hlo.edits.tile_batch import TileBatch
+from planish.levels.hlo.ir import TensorType, ir
+
+if TYPE_CHECKING:
+    from numpy.random import Generator
+
+Visible = Sequence[tuple[str, TensorType | None]]
+
+RESIZED_SHARE = 0.25
+"""How often a free choice takes a value of another type although there are some of the right one, as figure 5
+of the paper does for the operand of a copy."""
+
+
+def replacement(visible: Visible, wanted: TensorType | None, rng: Generator, *, free: bool = False) -> Source:
+    """Choose a value of a type, as the paper repairs.
+
+    Args:
+        visible: what may be used.
+        wanted: the type; None for what is no tensor, which nothing replaces.
+        rng: where randomness comes from.
+        free: whether a value of another type may be taken although there is one of this type.
+
+    Returns:
+        A value of the same type, at random; else one of the same element type, resized; else any, converted.
+
+    Raises:
+        ScheduleError: there is none.
+    """
+    if wanted is None:
+        raise ScheduleError("only tensors can be replaced")
+    same = [name for name, type_ in visible if type_ == wanted]
+    if same and not (free and rng.random() < RESIZED_SHARE):
+        return pick(same, rng), ()
+    others = [(n, t) for n, t in visible if t is not None and t != wanted and t.element == wanted.element]
+    if wanted.plain and not others and not same:
+        others = [(name, type_) for name, type_ in visible if type_ is not None and type_.plain]
+    if not others or not wanted.plain:
+        return pick(same, rng), ()
+    name, type_ = pick(others, rng)
+    return name, plan_resize(type_, wanted)
+
+
+def repairs(
+    fact: Fact, indices: Sequence[int], visible: Visible, rng: Generator, *, free: bool
+) -> tuple[Repair, ...]:
+    """Choose a value for each of some operands."""
+    return tuple((i, *replacement(visible, fact.operands[i], rng, free=free)) for i in indices)
+
+
+def free_operands(fact: Fact) -> list[int]:
+    """List the operands that edits may replace."""
+    kept = exclusions.starts(fact.name, len(fact.operands))
+    return [i for i, type_ in enumerate(fact.operands) if i not in kept and type_ is not None]
+
+
+REWRITES: tuple[type[Rewrite], ...] = (
+    TileBatch,
+    Lower,
+    Fold,
+    Relayout,
+    Sink,
+    Hoist,
+    Share,
+    Shrink,
+    Narrow,
+    Quantize,
+    DropChannels,
+    Factor,
+    Shorten,
+    Freeze,
+    ReplaceReduction,
+)
+"""The edits that a module's structure allows for some operations; each draws its own."""
+
+
+Attributes = tuple[tuple[str, str], ...]
+
+COMPARISONS = ("EQ", "NE", "GE", "GT", "LE", "LT")
+
+
+def other_attributes(op: ir.Operation, rng: Generator) -> Attributes:
+    """Draw new attributes for one of the `CHANGEABLE`; raises ScheduleError where it has none to change."""
+    return _CHANGES[op.name](op, rng)
+
+
+def _compare(op: ir.Operation, rng: Generator) -> Attributes:
+    old = str(op.attributes["comparison_direction"])
+    others = [name for name in COMPARISONS if f" {name}>" not in old]
+    return (("comparison_direction", f"#stablehlo<comparison_direction {pick(others, rng)}>"),)
+
+
+def _slice(op: ir.Operation, rng: Generator) -> Attributes:
+    """Shift the window along one dimension."""
+    starts, limits = (_integers(op, name) for name in ("start_indices", "limit_indices"))
+    extents = op.operands[0].type.shape
+    shifts = [(d, s) for d, n in enumerate(extents) for s in range(-starts[d], n - limits[d] + 1) if s]
+    dimension, shift = pick(shifts, rng)
+    for bounds in (starts, limits):
+        bounds[dimension] += shift
+    return (("start_indices", _array(starts)), ("limit_indices", _array(limits)))
+
+
+def _pad(op: ir.Operation, rng: Generator) -> Attributes:
+    """Shift the content along one dimension."""
+    low, high = (_integers(op, name) for name in ("edge_padding_low", "edge_padding_high"))
+    dimension, shift = pick([(d, s) for d in range(len(low)) for s in range(-low[d], high[d] + 1) if s], rng)
+    low[dimension] += shift
+    high[dimension] -= shift
+    return (("edge_padding_low", _array(low)), ("edge_padding_high", _array(high)))
+
+
+def _convolution(op: ir.Operation, rng: Generator) -> Attributes:
+    """Turn the kernel round along one dimension, or shift the padding by one."""
+    rank = len(op.results[0].type.shape) - 2
+    if rank < 1:
+        raise ScheduleError("this convolution has no window")
+    dimension = int(rng.integers(rank))
+    if rng.random() < 0.5 or "padding" not in op.attributes:
+        reversed_ = [str(flag).lower() for flag in _flags(op, rank, dimension)]
+        return (("window_reversal", f"array<i1: {', '.join(reversed_)}>"),)
+    import numpy as np
+
+    padding = np.array(op.attributes["padding"]).reshape(rank, 2)
+    padding[dimension] += pick(([1, -1], [-1, 1]), rng)
+    return (("padding", f"dense<{padding.tolist()}> : tensor<{rank}x2xi64>"),)
+
+
+def _flags(op: ir.Operation, rank: int, dimension: int) -> list[bool]:
+    old = op.attributes.get("window_reversal")
+    flags = list(old) if isinstance(old, ir.DenseBoolArrayAttr) else [False] * rank
+    flags[dimension] = not flags[dimension]
+    return flags
+
+
+def _order(name: str) -> Callable[[ir.Operation, Generator], Attributes]:
+    """Exchange two entries of a list of dimensions."""
+
+    def change(op: ir.Operation, rng: Generator) -> Attributes:
+        order = _integers(op, name)
+        if len(order) < 2:
+            raise ScheduleError("there is nothing to exchange")
+        i, j = (int(position) for position in rng.choice(len(order), 2, replace=False))
+        order[i], order[j] = order[j], order[i]
+        return ((name, _array(order)),)
+
+    return change
+
+
+def _iota(op: ir.Operation, rng: Generator) -> Attributes:
+    old = op.attributes["iota_dimension"]
+    assert isinstance(old, ir.IntegerAttr)
+    others = [d for d in range(len(op.results[0].type.shape)) if d != old.value]
+    return (("iota_dimension", f"{pick(others, rng)} : i64"),)
+
+
+_CHANGES: Mapping[str, Callable[[ir.Operation, Generator], Attributes]] = {
+    "stablehlo.compare": _compare,
+    "stablehlo.slice": _slice,
+    "stablehlo.pad": _pad,
+    "stablehlo.convolution": _convolution,
+    "stablehlo.transpose": _order("permutation"),
+    "stablehlo.broadcast_in_dim": _order("broadcast_dimensions"),
+    "stablehlo.iota": _iota,
+}
+CHANGEABLE = frozenset(_CHANGES)
+"""Operations that may have an attribute to change."""
+
+
+def _integers(op: ir.Operation, name: str) -> list[int]:
+    array = op.attributes[name]
+    assert isinstance(array, ir.DenseI64ArrayAttr)
+    return list(array)
+
+
+def _array(values: list[int]) -> str:
+    return f"array<i64: {', '.join(map(str, values))}>"
+
+
+TRIES = 200
+SCALE_LIMIT = 32.0
+PLAIN_VALUES = (0.0, 1.0, -1.0, 0.5, 2.0)
+
+
+def propose(draft: Draft, rng: Generator, kinds: Sequence[str] = ()) -> tuple[Edit, Draft]:
+    """Draw an edit that gives a valid module.
+
+    Args:
+        draft: a module; it is not changed.
+        rng: where randomness comes from.
+        kinds: names in `PROPOSALS` to draw from, each as likely; all when empty.
+
+    Returns:
+        The edit, and the module that it gives.
+
+    Raises:
+        ScheduleError: no valid edit was found in many tries.
+    """
+    known = tuple(kinds) or tuple(PROPOSALS)
+    for _ in range(TRIES):
+        try:
+            # The kind is drawn anew in each try: one that finds no operation in the module must not use up
+            # all tries.
+            edit = PROPOSALS[pick(known, rng)](draft, rng)
+            return edit, applied(draft, [edit])
+        except ScheduleError:
+            continue
+    raise ScheduleError(f"no valid edit was found in {TRIES} tries", "The module may be too small to edit.")
+
+
+def _copy(draft: Draft, rng: Generator) -> CopyOp:
+    sources = [uid for uid in draft.mirror.facts if exclusions.is_target(draft, uid)]
+    uid, before = pick(sources, rng), pick(_positions(draft), rng)
+    fact, visible = draft.mirror.facts[uid], list(draft.mirror.visible(before))
+    operands = repairs(fact, free_operands(fact), visible, rng, free=True)
+    return CopyOp(uid, before, operands, *_user(draft, uid, before, rng))
+
+
+def _user(draft: Draft, uid: str, before: str, rng: Generator) -> tuple[str, int, Resize]:
+    """Choose a later use for a copy: of the same type, else of the same element type; else none."""
+    facts, position = draft.mirror.facts, draft.mirror.position(before)
+    users = set(exclusions.targets(draft))
+    later = [uid for uid in draft.mirror.blocks[facts[before].block][position:] if uid in users]
+    uses = [(user, i, facts[user].operands[i]) for user in later for i in free_operands(facts[user])]
+    type_ = next(iter(facts[uid].results), None)
+    same = [use for use in uses if use[2] == type_]
+    alike = [(u, i, t) for u, i, t in uses if t and type_ and t.plain and t.element == type_.element]
+    if type_ is None or not (same or alike):
+        return "", 0, ()
+    user, index, wanted = pick(same or alike, rng)
+    assert wanted is not None
+    return user, index, plan_resize(type_, wanted)
+
+
+def _delete(draft: Draft, rng: Generator) -> DeleteOp:
+    uid = pick(exclusions.targets(draft), rng)
+    visible = list(draft.mirror.visible(uid))
+    return DeleteOp(uid, tuple(replacement(visible, type_, rng) for type_ in draft.mirror.facts[uid].results))
+
+
+def _bypass(draft: Draft, rng: Generator) -> DeleteOp:
+    """Delete an operation whose users then take one of its own operands, as if it did nothing.
+
+    Each type is as likely as the others: what joins the blocks of a network is of a few types, and most
+    operations are inside of them. So blocks are left out about as often as parts of them.
+    """
+    facts = draft.mirror.facts
+    passing: dict[TensorType, list[str]] = {}
+    for uid in exclusions.targets(draft):
+        type_ = facts[uid].results[0] if len(facts[uid].results) == 1 else None
+        if type_ is not None and type_ in facts[uid].operands:
+            passing.setdefault(type_, []).append(uid)
+    wanted = pick(list(passing), rng)
+    uid = pick(passing[wanted], rng)
+    values = zip(draft.op(uid).operands, facts[uid].operands, strict=True)
+    alike = [value for value, type_ in values if type_ == wanted]
+    return DeleteOp(uid, ((draft.name(pick(alike, rng)), ()),))
+
+
+def _replace_operand(draft: Draft, rng: Generator) -> ReplaceOperand:
+    uid = pick(exclusions.targets(draft), rng)
+    fact, visible = draft.mirror.facts[uid], list(draft.mirror.visible(uid))
+    index = pick(free_operands(fact), rng)
+    return ReplaceOperand(uid, index, *replacement(visible, fact.operands[index], rng, free=True))
+
+
+def _move(draft: Draft, rng: Generator) -> MoveOp:
+    uid, mirror = pick(exclusions.targets(draft), rng), draft.mirror
+    fact = mirror.facts[uid]
+    before = pick([other for other in mirror.blocks[fact.block] if other != uid], rng)
+    # Upwards only its operands may come too late; downwards only its users too early.
+    if mirror.position(before) < mirror.position(uid):
+        return MoveOp(uid, before, repairs(fact, *_hidden(draft, uid, before), rng, free=False))
+    visible = list(mirror.visible(uid))
+    return MoveOp(uid, before, (), tuple(replacement(visible, type_, rng) for type_ in fact.results))
+
+
+def _swap(draft: Draft, rng: Generator) -> SwapOps:
+    one, mirror = pick(exclusions.targets(draft), rng), draft.mirror
+    block = mirror.blocks[mirror.facts[one].block]
+    other = pick([uid for uid in block if uid != one and exclusions.is_target(draft, uid)], rng)
+    a, b = sorted((one, other), key=mirror.position)
+    results = [mirror.facts[uid].results for uid in (a, b)]
+    of_a, of_b = (types[0] if len(types) == 1 else None for types in results)
+    if of_a is None or of_b is None or (of_a != of_b and not (of_a.plain and of_b.plain)):
+        raise ScheduleError("only tensors are exchanged")
+    operands = repairs(mirror.facts[b], *_hidden(draft, b, a), rng, free=False)
+    return SwapOps(a, b, operands, plan_resize(of_b, of_a), plan_resize(of_a, of_b))
+
+
+def _set_attribute(draft: Draft, rng: Generator) -> SetAttribute:
+    uid = pick([uid for uid in exclusions.targets(draft) if draft.mirror.facts[uid].name in CHANGEABLE], rng)
+    return SetAttribute(uid, other_attributes(draft.op(uid), rng))
+
+
+def _scale_constant(draft: Draft, rng: Generator) -> ScaleConstant:
+    scalable = [uid for uid in _constants(draft) if can_scale(draft.op(uid))]
+    # Evenly by logarithm: halved is as likely as doubled.
+    factor = math.exp(rng.uniform(-math.log(SCALE_LIMIT), math.log(SCALE_LIMIT)))
+    # Three digits, so that patches stay readable.
+    return ScaleConstant(pick(scalable, rng), float(f"{factor:.3g}"))
+
+
+def _replace_constant(draft: Draft, rng: Generator) -> ReplaceConstant:
+    constants = _constants(draft)
+    found = {splat_value(draft.op(uid)) for uid in constants}
+    # Sorted, for draws must repeat and a set has no order of its own.
+    values = sorted(
+        {*PLAIN_VALUES, *(value for value in found if value is not None and math.isfinite(value))}
+    )
+    return ReplaceConstant(pick(constants, rng), pick(values, rng))
+
+
+PROPOSALS: Mapping[str, Callable[[Draft, Generator], Edit]] = {
+    "CopyOp": _copy,
+    "DeleteOp": _delete,
+    "Bypass": _bypass,
+    "ReplaceOperand": _replace_operand,
+    "SwapOps": _swap,
+    "MoveOp": _move,
+    "SetAttribute": _set_attribute,
+    "ScaleConstant": _scale_constant,
+    "ReplaceConstant": _replace_constant,
+    **{rewrite.__name__: rewrite.draw for rewrite in REWRITES},
+}
+"""Name of an edit, or of a way to draw one, to what draws it; they raise ScheduleError where they find none.
+
+`Bypass` draws a DeleteOp whose repair the paper draws once in hundreds of times: it leaves something out,
+which a trained network often bears.
+"""
+
+
+EXACT = tuple(rewrite.__name__ for rewrite in REWRITES if rewrite.exact)
+"""Names of the edits that leave the answer as it is, to rounding."""
+
+
+def _positions(draft: Draft) -> list[str]:
+    return [uid for uid, fact in draft.mirror.facts.items() if exclusions.is_open(draft, fact)]
+
+
+def _constants(draft: Draft) -> list[str]:
+    return [uid for uid in exclusions.targets(draft) if draft.mirror.facts[uid].name == "stablehlo.constant"]
+
+
+def _hidden(draft: Draft, uid: str, before: str) -> tuple[list[int], Visible]:
+    """List the operands of an operation that are not visible at an earlier position, and what is."""
+    visible = list(draft.mirror.visible(before))
+    names = {name for name, _ in visible}
+    hidden = [i for i, value in enumerate(draft.op(uid).operands) if draft.name(value) not in names]
+    return hidden, visible

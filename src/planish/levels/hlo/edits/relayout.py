@@ -1,0 +1,125 @@
+"""Edit `Relayout`: convolutions with their dimensions in another order; no answer changes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Self
+
+from planish.core import ScheduleError
+from planish.levels.hlo.edits import exclusions
+from planish.levels.hlo.edits.draft import Draft, Writer
+from planish.levels.hlo.edits.edit import GroupRewrite, pick, pick_some
+from planish.levels.hlo.edits.lower import ordered
+from planish.levels.hlo.edits.sink import Order, inverse
+from planish.levels.hlo.ir import TensorType, ir
+from planish.levels.hlo.ir.mlir import stablehlo, type_of
+
+if TYPE_CHECKING:
+    from numpy.random import Generator
+
+LAYOUTS: Mapping[str, tuple[str, str]] = {"last": ("bsf", "sio"), "first": ("bfs", "ois")}
+"""Position of the channels, to the orders of pictures and of kernels.
+
+b batch, s space, f features, i inputs, o outputs."""
+
+
+@dataclass(frozen=True)
+class Relayout(GroupRewrite):
+    """Let convolutions have their channels last (NHWC), or first (NCHW), between transposes.
+
+    The transposes go by `Sink` where convolutions follow each other. The answer stays, to rounding.
+
+    ::
+
+        y = convolution(x, k), NCHW   -- Relayout(("y",)) -->
+        y = transpose(convolution(transpose(x), transpose(k)), NHWC)
+
+    Args:
+        ops: convolutions of any kind, those of gradients too.
+        channels: one of `LAYOUTS`: "last" or "first".
+    """
+
+    exact = True
+
+    channels: str = "last"
+
+    def apply(self, draft: Draft) -> None:
+        if self.channels not in LAYOUTS:
+            raise ScheduleError(f"channels cannot be '{self.channels}'", f"Known: {', '.join(LAYOUTS)}.")
+        if not self.ops:
+            raise ScheduleError("no operation is named", "Name convolutions.")
+        for number, uid in enumerate(self.ops):
+            if exclusions.target(draft, uid).name != "stablehlo.convolution":
+                raise ScheduleError(f"operation '{uid}' is no convolution")
+            if _has(draft, uid, self.channels):
+                raise ScheduleError(f"convolution '{uid}' has its channels {self.channels} already")
+            _laid_out(draft, uid, self.channels, Writer(draft, uid, f"{self.mark}.{number}"))
+
+    @classmethod
+    def match(cls, draft: Draft, channels: str = "last") -> tuple[str, ...]:
+        """Find the convolutions that the results need and that have their channels elsewhere."""
+        convolutions = exclusions.targets(draft, "stablehlo.convolution")
+        return tuple(uid for uid in convolutions if not _has(draft, uid, channels))
+
+    @classmethod
+    def draw(cls, draft: Draft, rng: Generator) -> Self:
+        """Draw where channels are to be, and some of the convolutions that have them elsewhere."""
+        channels = pick(list(LAYOUTS), rng)
+        return cls(pick_some(cls.match(draft, channels), rng), channels)
+
+
+def _has(draft: Draft, uid: str, channels: str) -> bool:
+    return all(order == tuple(sorted(order)) for order in _orders(draft.op(uid), channels))
+
+
+def _orders(op: ir.Operation, channels: str) -> tuple[Order, Order, Order]:
+    """Return the orders into which the dimensions of image, kernel and result are to be put."""
+    numbers = stablehlo.ConvDimensionNumbers(op.attributes["dimension_numbers"])
+    picture, weights = LAYOUTS[channels]
+
+    def order(form: str, **positions: list[int]) -> Order:
+        return tuple(axis for letter in form for axis in positions[letter])
+
+    return (
+        order(
+            picture,
+            b=[numbers.input_batch_dimension],
+            s=list(numbers.input_spatial_dimensions),
+            f=[numbers.input_feature_dimension],
+        ),
+        order(
+            weights,
+            s=list(numbers.kernel_spatial_dimensions),
+            i=[numbers.kernel_input_feature_dimension],
+            o=[numbers.kernel_output_feature_dimension],
+        ),
+        order(
+            picture,
+            b=[numbers.output_batch_dimension],
+            s=list(numbers.output_spatial_dimensions),
+            f=[numbers.output_feature_dimension],
+        ),
+    )
+
+
+def _laid_out(draft: Draft, uid: str, channels: str, write: Writer) -> None:
+    op = draft.op(uid)
+    image, kernel, result = _orders(op, channels)
+    operands = [
+        ordered(write, value, order) for value, order in zip(op.operands, (image, kernel), strict=True)
+    ]
+    old = type_of(op.results[0])
+    new = TensorType(tuple(old.shape[axis] for axis in result), old.element)
+    numbers = {"dimension_numbers": _numbers(channels, len(image) - 2)}
+    (made,) = write.again(op, operands, [new], numbers)
+    value = ordered(write, made, inverse(result))
+    draft.replace(uid, [value])
+
+
+def _numbers(channels: str, space: int) -> str:
+    def listed(form: str) -> str:
+        return ", ".join(", ".join(map(str, range(space))) if letter == "s" else letter for letter in form)
+
+    picture, weights = map(listed, LAYOUTS[channels])
+    return f"#stablehlo.conv<[{picture}]x[{weights}]->[{picture}]>"

@@ -1,0 +1,117 @@
+"""Edit `ReplaceReduction`: what a reduction does with two numbers, and what it starts from."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Self
+
+from planish.core import ScheduleError
+from planish.levels.hlo.edits import exclusions
+from planish.levels.hlo.edits.draft import Draft, Writer
+from planish.levels.hlo.edits.edit import VariantRewrite
+from planish.levels.hlo.ir import TensorType, context, ir, mlir_type, tensor_type
+from planish.levels.hlo.ir.mlir import type_of
+
+KINDS = ("add", "multiply", "maximum", "minimum")
+_REDUCTIONS = ("stablehlo.reduce", "stablehlo.reduce_window")
+
+_INFINITE = {
+    "f64": ("0xFFF0000000000000", "0x7FF0000000000000"),
+    "f32": ("0xFF800000", "0x7F800000"),
+    "bf16": ("0xFF80", "0x7F80"),
+    "f16": ("0xFC00", "0x7C00"),
+}
+"""Minus infinity and infinity, as MLIR writes them."""
+
+
+@dataclass(frozen=True)
+class ReplaceReduction(VariantRewrite):
+    """Let a reduction do something else with each two numbers, and start from what changes nothing by that.
+
+    So its region and its start are edited, and yet all compilers agree on what it means: XLA takes the
+    numbers in any order, and drops the start where there is one number alone.
+
+    ::
+
+        y = reduce(x, add, from 0)   -- ReplaceReduction("y", "maximum") -->
+        y = reduce(x, maximum, from -inf)
+
+    Args:
+        op: a reduction, or one by windows, of one tensor, that does one of `KINDS`.
+        by: another one of them.
+    """
+
+    op: str
+    by: str
+
+    def apply(self, draft: Draft) -> None:
+        exclusions.target(draft, self.op)
+        if self.by not in KINDS:
+            raise ScheduleError(f"a reduction cannot be by '{self.by}'", f"Known: {', '.join(KINDS)}.")
+        now = reduces_by(draft, self.op)
+        if now == self.by:
+            raise ScheduleError(f"reduction '{self.op}' is by '{now}' already", "Name another operation.")
+        type_ = type_of(draft.op(self.op).operands[1])
+        start = f"dense<{_neutral(type_, self.by)}> : {type_}"
+        value = Writer(draft, self.op, self.mark)("constant", type_, [], {"value": start})
+        # Like all starts, it is left alone from here on.
+        draft.fixed |= {f"{self.mark}.0"}
+        draft.set_operand(self.op, 1, value)
+        _redo(draft, self.op, self.by, f"{self.mark}.r")
+
+    @classmethod
+    def match(cls, draft: Draft) -> dict[str, str]:
+        """Find the reductions that the results need and that may do something else, with what they do."""
+        found = dict[str, str]()
+        for uid in exclusions.targets(draft, *_REDUCTIONS):
+            with suppress(ScheduleError):
+                found[uid] = reduces_by(draft, uid)
+        return found
+
+    @classmethod
+    def variants(cls, uid: str, found: str) -> list[Self]:
+        """List all other kinds of a reduction."""
+        return [cls(uid, kind) for kind in KINDS if kind != found]
+
+
+def reduces_by(draft: Draft, uid: str) -> str:
+    """Return which of `KINDS` a reduction does; raises ScheduleError where it is another, or no reduction."""
+    fact = draft.mirror.facts[uid]
+    if fact.name not in _REDUCTIONS or len(fact.results) != 1:
+        raise ScheduleError(f"operation '{uid}' ({fact.name}) is no reduction of one tensor")
+    inner = draft.mirror.blocks[f"{uid}^0"]
+    name = draft.mirror.facts[inner[0]].name.removeprefix("stablehlo.")
+    arguments = {f"{uid}^0#{position}" for position in range(2)}
+    given = {draft.name(value) for value in draft.op(inner[0]).operands}
+    type_ = fact.results[0]
+    plain = type_ is not None and (type_.element in _INFINITE or type_.element in ("i8", "i16", "i32", "i64"))
+    if len(inner) != 2 or name not in KINDS or given != arguments or not plain:
+        raise ScheduleError(
+            f"what reduction '{uid}' does is none of: {', '.join(KINDS)}", "Leave it as it is."
+        )
+    return name
+
+
+def _neutral(type_: TensorType, by: str) -> str:
+    if by in ("add", "multiply"):
+        one = int(by == "multiply")
+        return f"{one}.0" if type_.element in _INFINITE else str(one)
+    most = by == "minimum"
+    if type_.element in _INFINITE:
+        return _INFINITE[type_.element][most]
+    half = 2 ** (int(type_.element[1:]) - 1)
+    return str(half - 1 if most else -half)
+
+
+def _redo(draft: Draft, uid: str, by: str, new: str) -> None:
+    """Put another operation into a region."""
+    inner, end = draft.mirror.blocks[f"{uid}^0"]
+    old = draft.op(inner)
+    type_ = tensor_type(old.results[0].type)
+    assert type_ is not None
+    with ir.InsertionPoint(old), ir.Location.unknown(context()):
+        made = ir.Operation.create(f"stablehlo.{by}", [mlir_type(type_)], list(old.operands))
+    draft.insert(made, new, inner)
+    draft.set_operand(end, 0, made.results[0])
+    draft.erase(inner)

@@ -1,0 +1,181 @@
+"""Edit `Shorten`: loops that count, as far as a module says how many steps they take, take fewer."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Self
+
+from planish.core import ScheduleError
+from planish.levels.hlo.edits import exclusions
+from planish.levels.hlo.edits.draft import Draft, Writer
+from planish.levels.hlo.edits.edit import Rewrite
+from planish.levels.hlo.edits.operations import splat_value
+from planish.levels.hlo.ir import tensor_type
+from planish.levels.hlo.ir.mlir import Value, type_of
+
+SHARES = (7 / 8, 3 / 4, 1 / 2)
+"""Of the steps that are taken, the mildest first."""
+ENDS = ("first", "last")
+
+
+@dataclass(frozen=True)
+class Shorten(Rewrite):
+    """Let a loop that counts take fewer steps.
+
+    ::
+
+        for i in 0..10: h = f(h, x[i])   -- Shorten("7", 8) -->   for i in 2..10: h = f(h, x[i])
+
+    Args:
+        op: a loop whose number of steps is constant.
+        steps: how many it takes; 1 or more.
+        without: which steps are left out: the "first", or the "last". Of a network that reads a sequence the
+            last may matter most; what a loop writes step by step stays as it was before the loop.
+    """
+
+    op: str
+    steps: int
+    without: str = "first"
+
+    def apply(self, draft: Draft) -> None:
+        exclusions.target(draft, self.op)
+        found = counter(draft, self.op)
+        if self.without not in ENDS:
+            raise ScheduleError(f"'{self.without}' are no steps of a loop", f"Known: {', '.join(ENDS)}.")
+        if not 0 < self.steps < found.steps:
+            what = f"a loop of {found.steps} steps cannot take {self.steps} of them"
+            raise ScheduleError(what, f"Take 1 to {found.steps - 1}.")
+        if self.without == "first":
+            later = found.first + (found.steps - self.steps) * found.step
+            old = draft.op(self.op).operands[found.position]
+            draft.set_operand(self.op, found.position, _constant(draft, self.op, self.mark, old, later))
+        else:
+            old = draft.op(found.test).operands[1]
+            end = _constant(draft, found.test, self.mark, old, found.end(self.steps))
+            draft.set_operand(found.test, 1, end)
+
+    @classmethod
+    def match(cls, draft: Draft) -> dict[str, int]:
+        """Find the loops that the results need and that count, with how many steps they take."""
+        found = dict[str, int]()
+        for uid in exclusions.targets(draft, LOOP):
+            with suppress(ScheduleError):
+                found[uid] = counter(draft, uid).steps
+        return found
+
+    @classmethod
+    def enumerate(cls, draft: Draft) -> list[Self]:
+        """List shares of the steps of each loop, the mildest first, without the first steps or the last."""
+        found = list[Self]()
+        for uid, steps in cls.match(draft).items():
+            kept = dict.fromkeys(int(steps * share) for share in SHARES)
+            found += [cls(uid, keep, end) for keep in kept if 0 < keep < steps for end in ENDS]
+        return found
+
+
+def _constant(draft: Draft, before: str, mark: str, like: Value, number: int) -> Value:
+    type_ = type_of(like)
+    return Writer(draft, before, mark)("constant", type_, [], {"value": f"dense<{number}> : {type_}"})
+
+
+LOOP = "stablehlo.while"
+_STEPPING = {"stablehlo.add": 1, "stablehlo.subtract": -1}
+_INCLUSIVE = {"LE": 1, "GE": 1, "LT": 0, "GT": 0, "NE": 0}
+
+
+@dataclass(frozen=True)
+class Counter:
+    """The counter of a loop.
+
+    Args:
+        position: of the counter among what the loop carries.
+        test: the comparison of the counter with the end, by id.
+        first: the counter before the first step.
+        step: what is added to it.
+        steps: how many steps there are.
+        inclusive: 1 where the step that begins at the end itself is taken, else 0.
+    """
+
+    position: int
+    test: str
+    first: int
+    step: int
+    steps: int
+    inclusive: int
+
+    def end(self, steps: int) -> int:
+        """Return the end that makes so many steps."""
+        return self.first + (steps - self.inclusive) * self.step
+
+
+def counter(draft: Draft, loop: str) -> Counter:
+    """Read what a loop counts by, as `while i < 10: ...; i = i + 1`.
+
+    Raises:
+        ScheduleError: it does not count by a constant from one constant to another.
+    """
+    if draft.mirror.fact(loop).name != LOOP:
+        raise ScheduleError(f"operation '{loop}' ({draft.mirror.facts[loop].name}) is no loop")
+    test = _maker(draft, draft.mirror.blocks[f"{loop}^0"][-1], 0)
+    if draft.mirror.facts[test].name != "stablehlo.compare":
+        raise _uncounted(loop)
+    left, right = draft.op(test).operands
+    name = draft.name(left)
+    if not name.startswith(f"{loop}^0#"):
+        raise _uncounted(loop)
+    position = int(name.rpartition("#")[2])
+    direction = str(draft.op(test).attributes["comparison_direction"]).rpartition(" ")[2].rstrip(">")
+    first = _number(draft, loop, draft.op(loop).operands[position])
+    step, end = _step(draft, loop, position), _number(draft, loop, right)
+    steps, rest = divmod(end - first, step)
+    upward = {"LT": step > 0, "LE": step > 0, "GT": step < 0, "GE": step < 0, "NE": not rest}
+    if not upward.get(direction):
+        raise _uncounted(loop)
+    # A step may begin before the end and lead beyond it; where it may begin there, there is one more.
+    inclusive = _INCLUSIVE[direction]
+    return Counter(position, test, first, step, steps + (1 if inclusive or rest else 0), inclusive)
+
+
+def _uncounted(loop: str) -> ScheduleError:
+    return ScheduleError(f"how many steps loop '{loop}' takes is not constant", "Leave it as it is.")
+
+
+def _maker(draft: Draft, user: str, index: int) -> str:
+    """Return the operation that made an operand, by id; raises ScheduleError where an argument is taken."""
+    owner = draft.name(draft.op(user).operands[index]).partition("#")[0]
+    if owner not in draft.mirror.facts:
+        raise ScheduleError(f"operand {index} of '{user}' is made by no operation")
+    return owner
+
+
+def _step(draft: Draft, loop: str, position: int) -> int:
+    """Read what is added to the counter in each step."""
+    made = _maker(draft, draft.mirror.blocks[f"{loop}^1"][-1], position)
+    sign = _STEPPING.get(draft.mirror.facts[made].name, 0)
+    operands = list(draft.op(made).operands) if sign else []
+    others = [value for value in operands if draft.name(value) != f"{loop}^1#{position}"]
+    swapped = sign < 0 and others[:1] == operands[:1]
+    found = sign * _number(draft, loop, others[0]) if len(others) == 1 and not swapped else 0
+    if not found:
+        raise _uncounted(loop)
+    return found
+
+
+def _number(draft: Draft, loop: str, value: Value) -> int:
+    """Read a whole number that is a constant, or one that the loop carries unchanged."""
+    owner, _, index = draft.name(value).rpartition("#")
+    if "^" in owner:
+        body = f"{loop}^1"
+        back = draft.op(draft.mirror.blocks[body][-1]).operands
+        if not owner.startswith(f"{loop}^") or draft.name(back[int(index)]) != f"{body}#{index}":
+            raise _uncounted(loop)
+        return _number(draft, loop, draft.op(loop).operands[int(index)])
+    type_ = tensor_type(value.type)
+    if owner not in draft.mirror.facts or type_ is None or "i" not in type_.element:
+        raise _uncounted(loop)
+    made = draft.op(owner)
+    found = splat_value(made) if made.name == "stablehlo.constant" else None
+    if found is None:
+        raise _uncounted(loop)
+    return int(found)

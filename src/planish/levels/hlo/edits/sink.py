@@ -1,0 +1,343 @@
+"""Edit `Sink`: transposes move down a function until they meet their inverses; no answer changes.
+
+There is a rule for each operation that can be done on the transposed operands' sources, so that its results
+are transposed instead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from planish.core import ScheduleError
+from planish.levels.hlo.edits import exclusions
+from planish.levels.hlo.edits.draft import Draft, Writer
+from planish.levels.hlo.edits.edit import GroupRewrite
+from planish.levels.hlo.ir import TensorType, ir, mlir_type, tensor_type, uid_of
+from planish.levels.hlo.ir.mlir import ELEMENTWISE, Value, integers, shape_of, stablehlo, type_of
+
+Order = tuple[int, ...]
+"""Of a transpose: which dimension of the source each dimension of the result is."""
+
+
+TRANSPOSE = "stablehlo.transpose"
+
+
+@dataclass(frozen=True)
+class Sink(GroupRewrite):
+    """Do what follows a transpose on its source, and transpose the results, until that cancels out.
+
+    Transposes move down through element-wise operations, reductions, windows, pads, slices, concatenations
+    and products, join others, and go where two undo each other. What needs the old order (a convolution, a
+    result of the function) gets one transpose. The answer stays, to rounding: a product may sum in another
+    order.
+
+    ::
+
+        y = transpose(relu(transpose(x)))   -- Sink(("0",)) -->   y = relu(x)
+
+    Args:
+        ops: transposes of the function that begin to move.
+    """
+
+    exact = True
+
+    def apply(self, draft: Draft) -> None:
+        for uid in self.ops:
+            if exclusions.target(draft, uid).name != TRANSPOSE or draft.mirror.facts[uid].block:
+                raise ScheduleError(f"operation '{uid}' is no transpose of the function", "Name transposes.")
+        if not _Sinking(draft, frozenset(self.ops), self.mark).done():
+            raise ScheduleError("no transpose can move down", "What follows these needs the order.")
+
+    @classmethod
+    def match(cls, draft: Draft) -> tuple[str, ...]:
+        """Find the transposes that the results need and that may move past a user.
+
+        Products and reshapes alone are no reason: compilers take transposes into products themselves.
+        """
+        live = draft.live()
+        return tuple(
+            uid
+            for uid in draft.mirror.blocks[""]
+            if uid in live and draft.mirror.facts[uid].name == TRANSPOSE and _moves(draft, uid)
+        )
+
+
+def _moves(draft: Draft, uid: str) -> bool:
+    facts = (draft.mirror.facts[user] for user, _ in draft.users(uid)[0] if exclusions.is_target(draft, user))
+    return any(not fact.block and (fact.name == TRANSPOSE or fact.name in MOVED_PAST) for fact in facts)
+
+
+def _order(draft: Draft, uid: str) -> Order:
+    return tuple(integers(draft.op(uid), "permutation"))
+
+
+class _Sinking:
+    """One walk down a function.
+
+    Args:
+        draft: is changed.
+        roots: transposes that begin to move.
+        mark: ids of new operations begin with it.
+    """
+
+    def __init__(self, draft: Draft, roots: frozenset[str], mark: str) -> None:
+        self._draft, self._roots, self._mark = draft, roots, mark
+        self._known: dict[Value, tuple[Value, Order]] = {}
+        """Values, with what they are transposes of."""
+        self._absorbed: dict[str, Sequence[Value]] = {}
+        """Operations that are done on sources, with their new results."""
+        self._number = 0
+
+    def done(self) -> bool:
+        """Move all transposes, and return whether any moved."""
+        for uid in list(self._draft.mirror.blocks[""]):
+            if exclusions.is_target(self._draft, uid):
+                self._visit(uid)
+        self._restore()
+        return bool(self._absorbed)
+
+    def _visit(self, uid: str) -> None:
+        op = self._draft.op(uid)
+        found = [self._known.get(operand) for operand in op.operands]
+        if op.name == TRANSPOSE:
+            self._transpose(uid, op.operands[0], found[0])
+        elif any(found) and all(tensor_type(value.type) for value in (*op.operands, *op.results)):
+            plan = turned(op, [one and one[1] for one in found])
+            if plan is not None:
+                self._absorb(uid, plan, [one and one[0] for one in found])
+
+    def _transpose(self, uid: str, operand: Value, known: tuple[Value, Order] | None) -> None:
+        """Take a transpose together with the one before it."""
+        if known is None and uid not in self._roots:
+            return
+        source, first = known or (operand, tuple(range(len(shape_of(operand)))))
+        order = composed(first, _order(self._draft, uid))
+        if known is not None:
+            self._absorbed[uid] = [source]
+        self._give(uid, [source], order)
+
+    def _absorb(self, uid: str, plan: Turned, sources: Sequence[Value | None]) -> None:
+        """Do an operation on the sources."""
+        op, write = self._draft.op(uid), self._writer(uid)
+        operands = [
+            source if source is not None else _fitting(write, operand, plan.others)
+            for operand, source in zip(op.operands, sources, strict=True)
+        ]
+        types = [source_type(type_of(result), plan.order) for result in op.results]
+        results = write.again(op, operands, types, plan.attributes)
+        self._absorbed[uid] = results
+        self._give(uid, results, plan.order)
+
+    def _give(self, uid: str, sources: Sequence[Value], order: Order) -> None:
+        """Note what the results are transposes of; where they are the same, their users take these."""
+        for result, source in zip(self._draft.op(uid).results, sources, strict=True):
+            if order == tuple(sorted(order)):
+                _replace(self._draft, result, source)
+            else:
+                self._known[result] = source, order
+
+    def _restore(self) -> None:
+        """Transpose what is needed in the old order, and take out what nothing needs any more."""
+        # Backwards, since what is used cannot be erased, and users come later.
+        for uid in reversed(list(self._absorbed)):
+            for result in self._draft.op(uid).results:
+                if any(True for _ in result.uses):
+                    source, order = self._known[result]
+                    write = self._writer(uid)
+                    _replace(
+                        self._draft,
+                        result,
+                        write("transpose", type_of(result), [source], {"permutation": order}),
+                    )
+            self._draft.erase(uid)
+        for uid in self._roots - set(self._absorbed):
+            if not any(self._draft.users(uid)):
+                self._draft.erase(uid)
+
+    def _writer(self, uid: str) -> Writer:
+        self._number += 1
+        return Writer(self._draft, uid, f"{self._mark}.{self._number}")
+
+
+def _fitting(write: Writer, value: Value, order: Order) -> Value:
+    """Turn a value that is no transpose, so that it fits sources; scalars stay."""
+    if not order or not shape_of(value):
+        return value
+    made, type_ = ir.OpResult(value).owner.operation, source_type(type_of(value), order)
+    if made.name == "stablehlo.broadcast_in_dim":
+        to = [order[axis] for axis in integers(made, "broadcast_dimensions")]
+        return write("broadcast_in_dim", type_, [made.operands[0]], {"broadcast_dimensions": to})
+    constant = made.attributes["value"]
+    if isinstance(constant, ir.DenseElementsAttr) and constant.is_splat:
+        splat = ir.DenseElementsAttr.get_splat(mlir_type(type_), constant.get_splat_value())
+        return write("constant", type_, [], {"value": splat})
+    return write("transpose", type_, [value], {"permutation": inverse(order)})
+
+
+def _replace(draft: Draft, value: Value, by: Value) -> None:
+    for use in list(value.uses):
+        draft.set_operand(uid_of(use.owner), use.operand_number, by)
+
+
+Orders = Sequence[Order | None]
+"""Of an operation's operands: how their sources are transposed; None for what is no transpose."""
+
+
+@dataclass(frozen=True)
+class Turned:
+    """An operation on the sources of its operands.
+
+    Args:
+        order: how its results are transposed to be what they were; sorted where they are that already.
+        attributes: those that change: integers, or as MLIR writes them.
+        others: how the operands that are no transposes are turned to fit; empty where they stay.
+    """
+
+    order: Order
+    attributes: Mapping[str, str | Sequence[int]] = field(default_factory=dict[str, str | Sequence[int]])
+    others: Order = ()
+
+
+def turned(op: ir.Operation, orders: Orders) -> Turned | None:
+    """Return how an operation is done on the sources; None where no rule says so."""
+    rule = _same_place if op.name in ELEMENTWISE else _RULES.get(op.name)
+    return rule(op, orders) if rule else None
+
+
+def _common(op: ir.Operation, orders: Orders) -> Order | None:
+    """Return the one order of all operands but scalars and what is free."""
+    found = {order for order in orders if order is not None}
+    pairs = zip(op.operands, orders, strict=True)
+    others = [value for value, order in pairs if order is None and shape_of(value)]
+    return found.pop() if len(found) == 1 and all(map(is_free, others)) else None
+
+
+def _same_place(op: ir.Operation, orders: Orders) -> Turned | None:
+    order = _common(op, orders)
+    return Turned(order, others=order) if order else None
+
+
+def _each_axis(*names: str) -> Callable[[ir.Operation, Orders], Turned | None]:
+    """Make a rule for operations whose attributes have a number for each dimension."""
+
+    def rule(op: ir.Operation, orders: Orders) -> Turned | None:
+        order = _common(op, orders)
+        given = [name for name in names if name in op.attributes]
+        if order is None:
+            return None
+        return Turned(order, {name: placed(integers(op, name), order) for name in given}, order)
+
+    return rule
+
+
+def _windows(op: ir.Operation, orders: Orders) -> Turned | None:
+    names = ("window_dimensions", "window_strides", "base_dilations", "window_dilations")
+    found = _each_axis(*names)(op, orders)
+    if found is None or "padding" not in op.attributes:
+        return found
+    sizes = [int(size) for size in ir.DenseIntElementsAttr(op.attributes["padding"])]
+    pairs = [list(pair) for pair in zip(sizes[::2], sizes[1::2], strict=True)]
+    moved = [pairs[position] for position in placed(range(len(pairs)), found.order)]
+    padding = f"dense<{moved}> : tensor<{len(moved)}x2xi64>"
+    return Turned(found.order, {**found.attributes, "padding": padding}, found.order)
+
+
+def _concatenated(op: ir.Operation, orders: Orders) -> Turned | None:
+    order = _common(op, orders)
+    dimension = ir.IntegerAttr(op.attributes["dimension"]).value
+    return Turned(order, {"dimension": f"{order[dimension]} : i64"}, order) if order else None
+
+
+def _reversed(op: ir.Operation, orders: Orders) -> Turned | None:
+    order = _common(op, orders)
+    if order is None:
+        return None
+    return Turned(order, {"dimensions": [order[axis] for axis in integers(op, "dimensions")]}, order)
+
+
+def _reduced(op: ir.Operation, orders: Orders) -> Turned | None:
+    order = _common(op, orders)
+    if order is None:
+        return None
+    gone = integers(op, "dimensions")
+    kept = [order[axis] for axis in range(len(order)) if axis not in gone]
+    position = {axis: number for number, axis in enumerate(sorted(kept))}
+    dimensions = sorted(order[axis] for axis in gone)
+    return Turned(tuple(position[axis] for axis in kept), {"dimensions": dimensions}, order)
+
+
+def _broadcast(op: ir.Operation, orders: Orders) -> Turned | None:
+    """A broadcast puts dimensions where it likes."""
+    (order,) = orders
+    to = integers(op, "broadcast_dimensions")
+    result = tuple(range(len(shape_of(op.results[0]))))
+    return Turned(result, {"broadcast_dimensions": placed(to, order)}) if order else None
+
+
+def _reshaped(op: ir.Operation, orders: Orders) -> Turned | None:
+    """A reshape takes no notice of where dimensions of one element are."""
+    (order,) = orders
+    shape = shape_of(op.operands[0])
+    long = [axis for axis, size in zip(order or (), shape, strict=False) if size != 1]
+    return Turned(tuple(range(len(shape_of(op.results[0]))))) if order and long == sorted(long) else None
+
+
+def _multiplied(op: ir.Operation, orders: Orders) -> Turned | None:
+    """A product names the dimensions that it sums over; those that are free stay in order."""
+    numbers = stablehlo.DotDimensionNumbers(op.attributes["dot_dimension_numbers"])
+    batching = (numbers.lhs_batching_dimensions, numbers.rhs_batching_dimensions)
+    summed = (numbers.lhs_contracting_dimensions, numbers.rhs_contracting_dimensions)
+    text, position = list[str](), list(range(len(batching[0])))
+    for side, name in enumerate(("lhs", "rhs")):
+        rank = len(shape_of(op.operands[side]))
+        order = orders[side] or tuple(range(rank))
+        text.append(f"{name}_batching_dimensions = {[order[axis] for axis in batching[side]]}")
+        text.append(f"{name}_contracting_dimensions = {[order[axis] for axis in summed[side]]}")
+        free = [order[axis] for axis in range(rank) if axis not in {*batching[side], *summed[side]}]
+        position += [len(position) + sorted(free).index(axis) for axis in free]
+    return Turned(tuple(position), {"dot_dimension_numbers": f"#stablehlo.dot<{', '.join(text)}>"})
+
+
+_RULES: Mapping[str, Callable[[ir.Operation, Orders], Turned | None]] = {
+    "stablehlo.pad": _each_axis("edge_padding_low", "edge_padding_high", "interior_padding"),
+    "stablehlo.slice": _each_axis("start_indices", "limit_indices", "strides"),
+    "stablehlo.reduce_window": _windows,
+    "stablehlo.concatenate": _concatenated,
+    "stablehlo.reverse": _reversed,
+    "stablehlo.reduce": _reduced,
+    "stablehlo.broadcast_in_dim": _broadcast,
+    "stablehlo.reshape": _reshaped,
+    "stablehlo.dot_general": _multiplied,
+}
+MOVED_PAST = ELEMENTWISE | _RULES.keys() - {"stablehlo.reshape", "stablehlo.dot_general"}
+"""Operations that most transposes move past, and are worth it."""
+
+
+_FREE = ("stablehlo.broadcast_in_dim", "stablehlo.constant")
+
+
+def composed(first: Order, second: Order) -> Order:
+    """Return the order of two transposes, one after the other."""
+    return tuple(first[axis] for axis in second)
+
+
+def inverse(order: Order) -> Order:
+    """Return the order that undoes one."""
+    return tuple(order.index(axis) for axis in range(len(order)))
+
+
+def placed(values: Sequence[int], order: Order) -> list[int]:
+    """Reorder numbers of a transpose's dimensions: from those of its result to those of its source."""
+    return [values[position] for position in inverse(order)]
+
+
+def source_type(type_: TensorType, order: Order) -> TensorType:
+    """Return the type of what is transposed, of the type that this gives."""
+    return TensorType(tuple(placed(type_.shape, order)), type_.element)
+
+
+def is_free(value: ir.Value[Any]) -> bool:
+    """Return whether a value is a constant or a broadcast: these are made in another order as easily."""
+    return not isinstance(value.owner, ir.Block) and value.owner.operation.name in _FREE

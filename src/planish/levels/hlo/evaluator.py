@@ -1,0 +1,452 @@
+"""Evaluator of patched modules, which runs in a worker process, and its specifications.
+
+A module is transformed, compiled, scored and timed. The phases are the search, the comparison, and the errors
+on data that the search has not seen.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cache, cached_property, partial
+from pathlib import Path
+
+from planish.core import (
+    Candidate,
+    Failed,
+    Lost,
+    Measured,
+    Outcome,
+    PlanishError,
+    ProgramError,
+    Reference,
+    ScheduleError,
+    StageClock,
+    Start,
+    Task,
+    evaluate,
+    unnamed,
+    within,
+)
+from planish.levels.hlo.backend import Backend, BackendError, CompiledFiles, Executable, open_backend
+from planish.levels.hlo.edits import finished, identity_of
+from planish.levels.hlo.ir import entry_text
+from planish.levels.hlo.patch import original, replay
+from planish.levels.hlo.program import read_program
+from planish.levels.hlo.scored import ScoredProgram
+from planish.levels.hlo.scoring import (
+    Calling,
+    Inference,
+    MetricError,
+    NotFiniteError,
+    Scores,
+    Trainer,
+    check_suits,
+    metric_of,
+)
+from planish.levels.hlo.workload import Part, Parts, Workload, WorkloadCalls, fit
+from planish.levels.hlo.workload.data import digest_of
+from planish.levels.hlo.workload.spec import measured_as
+from planish.measure import Beside, Timer, Timing, Yardstick, deadline, time_call
+from planish.sandbox import Limits
+from planish.sandbox.confinement import Cage
+from planish.sandbox.scratch import shared_folder
+
+_NUMBER = re.compile(r"dense<([^<>\"\[\]]+)> : (tensor<(?:\d+x)*b?f\d+>)")
+_DECIDING = ("stablehlo.while", "stablehlo.case", "stablehlo.if", "stablehlo.power", "custom_call")
+"""Operations that do other work where a number is another one."""
+_TINY = 1e-30
+"""Below it processors may be slow."""
+
+
+def work_of(text: str) -> str:
+    """Return a module's text with names for the floating-point numbers that do not change how long it takes.
+
+    Modules of equal texts have the same operations, and differ in such numbers alone, as where a learning
+    rate is another one. Numbers that are equal have one name, since a compiler computes once what is equal.
+    Powers of two, 0 and what is not finite keep their values: compilers make simpler operations of some.
+
+    Args:
+        text: of a module; where something in it may do more or less by a number, it stays as it is.
+    """
+    if any(name in text for name in _DECIDING):
+        return text
+    names = dict[float, int]()
+
+    def named(found: re.Match[str]) -> str:
+        value = _value(found[1])
+        if value is None:
+            return found[0]
+        sign = "-" if value < 0 else ""
+        return f"dense<{sign}number {names.setdefault(abs(value), len(names))}> : {found[2]}"
+
+    return _NUMBER.sub(named, text)
+
+
+def _value(number: str) -> float | None:
+    """Read a number; None where another one may take another time."""
+    try:
+        value = float(number)
+    except ValueError:  # such as 0xFF800000: infinite, or not a number
+        return None
+    power_of_two = abs(math.frexp(value)[0]) == 0.5
+    return None if power_of_two or abs(value) < _TINY or not math.isfinite(value) else value
+
+
+TIMING = Timing(budget_s=0.1, block_s=4e-3, fewest=5, most=25, slow_factor=math.inf)
+LAST_TIMING = Timing(budget_s=0.2, block_s=4e-3, fewest=5, most=50, slow_factor=math.inf)
+"""For the comparison at the end. Nothing is ever cut short: a slow module may have the least error."""
+
+# A worker's memory grows by some 0.4 MB for each module that it compiled.
+LIMITS = Limits(build=60, verify=30, run=40, worker=180, lifetime=1000)
+END_LIMITS = Limits(build=60, verify=900, run=20, worker=900)
+"""At the end training is whole, and there are more examples."""
+
+KEPT = 32
+"""Compiled modules that are kept where each is timed again and again."""
+
+_OUT_OF_MEMORY = ("RESOURCE_EXHAUSTED", "Out of memory", "out of memory")
+
+
+@dataclass(frozen=True)
+class HloEvaluatorSpec:
+    """Makes an evaluator in a worker.
+
+    Args:
+        program: the original module and its workload.
+        backend: the back end's name.
+        cores: that the module may use.
+        parts: on which the error is measured; the search's is `error` or `loss`, another
+            that with the part's name: `error_final`.
+        at_the_end: whether the search is over: the final part may be seen, and training is whole.
+        timing: how long each candidate is timed; None: not at all.
+        yardstick: what the unchanged module takes, beside which each is timed; None: each is timed alone.
+        remember: whether a module that was measured already is not measured again, whatever patch made it,
+            and one that does the unchanged module's work with other numbers is not timed; else each is timed
+            again, and what it was compiled to and its error are kept.
+        kept: where compiled modules are found and left, for other processes; None: nowhere.
+        limits: of one evaluation.
+    """
+
+    program: ScoredProgram
+    backend: str
+    cores: int = 1
+    parts: tuple[Part, ...] = ("search",)
+    at_the_end: bool = False
+    timing: Timing | None = TIMING
+    yardstick: Yardstick | None = None
+    remember: bool = True
+    kept: CompiledFiles | None = None
+    limits: Limits = LIMITS
+
+    def __post_init__(self) -> None:
+        if "final" in self.parts and not self.at_the_end:
+            raise PlanishError("the final examples stay unseen until the search is over")
+
+    @property
+    def beside(self) -> bool:
+        """True where candidates are timed in turns with the unchanged module."""
+        return self.timing is not None and self.yardstick is not None
+
+    @property
+    def cage(self) -> Cage:
+        """The sandbox of a worker; all workers share a file with the baseline's time."""
+        return Cage.for_code([shared_folder()])
+
+    def anchor(self, baseline: Outcome) -> None:
+        """Set the known time of the unchanged module; see `planish.core.CanAnchor`."""
+        if self.yardstick is not None and isinstance(baseline, Measured):
+            self.yardstick.set(baseline.values["time_s"])
+
+    def __call__(self) -> _Evaluator:
+        return _Evaluator(self)
+
+
+class _Evaluator:
+    """Evaluates patches of one module.
+
+    Attributes:
+        notes: that the data is a stand-in.
+    """
+
+    def __init__(self, spec: HloEvaluatorSpec) -> None:
+        self._spec = spec
+        self._module = spec.program.module
+        self._backend = open_backend(spec.backend, spec.cores, spec.kept)
+        self._unchanged = _Unchanged(spec, self._backend)
+        baseline = self._unchanged.executable if spec.beside else None
+        self._scorer = _scorer(spec, self._backend, self._unchanged)
+        self._timer = self._timed_by(spec, baseline)
+        self._work = work_of(self._unchanged.text) if spec.beside and spec.remember else ""
+        self._known: dict[str, Outcome] = {}
+        self._scored: OrderedDict[str, tuple[Executable, Scores]] = OrderedDict()
+        self.notes = _notes(spec.program.workload)
+
+    def evaluate(self, candidate: Candidate, clock: StageClock) -> Outcome:
+        """Apply the patch, compile the module, and measure its error and its time."""
+        with clock("transform"):
+            try:
+                draft = replay(self._module, candidate)
+            except ScheduleError as error:
+                return Failed("transform", "not legal", str(error))
+            name, text = identity_of(draft), entry_text(finished(draft), draft.function)
+        # By what the module computes: many patches give the same one, and mutations often change nothing.
+        if name not in self._known or not self._spec.remember:
+            self._known[name] = self._tried(name, text, clock)
+        return self._known[name]
+
+    def _tried(self, name: str, text: str, clock: StageClock) -> Outcome:
+        executable, scores = self._scored.get(name, (None, None))
+        try:
+            with clock("build"):
+                # In the comparison at the end each candidate comes in every round: compiled once, it is only
+                # timed again.
+                executable = executable or self._unchanged.known(text) or self._backend.compile(text)
+        except BackendError as error:
+            return Failed("build", "refused by the compiler", error.message)
+        try:
+            return self._measured(name, text, executable, scores, clock)
+        except NotFiniteError as error:
+            return Failed("verify", "not finite", str(error))
+        except MetricError as error:
+            return Failed("verify", "the metric fails", str(error))
+        except BackendError as error:
+            if any(words in error.message for words in _OUT_OF_MEMORY):
+                return Failed("run", "out of memory", error.message)
+            return Failed("run", "failed", error.message)
+
+    def _timed_by(self, spec: HloEvaluatorSpec, baseline: Executable | None) -> Timer | None:
+        """Return a timer of candidates: none, alone, or beside the baseline, which is compiled once."""
+        if spec.timing is None:
+            return None
+        if spec.yardstick is None or baseline is None:
+            return partial(time_call, timing=spec.timing)
+        beside = Beside(spec.yardstick, spec.timing, one_core=spec.cores == 1)
+        # Begun anew each time: the baseline is timed on the first steps of a training, as candidates are.
+        return lambda run: beside.time(run, self._scorer.runs(baseline))
+
+    def _measured(
+        self, name: str, text: str, executable: Executable, scores: Scores | None, clock: StageClock
+    ) -> Outcome:
+        known_s = self._known_s(text)
+        timer = self._timer if known_s is None else None
+        if scores is None:
+            scores, timed = self._scorer.score(executable, clock, timer)
+            self._keep(name, executable, scores)
+        else:
+            timed = self._scorer.time(executable, clock, timer) if timer else None
+        name = measured_as(self._spec.program.workload)
+        values = {error_name(name, part): score.error for part, score in scores.items()}
+        values |= {within(error_name(name, p)): s.within for p, s in scores.items() if s.within is not None}
+        if known_s is not None:
+            return Measured({"time_s": known_s, **values})
+        if timed is None:
+            return Measured(values)
+        # What is timed alone is not in the baseline's seconds; the clock says enough of it.
+        samples = timed.named({"time_s": float}, one_core=self._spec.cores == 1 and timed.paired)
+        return Measured({"time_s": timed.median, **values}, samples)
+
+    def _known_s(self, text: str) -> float | None:
+        """Return the unchanged module's seconds for one that does the same work; None: it is to be timed."""
+        yardstick = self._spec.yardstick
+        return yardstick.known if yardstick and self._work and work_of(text) == self._work else None
+
+    def _keep(self, name: str, executable: Executable, scores: Scores) -> None:
+        if not self._spec.remember:
+            self._scored[name] = executable, scores
+            if len(self._scored) > KEPT:
+                self._scored.popitem(last=False)
+
+
+_NOTES = {
+    "digits": "measured on scikit-learn's digits; name real data with --data or by PLANISH_DATA",
+    "made": "measured on made data; name real data with --data or by PLANISH_DATA",
+}
+
+
+def error_name(objective: str, part: Part) -> str:
+    """Name the error or loss on a part among the values of an outcome."""
+    return objective if part == "search" else f"{objective}_{part}"
+
+
+def _notes(workload: Workload) -> tuple[str, ...]:
+    if workload.inputs is not None and not workload.data.digest:
+        return ("measured on random inputs; name real ones with --data FILE.npz",)
+    return (_NOTES[workload.data.stand_in],) if workload.data.stand_in else ()
+
+
+class _Unchanged:
+    """The unchanged function that is evolved, compiled once, when it is first needed.
+
+    Attributes:
+        text: the module that the back end compiles.
+    """
+
+    def __init__(self, spec: HloEvaluatorSpec, backend: Backend) -> None:
+        self.text = _text(spec)
+        self._spec, self._backend = spec, backend
+
+    @cached_property
+    def executable(self) -> Executable:
+        """The compiled function; raises PlanishError where the compiler refuses it."""
+        return _compiled(self._spec, self._backend, self.text)
+
+    def known(self, text: str) -> Executable | None:
+        """Return what a text was compiled to, where it is this one's; None where that is not compiled yet."""
+        return self.__dict__.get("executable") if text == self.text else None
+
+
+def _scorer(spec: HloEvaluatorSpec, backend: Backend, unchanged: _Unchanged) -> Inference | Trainer | Calling:
+    """Make what scores; in a search modules that answer race against the unchanged one."""
+    module, workload = spec.program.module, spec.program.workload
+    if workload.inputs is not None:
+        calls = WorkloadCalls(module, workload, at_the_end=spec.at_the_end)
+        return Calling(backend, calls, spec.parts, metric_of(workload), unchanged.executable)
+    fitted = fit(module, workload)
+    examples = Parts(workload, fitted, at_the_end=spec.at_the_end)
+    if workload.training is None:
+        # Beside it answers are judged: at the end, and in a search whose times are beside it too.
+        judged = unchanged.executable if spec.at_the_end or (spec.remember and spec.beside) else None
+        racing = not spec.at_the_end
+        return Inference(backend, workload, fitted, examples, spec.parts, judged, racing=racing)
+    function = fitted.predict.function
+    predict = _compiled(spec, backend, _text(spec, function), function)
+    return Trainer(backend, workload, fitted, examples, spec.parts, predict, whole=spec.at_the_end)
+
+
+def _compiled(spec: HloEvaluatorSpec, backend: Backend, text: str, function: str = "") -> Executable:
+    """Compile a function of the unchanged module; raises PlanishError where it is refused."""
+    try:
+        return backend.compile(text)
+    except BackendError as error:
+        named = function or original(spec.program.module).function
+        what = f"the compiler '{spec.backend}' refuses function '{named}': {error.message}"
+        raise PlanishError(what, "Choose another with --backend.") from error
+
+
+def _text(spec: HloEvaluatorSpec, function: str = "") -> str:
+    """Return the text of a function of the unchanged module, else of the one that is evolved."""
+    draft = original(spec.program.module)
+    return entry_text(draft.root, function or draft.function)
+
+
+END_PARTS: tuple[Part, ...] = ("search", "validation", "final")
+
+
+def evaluator_spec_of(task: Task[ScoredProgram], *, final: bool = False) -> HloEvaluatorSpec:
+    """Make the spec for a task's evaluator; see `planish.core.Level.evaluator`.
+
+    Raises:
+        PlanishError: an objective is not what the workload's metric gives.
+    """
+    measured = ("time_s", measured_as(task.program.workload))
+    for objective in task.objectives:
+        if objective.name not in measured:
+            what = f"the workload's metric gives no '{objective.name}'"
+            raise PlanishError(what, f"It gives --objective {measured[1]}.")
+    return HloEvaluatorSpec(
+        task.program,
+        task.target.toolchain["backend"],
+        task.target.cores,
+        timing=LAST_TIMING if final else TIMING,
+        yardstick=Yardstick(),
+        remember=not final,
+        kept=_compiled_files() if final else None,
+    )
+
+
+def end_evaluator_spec(task: Task[ScoredProgram], parts: tuple[Part, ...] = END_PARTS) -> HloEvaluatorSpec:
+    """Make the spec for what is measured once the search is over: errors, after whole trainings."""
+    return HloEvaluatorSpec(
+        task.program,
+        task.target.toolchain["backend"],
+        task.target.cores,
+        parts,
+        at_the_end=True,
+        timing=None,
+        kept=_compiled_files(),
+        limits=END_LIMITS,
+    )
+
+
+@cache
+def _compiled_files() -> CompiledFiles:
+    """Return the folder for what is compiled at the end of a run, one for all fresh processes."""
+    return CompiledFiles()
+
+
+def scores_at_the_end(
+    task: Task[ScoredProgram],
+    candidates: Sequence[Candidate],
+    start: Start,
+    parts: tuple[Part, ...] = END_PARTS,
+) -> list[Outcome]:
+    """Measure the errors of candidates on each part, the final one too.
+
+    The final part comes after the others of all candidates: those decide, and there may be no time for all.
+    Trainings, which take most of the time, are scored on all parts at once.
+
+    Args:
+        task: the module and its workload.
+        candidates: patches.
+        start: starts the executor that evaluates them, such as `LocalExecutor`.
+        parts: on which.
+
+    Returns:
+        For each candidate its errors, as `error`, `error_validation` and `error_final`, or a failure; it is
+        lost where the deadline came before, and without the last error where it came before that.
+
+    Raises:
+        PlanishError: the data is missing, or does not fit.
+    """
+    others: tuple[Part, ...] = tuple(part for part in parts if part != "final")
+    last: tuple[Part, ...] = tuple(part for part in parts if part == "final")
+    at_once = task.program.workload.training is not None or not others or not last
+    first, *more = (parts,) if at_once else (others, last)
+    found = _scored(task, candidates, start, first)
+    for group in more:
+        found = [*map(_joined, found, _scored(task, candidates, start, group))]
+    return found
+
+
+def _scored(
+    task: Task[ScoredProgram], candidates: Sequence[Candidate], start: Start, parts: tuple[Part, ...]
+) -> list[Outcome]:
+    found: list[Outcome] = [Lost("worker", "not measured")] * len(candidates)
+    with start(end_evaluator_spec(task, parts)) as executor:
+        for answer in evaluate(executor, candidates, deadline()):
+            found[answer.position] = answer.outcome
+    return found
+
+
+def _joined(before: Outcome, outcome: Outcome) -> Outcome:
+    """Join the values of two outcomes; one that was lost the second time keeps the first."""
+    if not isinstance(before, Measured) or isinstance(outcome, Lost):
+        return before
+    if not isinstance(outcome, Measured):
+        return outcome
+    return replace(before, values={**before.values, **outcome.values})
+
+
+def original_of(task: Task[ScoredProgram]) -> Reference:
+    """Return another form of the module, which the workload names, to be measured as the module is.
+
+    Raises:
+        ProgramError: it is not there, is another one than when the task was made, or does not fit.
+    """
+    workload = task.program.workload
+    assert workload.original is not None
+    if not workload.original.path:
+        raise unnamed("the workload's original module and its data")
+    path = Path(workload.original.path)
+    module = read_program(path)
+    # Another form than the one that the task names would be reported as a result of this task.
+    if digest_of(path) != workload.original.digest:
+        raise ProgramError(f"'{path}' is not what it was when the search began", "Tune again.")
+    check_suits(module, workload)
+    alone = replace(evaluator_spec_of(task, final=True), yardstick=None)
+    spec = replace(alone, program=ScoredProgram(module, workload), limits=END_LIMITS)
+    return Reference(path.name, Candidate(), spec)

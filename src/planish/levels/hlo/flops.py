@@ -1,0 +1,88 @@
+"""FLOPs and bytes of operations, counted by their shapes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from math import prod
+from typing import Literal
+
+from planish.levels.hlo.edits import Draft, Fact
+from planish.levels.hlo.edits.mirror import Types
+from planish.levels.hlo.ir import ir
+from planish.levels.hlo.ir.mlir import stablehlo
+
+Group = Literal["convolution", "product", "reduction", "form", "constant", "elementwise"]
+GROUPS: tuple[Group, ...] = ("convolution", "product", "reduction", "form", "constant", "elementwise")
+"""Kinds of operations; a form is what moves elements and computes nothing."""
+HEAVY = ("convolution", "product")
+
+_FORMS = (
+    *("bitcast_convert", "broadcast", "broadcast_in_dim", "case", "concatenate", "dynamic_slice"),
+    *("dynamic_update_slice", "gather", "get_tuple_element", "if", "pad", "reshape", "return", "reverse"),
+    *("scatter", "slice", "transpose", "tuple", "while"),
+)
+_GROUP: Mapping[str, Group] = {
+    "convolution": "convolution",
+    **dict.fromkeys(("dot_general", "dot"), "product"),
+    **dict.fromkeys(("reduce", "reduce_window", "select_and_scatter"), "reduction"),
+    **dict.fromkeys(("constant", "iota"), "constant"),
+    **dict.fromkeys(_FORMS, "form"),
+}
+
+
+def group(fact: Fact) -> Group:
+    """Return the kind of an operation."""
+    return _GROUP.get(fact.name.partition(".")[2], "elementwise")
+
+
+def flops_of(draft: Draft, uid: str) -> int:
+    """Count the additions, multiplications and the like of an operation; in a loop, of one iteration.
+
+    A product takes two for each element of its result and each that is summed, a convolution two for each
+    element of its result and each of a kernel; a reduction takes one for each element that goes in, however
+    often a window meets it, and all else one for each that comes out.
+    """
+    fact = draft.mirror.facts[uid]
+    results = _elements(fact.results)
+    match group(fact):
+        case "product":
+            return 2 * results * _summed(draft.op(uid), fact)
+        case "convolution":
+            return 2 * results * _kernel(draft.op(uid), fact)
+        case "reduction":
+            return _elements(fact.operands)
+        case "elementwise":
+            return results
+        case _:
+            return 0
+
+
+def bytes_of(fact: Fact) -> int:
+    """Count the bytes of an operation's results; elements of types without a width count as four."""
+    return sum(prod(type_.shape) * _width(type_.element) for type_ in fact.results if type_ is not None)
+
+
+def _elements(types: Types) -> int:
+    return sum(prod(type_.shape) for type_ in types if type_ is not None)
+
+
+def _width(element: str) -> int:
+    bits = "".join(character for character in element if character.isdigit())
+    return max(1, int(bits) // 8) if bits else 4
+
+
+def _summed(op: ir.Operation, fact: Fact) -> int:
+    left = fact.operands[0]
+    if left is None or "dot_dimension_numbers" not in op.attributes:
+        return left.shape[-1] if left is not None and left.shape else 1
+    numbers = stablehlo.DotDimensionNumbers(op.attributes["dot_dimension_numbers"])
+    return prod(left.shape[axis] for axis in numbers.lhs_contracting_dimensions)
+
+
+def _kernel(op: ir.Operation, fact: Fact) -> int:
+    kernel = fact.operands[1]
+    numbers = stablehlo.ConvDimensionNumbers(op.attributes["dimension_numbers"])
+    if kernel is None:
+        return 1
+    # Each element of the result meets the kernel of one output feature.
+    return prod(kernel.shape) // max(1, kernel.shape[numbers.kernel_output_feature_dimension])

@@ -1,0 +1,213 @@
+"""The level `hlo`: StableHLO modules with a workload, whose candidates are patches."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from planish.core import (
+    Candidate,
+    Objective,
+    ProgramError,
+    Review,
+    Space,
+    Step,
+    Target,
+    Task,
+    unknown,
+)
+
+if TYPE_CHECKING:
+    from planish.levels.hlo.evaluator import HloEvaluatorSpec
+    from planish.levels.hlo.program import Program
+    from planish.levels.hlo.scored import ScoredProgram
+    from planish.levels.hlo.space import Wants
+    from planish.levels.hlo.workload import Workload
+
+OPTIONS = ("workload", "data", "metric", "function", "backend")
+SUFFIXES = (".mlir", ".stablehlo", ".mlirbc")
+PAPER = ("CopyOp", "DeleteOp")
+
+
+class HloLevel:
+    """StableHLO modules; a candidate is a patch, measured by the module's time and by its error on data."""
+
+    name = "hlo"
+    version = "6"
+    objectives: Mapping[str, Objective] = {
+        "time_s": Objective("time_s", "s"),
+        "error": Objective("error", exact=True, share=True),
+        "loss": Objective("loss", exact=True),
+    }
+    spaces = ("patches", "paper", "exact")
+    searchers = ("nsga2", "gevo", "genetic", "random")
+    telling = ("edits", "diff")
+    """The parts of `describe` that a user sees at the end of a run."""
+
+    @property
+    def steps(self) -> Mapping[str, type[Step]]:
+        """Step name to class; the steps are edits."""
+        from planish.levels.hlo.edits import EDITS
+
+        return EDITS
+
+    def accepts(self, source: str) -> bool:
+        """Return whether it is StableHLO text, or a file named `*.mlir`, `*.stablehlo` or `*.mlirbc`."""
+        return source.endswith(SUFFIXES) or ("stablehlo." in source and "\n" in source)
+
+    def load(self, source: str, options: Mapping[str, str]) -> ScoredProgram:
+        """Read a program.
+
+        Args:
+            source: the path of a file, the module's text, or a canonical text, which brings its workload.
+            options: `workload` (a `.toml` file, or a `.py` file, which is executed; else the `.toml` file
+                beside the module; "outputs" compares with the module's own), `data` (the folder of the
+                examples), `metric` (its name, or FILE.py:FUNCTION, which is executed), `function` (which is
+                evolved; else `main`), and `backend` (xla or iree).
+
+        Raises:
+            ProgramError: a file is missing or malformed, or the workload does not fit the module.
+            PlanishError: an option or a back end is unknown.
+            TargetError: the back end is not installed.
+        """
+        from planish.levels.hlo.machine import versions
+        from planish.levels.hlo.scored import ScoredProgram, is_scored, read_scored
+        from planish.levels.hlo.scoring import check_suits
+
+        for name in options:
+            if name not in OPTIONS:
+                raise unknown("level 'hlo' has no option", name, OPTIONS)
+        backend = options.get("backend", "")
+        versions(backend)
+        if is_scored(source):
+            return replace(read_scored(source), backend=backend)
+        module, workload = _module(source, options.get("function", "")), _workload(source, options)
+        program = ScoredProgram(module, workload, backend=backend)
+        check_suits(program.module, program.workload)
+        return program
+
+    def read(self, text: str, target: Target) -> ScoredProgram:
+        """Read a canonical text; raises ProgramError where it is none."""
+        from planish.levels.hlo.scored import read_scored
+
+        return replace(read_scored(text), backend=target.toolchain.get("backend", ""))
+
+    def digest(self, path: Path) -> str:
+        """Name a folder of data, or a file, by its content; raises ProgramError where it cannot be read."""
+        from planish.levels.hlo.workload.files import digest
+
+        return digest(path)
+
+    def target(self, program: ScoredProgram, cores: int) -> Target:
+        """Describe this machine; raises TargetError where it lacks what is asked of it."""
+        from planish.levels.hlo.machine import hlo_target
+
+        return hlo_target(cores, program.backend)
+
+    def runs(self, task: Task[ScoredProgram]) -> bool:
+        """Return whether candidates may do anything: never, a module only computes."""
+        del task
+        return False
+
+    def usual_objectives(self, program: ScoredProgram) -> Sequence[str]:
+        """Name the time, and what the workload's metric gives: by time alone a random answer wins."""
+        from planish.levels.hlo.workload.spec import measured_as
+
+        return "time_s", measured_as(program.workload)
+
+    def suited(self, program: ScoredProgram, objectives: Sequence[Objective]) -> ScoredProgram:
+        """Return the program as it is: one form serves all objectives."""
+        del objectives
+        return program
+
+    def space(self, task: Task[ScoredProgram], name: str) -> Space:
+        """Make a space: "patches" of all edits, "paper" of GEVO-ML's two, "exact": answers stay.
+
+        But in the paper's, edits that change nothing are drawn again, and those of a module that is not
+        trained which free nothing.
+        """
+        from planish.levels.hlo.edits import EXACT
+        from planish.levels.hlo.space import PatchSpace
+
+        if name not in self.spaces:
+            raise unknown("level 'hlo' has no space", name, self.spaces)
+        # In training an edit that frees nothing may still lead to better weights; in inference it can only be
+        # slower or less right.
+        wants: Wants = "any" if name == "paper" else "other" if task.program.workload.training else "less"
+        return PatchSpace(task.program.module, {"paper": PAPER, "exact": EXACT}.get(name, ()), wants)
+
+    def usual_searcher(self, space: str) -> str:
+        """Return the paper's searcher for the paper's space, else none."""
+        return "gevo" if space == "paper" else ""
+
+    def evaluator(self, task: Task[ScoredProgram], *, final: bool = False) -> HloEvaluatorSpec:
+        """Make the spec for the task's evaluator; both see the search's examples alone."""
+        from planish.levels.hlo.evaluator import evaluator_spec_of
+
+        return evaluator_spec_of(task, final=final)
+
+    def baseline(self, task: Task[ScoredProgram]) -> Candidate:
+        """Return the unchanged module."""
+        del task
+        return Candidate()
+
+    def variants(self, task: Task[ScoredProgram], candidate: Candidate) -> Sequence[Candidate]:
+        """Return none: a module is compiled in one way."""
+        del task, candidate
+        return ()
+
+    def review(self, task: Task[ScoredProgram]) -> Review:
+        """Score finalists on all parts of the data, compare both back ends, and measure the original form."""
+        from planish.levels.hlo.cross import opinions
+        from planish.levels.hlo.evaluator import original_of, scores_at_the_end
+
+        original = partial(original_of, task) if task.program.workload.original else None
+        return Review(original, partial(scores_at_the_end, task), partial(opinions, task))
+
+    def describe(self, task: Task[ScoredProgram], candidate: Candidate) -> Mapping[str, str]:
+        """Show the edits one by one, and the module before and after."""
+        from planish.levels.hlo.describe import described
+
+        return described(task, candidate)
+
+    def export(self, task: Task[ScoredProgram], candidate: Candidate, path: Path) -> Sequence[Path]:
+        """Write the optimised module, its text for compilers, the patch, and what it changes."""
+        from planish.levels.hlo.describe import export_module
+
+        return export_module(task, candidate, path)
+
+    def deliver(self, task: Task[ScoredProgram], candidate: Candidate, path: Path) -> Sequence[Path]:
+        """Write nothing: modules are exported where that is asked for."""
+        del task, candidate, path
+        return ()
+
+    def machine(self) -> Mapping[str, str]:
+        """Return facts of this machine by name: the processor and the compilers."""
+        from planish.levels.hlo.machine import machine_facts
+
+        return machine_facts()
+
+
+def _module(source: str, function: str) -> Program:
+    from planish.levels.hlo.program import program_from, read_program
+
+    if source.endswith(SUFFIXES):
+        return read_program(Path(source), function)
+    return program_from(source, function)
+
+
+def _workload(source: str, options: Mapping[str, str]) -> Workload:
+    from planish.levels.hlo.workload import beside, own_outputs, read_workload, with_metric
+    from planish.levels.hlo.workload.spec import OUTPUTS
+
+    named, data, metric = (options.get(name, "") for name in ("workload", "data", "metric"))
+    path = Path(named) if named else None
+    if path is None and source.endswith(SUFFIXES):
+        path = beside(source)
+    if path is None:
+        raise ProgramError("the module has no workload", "Name one: --workload FILE.toml, or 'outputs'.")
+    found = own_outputs(data) if named == OUTPUTS else read_workload(path, data)
+    return with_metric(found, metric) if metric else found

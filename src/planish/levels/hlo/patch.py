@@ -1,0 +1,193 @@
+"""Replay of a patch, and its features: the operations that it touches, and what is left."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
+from math import log2
+from typing import TYPE_CHECKING
+
+from planish.core import Candidate, FeatureSchema, ScheduleError
+from planish.levels.hlo.edits import EDITS, Draft, Edit, applied, fixed_operations
+from planish.levels.hlo.flops import GROUPS, HEAVY, bytes_of, flops_of, group
+from planish.levels.hlo.ir import chosen_function, functions, load, number
+from planish.levels.hlo.program import Program
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+
+def replay(program: Program, candidate: Candidate) -> Draft:
+    """Apply a patch to the original module; the same patch gives the same module in every process.
+
+    Args:
+        program: the original.
+        candidate: the patch.
+
+    Returns:
+        The edited module, verified; it is to be cloned before it is changed.
+
+    Raises:
+        ScheduleError: an edit is illegal where it comes, or the module is not valid in the end.
+    """
+    draft = original(program)
+    if not candidate.steps:
+        return draft
+    return extended(draft, candidate.steps)
+
+
+def extended(draft: Draft, steps: tuple[object, ...]) -> Draft:
+    """Apply more edits to a copy of an edited module; raises ScheduleError as `replay` does."""
+    edits = [step for step in steps if isinstance(step, Edit)]
+    if len(edits) < len(steps):
+        other = next(step for step in steps if not isinstance(step, Edit))
+        raise ScheduleError(f"{other} is no edit of a module", f"Known: {', '.join(EDITS)}.")
+    return applied(draft, edits)
+
+
+@lru_cache(maxsize=4)
+def original(program: Program) -> Draft:
+    """Return the unchanged module, its operations numbered."""
+    root = load(program.text)
+    chosen = chosen_function(root)
+    function = dict(functions(root))[chosen]
+    number(function)
+    return Draft(root, chosen, fixed_operations(function))
+
+
+LAYERS = 32
+"""Layers that there is room for; those of a deeper module share it evenly."""
+OF_PATCH = (
+    "edits",
+    "tile",  # examples of a tile, as log2; 0 where the batch is whole
+    "layers touched",
+)
+OF_LEFT = (
+    "FLOPs left",  # of operations that the results need; of a loop one iteration; log2(1 + x)
+    "share of FLOPs left",  # of the original's
+    "bytes left",  # of these operations' results; log2(1 + x)
+    "share of bytes left",
+    "operations left",  # log2(1 + x)
+)
+OF_MODULE = ("FLOPs", "bytes", "operations", "layers")
+"""Of the original, as log2(1 + x)."""
+FIELDS = ("op", "a", "b", "before", "user")
+"""Fields of edits that name an operation which the edit touches."""
+
+SCHEMA = FeatureSchema(
+    "hlo/patch",
+    5,
+    (
+        *OF_PATCH,
+        *[f"times {kind}" for kind in EDITS],
+        *[f"touched of kind {kind}" for kind in GROUPS],
+        *[f"touched in layer {layer}" for layer in range(LAYERS)],
+        *OF_LEFT,
+        *[f"left of kind {kind}" for kind in GROUPS],  # log2(1 + x)
+        *OF_MODULE,
+    ),
+)
+"""Touched operations are counted by the fields of edits that name operations, each once an edit.
+
+A layer begins with a convolution or product of the original, in the order of its text; layer 0 is what comes
+before the first. An operation that an edit made is of the layer of the operation before which it was put.
+"""
+
+
+class Original:
+    """The module as it came.
+
+    Args:
+        draft: unchanged.
+    """
+
+    def __init__(self, draft: Draft) -> None:
+        facts = draft.mirror.facts
+        self.kind = {uid: group(fact) for uid, fact in facts.items()}
+        self.layer: dict[str, int] = {}
+        layer = 0
+        for uid in sorted(facts, key=int):  # they are numbered in the order of the text
+            layer += self.kind[uid] in HEAVY
+            self.layer[uid] = layer
+        self.layers = layer + 1
+        self.flops, self.bytes = _totals(draft)
+
+    def column(self, uid: str) -> int:
+        """Return the index of an operation's layer among the columns of layers."""
+        layer = self.layer[uid]
+        return layer if self.layers <= LAYERS else layer * LAYERS // self.layers
+
+
+def patch_features(
+    original: Original, candidates: Sequence[Candidate], drafts: Iterable[Draft]
+) -> NDArray[np.float32]:
+    """Describe patches; (patches, width of `SCHEMA`).
+
+    Args:
+        original: the module.
+        candidates: legal ones.
+        drafts: the modules that they give, in the same order.
+    """
+    import numpy as np  # here: to import it takes long
+
+    found = np.zeros((len(candidates), SCHEMA.width), np.float32)
+    for row, candidate, draft in zip(found, candidates, drafts, strict=True):
+        row[:] = [*_of_patch(original, candidate, draft), *_of_left(original, draft)]
+    return found
+
+
+def _of_patch(original: Original, candidate: Candidate, draft: Draft) -> list[float]:
+    edits, touched, layers = Counter[str](), Counter[str](), Counter[int]()
+    for edit, uids in _touched(original, candidate):
+        edits[type(edit).__name__] += 1
+        touched.update(original.kind[uid] for uid in uids)
+        layers.update(original.column(uid) for uid in uids)
+    return [
+        len(candidate.steps),
+        log2(draft.tiles.examples if draft.tiles else 1),
+        len(layers),
+        *[edits[kind] for kind in EDITS],
+        *[touched[kind] for kind in GROUPS],
+        *[layers[layer] for layer in range(LAYERS)],
+    ]
+
+
+def _touched(original: Original, candidate: Candidate) -> Iterator[tuple[Edit, Sequence[str]]]:
+    """List the edits with the original's operations that they touch, or whose position they touch."""
+    beside: dict[str, str] = {}  # what begins the ids that an edit made, to the operation they stand beside
+
+    def own(uid: str) -> str:
+        return uid if uid in original.layer else beside.get(uid.partition(".")[0], "")
+
+    for edit in candidate.steps:
+        assert isinstance(edit, Edit)
+        named = {position: own(getattr(edit, position, "")) for position in FIELDS}
+        uids = [uid for uid in dict.fromkeys(named.values()) if uid]
+        if uids:
+            beside[edit.mark] = named["before"] or uids[0]
+        yield edit, uids
+
+
+def _of_left(original: Original, draft: Draft) -> list[float]:
+    flops, size = _totals(draft)
+    left = Counter(group(draft.mirror.facts[uid]) for uid in draft.live())
+    return [
+        log2(1 + flops),
+        flops / max(1, original.flops),
+        log2(1 + size),
+        size / max(1, original.bytes),
+        log2(1 + left.total()),
+        *[log2(1 + left[kind]) for kind in GROUPS],
+        log2(1 + original.flops),
+        log2(1 + original.bytes),
+        log2(1 + len(original.layer)),
+        log2(1 + original.layers),
+    ]
+
+
+def _totals(draft: Draft) -> tuple[int, int]:
+    """Count the FLOPs of what the results need, and the bytes of its results."""
+    live, facts = draft.live(), draft.mirror.facts
+    return sum(flops_of(draft, uid) for uid in live), sum(bytes_of(facts[uid]) for uid in live)

@@ -1,0 +1,345 @@
+"""Scores of modules that answer: the error and the time of a batch of images, or of a call.
+
+During a search a module races against the unchanged one: what has clearly lost by the first examples is not
+run on the others. In the comparison, the error comes with how well its difference to the unchanged module is
+known.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+from math import sqrt
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from planish.core import Objective, StageClock, bounds
+from planish.levels.hlo.backend import Backend, Executable
+from planish.levels.hlo.backend.compiler import Held, held_argument
+from planish.levels.hlo.scoring.metrics import Metric, NotFiniteError, metric_of, right_answers
+from planish.levels.hlo.workload import (
+    Fitted,
+    Labelled,
+    Part,
+    Parts,
+    RoleCall,
+    Workload,
+    WorkloadCalls,
+    first_parameters,
+)
+from planish.levels.hlo.workload.spec import top_of
+from planish.measure import Runs, Samples, Timer, repeated
+
+CHANCE = 1e-6
+"""Bound of the chance, at each look, that a useful module is taken for a useless one."""
+
+_ERROR = (Objective("error", exact=True, share=True),)
+
+
+@dataclass(frozen=True)
+class Race:
+    """The error up to which a module is useful: twice the unchanged one's, or half its right answers.
+
+    Args:
+        limit: that error.
+    """
+
+    limit: float
+
+    @staticmethod
+    def against(error: float) -> Race:
+        """Make the race against the unchanged module, of a known error."""
+        return Race(*bounds((error,), _ERROR))
+
+    def lost(self, error: float, seen: int) -> bool:
+        """Return whether an error on so many random examples is beyond the limit on others too.
+
+        By Chernoff's bound: where q of all are wrong, p > q of n are with a chance below exp(-n KL(p, q)).
+        """
+        return error > self.limit and seen * _divergence(error, self.limit) > math.log(1 / CHANCE)
+
+
+def _divergence(p: float, q: float) -> float:
+    """Return the Kullback-Leibler divergence of an event's chance p from another, q."""
+    if q <= 0 or q >= 1:
+        return math.inf
+    return sum(a * math.log(a / b) for a, b in ((p, q), (1 - p, 1 - q)) if a > 0)
+
+
+NORMAL = 1.959964
+"""95 % of a normal distribution lie within so many standard deviations."""
+
+
+def known_within(right: NDArray[np.bool_], before: NDArray[np.bool_]) -> float:
+    """Return half the width of the 95 % interval of the difference between two errors.
+
+    Only examples on which one of two modules alone is right tell them apart (McNemar 1947), so the difference
+    is known better than either error. The interval is Wald's with half an example more of each of four kinds
+    (Agresti and Min, Simple improved confidence intervals for comparing matched proportions, 2005).
+
+    Args:
+        right: N, whether each answer of the one is right.
+        before: N, that of the other.
+
+    Returns:
+        A share: 0.003 is 0.3 points.
+    """
+    lost, won = (float((a & ~b).sum()) + 0.5 for a, b in ((before, right), (right, before)))
+    count = len(right) + 2
+    return NORMAL * sqrt(lost + won - (lost - won) ** 2 / count) / count
+
+
+@dataclass(frozen=True)
+class Score:
+    """A metric's value.
+
+    Args:
+        error: or loss.
+        within: so far off the difference to the unchanged module may be, by a 95 % interval; None: not known.
+    """
+
+    error: float
+    within: float | None = None
+
+
+Scores = Mapping[Part, Score]
+"""By the part of the examples."""
+
+
+def held_parameters(backend: Backend, workload: Workload, call: RoleCall) -> dict[str, Held]:
+    """Copy the parameters that a function starts with to the back end; gives them by name, in order."""
+    arrays = first_parameters(workload, call)
+    return {
+        call.names[i]: held_argument(backend, call.arguments[i], array, i)
+        for i, array in zip(call.parameters, arrays, strict=True)
+    }
+
+
+class Prediction:
+    """Examples that a function answers for.
+
+    Args:
+        backend: runs the function.
+        call: what its arguments are.
+        examples: at least one.
+        metric: scores answers by labels.
+    """
+
+    def __init__(self, backend: Backend, call: RoleCall, examples: Labelled, metric: Metric) -> None:
+        self._backend, self._call, self._metric = backend, call, metric
+        self._labels = examples.labels
+        self.batches = [self._held(images) for images in _batches(examples.images, call.batch)]
+
+    def _held(self, images: NDArray[Any]) -> Held:
+        position = self._call.images
+        return held_argument(self._backend, self._call.arguments[position], images, position)
+
+    def arguments(self, parameters: Mapping[str, Held], batch: Held) -> list[Held]:
+        """Put the arguments of one run together."""
+        arguments = [parameters.get(name) for name in self._call.names]
+        arguments[self._call.images] = batch
+        return arguments
+
+    def error(self, predict: Executable, parameters: Mapping[str, Held], race: Race | None = None) -> float:
+        """Return the error of all examples; of the first ones where a race is lost by them.
+
+        Raises:
+            NotFiniteError: no answer is finite.
+            MetricError: the metric fails.
+            BackendError: a run failed.
+        """
+        answers: list[NDArray[Any]] = []
+        for answer in self._answers(predict, parameters):
+            answers.append(answer)
+            # At powers of two: as few looks as can be, each of which may err.
+            if race is not None and len(answers) & (len(answers) - 1) == 0:
+                with suppress(NotFiniteError):
+                    error = self._score(answers)
+                    if race.lost(error, self._seen(answers)):
+                        return error
+        return self._score(answers)
+
+    def right(self, predict: Executable, parameters: Mapping[str, Held], most: int) -> NDArray[np.bool_]:
+        """Return for each example whether its label is among so many of the answer's largest numbers.
+
+        Raises:
+            NotFiniteError: no answer is finite.
+            BackendError: a run failed.
+        """
+        answers = np.concatenate(list(self._answers(predict, parameters)))[: len(self._labels)]
+        return right_answers(answers, self._labels, most)
+
+    def _answers(self, predict: Executable, parameters: Mapping[str, Held]) -> Iterator[NDArray[Any]]:
+        for batch in self.batches:
+            yield self._backend.get(predict.run(self.arguments(parameters, batch))[0])
+
+    def _seen(self, answers: Sequence[NDArray[Any]]) -> int:
+        # The last batch is filled up with examples that do not count.
+        return min(len(answers) * self._call.batch, len(self._labels))
+
+    def _score(self, answers: Sequence[NDArray[Any]]) -> float:
+        seen = self._seen(answers)
+        return self._metric([np.concatenate(answers)[:seen]], [self._labels[:seen]])
+
+
+def _batches(images: NDArray[Any], size: int) -> list[NDArray[Any]]:
+    positions = np.arange(-(-len(images) // size) * size) % len(images)
+    return [images[part] for part in positions.reshape(-1, size)]
+
+
+class Inference:
+    """Scores a function that predicts.
+
+    Args:
+        backend: runs it.
+        workload: what it is run with.
+        fitted: what its arguments are.
+        examples: the data.
+        parts: on which its error is measured.
+        unchanged: the function as it was, compiled, beside which its answers are judged; None: alone.
+        racing: whether an error need not be known that makes a module useless beside the unchanged one; else
+            all are measured on all examples, and reported with how well the difference is known.
+    """
+
+    def __init__(
+        self,
+        backend: Backend,
+        workload: Workload,
+        fitted: Fitted,
+        examples: Parts,
+        parts: tuple[Part, ...],
+        unchanged: Executable | None = None,
+        *,
+        racing: bool = True,
+    ) -> None:
+        call = fitted.evolved
+        self._parameters = held_parameters(backend, workload, call)
+        metric = metric_of(workload)
+        self._predictions: dict[Part, Prediction] = {
+            part: Prediction(backend, call, examples.read(part, call), metric) for part in parts
+        }
+        self._most = top_of(workload.metric)
+        self._races: dict[Part, Race] = {}
+        self._right: dict[Part, NDArray[np.bool_]] = {}
+        self._unchanged = unchanged
+        if unchanged is None or not self._most:  # a loss has no bound
+            return
+        for part, each in self._predictions.items():
+            with suppress(NotFiniteError):  # reported when the unchanged function is scored
+                right = each.right(unchanged, self._parameters, self._most)
+                if racing:
+                    self._races[part] = Race.against(float(1 - right.mean()))
+                else:
+                    self._right[part] = right
+
+    def score(
+        self, executable: Executable, clock: StageClock, timer: Timer | None
+    ) -> tuple[Scores, Samples | None]:
+        """Return the error on each part, then the times of a batch.
+
+        Raises:
+            NotFiniteError: no answer is finite.
+            BackendError: a run failed.
+        """
+        with clock("verify"):
+            scores: Scores = {part: self._score(part, executable) for part in self._predictions}
+        return scores, self.time(executable, clock, timer) if timer else None
+
+    def _score(self, part: Part, executable: Executable) -> Score:
+        prediction, before = self._predictions[part], self._right.get(part)
+        if before is None:
+            return Score(prediction.error(executable, self._parameters, self._races.get(part)))
+        known = executable is self._unchanged
+        right = before if known else prediction.right(executable, self._parameters, self._most)
+        return Score(float(1 - right.mean()), known_within(right, before))
+
+    def time(self, executable: Executable, clock: StageClock, timer: Timer) -> Samples:
+        """Return the times of a batch; raises BackendError where a run failed."""
+        with clock("run"):
+            return timer(self.runs(executable))
+
+    def runs(self, executable: Executable) -> Runs:
+        """Return a function that answers for a batch n times."""
+        prediction = next(iter(self._predictions.values()))
+        arguments = prediction.arguments(self._parameters, prediction.batches[0])
+        return repeated(partial(executable.run, arguments))
+
+
+class Calling:
+    """Scores a function by its answers to some calls.
+
+    Args:
+        backend: runs it.
+        calls: with what.
+        parts: on which it is scored.
+        metric: by which; it compares with the targets of the data, else with the outputs of the unchanged.
+        unchanged: the function as it was, compiled.
+    """
+
+    def __init__(
+        self,
+        backend: Backend,
+        calls: WorkloadCalls,
+        parts: tuple[Part, ...],
+        metric: Metric,
+        unchanged: Executable,
+    ) -> None:
+        self._backend, self._calls, self._metric = backend, calls, metric
+        fixed = {position: self._held(array, position) for position, array in calls.fixed.items()}
+        self._arguments: dict[Part, list[list[Held]]] = {
+            part: [self._all(fixed, call) for call in calls.of(part)] for part in parts
+        }
+        self._targets: dict[Part, list[NDArray[Any]]] = {
+            part: self._wanted(part, unchanged) for part in parts
+        }
+
+    def _held(self, array: NDArray[Any], position: int) -> Held:
+        return held_argument(self._backend, self._calls.takes.arguments[position], array, position)
+
+    def _all(self, fixed: dict[int, Held], call: dict[int, NDArray[Any]]) -> list[Held]:
+        held = fixed | {position: self._held(array, position) for position, array in call.items()}
+        return [held[position] for position in range(len(held))]
+
+    def _wanted(self, part: Part, unchanged: Executable) -> list[NDArray[Any]]:
+        targets = self._calls.targets(part)
+        return self._answers(unchanged, part) if targets is None else [targets]
+
+    def _answers(self, executable: Executable, part: Part) -> list[NDArray[Any]]:
+        """Run all calls of a part; gives an array for each result, by row or else by call."""
+        found = [self._results(executable, arguments) for arguments in self._arguments[part]]
+        return [self._calls.joined(list(each)) for each in zip(*found, strict=True)]
+
+    def _results(self, executable: Executable, arguments: Sequence[Held]) -> list[NDArray[Any]]:
+        # Copied: the back end may use the memory of a result again.
+        return [np.array(self._backend.get(result)) for result in executable.run(arguments)]
+
+    def score(
+        self, executable: Executable, clock: StageClock, timer: Timer | None
+    ) -> tuple[Scores, Samples | None]:
+        """Return the score on each part, then the times of a call.
+
+        Raises:
+            NotFiniteError: there is nothing to score.
+            MetricError: the metric fails.
+            BackendError: a run failed.
+        """
+        with clock("verify"):
+            scores: Scores = {
+                p: Score(self._metric(self._answers(executable, p), wanted))
+                for p, wanted in self._targets.items()
+            }
+        return scores, self.time(executable, clock, timer) if timer else None
+
+    def time(self, executable: Executable, clock: StageClock, timer: Timer) -> Samples:
+        """Return the times of a call; raises BackendError where a run failed."""
+        with clock("run"):
+            return timer(self.runs(executable))
+
+    def runs(self, executable: Executable) -> Runs:
+        """Return a function that makes the first call n times."""
+        return repeated(partial(executable.run, next(iter(self._arguments.values()))[0]))

@@ -1,0 +1,298 @@
+"""Examples of a workload's parts, as a module takes them: labelled images, or calls of any arguments."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from planish.core import PlanishError, ProgramError, unnamed
+from planish.levels.hlo.ir import TensorType, chosen_function, load
+from planish.levels.hlo.program import Program
+from planish.levels.hlo.workload.arguments import (
+    TARGETS,
+    Fitted,
+    RoleCall,
+    check_names,
+    drawn,
+    first_parameters,
+    fit,
+    given_arrays,
+    labels_as,
+    read_weights,
+    rows_of,
+    shaped,
+    signature,
+    smallest_table,
+    taken_as,
+)
+from planish.levels.hlo.workload.data import Examples, Group, digest_of, digits, made, open_data
+from planish.levels.hlo.workload.spec import Data, Split, Workload
+
+Part = Literal["train", "search", "validation", "final"]
+PARTS: tuple[Part, ...] = get_args(Part)
+
+_STAND_INS = {"digits": digits, "made": made}
+_SHARE = 0.9
+"""Share of a stand-in that the parts before the final one may take."""
+
+
+@dataclass(frozen=True)
+class Labelled:
+    """Images as an argument takes them, and their labels.
+
+    Args:
+        images: N x the shape of one.
+        labels: N whole numbers.
+    """
+
+    images: NDArray[Any]
+    labels: NDArray[np.int64]
+
+
+class Parts:
+    """The parts of a workload's examples.
+
+    Args:
+        workload: located.
+        fitted: how the module takes them.
+        at_the_end: whether the search is over; before, the final part stays closed.
+
+    Raises:
+        ProgramError: the data is missing, malformed, or other than when it was located.
+        TargetError: it takes a library that is not installed.
+    """
+
+    def __init__(self, workload: Workload, fitted: Fitted, *, at_the_end: bool = False) -> None:
+        self._workload, self._fitted = workload, fitted
+        self._at_the_end = at_the_end
+        self._check_digest(workload.data)
+        train = self._open("train")
+        assert train is not None
+        self._train = train
+
+    def count(self, part: Part) -> int:
+        """Count the examples of a part; raises as `read` does."""
+        return len(self._drawn(part)[1])
+
+    def read(self, part: Part, call: RoleCall, some: NDArray[np.int64] | None = None) -> Labelled:
+        """Return the examples of a part, as a function takes them.
+
+        Args:
+            part: which.
+            call: the function.
+            some: their positions in the part; None for all.
+
+        Raises:
+            PlanishError: the final part is asked for before the end.
+            ProgramError: the examples do not fit the split, the module or its classes.
+        """
+        examples, drawn = self._drawn(part)
+        positions = drawn if some is None else drawn[some]
+        labels = examples.labels[positions]
+        if labels.max() >= self._fitted.classes:
+            what = f"the data has the label {labels.max()}, the module gives {self._fitted.classes} classes"
+            raise ProgramError(what, "Labels count from 0.")
+        images = shaped(examples.images(positions), call.arguments[call.images], self._workload.images)
+        return Labelled(images, labels)
+
+    def _drawn(self, part: Part) -> tuple[Examples, NDArray[np.int64]]:
+        """Return the examples that a part is drawn from, and its positions among them."""
+        if part == "final" and not self._at_the_end:
+            raise PlanishError("the final examples stay unseen until the search is over")
+        test = self._open("test") if part == "final" else None
+        examples = test or self._train
+        return examples, _positions(self._split(), part, len(examples.labels), own=test is not None)
+
+    def _split(self) -> Split:
+        """Return the split; a stand-in may be too small for the one that was asked for."""
+        split, there = self._workload.split, len(self._train.labels)
+        asked = split.train + split.search + split.validation
+        if not self._workload.data.stand_in or asked <= _SHARE * there:
+            return split
+        sizes = (split.train, split.search, split.validation)
+        train, search, validation = (int(size * _SHARE * there / asked) for size in sizes)
+        return replace(split, train=train, search=search, validation=validation, final=0)
+
+    def _open(self, group: Group) -> Examples | None:
+        data = self._workload.data
+        if not data.stand_in:
+            return open_data(Path(data.folder), group)
+        if group == "test":
+            return None
+        predict = self._fitted.predict
+        shape = predict.arguments[predict.images].shape[1:]
+        return _STAND_INS[data.stand_in](shape, self._fitted.classes)
+
+    @staticmethod
+    def _check_digest(data: Data) -> None:
+        if data.stand_in:
+            return
+        if not data.folder:
+            raise unnamed("the data")
+        if not Path(data.folder).exists():
+            raise ProgramError(f"the data '{data.folder}' does not exist", "Name it with --data.")
+        if digest_of(Path(data.folder)) != data.digest:
+            what = f"the data in '{data.folder}' is not what it was when the program was read"
+            raise ProgramError(what, "Tune again.")
+
+
+def _positions(split: Split, part: Part, there: int, *, own: bool) -> NDArray[np.int64]:
+    """Draw a part: the same seed gives the same examples, and another part others.
+
+    Args:
+        split: how many each part has.
+        part: which.
+        there: how many examples there are.
+        own: whether they are for this part alone.
+    """
+    first = 0 if own else sum(getattr(split, before) for before in PARTS[: PARTS.index(part)])
+    count = getattr(split, part) or there - first
+    # A lack of examples for the validation is an error now, and not when the search is over.
+    asked = max(first + max(count, 1), 0 if own else split.train + split.search + split.validation)
+    if asked > there:
+        what = f"the split asks for {asked} examples, there are {there}"
+        raise ProgramError(what, "Make the parts of [split] smaller.")
+    order = np.random.default_rng([split.seed, int(own)]).permutation(there)
+    return order[first : first + count]
+
+
+_ORDER: tuple[Part, ...] = ("search", "validation", "final")
+
+Arguments = dict[int, NDArray[Any]]
+"""Arrays by the positions of the arguments."""
+
+
+class WorkloadCalls:
+    """The calls of a workload.
+
+    Args:
+        program: the module.
+        workload: located; it has `inputs`.
+        at_the_end: whether the search is over; before, the final calls stay closed.
+
+    Attributes:
+        takes: what the function takes and gives.
+        fixed: the arguments that are the same in each call.
+        rows: how many rows of the data one call takes; 0 where it takes values of its own.
+
+    Raises:
+        ProgramError: the arrays are missing or malformed, or do not fit.
+    """
+
+    def __init__(self, program: Program, workload: Workload, *, at_the_end: bool = False) -> None:
+        assert workload.inputs is not None
+        self._inputs, self._at_the_end = workload.inputs, at_the_end
+        self.takes = signature(program, chosen_function(load(program.text)))
+        if not self.takes.results:
+            raise ProgramError(
+                "the module gives nothing, so there is nothing to compare", "Let it give a result."
+            )
+        self.names = [name or str(position) for position, name in enumerate(self.takes.names)]
+        given = given_arrays(workload.data)
+        weights = read_weights(workload.weights) if workload.weights else {}
+        self._below = self._inputs.below or smallest_table(program)
+        self._random = not workload.data.digest
+        if not self._random:
+            check_names(self.names, given, weights)
+        self._take({**weights, **given})
+        order = np.random.default_rng(self._inputs.seed).permutation(self._count * (self.rows or 1))
+        self._varying = {position: array[order] for position, array in self._varying.items()}
+        self._targets = self._ordered(given[TARGETS], order) if TARGETS in given else None
+        self._positions("search")  # a lack of calls is an error at once
+
+    def _take(self, found: dict[str, NDArray[Any]]) -> None:
+        """Divide the arrays: some are the same in each call, of the others each takes a part."""
+        self.fixed, self._varying = Arguments(), Arguments()
+        ways: dict[tuple[int, int], str] = {}
+        for position, (name, type_) in enumerate(zip(self.names, self.takes.arguments, strict=True)):
+            if name not in found:
+                continue
+            array, rows = taken_as(found[name], type_, name), rows_of(found[name], type_, name)
+            if rows is None:
+                self.fixed[position] = array
+                continue
+            self._varying[position] = array
+            ways.setdefault((rows, len(array) // (rows or 1)), name)
+        if len(ways) > 1:
+            several = " and ".join(f"{n} calls by '{name}'" for (_, n), name in ways.items())
+            raise ProgramError(
+                f"the inputs are for {several}", "Give as much of each, all as rows or all as calls."
+            )
+        self.rows, self._count = next(iter(ways), (0, 0))
+
+    def _ordered(self, targets: NDArray[Any], order: NDArray[np.int64]) -> NDArray[Any]:
+        if not targets.ndim or len(targets) < len(order):
+            what = f"the targets are of shape {list(targets.shape)}, the inputs have {len(order)} examples"
+            raise ProgramError(what, "Give one for each row, or for each call.")
+        return targets[order]
+
+    def of(self, part: Part) -> list[Arguments]:
+        """Return the arguments of each call of a part, without those that are fixed."""
+        return [self._call(position) for position in self._positions(part)]
+
+    def targets(self, part: Part) -> NDArray[Any] | None:
+        """Return the targets of a part, by row or else by call; None where the data has none."""
+        if self._targets is None:
+            return None
+        positions, size = self._positions(part), self.rows or 1
+        return self._targets[positions.start * size : positions.stop * size]
+
+    def joined(self, answers: list[NDArray[Any]]) -> NDArray[Any]:
+        """Put one result of several calls together: by row where it has a row for each, else by call."""
+        rows = self.rows and answers[0].shape[:1] == (self.rows,)
+        return np.concatenate(answers) if rows else np.stack(answers)
+
+    def answer_shape(self, part: Part) -> tuple[int, ...]:
+        """Return the shape of the first result of a part's calls, put together."""
+        count, shape = len(self._positions(part)), self.takes.results[0].shape
+        return (count * self.rows, *shape[1:]) if self.rows and shape[:1] == (self.rows,) else (count, *shape)
+
+    def _call(self, position: int) -> Arguments:
+        if self._random:
+            rng = np.random.default_rng([self._inputs.seed, position])
+            types = enumerate(self.takes.arguments)
+            return {i: drawn(type_, rng, self._below) for i, type_ in types if i not in self.fixed}
+        if not self.rows:
+            return {i: array[position] for i, array in self._varying.items()}
+        rows = slice(position * self.rows, (position + 1) * self.rows)
+        return {i: array[rows] for i, array in self._varying.items()}
+
+    def _positions(self, part: Part) -> range:
+        """Number the calls of a part; raises ProgramError where the parts want more than there are."""
+        if part == "final" and not self._at_the_end:
+            raise PlanishError("the final examples stay unseen until the search is over")
+        search, validation, final = self._inputs.search, self._inputs.validation, self._inputs.final
+        if self._random:
+            sizes = (search, validation, final or validation)
+        else:
+            sizes = (search, validation, final or self._count - search - validation)
+            if min(sizes) < 1 or sum(sizes) > self._count:
+                asked = search + validation + max(final, 1)
+                what = f"[inputs] asks for {asked} calls, the data is for {self._count}"
+                raise ProgramError(what, "Give more, or make its 'search' and 'validation' smaller.")
+        first = sum(sizes[: _ORDER.index(part)])
+        return range(first, first + sizes[_ORDER.index(part)])
+
+
+def first_call(program: Program, workload: Workload) -> tuple[tuple[TensorType, ...], list[NDArray[Any]]]:
+    """Return the types of a function's arguments, and arrays for them, of the search's first examples."""
+    if workload.inputs is not None:
+        calls = WorkloadCalls(program, workload)
+        found = calls.fixed | calls.of("search")[0]
+        return calls.takes.arguments, [found[position] for position in range(len(found))]
+    fitted = fit(program, workload)
+    call = fitted.evolved
+    examples = Parts(workload, fitted).read("search", call)
+    # Fewer examples than a batch has are repeated.
+    positions = np.arange(call.batch) % len(examples.labels)
+    arrays: dict[int, NDArray[Any]] = dict(
+        zip(call.parameters, first_parameters(workload, call), strict=True)
+    )
+    arrays[call.images] = examples.images[positions]
+    if call.labels is not None:
+        arrays[call.labels] = labels_as(examples.labels[positions], call.arguments[call.labels])
+    return call.arguments, [arrays[position] for position in range(len(call.arguments))]

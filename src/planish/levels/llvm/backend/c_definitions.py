@@ -1,0 +1,249 @@
+"""Functions of a module one by one, by LLVM's C API: instruction counts, attributes, linkage and calls."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter as Tally
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from ctypes import byref, c_size_t, c_uint, c_void_p, string_at
+from dataclasses import dataclass
+from functools import cached_property
+
+from planish.levels.llvm.backend.c_api import COUNT, COUNT_OF_ONE, Functions
+
+_UNCOUNTED = (
+    b"llvm.lifetime.start",
+    b"llvm.lifetime.end",
+    b"llvm.assume",
+    b"llvm.experimental.noalias.scope.decl",
+)
+
+
+class InstructionCounter:
+    """Counts the instructions of modules.
+
+    LLVM counts all but debug intrinsics, in one call. The calls that make no code are then taken away:
+    an intrinsic is only ever called, so each use of its declaration is one such call.
+    """
+
+    def __init__(self, functions: Functions) -> None:
+        self._functions = functions
+        self._all = functions.bind(COUNT, (c_uint, c_void_p))
+        self._of_one = functions.bind(COUNT_OF_ONE, (c_uint, c_void_p))
+        self._uncounted = {functions.LLVMLookupIntrinsicID(name, len(name)) for name in _UNCOUNTED}
+
+    def __call__(self, module: int) -> int:
+        """Count the instructions of a module's definitions."""
+        return self._all(module) - sum(1 for _ in self._calls(module))
+
+    def of_each(self, module: int, definitions: Iterable[int]) -> dict[int, int]:
+        """Count the instructions of each of some definitions of a module."""
+        found = {handle: self._of_one(handle) for handle in definitions}
+        for use in self._calls(module):
+            block = self._functions.LLVMGetInstructionParent(self._functions.LLVMGetUser(use))
+            function: int = self._functions.LLVMGetBasicBlockParent(block)
+            if function in found:
+                found[function] -= 1
+        return found
+
+    def _calls(self, module: int) -> Iterator[int]:
+        """Yield the uses that are calls of what makes no code."""
+        functions = self._functions
+        function = functions.LLVMGetFirstFunction(module)
+        while function:
+            if functions.LLVMGetIntrinsicID(function) in self._uncounted:
+                use = functions.LLVMGetFirstUse(function)
+                while use:
+                    yield use
+                    use = functions.LLVMGetNextUse(use)
+            function = functions.LLVMGetNextFunction(function)
+
+
+WITHOUT = "elim-avail-extern"
+"""The pass that makes declarations of what was left out."""
+FUNCTION = 0xFFFFFFFF  # LLVMAttributeFunctionIndex
+_AVAILABLE_EXTERNALLY = 1  # LLVMAvailableExternallyLinkage
+_KEPT_OUT = ("optnone", "noinline")
+"""LLVM runs passes on no function that is `optnone`, and wants it to be `noinline`."""
+_BODY = re.compile(r"^define .*?^}$", re.MULTILINE | re.DOTALL)
+
+
+@dataclass(frozen=True)
+class Definitions:
+    """The functions that a module defines.
+
+    Args:
+        functions: LLVM's.
+        module: its handle.
+        context: its context's.
+        count: counts instructions.
+    """
+
+    functions: Functions
+    module: int
+    context: int
+    count: InstructionCounter
+
+    @cached_property
+    def by_name(self) -> Mapping[str, int]:
+        """Name to handle, in the module's order; functions without a name are left out."""
+        found = ((self._name(handle), handle) for handle in self._all("Function"))
+        return {name: handle for name, handle in found if name and not self._is_declared(handle)}
+
+    def keep_out(self, names: Collection[str]) -> None:
+        """Have passes leave these as they are; none of them may be kept out already."""
+        for attribute in _KEPT_OUT:
+            self.mark(names, attribute)
+
+    def let_in(self, names: Collection[str], noinline: Collection[str]) -> None:
+        """Undo what `keep_out` did.
+
+        Args:
+            names: those that were kept out.
+            noinline: those that were `noinline` before.
+        """
+        self.unmark(names, "optnone")
+        self.unmark([name for name in names if name not in noinline], "noinline")
+
+    def mark(self, names: Iterable[str], attribute: str) -> None:
+        """Give functions an attribute."""
+        made = self.functions.LLVMCreateEnumAttribute(self.context, self._kind(attribute), 0)
+        for name in names:
+            self.functions.LLVMAddAttributeAtIndex(self.by_name[name], FUNCTION, made)
+
+    def unmark(self, names: Iterable[str], attribute: str) -> None:
+        """Take an attribute away from those of some functions that are still defined."""
+        kind = self._kind(attribute)
+        for name in names:
+            if name in self.by_name:
+                self.functions.LLVMRemoveEnumAttributeAtIndex(self.by_name[name], FUNCTION, kind)
+
+    def having(self, attribute: str) -> frozenset[str]:
+        """Name the definitions that have an attribute."""
+        kind = self._kind(attribute)
+        has = self.functions.LLVMGetEnumAttributeAtIndex
+        return frozenset(name for name, handle in self.by_name.items() if has(handle, FUNCTION, kind))
+
+    def instructions(self) -> dict[str, int]:
+        """Count the instructions of each, as of a module."""
+        counts = self.count.of_each(self.module, self.by_name.values())
+        return {name: counts[handle] for name, handle in self.by_name.items()}
+
+    def texts(self) -> dict[str, str]:
+        """Print each; numbers in it may be other ones in another module.
+
+        Printing one by one would have LLVM number the whole module each time.
+        """
+        text = self.functions.take(self.functions.LLVMPrintModuleToString(self.module))
+        handles = [handle for handle in self._all("Function") if not self._is_declared(handle)]
+        return {self._name(handle): body for handle, body in zip(handles, _BODY.findall(text), strict=True)}
+
+    def leave_out(self, names: Collection[str]) -> None:
+        """Mark these as another module's; aliases need theirs. `WITHOUT` then removes their bodies."""
+        needed = self._aliased()
+        for name in names:
+            if (handle := self.by_name[name]) not in needed:
+                # LLVM's verifier refuses an available_externally function in a comdat.
+                self.functions.LLVMSetComdat(handle, None)
+                self.functions.LLVMSetLinkage(handle, _AVAILABLE_EXTERNALLY)
+
+    def _kind(self, attribute: str) -> int:
+        name = attribute.encode()
+        kind: int = self.functions.LLVMGetEnumAttributeKindForName(name, len(name))
+        return kind
+
+    def _aliased(self) -> frozenset[int]:
+        aliases = map(self.functions.LLVMAliasGetAliasee, self._all("GlobalAlias"))
+        resolvers = map(self.functions.LLVMGetGlobalIFuncResolver, self._all("GlobalIFunc"))
+        return frozenset((*aliases, *resolvers))
+
+    def _all(self, kind: str) -> Iterator[int]:
+        first: Callable[[int], int] = getattr(self.functions, f"LLVMGetFirst{kind}")
+        following: Callable[[int], int] = getattr(self.functions, f"LLVMGetNext{kind}")
+        handle = first(self.module)
+        while handle:
+            yield handle
+            handle = following(handle)
+
+    def _is_declared(self, handle: int) -> bool:
+        return bool(self.functions.LLVMIsDeclaration(handle))
+
+    def _name(self, handle: int) -> str:
+        length = c_size_t()
+        start = self.functions.LLVMGetValueName2(handle, byref(length))
+        return string_at(start, length.value).decode("utf-8", "surrogateescape")
+
+
+_EXTERNAL, _LOCAL = 0, (8, 9)  # LLVMExternalLinkage; LLVMInternalLinkage, LLVMPrivateLinkage
+_ALIKE = ("target-cpu", "target-features", "tune-cpu")
+_APART = (
+    "optnone", "noinline", "alwaysinline", "strictfp", "naked", "presplitcoroutine", "sanitize_address",
+    "sanitize_thread", "sanitize_memory", "sanitize_hwaddress", "safestack", "shadowcallstack",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Calls:
+    """The direct calls among a module's definitions.
+
+    Args:
+        definitions: of the module.
+    """
+
+    definitions: Definitions
+
+    def callers(self) -> Mapping[str, Tally[str]]:
+        """Return for each definition who calls it, and how often."""
+        names = {handle: name for name, handle in self.definitions.by_name.items()}
+        return {
+            name: Tally(self._callers(handle, names)) for name, handle in self.definitions.by_name.items()
+        }
+
+    def free(self) -> tuple[frozenset[str], frozenset[str]]:
+        """Name those that may be told not to be inlined, and those that may be told to be.
+
+        The second are none that another module may replace, and none where functions of the module are for
+        different processors, since LLVM inlines on request without looking.
+        """
+        apart = [self.definitions.having(attribute) for attribute in _APART]
+        plain = frozenset(self.definitions.by_name).difference(*apart)
+        kinds = {self._processor(handle) for handle in self.definitions.by_name.values()}
+        if len(kinds) > 1 or any(apart[3:]) or self._is_replaceable():
+            return plain, frozenset()
+        return plain, frozenset(name for name in plain if self._is_final(name))
+
+    def _callers(self, callee: int, names: Mapping[int, str]) -> Iterator[str]:
+        functions = self.definitions.functions
+        use = functions.LLVMGetFirstUse(callee)
+        while use:
+            user = functions.LLVMGetUser(use)
+            if _is_call(functions.LLVMIsACallInst, functions.LLVMIsAInvokeInst, user) and (
+                # A call may use a function as an argument, too, which is no call of it.
+                functions.LLVMGetCalledValue(user) == callee
+            ):
+                block = functions.LLVMGetInstructionParent(user)
+                if (caller := functions.LLVMGetBasicBlockParent(block)) in names:
+                    yield names[caller]
+            use = functions.LLVMGetNextUse(use)
+
+    def _is_final(self, name: str) -> bool:
+        linkage: int = self.definitions.functions.LLVMGetLinkage(self.definitions.by_name[name])
+        return linkage == _EXTERNAL or linkage in _LOCAL
+
+    def _is_replaceable(self) -> bool:
+        key = b"SemanticInterposition"
+        return bool(self.definitions.functions.LLVMGetModuleFlag(self.definitions.module, key, len(key)))
+
+    def _processor(self, handle: int) -> tuple[bytes, ...]:
+        return tuple(self._text(handle, key.encode()) for key in _ALIKE)
+
+    def _text(self, handle: int, key: bytes) -> bytes:
+        functions, length = self.definitions.functions, c_uint()
+        attribute = functions.LLVMGetStringAttributeAtIndex(handle, FUNCTION, key, len(key))
+        if not attribute:
+            return b""
+        return string_at(functions.LLVMGetStringAttributeValue(attribute, byref(length)), length.value)
+
+
+def _is_call(call: Callable[[int], int], invoke: Callable[[int], int], user: int) -> bool:
+    return bool(call(user) or invoke(user))

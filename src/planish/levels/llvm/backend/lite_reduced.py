@@ -1,0 +1,371 @@
+"""Reduced back end: what llvmlite's public interface offers of LLVM.
+
+That is about 40 transformations and the default pipelines. To import this module imports llvmlite.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from itertools import groupby
+from typing import Any
+
+import llvmlite.binding as llvm
+
+from planish.core import PlanishError, TargetError
+from planish.levels.llvm.backend.elf import code_bytes
+from planish.levels.llvm.backend.protocol import IRError, PassError
+from planish.levels.llvm.backend.reading import invalid, is_bitcode, processor, target_line, unreadable
+
+_OPEN: set[Context] = set()
+
+
+class Context:
+    """A context, closed with the last module in it.
+
+    It is kept from Python's collector, which may end a context before the modules in it.
+    """
+
+    def __init__(self) -> None:
+        self.ref = llvm.create_context()
+        self._modules = 1
+        _OPEN.add(self)
+
+    def share(self) -> Context:
+        """Count one module more."""
+        self._modules += 1
+        return self
+
+    def release(self) -> None:
+        """Count one module less."""
+        self._modules -= 1
+        if not self._modules:
+            _OPEN.remove(self)
+            self.ref.close()
+
+
+_FUNCTION = {
+    "adce": "aggressive_dce",
+    "aggressive-instcombine": "aggressive_instcombine",
+    "break-crit-edges": "break_critical_edges",
+    "dce": "dead_code_elimination",
+    "dse": "dead_store_elimination",
+    "instcombine<no-verify-fixpoint>": "instruction_combine",
+    "instnamer": "instruction_namer",
+    "jump-threading": "jump_threading",
+    "lcssa": "lcssa",
+    "loop-simplify": "loop_simplify",
+    "loop-unroll": "loop_unroll",
+    "loop-unroll<O2>": "loop_unroll",
+    "lower-atomic": "lower_atomic",
+    "lower-invoke": "lower_invoke",
+    "lower-switch": "lower_switch",
+    "memcpyopt": "mem_copy_opt",
+    "mergereturn": "unify_function_exit_nodes",
+    "newgvn": "new_gvn",
+    "reassociate": "reassociate",
+    "reg2mem": "register_to_memory",
+    "sccp": "sccp",
+    "simplifycfg": "simplify_cfg",
+    "sink": "sinking",
+    "sroa<preserve-cfg>": "sroa",
+    "tailcallelim": "tail_call_elimination",
+}
+_LOOP = {
+    "loop-deletion": "loop_deletion",
+    "loop-reduce": "loop_strength_reduce",
+    "loop-rotate": "loop_rotate",
+    "loop-rotate<header-duplication>": "loop_rotate",
+    "loop-unroll-and-jam": "loop_unroll_and_jam",
+}
+_CGSCC = {
+    "argpromotion": "argument_promotion",
+    "function-attrs": "post_order_function_attributes",
+}
+_MODULE = {
+    "always-inline": "always_inliner",
+    "constmerge": "constant_merge",
+    "deadargelim": "dead_arg_elimination",
+    "globaldce": "global_dead_code_eliminate",
+    "globalopt": "global_opt",
+    "internalize": "internalize",
+    "ipsccp": "ipsccp",
+    "loop-extract": "loop_extract",
+    "mergefunc": "merge_functions",
+    "partial-inliner": "partial_inliner",
+    "rpo-function-attrs": "rpo_function_attrs",
+    "strip": "strip_symbols",
+    "strip-dead-debug-info": "strip_dead_debug_info",
+    "strip-dead-prototypes": "strip_dead_prototype",
+    "strip-debug-declare": "strip_debug_declare",
+    "strip-nondebug": "strip_non_debug_symbols",
+}
+_PASSES = {
+    **_MODULE,
+    **{f"cgscc({name})": method for name, method in _CGSCC.items()},
+    **{f"function({name})": method for name, method in _FUNCTION.items()},
+    **{f"function(loop({name}))": method for name, method in _LOOP.items()},
+}
+# Os and Oz are O2 on functions that say optsize and minsize: so LLVM 23 has it, which drops their pipelines.
+_LEVELS = {
+    "default<O0>": 0,
+    "default<O1>": 1,
+    "default<O2>": 2,
+    "default<O3>": 3,
+    "default<Os>": 2,
+    "default<Oz>": 2,
+}
+
+Element = int | str
+"""A level of optimisation, or what stands between `add_` and `_pass` in llvmlite's method."""
+
+
+def elements(pipeline: str) -> list[Element]:
+    """Read a pipeline.
+
+    Raises:
+        PassError: llvmlite's public interface cannot express an element.
+    """
+    return [_element(text) for text in flatten(pipeline)]
+
+
+def _element(text: str) -> Element:
+    if text in _LEVELS:
+        return _LEVELS[text]
+    if text in _PASSES:
+        return _PASSES[text]
+    raise PassError(
+        f"llvmlite's public interface cannot run '{text}'",
+        "Install LLVM's shared library (Debian: apt-get install libllvm22), or llvmlite 0.50.",
+    )
+
+
+def flatten(pipeline: str) -> list[str]:
+    """Write a pipeline as elements of one pass each: `function(a,b)` becomes `function(a)` and `function(b)`.
+
+    A function pass sees its own function only, so to run each over the whole module gives the same code. With
+    passes that share a manager of loops or of cgscc it would not: they stay one element.
+    """
+    flat: list[str] = []
+    for part in _split(pipeline):
+        manager = re.fullmatch(r"(module|function)\((.*)\)", part)
+        if manager is None:
+            flat.append(part)
+        elif manager[1] == "module":
+            flat += flatten(manager[2])
+        else:
+            flat += [f"function({item})" for item in flatten(manager[2])]
+    return flat
+
+
+def _split(text: str) -> list[str]:
+    parts, depth = [""], 0
+    for letter in text:
+        # Options have commas of their own, in angle brackets.
+        depth += (letter in "(<") - (letter in ")>")
+        if letter == "," and not depth:
+            parts.append("")
+        else:
+            parts[-1] += letter
+    return [part for part in (p.strip() for p in parts) if part]
+
+
+# In a body, an instruction's first line is indented by two spaces; the other lines of a switch or an invoke,
+# and debug records, by more. A switch ends in "  ]".
+_INSTRUCTION = re.compile(r"^  [^ \]]", re.MULTILINE)
+_UNCOUNTED = re.compile(
+    r"^  (?:%\S+ = )?(?:tail |musttail |notail )?call [^\n@]*"
+    r"@llvm\.(?:lifetime\.|dbg\.|assume\(|experimental\.noalias\.scope\.decl\()",
+    re.MULTILINE,
+)
+
+
+def count(text: str) -> int:
+    """Count the instructions that make code, in a module as LLVM prints it."""
+    return len(_INSTRUCTION.findall(text)) - len(_UNCOUNTED.findall(text))
+
+
+def run(module: Any, machine: Any, elements: list[Element]) -> None:
+    """Transform a module.
+
+    Args:
+        module: llvmlite's.
+        machine: llvmlite's, of the module's target.
+        elements: what to run, in order.
+    """
+    for is_level, group in groupby(elements, key=lambda element: isinstance(element, int)):
+        if is_level:
+            for level in group:
+                _run_with(module, machine, level, [])
+        else:
+            _run_with(module, machine, None, list(group))
+
+
+def _run_with(module: Any, machine: Any, level: Any, names: list[Any]) -> None:
+    # A pass builder serves one run: a used one calls back what is gone.
+    options = llvm.create_pipeline_tuning_options(speed_level=2 if level is None else level)
+    builder = llvm.create_pass_builder(machine, options)
+    manager = llvm.create_new_module_pass_manager() if level is None else builder.getModulePassManager()
+    for name in names:
+        getattr(manager, f"add_{name}_pass")()
+    manager.run(module, builder)
+    for made in (manager, builder, options):
+        made.close()
+
+
+class ReducedModule:
+    """A module; see the protocol `Module`.
+
+    Args:
+        module: llvmlite's.
+        machine: llvmlite's, of the module's target.
+        context: its own and its clones'; it has been counted there.
+    """
+
+    def __init__(self, module: Any, machine: Any, context: Context) -> None:
+        self._open = module
+        self._machine = machine
+        self._context = context
+
+    @property
+    def _module(self) -> Any:
+        if self._open is None:
+            raise ValueError("the module is closed")
+        return self._open
+
+    def clone(self) -> ReducedModule:
+        return ReducedModule(self._module.clone(), self._machine, self._context.share())
+
+    def run(self, pipeline: str) -> None:
+        run(self._module, self._machine, elements(pipeline))
+
+    def verify(self) -> str:
+        try:
+            self._module.verify()
+        except RuntimeError as error:
+            return str(error).strip()
+        return ""
+
+    def instructions(self) -> int:
+        return count(self.text())
+
+    def text_bytes(self) -> int:
+        return code_bytes(self.object_code())
+
+    def object_code(self) -> bytes:
+        # The code generator changes the module that it compiles.
+        copy = self._module.clone()
+        try:
+            return self._machine.emit_object(copy)
+        except RuntimeError as error:
+            raise IRError(f"LLVM makes no code of the module: {error}") from error
+        finally:
+            copy.close()
+
+    def bitcode(self) -> bytes:
+        return self._module.as_bitcode()
+
+    def text(self) -> str:
+        return str(self._module)
+
+    def close(self) -> None:
+        if self._open is not None:
+            self._open.close()
+            self._open = None
+            self._context.release()
+
+
+_HEADLINE = "parsing error\n"
+_READER = "<string>"
+_SOURCE = re.compile(rb"^source_filename =", re.MULTILINE)
+_ESCAPED = re.compile(rb"[^ !#-\[\]-~]")
+
+
+class ReducedBackend:
+    """A back end that runs only what `runs` says; see the protocol `Backend`.
+
+    Here LLVM prints what it warns of, and ends the process on an error of its code generator.
+    """
+
+    name = "llvmlite-reduced"
+    full = False
+
+    def __init__(self, lifetime: int | None) -> None:
+        self.lifetime = lifetime
+        self.version = ".".join(map(str, llvm.llvm_version_info))
+        llvm.initialize_all_targets()
+        llvm.initialize_all_asmprinters()
+        llvm.initialize_native_asmparser()
+
+    def runs(self, pipeline: str) -> bool:
+        try:
+            elements(pipeline)
+        except PassError:
+            return False
+        return True
+
+    def parse(self, ir: str | bytes, name: str = "module") -> ReducedModule:
+        data = ir.encode("utf-8", "surrogateescape") if isinstance(ir, str) else ir
+        lines = _source_line(data, name) + target_line(data, _target_text)
+        context = Context()
+        try:
+            module = _read(lines + data, context.ref)
+        except UnicodeEncodeError as error:
+            context.release()
+            what = f"{name} is no UTF-8, and llvmlite's public interface reads nothing else"
+            raise IRError(what, "Install LLVM's shared library: apt-get install libllvm22.") from error
+        except RuntimeError as error:
+            context.release()
+            said = str(error).partition(_HEADLINE)[2].replace(_READER, name, 1)
+            raise unreadable(name, data, said, self.version, lines.count(b"\n")) from error
+        return self._checked(module, context, data, name)
+
+    def _checked(self, module: Any, context: Context, data: bytes, name: str) -> ReducedModule:
+        try:
+            parsed = ReducedModule(module, _aim(module), context)
+            if told := parsed.verify():
+                raise invalid(name, data, told, self.version)
+        except PlanishError:
+            module.close()
+            context.release()
+            raise
+        return parsed
+
+
+def _source_line(data: bytes, name: str) -> bytes:
+    """Name a text that does not name its source, as LLVM's C API does: this reader would write <string>."""
+    if is_bitcode(data) or _SOURCE.search(data):
+        return b""
+    plain = _ESCAPED.sub(lambda found: b"\\%02X" % found[0][0], name.encode("utf-8", "surrogateescape"))
+    return b'source_filename = "%b"\n' % plain
+
+
+def _read(data: bytes, context: Any) -> Any:
+    if is_bitcode(data):
+        return llvm.parse_bitcode(data, context)
+    return llvm.parse_assembly(data.decode("utf-8", "surrogateescape"), context)
+
+
+def _aim(module: Any) -> Any:
+    triple = (module.triple or llvm.get_default_triple()).encode()
+    machine = _machine(triple)
+    module.triple = triple.decode()
+    if not module.data_layout:
+        module.data_layout = str(machine.target_data)
+    return machine
+
+
+def _target_text(triple: bytes) -> tuple[bytes, bytes]:
+    triple = triple or llvm.get_default_triple().encode()
+    return triple, str(_machine(triple).target_data).encode()
+
+
+@cache
+def _machine(triple: bytes) -> Any:
+    try:
+        target = llvm.Target.from_triple(triple.decode())
+    except RuntimeError as error:
+        raise TargetError(f"LLVM makes no code for {triple.decode()}: {error}") from error
+    return target.create_target_machine(
+        cpu=processor(triple).decode(), opt=2, reloc="pic", codemodel="default"
+    )

@@ -1,0 +1,302 @@
+"""Description and export of a result.
+
+The description has the sizes before and after, what each pass contributes, and how to repeat the list; the
+export has what is needed to do so without planish.
+"""
+
+from __future__ import annotations
+
+import math
+import shlex
+import time
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from planish.core import (
+    NOTES,
+    Candidate,
+    Executor,
+    Failed,
+    Lost,
+    Measured,
+    Outcome,
+    PlanishError,
+    Task,
+    evaluate,
+    outcome_from_json,
+    outcome_to_json,
+)
+from planish.levels.llvm.backend import open_backend
+from planish.levels.llvm.evaluator import NOT_RUN, baseline_passes, evaluator_spec_of, is_run, prepared
+from planish.levels.llvm.passes import candidate_of, passes_of, print_pipeline
+from planish.levels.llvm.passes.pipeline import OBJECT, OPTIMISED, PREPARED, commands
+from planish.levels.llvm.program import IRProgram
+from planish.measure import deadline, seconds_left
+from planish.sandbox import End, ForkLimits, in_child
+from planish.sandbox.confinement import told
+
+PATIENCE_S = 10.0
+"""Seconds after which passes that are not yet left out one by one stay unmeasured."""
+
+_SIZES = (_COUNT, _BYTES) = ("instructions", "text_bytes")
+_TIME = "time_s"
+_TITLES = {_COUNT: "instructions", _BYTES: ".text bytes", _TIME: "time"}
+_CHECKED = "verified"
+
+_NOISY = "(Each was timed for a moment: differences of some percent are noise.)"
+_IDLE = "(Without those of +0.000 ms the code is the same: there was no time to leave them out.)"
+_MISSING = "not measured"
+_WHY = "(There was no time for it at the end of the run.)"
+
+_UNKNOWN = "(There was no time to measure what each of them does.)"
+
+Passes = tuple[str, ...]
+Found = Mapping[str, Outcome]
+"""The hash of a pass list to what became of it."""
+
+
+def described(task: Task[IRProgram], candidate: Candidate, figures: Mapping[str, Any]) -> Mapping[str, str]:
+    """Show what a candidate does: `size`, `passes`, `verified` and `repeat`.
+
+    Args:
+        task: the module and the objectives.
+        candidate: the pass list.
+        figures: what `measured` gave for it; empty where it was not asked.
+    """
+    passes, base, leads = passes_of(candidate), baseline_passes(task), _leading(task)
+    found = {what: _read(figures.get(what, {})) for what in _asked(leads)}
+    return {
+        "size": _sizes(found, base, passes),
+        "passes": _contributions(found[leads], passes, leads),
+        "verified": _verified(task, _checked(figures)),
+        "repeat": commands(task, passes),
+    }
+
+
+def measured(task: Task[IRProgram], candidate: Candidate, executor: Executor) -> Mapping[str, Any]:
+    """Measure what `described` tells, in workers: to leave a pass out may crash LLVM.
+
+    Args:
+        task: the module and the objectives.
+        candidate: the pass list.
+        executor: has nothing under way.
+
+    Returns:
+        By what is counted, the hash of each pass list to its outcome as JSON; and `verified`, where
+        candidates are run: whether the answer was compared, and else why not.
+    """
+    passes, base, leads = passes_of(candidate), baseline_passes(task), _leading(task)
+    whole = evaluator_spec_of(task)
+    found: dict[str, Any] = {}
+    shorter = [candidate_of(each) for each in _shorter(passes)]
+    ends = [candidate_of(each) for each in ((), base, passes)]
+    # The sizes first: they take three measurements each, and the time may end.
+    wanted = [*((each, ends, math.inf) for each in _asked(leads)), (leads, shorter, PATIENCE_S)]
+    for what, lists, patience_s in wanted:
+        # What was measured so far is kept.
+        if seconds_left() == 0:
+            break
+        # Each once: the baseline may be the candidate, and leaving out one of two equal passes gives equal
+        # lists.
+        known = found.setdefault(what, {})
+        new = [each for each in dict.fromkeys(lists) if each.hash not in known]
+        if new:
+            running = whole.running if what == _TIME else None
+            executor.serve(replace(whole, running=running, objectives=frozenset({what})))
+            known |= _measured(executor, new, patience_s)
+    if whole.running is not None and seconds_left() > 0:
+        executor.serve(replace(whole, objectives=frozenset({_COUNT})))
+        outcomes = [answer.outcome for answer in evaluate(executor, [candidate], deadline())]
+        if any(isinstance(outcome, Measured) for outcome in outcomes):
+            found[_CHECKED] = list(executor.notes)
+    return found
+
+
+def _leading(task: Task[IRProgram]) -> str:
+    return task.objectives[0].name
+
+
+def _asked(leads: str) -> Sequence[str]:
+    """List what is measured: what leads first, for the time may end."""
+    return (leads, *(what for what in _SIZES if what != leads))
+
+
+def _shorter(passes: Passes) -> list[Passes]:
+    return [passes[:i] + passes[i + 1 :] for i in range(len(passes))]
+
+
+def _measured(executor: Executor, lists: Sequence[Candidate], patience_s: float) -> Mapping[str, Any]:
+    """Measure what each list leaves, as long as there is patience, and by the deadline in any case."""
+    end = time.monotonic() + patience_s
+    found: dict[str, Any] = {}
+    for answer in evaluate(executor, lists, deadline()):
+        if not isinstance(answer.outcome, Lost):
+            found[lists[answer.position].hash] = outcome_to_json(answer.outcome)
+        if time.monotonic() > end:
+            break
+    return found
+
+
+def _read(outcomes: Mapping[str, Any]) -> Found:
+    return {name: outcome_from_json(told) for name, told in outcomes.items()}
+
+
+def _of(found: Found, passes: Passes) -> Outcome | None:
+    return found.get(candidate_of(passes).hash)
+
+
+def _sizes(found: Mapping[str, Found], base: Passes, passes: Passes) -> str:
+    columns = [what for what in _TITLES if what in found]
+    rows = [["", *(_TITLES[what] for what in columns)]]
+    rows += [
+        [name, *(_count(_of(found[what], each), what) for what in columns)]
+        for name, each in (("unoptimised", ()), (", ".join(base), base), ("this pass list", passes))
+    ]
+    missing = any(_MISSING in row for row in rows)
+    return _aligned(rows, texts=(0,)) + (f"\n{_WHY}" if missing else "")
+
+
+def _contributions(found: Found, passes: Passes, what: str) -> str:
+    """List the passes, with what the list leaves of the leading objective without each of them."""
+    if not passes:
+        return "none: the module stays as it is"
+    whole = _value(_of(found, passes), what)
+    if not any(_of(found, rest) for rest in _shorter(passes)):
+        return "\n".join([*passes, _UNKNOWN])
+    rows = [[f"{_TITLES[what].removeprefix('.')} without it", "", ""]]
+    for name, rest in zip(passes, _shorter(passes), strict=True):
+        value = _value(_of(found, rest), what)
+        more = "" if value is None or whole is None else _shown(value - whole, what, "+")
+        rows.append([_count(_of(found, rest), what), more, name])
+    return "\n".join([_aligned(rows, texts=(2,)), *(_doubts(rows) if what == _TIME else ())])
+
+
+def _doubts(rows: Sequence[Sequence[str]]) -> list[str]:
+    """Say what times of passes do not tell. Code that is the same is timed once: then the difference is 0."""
+    idle = any(row[1] == _shown(0.0, _TIME, "+") for row in rows)
+    return [_NOISY, _IDLE] if idle else [_NOISY]
+
+
+def _checked(figures: Mapping[str, Any]) -> Sequence[str] | None:
+    """Return why the answer was not compared: it is told of the winner, and before that of the whole run."""
+    if _CHECKED in figures or NOTES not in figures:
+        return figures.get(_CHECKED)
+    return [note for note in figures[NOTES] if note.startswith(NOT_RUN)]
+
+
+def _verified(task: Task[IRProgram], notes: Sequence[str] | None) -> str:
+    """Return what was done to verify a candidate.
+
+    Args:
+        task: the module and the objectives.
+        notes: why its answer was not compared, empty where it was; None where nobody knows.
+    """
+    program = task.program
+    if not program.can_run:
+        return "by LLVM's verifier; it has no 'main' and is not run"
+    if not is_run(task):
+        return "by LLVM's verifier; it is not run: no objective needs it, and nobody asked for it by --run"
+    args = shlex.join(program.running.args) if program.running else ""
+    how = f"with {args}" if args else "without arguments"
+    if notes:
+        return "by LLVM's verifier; " + "; ".join(notes)
+    # Where the time is asked for, what cannot be run is an error.
+    was_run = notes is not None or any(each.name == _TIME for each in task.objectives)
+    done = "it was" if was_run else "and, if it can be linked and two runs of it agree, it is"
+    return (
+        f"by LLVM's verifier; {done} run {how},\n"
+        "and its exit code and output compared with the unoptimised program's;\n"
+        f"programs are confined by {told()}"
+    )
+
+
+def _value(outcome: Outcome | None, what: str) -> float | None:
+    return outcome.values.get(what) if isinstance(outcome, Measured) else None
+
+
+def _count(outcome: Outcome | None, what: str) -> str:
+    match outcome:
+        case Measured(values) if what in values:
+            return _shown(values[what], what)
+        case Failed(stage, reason):
+            return f"failed ({stage}: {reason})"
+        case _:
+            return _MISSING
+
+
+def _shown(value: float, what: str, sign: str = "") -> str:
+    return f"{value * 1e3:{sign},.3f} ms" if what == _TIME else f"{value:{sign},.0f}"
+
+
+def _aligned(rows: Sequence[Sequence[str]], texts: Collection[int]) -> str:
+    """Set columns under each other: texts at the left, numbers at the right."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    sides = [str.ljust if place in texts else str.rjust for place in range(len(widths))]
+    lines = ([side(cell, w) for side, cell, w in zip(sides, row, widths, strict=True)] for row in rows)
+    return "\n".join("  ".join(line).rstrip() for line in lines)
+
+
+_LIMITS = ForkLimits(seconds=60.0)
+PIPELINE, READ_ME = "pipeline.txt", "README.txt"
+
+
+def export_module(task: Task[IRProgram], candidate: Candidate, path: Path) -> Sequence[Path]:
+    """Write the module before and after, its object, the pipeline, and how to repeat it.
+
+    Args:
+        task: the module.
+        candidate: the pass list.
+        path: the folder; made where it is missing.
+
+    Returns:
+        The files.
+
+    Raises:
+        PlanishError: LLVM refuses the list, or crashes.
+        OSError: a file cannot be written.
+    """
+    path.mkdir(parents=True, exist_ok=True)
+    before, passes = prepared(task), passes_of(candidate)
+    (path / PREPARED).write_text(before, encoding="utf-8", errors="surrogateescape")
+    (path / PIPELINE).write_text(print_pipeline(passes) + "\n")
+    (path / READ_ME).write_text(_read_me(task, passes))
+    text, code = _made_apart(path, before, task.target.toolchain["backend"], print_pipeline(passes))
+    (path / OPTIMISED).write_text(text, encoding="utf-8", errors="surrogateescape")
+    (path / OBJECT).write_bytes(code)
+    return [path / name for name in (PREPARED, OPTIMISED, OBJECT, PIPELINE, READ_ME)]
+
+
+def _made_apart(path: Path, ir: str, backend: str, pipeline: str) -> tuple[str, bytes]:
+    """Do as `_made` in a child, since LLVM may crash."""
+    try:
+        made = in_child(partial(_made, ir, backend, pipeline), tuple[str, bytes], _LIMITS)
+    except PlanishError as error:
+        raise PlanishError(f"cannot make {path / OPTIMISED}: {error.message}") from error
+    if isinstance(made, End):
+        raise PlanishError(f"cannot make {path / OPTIMISED}: {made.detail}")
+    return made
+
+
+def _made(ir: str, backend: str, pipeline: str) -> tuple[str, bytes]:
+    """Run the passes; gives the module's text and its object."""
+    module = open_backend(backend).parse(ir, PREPARED)
+    try:
+        module.run(pipeline)
+        return module.text(), module.object_code()
+    finally:
+        module.close()
+
+
+def _read_me(task: Task, passes: Sequence[str]) -> str:
+    return f"""{PREPARED}   the module that the passes start from
+{OPTIMISED}  the module that they make
+{OBJECT}    the same, compiled
+{PIPELINE}   the passes, as opt takes them
+
+To repeat it:
+
+{commands(task, tuple(passes))}
+"""

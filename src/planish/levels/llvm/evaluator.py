@@ -1,0 +1,433 @@
+"""Evaluator of pass lists, and what it starts from: the prepared module, the baseline, and identities.
+
+An evaluator transforms, verifies and measures one module in a worker process. Its spec is made of a task.
+Two lists are identical where they make the same code; a few passes go by addresses in memory, and may make
+other code in each run.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import os
+from collections.abc import Callable, Generator, Sequence
+from contextlib import ExitStack, closing, contextmanager
+from dataclasses import dataclass
+from functools import cache, partial
+from pathlib import Path
+
+from planish.core import (
+    Candidate,
+    Failed,
+    Identity,
+    Lost,
+    Measured,
+    Outcome,
+    PlanishError,
+    ProgramError,
+    StageClock,
+    TargetError,
+    Task,
+)
+from planish.levels.llvm.backend import Backend, IRError, Module, PassError, open_backend
+from planish.levels.llvm.backend.elf import code_bytes
+from planish.levels.llvm.execution import (
+    CLOCKS,
+    EndedError,
+    NotRunnableError,
+    RunAnswer,
+    Runner,
+    linker_folders,
+    reference_answer,
+)
+from planish.levels.llvm.ir.attributes import for_size, without_optnone
+from planish.levels.llvm.machine import elements_of
+from planish.levels.llvm.passes import oz_of, passes_of, print_pipeline, vary
+from planish.levels.llvm.program import IRProgram, Running
+from planish.measure import Timing, time_call
+from planish.sandbox import ForkLimits, Limits, ending_of, in_child, is_from_outside
+from planish.sandbox.confinement import Cage
+
+RUNS = 3
+"""A pass that goes by addresses in memory was caught by so many runs wherever it was by twelve."""
+
+
+def reproduces(original: Module, made: Module, pipeline: str) -> bool:
+    """Run a pipeline again, and compare what is printed.
+
+    What was made before stays open meanwhile: a clone that takes the place of a closed one in memory has
+    its addresses too, and differences are missed.
+
+    Args:
+        original: what the pipeline starts from; it stays as it is.
+        made: what it made, in the first of `RUNS` runs.
+        pipeline: as `opt -passes=` takes it.
+
+    Raises:
+        PassError: LLVM refuses it.
+    """
+    expected = fingerprint(made)
+    with ExitStack() as stack:
+        for _ in range(RUNS - 1):
+            again = stack.enter_context(closing(original.clone()))
+            again.run(pipeline)
+            if fingerprint(again) != expected:
+                return False
+    return True
+
+
+def fingerprint(module: Module) -> bytes:
+    """Return the hash of what is printed of a module."""
+    return hashlib.sha256(module.text().encode(errors="surrogateescape")).digest()
+
+
+NOT_RUN = "not run"
+"""How a note begins that says why no candidate of a program with a `main` is run."""
+TIMING = Timing(budget_s=0.2, block_s=2e-3, fewest=3, most=30, slow_factor=2.0)
+LAST_TIMING = Timing(budget_s=0.2, block_s=2e-3, fewest=3, most=30, slow_factor=math.inf)
+"""For the comparison at the end: nothing is cut short."""
+
+COUNTS = frozenset({"instructions", "text_bytes"})
+"""Objectives that are counted, and so have no noise."""
+
+_SLOWER = 20.0
+_LEAST_S = 2.0
+"""A candidate may run so many times longer than the unoptimised program did, and so many seconds at least."""
+
+
+@dataclass(frozen=True)
+class LlvmEvaluatorSpec:
+    """Makes an evaluator in a worker.
+
+    Args:
+        ir: the module, prepared for the objective.
+        running: how it is run; None where there is no `main`.
+        objectives: the names of what is measured; the count of instructions always is.
+        backend: the back end's name.
+        limits: of one evaluation.
+        timing: how long each candidate is timed.
+        remember: whether what was compiled or run already is not again, whatever list made it. Most lists of
+            a search end in one of a few texts, and to compile takes longer than the passes.
+    """
+
+    ir: str
+    running: Running | None
+    objectives: frozenset[str]
+    backend: str
+    limits: Limits
+    timing: Timing = TIMING
+    remember: bool = True
+
+    @property
+    def cage(self) -> Cage:
+        """Return how a worker is confined: more closely where it runs the program."""
+        if self.running is None:
+            return Cage.for_code()
+        return Cage((*linker_folders(), *filter(os.path.isabs, self.running.args)))
+
+    def __call__(self) -> _Evaluator:
+        return _Evaluator(self)
+
+
+class _Evaluator:
+    """Evaluates pass lists on clones of one module.
+
+    Attributes:
+        notes: why the module is not run, though it has a `main`.
+
+    Raises:
+        NotRunnableError, IRError, TargetError: the time is asked for, and the program cannot be run.
+    """
+
+    def __init__(self, spec: LlvmEvaluatorSpec) -> None:
+        backend = open_backend(spec.backend)
+        self._module = backend.parse(spec.ir)
+        self._timing = spec.timing
+        self._remember = spec.remember
+        self._timed = "time_s" in spec.objectives
+        self._sized = "text_bytes" in spec.objectives
+        self._best = self._least = math.inf
+        exact = spec.objectives & COUNTS
+        self._counted = "".join(exact) if len(spec.objectives) == len(exact) == 1 else ""
+        self._texts: dict[bytes, Outcome] = {}
+        self._known: dict[bytes, Outcome] = {}
+        self._runner: Runner | None = None
+        self._expected = RunAnswer(0, b"", 0.0)
+        self.notes: tuple[str, ...] = ()
+        if spec.running is not None:
+            self._try_to_run(spec.running, backend)
+
+    def _try_to_run(self, running: Running, backend: Backend) -> None:
+        try:
+            runner = Runner(running, backend)
+            self._expected = reference_answer(self._module, runner)
+        except (NotRunnableError, IRError, TargetError) as error:
+            if self._timed:
+                raise
+            self.notes = (f"{NOT_RUN}, and checked by LLVM's verifier alone: {error}",)
+        else:
+            self._runner = runner
+
+    def evaluate(self, candidate: Candidate, clock: StageClock) -> Outcome:
+        """Run the passes on a clone; verify it and measure."""
+        with clock("transform"):
+            module = self._module.clone()
+        try:
+            return self._transformed(module, passes_of(candidate), clock)
+        finally:
+            module.close()
+
+    def _transformed(self, module: Module, passes: Sequence[str], clock: StageClock) -> Outcome:
+        try:
+            with clock("transform"):
+                pipeline = print_pipeline(passes)
+                module.run(pipeline)
+            with clock("verify"):
+                wrong = module.verify()
+            if wrong:
+                return Failed("verify", "invalid IR", wrong)
+            found = self._measured(module, clock)
+            # Few passes go by addresses in memory: only lists with such a pass are run again.
+            if vary(passes) and self._matters(found):
+                with clock("verify"):
+                    same = reproduces(self._module, module, pipeline)
+                if not same:
+                    detail = f"{pipeline} gives other code from run to run"
+                    return Failed("verify", "not reproducible", detail)
+        except PassError as error:
+            return Failed("transform", "refused by LLVM", error.message)
+        if self._counted and isinstance(found, Measured):
+            self._least = min(self._least, found.values[self._counted])
+        return found
+
+    def _matters(self, found: Outcome) -> bool:
+        """Return whether something has to stand: while a search counts one thing, what may be its best.
+
+        Other lists take a third of the time so; at the end all that is told of is run again.
+        """
+        if not self._counted or not self._remember or not isinstance(found, Measured):
+            return True
+        return found.values[self._counted] < self._least
+
+    def _measured(self, module: Module, clock: StageClock) -> Outcome:
+        values = {"instructions": float(module.instructions())}
+        if not self._sized and self._runner is None:
+            return Measured(values)
+        # Most lists of a search end in one of a few texts, and making code of one takes longer than the
+        # passes.
+        text = fingerprint(module)
+        if text in self._texts and self._remember:
+            return self._texts[text]
+        found = self._built(module, values, clock)
+        # What somebody else ended tells nothing of the code.
+        if not isinstance(found, Lost):
+            self._texts[text] = found
+        return found
+
+    def _built(self, module: Module, values: dict[str, float], clock: StageClock) -> Outcome:
+        try:
+            with clock("build"):
+                code = module.object_code()
+        except IRError as error:
+            return Failed("build", "no code is made of it", error.message)
+        if self._sized:
+            values["text_bytes"] = float(code_bytes(code))
+        return self._run(code, clock, values)
+
+    def _run(self, code: bytes, clock: StageClock, values: dict[str, float]) -> Outcome:
+        """Compare the answer with the unoptimised program's, and take the time, where it can run."""
+        if self._runner is None:
+            return Measured(values)
+        # Different texts often become the same code: that is run once.
+        name = hashlib.sha256(code).digest()
+        found = self._known.get(name) if self._remember else None
+        if found is None:
+            found = self._tried(self._runner, code, clock)
+        if not isinstance(found, Lost):
+            self._known[name] = found
+        if not isinstance(found, Measured):
+            return found
+        return Measured({**values, **found.values}, found.samples)
+
+    def _tried(self, runner: Runner, code: bytes, clock: StageClock) -> Outcome:
+        """Run code that is new: its answer, then its time where that is wanted."""
+        with ExitStack() as stack:
+            try:
+                with clock("build"):
+                    program = stack.enter_context(runner.executable(code))
+            except NotRunnableError as error:
+                return Failed("build", "does not link", error.message)
+            with clock("verify"):
+                wrong = self._wrong(runner, program)
+            if wrong:
+                return wrong
+            if not self._timed:
+                return Measured({})
+            try:
+                with clock("run"):
+                    run = partial(runner.repeat, program, self._expected.code)
+                    timed = time_call(run, self._timing, self._best, CLOCKS)
+            except EndedError as ended:
+                return self._ended(ended.code)
+        self._best = min(self._best, timed.median)
+        return Measured({"time_s": timed.median}, timed.named({"time_s": float}, one_core=True))
+
+    def _wrong(self, runner: Runner, program: Path) -> Failed | Lost | None:
+        """Return how an executable's answer is not the expected one; None where it is."""
+        try:
+            answer = runner.answer(program, max(_LEAST_S, _SLOWER * self._expected.seconds))
+        except NotRunnableError as error:
+            return Failed("verify", "wrong answer", error.message)
+        if answer.code != self._expected.code and is_from_outside(answer.code):
+            return Lost("verify", "killed", f"its program was {ending_of(answer.code)}")
+        wrong = answer.differs(self._expected)
+        return Failed("verify", "wrong answer", wrong) if wrong else None
+
+    def _ended(self, code: int) -> Failed | Lost:
+        """Return what became of an executable that ended otherwise while its time was taken."""
+        if is_from_outside(code):
+            return Lost("run", "killed", f"its program was {ending_of(code)}")
+        return Failed("run", "wrong answer", f"one of many runs {ending_of(code)}")
+
+
+_FAST = "default<O3>"
+_PACE = 1000.0
+"""Instructions for which each stage is given another second, beyond its usual limit."""
+
+
+def evaluator_spec_of(task: Task[IRProgram], *, final: bool = False) -> LlvmEvaluatorSpec:
+    """Make the spec for a task's evaluator.
+
+    Args:
+        task: the program, the back end and the objectives.
+        final: for the comparison at the end: nothing is cut short.
+
+    Raises:
+        ProgramError: the time is asked for, and neither the module nor a harness has a `main`.
+    """
+    program = task.program
+    names = frozenset(objective.name for objective in task.objectives)
+    if "time_s" in names and not program.can_run:
+        raise ProgramError(
+            f"{program.title} has no 'main' that could be timed",
+            "Give one that calls it: --option harness=FILE.c.",
+        )
+    backend = task.target.toolchain["backend"]
+    return LlvmEvaluatorSpec(
+        prepared(task),
+        program.running if is_run(task) else None,
+        names,
+        backend,
+        _limits(program.instructions, open_backend(backend).lifetime),
+        LAST_TIMING if final else TIMING,
+        remember=not final,
+    )
+
+
+def is_run(task: Task[IRProgram]) -> bool:
+    """Return whether candidates are run: where the time is measured, or where the user asked for it.
+
+    A module is code that may do anything, so its `main` alone is no reason to.
+    """
+    program = task.program
+    timed = any(objective.name == "time_s" for objective in task.objectives)
+    return program.can_run and (timed or program.running != Running())
+
+
+def prepared(task: Task[IRProgram]) -> str:
+    """Return the module that every candidate starts from.
+
+    Where size leads, every definition is `minsize optsize`, as clang -Oz has it; `default<Oz>` alone is
+    weaker. Where time leads, they keep what they have. None is `optnone`.
+    """
+    change = without_optnone if _leads(task) == "time_s" else for_size
+    return change(task.program.ir)
+
+
+def baseline_passes(task: Task[IRProgram]) -> tuple[str, ...]:
+    """Return what a user has without planish.
+
+    For size this is -Oz as clang means it: `default<Oz>` on what `prepared` gives; `default<O2>` on the
+    same makes as small code where LLVM (from 23 on), or the back end, has no `default<Oz>`. For time it is
+    -O3: -Oz would flatter every gain.
+    """
+    if _leads(task) == "time_s":
+        return (_FAST,)
+    oz = oz_of({element.text for element in elements_of(task.target)})
+    assert oz is not None
+    return (oz,)
+
+
+def baseline_text(task: Task[IRProgram]) -> str:
+    """Print what the baseline makes of the module that every candidate starts from."""
+    module = open_backend(task.target.toolchain["backend"]).parse(prepared(task))
+    try:
+        module.run(print_pipeline(baseline_passes(task)))
+        return module.text()
+    finally:
+        module.close()
+
+
+def _leads(task: Task[IRProgram]) -> str:
+    return task.objectives[0].name
+
+
+def _limits(instructions: int, lifetime: int | None) -> Limits:
+    more = instructions / _PACE
+    return Limits(
+        transform=10 + more,
+        build=10 + more,
+        verify=20 + more,
+        run=20 + more,
+        worker=60 + more,
+        lifetime=lifetime,
+    )
+
+
+_LIMITS = ForkLimits(seconds=10.0)
+
+
+@contextmanager
+def identities(task: Task[IRProgram]) -> Generator[Callable[[Candidate], Identity]]:
+    """Provide what names pass lists: by the code that they make, where the time leads; else by its size.
+
+    A list that fails names itself, and so does one that makes other code from run to run: where the time
+    leads any that may, and of a size those that are no larger than all before and did.
+    """
+    leads = task.objectives[0].name
+    timed = leads == "time_s"
+    ir, backend = prepared(task), task.target.toolchain["backend"]
+    least = math.inf
+
+    @cache
+    def name(candidate: Candidate) -> Identity:
+        nonlocal least
+        passes = passes_of(candidate)
+        doubtful = vary(passes)
+        # Other code from run to run: one look tells nothing of the next.
+        if timed and doubtful:
+            return candidate.hash
+        try:
+            look = partial(_made, ir, backend, print_pipeline(passes), leads, least if doubtful else -1)
+            made = in_child(look, Identity | None, _LIMITS)  # LLVM may crash
+        except PlanishError:
+            return candidate.hash
+        if isinstance(made, int):
+            least = min(least, made)
+        return made if isinstance(made, str | int) else candidate.hash
+
+    yield name
+
+
+def _made(ir: str, backend: str, pipeline: str, leads: str, doubted: float) -> Identity | None:
+    """Name what a pipeline makes; None where that is invalid, or of at most a doubted size and varies."""
+    with ExitStack() as stack:
+        original = stack.enter_context(closing(open_backend(backend).parse(ir)))
+        module = stack.enter_context(closing(original.clone()))
+        module.run(pipeline)
+        if module.verify():
+            return None
+        if leads not in COUNTS:
+            return hashlib.sha256(module.object_code()).hexdigest()
+        count = module.instructions() if leads == "instructions" else module.text_bytes()
+        return None if count <= doubted and not reproduces(original, module, pipeline) else count

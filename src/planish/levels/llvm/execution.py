@@ -1,0 +1,312 @@
+"""Running programs: linked by the C compiler of this machine, in processes of their own."""
+
+from __future__ import annotations
+
+import os
+import resource
+import selectors
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cache, partial
+from importlib.util import find_spec
+from pathlib import Path
+
+from planish.core import ProgramError, TargetError
+from planish.levels.llvm.backend.protocol import Backend, Module
+from planish.levels.llvm.program import Harness, Running
+from planish.measure import Clocks
+from planish.sandbox import run_tool
+from planish.sandbox.confinement import end_strays, launch, program_environment
+
+OBJECTS, PROGRAM = "\0objects", "\0program"
+"""What stands in a command for the objects that are exchanged, and for the program: no word is like them."""
+
+
+@dataclass(frozen=True)
+class LinkCommand:
+    """How objects become a program.
+
+    Args:
+        compiler: what compiles and links.
+        words: what follows; `OBJECTS` and `PROGRAM` stand for them.
+        reads: files and folders that linking reads, and running.
+    """
+
+    compiler: tuple[str, ...]
+    words: tuple[str, ...]
+    reads: tuple[str, ...] = ()
+
+    def filled(self, objects: Sequence[Path], program: Path) -> list[str]:
+        """Return what follows the compiler to make a program of some objects."""
+        given = {OBJECTS: list(map(str, objects)), PROGRAM: [str(program)]}
+        return [each for word in self.words for each in given.get(word, [word])]
+
+
+OUTPUT_MOST = 64 << 20
+LIMIT_S = 10.0
+"""Seconds that the unoptimised program may run when its answer is found."""
+_LINK_S = 60.0
+_PIECE = 1 << 16
+_SAID = 2000
+
+
+def _processor_ns() -> int:
+    """Return the processor time of this process and of the children that it has waited for."""
+    ended = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return time.process_time_ns() + round((ended.ru_utime + ended.ru_stime) * 1e9)
+
+
+CLOCKS = Clocks(processor=_processor_ns)
+"""For programs that run in processes of their own."""
+
+
+class NotRunnableError(ProgramError):
+    """The program cannot be linked, does not end, or gives different answers."""
+
+
+class EndedError(Exception):
+    """A program that was run again ended in another way than before.
+
+    Args:
+        code: how; negative for a signal.
+    """
+
+    def __init__(self, code: int) -> None:
+        super().__init__(_ending(code))
+        self.code = code
+
+
+@dataclass(frozen=True)
+class RunAnswer:
+    """What a run gave.
+
+    Args:
+        code: the exit code; negative for a signal.
+        output: standard output.
+        seconds: how long it took.
+    """
+
+    code: int
+    output: bytes
+    seconds: float
+
+    def differs(self, expected: RunAnswer) -> str:
+        """Return how this answer is not the expected one; empty where it is."""
+        if self.code != expected.code:
+            return f"{_ending(self.code)}, and not {_ending(expected.code)}"
+        if self.output != expected.output:
+            return f"the output differs from byte {_common(self.output, expected.output) + 1:,} on"
+        return ""
+
+
+class Runner:
+    """Links modules of one program and runs them.
+
+    Args:
+        running: how the program is run.
+        backend: compiles a harness of IR.
+        link: how the program is linked; None: by the C compiler of this machine, with what `running` names.
+
+    Raises:
+        TargetError: there is no C compiler to link with.
+        ProgramError: the harness does not compile.
+    """
+
+    def __init__(self, running: Running, backend: Backend, link: LinkCommand | None = None) -> None:
+        self._running = running
+        self._link = link or LinkCommand(find_linker(), (OBJECTS, "-o", PROGRAM, *running.link, "-lm"))
+        self._linker = self._link.compiler
+        self._others = [compile_harness(running.harness, self._linker, backend)] if running.harness else []
+
+    @contextmanager
+    def executable(self, *codes: bytes) -> Generator[Path]:
+        """Link objects to one program; the executable is there within the context alone.
+
+        Raises:
+            NotRunnableError: it cannot be linked.
+        """
+        with tempfile.TemporaryDirectory(prefix="planish-", ignore_cleanup_errors=True) as name:
+            folder = Path(name)
+            objects = [folder / f"{number}.o" for number in range(len(codes) + len(self._others))]
+            for path, data in zip(objects, [*codes, *self._others], strict=True):
+                path.write_bytes(data)
+            program = folder / "program"
+            _call(self._linker, self._link.filled(objects, program), "linked", folder)
+            yield program
+
+    def answer(self, program: Path, seconds: float = LIMIT_S) -> RunAnswer:
+        """Run an executable once, in its folder.
+
+        Raises:
+            NotRunnableError: it runs for longer, or writes more than `OUTPUT_MOST` bytes.
+        """
+        return launch(partial(self._answer, program, seconds))
+
+    def _answer(self, program: Path, seconds: float) -> RunAnswer:
+        start = time.monotonic()
+        with self._started(program, subprocess.PIPE) as process:
+            try:
+                output = _read(process, start + seconds)
+                # It has closed its output: then it ends in a moment.
+                code = process.wait(max(0.01, start + seconds - time.monotonic()))
+            except (NotRunnableError, subprocess.TimeoutExpired) as error:
+                process.kill()
+                if isinstance(error, NotRunnableError):
+                    raise
+                raise NotRunnableError(f"it did not end within {seconds:g} s") from error
+            finally:
+                end_strays()
+        return RunAnswer(code, output, time.monotonic() - start)
+
+    def repeat(self, program: Path, code: int, calls: int) -> None:
+        """Run an executable so many times, one after the other; what it writes is lost.
+
+        Raises:
+            EndedError: it ends with another code; then the time that it takes tells nothing.
+        """
+        launch(partial(self._repeat, program, code, calls))
+
+    def _repeat(self, program: Path, code: int, calls: int) -> None:
+        for _ in range(calls):
+            with self._started(program, subprocess.DEVNULL) as process:
+                process.wait()
+            if process.returncode != code:
+                raise EndedError(process.returncode)
+        end_strays()
+
+    @contextmanager
+    def _started(self, program: Path, output: int) -> Generator[subprocess.Popen[bytes]]:
+        words = [str(program), *self._running.args]
+        # A file and no pipe: nobody has to feed it while the program runs.
+        with tempfile.TemporaryFile() as given:
+            given.write(self._running.stdin)
+            given.seek(0)
+            with subprocess.Popen(
+                words,
+                stdin=given,
+                stdout=output,
+                stderr=subprocess.DEVNULL,
+                cwd=program.parent,
+                env=program_environment(),
+            ) as process:
+                yield process
+
+
+def reference_answer(module: Module, runner: Runner) -> RunAnswer:
+    """Run the unoptimised program twice, and give its answer.
+
+    Raises:
+        NotRunnableError: it cannot be linked or ended, or its two answers differ.
+    """
+    with runner.executable(module.object_code()) as path:
+        first, second = runner.answer(path), runner.answer(path)
+    if wrong := second.differs(first):
+        raise NotRunnableError(f"two runs of the unoptimised program differ: {wrong}")
+    # The lesser: the first run may have waited for the disk.
+    return RunAnswer(first.code, first.output, min(first.seconds, second.seconds))
+
+
+@cache
+def find_linker() -> tuple[str, ...]:
+    """Find a C compiler to link with: CC, else cc, gcc, clang, or the one in the `ziglang` wheel.
+
+    CC may have arguments, as in `CC="g++ -pthread"`.
+
+    Raises:
+        TargetError: there is none, or CC has a quote that does not end.
+    """
+    for words in (_words(os.environ.get("CC", "")), ["cc"], ["gcc"], ["clang"]):
+        if words and (path := shutil.which(words[0])):
+            return (path, *words[1:])
+    if find_spec("ziglang") is not None:
+        return (sys.executable, "-m", "ziglang", "cc")
+    raise TargetError("no C compiler to link with is found", "Install one: gcc, clang, or the wheel ziglang.")
+
+
+def _words(command: str) -> list[str]:
+    """Split a command as a shell does; the path of a program may have spaces."""
+    if shutil.which(command):
+        return [command]
+    try:
+        return shlex.split(command)
+    except ValueError as error:
+        raise TargetError(f"CC={command} is no command: {error}", "Mend CC, or leave it out.") from error
+
+
+def linker_folders() -> tuple[str, ...]:
+    """Return the folders that linking reads: the C compiler's, and the one above; none without a compiler."""
+    try:
+        place = Path(find_linker()[0]).resolve().parent
+    except TargetError:
+        return ()
+    around = place.parent
+    # Never a whole home or root.
+    return (str(place),) if around in (Path.home(), Path("/")) else (str(place), str(around))
+
+
+def compile_harness(harness: Harness, linker: Sequence[str], backend: Backend) -> bytes:
+    """Compile what is linked to a program.
+
+    Raises:
+        NotRunnableError: it does not compile.
+        IRError: it is malformed.
+    """
+    if harness.kind == "ll":
+        module = backend.parse(harness.text, "the harness")
+        try:
+            return module.object_code()
+        finally:
+            module.close()
+    with tempfile.TemporaryDirectory(prefix="planish-", ignore_cleanup_errors=True) as name:
+        source, code = Path(name) / "harness.c", Path(name) / "harness.o"
+        source.write_text(harness.text)
+        # A C++ compiler would give its functions other names.
+        _call(linker, ["-x", "c", "-O1", "-c", str(source), "-o", str(code)], "compiled", Path(name))
+        return code.read_bytes()
+
+
+def _call(linker: Sequence[str], words: Sequence[str], what: str, folder: Path) -> None:
+    try:
+        # Who runs programs is confined, and cannot write to the caches that compilers have elsewhere.
+        caches = {name: tempfile.gettempdir() for name in ("ZIG_LOCAL_CACHE_DIR", "ZIG_GLOBAL_CACHE_DIR")}
+        ran = run_tool([*linker, *words], seconds=_LINK_S, variables={**caches, "CCACHE_DISABLE": "1"})
+    except TimeoutError as error:
+        why = f"{linker[0]} did not end within {_LINK_S:g} s"
+        raise NotRunnableError(f"it cannot be {what}: {why}") from error
+    if ran.code:
+        said = ran.message.replace(f"{folder}/", "").strip()[:_SAID]
+        raise NotRunnableError(f"it cannot be {what}: {' '.join(said.split())}")
+
+
+def _read(process: subprocess.Popen[bytes], end: float) -> bytes:
+    """Take all that a process writes, until it closes its output."""
+    assert process.stdout is not None
+    output = bytearray()
+    with selectors.DefaultSelector() as selector:
+        selector.register(process.stdout, selectors.EVENT_READ)
+        while selector.select(max(0.0, end - time.monotonic())):
+            piece = os.read(process.stdout.fileno(), _PIECE)
+            output += piece
+            if not piece:
+                return bytes(output)
+            if len(output) > OUTPUT_MOST:
+                raise NotRunnableError(f"it writes more than {OUTPUT_MOST >> 20} MiB")
+    raise subprocess.TimeoutExpired(process.args, 0)
+
+
+def _common(a: bytes, b: bytes) -> int:
+    """Count the bytes with which both begin."""
+    pairs = enumerate(zip(a, b, strict=False))
+    return next((i for i, (one, other) in pairs if one != other), min(len(a), len(b)))
+
+
+def _ending(code: int) -> str:
+    return f"killed by '{signal.strsignal(-code)}'" if code < 0 else f"exit code {code}"

@@ -1,0 +1,233 @@
+"""Versions of a program: clang's -O3 in three parts, of which the second is exchanged on hot functions.
+
+Each version is made in a child, since LLVM may crash.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from functools import partial
+
+from planish.core import PlanishError
+from planish.core.hashing import content_hash
+from planish.levels.llvm.backend import IRError, PassError
+from planish.levels.llvm.modules.results import ModuleRecipe
+from planish.levels.llvm.modules.transform import begin, end, plain_text, single, whole_backend
+from planish.sandbox import End, ForkLimits, in_child
+
+Parts = tuple[str, ...]
+"""Passes within a function manager."""
+
+_SIMPLE = "simplifycfg<switch-range-to-icmp>"
+_COMBINE = "instcombine<no-verify-fixpoint>"
+_LICM = "loop-mssa(licm<allowspeculation>)"
+_HOIST = (
+    "loop-mssa(loop-instsimplify,loop-simplifycfg,licm<no-allowspeculation>,loop-rotate<header-duplication>,"
+    "licm<allowspeculation>,simple-loop-unswitch<nontrivial;trivial>)"
+)
+_THOROUGH = (
+    "simplifycfg<forward-switch-cond;switch-range-to-icmp;switch-to-arithmetic;switch-to-lookup;no-keep-loops;"
+    "hoist-common-insts;sink-common-insts>"
+)
+SIMPLIFY: Parts = (
+    *("sroa<modify-cfg>", "early-cse<memssa>", "speculative-execution<only-if-divergent-target>"),
+    *("jump-threading", "correlated-propagation", _SIMPLE, _COMBINE, "aggressive-instcombine"),
+    *("libcalls-shrinkwrap", "tailcallelim", _SIMPLE, "reassociate", "constraint-elimination", _HOIST),
+    *(_SIMPLE, _COMBINE),
+    "loop(loop-idiom,indvars,extra-simple-loop-unswitch-passes,loop-deletion,loop-unroll-full)",
+    *("sroa<modify-cfg>", "vector-combine", "mldst-motion<no-split-footer-bb>", "gvn", "sccp", "bdce"),
+    *(_COMBINE, "jump-threading", "correlated-propagation", "adce", "memcpyopt", "dse"),
+    *("move-auto-init", _LICM, "coro-elide"),
+    "simplifycfg<switch-range-to-icmp;switch-to-arithmetic;hoist-common-insts;sink-common-insts>",
+    _COMBINE,
+)
+"""What -O3 runs on each function while it inlines."""
+_FIRST = "sroa<modify-cfg>,early-cse,callsite-splitting"
+BEGIN = (
+    "annotation2metadata,forceattrs,inferattrs,coro-early,"
+    f"function<eager-inv>(lower-expect,simplifycfg,{_FIRST}),"
+    "openmp-opt,ipsccp,called-value-propagation,globalopt,"
+    f"function<eager-inv>(mem2reg,{_COMBINE},{_SIMPLE}),"
+    "always-inline,require<globals-aa>,function(invalidate<aa>),require<profile-summary>,"
+    "cgscc(devirt<4>(inline,function-attrs<skip-non-recursive-function-attrs>,argpromotion,openmp-opt-cgscc,"
+    f"function<eager-inv;no-rerun>({','.join(SIMPLIFY)}),"
+    "function-attrs,function(require<should-not-run-function-passes>),coro-split,coro-annotation-elide)),"
+    "deadargelim,coro-cleanup,globalopt,globaldce,elim-avail-extern,rpo-function-attrs,recompute-globalsaa"
+)
+"""What -O3 runs on the module up to where loops become vectors."""
+VECTORISE, UNROLL, DISTRIBUTE, SLP = "loop-vectorize", "loop-unroll<O3>", "loop-distribute", "slp-vectorizer"
+USUAL: Parts = (
+    *("drop-unnecessary-assumes", "float2int", "lower-constant-intrinsics", "chr"),
+    *("loop(loop-rotate<header-duplication>,loop-deletion)", DISTRIBUTE, "inject-tli-mappings", VECTORISE),
+    *("drop-unnecessary-assumes", "infer-alignment", "loop-load-elim", _COMBINE),
+    *(_THOROUGH, SLP, "vector-combine", _COMBINE, UNROLL, "transform-warning", "sroa<preserve-cfg>"),
+    *("infer-alignment", _COMBINE, _LICM, "alignment-from-assumptions", "loop-sink", "instsimplify"),
+    *("div-rem-pairs", "tailcallelim"),
+    "simplifycfg<switch-range-to-icmp;switch-to-arithmetic;speculate-unpredictables>",
+)
+"""What -O3 then runs on each function."""
+LAST = "globaldce,constmerge,cg-profile,rel-lookup-table-converter"
+
+VERSIONS: Parts = ("loop-versioning", _LICM)
+"""Two copies of a loop, of which one knows that its pointers are apart: that is asked before it begins."""
+_CSE: Parts = ("early-cse<memssa>",)
+_UNSWITCH: Parts = ("loop-mssa(simple-loop-unswitch<nontrivial;trivial>)",)
+_GVN, _REASSOCIATE, _SINK = ("gvn",), ("reassociate",), ("sink",)
+MORE: tuple[Parts, ...] = (
+    *(VERSIONS, ("loop(loop-interchange)",), ("loop(loop-unroll-and-jam)",), ("loop-fusion",)),
+    *(("loop(loop-flatten)",), _GVN, (DISTRIBUTE,), (SLP,), (UNROLL,), ("nary-reassociate", "slsr")),
+    *(("loop(indvars)",), _UNSWITCH, _CSE, (_COMBINE,), ("jump-threading",), _REASSOCIATE),
+    *(("loop-load-elim",), ("dse",), _SINK, (_LICM,)),
+)
+_DROPPED = (0.0, 0.05, 0.15)
+_MOST_MORE = 3
+
+
+def pipeline(parts: Parts) -> str:
+    """Write passes as `opt -passes=` takes them."""
+    return f"function<eager-inv>({','.join(parts)})"
+
+
+def first_lists() -> Iterator[Parts]:
+    """Yield what is worth trying on every hot function, in the order of `experiments/clock/choose.py`.
+
+    It is a greedy cover of what gained on 16 hot functions of programs that are in no table of results.
+    """
+    yield (*USUAL, *_CSE)
+    yield (*(less := without(USUAL, UNROLL)), *SIMPLIFY, *less)
+    yield (*USUAL, *_UNSWITCH)
+    yield before(USUAL, UNROLL, _REASSOCIATE)
+    yield before(USUAL, DISTRIBUTE, _REASSOCIATE)
+    yield before(USUAL, UNROLL, _GVN)
+    yield without(USUAL, UNROLL)
+    yield (*USUAL, *_REASSOCIATE)
+    yield without(USUAL, SLP)
+    yield before(USUAL, UNROLL, _SINK)
+    yield before(USUAL, UNROLL, VERSIONS)
+    yield without(USUAL, DISTRIBUTE)
+
+
+def drawn(parts: Parts, rng: random.Random) -> Parts:
+    """Leave out some passes of a list, and put others in."""
+    share = rng.choice(_DROPPED)
+    kept = [text for text in parts if rng.random() >= share]
+    for _ in range(rng.randint(0 if share else 1, _MOST_MORE)):
+        place = rng.randrange(len(kept) + 1)
+        kept[place:place] = rng.choice(MORE)
+    return tuple(kept)
+
+
+def without(parts: Parts, text: str) -> Parts:
+    """Leave a pass out."""
+    return tuple(each for each in parts if each != text)
+
+
+def before(parts: Parts, text: str, more: Sequence[str]) -> Parts:
+    """Put passes before another one."""
+    place = parts.index(text)
+    return (*parts[:place], *more, *parts[place:])
+
+
+_LIMITS = ForkLimits(seconds=60.0)
+_PROCESSOR = re.compile(r'"target-(?:cpu|features)"="[^"]*"')
+
+
+Lists = tuple[tuple[str, tuple[str, ...]], ...]
+"""Pipelines, and the functions that each is run on."""
+
+
+@dataclass(frozen=True)
+class HotBuild:
+    """What a recipe makes: an object, and the module that it is made of."""
+
+    code: bytes
+    bitcode: bytes
+
+
+@dataclass(frozen=True)
+class PreparedProgram:
+    """A module after what -O3 runs on the whole of it.
+
+    Args:
+        bitcode: it.
+        identities: of the functions that it defines: name to a hash of what it is, and for which processor.
+    """
+
+    bitcode: bytes
+    identities: Mapping[str, str]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Name the functions that it defines."""
+        return tuple(self.identities)
+
+    @staticmethod
+    def of(ir: str | bytes) -> PreparedProgram:
+        """Begin a module.
+
+        Raises:
+            PlanishError: LLVM does not survive it.
+        """
+        made = in_child(partial(_begun, ir), tuple[bytes, dict[str, str]], _LIMITS)
+        if isinstance(made, End):
+            raise PlanishError(f"LLVM does not survive what -O3 begins with: {made.detail}")
+        return PreparedProgram(*made)
+
+    def after(self, lists: Lists) -> PreparedProgram | None:
+        """Run lists on functions; None where LLVM refuses it."""
+        made = in_child(partial(_after, self.bitcode, ModuleRecipe("", lists, "")), bytes | None, _LIMITS)
+        return None if isinstance(made, End) or made is None else PreparedProgram(made, self.identities)
+
+    def finished(self, recipe: ModuleRecipe) -> HotBuild | None:
+        """Do what a recipe says after the beginning; None where LLVM refuses it."""
+        made = in_child(partial(_finished, self.bitcode, recipe), HotBuild | None, _LIMITS)
+        return None if isinstance(made, End) else made
+
+
+def make(ir: str, recipe: ModuleRecipe) -> HotBuild:
+    """Make a module by a recipe.
+
+    Raises:
+        PlanishError: LLVM does not survive it.
+    """
+    made = in_child(partial(_made, ir, recipe), HotBuild, _LIMITS)
+    if isinstance(made, End):
+        raise PlanishError(f"LLVM does not survive {recipe.passes or 'making code'}: {made.detail}")
+    return made
+
+
+def _begun(ir: str | bytes) -> tuple[bytes, dict[str, str]]:
+    with closing(single(whole_backend().parse(ir))) as module:
+        begin(module, (), BEGIN)
+        texts, processors = module.definitions().texts(), sorted(set(_PROCESSOR.findall(module.text())))
+        identities = {name: content_hash(f"{processors} {plain_text(text)}") for name, text in texts.items()}
+        return module.bitcode(), {name: identity for name, identity in identities.items() if name}
+
+
+def _after(begun: bytes, recipe: ModuleRecipe) -> bytes | None:
+    with closing(single(whole_backend().parse(begun))) as module:
+        try:
+            end(module, recipe)
+            return module.bitcode()
+        except (PassError, IRError):
+            return None
+
+
+def _finished(begun: bytes, recipe: ModuleRecipe) -> HotBuild | None:
+    with closing(single(whole_backend().parse(begun))) as module:
+        try:
+            end(module, recipe)
+            return HotBuild(module.object_code(), module.bitcode())
+        except (PassError, IRError):
+            return None
+
+
+def _made(ir: str, recipe: ModuleRecipe) -> HotBuild:
+    with closing(single(whole_backend().parse(ir))) as module:
+        begin(module, (), recipe.passes)
+        end(module, recipe)
+        return HotBuild(module.object_code(), module.bitcode())

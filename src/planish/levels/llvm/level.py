@@ -1,0 +1,180 @@
+"""Level `llvm`: modules of LLVM IR, whose candidates are pass lists."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from planish.core import (
+    NO_FIGURES,
+    Candidate,
+    Executor,
+    Identity,
+    Objective,
+    Space,
+    Step,
+    Target,
+    Task,
+    unknown,
+)
+from planish.levels.llvm.program import IRProgram
+from planish.levels.llvm.source import OPTIONS, SUFFIXES, is_ir
+
+if TYPE_CHECKING:
+    from planish.levels.llvm.evaluator import LlvmEvaluatorSpec
+
+
+class LlvmLevel:
+    """Modules of LLVM IR; a candidate is a pass list, measured by the size of what it makes, or its time."""
+
+    name = "llvm"
+    version = "2"
+    objectives: Mapping[str, Objective] = {
+        "instructions": Objective("instructions", exact=True),
+        "text_bytes": Objective("text_bytes", "bytes", exact=True),
+        "time_s": Objective("time_s", "s"),
+    }
+    spaces = ("passes", "uniform", "safe")
+    searchers = ("portfolio", "random-minimise", "genetic", "random")
+    telling = ("size", "passes", "verified", "repeat")
+    """The parts of `describe` that a user sees at the end of a run."""
+
+    @property
+    def steps(self) -> Mapping[str, type[Step]]:
+        """Step name to class; a pass is the only one."""
+        from planish.levels.llvm.passes import Pass
+
+        return {"Pass": Pass}
+
+    def accepts(self, source: str) -> bool:
+        """Return whether it is IR, or a file named `*.ll`, `*.bc` or `*.c`."""
+        return source.endswith(SUFFIXES) or is_ir(source)
+
+    def load(self, source: str, options: Mapping[str, str]) -> IRProgram:
+        """Read a program.
+
+        Args:
+            source: the path of a `.ll`, `.bc` or `.c` file, IR itself, or a canonical text.
+            options: `function` (tune this one alone), `args` ("-n 5"), `stdin` (a file), `harness` (a `.c`
+                or `.ll` file with the `main` that a library lacks), `run` (yes: candidates are run and their
+                answers compared, also where no objective needs it; or how it is run, "./prog 5 < input"),
+                `link` (libraries: "-lz -pthread"), `processor` (native, or a name of clang's), and `backend`
+                (libllvm or llvmlite).
+
+        Raises:
+            ProgramError: as `read_program`.
+            PlanishError: an option or a back end is unknown.
+            TargetError: the back end is not installed, or there is no compiler for C.
+        """
+        from planish.levels.llvm.backend import open_backend
+        from planish.levels.llvm.source import read_program
+
+        for name in options:
+            if name not in OPTIONS:
+                raise unknown("level 'llvm' has no option", name, OPTIONS)
+        backend = options.get("backend", "")
+        return replace(read_program(source, options, open_backend(backend)), backend=backend)
+
+    def usual_objectives(self, program: IRProgram) -> Sequence[str]:
+        """Name the instructions, which every module has."""
+        del program
+        return ("instructions",)
+
+    def suited(self, program: IRProgram, objectives: Sequence[Objective]) -> IRProgram:
+        """Return what clang -O3 gives to its passes, where the time leads and the source is C."""
+        if program.fast is None or objectives[0].name != "time_s":
+            return program
+        return replace(program.fast, running=program.running, backend=program.backend)
+
+    def read(self, text: str, target: Target) -> IRProgram:
+        """Read a canonical text; raises ProgramError where it is none."""
+        from planish.levels.llvm.backend import usable_backend
+        from planish.levels.llvm.source import read_text
+
+        backend = target.toolchain.get("backend", "")
+        return replace(read_text(text, usable_backend(backend)), backend=backend)
+
+    def target(self, program: IRProgram, cores: int) -> Target:
+        """Describe this machine; raises TargetError where it lacks what is asked of it."""
+        from planish.levels.llvm.machine import llvm_target
+
+        return llvm_target(cores, program.backend)
+
+    def runs(self, task: Task[IRProgram]) -> bool:
+        """Return whether candidates are run: where the time is asked for, or the user asked for it."""
+        from planish.levels.llvm.evaluator import is_run
+
+        return is_run(task)
+
+    def space(self, task: Task[IRProgram], name: str) -> Space:
+        """Make a space of pass lists; see `planish.levels.llvm.passes.pass_space`."""
+        from planish.levels.llvm.evaluator import baseline_text
+        from planish.levels.llvm.machine import elements_of
+        from planish.levels.llvm.passes import pass_space
+
+        elements, objective = elements_of(task.target), task.objectives[0].name
+        small = partial(baseline_text, task)
+        return pass_space(name, elements, objective, ir=task.program.ir, small=small)
+
+    def evaluator(self, task: Task[IRProgram], *, final: bool = False) -> LlvmEvaluatorSpec:
+        """Make the spec for the task's evaluator.
+
+        Raises:
+            ProgramError: the time is asked for, and there is no `main`.
+        """
+        from planish.levels.llvm.evaluator import evaluator_spec_of
+
+        return evaluator_spec_of(task, final=final)
+
+    def baseline(self, task: Task[IRProgram]) -> Candidate:
+        """Return -Oz as clang means it, or -O3 where the time leads; see `baseline_passes`."""
+        from planish.levels.llvm.evaluator import baseline_passes
+        from planish.levels.llvm.passes import candidate_of
+
+        return candidate_of(baseline_passes(task))
+
+    def variants(self, task: Task[IRProgram], candidate: Candidate) -> Sequence[Candidate]:
+        """Return the baseline where size leads: the winner then is never worse than it."""
+        del candidate
+        return (self.baseline(task),) if task.objectives[0].exact else ()
+
+    def identities(self, task: Task[IRProgram]) -> AbstractContextManager[Callable[[Candidate], Identity]]:
+        """Return which pass lists make the same code, where the time leads; see `llvm.list_identity`."""
+        from planish.levels.llvm.evaluator import identities
+
+        return identities(task)
+
+    def figures(self, task: Task[IRProgram], candidate: Candidate, executor: Executor) -> Mapping[str, Any]:
+        """Measure the sizes before and after, and without each pass; see `planish.core.HasFigures`."""
+        from planish.levels.llvm.describe import measured
+
+        return measured(task, candidate, executor)
+
+    def describe(
+        self, task: Task[IRProgram], candidate: Candidate, figures: Mapping[str, Any] = NO_FIGURES
+    ) -> Mapping[str, str]:
+        """Show the sizes before and after, what each pass contributes, and the command that repeats it."""
+        from planish.levels.llvm.describe import described
+
+        return described(task, candidate, figures)
+
+    def export(self, task: Task[IRProgram], candidate: Candidate, path: Path) -> Sequence[Path]:
+        """Write the optimised module and its object, the module before, the pipeline, and the command."""
+        from planish.levels.llvm.describe import export_module
+
+        return export_module(task, candidate, path)
+
+    def deliver(self, task: Task[IRProgram], candidate: Candidate, path: Path) -> Sequence[Path]:
+        """Write nothing: modules are exported where that is asked for."""
+        del task, candidate, path
+        return ()
+
+    def machine(self) -> Mapping[str, str]:
+        """Return what the level knows of this machine: name to fact."""
+        from planish.levels.llvm.machine import machine_facts
+
+        return machine_facts()

@@ -1,0 +1,67 @@
+"""Facts of this machine for the level: the back end, its passes, the compilers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
+
+from planish.core import PlanishError, Target, TargetError, processor, usable_cores
+from planish.levels.llvm.backend import facts, open_backend
+from planish.levels.llvm.clang import find_compiler
+from planish.levels.llvm.execution import find_linker
+from planish.levels.llvm.passes import PassElement, available, elements
+from planish.sandbox.confinement import told
+
+
+def llvm_target(cores: int, backend: str = "") -> Target:
+    """Describe this machine.
+
+    Args:
+        cores: that the program may use.
+        backend: `libllvm` or `llvmlite`; empty for the preferred one.
+
+    Raises:
+        TargetError: there are not so many cores, or no such back end.
+    """
+    there = usable_cores()
+    if not 1 <= cores <= there:
+        raise TargetError(f"{cores} cores asked for, this machine offers {there}", "Use --cores.")
+    llvm = open_backend(backend)
+    return Target(processor(), frozenset(), cores, {"llvm": llvm.version, "backend": llvm.name})
+
+
+def elements_of(target: Target) -> Sequence[PassElement]:
+    """List the passes that a target's back end runs."""
+    return _elements(target.toolchain["backend"])
+
+
+@cache
+def _elements(backend: str) -> tuple[PassElement, ...]:
+    return available(open_backend(backend))
+
+
+def machine_facts() -> Mapping[str, str]:
+    """Return what is here: the processor, each LLVM, the C compilers and the passes that can be run."""
+    llvm = open_backend()
+    newest = int(llvm.version.partition(".")[0])
+    return {
+        "processor": processor(),
+        **facts(),
+        "passes": f"{len(_elements(llvm.name))} of {len(elements())}",
+        "C to LLVM IR": _told(lambda: _compiler(newest)),
+        "linker": _told(lambda: " ".join(find_linker())),
+        "programs are confined by": told(),
+    }
+
+
+def _compiler(newest: int) -> str:
+    found = find_compiler(newest)
+    return f"{found.name} {found.version}"
+
+
+def _told(fact: Callable[[], str]) -> str:
+    """Return a fact, or why there is none."""
+    try:
+        return fact()
+    except PlanishError as error:
+        return str(error)

@@ -1,0 +1,287 @@
+"""Transformation and measurement of a module's functions, in forked children.
+
+A recipe is run in three parts: passes on the whole module (preparing it), lists on single functions, and
+passes on the whole module again. A trial that LLVM refuses costs no more than itself.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import time
+from collections.abc import Collection, Mapping
+from contextlib import closing
+from dataclasses import dataclass, field
+
+from planish.core import TargetError
+from planish.levels.llvm.backend import Backend, IRError, Module, PassError, open_backend
+from planish.levels.llvm.backend.c_definitions import WITHOUT
+from planish.levels.llvm.backend.c_module import CModule
+from planish.levels.llvm.backend.elf import code_bytes, function_bytes
+from planish.levels.llvm.modules.results import Inlining, ModuleRecipe
+from planish.levels.llvm.source import reading_directive
+
+OZ = "default<Oz>"
+LAST = "globaldce,constmerge,cg-profile,rel-lookup-table-converter,strip-dead-prototypes"
+
+_TIDY = "sroa<modify-cfg>,early-cse<memssa>,simplifycfg<switch-range-to-icmp>,instcombine<no-verify-fixpoint>"
+_LOOSE = (
+    "annotation2metadata,forceattrs,inferattrs,coro-early,"
+    "function<eager-inv>(lower-expect,simplifycfg,sroa<modify-cfg>,early-cse),"
+    "openmp-opt,ipsccp,called-value-propagation,globalopt,"
+    "function<eager-inv>(mem2reg,instcombine<no-verify-fixpoint>,simplifycfg<switch-range-to-icmp>),"
+    "always-inline,require<globals-aa>,function(invalidate<aa>),require<profile-summary>,"
+    "cgscc(devirt<4>(inline,function-attrs<skip-non-recursive-function-attrs>,"
+    f"function<eager-inv;no-rerun>({_TIDY},coro-elide),function-attrs,coro-split,coro-annotation-elide)),"
+    "deadargelim,coro-cleanup,globalopt,globaldce,elim-avail-extern,rpo-function-attrs,recompute-globalsaa"
+)
+
+
+def loose_start(backend: Backend) -> str:
+    """Return what makes the module whose functions lists are then run on.
+
+    It is what -Oz does for the whole module, in its order: constants across functions, inlining, dead
+    arguments. But functions are only tidied up meanwhile, where -Oz simplifies them thoroughly: lists that
+    begin after -Oz find little that is left to choose. An LLVM that refuses this has -Oz itself.
+    """
+    return _LOOSE if backend.runs(_LOOSE) else OZ
+
+
+Sizes = Mapping[str, int]
+"""A function's name to its cost."""
+_NUMBERS = re.compile(r"([#!])\d+")
+
+
+@dataclass(frozen=True)
+class TriedLists:
+    """What functions cost after a list, and what texts cost that were not known before."""
+
+    sizes: Sizes
+    texts: Mapping[str, int]
+
+
+@dataclass(frozen=True)
+class FunctionCosts:
+    """Measures functions. Code is made only of those whose text is new.
+
+    Args:
+        objective: what is measured.
+        known: the texts that functions became, as `_named` names them, and what those cost.
+    """
+
+    objective: str
+    known: dict[str, int] = field(default_factory=dict[str, int])
+
+    def try_list(self, module: CModule, pipeline: str) -> TriedLists | None:
+        """Measure the functions of a module after a pipeline; None where LLVM refuses it."""
+        with closing(module.clone()) as copy:
+            try:
+                copy.run(pipeline)
+                return None if copy.verify() else self.measure(copy)
+            except (PassError, IRError):
+                return None
+
+    def measure(self, module: CModule) -> TriedLists:
+        """Measure the functions of a module, of which no more is made afterwards."""
+        definitions = module.definitions()
+        if self.objective == "instructions":
+            return TriedLists(definitions.instructions(), {})
+        texts = {name: _named(name, text) for name, text in definitions.texts().items() if name}
+        fresh = {name for name, text in texts.items() if text not in self.known}
+        new = dict[str, int]()
+        if fresh:
+            # Code generation takes most of the time, and most lists leave most functions as they were.
+            keep_only(module, fresh)
+            found = function_bytes(module.object_code())
+            new = {texts[name]: found[name] for name in fresh if name in found}
+        known = {**self.known, **new}
+        return TriedLists({name: known[text] for name, text in texts.items() if text in known}, new)
+
+
+def keep_only(module: CModule, names: Collection[str]) -> None:
+    """Make declarations of all definitions of a module but some, and those that aliases need."""
+    definitions = module.definitions()
+    definitions.leave_out([name for name in definitions.by_name if name not in names])
+    module.run(WITHOUT)
+
+
+def plain_text(text: str) -> str:
+    """Leave out of a function's text the numbers that follow from what else is in its module."""
+    return _NUMBERS.sub(r"\1", text)
+
+
+def _named(name: str, text: str) -> str:
+    """Name a function's text."""
+    plain = plain_text(f"{name} {text}")
+    return hashlib.sha256(plain.encode(errors="surrogateescape")).hexdigest()
+
+
+@dataclass(frozen=True)
+class MadeModule:
+    """A module that was made, and what it costs.
+
+    Args:
+        bitcode: it.
+        total: its cost.
+        sizes: of its functions.
+    """
+
+    bitcode: bytes
+    total: int
+    sizes: Sizes
+
+
+def whole_backend() -> Backend:
+    """Open a back end that can treat functions one by one.
+
+    Raises:
+        TargetError: there is none here.
+    """
+    backend = open_backend()
+    if not backend.full:
+        raise TargetError(f"{backend.name} cannot treat single functions", "Install LLVM 18 or newer.")
+    return backend
+
+
+def single(module: Module) -> CModule:
+    """Return a module of a back end that can treat functions one by one."""
+    assert isinstance(module, CModule)
+    return module
+
+
+def reading_directive_of(code: str | bytes) -> str:
+    """Return a directive of a module's assembly that may read a file; empty where none does.
+
+    Raises:
+        IRError: the module is malformed.
+    """
+    with closing(single(whole_backend().parse(code))) as module:
+        return reading_directive(module.text())
+
+
+def remake(code: str | bytes, recipe: ModuleRecipe, objective: str) -> MadeModule:
+    """Make a module by a recipe.
+
+    Raises:
+        IRError: the module is malformed, or no code is made of it.
+        PassError: LLVM refuses a pipeline, or what is made is invalid.
+    """
+    with closing(single(whole_backend().parse(code))) as module:
+        begin(module, recipe.inlining, recipe.passes)
+        begun = module.bitcode()
+    with closing(single(whole_backend().parse(begun))) as module:
+        end(module, recipe)
+        return MadeModule(module.bitcode(), *cost(module, objective))
+
+
+def measured(bitcode: bytes, objective: str) -> MadeModule:
+    """Measure a module that was made.
+
+    Raises:
+        IRError: no code is made of it.
+    """
+    with closing(single(whole_backend().parse(bitcode))) as module:
+        return MadeModule(bitcode, *cost(module, objective))
+
+
+def end(module: CModule, recipe: ModuleRecipe) -> None:
+    """Run a recipe's lists on a module that was begun, and what comes last.
+
+    It was written and read since it was begun: that changes the order of uses, and so what passes do.
+    A list without names is run on all functions.
+
+    Raises:
+        PassError: LLVM refuses a pipeline, or what is made is invalid.
+    """
+    for pipeline, names in recipe.lists:
+        run_on(module, pipeline, names or tuple(module.definitions().by_name))
+    module.run(recipe.last)
+    # Passes can make invalid IR, of which code would still be made.
+    if wrong := module.verify():
+        raise PassError(f"invalid IR is made: {wrong}")
+
+
+def begin(module: CModule, inlining: Inlining, passes: str) -> None:
+    """Run passes on the whole module, in which some functions are inlined everywhere or nowhere."""
+    wanted = {"noinline": list[str](), "alwaysinline": list[str]()}
+    for name, attribute in inlining:
+        wanted[attribute].append(name)
+    definitions = module.definitions()
+    for attribute, names in wanted.items():
+        definitions.mark(names, attribute)
+    module.run(passes)
+    left = module.definitions()
+    for attribute, names in wanted.items():
+        left.unmark(names, attribute)
+
+
+def run_on(module: CModule, pipeline: str, names: Collection[str]) -> None:
+    """Run a pipeline of function passes on some functions of a module."""
+    definitions, chosen = module.definitions(), frozenset(names)
+    before = definitions.having("optnone")
+    # What was kept out already stays so afterwards: it is the source's own wish.
+    others = [name for name in definitions.by_name if name not in chosen and name not in before]
+    never = definitions.having("noinline")
+    definitions.keep_out(others)
+    module.run(pipeline)
+    definitions.let_in(others, never)
+
+
+def cost(module: CModule, objective: str) -> tuple[int, Sizes]:
+    """Measure a module, and its functions."""
+    if objective == "instructions":
+        return module.instructions(), module.definitions().instructions()
+    code = module.object_code()
+    found = function_bytes(code)
+    # Aliases are symbols too, of code that is counted already.
+    return code_bytes(code), {name: found[name] for name in module.definitions().by_name if name in found}
+
+
+@dataclass(frozen=True)
+class PreparedModule:
+    """A module that was begun and ended.
+
+    Args:
+        begun: its bitcode before lists are run.
+        ended: after them, and after what comes last.
+        seconds: of the processor that ending it took, without measuring.
+        tried: what its functions cost.
+    """
+
+    begun: bytes
+    ended: bytes
+    seconds: float
+    tried: TriedLists
+
+
+def begin_and_try(
+    module: CModule, recipe: ModuleRecipe, trier: FunctionCosts | None
+) -> PreparedModule | None:
+    """Make a module by a recipe, from an unoptimised one that stays as it is; None: LLVM refuses it.
+
+    Args:
+        module: unoptimised.
+        recipe: how.
+        trier: measures functions; None: nothing is measured.
+    """
+    with closing(module.clone()) as copy:
+        try:
+            begin(copy, recipe.inlining, recipe.passes)
+        except (PassError, IRError):
+            return None
+        begun = copy.bitcode()
+    return finish(begun, recipe, trier)
+
+
+def finish(begun: bytes, recipe: ModuleRecipe, trier: FunctionCosts | None) -> PreparedModule | None:
+    """Do what a recipe says after the beginning; see `begin_and_try`."""
+    began = time.process_time()
+    with closing(single(whole_backend().parse(begun))) as module:
+        try:
+            end(module, recipe)
+            ended, seconds = module.bitcode(), time.process_time() - began
+            return PreparedModule(
+                begun, ended, seconds, trier.measure(module) if trier else TriedLists({}, {})
+            )
+        except (PassError, IRError):
+            return None

@@ -1,0 +1,304 @@
+"""Pass lists as candidates, and as LLVM's pipelines, printed with explicit nesting and read back.
+
+The canonical form is the only one that `print_pipeline` writes:
+
+- Neighbours in function managers share one: `function(sroa<modify-cfg>,gvn)`. In a module of several
+  functions LLVM then runs all of them on one function before it turns to the next, where separate
+  managers would run each pass on all functions first. A function pass sees and changes its own function
+  only, so the code is the same, and analyses are kept, which saves about a fifth of the time.
+- Every loop pass has a manager of its own: `function(loop(indvars),loop(loop-deletion))`. In a shared one
+  LLVM runs all of its passes on an inner loop before it turns to the outer one, which gives other code.
+- For the same reason every cgscc pass has a manager of its own.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import cache
+from itertools import groupby
+from typing import Any, Protocol
+
+from planish.core import Candidate, ProgramError, Step, Task
+from planish.levels.llvm.passes.catalogue import Nesting, PassElement, elements, find_element
+
+
+@dataclass(frozen=True)
+class Pass(Step):
+    """Run a pass.
+
+    Args:
+        name: the element's text in the catalogue: "sroa<modify-cfg>".
+    """
+
+    name: str
+
+    def to_json(self) -> list[Any]:
+        """Return `["Pass", {"name": name}]`; written out, since thousands are made each second."""
+        return ["Pass", {"name": self.name}]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+@cache
+def pass_step(text: str) -> Pass:
+    """Return the step of a pass; one object for one text."""
+    return Pass(text)
+
+
+def candidate_of(texts: Iterable[str]) -> Candidate:
+    """Return the candidate that runs these passes, in this order; `passes_of` is its inverse."""
+    return Candidate(tuple(map(pass_step, texts)))
+
+
+def passes_of(candidate: Candidate) -> tuple[str, ...]:
+    """Return the passes of a candidate in their order.
+
+    Raises:
+        TypeError: a step is of another level.
+    """
+    return tuple(map(_text, candidate.steps))
+
+
+def _text(step: Step) -> str:
+    if not isinstance(step, Pass):
+        raise TypeError(f"{step} is no pass")
+    return step.name
+
+
+_TOKEN = re.compile(r"\s*([^\s,()<>]+(?:<[^<>()]*>)?|[,()])\s*")
+
+DEEPEST = 8
+"""Managers within each other; LLVM's own nest four deep, as in module(cgscc(function(loop(...))))."""
+
+
+@dataclass(frozen=True)
+class PipelineItem:
+    """A pass, or a manager with what stands in it.
+
+    Args:
+        text: the pass with its parameters, or the manager's name.
+        inner: what the manager holds; None for a pass.
+    """
+
+    text: str
+    inner: tuple[PipelineItem, ...] | None = None
+
+
+def read_items(text: str) -> tuple[PipelineItem, ...]:
+    """Split a pipeline into its items; a blank text has none.
+
+    Raises:
+        ProgramError: a bracket is not closed, or a name is missing; the message tells where.
+    """
+    if not text.strip():
+        return ()
+    reader = _Reader(text)
+    items = reader.items()
+    if reader.ahead():
+        raise reader.error("a comma or the end")
+    return items
+
+
+class _Reader:
+    """Reads a pipeline from left to right, one token ahead."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._tokens = self._split()
+        self._token, self._place = next(self._tokens)
+
+    def _split(self) -> Iterator[tuple[str, int]]:
+        place = 0
+        while place < len(self._text):
+            match = _TOKEN.match(self._text, place)
+            if match is None:
+                # The message is of the token at hand: here what cannot be split.
+                self._token, self._place = self._text[place:], place
+                raise self.error("a name, a comma or a bracket")
+            yield match[1], match.start(1)
+            place = match.end()
+        while True:
+            yield "", len(self._text)
+
+    def ahead(self) -> str:
+        """Return the next token; empty at the end."""
+        return self._token
+
+    def _take(self) -> str:
+        taken = self._token
+        self._token, self._place = next(self._tokens)
+        return taken
+
+    def items(self, depth: int = 0) -> tuple[PipelineItem, ...]:
+        """Read items with commas between them, within so many managers."""
+        found = [self._item(depth)]
+        while self.ahead() == ",":
+            self._take()
+            found.append(self._item(depth))
+        return tuple(found)
+
+    def _item(self, depth: int) -> PipelineItem:
+        if not self.ahead() or self.ahead() in ",()":
+            raise self.error("the name of a pass")
+        name = self._take()
+        if self.ahead() != "(":
+            return PipelineItem(name)
+        # Without a limit, a text of brackets alone would exhaust Python's stack.
+        if depth == DEEPEST:
+            raise self.error(f"at most {DEEPEST} managers within each other")
+        self._take()
+        inner = self.items(depth + 1)
+        if self.ahead() != ")":
+            raise self.error("a closing bracket")
+        self._take()
+        return PipelineItem(name, inner)
+
+    def error(self, expected: str) -> ProgramError:
+        """Return what should stand here."""
+        found = f"'{self._token[:20]}'" if self._token else "its end"
+        return ProgramError(
+            f"pipeline, character {self._place + 1}: found {found}", f"Expected {expected} there."
+        )
+
+
+class CanRun(Protocol):
+    """What is asked of a back end here."""
+
+    def runs(self, pipeline: str) -> bool:
+        """Return whether it can run a pipeline."""
+        ...
+
+
+def available(backend: CanRun) -> tuple[PassElement, ...]:
+    """List the elements that a back end runs, in the catalogue's order."""
+    return tuple(element for text, element in elements().items() if backend.runs(print_pipeline([text])))
+
+
+def print_pipeline(texts: Iterable[str]) -> str:
+    """Write a list of passes as `opt -passes=` takes it.
+
+    Args:
+        texts: passes as the catalogue writes them, in their order.
+
+    Returns:
+        The canonical pipeline; empty for no passes.
+
+    Raises:
+        ProgramError: a pass is unknown or kept out.
+    """
+    return ",".join(_merged(map(_placed, texts)))
+
+
+def parse_pipeline(text: str) -> tuple[str, ...]:
+    """Read a pipeline back into its list of passes; `print_pipeline` is its inverse.
+
+    Args:
+        text: passes with or without their managers. A manager of loops or of cgscc holds one pass, since
+            lists cannot tell what LLVM does with several.
+
+    Returns:
+        The passes, as the catalogue writes them.
+
+    Raises:
+        ProgramError: the text is malformed, a pass is unknown or kept out, or it stands in a manager that
+            is not its own.
+    """
+    return tuple(element.text for element in _read(read_items(text), None))
+
+
+_WITHIN_FUNCTION = {"function": "{}", "loop": "loop({})", "loop-mssa": "loop-mssa({})"}
+_WITHIN_MODULE = {"module": "{}", "cgscc": "cgscc({})"}
+
+
+@cache
+def _placed(text: str) -> tuple[bool, str]:
+    """Return whether a pass runs in a function manager, and its text there or at the top."""
+    element = find_element(text)
+    inside = element.nesting in _WITHIN_FUNCTION
+    form = _WITHIN_FUNCTION[element.nesting] if inside else _WITHIN_MODULE[element.nesting]
+    return inside, form.format(element.text)
+
+
+def _merged(placed: Iterable[tuple[bool, str]]) -> Iterator[str]:
+    for inside, group in groupby(placed, key=lambda pair: pair[0]):
+        passes = ",".join(text for _, text in group)
+        yield f"function({passes})" if inside else passes
+
+
+_HOLDS: dict[Nesting, tuple[Nesting, ...]] = {
+    "module": ("module", "cgscc", "function"),
+    "cgscc": (),
+    "function": ("function", "loop", "loop-mssa"),
+    "loop": (),
+    "loop-mssa": (),
+}
+"""Manager to the managers that may stand in it; one that may hold no other holds a single pass."""
+
+_MANAGERS: dict[str, Nesting] = {manager: manager for manager in _HOLDS}
+
+
+def _read(items: Iterable[PipelineItem], manager: Nesting | None) -> Iterator[PassElement]:
+    """List the passes within a manager; None is the top, where a pass may stand without its own."""
+    for item in items:
+        if item.inner is None:
+            yield _checked(find_element(item.text), manager)
+        else:
+            inside = _manager(item, manager)
+            _read_alone(item, inside)
+            yield from _read(item.inner, inside)
+
+
+def _checked(element: PassElement, manager: Nesting | None) -> PassElement:
+    if manager not in (None, element.nesting):
+        raise ProgramError(
+            f"pass '{element.text}' stands in {manager}(...)", f"Write {print_pipeline([element.text])}."
+        )
+    return element
+
+
+def _manager(item: PipelineItem, outer: Nesting | None) -> Nesting:
+    kind = _MANAGERS.get(item.text)
+    if kind is None:
+        raise ProgramError(f"'{item.text}(...)' is no pass manager", f"Known: {', '.join(_HOLDS)}.")
+    if outer is not None and kind not in _HOLDS[outer]:
+        raise ProgramError(f"{kind}(...) stands in {outer}(...)", f"Write it outside of {outer}(...).")
+    return kind
+
+
+def _read_alone(item: PipelineItem, kind: Nesting) -> None:
+    inner = item.inner or ()
+    if len(inner) > 1 and not _HOLDS[kind]:
+        apart = ",".join(f"{kind}({one.text})" for one in inner)
+        raise ProgramError(f"{kind}(...) holds {len(inner)} passes, not one", f"Write {apart}.")
+
+
+PREPARED, OPTIMISED, OBJECT = "prepared.ll", "optimised.ll", "optimised.o"
+
+
+def commands(task: Task, passes: tuple[str, ...]) -> str:
+    """Write how a pass list is run by `opt`, and how its result is compiled.
+
+    clang's own `-passes` does not exist, and `clang -Oz` adds passes of its own, so clang takes part at the
+    end only: with `-disable-llvm-passes` it makes an object of what `opt` wrote.
+
+    Args:
+        task: its target names the version of LLVM.
+        passes: the list.
+    """
+    version = task.target.toolchain.get("llvm", "")
+    pipeline = shlex.quote(print_pipeline(passes))
+    optimise = (
+        f"opt -passes={pipeline} {PREPARED} -S -o {OPTIMISED}" if passes else f"cp {PREPARED} {OPTIMISED}"
+    )
+    return "\n".join(
+        (
+            f"# LLVM {version}; 'planish export' writes {PREPARED}",
+            optimise,
+            f"llc -O2 -relocation-model=pic -filetype=obj {OPTIMISED} -o {OBJECT}",
+            f"# or: clang -O2 -fPIC -Xclang -disable-llvm-passes -c {OPTIMISED} -o {OBJECT}",
+        )
+    )

@@ -1,0 +1,423 @@
+"""Space of pass lists: drawing and changing lists, their features, and the spaces that a user can name."""
+
+from __future__ import annotations
+
+from bisect import bisect
+from collections import Counter
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache, lru_cache
+from itertools import accumulate
+from typing import TYPE_CHECKING, Generic, Literal, TypeVar
+
+from planish.core import UNTAUGHT, Candidate, FeatureSchema, SearchContext, Step, unknown
+from planish.levels.llvm.passes.catalogue import (
+    PassElement,
+    base_name,
+    drop_unsafe_passes,
+    elements,
+    load_coreset,
+)
+from planish.levels.llvm.passes.pipeline import candidate_of, pass_step, passes_of
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.random import Generator
+    from numpy.typing import NDArray
+
+    from planish.levels.llvm.passes.compiled_lists import Compiled
+
+T = TypeVar("T", bound=Hashable)
+
+
+class Weighted(Generic[T]):
+    """Things that are drawn each in proportion to its weight.
+
+    Args:
+        weights: thing to weight, not negative, and above 0 for one of them.
+    """
+
+    def __init__(self, weights: Mapping[T, float]) -> None:
+        self.items = tuple(weights)
+        sums = list(accumulate(weights.values()))
+        self._bounds = [each / sums[-1] for each in sums]  # the last is 1 exactly, which no chance reaches
+
+    def draw(self, count: int, rng: Generator) -> list[T]:
+        """Draw with replacement."""
+        # To the right of equal bounds: what weighs 0 has the bound of the one before it, and is never drawn.
+        return [self.items[bisect(self._bounds, chance)] for chance in rng.random(count).tolist()]
+
+
+@dataclass(frozen=True)
+class ListShape:
+    """A pattern of sampled lists: random passes, and one anchor at a given place.
+
+    Args:
+        weight: how often it is drawn beside the other shapes.
+        anchors: of these one is in the list, each alike; none: the list is random throughout.
+        place: where the anchor stands.
+    """
+
+    weight: float
+    anchors: tuple[str, ...] = ()
+    place: Literal["first", "last", "anywhere"] = "anywhere"
+
+    def within(self, texts: Collection[str]) -> ListShape | None:
+        """Return the shape with those anchors alone that are among these passes; None where none is."""
+        kept = tuple(anchor for anchor in self.anchors if anchor in texts)
+        return replace(self, anchors=kept) if kept or not self.anchors else None
+
+    def anchor(self, rng: Generator) -> Sequence[str]:
+        """Draw the anchor, as a list of one or none."""
+        return [self.anchors[int(rng.integers(len(self.anchors)))]] if self.anchors else []
+
+    def placed(self, anchor: Sequence[str], passes: Sequence[str], rng: Generator) -> list[str]:
+        """Put the anchor into its place among random passes."""
+        last = len(passes)
+        place = {"first": 0, "last": last}.get(self.place)
+        if place is None:
+            place = int(rng.integers(last + 1))
+        return [*passes[:place], *anchor, *passes[place:]]
+
+
+ANY_LIST = (ListShape(1.0),)
+"""The shape of lists that are random throughout."""
+
+
+OF_LIST = (
+    "passes",  # how many
+    "pipelines",  # LLVM's own among them
+    "different",  # passes, whatever their parameters
+)
+OF_PASS = (
+    "times",  # that it comes
+    "first",  # its first place, from 1; 0 where it does not come
+    "after last",  # passes after its last place, and 1; 0 where it does not come
+)
+
+
+@cache
+def list_schema() -> FeatureSchema:
+    """Name the columns: those of the list, then AutoPhase's 56 of the module as it came, as log2(1 + x)."""
+    from planish.levels.llvm.ir.autophase import FEATURES, VERSION  # with NumPy
+
+    of_passes = [f"{name} {text}" for text in elements() for name in OF_PASS]
+    of_module = [f"AutoPhase {VERSION}: {name}" for name in FEATURES]
+    return FeatureSchema("llvm/list", 1, (*OF_LIST, *of_passes, *of_module))
+
+
+def list_features(module: NDArray[np.int64], candidates: Sequence[Candidate]) -> NDArray[np.float32]:
+    """Describe lists; (lists, width of `list_schema()`).
+
+    Args:
+        module: AutoPhase's features of the module as it came.
+        candidates: lists; a pass that the catalogue does not have counts as one of the passes alone.
+    """
+    import numpy as np  # here: to import it takes long
+
+    known, width = elements(), list_schema().width
+    found = np.zeros((len(candidates), width), np.float32)
+    found[:, width - len(module) :] = np.log2(1 + module)
+    for row, candidate in zip(found, candidates, strict=True):
+        texts = passes_of(candidate)
+        pipelines = sum(known[text].is_pipeline for text in texts if text in known)
+        row[: len(OF_LIST)] = len(texts), pipelines, len(set(map(base_name, texts)))
+        for place, text in enumerate(texts):
+            if text not in known:
+                continue
+            column = _columns()[text]
+            row[column] += 1
+            row[column + 1] = row[column + 1] or place + 1
+            # Overwritten each time it comes: what stays is of the last place.
+            row[column + 2] = len(texts) - place
+    return found
+
+
+@cache
+def _columns() -> dict[str, int]:
+    """Return the first column of each pass."""
+    return {text: len(OF_LIST) + number * len(OF_PASS) for number, text in enumerate(elements())}
+
+
+LONGEST = 20
+"""Passes of the longest list, unless said otherwise."""
+
+FOCUS = 0.5
+"""The share of draws that `focused` gives to the passes that it was shown."""
+
+
+class PassSpace:
+    """Lists of at most `longest` passes, in any order; a pass may come again.
+
+    Every list is legal, since each element is printed with the managers of its own nesting. The thesis
+    (4.2.1) lets each default pipeline occur once in a list; here it may come again, as any pass.
+
+    Args:
+        elements: what lists are made of; at least one.
+        longest: passes of the longest list, at least 1.
+        weights: text to how often it is drawn beside the others, not negative; all alike by default.
+        seeds: lists that are known to be good elsewhere, the best first; those that are not of this space
+            are left out.
+        shapes: patterns of sampled lists; those whose anchors are not of this space are left out.
+        ir: the module that the lists are for, as LLVM prints it; features tell of it.
+        small: gives what -Oz makes of it; without, it is observed as it is.
+        objective: what is to be made less; a policy learns of one.
+    """
+
+    def __init__(
+        self,
+        elements: Sequence[PassElement],
+        *,
+        longest: int = LONGEST,
+        weights: Mapping[str, float] | None = None,
+        seeds: Iterable[Sequence[str]] = (),
+        shapes: Sequence[ListShape] = ANY_LIST,
+        ir: str = "",
+        small: Callable[[], str] | None = None,
+        objective: str = "instructions",
+    ) -> None:
+        self._ir, self._small, self._objective = ir, small, objective
+        self._seen: NDArray[np.int64] | None = None
+        self.elements = tuple(elements)
+        self.longest = longest
+        texts = tuple(element.text for element in elements)
+        self._steps = tuple(map(pass_step, texts))
+        self._weights = {text: 1.0 if weights is None else weights.get(text, 0.0) for text in texts}
+        self._passes = Weighted(self._weights)
+        kept = (shape.within(texts) for shape in shapes)
+        self._shapes = Weighted({shape: shape.weight for shape in kept if shape} or {ANY_LIST[0]: 1.0})
+        self._seeds = tuple(candidate_of(seed) for seed in seeds if self._holds(seed))
+
+    def start(self) -> Candidate:
+        """Return the empty list."""
+        return Candidate()
+
+    def steps(self, candidate: Candidate) -> Sequence[Step]:
+        """List every element, until the list is full."""
+        return self._steps if len(candidate.steps) < self.longest else ()
+
+    def extend(self, candidate: Candidate, step: Step) -> Candidate:
+        """Append a pass."""
+        return candidate.then(step)
+
+    def state(self, candidate: Candidate) -> str:
+        """Return the list's hash: whether two lists make one program, only LLVM can tell."""
+        return candidate.hash
+
+    def sample(self, rng: Generator) -> Candidate:
+        """Draw a shape, a length (each alike, from 1) and the passes."""
+        shape = self._shapes.draw(1, rng)[0]
+        length = int(rng.integers(1, self.longest, endpoint=True))
+        anchors = shape.anchor(rng)
+        return candidate_of(shape.placed(anchors, self._passes.draw(length - len(anchors), rng), rng))
+
+    def mutate(self, candidate: Candidate, rng: Generator) -> Candidate:
+        """Replace, insert, delete or swap: each alike, of those that this list allows."""
+        passes = list(passes_of(candidate))
+        changes = [_insert] if len(passes) < self.longest else []
+        changes += [_replace, _delete] if passes else []
+        # To swap equal passes changes nothing.
+        changes += [_swap] if len(set(passes)) > 1 else []
+        changes[int(rng.integers(len(changes)))](passes, self._passes.draw(1, rng)[0], rng)
+        return candidate_of(passes)
+
+    def crossover(self, a: Candidate, b: Candidate, rng: Generator) -> tuple[Candidate, Candidate]:
+        """Cut each list at a point and swap the rests; a list that grows too long loses its end."""
+        cut, other = (int(rng.integers(len(parent.steps) + 1)) for parent in (a, b))
+        first = (a.steps[:cut] + b.steps[other:])[: self.longest]
+        second = (b.steps[:other] + a.steps[cut:])[: self.longest]
+        return Candidate(first), Candidate(second)
+
+    def seeds(self, context: SearchContext = UNTAUGHT) -> Sequence[Candidate]:  # noqa: ARG002
+        """List what is known to be good elsewhere, the best first."""
+        return self._seeds
+
+    def selected(self, candidate: Candidate, places: Sequence[int]) -> Candidate:
+        """Return the passes at these places alone; every list is legal."""
+        return Candidate(tuple(candidate.steps[place] for place in places))
+
+    def focused(self, candidates: Sequence[Candidate]) -> PassSpace:
+        """Give this space, with half of its draws from the passes of these lists, as often as they occur."""
+        seen = Counter(text for candidate in candidates for text in passes_of(candidate))
+        ours = {text: seen[text] for text in self._weights if text in seen}
+        if not ours:
+            return self
+        # The weights of each part sum to its share of the draws.
+        usual, shown = (1 - FOCUS) / sum(self._weights.values()), FOCUS / sum(ours.values())
+        return PassSpace(
+            self.elements,
+            longest=self.longest,
+            weights={text: usual * w + shown * ours.get(text, 0) for text, w in self._weights.items()},
+            seeds=map(passes_of, self._seeds),
+            shapes=self._shapes.items,
+            ir=self._ir,
+            small=self._small,
+            objective=self._objective,
+        )
+
+    @property
+    def schema(self) -> FeatureSchema:
+        """Return what `features` gives; see `planish.levels.llvm.passes.space`."""
+        return list_schema()
+
+    def features(self, candidates: Sequence[Candidate]) -> NDArray[np.float32]:
+        """Describe lists, and the module that they are for; it is read once."""
+        return list_features(_autophase(self._ir), candidates)
+
+    @property
+    def actions(self) -> Sequence[Step]:
+        """List every pass."""
+        return self._steps
+
+    @property
+    def observed(self) -> FeatureSchema:
+        """Return what `observe` gives; see `planish.levels.llvm.ir.instruction_rows`."""
+        from planish.levels.llvm.ir.instruction_rows import instruction_schema
+
+        return instruction_schema(self._objective)
+
+    def observe(self, candidate: Candidate) -> NDArray[np.int64]:  # noqa: ARG002
+        """Describe the module by its instructions, before and after -Oz; the same for every list."""
+        from planish.levels.llvm.ir.instruction_rows import observe_module
+
+        if self._seen is None:
+            self._seen = observe_module(self._ir, self._small() if self._small else self._ir)
+        return self._seen
+
+    @property
+    def text(self) -> str:
+        """The module that the lists are for; empty where it was not given."""
+        return self._ir
+
+    def instructions(self, candidate: Candidate) -> int | None:
+        """Count the instructions of what a list makes of the module; None where it fails, or ends LLVM."""
+        made = _made(self._ir, passes_of(candidate))
+        return made.instructions if made else None
+
+    def compiled(self, candidate: Candidate) -> str | None:
+        """Return what a list makes of the module, prepared for size; None where it fails, or ends LLVM."""
+        made = _made(self._ir, passes_of(candidate))
+        return made.code if made else None
+
+    def refused(self, text: str) -> str:
+        """Return what LLVM says of a text; "" where it is a module."""
+        from planish.levels.llvm.backend import open_backend
+        from planish.levels.llvm.passes.compiled_lists import reading_error
+
+        return reading_error(open_backend(), text)
+
+    def _holds(self, passes: Sequence[str]) -> bool:
+        return len(passes) <= self.longest and self._weights.keys() >= set(passes)
+
+
+@lru_cache(maxsize=4)
+def _made(ir: str, passes: tuple[str, ...]) -> Compiled | None:
+    from planish.levels.llvm.backend import open_backend
+    from planish.levels.llvm.passes.compiled_lists import compile_lists
+
+    return compile_lists(open_backend(), [(ir, passes)])[0]
+
+
+@lru_cache(maxsize=4)
+def _autophase(ir: str) -> NDArray[np.int64]:
+    from planish.levels.llvm.ir.autophase import autophase
+
+    return autophase(ir)
+
+
+def _insert(passes: list[str], new: str, rng: Generator) -> None:
+    passes.insert(int(rng.integers(len(passes) + 1)), new)
+
+
+def _replace(passes: list[str], new: str, rng: Generator) -> None:
+    passes[int(rng.integers(len(passes)))] = new
+
+
+def _delete(passes: list[str], _: str, rng: Generator) -> None:
+    del passes[int(rng.integers(len(passes)))]
+
+
+def _swap(passes: list[str], _: str, rng: Generator) -> None:
+    here, there = rng.integers(len(passes), size=2).tolist()
+    passes[here], passes[there] = passes[there], passes[here]
+
+
+SPACES = ("passes", "uniform", "safe")
+"""The names: what does best, what the thesis does, and what LLVM itself does by default."""
+
+SMOOTHING = 0.5
+"""What is added to each pass's count in the coreset, so that every pass can be drawn."""
+
+_DEFAULTS = tuple(f"default<{level}>" for level in ("Oz", "Os", "O1", "O2", "O3"))
+
+SHAPES = (
+    ListShape(0.4),
+    ListShape(0.2, ("sroa<modify-cfg>",), "first"),
+    ListShape(0.15, ("default<Oz>",), "last"),
+    ListShape(0.1, ("default<Oz>",), "first"),
+    ListShape(0.15, _DEFAULTS, "anywhere"),
+)
+"""The shapes of lists that gained most over -Oz in a trial of 1,500 lists on 300 functions."""
+
+
+def pass_space(
+    name: str,
+    elements: Sequence[PassElement],
+    objective: str = "instructions",
+    longest: int = LONGEST,
+    coreset: Sequence[Sequence[str]] | None = None,
+    ir: str = "",
+    small: Callable[[], str] | None = None,
+) -> PassSpace:
+    """Make a space of pass lists by name.
+
+    `passes` draws from all elements, the more often the more they occur in the coreset; `uniform` draws
+    length and passes evenly, as the thesis does (4.3.2); `safe` is `passes` with tier 1 alone.
+
+    Args:
+        name: one of `SPACES`.
+        elements: those that the back end runs.
+        objective: what is to be made less; it chooses the coreset.
+        longest: passes of the longest list.
+        coreset: the lists to begin with, and to draw passes after; the shipped ones by default.
+        ir: the module that the lists are for; what is known to break it is not in the space.
+        small: gives what -Oz makes of it; it is asked where a policy observes.
+
+    Raises:
+        PlanishError: there is no such space.
+    """
+    if name not in SPACES:
+        raise unknown("level 'llvm' has no space", name, SPACES)
+    coreset = load_coreset(objective) if coreset is None else coreset
+    kept = [element for element in elements if element.tier == 1 or name != "safe"]
+    # Before what breaks the module goes, so that a list with such a pass loses it, and stays.
+    texts = {element.text for element in kept}
+    kept = [element for element in kept if drop_unsafe_passes([element.text], ir)]
+    seeds = _seeds(kept, [drop_unsafe_passes(passes, ir) for passes in coreset if texts.issuperset(passes)])
+    if name == "uniform":
+        return PassSpace(kept, longest=longest, seeds=seeds, ir=ir, small=small, objective=objective)
+    weights = _weights(kept, coreset)
+    return PassSpace(
+        kept, longest=longest, weights=weights, seeds=seeds, shapes=SHAPES, ir=ir, small=small,
+        objective=objective,
+    )  # fmt: skip
+
+
+def oz_of(texts: Collection[str]) -> str | None:
+    """Return LLVM's pipeline for small code among some passes: -Oz, or -O2 where it has no -Oz any more.
+
+    On functions that are `minsize optsize` the two make code of the same size. None: it has neither.
+    """
+    return next((text for text in ("default<Oz>", "default<O2>") if text in texts), None)
+
+
+def _seeds(elements: Sequence[PassElement], coreset: Sequence[Sequence[str]]) -> list[Sequence[str]]:
+    """Begin with LLVM's own pipeline for small code: -Oz, or -O2 where LLVM has no -Oz any more."""
+    small = oz_of({element.text for element in elements})
+    return [*([[small]] if small else []), *coreset]
+
+
+def _weights(elements: Sequence[PassElement], coreset: Sequence[Sequence[str]]) -> dict[str, float]:
+    """Count how often each pass occurs; LLVM's own pipelines count as unseen, for shapes bring them in."""
+    seen = Counter(text for passes in coreset for text in passes)
+    return {e.text: SMOOTHING + (0 if e.is_pipeline else seen[e.text]) for e in elements}

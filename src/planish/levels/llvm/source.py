@@ -1,0 +1,281 @@
+"""Reading programs from `.ll`, `.bc` and `.c` files, and from IR itself.
+
+A program may be aimed at a processor that the user names. Inline assembly that reads files is refused: an
+assembler reads them where a directive says so.
+"""
+
+from __future__ import annotations
+
+import platform
+import re
+from collections.abc import Container, Mapping
+from dataclasses import replace
+
+from planish.core import ProgramError, did_you_mean
+from planish.levels.llvm.backend import open_backend
+from planish.levels.llvm.backend.protocol import Backend
+from planish.levels.llvm.clang import FAST, Compiler, find_compiler
+from planish.levels.llvm.ir.attributes import for_processor, for_size
+from planish.levels.llvm.program import SOURCE, IRProgram, Running, read_bytes, running_by, running_of
+
+_ASSEMBLY = re.compile(r'\basm\b[^"\n]*"((?:[^"\\]|\\.)*)"')
+# LLVM writes quotes, and what cannot be printed, as a backslash and two hexadecimal digits.
+_ESCAPE = re.compile(r"\\([0-9a-fA-F]{2})")
+_SECTION = re.compile(r"(\.(?:push)?section\s+)[\w.]+", re.IGNORECASE)
+_WORD = re.compile(r"(?<![\w.$])\.([\w$.\\]*)")
+_OPERAND = re.compile(r"(?:^|[\n;:])\s*(\$\{?\d\w*)")
+_HARMLESS = re.compile(
+    r"L[\w.$]*|align|arch|arch_extension|arm|ascii|asciz|balign|balignl|balignw|bss|byte|cfi_\w+"
+    r"|code|code16|code32|code64|comm|cpu|data|double|else|elseif|endif|equ|error|eabi_attribute|fill|float"
+    r"|fnend|fnstart|fpu|globl|global|hidden|hword|ident|if|ifc|ifdef|ifeq|ifge|ifgt|ifle|iflt|ifnc|ifndef|ifne"
+    r"|insn|inst|int|intel_syntax|att_syntax|internal|local|long|ltorg|nops|octa|option|org|p2align"
+    r"|p2alignl|p2alignw|pool|popsection|previous|protected|pushsection|quad|reloc|rodata|section|set|short"
+    r"|size|skip|sleb128|space|string|subsection|symver|syntax|text|thumb|thumb_func|type|uleb128|unreq|value"
+    r"|weak|weakref|word|xword|zero"
+)
+"""Directives that real code has. `.incbin` and `.include` read files; macros can spell them in pieces."""
+
+
+def reading_directive(ir: str) -> str:
+    """Return a directive of a module's assembly that may read a file; empty where none does.
+
+    Args:
+        ir: the module as a back end prints it.
+    """
+    for text in _ASSEMBLY.findall(ir):
+        # Unescaped first: '.incbin' may be written with a backslash and digits, and LLVM reads it all the
+        # same.
+        plain = _ESCAPE.sub(lambda found: chr(int(found[1], 16)), text)
+        for word in _WORD.findall(_SECTION.sub(r"\1", plain)):
+            # A list of what is allowed, not of what is forbidden: new directives that read files may come.
+            if word and not _HARMLESS.fullmatch(word):  # a dot alone is an address
+                return f".{word}"
+        if begins := _OPERAND.search(plain):  # an operand may be the name of a directive
+            return begins[1]
+    return ""
+
+
+def check_assembly(ir: str) -> None:
+    """Refuse a module whose assembly has directives other than harmless ones.
+
+    Args:
+        ir: the module as a back end prints it.
+
+    Raises:
+        ProgramError: it could make the assembler read a file.
+    """
+    if word := reading_directive(ir):
+        what = f"the stored program has the assembler's directive '{word}', which may read any file"
+        raise ProgramError(what, "Tune it from its own file.")
+
+
+_NAME = re.compile(r"[\w.+-]+", re.ASCII)
+_AIM = re.compile(r'"(target-cpu|tune-cpu|target-features)"="([^"]*)"')
+_EMPTY = "void f(void) {}\n"
+
+
+def compiler_of(backend: Backend) -> Compiler:
+    """Find a C compiler whose IR a back end can read.
+
+    Raises:
+        TargetError: there is none.
+    """
+    return find_compiler(int(backend.version.partition(".")[0]))
+
+
+def flag_of(processor: str, compiler: Compiler) -> str:
+    """Return the compiler's flag for a processor.
+
+    Args:
+        processor: `native`, or a name of clang's, as `x86-64-v3`.
+        compiler: whose names they are.
+
+    Raises:
+        ProgramError: it knows none of this name.
+    """
+    flag = f"{_option()}={processor}"
+    _probed(processor, flag, compiler)
+    return flag
+
+
+def aimed(ir: str, processor: str, compiler: Compiler) -> str:
+    """Make every definition of a module for a processor, as clang does for C.
+
+    Args:
+        ir: the module.
+        processor: as in `flag_of`.
+        compiler: says what the processor has: a virtual machine may lack what the name promises.
+
+    Raises:
+        ProgramError: as in `flag_of`.
+    """
+    return for_processor(ir, dict(_AIM.findall(_probed(processor, f"{_option()}={processor}", compiler))))
+
+
+def _option() -> str:
+    return "-march" if platform.machine() in ("x86_64", "AMD64", "i686") else "-mcpu"
+
+
+def _probed(processor: str, flag: str, compiler: Compiler) -> str:
+    """Compile an empty function for a processor."""
+    unknown = ProgramError(
+        f"{compiler.name} knows no processor '{processor}'",
+        "Write processor=native, or a name that clang takes.",
+    )
+    if not _NAME.fullmatch(processor):
+        raise unknown
+    try:
+        return compiler.to_ir("-", (flag,), source=_EMPTY)
+    except ProgramError as error:
+        raise unknown from error
+
+
+SUFFIXES = (".ll", ".bc", ".c")
+OPTIONS = ("function", "args", "stdin", "harness", "run", "link", "processor", "backend")
+# What depends on where a file lies is no part of the program.
+_NAMED = re.compile(r"^; ModuleID = .*\n", re.MULTILINE)
+_FOLDER = re.compile(r'^(source_filename = ")[^"\n]*/', re.MULTILINE)
+
+
+def is_ir(source: str) -> bool:
+    """Return whether a source is IR itself, and not a file's path."""
+    return "define " in source and "\n" in source.strip()
+
+
+def read_program(source: str, options: Mapping[str, str], backend: Backend) -> IRProgram:
+    """Read a program.
+
+    Args:
+        source: the path of a `.ll`, `.bc` or `.c` file, or IR; a canonical text brings how it is run.
+        options: `function` (keep this one alone), `args` (as in a shell), `stdin` (a file), `harness` (a
+            `.c` or `.ll` file with a `main`), `run` (yes: run candidates, also where no objective needs it;
+            or how, as "./prog 5 < input"), `link` (libraries: "-lz -pthread"), `processor` (what code is made
+            for: native, or a name of clang's).
+        backend: reads and prints the module.
+
+    Raises:
+        ProgramError: a file cannot be read or does not compile, the IR is malformed or of a newer LLVM, it
+            defines no function, or there is no such function.
+        TargetError: it is C, or made for a processor, and no compiler is found.
+    """
+    program, name = _read(source, options.get("processor", ""), backend)
+    if wanted := options.get("function"):
+        program = only_function(program, wanted, backend)
+    stored = running_of(source) if is_ir(source) else Running()
+    if options.get("function"):
+        stored = None
+    running = running_by(options, stored)
+    if running and running.harness is not None and "main" in program.definitions:
+        raise ProgramError(f"{name} has a 'main', and so has the harness", "Leave one of them out.")
+    return replace(program, running=running)
+
+
+def read_text(text: str, backend: Backend) -> IRProgram:
+    """Read a canonical text, as it comes from a store.
+
+    Raises:
+        ProgramError: it is malformed, or its assembly could read files.
+    """
+    program = _printed(text, "the stored program", backend)
+    check_assembly(program.ir)
+    try:
+        return replace(program, running=running_of(text))
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+        raise ProgramError(f"the stored program does not tell how it is run: {error}") from error
+
+
+def only_function(program: IRProgram, name: str, backend: Backend) -> IRProgram:
+    """Keep one function, with what it refers to; it is run no more.
+
+    Raises:
+        ProgramError: there is no such definition, or it cannot stand alone.
+    """
+    name = name.removeprefix("@")
+    if name not in program.definitions:
+        raise ProgramError(f"no function '{name}' is defined", did_you_mean(name, program.definitions))
+    found = functions_of(program, backend, (name,))
+    if name not in found:
+        raise ProgramError(f"function '{name}' cannot stand alone", "Tune the whole module.")
+    return found[name]
+
+
+def functions_of(
+    program: IRProgram, backend: Backend, names: Container[str] | None = None
+) -> Mapping[str, IRProgram]:
+    """Return the functions of a module as modules of their own, by name, in their order.
+
+    Args:
+        program: the module.
+        backend: prints the new ones.
+        names: which; None for all. One that cannot stand alone is left out.
+    """
+    from planish.levels.llvm.ir.split import split_module
+
+    found = SOURCE.search(program.ir)
+    source = f"{found[0]}\n" if found else ""
+    split = split_module(program.ir)
+    return {
+        f.name: replace(_printed(source + f.text, f.name, backend), running=None, backend=program.backend)
+        for f in split
+        if names is None or f.name in names
+    }
+
+
+def _printed(code: str | bytes, name: str, backend: Backend) -> IRProgram:
+    """Have the back end print a module: one text for one module, however it was written."""
+    module = backend.parse(code, name)
+    try:
+        text = _FOLDER.sub(r"\1", _NAMED.sub("", module.text(), count=1), count=1)
+        program = IRProgram(text, module.instructions())
+    finally:
+        module.close()
+    if not program.definitions:
+        raise ProgramError(f"{name} defines no function", "Name a module with one at least.")
+    return program
+
+
+def _read(source: str, processor: str, backend: Backend) -> tuple[IRProgram, str]:
+    """Return the program, and what errors call it."""
+    if source.endswith(".c") and not is_ir(source):
+        return _compiled(source, processor, backend), source
+    code, name = (source, "the IR") if is_ir(source) else (read_bytes(source), source)
+    program = _printed(code, name, backend)
+    if processor:
+        program = _printed(aimed(program.ir, processor, compiler_of(backend)), name, backend)
+    return program, name
+
+
+def _compiled(path: str, processor: str, backend: Backend) -> IRProgram:
+    """Compile C for size, and once more for time: clang tells the passes of -O3 more than it tells others."""
+    read_bytes(path)
+    compiler = compiler_of(backend)
+    flags = (flag_of(processor, compiler),) if processor else ()
+    small, fast = (_printed(compiler.to_ir(path, flags, level), path, backend) for level in ("O0", FAST))
+    return replace(small, fast=fast)
+
+
+_UNOPTIMISED = ("-Xclang", "-disable-llvm-passes")
+
+
+def read_for_size(source: str, level: str, options: Mapping[str, str]) -> str:
+    """Read a module from a `.ll`, `.bc` or `.c` file, or from IR itself.
+
+    C is compiled as `clang -Oz` does it, up to LLVM's passes.
+
+    Args:
+        source: the file, or IR.
+        level: the level that the user names; empty or `llvm`.
+        options: as `read_program` takes them.
+
+    Raises:
+        ProgramError: it is no module, or cannot be read.
+        TargetError: it is C, and no compiler is found.
+    """
+    if level not in ("", "llvm"):
+        what = f"programs of level '{level}' have no functions"
+        raise ProgramError(what, "Leave --per-function out.")
+    backend = open_backend(options.get("backend", ""))
+    if source.endswith(".c"):
+        compiler = find_compiler(int(backend.version.partition(".")[0]))
+        source = compiler.to_ir(source, _UNOPTIMISED, "Oz")
+    return for_size(read_program(source, options, backend).ir)

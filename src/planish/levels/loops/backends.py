@@ -1,0 +1,185 @@
+"""Back ends: the protocol by which the level uses them, and those that this machine has.
+
+A back end makes what runs of a loop tree. All are entry points of the group `planish.loops.backends`, ours
+like those of other packages: each a `Backend`, or a class that makes one without arguments.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import cache
+from importlib.metadata import version
+from typing import TYPE_CHECKING, Any, Protocol
+
+from planish.core import Machine, Target, TargetError, caches, processor, registry, unknown, usable_cores
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from planish.levels.loops.ir.tree import LoopTree
+    from planish.levels.loops.lang.program import Program
+
+Arrays = Mapping[str, "NDArray[Any]"]
+
+# Protocols
+
+GROUP = "planish.loops.backends"
+PREFERRED = ("x86-avx512", "x86-avx2", "portable")
+"""Where none is asked for, the first of these that works is taken: LoopNest for x86-64 by instruction set,
+and LLVM for any processor. Others must be asked for by name."""
+
+
+class Bound(Protocol):
+    """A kernel with its arrays."""
+
+    def prepare(self) -> None:
+        """Take in what the constants hold now."""
+        ...
+
+    def poison(self, byte: int = 0xFF) -> None:
+        """Fill the kernel's own memory with a byte, on which no result may depend, and prepare.
+
+        Verification fills it with several in turn; by default with NaN.
+        """
+        ...
+
+    def repeat(self, times: int) -> object:
+        """Compute the outputs from what the inputs hold now, so many times in turn.
+
+        It returns when all is done and the outputs are in their arrays: its caller times it.
+        """
+        ...
+
+
+class Executable(Protocol):
+    """A compiled program."""
+
+    @property
+    def program(self) -> Program:
+        """Return what it computes."""
+        ...
+
+    def allocate(self) -> object:
+        """Make the kernel's own memory: temporaries, and what is packed ahead of time.
+
+        Raises:
+            TargetError: there is not so much.
+        """
+        ...
+
+    def bind(self, inputs: Arrays, outputs: Arrays) -> Bound:
+        """Attach it to arrays, with memory of its own, and prepare it.
+
+        Args:
+            inputs: tensor to NumPy array, of the program's shapes and types, C-contiguous.
+            outputs: likewise, writeable; they share no memory with each other or with inputs.
+
+        Raises:
+            ProgramError: an array is missing, unknown, or not as it must be.
+            TargetError: there is no memory for the buffers.
+        """
+        ...
+
+
+class Backend(Protocol):
+    """Makes kernels of loop trees."""
+
+    @property
+    def machine(self) -> Machine:
+        """The registers that it uses, from which the first guess is made; its caches may be left out."""
+        ...
+
+    @property
+    def packages(self) -> Sequence[str]:
+        """The distributions whose versions may change the code: they are part of a target's toolchain."""
+        ...
+
+    def works(self) -> bool:
+        """Return whether this machine runs what it makes."""
+        ...
+
+    def compile(self, program: Program, tree: LoopTree, cores: int) -> Executable:
+        """Make a kernel.
+
+        Args:
+            program: what the tree computes.
+            tree: from `planish.levels.loops.lower`; it is followed strictly.
+            cores: how many threads may run a parallel loop.
+
+        Raises:
+            TargetError: it cannot be made of this tree.
+        """
+        ...
+
+
+@cache
+def backend_names() -> tuple[str, ...]:
+    """List all back ends, the preferred first; none is imported."""
+    found = registry.names(GROUP)
+    preferred = [name for name in PREFERRED if name in found]
+    return tuple(preferred + [name for name in found if name not in PREFERRED])
+
+
+@cache
+def backend_named(name: str) -> Backend:
+    """Load a back end.
+
+    Raises:
+        PlanishError: there is none of this name.
+    """
+    if name not in backend_names():
+        raise unknown("level 'loops' has no back end", name, backend_names())
+    found: Any = registry.load(GROUP, name)
+    return found() if isinstance(found, type) else found
+
+
+# This machine
+
+
+@cache
+def available_backends() -> tuple[str, ...]:
+    """List the back ends that work on this machine, the preferred first."""
+    return tuple([name for name in backend_names() if backend_named(name).works()])
+
+
+def preferred_backend() -> str:
+    """Return the name of the back end that is taken where none is asked for; no other package's is imported.
+
+    Raises:
+        TargetError: planish's own back ends are not found.
+    """
+    for name in PREFERRED:
+        if name in backend_names() and backend_named(name).works():
+            return name
+    raise TargetError(
+        "planish's own back ends for loops are not found",
+        "Its entry points are older than its code: install planish again.",
+    )
+
+
+def this_machine(cores: int, backend: str = "") -> Target:
+    """Describe this machine.
+
+    Args:
+        cores: how many a kernel may use.
+        backend: the code generator; empty for the preferred one.
+
+    Raises:
+        PlanishError: there is no such back end.
+        TargetError: the machine has fewer cores, or lacks the back end.
+    """
+    if not 1 <= cores <= usable_cores():
+        raise TargetError(f"{cores} cores asked for, this process may use {usable_cores()}", "Use --cores.")
+    chosen = backend or preferred_backend()
+    if chosen not in backend_names():
+        raise unknown("level 'loops' has no back end", chosen, backend_names())
+    if not backend_named(chosen).works():
+        raise TargetError(
+            f"back end '{chosen}' does not work on this machine",
+            f"It has: {', '.join(available_backends())}.",
+        )
+    made = backend_named(chosen)
+    toolchain = {"backend": chosen} | {name: version(name) for name in made.packages}
+    machine = made.machine if made.machine.caches else replace(made.machine, caches=caches())
+    return Target(processor(), frozenset({chosen}), cores, toolchain, machine)

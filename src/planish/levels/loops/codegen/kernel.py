@@ -1,0 +1,118 @@
+"""Machine code and its layout in memory: the contract between code generators and the runtime."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Set
+from dataclasses import dataclass
+
+from planish.core import TargetError
+from planish.levels.loops.ir.annotated import MEMORY, STACK, AnnotatedTree
+from planish.levels.loops.ir.tree import LoopTree, leaves
+from planish.levels.loops.lang.program import ARITHMETIC, DTYPES
+
+ALIGNMENT = 64
+"""Every temporary, workspace and ahead buffer starts at a multiple of this many bytes."""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A machine function `void entry(void **args, int64_t begin, int64_t end)`.
+
+    `args` holds the addresses of the input, output and ahead buffers in the order of `LoopTree.buffers`,
+    then of the shared workspace, then of the private workspace.
+
+    Args:
+        address: where it is.
+        iterations: of the parallel root loop; its tail, if any, is the last one. 1 for a serial entry.
+        parallel: whether [begin, end) selects iterations, and parts may run at the same time, each with
+            a private workspace of its own. A serial entry ignores the range.
+    """
+
+    address: int
+    iterations: int = 1
+    parallel: bool = False
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Where the temporaries lie.
+
+    Args:
+        offsets: temporary to the byte offset in its workspace; none for those that live in registers.
+        private: temporaries of the private workspace, each thread's stack; the others are in the shared one.
+        shared_bytes: size of the shared workspace.
+        private_bytes: size of the private one, for one thread.
+    """
+
+    offsets: Mapping[str, int]
+    private: frozenset[str]
+    shared_bytes: int
+    private_bytes: int
+
+
+@dataclass(frozen=True)
+class MachineCode:
+    """A tree, compiled.
+
+    Args:
+        entries: the body, to be run in order; a parallel root node has an entry of its own.
+        ahead_entries: likewise for the part that fills the ahead buffers; empty if there is none.
+        owner: what owns the memory of the functions; they live as long as it does.
+        layout: where the temporaries lie that the functions have in memory.
+        assembly: given a prefix P, writes assembly that defines the entries as P_run0, P_run1, ...
+            and the ahead entries as P_prepare0, ...
+        annotated: the decisions that the functions carry out; None where the back end made its own.
+        again: generates the same code once more; it is what is pickled, for addresses hold in one process
+            alone. None where that is not possible.
+    """
+
+    entries: tuple[Entry, ...]
+    ahead_entries: tuple[Entry, ...]
+    owner: object
+    layout: Layout
+    assembly: Callable[[str], str]
+    annotated: AnnotatedTree | None = None
+    again: Callable[[], MachineCode] | None = None
+
+    def __reduce__(self) -> tuple[Callable[[], MachineCode], tuple[()]]:
+        if self.again is None:
+            raise TypeError("this machine code cannot be pickled: nothing says how to generate it again")
+        return self.again, ()
+
+
+def arithmetic_of(tree: LoopTree) -> str:
+    """Return the one type that a tree computes in.
+
+    Raises:
+        TargetError: there are several types, or sums would be rounded at each step, in a narrower type.
+    """
+    found = {ARITHMETIC.get(b.dtype, b.dtype) for b in tree.buffers}
+    if len(found) != 1:
+        # Indices are looked up with, not computed with: they may be of a type of their own.
+        found = {ARITHMETIC.get(b.dtype, b.dtype) for b in tree.buffers if b.name not in tree.indices}
+    if len(found) != 1:
+        raise TargetError(f"a kernel of mixed element types: {', '.join(sorted(found))}")
+    if any(b.dtype not in found for b in tree.buffers):
+        _check_sums(tree, found)
+    return found.pop()
+
+
+def _check_sums(tree: LoopTree, arithmetic: Set[str]) -> None:
+    """Refuse to reduce into a narrower type than is computed in."""
+    for leaf in leaves((*tree.ahead, *tree.body)):
+        target = tree.buffer[leaf.target.buffer]
+        if leaf.reduce and target.dtype not in arithmetic:
+            raise TargetError(f"{target.name} of {target.dtype} is reduced into, which takes a wider type")
+
+
+def layout(annotated: AnnotatedTree) -> Layout:
+    """Place a tree's temporaries, each at a multiple of `ALIGNMENT`, in the spaces that it says."""
+    offsets: dict[str, int] = {}
+    total = {MEMORY: 0, STACK: 0}
+    for b in annotated.tree.buffers:
+        space = annotated.spaces[b.name]
+        if b.kind == "temporary" and space in total:
+            offsets[b.name] = total[space]
+            total[space] += -(-b.size * DTYPES[b.dtype] // ALIGNMENT) * ALIGNMENT
+    private = frozenset([name for name in offsets if annotated.spaces[name] == STACK])
+    return Layout(offsets, private, total[MEMORY], total[STACK])

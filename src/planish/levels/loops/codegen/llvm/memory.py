@@ -1,0 +1,269 @@
+"""Addresses, loads and stores in IR, each outside all loops that it does not depend on.
+
+Elements narrower than the arithmetic are moved as integers, and widened or rounded in registers. A bfloat16
+is the upper half of a float32. It is rounded to the nearest, ties to even, by adding what carries into that
+half; NaN stays NaN, and is quiet. Of whole numbers the lowest bits are stored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from planish.levels.loops.codegen.llvm.ir_writer import Lines, Val, Writer
+from planish.levels.loops.ir.annotated import Cell
+from planish.levels.loops.ir.tree import Buffer, LoopId, Ref
+from planish.levels.loops.lang.program import DTYPES, INDICES
+
+# Narrow elements
+
+_LEAST, _ALMOST_HALF, _QUIET = 1, 0x7FFF, 0x00400000
+
+
+def of_lanes(element: str, lanes: int) -> str:
+    """Return the name of the type of so many elements."""
+    return element if lanes == 1 else f"<{lanes} x {element}>"
+
+
+def widen(writer: Writer, dtype: str, bits: str, lanes: int, at: Lines | None = None) -> str:
+    """Write the type of the arithmetic from the bits of a narrow one."""
+    short, whole, wide = of_lanes(f"i{8 * DTYPES[dtype]}", lanes), writer.integer(lanes), writer.type(lanes)
+    if dtype == "int8":
+        return writer.define(f"sext {short} {bits} to {wide}", at)
+    if dtype == "float16":
+        half = of_lanes("half", lanes)
+        return writer.define(
+            f"fpext {half} {writer.define(f'bitcast {short} {bits} to {half}', at)} to {wide}", at
+        )
+    upper = writer.define(f"zext {short} {bits} to {whole}", at)
+    moved = writer.define(f"shl {whole} {upper}, {_splat(writer, 16, lanes)}", at)
+    return writer.define(f"bitcast {whole} {moved} to {wide}", at)
+
+
+def narrow(writer: Writer, dtype: str, value: str, lanes: int) -> str:
+    """Write the bits of a narrow type from the type of the arithmetic."""
+    w, whole, wide = writer, writer.integer(lanes), writer.type(lanes)
+    short = of_lanes(f"i{8 * DTYPES[dtype]}", lanes)
+    if dtype == "int8":
+        return w.define(f"trunc {wide} {value} to {short}")
+    if dtype == "float16":
+        half = of_lanes("half", lanes)
+        return w.define(f"bitcast {half} {w.define(f'fptrunc {wide} {value} to {half}')} to {short}")
+    bits = w.define(f"bitcast {wide} {value} to {whole}")
+    # 0x7FFF and the lowest bit that is kept: it carries above a half, and at a half where that bit is odd.
+    odd = w.define(f"and {whole} {_upper(w, bits, lanes)}, {_splat(w, _LEAST, lanes)}")
+    carry = w.define(f"add {whole} {odd}, {_splat(w, _ALMOST_HALF, lanes)}")
+    rounded = w.define(f"add {whole} {bits}, {carry}")
+    quiet = w.define(f"or {whole} {bits}, {_splat(w, _QUIET, lanes)}")
+    nan = w.define(f"fcmp uno {wide} {value}, {value}")
+    chosen = w.define(f"select {of_lanes('i1', lanes)} {nan}, {whole} {quiet}, {whole} {rounded}")
+    return w.define(f"trunc {whole} {_upper(w, chosen, lanes)} to {short}")
+
+
+def _upper(writer: Writer, bits: str, lanes: int) -> str:
+    return writer.define(f"lshr {writer.integer(lanes)} {bits}, {_splat(writer, 16, lanes)}")
+
+
+def _splat(writer: Writer, value: int, lanes: int) -> str:
+    return str(value) if lanes == 1 else f"splat (i{writer.bits} {value})"
+
+
+# Memory
+
+
+class Loaded(NamedTuple):
+    """What a load gives: a cell seen from a pointer, in so many lanes."""
+
+    pointer: str
+    cell: Cell
+    lanes: int
+
+
+class Element(NamedTuple):
+    """An element as it lies in memory.
+
+    Args:
+        dtype: one of `planish.levels.loops.lang.program.DTYPES`.
+        type: LLVM's name of it.
+        bytes: its size.
+    """
+
+    dtype: str
+    type: str
+    bytes: int
+
+    def suffix(self, lanes: int) -> str:
+        """Name vectors of it as in the names of intrinsic functions."""
+        kind = "i" if self.type.startswith("i") else "f"
+        return f"{kind}{8 * self.bytes}" if lanes == 1 else f"v{lanes}{kind}{8 * self.bytes}"
+
+
+@dataclass
+class Live:
+    """A loop of the machine code, around the code that is being written.
+
+    Args:
+        id: the tree's loop.
+        counter: its iteration number, the position of an iteration's first copy of the body.
+        writes: buffers that its body writes.
+        before: text just before the loop.
+        head: text at the start of its body.
+        loads: values loaded in its body and outside all others, the oldest first.
+    """
+
+    id: LoopId
+    counter: str
+    writes: frozenset[str]
+    before: Lines = field(default_factory=list["str | Lines"])
+    head: Lines = field(default_factory=list["str | Lines"])
+    loads: dict[Loaded, str] = field(default_factory=dict[Loaded, str])
+
+
+class Memory:
+    """Reads and writes of one function.
+
+    Args:
+        writer: of the function's text.
+        buffers: name to what it is.
+        base: writes the address of a buffer, given where.
+        most: how many loaded values are kept for use again.
+    """
+
+    def __init__(
+        self, writer: Writer, buffers: Mapping[str, Buffer], base: Callable[[str, Lines], str], most: int
+    ) -> None:
+        self.writer = writer
+        self._elements = {name: _element(writer, b.dtype) for name, b in buffers.items()}
+        self.most = most
+        self.lives = [Live(("", 0), "", frozenset())]
+        """The function itself, then the loops from the outermost inward."""
+        self._base = base
+        self._addresses: dict[str, str] = {}
+        self._moved: dict[tuple[str, str, int], str] = {}
+        writer.lines.append(self.lives[0].head)
+
+    def pointer(self, ref: Ref) -> str:
+        """Write the address of a reference as far as run-time loops move it."""
+        name, element = self._addresses.get(ref.buffer), self._elements[ref.buffer]
+        if name is None:
+            name = self._addresses[ref.buffer] = self._base(ref.buffer, self.lives[0].head)
+        for live in self.lives[1:]:
+            stride = ref.stride.get(live.id, 0)
+            if stride:
+                key = (name, live.counter, stride)
+                if key not in self._moved:
+                    text = f"getelementptr [{stride} x {element.type}], ptr {name}, i64 {live.counter}"
+                    self._moved[key] = self.writer.define(text, live.head)
+                name = self._moved[key]
+        return name
+
+    def load(self, ref: Ref, cell: Cell, lanes: int) -> Val:
+        """Load a cell; a scalar is repeated in so many lanes."""
+        pointer = self.pointer(ref)
+        level = len(self.lives) - 1
+        while level and self.lives[level].id not in ref.stride and ref.buffer not in self.lives[level].writes:
+            level -= 1
+        at = None if level == len(self.lives) - 1 else self.lives[level + 1].before
+        known = self.lives[level].loads
+        key = Loaded(pointer, cell, lanes)
+        # Taken out and put back, so that the oldest is the one that was needed longest ago.
+        name = known.pop(key, None) or self.fetch(pointer, cell, lanes, at)
+        known[key] = name
+        # More would be alive than there are registers, and be spilled.
+        if len(known) > self.most:
+            del known[next(iter(known))]
+        return Val(name, lanes)
+
+    def is_whole(self, ref: Ref) -> bool:
+        """Return whether a reference is to indices of whole numbers, in arithmetic of another type."""
+        dtype = self._elements[ref.buffer].dtype
+        return dtype in INDICES and dtype != self.writer.dtype
+
+    def load_behind(self, ref: Ref, cell: Cell, lanes: int, index: str, stride: int) -> Val:
+        """Load a cell so many strides behind its address as an index says; a scalar is repeated."""
+        element = self._elements[ref.buffer]
+        text = f"getelementptr [{stride} x {element.type}], ptr {self.pointer(ref)}, i64 {index}"
+        return Val(self.fetch(self.writer.define(text), cell, lanes), lanes)
+
+    def fetch(self, pointer: str, cell: Cell, lanes: int, at: Lines | None = None) -> str:
+        """Write the load of a cell from a buffer's pointer; of an index of whole numbers, in 64 bits."""
+        element, w = self._elements[cell.buffer], self.writer
+        loaded = self._fetched(pointer, cell, element, at)
+        if element.dtype in INDICES and element.dtype != w.dtype:
+            return loaded if element.bytes == 8 else w.define(f"sext {element.type} {loaded} to i64", at)
+        if element.dtype != w.dtype:
+            loaded = widen(w, element.dtype, loaded, cell.lanes if cell.stride else 1, at)
+        return loaded if cell.stride else w.widened(Val(loaded, 1), lanes, at)
+
+    def _fetched(self, pointer: str, cell: Cell, element: Element, at: Lines | None) -> str:
+        """Write the load of a cell as it lies in memory; of a scalar, where its lanes do not move."""
+        w, size = self.writer, element.bytes
+        address = self._address(pointer, cell, at)
+        vector = of_lanes(element.type, cell.lanes)
+        if cell.stride == 0:
+            return w.define(f"load {element.type}, ptr {address}, align {size}", at)
+        if cell.stride == 1 and cell.active == cell.lanes:
+            # Without an alignment LLVM takes a whole vector's, and tiles may begin at any element.
+            return w.define(f"load {vector}, ptr {address}, align {size}", at)
+        mask = (f"<{cell.lanes} x i1>", _mask(cell.lanes, cell.active))
+        rest = (vector, "zeroinitializer")
+        if cell.stride == 1:
+            name = f"llvm.masked.load.{element.suffix(cell.lanes)}.p0"
+            return w.call(vector, name, [("ptr", address), ("i32", str(size)), mask, rest], at)
+        name = f"llvm.masked.gather.{element.suffix(cell.lanes)}.v{cell.lanes}p0"
+        pointers = self._spread(address, cell, at)
+        return w.call(vector, name, [pointers, ("i32", str(size)), mask, rest], at)
+
+    def store(self, ref: Ref, cell: Cell, value: Val) -> None:
+        """Store to a cell; what was loaded of its buffer is forgotten."""
+        self.put(self.pointer(ref), cell, value)
+
+    def put(self, pointer: str, cell: Cell, value: Val) -> None:
+        """Write the store of a cell to a buffer's pointer."""
+        w, element = self.writer, self._elements[cell.buffer]
+        self.forget(frozenset((cell.buffer,)))
+        address = self._address(pointer, cell, None)
+        vector, size = of_lanes(element.type, cell.lanes), element.bytes
+        name = w.widened(value, cell.lanes)
+        if element.dtype != w.dtype:
+            name = narrow(w, element.dtype, name, cell.lanes)
+        if cell.stride <= 1 and cell.active == cell.lanes:
+            w.lines.append(f"  store {vector} {name}, ptr {address}, align {size}")
+            return
+        mask = (f"<{cell.lanes} x i1>", _mask(cell.lanes, cell.active))
+        arguments = [(vector, name), ("ptr", address), ("i32", str(size)), mask]
+        if cell.stride == 1:
+            w.call("void", f"llvm.masked.store.{element.suffix(cell.lanes)}.p0", arguments)
+            return
+        arguments[1] = self._spread(address, cell, None)
+        w.call("void", f"llvm.masked.scatter.{element.suffix(cell.lanes)}.v{cell.lanes}p0", arguments)
+
+    def forget(self, buffers: frozenset[str]) -> None:
+        """Drop the loaded values of buffers that are about to change."""
+        for live in self.lives:
+            for key in [k for k in live.loads if k.cell.buffer in buffers]:
+                del live.loads[key]
+
+    def _address(self, pointer: str, cell: Cell, at: Lines | None) -> str:
+        if cell.offset == 0:
+            return pointer
+        element = self._elements[cell.buffer].type
+        return self.writer.define(f"getelementptr {element}, ptr {pointer}, i64 {cell.offset}", at)
+
+    def _spread(self, address: str, cell: Cell, at: Lines | None) -> tuple[str, str]:
+        """Write the addresses of a cell's lanes."""
+        element = self._elements[cell.buffer].type
+        offsets = ", ".join(f"i64 {i * cell.stride}" for i in range(cell.lanes))
+        text = f"getelementptr {element}, ptr {address}, <{cell.lanes} x i64> <{offsets}>"
+        return f"<{cell.lanes} x ptr>", self.writer.define(text, at)
+
+
+def _element(writer: Writer, dtype: str) -> Element:
+    """Describe elements as they lie in memory: narrow ones as integers."""
+    size = DTYPES[dtype]
+    return Element(dtype, writer.element if dtype == writer.dtype else f"i{8 * size}", size)
+
+
+def _mask(lanes: int, active: int) -> str:
+    return f"<{', '.join(f'i1 {int(i < active)}' for i in range(lanes))}>"

@@ -1,0 +1,415 @@
+"""Code of a region: results in registers, loops that only reduce, and everything else unrolled.
+
+Loops that write along the result are unrolled, because every iteration has registers of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence, Set
+from functools import partial
+from typing import NamedTuple
+
+from planish.levels.loops.codegen.x86.basic_block import REDUCE, BasicBlock
+from planish.levels.loops.codegen.x86.isa import Isa
+from planish.levels.loops.codegen.x86.leaf_items import Items, Lanes, Make, Moves
+from planish.levels.loops.codegen.x86.pointers import Counting, Pointer, Pointers, prefetch
+from planish.levels.loops.codegen.x86.vector_ops import MINMAX, minmax, reduce_lanes
+from planish.levels.loops.codegen.x86.vectors import Element
+from planish.levels.loops.ir.annotated import Block, Inside, Item, Nest, Part, Region, Unrolled
+from planish.levels.loops.ir.tree import Leaf, Loop, LoopTree, Node, remaining
+from planish.levels.loops.lang.program import IDENTITY
+
+# Unrolled loops
+
+
+class Iterations(NamedTuple):
+    """Iterations of one leaf in an unrolled nest: what makes their items, their lanes and their offsets.
+
+    Args:
+        make: makes the items.
+        lanes: of each iteration.
+        moves: of each of the leaf's references, by iteration.
+        pointers: those of the references, by identity.
+    """
+
+    make: Make
+    lanes: Lanes
+    moves: Moves
+    pointers: Sequence[int]
+
+    def repeated(self, strides: Mapping[int, int], count: int) -> Iterations:
+        """Repeat the iterations, with each pointer moved on by its stride, if it has one."""
+        moves = [_again(m, strides.get(p, 0), count) for m, p in zip(self.moves, self.pointers, strict=True)]
+        return Iterations(self.make, [*self.lanes] * count, moves, self.pointers)
+
+
+class _Prepared(NamedTuple):
+    """What is known of a loop, independent of how much of its axis remains.
+
+    Args:
+        vector: whether it is executed a vector at a time.
+        step: elements of an iteration.
+        moved: pointers that it moves, by identity, to the bytes per iteration.
+        body: loops, and for leaves with something to do their maker and pointers.
+    """
+
+    vector: bool
+    step: int
+    moved: dict[int, int]
+    body: list[Loop | tuple[Make, list[int]]]
+
+
+class Unroller:
+    """Lists the items of unrolled nests, once for each state of their axes.
+
+    Args:
+        tree: the whole tree.
+        pointers: which loops move.
+        items: makes the items.
+        lanes: of a vector register.
+    """
+
+    def __init__(self, tree: LoopTree, pointers: Pointers, items: Items, lanes: int) -> None:
+        self._tree = tree
+        self._pointers = pointers
+        self._items = items
+        self._lanes = lanes
+        self._loops: dict[int, _Prepared] = {}
+        self._axes: dict[int, list[str]] = {}
+        self._known: dict[tuple[int, tuple[int | None, ...]], list[Iterations]] = {}
+
+    def items(self, loop: Loop, inside: Inside) -> list[Iterations]:
+        """List a nest's items in their order."""
+        axes = self._axes.get(id(loop))
+        if axes is None:
+            axes = self._axes[id(loop)] = list(dict.fromkeys(_axes(loop, self._tree)))
+        key = id(loop), tuple([inside.get(axis) for axis in axes])
+        known = self._known.get(key)
+        if known is None:
+            known = self._known[key] = self._chained(loop, inside)
+            if not known:
+                start = dict.fromkeys(map(id, self._pointers.live((loop,))), 0)
+                self._walk(loop, inside, start, known.append)
+        return known
+
+    def _chained(self, loop: Loop, inside: Inside) -> list[Iterations]:
+        """List the items of loops over different axes around one leaf: the common case, made quick."""
+        chain: list[tuple[_Prepared, range]] = []
+        axes: set[str] = set()
+        node: Loop | tuple[Make, list[int]] = loop
+        extent = 1
+        while isinstance(node, Loop):
+            prepared = self._prepared(node)
+            if len(prepared.body) != 1 or node.axis in axes:
+                # Over one axis twice, how often the inner loop runs depends on the pass of the outer one.
+                return []
+            axes.add(node.axis)
+            extent = remaining(self._tree, inside, node.axis)
+            chain.append((prepared, range(0, extent, prepared.step)))
+            node = prepared.body[0]
+        make, pointers = node
+        last, firsts = chain[-1]
+        # Only the innermost loop can be vectorised, and `extent` is still that of its axis.
+        lanes = [min(last.step, extent - first) if last.vector else 1 for first in firsts]
+        moves = [_moves(chain, pointer) for pointer in pointers]
+        return [Iterations(make, lanes * (len(moves[0]) // len(lanes)), moves, pointers)]
+
+    def _walk(
+        self, loop: Loop, inside: Inside, offsets: dict[int, int], add: Callable[[Iterations], None]
+    ) -> None:
+        vector, step, moved, body = self._prepared(loop)
+        if not body:
+            return
+        here = inside.get(loop.axis) or remaining(self._tree, inside, loop.axis)
+        for first in range(0, here, step):
+            count = min(step, here - first)
+            for node in body:
+                if isinstance(node, Loop):
+                    self._walk(node, {**inside, loop.axis: count}, offsets, add)
+                else:
+                    make, pointers = node
+                    moves = [(offsets[p],) for p in pointers]
+                    add(Iterations(make, (count if vector else 1,), moves, pointers))
+            for pointer, stride in moved.items():
+                offsets[pointer] += stride
+        # Back to where the nest began.
+        for pointer, stride in moved.items():
+            offsets[pointer] -= stride * -(-here // step)
+
+    def _prepared(self, loop: Loop) -> _Prepared:
+        known = self._loops.get(id(loop))
+        if known is None:
+            inner = loop if loop.side_by_side else None
+            times = self._lanes if inner else 1
+            moved = {id(p): stride * times for p, stride in self._pointers.moved(loop, loop.id)}
+            body = [self._body(node, inner) for node in loop.body]
+            step = self._lanes if inner else loop.step
+            known = _Prepared(inner is not None, step, moved, [node for node in body if node])
+            self._loops[id(loop)] = known
+        return known
+
+    def _body(self, node: Node, inner: Loop | None) -> Loop | tuple[Make, list[int]] | None:
+        """Prepare what a loop holds; None for what has nothing to do."""
+        if isinstance(node, Loop):
+            return node if self._prepared(node).body else None
+        make = self._items.maker(node, inner)
+        return make and (make, [id(pointer) for pointer in self._pointers.of_leaf(node)])
+
+
+def _moves(chain: Sequence[tuple[_Prepared, range]], pointer: int) -> list[int]:
+    """Return how far a chain of loops moves a pointer, iteration by iteration."""
+    found = [0]
+    for prepared, firsts in reversed(chain):
+        found = _again(found, prepared.moved.get(pointer, 0), len(firsts))
+    return found
+
+
+def _again(moves: Sequence[int], stride: int, count: int) -> list[int]:
+    """Repeat moves, each time a stride farther."""
+    if not stride:
+        return [*moves] * count
+    return [step + move for step in range(0, stride * count, stride) for move in moves]
+
+
+def _axes(node: Node, tree: LoopTree) -> list[str]:
+    """List the axes that tell how often the loops of a nest run: theirs, and those of their windows."""
+    if isinstance(node, Leaf):
+        return []
+    window = [axis for axis, _ in tree.window.get(node.axis, ())]
+    return [node.axis, *window, *(axis for below in node.body for axis in _axes(below, tree))]
+
+
+# Regions
+
+Moved = Sequence[tuple[Pointer, int]]
+"""The pointers that a loop moves, with the bytes per iteration."""
+Codes = Mapping[str, int]
+"""An arithmetic operation to its instruction, for one width of registers."""
+Width = Callable[[int], int]
+"""The number of a vector register to that of its part of this width."""
+Body = Callable[[Moved, int], None]
+"""Writes iterations of a loop, one behind the other, given what the loop moves and how many."""
+
+
+class RegionCode:
+    """Writes one region.
+
+    Args:
+        region: what is in registers, and how its nodes are executed.
+        tree: the whole tree.
+        isa: instruction set and element type.
+        counting: writes loops, into the code that the region goes into.
+        masks: lane count to opmask register, of the whole function.
+    """
+
+    def __init__(
+        self, region: Region, tree: LoopTree, isa: Isa, counting: Counting, masks: dict[int, int]
+    ) -> None:
+        self._region = region
+        self._isa = isa
+        self._counting = counting
+        self._asm = counting.asm
+        self._pointers: Pointers = counting.pointers
+        self._block = BasicBlock(self._asm, self._isa, self._pointers, region.free, masks)
+        self._registers = {buffer: dict(groups) for buffer, groups in region.registers.items()}
+        # Sums in parts leave theirs when they are made whole.
+        self._items = Items(region, self._registers, self._block, self._pointers, self._isa)
+        self._unroller = Unroller(tree, self._pointers, self._items, self._isa.lanes)
+
+    def write(self) -> None:
+        """Load what is held, run the nodes, and store it."""
+        self._pointers.hold_strides(self._asm, self._row_strides(), spare=3)
+        self._begin()
+        for item, made in zip(self._region.items, self._region.made, strict=True):
+            self._item(item)
+            self._block.flush()
+            if made:
+                self._combine(made)
+        self._end()
+        self._pointers.drop_strides()
+
+    def _row_strides(self) -> list[int]:
+        """Return the strides, in bytes, by which unrolled loops make displacements long."""
+        # Eight rows of a shorter stride are within a displacement of one byte (of elements, in AVX-512).
+        far = 16 * self._isa.itemsize if self._isa.wide else 16
+        found: dict[int, None] = {}
+        for loop in self._region.unrolled:
+            found.update([(s, None) for _, s in self._pointers.moved(loop, loop.id) if s >= far])
+        return list(found)
+
+    # Results
+
+    def _homes(self, buffer: str) -> list[Element]:
+        """Return where a buffer's held vectors are in memory."""
+        size, stride = self._isa.itemsize, self._region.stride.get(buffer, 1)
+        of = self._pointers.of
+        pairs = [(slot, of(ref)) for slot, ref in self._region.homes[buffer].items()]
+        return [
+            Element(pointer, offset * size + pointer.unroll_offset - pointer.offset, stride, lanes)
+            for (offset, lanes), pointer in pairs
+        ]
+
+    def _begin(self) -> None:
+        """Write the first values of held vectors."""
+        held, block = self._region, self._block
+        for buffer, groups in self._registers.items():
+            reduce = held.reduce.get(buffer)
+            if reduce is None:
+                continue
+            # Kept lane by lane, a sum that began with what memory holds would count it in each lane.
+            if buffer in held.fresh or buffer in held.lanewise:
+                block.fill(
+                    [register for registers in groups.values() for register in registers], IDENTITY[reduce]
+                )
+                continue
+            for home, (first, *parts) in zip(self._homes(buffer), groups.values(), strict=True):
+                block.transfers.load(first, home)
+                if parts:
+                    block.fill(parts, IDENTITY[reduce])
+
+    def _combine(self, made: Set[str]) -> None:
+        """Make whole the sums that were kept in parts or lane by lane, once their leaves ran."""
+        held = self._region
+        for buffer, groups in self._registers.items():
+            if buffer in made:
+                function = held.reduce[buffer]
+                for home, slot in zip(self._homes(buffer), groups, strict=True):
+                    first, *parts = groups[slot]
+                    for register in parts:
+                        self._join(function, first, register, self._isa.forms.arithmetic, self._isa.vector)
+                    if parts:
+                        groups[slot] = (first,)
+                    if buffer in held.lanewise:
+                        self._sum_lanes(buffer, first, function, home)
+
+    def _join(self, function: str, into: int, register: int, codes: Codes, part: Width) -> None:
+        """Reduce two vectors, or parts of them, to one; registers 0 and 1 are not in use here."""
+        if function in MINMAX:
+            minmax(self._asm, self._isa, function, into, into, register, spare=1)
+        else:
+            self._asm.emit(codes[REDUCE[function]], part(into), part(into), part(register))
+
+    def _sum_lanes(self, buffer: str, register: int, function: str, home: Element) -> None:
+        """Reduce a vector to one element in all lanes, with what memory holds if it did not begin here."""
+        reduce_lanes(self._asm, self._isa, register, REDUCE[function])
+        if buffer not in self._region.fresh:
+            self._block.transfers.load(0, home)
+            self._join(function, register, 0, self._isa.forms.arithmetic_xmm, self._isa.xmm)
+        self._asm.emit(self._isa.forms.repeat_lowest, self._isa.vector(register), self._isa.xmm(register))
+
+    def _end(self) -> None:
+        """Store held vectors that live on."""
+        transfers = self._block.transfers
+        for buffer, groups in self._registers.items():
+            if buffer in self._region.local:
+                continue
+            made = [registers[0] for registers in groups.values()]
+            pointer = self._common_pointer(buffer)
+            if pointer:
+                size, start = self._isa.itemsize, pointer.unroll_offset - pointer.offset
+                transfers.store_full(made, pointer, [offset * size + start for offset, _ in groups])
+                continue
+            for register, home in zip(made, self._homes(buffer), strict=True):
+                transfers.store(register, home)
+
+    def _common_pointer(self, buffer: str) -> Pointer | None:
+        """Return the pointer of what is held of a buffer, if these are full vectors and a register has it."""
+        homes = self._region.homes[buffer]
+        if self._region.stride.get(buffer, 1) != 1 or {lanes for _, lanes in homes} != {self._isa.lanes}:
+            return None
+        refs = {id(ref): ref for ref in homes.values()}
+        pointer, *others = [self._pointers.of(ref) for ref in refs.values()]
+        return None if others or not pointer.register else pointer
+
+    # Loops
+
+    def _item(self, item: Item) -> None:
+        match item:
+            case Unrolled():
+                for make, lanes, moves, _ in self._listed(item):
+                    make(lanes, moves)
+            case Nest():
+                self._nest(item)
+            case Block(items=items):
+                for inner in items:
+                    self._item(inner)
+            case _:
+                raise AssertionError(item)
+
+    def _listed(self, item: Unrolled) -> list[Iterations]:
+        """List the items of a leaf, or of a nest that is unrolled."""
+        node, inside, vector = item
+        if isinstance(node, Loop):
+            return self._unroller.items(node, inside)
+        make = self._items.maker(node, vector)
+        lanes = 1 if vector is None else inside[vector.axis]
+        if make is None:
+            return []
+        pointers = [id(pointer) for pointer in self._pointers.of_leaf(node)]
+        return [Iterations(make, (lanes,), ((0,),) * len(pointers), pointers)]
+
+    def _nest(self, nest: Nest) -> None:
+        loop, pointers = nest.loop, self._pointers
+        for part in nest.parts:
+            if part.first:
+                pointers.shift(loop, loop.id, part.first)
+            strip = pointers.split(loop, part.width) if part.width > 1 and part.passes > 1 else loop
+            if part.kind == "counted":
+                self._counted(strip, part)
+            else:
+                self._body(part.body)(pointers.moved(strip, strip.id) if part.passes > 1 else (), part.passes)
+            if part.first:
+                pointers.shift(loop, loop.id, -part.first)
+
+    def _body(self, item: Item) -> Body:
+        """Prepare what writes passes of a loop; where all of one is unrolled, it is listed only once."""
+        items = item.items if isinstance(item, Block) else (item,)
+        if False in [isinstance(one, Unrolled) for one in items]:
+            return partial(_repeat, partial(self._item, item))
+        listed: list[Iterations] = []
+
+        def make_all() -> None:
+            for make, lanes, moves, _ in listed:
+                make(lanes, moves)
+
+        def body(moved: Moved, count: int) -> None:
+            if not listed:
+                listed.extend([u for one in items if isinstance(one, Unrolled) for u in self._listed(one)])
+            if len(listed) == 1 and count > 1:
+                make, lanes, moves, _ = listed[0].repeated({id(p): stride for p, stride in moved}, count)
+                make(lanes, moves)
+            else:
+                _repeat(make_all, moved, count)
+
+        return body
+
+    def _counted(self, loop: Loop, part: Part) -> None:
+        """Write a loop that only reduces, several passes at a time; those that are left over are unrolled."""
+        # What waits belongs before the loop, where it runs once.
+        self._block.flush()
+        group, body = self._pointers.split(loop, part.copies), self._body(part.body)
+        moved = self._pointers.moved(loop, loop.id)
+        times, rest = divmod(part.passes, part.copies)
+
+        def several() -> None:
+            prefetch(self._asm, self._pointers, group, part.fetched)
+            body(moved, part.copies)
+            # Nothing loaded outlives an iteration: in the next one the pointers stand elsewhere.
+            self._block.flush()
+
+        self._counting.repeat(group, times, several)
+        if rest:
+            # What is left begins here; pointers that were advanced have an offset of as much.
+            self._pointers.shift(loop, group.id, times)
+            body(moved, rest)
+            self._pointers.shift(loop, group.id, -times)
+
+
+def _repeat(write: Callable[[], None], moved: Moved, count: int) -> None:
+    """Write the same iteration again and again, with static offsets from where its pointers would stand."""
+    for _ in range(count):
+        write()
+        for pointer, stride in moved:
+            pointer.unroll_offset += stride
+    for pointer, stride in moved:
+        pointer.unroll_offset -= stride * count

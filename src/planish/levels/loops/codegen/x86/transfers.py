@@ -1,0 +1,605 @@
+"""Loads and stores of vectors: contiguous, broadcast, strided, partial, narrow, gathered.
+
+A load of every second element, as in a convolution of stride 2, is two contiguous loads and one permutation.
+The first begins at the first element and the second ends at the last one: nothing beyond the array is read,
+and neither needs a mask.
+
+Elements narrower than the arithmetic are widened as they are loaded, and rounded as they are stored. float16
+has instructions for both. bfloat16 is the upper half of a float32: it is shifted into position, and rounded
+to the nearest, ties to even, by AVX512_BF16's instruction where the processor has it (which takes subnormal
+numbers for zero), else by adding what carries into the upper half. NaN stays NaN, and is quiet. Of whole
+numbers the lowest bits are stored.
+
+A gathered element's index is clamped to the table, so that no element outside it is read.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from functools import lru_cache
+from math import copysign
+from typing import NamedTuple
+
+from iced_x86 import Code, Register
+
+from planish.core import TargetError
+from planish.levels.loops.codegen.x86.assembler import Address, Assembler, Imm, Mem
+from planish.levels.loops.codegen.x86.isa import Isa
+from planish.levels.loops.codegen.x86.pointers import RSP, SCRATCH, Pointer, Pointers
+from planish.levels.loops.codegen.x86.vectors import Element, Gathered, Registers
+from planish.levels.loops.lang.element_types import nearest_whole
+from planish.levels.loops.lang.program import DTYPES
+
+# Loads of every second element
+
+_REGISTER_NAMES = {64: "ZMM", 32: "YMM", 16: "XMM"}
+
+
+def stride_2_vector(lanes: int, itemsize: int) -> int:
+    """Return the bytes of the smallest vector with so many lanes; 0 if that is less than half full."""
+    size = next(size for size in sorted(_REGISTER_NAMES) if lanes * itemsize <= size)
+    # The lanes span 2 * lanes - 1 elements: a vector that is less than half full would reach beyond them.
+    return size if 2 * lanes * itemsize > size else 0
+
+
+def load_stride_2(transfers: Transfers, register: int, element: Element) -> None:
+    """Load a vector whose lanes are two elements apart, with AVX-512; the lanes beyond are zero.
+
+    Args:
+        transfers: of the region.
+        register: the vector register's number.
+        element: of a stride of 2 and of so many lanes that `vector_of` gives a vector for them.
+    """
+    isa, asm = transfers.isa, transfers.asm
+    itemsize, lanes = isa.itemsize, element.lanes
+    size = stride_2_vector(lanes, itemsize)
+    within = size // itemsize
+    behind = 2 * lanes - 1 - within
+    load, permute = _stride_2_codes(size, itemsize)
+    to = {64: isa.vector, 32: isa.ymm, 16: isa.xmm}[size]
+    pointer = element.pointer
+    asm.emit(load, to(register), transfers.address(Element(pointer, element.disp, 1, lanes)))
+    data, registers = _stride_2_lanes(lanes, within, itemsize), transfers.registers
+    lanes_at = registers.constants.pop(data, None)
+    if lanes_at is None:
+        lanes_at = registers.take()
+        asm.emit_constant(load, to(lanes_at), data=data)
+    second = transfers.address(Element(pointer, element.disp + behind * itemsize, 1, lanes))
+    mask = 0 if lanes == within else transfers.mask(lanes)
+    # VPERMT2 overwrites the first load; VPERMI2 would overwrite the lane numbers, which the next one needs.
+    asm.emit(permute, to(register), to(lanes_at), second, mask=mask, zero=bool(mask))
+    registers.keep(lanes_at, data)
+
+
+@lru_cache(maxsize=64)
+def _stride_2_lanes(lanes: int, within: int, itemsize: int) -> bytes:
+    """Number, for each lane, its element of the two loads one behind the other."""
+    behind = 2 * lanes - 1 - within
+    found = [2 * i if 2 * i < within else within + 2 * i - behind for i in range(lanes)]
+    return struct.pack(f"<{within}{'i' if itemsize == 4 else 'q'}", *found, *[0] * (within - lanes))
+
+
+@lru_cache(maxsize=8)
+def _stride_2_codes(size: int, itemsize: int) -> tuple[int, int]:
+    """Return the forms of the load and of the permutation."""
+    name, p = _REGISTER_NAMES[size], "PS" if itemsize == 4 else "PD"
+    load = f"EVEX_VMOVU{p}_{name}_K1Z_{name}M{8 * size}"
+    permute = f"EVEX_VPERMT2{p}_{name}_K1Z_{name}_{name}M{8 * size}B{8 * itemsize}"
+    return int(getattr(Code, load)), int(getattr(Code, permute))
+
+
+# Narrow elements
+
+_TO_NEAREST_EVEN, _UNORDERED = Imm(0), Imm(3)
+_K7 = int(Register.K7)
+
+
+class _Forms(NamedTuple):
+    """The instructions for elements of one size, for AVX2 and for AVX-512.
+
+    Args:
+        per_xmm: elements in 128 bits.
+        broadcast: one element from memory to all lanes of a narrow vector.
+        insert: one element from memory.
+        extract: one element to memory.
+        store: a narrow vector, with a mask for AVX-512.
+    """
+
+    per_xmm: int
+    broadcast: tuple[int, int]
+    insert: tuple[int, int]
+    extract: tuple[int, int]
+    store: tuple[int, int]
+
+
+_FORMS = {
+    2: _Forms(
+        8,
+        (Code.VEX_VPBROADCASTW_XMM_XMMM16, Code.EVEX_VPBROADCASTW_YMM_K1Z_XMMM16),
+        (Code.VEX_VPINSRW_XMM_XMM_R32M16_IMM8, Code.EVEX_VPINSRW_XMM_XMM_R32M16_IMM8),
+        (Code.VEX_VPEXTRW_R32M16_XMM_IMM8, Code.EVEX_VPEXTRW_R32M16_XMM_IMM8),
+        (Code.VEX_VMOVDQU_XMMM128_XMM, Code.EVEX_VMOVDQU16_YMMM256_K1Z_YMM),
+    ),
+    1: _Forms(
+        16,
+        (Code.VEX_VPBROADCASTB_XMM_XMMM8, Code.EVEX_VPBROADCASTB_XMM_K1Z_XMMM8),
+        (Code.VEX_VPINSRB_XMM_XMM_R32M8_IMM8, Code.EVEX_VPINSRB_XMM_XMM_R32M8_IMM8),
+        (Code.VEX_VPEXTRB_R32M8_XMM_IMM8, Code.EVEX_VPEXTRB_R32M8_XMM_IMM8),
+        (Code.VEX_VMOVQ_XMMM64_XMM, Code.EVEX_VMOVDQU8_XMMM128_K1Z_XMM),
+    ),
+}
+_WIDEN = {
+    "float16": (Code.VEX_VCVTPH2PS_YMM_XMMM128, Code.EVEX_VCVTPH2PS_ZMM_K1Z_YMMM256_SAE),
+    "bfloat16": (Code.VEX_VPMOVZXWD_YMM_XMMM128, Code.EVEX_VPMOVZXWD_ZMM_K1Z_YMMM256),
+    "int8": (Code.VEX_VPMOVSXBD_YMM_XMMM64, Code.EVEX_VPMOVSXBD_ZMM_K1Z_XMMM128),
+}
+
+
+def load_narrow(transfers: Transfers, register: int, element: Element) -> None:
+    """Load a vector and widen it; lanes beyond the element's are as `Transfers.load` says."""
+    isa, emit, dtype = transfers.isa, transfers.asm.emit, element.pointer.dtype
+    part = _part(isa, register, dtype)
+    if element.stride == 0 and dtype == "int8" and isa.wide:
+        _repeat(transfers, register, element)
+        return
+    if element.stride == 0:
+        emit(_FORMS[DTYPES[dtype]].broadcast[isa.wide], part, transfers.address(element))
+    elif element.stride == 1 and element.lanes == isa.lanes:
+        _widen(transfers, register, element, transfers.address(element))
+        return
+    elif element.stride == 1 and isa.wide:
+        _widen(transfers, register, element, transfers.address(element), transfers.mask(element.lanes))
+        return
+    else:
+        _collect(transfers, register, element)
+    _widen(transfers, register, element, part)
+
+
+def _part(isa: Isa, register: int, dtype: str) -> int:
+    """Return the part of a vector register that holds as many narrow elements."""
+    return isa.ymm(register) if isa.lanes * DTYPES[dtype] > 16 else isa.xmm(register)
+
+
+def _widen(
+    transfers: Transfers, register: int, element: Element, operand: int | Address, mask: int = 0
+) -> None:
+    """Widen what a register or memory holds."""
+    isa, emit, vector = transfers.isa, transfers.asm.emit, transfers.isa.vector(register)
+    emit(_WIDEN[element.pointer.dtype][isa.wide], vector, operand, mask=mask, zero=True)
+    if element.pointer.dtype == "bfloat16":
+        shift = Code.EVEX_VPSLLD_ZMM_K1Z_ZMMM512B32_IMM8 if isa.wide else Code.VEX_VPSLLD_YMM_YMM_IMM8
+        emit(shift, vector, vector, Imm(16))
+    elif element.word:
+        words = Code.EVEX_VPANDD_ZMM_K1Z_ZMM_ZMMM512B32 if isa.wide else Code.VEX_VPAND_YMM_YMM_YMMM256
+        data = struct.pack("<I", 0xFFFF) * (1 if isa.wide else 8)
+        transfers.asm.emit_constant(words, vector, vector, data=data, broadcast=isa.wide)
+
+
+def _repeat(transfers: Transfers, register: int, element: Element) -> None:
+    """Widen an element in a general register, and put it into all lanes: less is shuffled."""
+    eax, emit = int(Register.EAX), transfers.asm.emit
+    emit(Code.MOVSX_R32_RM8, eax, transfers.address(element))
+    if element.word:
+        emit(Code.MOVZX_R32_RM16, eax, int(Register.AX))
+    emit(Code.EVEX_VPBROADCASTD_ZMM_K1Z_R32, transfers.isa.vector(register), eax)
+
+
+def _collect(transfers: Transfers, register: int, element: Element) -> None:
+    """Load lane by lane: there is no instruction that gathers, or masks, such narrow elements."""
+    isa, emit, vector = transfers.isa, transfers.asm.emit, transfers.isa.vector
+    forms = _FORMS[DTYPES[element.pointer.dtype]]
+    # vpinsrw and vpinsrb reach the lower 128 bits alone.
+    upper = transfers.registers.take() if element.lanes > forms.per_xmm else register
+    for part, first in ((register, 0), (upper, forms.per_xmm)):
+        if first < element.lanes:
+            emit(transfers.forms.bit_xor, vector(part), vector(part), vector(part))
+        for lane in range(first, min(element.lanes, first + forms.per_xmm)):
+            xmm = isa.xmm(part)
+            emit(forms.insert[isa.wide], xmm, xmm, transfers.address(_lane(element, lane)), Imm(lane - first))
+    if upper != register:
+        both = isa.ymm(register)
+        emit(Code.EVEX_VINSERTI32X4_YMM_K1Z_YMM_XMMM128_IMM8, both, both, isa.xmm(upper), Imm(1))
+        transfers.registers.give(upper)
+
+
+def _lane(element: Element, lane: int) -> Element:
+    disp = element.disp + lane * element.stride * DTYPES[element.pointer.dtype]
+    return Element(element.pointer, disp, 0, 1)
+
+
+def store_narrow(transfers: Transfers, register: int, element: Element) -> None:
+    """Round the lanes of a vector and store them; the vector stays as it is."""
+    isa, emit, dtype = transfers.isa, transfers.asm.emit, element.pointer.dtype
+    part = transfers.registers.take()
+    narrow, vector = _part(isa, part, dtype), isa.vector(register)
+    if dtype == "float16":
+        code = (
+            Code.EVEX_VCVTPS2PH_YMMM256_K1Z_ZMM_IMM8_SAE if isa.wide else Code.VEX_VCVTPS2PH_XMMM128_YMM_IMM8
+        )
+        emit(code, narrow, vector, _TO_NEAREST_EVEN)
+    elif dtype == "int8":
+        _cut(transfers, part, register)
+    elif isa.wide and "avx512_bf16" in isa.extras:
+        emit(Code.EVEX_VCVTNEPS2BF16_YMM_K1Z_ZMMM512B32, narrow, vector)
+    elif isa.wide:
+        _round_wide(transfers, part, register)
+    else:
+        _round(transfers, part, register)
+    _put(transfers, part, element)
+    transfers.registers.give(part)
+
+
+def _put(transfers: Transfers, part: int, element: Element) -> None:
+    """Store elements that are narrow already."""
+    isa, emit, dtype = transfers.isa, transfers.asm.emit, element.pointer.dtype
+    forms, whole = _FORMS[DTYPES[dtype]], element.lanes == isa.lanes
+    if element.stride == 1 and (isa.wide or whole):
+        mask = 0 if whole else transfers.mask(element.lanes)
+        emit(forms.store[isa.wide], transfers.address(element), _part(isa, part, dtype), mask=mask)
+        return
+    for lane in range(element.lanes):
+        if lane == forms.per_xmm:
+            emit(Code.EVEX_VEXTRACTI32X4_XMMM128_K1Z_YMM_IMM8, isa.xmm(part), isa.ymm(part), Imm(1))
+        target = transfers.address(_lane(element, lane))
+        emit(forms.extract[isa.wide], target, isa.xmm(part), Imm(lane % forms.per_xmm))
+
+
+def _cut(transfers: Transfers, part: int, register: int) -> None:
+    """Take the lowest 8 bits of each lane."""
+    isa, emit = transfers.isa, transfers.asm.emit
+    result, vector = isa.vector(part), isa.vector(register)
+    if isa.wide:
+        emit(Code.EVEX_VPMOVDB_XMMM128_K1Z_ZMM, isa.xmm(part), vector)
+        return
+    # The packs saturate: what is cut off must be clear before.
+    transfers.asm.emit_constant(transfers.forms.broadcast, result, data=struct.pack("<I", 0xFF))
+    emit(Code.VEX_VPAND_YMM_YMM_YMMM256, result, result, vector)
+    # Each half is packed by itself: the first and the third quarter of the register belong together.
+    emit(Code.VEX_VPACKUSDW_YMM_YMM_YMMM256, result, result, result)
+    emit(Code.VEX_VPERMQ_YMM_YMMM256_IMM8, result, result, Imm(0b1000))
+    emit(Code.VEX_VPACKUSWB_YMM_YMM_YMMM256, result, result, result)
+
+
+_LEAST, _ALMOST_HALF, _QUIET = 1, 0x7FFF, 0x00400000
+
+
+def _round_wide(transfers: Transfers, half: int, register: int) -> None:
+    isa, emit = transfers.isa, transfers.asm.emit
+    result, vector = isa.vector(half), isa.vector(register)
+
+    def number(code: int, first: int, value: int, mask: int = 0) -> None:
+        transfers.asm.emit_constant(
+            code, result, first, data=struct.pack("<I", value), broadcast=True, mask=mask
+        )
+
+    emit(Code.EVEX_VPSRLD_ZMM_K1Z_ZMMM512B32_IMM8, result, vector, Imm(16))
+    # Half less one, plus the lowest bit that stays: at a tie it carries where that bit is odd, and only
+    # there.
+    number(Code.EVEX_VPANDD_ZMM_K1Z_ZMM_ZMMM512B32, result, _LEAST)
+    number(Code.EVEX_VPADDD_ZMM_K1Z_ZMM_ZMMM512B32, result, _ALMOST_HALF)
+    emit(Code.EVEX_VPADDD_ZMM_K1Z_ZMM_ZMMM512B32, result, result, vector)
+    # The carry could make an infinity of what is not a number, or turn its sign: there the vector's own bits
+    # stay.
+    emit(transfers.forms.compare, _K7, vector, vector, _UNORDERED)
+    number(Code.EVEX_VPORD_ZMM_K1Z_ZMM_ZMMM512B32, vector, _QUIET, mask=_K7)
+    emit(Code.EVEX_VPSRLD_ZMM_K1Z_ZMMM512B32_IMM8, result, result, Imm(16))
+    emit(Code.EVEX_VPMOVDW_YMMM256_K1Z_ZMM, isa.ymm(half), result)
+
+
+def _round(transfers: Transfers, half: int, register: int) -> None:
+    """AVX2: the same, with a vector instead of a mask, and lanes packed in two steps."""
+    isa, emit, take = transfers.isa, transfers.asm.emit, transfers.registers.take
+    first, second = take(), take()
+    result, vector, quiet, nan = (isa.vector(r) for r in (half, register, first, second))
+
+    def number(code: int, into: int, value: int) -> None:
+        transfers.asm.emit_constant(code, into, data=struct.pack("<I", value))
+
+    emit(Code.VEX_VPSRLD_YMM_YMM_IMM8, result, vector, Imm(16))
+    for code, value in (
+        (Code.VEX_VPAND_YMM_YMM_YMMM256, _LEAST),
+        (Code.VEX_VPADDD_YMM_YMM_YMMM256, _ALMOST_HALF),
+    ):
+        number(transfers.forms.broadcast, quiet, value)
+        emit(code, result, result, quiet)
+    emit(Code.VEX_VPADDD_YMM_YMM_YMMM256, result, result, vector)
+    number(transfers.forms.broadcast, quiet, _QUIET)
+    emit(Code.VEX_VPOR_YMM_YMM_YMMM256, quiet, quiet, vector)
+    emit(transfers.forms.compare, nan, vector, vector, _UNORDERED)
+    emit(transfers.forms.blend, result, result, quiet, nan)
+    emit(Code.VEX_VPSRLD_YMM_YMM_IMM8, result, result, Imm(16))
+    emit(Code.VEX_VPACKUSDW_YMM_YMM_YMMM256, result, result, result)
+    emit(Code.VEX_VPERMQ_YMM_YMMM256_IMM8, result, result, Imm(0b1000))
+    transfers.registers.give(first)
+    transfers.registers.give(second)
+
+
+# Transfers
+
+
+@lru_cache(maxsize=256)
+def _offsets(stride: int, lanes: int) -> bytes:
+    """Return how many elements each lane lies behind the first, as 32-bit numbers."""
+    return struct.pack(f"<{lanes}i", *range(0, stride * lanes, stride))
+
+
+_NONE = int(Register.NONE)
+
+
+class Transfers:
+    """Moves vectors between registers and memory, in one region.
+
+    Args:
+        asm: where the code goes.
+        isa: instruction set and element type.
+        pointers: where elements are.
+        registers: for indices and masks.
+        masks: lane count to opmask register; grows as counts turn up.
+    """
+
+    def __init__(
+        self, asm: Assembler, isa: Isa, pointers: Pointers, registers: Registers, masks: dict[int, int]
+    ) -> None:
+        self.asm = asm
+        self.isa = isa
+        self.forms = isa.forms
+        self.pointers = pointers
+        self._strides = pointers.strides
+        self.masks = masks
+        self.registers = registers
+        self._first, self._lanes = isa.vector(0), isa.lanes
+        # With EVEX a displacement of one byte counts in units of what is accessed (disp8*N).
+        self._far = 128 * isa.bytes if isa.wide else 128
+        self._far_of_one = 128 * isa.itemsize if isa.wide else 128
+        self._near: dict[tuple[int, int], tuple[int, int, int]] = {}
+
+    def mask(self, lanes: int) -> int:
+        """Return the opmask register for the first `lanes` lanes, which the function's head sets."""
+        if lanes not in self.masks:
+            # k1 to k6: k0 stands for no mask, and k7 is overwritten by gathers and comparisons.
+            if len(self.masks) == 6:
+                raise TargetError("a kernel has more than six different partial vectors")
+            self.masks[lanes] = int(Register.K1) + len(self.masks)
+        return self.masks[lanes]
+
+    def address(self, element: Element, broadcast: bool = False) -> Address:
+        """Return the memory operand of an element; may use the scratch register.
+
+        A displacement too long for its short form counts from a stride that a register holds.
+        """
+        pointer, disp = element.pointer, element.disp
+        base = pointer.register or self.pointers.base(self.asm, pointer)
+        far = self._far if element.stride and element.lanes > 1 else self._far_of_one
+        if -far <= disp < far or not self._strides:
+            return base, disp, _NONE, 1, broadcast
+        near = self._near.get((disp, far))
+        if near is None:
+            near = self._near[disp, far] = self._shortened(disp, far)
+        return base, *near, broadcast
+
+    def _shortened(self, disp: int, far: int) -> tuple[int, int, int]:
+        """Split a displacement into a short one, a register with a stride, and its scale, if it can be."""
+        unit = far // 128
+        for register, value in self._strides:
+            for scale in (1, 2, 4, 8):
+                rest = disp - value * scale
+                if -far <= rest < far and rest % unit == 0:  # disp8*N holds multiples only
+                    return rest, register, scale
+        return disp, _NONE, 1
+
+    def lane_mask(self, lanes: int) -> int:
+        """AVX2: put a mask of the first lanes into a register that the caller gives back."""
+        register = self.registers.take()
+        size = self.isa.itemsize
+        data = (b"\xff" * size * lanes).ljust(32, b"\0")
+        self.asm.emit_constant(self.forms.load, self.isa.vector(register), data=data)
+        return register
+
+    def load_number(self, register: int, value: float) -> None:
+        """Put a constant into all lanes."""
+        self.load_numbers((register,), value)
+
+    def load_numbers(self, registers: Sequence[int], value: float) -> None:
+        """Put a constant into all lanes of registers."""
+        vectors = [self._first + register for register in registers]
+        if value == 0 and copysign(1, value) > 0:  # -0.0 is no cleared register
+            clear = self.forms.bit_xor
+            self.asm.extend([(clear, vector, vector, vector) for vector in vectors])
+            return
+        data = self.pack(value)
+        for vector in vectors:
+            self.asm.emit_constant(self.forms.broadcast, vector, data=data)
+
+    def pack(self, value: float) -> bytes:
+        """Return the bytes of one element."""
+        if self.isa.whole:
+            return struct.pack("<i", nearest_whole(value))
+        return struct.pack("<f" if self.isa.itemsize == 4 else "<d", value)
+
+    def load(self, register: int, element: Element) -> None:
+        """Load a vector; lanes beyond the element's are zero, or like the others if its stride is 0."""
+        if element.pointer.dtype != self.isa.dtype:
+            load_narrow(self, register, element)
+            return
+        vector, stride, forms = self._first + register, element.stride, self.forms
+        if stride == 0 or (stride == 1 and element.lanes == self._lanes):
+            self.asm.append((forms.load if stride else forms.broadcast, vector, self.address(element)))
+            return
+        emit = self.asm.emit
+        if element.lanes == 1:
+            emit(forms.load_scalar, self.isa.xmm(register), self.address(element))
+        elif stride == 2 and self.isa.wide and stride_2_vector(element.lanes, self.isa.itemsize):
+            load_stride_2(self, register, element)
+        elif stride > 1:
+            self._gather(register, element)
+        elif self.isa.wide:
+            emit(forms.load, vector, self.address(element), mask=self.mask(element.lanes), zero=True)
+        else:
+            mask = self.lane_mask(element.lanes)
+            emit(forms.masked_load, vector, self.isa.vector(mask), self.address(element))
+            self.registers.give(mask)
+
+    def _indices(self, stride: int) -> int:
+        """Load the offsets of strided lanes into a register that the caller gives back."""
+        register = self.registers.take()
+        lanes = self.isa.lanes
+        data = _offsets(stride, lanes)
+        if len(data) == 16:
+            # Indices are of 32 bits: for elements of 64 they take half a register.
+            self.asm.emit_constant(Code.VEX_VMOVUPS_XMM_XMMM128, self.isa.xmm(register), data=data)
+        elif len(data) == 32 and self.isa.wide:
+            code = Code.EVEX_VMOVUPS_YMM_K1Z_YMMM256
+            self.asm.emit_constant(code, self.isa.ymm(register), data=data)
+        else:
+            self.asm.emit_constant(self.forms.load, self.isa.vector(register), data=data)
+        return register
+
+    def _index_register(self, register: int) -> int:
+        if self.isa.itemsize == 4:
+            return self.isa.vector(register)
+        return self.isa.ymm(register) if self.isa.wide else self.isa.xmm(register)
+
+    def _gather(self, register: int, element: Element) -> None:
+        indices = self._indices(element.stride)
+        base = self.pointers.base(self.asm, element.pointer)
+        memory = Mem(base, element.disp, self._index_register(indices), self.isa.itemsize)
+        vector = self.isa.vector(register)
+        # A gather merges: the register is cleared first, which also ends the wait for its old value.
+        self.asm.emit(self.forms.bit_xor, vector, vector, vector)
+        if self.isa.wide:
+            self._set_k7(element.lanes)  # a gather clears its mask
+            self.asm.emit(self.forms.gather, vector, memory, mask=int(Register.K7))
+        else:
+            mask = self.lane_mask(element.lanes)
+            self.asm.emit(self.forms.gather, vector, memory, self.isa.vector(mask))
+            self.registers.give(mask)
+        self.registers.give(indices)
+
+    def _set_k7(self, lanes: int) -> None:
+        k7 = int(Register.K7)
+        if lanes == self.isa.lanes:
+            self.asm.emit(Code.VEX_KXNORW_KR_KR_KR, k7, k7, k7)
+        else:
+            source = self.mask(lanes)
+            self.asm.emit(Code.VEX_KMOVW_KR_KM16, k7, source)
+
+    def store(self, register: int, element: Element) -> None:
+        """Store the lanes of a vector."""
+        if element.pointer.dtype != self.isa.dtype:
+            store_narrow(self, register, element)
+            return
+        vector = self._first + register
+        if element.stride == 1 and element.lanes == self._lanes:
+            self.asm.append((self._store_form(element.pointer), self.address(element), vector))
+            return
+        forms, emit = self.forms, self.asm.emit
+        if element.lanes == 1:
+            emit(forms.store_scalar, self.address(element), self.isa.xmm(register))
+        elif element.stride != 1:
+            self._scatter(register, element)
+        elif self.isa.wide:
+            emit(forms.store, self.address(element), vector, mask=self.mask(element.lanes))
+        else:
+            mask = self.lane_mask(element.lanes)
+            emit(forms.masked_store, self.address(element), self.isa.vector(mask), vector)
+            self.registers.give(mask)
+
+    def _store_form(self, pointer: Pointer) -> int:
+        return self.forms.store_nontemporal if pointer.nontemporal else self.forms.store
+
+    def store_full(self, registers: Sequence[int], pointer: Pointer, displacements: Sequence[int]) -> None:
+        """Store whole vectors, given how many bytes behind a pointer in a register each belongs."""
+        base, form, far = pointer.register, self._store_form(pointer), self._far
+        for register, disp in zip(registers, displacements, strict=True):
+            rest, offset, scale = disp, _NONE, 1
+            if self._strides and not -far <= disp < far:
+                rest, offset, scale = self._shortened(disp, far)
+            self.asm.append((form, (base, rest, offset, scale, False), self._first + register))
+
+    def _scatter(self, register: int, element: Element) -> None:
+        if self.isa.wide:
+            indices = self._indices(element.stride)
+            base = self.pointers.base(self.asm, element.pointer)
+            memory = Mem(base, element.disp, self._index_register(indices), self.isa.itemsize)
+            self._set_k7(element.lanes)
+            self.asm.emit(self.forms.scatter, memory, self.isa.vector(register), mask=int(Register.K7))
+            self.registers.give(indices)
+            return
+        # AVX2 has no scatter: lane by lane.
+        part = self.registers.take()
+        per_half = 16 // self.isa.itemsize
+        for lane in range(element.lanes):
+            if lane % per_half == 0:
+                half = Imm(lane // per_half)
+                self.asm.emit(self.forms.upper_quarter, self.isa.xmm(part), self.isa.ymm(register), half)
+            disp = element.disp + lane * element.stride * self.isa.itemsize
+            single = Element(element.pointer, disp, 0, 1)
+            self.asm.emit(self.forms.store_scalar, self.address(single), self.isa.xmm(part))
+            if lane + 1 < element.lanes:
+                rotate = Imm(0b00111001 if per_half == 4 else 0b01)
+                self.asm.emit(self.forms.permute, self.isa.xmm(part), self.isa.xmm(part), rotate)
+        self.registers.give(part)
+
+
+# Gathers
+
+
+def gather_at(transfers: Transfers, result: int, index: int, value: Gathered) -> None:
+    """Load what a value gathers.
+
+    Args:
+        transfers: of the region.
+        result: the register that it goes to.
+        index: that of the index, the same in all lanes; it stays as it is.
+        value: what is gathered.
+
+    Raises:
+        TargetError: the table's rows are too long.
+    """
+    isa, forms, emit = transfers.isa, transfers.isa.forms, transfers.asm.emit
+    number = isa.vector(result)
+    # Of two operands of which one is not a number, the processor gives the second.
+    transfers.load_number(result, 0.0)
+    emit(forms.arithmetic["MAX"], number, isa.vector(index), number)
+    last = transfers.registers.take()
+    transfers.load_number(last, float(value.extent - 1))
+    emit(forms.arithmetic["MIN"], number, number, isa.vector(last))
+    transfers.registers.give(last)
+    emit(forms.whole, SCRATCH, isa.xmm(result))
+    _load_row(transfers, result, value)
+
+
+def gather_at_whole(transfers: Transfers, result: int, value: Gathered) -> None:
+    """Load what a value gathers by a whole number in memory.
+
+    Args:
+        transfers: of the region.
+        result: the register that it goes to.
+        value: what is gathered.
+
+    Raises:
+        TargetError: the table's rows are too long.
+    """
+    emit, constant, row = transfers.asm.emit, transfers.asm.emit_constant, value.row
+    assert isinstance(row, Element)
+    load = Code.MOV_R64_RM64 if value.whole == 8 else Code.MOVSXD_R64_RM32
+    emit(load, SCRATCH, transfers.address(row))
+    # Both from the pool: a conditional move takes no immediate, and a comparison none of 64 bits.
+    for move, end in ((Code.CMOVL_R64_RM64, 0), (Code.CMOVG_R64_RM64, value.extent - 1)):
+        constant(Code.CMP_R64_RM64, SCRATCH, data=struct.pack("<q", end))
+        constant(move, SCRATCH, data=struct.pack("<q", end))
+    _load_row(transfers, result, value)
+
+
+def _load_row(transfers: Transfers, result: int, value: Gathered) -> None:
+    """Load what lies so many strides behind an element as the scratch register says."""
+    element, emit = value.element, transfers.asm.emit
+    # The multiplication takes an immediate of 32 bits with a sign.
+    if value.stride >= 1 << 31:
+        raise TargetError(f"rows of {value.stride:,} bytes are too long to be looked up")
+    emit(Code.IMUL_R64_RM64_IMM32, SCRATCH, SCRATCH, Imm(value.stride))
+    pointer = element.pointer
+    emit(Code.ADD_R64_RM64, SCRATCH, pointer.register or Mem(RSP, pointer.slot))
+    here = Pointer(pointer.buffer, pointer.dtype, {}, 0, SCRATCH)
+    transfers.load(result, Element(here, element.disp, element.stride, element.lanes))

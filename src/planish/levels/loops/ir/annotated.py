@@ -1,0 +1,321 @@
+"""The annotated loop tree: how a loop tree is executed, step by step, on a machine with vectors.
+
+`planish.levels.loops.lower` decides; code generators carry out what stands here. It says which loops are
+vectors, unrolled, counted or parallel, in parts where full and partial passes differ, and which elements are
+in registers meanwhile. These have either numbered registers, or names: a `Cell` names a vector or scalar of
+memory by the reference to it.
+
+A loop of the tree appears once for each way in which it is executed: the inside of a tail is decided anew,
+for less remains there and more may fit the registers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+from planish.levels.loops.ir.tree import Leaf, Loop, LoopId, LoopTree, Node, Ref
+from planish.levels.loops.lang.program import Const
+
+# Cells
+
+Positions = Mapping[LoopId, int]
+"""Loop to its iteration number, as far as it is known when code is written."""
+
+
+class Cell(NamedTuple):
+    """One vector or scalar of memory that a register holds.
+
+    Args:
+        buffer: where it is.
+        offset: of its first element, from the buffer's pointer.
+        stride: elements between lanes; 0 for a scalar.
+        lanes: of the vector.
+        active: lanes that count.
+        reduce: set if the lanes are parts of the one element at the offset, reduced so at the end.
+        part: number of the accumulator, where several serve one element.
+    """
+
+    buffer: str
+    offset: int
+    stride: int = 0
+    lanes: int = 1
+    active: int = 1
+    reduce: str = ""
+    part: int = 0
+
+
+class Piece(NamedTuple):
+    """Some consecutive iterations of an innermost loop, as one vector; one lane may stand for a single leaf.
+
+    Args:
+        start: the first iteration.
+        lanes: of the vector, a power of 2.
+        active: how many of them count.
+    """
+
+    start: int
+    lanes: int
+    active: int
+
+
+def position(ref: Ref, at: Positions) -> int:
+    """Sum what is known of a reference's offset."""
+    return ref.offset + sum(stride * at[loop] for loop, stride in ref.strides if loop in at)
+
+
+def cell(ref: Ref, at: Positions, loop: Loop | None, piece: Piece) -> Cell:
+    """Return the cell of a reference in a piece of a vectorised loop; None for no such loop."""
+    stride = ref.stride.get(loop.id, 0) if loop and piece.lanes > 1 else 0
+    if stride == 0:
+        return Cell(ref.buffer, position(ref, at))
+    return Cell(ref.buffer, position(ref, at), stride, piece.lanes, piece.active)
+
+
+def summed(leaf: Leaf, at: Positions, piece: Piece, part: int) -> Cell:
+    """Return the accumulator of a leaf that reduces along a vectorised loop."""
+    target = leaf.target
+    return Cell(target.buffer, position(target, at), 0, piece.lanes, piece.lanes, leaf.reduce or "", part)
+
+
+# Annotated trees
+
+Inside = Mapping[str, int]
+"""What remains of the axes that have an enclosing loop."""
+
+
+class Vectors(NamedTuple):
+    """What decisions depend on: the vector registers that a back end states.
+
+    Args:
+        lanes: elements of a vector register.
+        registers: how many there are.
+        masks: whether parts of a vector are handled as cheaply as whole ones.
+    """
+
+    lanes: int
+    registers: int
+    masks: bool
+
+
+class Unrolled(NamedTuple):
+    """A node that becomes straight-line code: all loops below are unrolled.
+
+    An innermost loop whose iterations stand side by side is executed in vectors, the last with a mask.
+
+    Args:
+        node: a loop, or a leaf.
+        inside: what remains around it.
+        vector: for a leaf, the loop in whose vectors it is; `inside` tells how many lanes count.
+    """
+
+    node: Node
+    inside: Inside
+    vector: Loop | None = None
+
+
+class Part(NamedTuple):
+    """Consecutive iterations of a loop that are executed alike.
+
+    Args:
+        kind: "counted" where a loop remains at run time, "unrolled" where none does, "parallel" where several
+            threads share the passes.
+        first: iterations of the loop before them.
+        passes: how many.
+        width: iterations of the loop in one pass, which its body walks: a strip's, or a vector's.
+        body: a pass.
+        lanes: of the vector that a pass is; 1 where it executes its iterations in turn. With fewer iterations
+            than lanes, the others are off.
+        copies: passes in one iteration of a counted loop; passes that are left over follow it, unrolled.
+        fetched: references whose lines a counted loop asks for ahead of time.
+        carried: cells that a counted loop touches, counted from their homes: their values go round with it.
+        others: the passes after the first, where each is executed in its own way; in a counted loop, copies.
+    """
+
+    kind: str
+    first: int
+    passes: int
+    width: int
+    body: Item
+    lanes: int = 1
+    copies: int = 1
+    fetched: tuple[Ref, ...] = ()
+    carried: tuple[Cell, ...] = ()
+    others: Sequence[Item] = ()
+
+    def body_of(self, number: int) -> Item:
+        """Return what executes a pass, or a copy of a counted loop, by its number."""
+        return self.others[number - 1] if self.others and number else self.body
+
+
+class Lanes(NamedTuple):
+    """A pass of a vector loop: its leaves in turn, each in all lanes.
+
+    Args:
+        loop: whose body the leaves are.
+        private: buffers that live in registers, for this pass only.
+        summed: held buffers that the loop reduces, lane by lane.
+    """
+
+    loop: Loop
+    private: AbstractSet[str] = frozenset()
+    summed: AbstractSet[str] = frozenset()
+
+
+class Nest(NamedTuple):
+    """A loop, part by part.
+
+    Args:
+        loop: of the tree.
+        parts: in order.
+    """
+
+    loop: Loop
+    parts: tuple[Part, ...]
+
+
+class Block(NamedTuple):
+    """Neighbouring nodes, executed one after another.
+
+    Args:
+        nodes: of the tree.
+        items: how each of them is executed; those with nothing to do are left out.
+    """
+
+    nodes: tuple[Node, ...]
+    items: tuple[Item, ...]
+
+
+def is_start(leaf: Leaf, fresh: AbstractSet[str], reduced: Container[str]) -> bool:
+    """Return whether a leaf gives reduced buffers, which begin in a region, their first value."""
+    buffer = leaf.target.buffer
+    return buffer in fresh and buffer in reduced and isinstance(leaf.value, Const)
+
+
+Slot = tuple[int, int]
+"""(offset in elements, lanes): a vector of a buffer that a register holds.
+
+The offset counts from where the buffer's references are when the region begins.
+"""
+
+
+class Region(NamedTuple):
+    """Neighbouring nodes whose results live in registers meanwhile.
+
+    Args:
+        nodes: of the tree.
+        items: how each of them is executed, those that only give first values left out.
+        made: for each of the items, the buffers that it has reduced when it ends: sums that were kept in
+            parts or lane by lane become whole then, in the first of their registers, which serves alone from
+            there on.
+        registers: buffer to its vectors, each with the numbers of its registers; several where sums are kept
+            in parts to hide latency, which iterations take by turns.
+        homes: for the same vectors, a reference that tells where they are in memory.
+        stride: elements between the lanes of a buffer's vectors, where it is not 1.
+        reduce: how a buffer's elements are reduced, for buffers that are.
+        lanewise: reduced buffers whose elements are kept as a vector of partial results.
+        fresh: reduced buffers that begin here, so that memory is not read.
+        local: buffers that live in the region only, so that memory is not written.
+        copies: the most registers that one vector has.
+        free: how many registers, from the first one, are left for operands.
+        unrolled: the loops below along which results are written.
+    """
+
+    nodes: tuple[Node, ...]
+    items: tuple[Item, ...]
+    made: tuple[AbstractSet[str], ...]
+    registers: Mapping[str, Mapping[Slot, Sequence[int]]]
+    homes: dict[str, dict[Slot, Ref]]
+    stride: Mapping[str, int]
+    reduce: Mapping[str, str]
+    lanewise: AbstractSet[str]
+    fresh: AbstractSet[str]
+    local: AbstractSet[str]
+    copies: int
+    free: int
+    unrolled: Sequence[Loop]
+
+    def is_start(self, leaf: Leaf) -> bool:
+        """Return whether a leaf gives held vectors their first value, which they have from the beginning."""
+        return is_start(leaf, self.fresh, self.reduce)
+
+
+class CellRegion(NamedTuple):
+    """Neighbouring nodes whose results live in registers meanwhile, as values with names.
+
+    Args:
+        nodes: of the tree.
+        item: how they are executed.
+        held: the buffers; each vector or scalar of them that the region touches is a cell.
+        parts: accumulators for each element that is reduced lane by lane, taken by turns; a power of 2.
+        homes: for each held buffer, a reference that tells where it is in memory.
+        local: held buffers that nothing reads behind the region, so that memory is not written.
+    """
+
+    nodes: tuple[Node, ...]
+    item: Item
+    held: AbstractSet[str]
+    parts: int
+    homes: Mapping[str, Ref]
+    local: AbstractSet[str]
+
+
+Item = Unrolled | Lanes | Nest | Block | Region | CellRegion
+
+
+def nodes_of(item: Item) -> tuple[Node, ...]:
+    """Return the nodes of the tree that an item executes."""
+    match item:
+        case Unrolled():
+            return (item.node,)
+        case Nest() | Lanes():
+            return (item.loop,)
+        case _:
+            return item.nodes
+
+
+class Function(NamedTuple):
+    """Root nodes that one machine function executes.
+
+    Args:
+        nodes: of the tree; a parallel loop is alone.
+        item: how.
+        kind: "serial", or "parallel" where threads share the iterations of its only loop.
+    """
+
+    nodes: tuple[Node, ...]
+    item: Item
+    kind: Literal["serial", "parallel"] = "serial"
+
+
+MEMORY = "memory"
+"""The space of what all threads see."""
+STACK = "stack"
+"""The space of what lives inside one iteration of a parallel loop: each thread has a piece of its own."""
+REGISTERS = "registers"
+"""The space of temporaries that registers hold for as long as they live: they take no memory."""
+
+
+@dataclass(frozen=True)
+class AnnotatedTree:
+    """A loop tree with all decisions.
+
+    Args:
+        tree: what is executed.
+        vectors: of the machine that it was decided for.
+        body: what runs at each call, in order.
+        ahead: what runs once, before the first call.
+        spaces: buffer to where it lives: `MEMORY`, `STACK` or `REGISTERS`. What is in memory or on the stack
+            may be in registers now and then: regions and lanes say when.
+        nontemporal_stores: outputs whose whole vectors are stored past the caches, where their arrays begin
+            at a multiple of a vector's size.
+    """
+
+    tree: LoopTree
+    vectors: Vectors
+    body: tuple[Function, ...]
+    ahead: tuple[Function, ...]
+    spaces: Mapping[str, str]
+    nontemporal_stores: AbstractSet[str] = frozenset()

@@ -1,0 +1,317 @@
+"""Inference: from drafts to a checked program with sizes, concatenations and shapes.
+
+Reductions inside values become statements of their own. `argmax` and `argmin` become what the language has:
+the extreme first, then the least index that has it::
+
+    O[i] = argmax(X[i,k])      O_1[i] max= X[i,k]
+                               O[i] min= where(X[i,k] == O_1[i], k, where(X[i,k] == X[i,k], inf, k))
+
+As in NumPy, the first of equals is taken, and NaN comes before all others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from planish.core.errors import ProgramError
+from planish.levels.loops.lang.checks import check_drafts, check_program
+from planish.levels.loops.lang.draft import (
+    FOLDS,
+    PLACES,
+    Draft,
+    Linear,
+    Shapes,
+    axes_of,
+    extents,
+    fresh,
+    is_fold,
+    position,
+)
+from planish.levels.loops.lang.element_types import read_types, rounded_last, stored_types
+from planish.levels.loops.lang.program import (
+    ARITHMETIC,
+    FUNCTIONS,
+    Access,
+    Apply,
+    Const,
+    Expr,
+    Index,
+    Program,
+    Statement,
+    TensorType,
+    accesses,
+)
+from planish.levels.loops.lang.subscripts import is_spread
+
+# argmax and argmin
+
+
+def placed(draft: Draft, own: Sequence[str], names: set[str]) -> Iterator[Draft]:
+    """Return the statements of one that is reduced by `argmax` or `argmin`.
+
+    Args:
+        draft: the statement, of one part.
+        own: the axes of its value, but for those that reductions inside take away.
+        names: of all tensors; grows.
+
+    Raises:
+        ProgramError: it looks along no axis, or along several.
+    """
+    function, value = str(draft.reduce), draft.parts[0]
+    along = [axis for axis in own if axis not in draft.axes]
+    if len(along) != 1:
+        axes = ", ".join(f"'{axis}'" for axis in along)
+        raise ProgramError(
+            f"{function} for {draft} looks along {len(along)} axes{': ' if axes else ''}{axes}",
+            "It looks along one: the axis of its argument that the target does not have.",
+        )
+    kept = [axis for axis in own if axis in draft.axes]
+    if not isinstance(value, Access):
+        # Computed twice, a value could be rounded in two ways, and be equal to itself nowhere.
+        inner = Draft(fresh(draft.tensor, names), _plain([*kept, *along]), None, (value,))
+        yield inner
+        value = _read(inner)
+    best = Draft(fresh(draft.tensor, names), _plain(kept), PLACES[function], (value,))
+    yield best
+    here = position(along[0])
+    # Equal to itself is all but what is not a number.
+    no_number = Apply("==", (value, value, Const(float("inf")), here))
+    first = Apply("==", (value, _read(best), here, no_number))
+    yield Draft(draft.tensor, draft.subscripts, "min", (first,))
+
+
+def _plain(axes: Sequence[str]) -> tuple[Linear, ...]:
+    return tuple(Linear(((axis, 1),)) for axis in axes)
+
+
+def _read(draft: Draft) -> Expr:
+    return Access(draft.tensor, tuple(s.index() for s in draft.subscripts))
+
+
+# Reductions inside values
+
+MOST_OPERATIONS = 200
+"""In one statement; beyond it, recursion over expressions would run into Python's limit."""
+
+
+def unfold(drafts: list[Draft]) -> list[Draft]:
+    """Replace each reduction inside a value by a statement and a tensor of its own.
+
+    `D[m] = relu(sum(A[m,k]))` becomes `D_1[m] += A[m,k]; D[m] = relu(D_1[m])`.
+
+    Raises:
+        ProgramError: a statement is too long.
+    """
+    for draft in drafts:
+        if sum(map(_operations, draft.parts)) > MOST_OPERATIONS:
+            raise ProgramError(
+                f"the statement of {draft} has more than {MOST_OPERATIONS} operations",
+                "Split it by naming intermediate tensors.",
+            )
+    names = {d.tensor for d in drafts} | {a.tensor for d in drafts for p in d.parts for a in accesses(p)}
+    return [part for draft in drafts for part in _unfolded(draft, names, {})]
+
+
+def _operations(expr: Expr) -> int:
+    count, waiting = 0, [expr]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, Apply):
+            count += 1
+            waiting += node.args
+    return count
+
+
+def _unfolded(
+    draft: Draft, names: set[str], done: dict[tuple[Expr, tuple[str, ...]], str]
+) -> Iterator[Draft]:
+    """Return the statements of a draft; a fold that occurs twice over the same axes gets one statement."""
+    first = draft.parts[0]
+    if draft.reduce in PLACES:
+        for each in placed(draft, _own_axes(first), names):
+            yield from _unfolded(each, names, done)
+        return
+    # What a spread target is filled with follows from its own operator: it is assigned what a fold gives.
+    alone = len(draft.parts) == 1 and not draft.spread
+    if draft.reduce is None and alone and isinstance(first, Apply) and is_fold(first):
+        _check_reduces(first, draft, draft.axes)
+        yield from _unfolded(Draft(draft.tensor, draft.subscripts, first.function, first.args), names, done)
+        return
+    parts: list[Expr] = []
+    for part in draft.parts:
+        folds, outside = _folds(part), (*draft.axes, *_own_axes(part))
+        results: dict[Expr, Expr] = {}
+        for fold in folds:
+            _check_reduces(fold, draft, outside)
+            kept = tuple(a for a in dict.fromkeys(outside) if a in axes_of(fold))
+            plain = tuple(Linear(((a, 1),)) for a in kept)
+            if (fold, kept) not in done:
+                done[fold, kept] = fresh(draft.tensor, names)
+                part_of = Draft(done[fold, kept], plain, fold.function, fold.args)
+                yield from _unfolded(part_of, names, done)
+            results[fold] = Access(done[fold, kept], tuple(s.index() for s in plain))
+        parts.append(_replaced(part, results))
+    yield Draft(draft.tensor, draft.subscripts, draft.reduce, tuple(parts))
+
+
+def _check_reduces(fold: Apply, draft: Draft, outside: Sequence[str]) -> None:
+    """Refuse a reduction inside a value that has no axis to reduce."""
+    if fold.function in PLACES or not set(axes_of(fold)) <= set(outside):
+        return
+    name = next(name for name, function in FOLDS.items() if function == fold.function)
+    takes = (
+        f"{name} takes 2 arguments, or 1 to reduce" if name in FUNCTIONS else f"{name} reduces its argument"
+    )
+    raise ProgramError(
+        f"{name} of one argument reduces nothing in the statement of {draft}: all axes stand elsewhere in it",
+        f"{takes} over axes that stand nowhere else, as in D[m] = {name}(A[m,k]).",
+    )
+
+
+def _own_axes(expr: Expr) -> tuple[str, ...]:
+    """List the axes that an expression names outside of its folds."""
+    return axes_of(_replaced(expr, dict.fromkeys(_folds(expr), Const(0.0))))
+
+
+def _folds(expr: Expr) -> list[Apply]:
+    """List the outermost folds, each once."""
+    if not isinstance(expr, Apply):
+        return []
+    if is_fold(expr):
+        return [expr]
+    return list(dict.fromkeys(fold for arg in expr.args for fold in _folds(arg)))
+
+
+def _replaced(expr: Expr, new: Mapping[Expr, Expr]) -> Expr:
+    if expr in new:
+        return new[expr]
+    if isinstance(expr, Apply):
+        return Apply(expr.function, tuple(_replaced(arg, new) for arg in expr.args))
+    return expr
+
+
+# Inference
+
+
+def infer(
+    drafts: Sequence[Draft],
+    sizes: Mapping[str, int],
+    shapes: Shapes | None = None,
+    dtype: str | Mapping[str, str] = "float32",
+) -> Program:
+    """Make a program of statements.
+
+    Args:
+        drafts: the statements, as written.
+        sizes: axis to extent; those that shapes tell may be left out.
+        shapes: tensor to shape, as far as given. An input's shape is otherwise the smallest that holds
+            all that is read; where that is padded before the tensor, as much is taken to be padded
+            behind it.
+        dtype: the element type of inputs and outputs, or tensor to type, or both as in "float16,C=float32";
+            see `planish.levels.loops.lang.element_types`.
+
+    Raises:
+        ProgramError: the statements make no program; the message names the tensor and the axis.
+    """
+    wanted = read_types(dtype) if isinstance(dtype, str) else dtype
+    given = dict(shapes or {})
+    drafts = unfold(list(drafts))
+    check_drafts(drafts, given)
+    found = extents(drafts, sizes, given)
+    statements = [s for draft in drafts for s in _statements(draft, found)]
+    types = stored_types(statements, wanted)
+    arithmetic = ARITHMETIC[next(iter(types.values()))]
+    statements, found, given = rounded_last(
+        statements, types, found, {**_spread_shapes(statements, found), **given}
+    )
+    tensors = _shapes(statements, found, given)
+    statements = tuple(_without_needless_pads(s, found, tensors) for s in statements)
+    program = Program(
+        statements,
+        tuple(sorted(found.items())),
+        tuple((t, TensorType(shape, types.get(t, arithmetic))) for t, shape in tensors.items()),
+    )
+    check_program(program, given)
+    return program
+
+
+def _statements(draft: Draft, sizes: Mapping[str, int]) -> list[Statement]:
+    """Split a concatenation into statements that write behind each other.
+
+    `O[r, a + b] = A[r, a] | B[r, b]` becomes `O[r, a] = A[r, a]; O[r, b + 8] = B[r, b]` where a has 8
+    elements (thesis 3.2). A part that reduces nothing is assigned.
+    """
+    joined = [d for d, s in enumerate(draft.subscripts) if len(s.terms) > 1]
+    if not joined or len(draft.parts) == 1:
+        target = Access(draft.tensor, tuple(s.index() for s in draft.subscripts))
+        return [Statement(target, draft.reduce, draft.parts[0])]
+    dimension = joined[0]
+    subscript = draft.subscripts[dimension]
+    result: list[Statement] = []
+    offset = subscript.offset
+    for (axis, _), part in zip(subscript.terms, draft.parts, strict=True):
+        index = [s.index() for s in draft.subscripts]
+        index[dimension] = Index(((axis, 1),), offset)
+        reduce = draft.reduce if set(axes_of(part)) - set(draft.axes) else None
+        result.append(Statement(Access(draft.tensor, tuple(index)), reduce, part))
+        offset += sizes[axis]
+    return result
+
+
+def _shapes(
+    statements: Sequence[Statement], sizes: Mapping[str, int], given: Shapes
+) -> dict[str, tuple[int, ...]]:
+    written = dict.fromkeys(s.target.tensor for s in statements)
+    read = dict.fromkeys(a.tensor for s in statements for a in accesses(s.value))
+    shapes: dict[str, tuple[int, ...]] = {}
+    for tensor in (*(t for t in read if t not in written), *written):
+        if tensor in written:
+            those = [s.target for s in statements if s.target.tensor == tensor]
+        else:
+            those = [a for s in statements for a in accesses(s.value) if a.tensor == tensor]
+        shapes[tensor] = given.get(tensor) or _shape(those, sizes)
+    return shapes
+
+
+def _spread_shapes(statements: Sequence[Statement], sizes: Mapping[str, int]) -> dict[str, tuple[int, ...]]:
+    targets = [s.target for s in statements if is_spread(s.target)]
+    return {target.tensor: _shape([target], sizes) for target in targets}
+
+
+def _shape(those: Sequence[Access], sizes: Mapping[str, int]) -> tuple[int, ...]:
+    """Return the smallest shape that holds all accesses; unpadded ones decide where there are any."""
+    return tuple(_extent(those, d, sizes) for d in range(len(those[0].index)))
+
+
+def _extent(those: Sequence[Access], dimension: int, sizes: Mapping[str, int]) -> int:
+    deciding = [a for a in those if a.pad is None] or those
+    bounds = [a.index[dimension].bounds(sizes) for a in deciding]
+    extent = max(
+        # A padded window goes beyond the end by as much as before the beginning.
+        high + 1 + (min(low, 0) if a.pad is not None else 0)
+        for a, (low, high) in zip(deciding, bounds, strict=True)
+    )
+    if extent < 1:
+        raise ProgramError(
+            f"{those[0]} reads only padding in dimension {dimension}", f"Give --shape {those[0].tensor}=..."
+        )
+    return extent
+
+
+def _without_needless_pads(statement: Statement, sizes: Mapping[str, int], shapes: Shapes) -> Statement:
+    """Drop the pad where nothing outside is read, so that equal computations have equal texts."""
+
+    def trim(expr: Expr) -> Expr:
+        match expr:
+            case Access(tensor=tensor, index=index) if all(
+                low >= 0 and high < n
+                for (low, high), n in zip((i.bounds(sizes) for i in index), shapes[tensor], strict=True)
+            ):
+                return replace(expr, pad=None)
+            case Apply(function=function, args=args):
+                return Apply(function, tuple(map(trim, args)))
+            case _:
+                return expr
+
+    return replace(statement, value=trim(statement.value))

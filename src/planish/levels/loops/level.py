@@ -1,0 +1,222 @@
+"""The level `loops`: tensor computations, whose candidates are loop schedules."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from planish.core import (
+    Candidate,
+    Objective,
+    ProgramError,
+    Space,
+    Step,
+    Target,
+    Task,
+    processor,
+    unknown,
+    usable_cores,
+)
+from planish.levels.loops.backends import available_backends, this_machine
+
+if TYPE_CHECKING:
+    from planish.levels.loops.evaluator import LoopsEvaluatorSpec
+    from planish.levels.loops.lang.program import Program as TensorProgram
+
+OPTIONS = ("size", "shape", "dtype", "constant", "backend")
+
+
+class LoopsLevel:
+    """Tensor computations in Einstein notation; a candidate is a loop schedule, measured by its run time."""
+
+    name = "loops"
+    version = "9"
+    objectives: Mapping[str, Objective] = {
+        "time_s": Objective("time_s", "s"),
+        "gflops": Objective("gflops", "GFLOPS", "up"),
+    }
+    spaces = ("template", "steps", "marked-steps")
+    searchers = ("genetic", "annealing", "random")
+
+    @property
+    def steps(self) -> Mapping[str, type[Step]]:
+        """Step name to class; those of schedules, the library, and the choice of back end."""
+        from planish.levels.loops.build import Backend, Library
+        from planish.levels.loops.space import STEPS
+
+        return {**STEPS, "Library": Library, "Backend": Backend}
+
+    def accepts(self, source: str) -> bool:
+        """Return whether it is a program's text, or a file named `*.loops`."""
+        return source.endswith(".loops") or ("[" in source and "=" in source)
+
+    def load(self, source: str, options: Mapping[str, str]) -> TensorProgram:
+        """Read a program.
+
+        Args:
+            source: the notation's text, a canonical text, or the path of a `.loops` file with either.
+            options: `size` ("m=192,n=192"), `shape` ("I=1,64,56,56"), `dtype`, `constant` ("W", inputs
+                that may be packed once, ahead of time), and `backend`, the code generator that the
+                target is to use.
+
+        Raises:
+            ProgramError: the text is malformed; a size is missing, or given beside a canonical text.
+            PlanishError: an option is unknown.
+        """
+        from planish.levels.loops.lang.parse import (
+            is_canonical,
+            parse,
+            parse_canonical,
+            read_shapes,
+            read_sizes,
+        )
+
+        for name in options:
+            if name not in OPTIONS:
+                raise unknown("level 'loops' has no option", name, OPTIONS)
+        text, backend = _text(source), options.get("backend", "")
+        if is_canonical(text):
+            _refuse_beside_canonical(options)
+            return replace(parse_canonical(text), backend=backend)
+        sizes, shapes = read_sizes(options.get("size", "")), read_shapes(options.get("shape", ""))
+        program = parse(text, sizes, shapes, options.get("dtype") or "float32")
+        constants = filter(None, options.get("constant", "").split(","))
+        return replace(program.with_constants(constants), backend=backend)
+
+    def read(self, text: str, target: Target) -> TensorProgram:
+        """Read a canonical text; raises ProgramError where it is none."""
+        from planish.levels.loops.lang.parse import parse_canonical
+
+        return replace(parse_canonical(text), backend=target.toolchain.get("backend", ""))
+
+    def target(self, program: TensorProgram, cores: int) -> Target:
+        """Describe this machine; raises TargetError where it lacks what is asked of it."""
+        return this_machine(cores, program.backend)
+
+    def runs(self, task: Task[TensorProgram]) -> bool:
+        """Return whether candidates may do anything: never, a kernel only computes."""
+        del task
+        return False
+
+    def space(self, task: Task[TensorProgram], name: str) -> Space:
+        """Make a space.
+
+        "template" is AutoTVM's, by knobs; "steps" is LoopTune's, by a cursor; "marked-steps" has the back
+        end's decisions among the cursor's actions.
+        """
+        from planish.levels.loops.build import vector_builds
+        from planish.levels.loops.space import CursorSpace, MarkingSpace, TemplateSpace, machine_of
+
+        program, target = task.program, task.target
+        if name == "template":
+            return TemplateSpace(program, target, vector_builds(target))
+        if name == "steps":
+            return CursorSpace(program, machine=machine_of(target))
+        if name == "marked-steps":
+            return MarkingSpace(program, machine_of(target))
+        raise unknown("level 'loops' has no space", name, self.spaces)
+
+    def evaluator(self, task: Task[TensorProgram], *, final: bool = False) -> LoopsEvaluatorSpec:
+        """Make the spec for the task's evaluator."""
+        from planish.levels.loops.evaluator import LAST_TIMING, LoopsEvaluatorSpec
+        from planish.measure.timing import SEARCH_TIMING
+
+        timing = LAST_TIMING if final else SEARCH_TIMING
+        return LoopsEvaluatorSpec(task.program, task.target, timing, final)
+
+    def baseline(self, task: Task[TensorProgram]) -> Candidate:
+        """Return the NumPy implementation."""
+        del task
+        from planish.levels.loops.build import Library
+
+        return Candidate((Library("numpy"),))
+
+    def variants(self, task: Task[TensorProgram], candidate: Candidate) -> Sequence[Candidate]:
+        """Return the schedule as built by our other back ends, which may make better code of it.
+
+        LLVM chooses instructions and registers for itself. Vectors of 256 bits pass through memory faster on
+        some processors that have those of 512.
+        """
+        from planish.levels.loops.backends import PREFERRED, backend_named
+        from planish.levels.loops.build import Backend, backend_of, library_of, schedule_steps
+
+        own = task.target.toolchain.get("backend", "")
+        if library_of(candidate) or own not in PREFERRED:
+            return ()
+        schedule = schedule_steps(candidate)
+        builds = {own: schedule} | {
+            name: schedule.then(Backend(name)) for name in PREFERRED[PREFERRED.index(own) + 1 :]
+        }
+        chosen = backend_of(candidate) or own
+        return tuple([b for name, b in builds.items() if name != chosen and backend_named(name).works()])
+
+    def describe(self, task: Task[TensorProgram], candidate: Candidate) -> Mapping[str, str]:
+        """Show a schedule as loop tree, pseudo-code, what the back end makes of it here, and steps."""
+        from planish.levels.loops.build import annotated_of, library_of, schedule_of, tree_of
+        from planish.levels.loops.lower.printing import annotated_text, loop_tree_text, pseudocode
+
+        library = library_of(candidate)
+        if library:
+            return {"library": f"computed by {library}"}
+        program = task.program
+        tree = tree_of(program, candidate)
+        annotated = annotated_of(candidate, task.target, tree)
+        return {
+            "loop tree": loop_tree_text(schedule_of(program, candidate)),
+            "pseudo-code": pseudocode(tree),
+            **({"annotated tree": annotated_text(annotated)} if annotated else {}),
+            "steps": "\n".join(map(str, candidate.steps)) or "(unchanged)",
+        }
+
+    def exportable(self, candidate: Candidate) -> bool:
+        """Return whether it is a kernel, and not NumPy's call."""
+        from planish.levels.loops.build import library_of
+
+        return library_of(candidate) is None
+
+    def export(self, task: Task[TensorProgram], candidate: Candidate, path: Path) -> Sequence[Path]:
+        """Write a kernel in assembly with a C header, and the schedule as JSON."""
+        from planish.levels.loops.export import export_kernel
+
+        return export_kernel(task, candidate, path)
+
+    def function(self, task: Task[TensorProgram], candidate: Candidate) -> Callable[..., Any]:
+        """Make what is called with row-major arrays, in the order in which the program names its inputs."""
+        from planish.levels.loops.compiled import function_of
+
+        return function_of(task.program, candidate, task.target)
+
+    def machine(self) -> Mapping[str, str]:
+        """Return what the level knows of this machine: name to fact."""
+        from planish.levels.loops.roofline import measured_peak
+        from planish.sandbox.confinement import told
+
+        backends = available_backends()
+        return {
+            "processor": processor(),
+            "cores": str(usable_cores()),
+            "back ends": ", ".join(backends),
+            "peak, one core": f"{measured_peak(backends[0]):.0f} GFLOPS float32, measured",
+            "candidates are confined by": told(),
+        }
+
+
+def _refuse_beside_canonical(options: Mapping[str, str]) -> None:
+    """Refuse what a canonical text tells by itself: it would be without effect."""
+    given = [f"--{name}" for name in OPTIONS if name != "backend" and options.get(name)]
+    if given:
+        what = f"the text has its own sizes, types and constants, and {', '.join(given)} would change none"
+        raise ProgramError(what, "Leave that out, or give the statements alone, before the first ' | '.")
+
+
+def _text(source: str) -> str:
+    if not source.endswith(".loops"):
+        return source
+    try:
+        return Path(source).read_text()
+    except OSError as error:
+        raise ProgramError(f"cannot read '{source}': {error.strerror}", "Check the path.") from error
+    except UnicodeDecodeError as error:
+        raise ProgramError(f"'{source}' is not a text: {error.reason}", "Write programs in UTF-8.") from error

@@ -1,0 +1,550 @@
+"""Register allocation: annotation for code generators that number the vector registers themselves (x86).
+
+LoopNest holds the output of the largest scope that fits the register file (thesis 3.4.2, "no spilling of the
+result tensor"), unrolls what writes along it, and counts the rest. A scope is accepted here when all elements
+that its reductions write, and all elements that pass between its leaves, have a register each, and the
+processor keeps enough others for the operands. Around such regions are loops over memory.
+
+Results are stored past the caches where they are large and nothing reads them again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Hashable, Iterable, Mapping, Set
+from typing import NamedTuple
+
+from planish.levels.loops.ir.annotated import (
+    AnnotatedTree,
+    Block,
+    Function,
+    Inside,
+    Item,
+    Nest,
+    Part,
+    Region,
+    Slot,
+    Unrolled,
+    Vectors,
+    is_start,
+)
+from planish.levels.loops.ir.tree import Leaf, Loop, LoopTree, Node, Ref, leaves, loops, remaining
+from planish.levels.loops.lang.program import DTYPES
+from planish.levels.loops.lower.memory_spaces import entry_groups, spaces_of
+from planish.levels.loops.lower.register_scopes import (
+    STREAM_MAX,
+    UNROLLED_MAX,
+    Held,
+    Path,
+    Scope,
+    Site,
+    instances,
+)
+
+# Allocation
+
+
+class Allocation(NamedTuple):
+    """The registers of a scope; see `planish.levels.loops.ir.annotated.Region`."""
+
+    held: Held
+    homes: dict[str, dict[Slot, Ref]]
+    registers: dict[str, dict[Slot, list[int]]]
+    copies: int
+    free: int
+
+
+class Analyser:
+    """Decides about scopes of one tree.
+
+    Args:
+        tree: the whole tree.
+        vectors: the registers of the machine.
+        spare: registers that are left free beyond what operands are known to need.
+    """
+
+    def __init__(self, tree: LoopTree, vectors: Vectors, spare: int = 0) -> None:
+        self.tree = tree
+        self.vectors = vectors
+        self.spare = spare
+        self._uses: dict[str, int] = {}
+        # By identity, for comparing nodes means comparing all below them; kept with them, so that no id is
+        # reused.
+        self._below: dict[int, tuple[Node, int, list[Site]]] = {}
+        self._moves: dict[int, bool] = {}
+        self._unrolls: dict[int, bool] = {}
+        self._scopes: dict[tuple[int, ...], Scope] = {}
+        for leaf in leaves((*tree.body, *tree.ahead)):
+            for ref in leaf.refs:
+                self._uses[ref.buffer] = self._uses.get(ref.buffer, 0) + 1
+
+    def moves_target(self, loop: Loop) -> bool:
+        """Return whether some leaf below writes along the loop; if not, the loop only reduces."""
+        return self._moves[id(loop)]
+
+    def buffers_from(self, size: int) -> dict[str, int]:
+        """Return the buffers of so many bytes or more, with the bytes of their elements."""
+        pairs = [(b, DTYPES[b.dtype]) for b in self.tree.buffers]
+        return {b.name: itemsize for b, itemsize in pairs if b.size * itemsize >= size}
+
+    def named_once(self, buffers: Container[str]) -> list[Site]:
+        """Return the leaves of the body that write some of the buffers, where nothing else names these."""
+        sites = [site for node in self.tree.body for site in self._scope((node,)).sites]
+        targets = [(site, site.leaf.target.buffer) for site in sites]
+        return [site for site, name in targets if name in buffers and self._uses[name] == 1]
+
+    def unrolls(self, node: Node) -> bool:
+        """Return whether no loop of the node only reduces."""
+        return self._unrolls[id(node)]
+
+    def unrolled(self, nodes: tuple[Node, ...]) -> list[Loop]:
+        """List the loops of a scope that something is written along."""
+        scope = self._scope(nodes)
+        if scope.unrolled is None:
+            scope.unrolled = [loop for loop in loops(nodes) if self.moves_target(loop)]
+        return scope.unrolled
+
+    def leaves(self, node: Node) -> list[Leaf]:
+        """List the leaves of a node of a scope."""
+        return [site.leaf for site in self._below[id(node)][2]]
+
+    def allocate(self, nodes: tuple[Node, ...], inside: Inside) -> Allocation | None:
+        """Plan the registers of a scope; None if it does not fit. A single element always does."""
+        planned = self._planned(nodes, inside)
+        if planned is None and len(nodes) == 1 and isinstance(nodes[0], Leaf):
+            return Allocation(Held(set()), {}, {}, 1, self.vectors.registers)
+        return planned
+
+    def _planned(self, nodes: tuple[Node, ...], inside: Inside) -> Allocation | None:
+        scope = self._scope(nodes)
+        if scope.too_large(inside) or not self._fits(scope, nodes, inside):
+            return None
+        held = scope.held
+        # A register holds one result: what begins again in the scope would need it stored in between.
+        if held is None or any(site.begins_again(inside, scope.depth) for site in held.starts):
+            return None
+        homes = self._homes(held, inside)
+        if homes is None:
+            return None
+        if not homes:
+            return Allocation(held, {}, {}, 1, self.vectors.registers)
+        number = sum(map(len, homes.values()))
+        budget = max(1, scope.budget - self.spare)
+        if number > budget:
+            return None
+        # Eight sums in flight keep two units of four cycles busy (see `_registers`): only fewer of them wait.
+        few = 0 < sum([len(homes[buffer]) for buffer in held.reduce]) < 8
+        crowd = few and instances(self.tree, nodes, inside, self.vectors.lanes, UNROLLED_MAX) > 2 * number
+        return self._registers(held, homes, budget if crowd and not held.early else 0)
+
+    def _scope(self, nodes: tuple[Node, ...]) -> Scope:
+        # By identity, as above: scopes are asked about again with other remaining axes.
+        key = tuple(map(id, nodes))
+        known = self._scopes.get(key)
+        if known is None:
+            for node in nodes:
+                if id(node) not in self._below:
+                    self._enter(node)
+            depth = self._below[key[0]][1]
+            sites = [site for node in key for site in self._below[node][2]]
+            known = self._scopes[key] = Scope(self.tree, self.vectors, sites, depth, self._uses)
+        return known
+
+    def _enter(self, top: Node) -> None:
+        """Note what is below a node that has not been seen."""
+        for site in self._sites(top, ()):
+            site.mark(self._moves, self.vectors.lanes)
+
+    def _sites(self, node: Node, path: Path) -> list[Site]:
+        if isinstance(node, Leaf):
+            found = [Site(self.tree, node, path)]
+            self._unrolls[id(node)] = True
+        else:
+            inner = (*path, node)
+            below = [self._sites(inside, inner) for inside in node.body]
+            found = below[0] if len(below) == 1 else [site for sites in below for site in sites]
+            # Here and below lists stand for generators, which take longer: this runs for each candidate.
+            moves = True in [node.id in site.leaf.target.stride for site in found]
+            self._moves[id(node)] = moves
+            self._unrolls[id(node)] = moves and False not in [self._unrolls[id(n)] for n in node.body]
+        self._below[id(node)] = node, len(path), found
+        return found
+
+    def _fits(self, scope: Scope, nodes: tuple[Node, ...], inside: Inside) -> bool:
+        """Return whether what must be unrolled is short, and the reductions' results are few enough."""
+        if scope.carrying and not self._short(nodes, inside, scope.carrying):
+            return False
+        if not scope.buffers:
+            return instances(self.tree, nodes, inside, self.vectors.lanes, STREAM_MAX) <= STREAM_MAX
+        for site in scope.sites:
+            if site.copies(inside, scope.depth) > (scope.budget if site.leaf.reduce else UNROLLED_MAX):
+                return False
+        return True
+
+    def _short(self, nodes: tuple[Node, ...], inside: Inside, carrying: Set[int]) -> bool:
+        """Return whether the loops that read from registers along them, by identity, may be unrolled."""
+        for node in nodes:
+            if isinstance(node, Leaf):
+                continue
+            # A schedule that asks for it may have more code.
+            most = UNROLLED_MAX if node.kind != "unroll" else 4 * UNROLLED_MAX
+            if id(node) in carrying:
+                if instances(self.tree, (node,), inside, self.vectors.lanes, most) > most:
+                    return False
+                continue
+            rest = min(node.step, remaining(self.tree, inside, node.axis))
+            if not self._short(node.body, {**inside, node.axis: rest}, carrying):
+                return False
+        return True
+
+    def _homes(self, held: Held, inside: Inside) -> dict[str, dict[Slot, Ref]] | None:
+        """List the vectors to hold; None if they overlap, or something else is read."""
+        lanes = self.vectors.lanes
+        homes: dict[str, dict[Slot, Ref]] = {}
+        for walk in held.written:
+            found = dict.fromkeys(walk.vectors(lanes, inside), walk.ref)
+            homes.setdefault(walk.ref.buffer, {}).update(found)
+        for walk in held.read:
+            # A vector that is read but was not written as such, as one at another offset, has no register to
+            # be in.
+            known = homes[walk.ref.buffer].keys()
+            if not known >= set(walk.vectors(lanes, inside)):
+                return None
+        if any(_overlap(slots, held.stride.get(buffer, 1)) for buffer, slots in homes.items()):
+            return None
+        return homes
+
+    def _registers(self, held: Held, homes: Mapping[str, dict[Slot, Ref]], budget: int) -> Allocation:
+        """Allocate registers to vectors within a budget, and several to a sum, so that it does not wait."""
+        reduced = {buffer: slots for buffer, slots in homes.items() if buffer in held.reduce}
+        others = {buffer: slots for buffer, slots in homes.items() if buffer not in held.reduce}
+        copies = 1
+        if budget:
+            sums, rest = (sum(map(len, part.values())) for part in (reduced, others))
+            # Eight in flight: a fused multiply-add takes some four cycles, and two begin in each.
+            copies = max(1, min(4, -(-8 // sums), (budget - rest) // sums))
+        registers: dict[str, dict[Slot, list[int]]] = {}
+        # From the last register down: the first ones are left for operands.
+        number = self.vectors.registers
+        for part, take in ((reduced, copies), (others, 1)):
+            for buffer, slots in part.items():
+                first = number - 1
+                number -= take * len(slots)
+                tops = range(first, number - 1, -take)
+                registers[buffer] = {
+                    p: [top] if take == 1 else list(range(top, top - take, -1))
+                    for p, top in zip(slots, tops, strict=True)
+                }
+        return Allocation(held, {**reduced, **others}, registers, copies, number)
+
+
+def _overlap(slots: Iterable[Slot], stride: int) -> bool:
+    """Return whether vectors of a buffer share elements."""
+    if stride > 1:
+        elements = [offset + i * stride for offset, lanes in slots for i in range(lanes)]
+        return len(set(elements)) < len(elements)
+    end = None
+    for offset, lanes in sorted(slots):
+        if end is not None and end > offset:
+            return True
+        end = offset + lanes
+    return False
+
+
+# Regions
+
+LOOP_WORK = 32
+"""A loop that only reduces, around less work than this many operations, is unrolled up to it."""
+UNROLL_WORK = 64
+"""Such a loop is unrolled altogether if that gives no more operations than this."""
+
+FETCHED_FROM = 1 << 15
+"""A buffer of fewer bytes stays in the first cache: its lines are not asked for."""
+LINE = 64
+"""Bytes of a cache line."""
+LINES_MAX = 8
+"""Where an iteration goes farther than this, it does not walk memory in sequence."""
+
+
+class Regions:
+    """Annotates regions.
+
+    Args:
+        analyser: of the tree.
+    """
+
+    def __init__(self, analyser: Analyser) -> None:
+        self._analyser = analyser
+        self._tree = analyser.tree
+        self._vectors = analyser.vectors
+        self._large = analyser.buffers_from(FETCHED_FROM)
+
+    def region(self, nodes: tuple[Node, ...], inside: Inside, allocation: Allocation) -> Region:
+        held, homes, registers, copies, free = allocation
+        items: list[Item] = []
+        made: list[set[str]] = []
+        combines = copies > 1 or held.lanewise
+        analyser = self._analyser
+        for node in nodes:
+            found = analyser.leaves(node)
+            if False in [is_start(leaf, held.fresh, held.reduce) for leaf in found]:
+                items.append(self._node(node, inside, None, allocation))
+                made.append({leaf.target.buffer for leaf in found if leaf.reduce} if combines else set())
+        return Region(
+            nodes,
+            tuple(items),
+            tuple(made),
+            registers,
+            homes,
+            held.stride,
+            held.reduce,
+            held.lanewise,
+            held.fresh,
+            held.local,
+            copies,
+            free,
+            analyser.unrolled(nodes),
+        )
+
+    def _node(self, node: Node, inside: Inside, vector: Loop | None, held: Allocation) -> Item:
+        if isinstance(node, Leaf) or self._analyser.unrolls(node):
+            return Unrolled(node, inside, vector)
+        return self._vector_loop(node, inside, held) if node.side_by_side else self._loop(node, inside, held)
+
+    def _body(self, loop: Loop, inside: Inside, vector: Loop | None, held: Allocation) -> Item:
+        if len(loop.body) == 1:
+            return self._node(loop.body[0], inside, vector, held)
+        return Block(loop.body, tuple([self._node(node, inside, vector, held) for node in loop.body]))
+
+    def _vector_loop(self, loop: Loop, inside: Inside, held: Allocation) -> Nest:
+        """Plan a loop that is reduced a vector at a time."""
+        lanes = self._vectors.lanes
+        full, tail = divmod(remaining(self._tree, inside, loop.axis), lanes)
+        parts: list[Part] = []
+        if full:
+            body = self._body(loop, {**inside, loop.axis: lanes}, loop, held)
+            kind, copies = self._reduce(loop, full, len(loop.body), held)
+            fetched = walked(loop, lanes * copies, self._large) if kind == "counted" else ()
+            parts.append(Part(kind, 0, full, lanes, body, lanes, copies, fetched))
+        if tail:
+            body = self._body(loop, {**inside, loop.axis: tail}, loop, held)
+            parts.append(Part("unrolled", full * lanes, 1, tail, body, lanes))
+        return Nest(loop, tuple(parts))
+
+    def _loop(self, loop: Loop, inside: Inside, held: Allocation) -> Nest:
+        full, tail = divmod(remaining(self._tree, inside, loop.axis), loop.step)
+        inner = {**inside, loop.axis: loop.step}
+        parts: list[Part] = []
+        if full:
+            body = self._body(loop, inner, None, held)
+            kind, copies = "unrolled", full
+            if not self._analyser.moves_target(loop):
+                work = instances(self._tree, loop.body, inner, self._vectors.lanes, UNROLLED_MAX)
+                kind, copies = self._reduce(loop, full, work, held)
+            fetched = walked(loop, copies, self._large) if kind == "counted" else ()
+            parts.append(Part(kind, 0, full, 1, body, 1, copies, fetched))
+        if tail:
+            body = self._body(loop, {**inside, loop.axis: tail}, None, held)
+            parts.append(Part("unrolled", full, 1, 1, body))
+        return Nest(loop, tuple(parts))
+
+    def _reduce(self, loop: Loop, count: int, work: int, held: Allocation) -> tuple[str, int]:
+        """Plan a loop that only reduces: a short one is unrolled, others run several iterations at a time."""
+        # A schedule that asks for it may have more code, as in the analyser.
+        short = count * work <= UNROLL_WORK or (loop.kind == "unroll" and count * work <= 4 * UNROLLED_MAX)
+        if short or _moves_held(loop, held):
+            return "unrolled", count
+        # As many copies as a sum has registers at least, for passes take these by turns.
+        return "counted", min(count, max(held.copies, LOOP_WORK // work)) if work < LOOP_WORK else 1
+
+
+def _moves_held(loop: Loop, held: Allocation) -> bool:
+    """Return whether iterations name different held vectors: a register's number is written into the code.
+
+    The analyser has seen to it that such a loop is short enough to be unrolled.
+    """
+    for leaf in leaves(loop.body):
+        for ref in leaf.refs:
+            if ref.buffer in held.registers and loop.id in ref.stride:
+                return True
+    return False
+
+
+def walked(loop: Loop, times: int, buffers: Mapping[str, int]) -> tuple[Ref, ...]:
+    """List the references to some buffers that a loop walks in sequence.
+
+    Args:
+        loop: the loop.
+        times: its iterations in one of the machine's.
+        buffers: those that count, with the bytes of their elements.
+    """
+    refs = [ref for leaf in leaves(loop.body) for ref in leaf.refs if ref.buffer in buffers]
+    far = [ref.stride.get(loop.id, 0) * times * buffers[ref.buffer] for ref in refs]
+    # Less than a line a pass, and most requests would be for a line that was asked for already.
+    return tuple([ref for ref, move in zip(refs, far, strict=True) if LINE <= move <= LINES_MAX * LINE])
+
+
+# Non-temporal stores
+
+NONTEMPORAL_FROM = 1 << 26
+"""Bytes of a result from which on no usual cache would keep it for its reader."""
+
+
+def nontemporal_stores(analyser: Analyser) -> frozenset[str]:
+    """Return the names of the outputs whose stores go past the caches.
+
+    An ordinary store first reads the line that it writes to: of what `A + B` moves, that is a quarter. Stores
+    past the caches need whole vectors at multiples of their size, and pay where a line is filled at once.
+
+    Args:
+        analyser: of what is executed.
+    """
+    large, vectors = analyser.buffers_from(NONTEMPORAL_FROM), analyser.vectors
+    outputs = {b.name: large[b.name] for b in analyser.tree.buffers if b.kind == "output" and b.name in large}
+    return frozenset(
+        name
+        for site in (analyser.named_once(outputs) if outputs else ())
+        if _fills_lines(site, outputs[name := site.leaf.target.buffer], vectors.lanes)
+    )
+
+
+def _fills_lines(site: Site, itemsize: int, lanes: int) -> bool:
+    """Return whether the innermost loop walks the target in sequence, from whole vectors to whole vectors."""
+    target, path = site.leaf.target, site.path
+    if site.leaf.reduce or not path or target.stride.get(path[-1].id) != 1 or target.offset:
+        return False
+    # The loops around a vector loop of the same axis move by whole lines, which are written at once.
+    units = [LINE if loop.axis == path[-1].axis else lanes * itemsize for loop in path[:-1]]
+    moves = [target.stride.get(loop.id, 0) * itemsize for loop in path[:-1]]
+    return not any(move % unit for move, unit in zip(moves, units, strict=True))
+
+
+# Annotation
+
+FLOWS_FROM = 1 << 22
+"""A buffer of fewer bytes, which is passed through once, is not asked for ahead of time."""
+
+
+def annotate(tree: LoopTree, vectors: Vectors, spare: int = 0) -> AnnotatedTree:
+    """Decide how a tree is executed.
+
+    Args:
+        tree: what is executed.
+        vectors: of the machine.
+        spare: registers that are left free beyond what operands are known to need.
+    """
+    annotator = _Annotator(tree, vectors, spare)
+    body = [annotator.function(nodes) for nodes in entry_groups(tree.body[tree.views :])]
+    if tree.views:
+        body.insert(0, _views(annotator))
+    ahead = [annotator.function(nodes) for nodes in entry_groups(tree.ahead)]
+    spaces = spaces_of(tree, (*body, *ahead))
+    return AnnotatedTree(tree, vectors, tuple(body), tuple(ahead), spaces, annotator.nontemporal_stores())
+
+
+_known_views: dict[Hashable, Function] = {}
+_VIEWS_MAX = 1000
+
+
+def _views(annotator: _Annotator) -> Function:
+    """Annotate the copies of padded inputs, once for all schedules of a program."""
+    tree = annotator.tree
+    nodes = tree.body[: tree.views]
+    sizes = tuple([tree.size[loop.axis] for loop in loops(nodes)])
+    used = tuple([tree.buffer[ref.buffer] for leaf in leaves(nodes) for ref in leaf.refs])
+    key = nodes, sizes, used, annotator.vectors
+    known = _known_views.get(key)
+    if known is None:
+        if len(_known_views) >= _VIEWS_MAX:
+            _known_views.clear()
+        known = _known_views[key] = annotator.function(nodes)
+    return known
+
+
+class _Annotator:
+    def __init__(self, tree: LoopTree, vectors: Vectors, spare: int) -> None:
+        self.tree = tree
+        self.vectors = vectors
+        self._analyser = Analyser(tree, vectors, spare)
+        self._regions = Regions(self._analyser)
+        self._flowing = self._analyser.buffers_from(FLOWS_FROM)
+
+    def nontemporal_stores(self) -> frozenset[str]:
+        """Return the names of the outputs whose stores go past the caches."""
+        return nontemporal_stores(self._analyser)
+
+    def function(self, nodes: tuple[Node, ...]) -> Function:
+        """Annotate some root nodes."""
+        node = nodes[0]
+        # Threads start at a function's beginning and meet at its end, so a parallel loop is a function of its
+        # own.
+        if isinstance(node, Loop) and node.concurrent and len(nodes) == 1:
+            return Function(nodes, self._outer(node, {}, "parallel"), "parallel")
+        return Function(nodes, self._nodes(nodes, {}))
+
+    # Around regions
+
+    def _nodes(self, nodes: tuple[Node, ...], inside: Inside) -> Item:
+        allocation = self._analyser.allocate(nodes, inside)
+        if allocation is not None:
+            return self._regions.region(nodes, inside, allocation)
+        if len(nodes) == 1 and isinstance(nodes[0], Loop):
+            return self._outer_loop(nodes[0], inside)
+        return Block(nodes, tuple([self._nodes((node,), inside) for node in nodes]))
+
+    def _outer_loop(self, loop: Loop, inside: Inside) -> Nest:
+        if not loop.side_by_side:
+            return self._outer(loop, inside, "counted")
+        lanes, here = self.vectors.lanes, remaining(self.tree, inside, loop.axis)
+        # Longer strips first: fewer passes, and more sums side by side.
+        for elements in (8 * lanes, 4 * lanes, 2 * lanes, lanes):
+            inner = {**inside, loop.axis: elements}
+            # Shorter than what is there: a strip as long as the loop was refused as a whole already.
+            allocation = elements < here and self._analyser.allocate((loop,), inner)
+            if allocation:
+                region = self._regions.region((loop,), inner, allocation)
+                return self._strips(loop, inside, elements, region)
+        return self._leaf_by_leaf(loop, inside)
+
+    def _outer(self, loop: Loop, inside: Inside, kind: str) -> Nest:
+        full, tail = divmod(remaining(self.tree, inside, loop.axis), loop.step)
+        parts: list[Part] = []
+        if full:
+            body = self._nodes(loop.body, {**inside, loop.axis: loop.step})
+            flowing = () if kind == "parallel" else self._flows(loop, 1, body)
+            parts.append(Part(kind, 0, full, 1, body, fetched=flowing))
+        if tail:
+            body = self._nodes(loop.body, {**inside, loop.axis: tail})
+            parts.append(Part("unrolled", full, 1, 1, body))
+        return Nest(loop, tuple(parts))
+
+    def _strips(self, loop: Loop, inside: Inside, elements: int, region: Region) -> Nest:
+        """Cut a vector loop too long to unroll into strips of several vectors."""
+        full, tail = divmod(remaining(self.tree, inside, loop.axis), elements)
+        parts = [Part("counted", 0, full, elements, region, fetched=self._flows(loop, elements, region))]
+        if tail:
+            body = self._nodes((loop,), {**inside, loop.axis: tail})
+            parts.append(Part("unrolled", full * elements, 1, tail, body))
+        return Nest(loop, tuple(parts))
+
+    def _leaf_by_leaf(self, loop: Loop, inside: Inside) -> Nest:
+        """Execute a vector's worth of each leaf in turn, where one leaf reads what another writes."""
+        here = remaining(self.tree, inside, loop.axis)
+        if len(loop.body) == 1:
+            body = self._nodes(loop.body, {**inside, loop.axis: 1})
+            return Nest(loop, (Part("counted", 0, here, 1, body),))
+        lanes = self.vectors.lanes
+        apart = tuple(Loop(loop.axis, loop.step, (leaf,)) for leaf in loop.body)
+        full, tail = divmod(here, lanes)
+        parts: list[Part] = []
+        if full:
+            body = self._nodes(apart, {**inside, loop.axis: lanes})
+            parts.append(Part("counted", 0, full, lanes, body))
+        if tail:
+            body = self._nodes(apart, {**inside, loop.axis: tail})
+            parts.append(Part("unrolled", full * lanes, 1, tail, body))
+        return Nest(loop, tuple(parts))
+
+    def _flows(self, loop: Loop, width: int, body: Item) -> tuple[Ref, ...]:
+        """Return what a loop over memory prefetches: large buffers that its passes only pass through."""
+        passes_on = self._flowing and isinstance(body, Region) and not body.registers
+        return walked(loop, width, self._flowing) if passes_on else ()

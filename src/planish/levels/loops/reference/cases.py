@@ -1,0 +1,450 @@
+"""Choice of inputs that make the errors of kernels visible.
+
+An error hides where `relu` gives 0, where `min` or `tanh` saturates, in an element that does not win a
+`max=`, behind a tolerance, behind a NaN. So inputs of several styles are tried. A few small mistakes are made
+on purpose, in the reference: which sets show them tells good sets from bad ones, as mutation testing tells
+good tests (DeMillo, Lipton and Sayward 1978). Sets are taken until no mistake hides, two at least, and more
+where they have few elements.
+
+Sets with special values have zeros, the ends of each type's range, infinities and NaN, a few of each, so that
+most outputs stay usual numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice, pairwise, product, repeat
+from math import prod
+
+import numpy as np
+
+from planish.core import ProgramError
+from planish.core.hashing import rng
+from planish.levels.loops.lang.draft import axes_of
+from planish.levels.loops.lang.element_types import WHOLE
+from planish.levels.loops.lang.program import Apply, Const, Expr, Program, Statement
+from planish.levels.loops.lang.subscripts import index_ranges
+from planish.levels.loops.reference.checking import Answer
+from planish.levels.loops.reference.inputs import (
+    MIXED,
+    POSITIVE,
+    Styles,
+    all_styles,
+    is_long,
+    make_inputs,
+    must_be_positive,
+    terms_of,
+    usual_styles,
+)
+from planish.levels.loops.reference.mistakes import Probe, all_probes, changes_of, mistaken
+from planish.levels.loops.reference.reference import factors, reference
+from planish.levels.loops.reference.views import Array, Arrays
+
+ZERO, LARGEST, INFINITE, NAN = "zero", "largest", "infinite", "NaN"
+SPARSE = 1 << 12
+"""An array has each special value once, and again for so many elements more."""
+_SMALL = {"float16": 2.0**-10}
+_USUAL_SMALL = 2.0**-22
+"""The other elements' magnitudes where a program is linear: products of two lie far below 1e-6."""
+_SMALLER = 2.0**-22
+"""By how much they are smaller where all are near zero; not in float16, which has no such numbers."""
+_HUGE = {"float16": 2.0**14, "float64": 2.0**200}
+_USUAL_HUGE = 2.0**124
+"""Of float64 products of five are in range, for the reference has no more range than the kernel."""
+_TINY = {"float16": (2.0**-14, 2.0**-20), "float64": (2.0**-300, 2.0**-1060)}
+_USUAL_TINY = 2.0**-100, 2.0**-130
+"""A normal number and a subnormal one of each type; the usual ones are those of bfloat16, too."""
+_EXTREMES = {"max", "min"}
+
+
+def special_inputs(program: Program, seed: int, kinds: Sequence[str], *, small: bool) -> Arrays:
+    """Make inputs of a program in floating point with special values.
+
+    Args:
+        program: what they are for.
+        seed: of the random numbers.
+        kinds: of `ZERO`, `LARGEST`, `INFINITE` and `NAN`. Values of one kind alone have one sign, so that a
+            sum of them is no other special value. Only the first input has the largest values: products of
+            two overflow.
+        small: whether the other elements are small.
+    """
+    made = make_inputs(program, seed, _special_styles(program, small=small, smaller=list(kinds) == [ZERO]))
+    # The sign of a zero that is computed is not specified, nor is that of an infinite quotient.
+    divisors = must_be_positive(program) if _divides(program) else set[str]()
+    slices = any(s.reduce in _EXTREMES for s in program.statements)
+    sums = any(s.reduce == "add" for s in program.statements)
+    ranges = index_ranges(program)
+    for i, (name, array) in enumerate(made.items()):
+        if name in program.whole_indices:
+            continue
+        generator = rng(seed, i, 1 << 19)
+        own = [kind for kind in kinds if kind != LARGEST or i == 0]
+        values = list(_values(program.type[name].dtype, own, zeros=name not in divisors, subnormal=not sums))
+        if name in ranges:
+            values = [v for v in values if not np.isfinite(v) or abs(v) > 1]
+        if slices and INFINITE in kinds:
+            _fill_slices(array, np.inf, generator)
+        elif slices and list(kinds) == [ZERO]:
+            _fill_slices(array, _TINY.get(program.type[name].dtype, _USUAL_TINY)[-1], generator)
+        _strew(array, values, generator)
+    _make_some_equal([a for n, a in made.items() if n not in ranges], rng(seed, len(made), 1 << 19))
+    return made
+
+
+def _special_styles(program: Program, *, small: bool, smaller: bool) -> Styles:
+    def scale(dtype: str) -> float:
+        if not (small or smaller):
+            return 1.0
+        return _SMALL.get(dtype) or _USUAL_SMALL * (_SMALLER if smaller else 1.0)
+
+    return {n: style.scaled(scale(program.type[n].dtype)) for n, style in usual_styles(program).items()}
+
+
+def special_kinds(program: Program) -> Sequence[str]:
+    """List the kinds of special values of which every right kernel makes the same.
+
+    Partial products overflow and underflow in some orders only. Of infinities, the reference sums what only
+    one of two factors has before it multiplies: that may be infinite where the sum of the products is NaN.
+    """
+    if any(s.reduce == "mul" for s in program.statements):
+        return (NAN,)
+    sums = (s for s in program.statements if s.reduce == "add")
+    return (ZERO, LARGEST, INFINITE, NAN) if all(map(_sums_products, sums)) else (ZERO, LARGEST, NAN)
+
+
+def _sums_products(statement: Statement) -> bool:
+    first, second = factors(statement.value)
+    both = set(axes_of(first)) & set(axes_of(second))
+    return isinstance(second, Const) or set(statement.reduced_axes) <= both
+
+
+def whole_range_inputs(program: Program, seed: int, *, ends: bool) -> Arrays:
+    """Make inputs of a program of integers, from the whole range of each type.
+
+    Args:
+        program: what they are for.
+        seed: of the random numbers.
+        ends: whether half of the elements are the range's ends, their neighbours, 0, 1 and -1.
+    """
+    assert program.arithmetic == WHOLE
+    made = make_inputs(program, seed)
+    for i, (name, array) in enumerate(made.items()):
+        generator, info = rng(seed, i, 1 << 19), np.iinfo(program.type[name].dtype)
+        array[...] = generator.integers(info.min, info.max, array.shape, endpoint=True)
+        special = np.array([info.min, info.max, info.min + 1, info.max - 1, 0, 1, -1])
+        if ends:
+            some = generator.random(array.shape) < 0.5
+            array[...] = np.where(some, generator.choice(special, array.shape), array)
+        _strew(array, special.tolist(), generator)
+    _make_some_equal(list(made.values()), rng(seed, len(made), 1 << 19))
+    return made
+
+
+def _values(dtype: str, kinds: Sequence[str], *, zeros: bool, subnormal: bool) -> Iterator[float]:
+    """List the special values of a type; subnormal ones are slow, and arithmetic may make zeros of them."""
+    signs = (1, -1) if len(kinds) > 1 else (1,)
+    if ZERO in kinds:
+        yield from (0.0, -0.0) if zeros else ()
+        tiny = _TINY.get(dtype, _USUAL_TINY)
+        yield from (sign * value for value in tiny[: 1 + subnormal] for sign in (1, -1))
+    if LARGEST in kinds:
+        yield from (sign * _HUGE.get(dtype, _USUAL_HUGE) for sign in signs)
+    if INFINITE in kinds:
+        yield from (sign * np.inf for sign in signs)
+    if NAN in kinds:
+        yield from (np.nan, -np.nan)
+
+
+def _strew(array: Array, values: Sequence[float], generator: np.random.Generator) -> None:
+    """Put values at random indices: one of each, more in large arrays, at most half of the elements."""
+    flat = array.reshape(-1)
+    count = min(len(values) * (1 + flat.size // SPARSE), max(1, flat.size // 2))
+    places = generator.choice(flat.size, count, replace=False)
+    flat[places] = np.resize(np.array(values, flat.dtype), count)
+
+
+def _make_some_equal(arrays: Sequence[Array], generator: np.random.Generator) -> None:
+    """Let arrays of one shape have equal elements at some places."""
+    for one, other in pairwise(arrays):
+        if one.shape == other.shape:
+            places = generator.choice(one.size, 1 + one.size // SPARSE, replace=False)
+            other.reshape(-1)[places] = one.reshape(-1)[places]
+
+
+def _fill_slices(array: Array, value: float, generator: np.random.Generator) -> None:
+    """Fill a slice along each dimension, with each sign in turn, so that its greatest element is special."""
+    for dimension, extent in enumerate(array.shape):
+        if extent > 1:
+            index = int(generator.integers(extent))
+            array[(*[slice(None)] * dimension, index)] = value if dimension % 2 else -value
+
+
+def _divides(program: Program) -> bool:
+    waiting = [s.value for s in program.statements]
+    for expr in waiting:  # grows
+        if isinstance(expr, Apply):
+            if expr.function == "div":
+                return True
+            waiting += expr.args
+    return False
+
+
+LEAST, MOST = 2, 16
+TRIES = 64
+WORK = 3e7
+"""Points of iteration spaces that may be computed to choose inputs: about a third of a second."""
+SOME, SOME_WORK = 8, 1 << 18
+"""Sets of inputs that small programs have, and the points that are computed for them."""
+SIGNS = 4
+"""Sets of inputs that small linear programs have: each pair of corners has every combination of signs."""
+TELLING = 0.25
+"""The least share of outputs that are usual numbers in a set with special values of all kinds."""
+_CALLS = 10_000
+"""Points that take as long as to call NumPy for a statement."""
+_BY_BLAS = 50
+"""Points of a contraction that take as long as one of another statement."""
+_BY_C = 8
+"""Points of another statement that take as long as one where NumPy lacks the function."""
+_LINEAR = {"add", "sub", "mul", "neg"}
+
+
+@dataclass(frozen=True)
+class Case:
+    """Inputs, and what a correct kernel makes of them.
+
+    Args:
+        inputs: input to its elements.
+        answer: the reference's outputs, with tolerances.
+        testable: the share of outputs' elements that tell right from wrong.
+        shown: the mistakes that are seen with these inputs.
+    """
+
+    inputs: Arrays
+    answer: Answer
+    testable: float
+    shown: frozenset[Probe] = frozenset()
+
+
+def choose_cases(program: Program, seed: int, least: int = LEAST) -> list[Case]:
+    """Choose inputs to verify a program's kernels on.
+
+    Args:
+        program: what the kernels compute.
+        seed: of the inputs; another one gives other inputs.
+        least: how many sets at least; up to `MOST` are taken where fewer hide mistakes.
+
+    Raises:
+        ProgramError: an output is NaN or infinite on all inputs that were tried.
+    """
+    wanted = max(least, _enough(program))
+    probes, evaluations = _affordable(program, seed, wanted)
+    tried: list[Case] = []
+    usable, hidden = 0, frozenset(probes)
+    for number, styles in enumerate(islice(_styles(program, seed), TRIES)):
+        looked_for = probes if usable < LEAST else hidden
+        # Fewer than 1000 are tried for each seed.
+        inputs = make_inputs(program, seed * 1000 + number, styles)
+        mixed = [n for n in _of_any_sign(program) if styles[n].signs == "mixed"]
+        for i, name in enumerate(mixed):
+            _sign_corners(inputs[name], _combination(number + 3 * seed, i))
+        case = case_of(program, inputs, looked_for)
+        tried.append(case)
+        # A set in which some element tells nothing does not count, for a mistake may hide there.
+        if case.testable == 1:
+            usable, hidden = usable + 1, hidden - case.shown
+        # A set takes one evaluation for the answer, and one for each mistake.
+        evaluations -= 1 + len(looked_for)
+        if (usable >= wanted and not hidden) or (number + 1 >= min(LEAST, wanted) and evaluations <= 0):
+            break
+    kept = _chosen(tried, frozenset(probes), least, wanted)
+    _refuse_untestable(program, kept)
+    return [*kept, *_of_missing_signs(program, seed, kept)] if wanted >= SOME else kept
+
+
+def _of_missing_signs(program: Program, seed: int, kept: Sequence[Case]) -> Iterator[Case]:
+    """Make sets whose corners have the signs that they have in no other."""
+    missing = {name: _missing(name, kept) for name in _of_any_sign(program)}
+    for number in range(max(map(len, missing.values()), default=0)):
+        inputs = make_inputs(program, seed * 1000 + TRIES + number)
+        for name in (name for name, signs in missing.items() if signs):
+            _sign_corners(inputs[name], missing[name].pop())
+        case = case_of(program, inputs)
+        if case.testable == 1:
+            yield case
+
+
+def special_cases(program: Program, seed: int, cases: Sequence[Case], *, apart: bool = False) -> list[Case]:
+    """Make inputs with special values; of programs of integers, from the whole range of their types.
+
+    Args:
+        program: what the kernels compute.
+        seed: of the inputs.
+        cases: those that kernels are verified on besides; the sets have the signs at corners that these lack.
+        apart: one set for each kind of special values; else one for all, unless most outputs would be NaN.
+
+    Returns:
+        The sets; none where to compute their answers takes too long.
+    """
+    if work_of(program) > WORK:
+        return []
+    names = _of_any_sign(program)
+    missing = {name: _missing(name, cases) for name in names}
+
+    def case(inputs: Arrays) -> Case:
+        for i, name in enumerate(names):
+            _sign_corners(inputs[name], missing[name].pop() if missing[name] else _combination(2 + seed, i))
+        return case_of(program, inputs)
+
+    if program.arithmetic == WHOLE:
+        return [case(whole_range_inputs(program, seed, ends=ends)) for ends in (False, True)]
+    kinds, small = special_kinds(program), shows_all(program)
+    if not apart:
+        together = case(special_inputs(program, seed, kinds, small=small))
+        if together.testable >= TELLING:
+            return [together]
+    return [case(special_inputs(program, seed, [kind], small=False)) for kind in kinds]
+
+
+def _missing(name: str, cases: Sequence[Case]) -> list[tuple[bool, bool]]:
+    """List the signs, whether negative, that the first and the last element of an input have in no case."""
+    arrays = (case.inputs[name].reshape(-1) for case in cases)
+    with np.errstate(invalid="ignore"):
+        found = {(bool(flat[0] < 0), bool(flat[-1] < 0)) for flat in arrays}
+    either = (False, True)
+    return [pair for pair in product(either, either) if pair not in found]
+
+
+def _of_any_sign(program: Program) -> list[str]:
+    """List the inputs that are neither indices nor have to be positive."""
+    excluded = {*index_ranges(program), *must_be_positive(program)}
+    return [name for name in program.inputs if name not in excluded]
+
+
+def _combination(number: int, place: int) -> tuple[bool, bool]:
+    """Return signs, whether negative, of the corners of an input, in each of four sets others.
+
+    Args:
+        number: of the set.
+        place: of the input. Whatever two corners are looked at, of one input or of two in a row, they have
+            each combination of signs in one of the four.
+    """
+    bits = (3, 0, 2, 1)[number % SIGNS]
+    first, last = ((bits & (corner % 3 + 1)).bit_count() % 2 == 1 for corner in (2 * place, 2 * place + 1))
+    return first, last
+
+
+def _sign_corners(array: Array, negative: tuple[bool, bool]) -> None:
+    """Let the first and the last element be negative, or not."""
+    flat = array.reshape(-1)
+    for at, wanted in zip((0, -1), negative, strict=True):
+        if flat.dtype.kind == "i":
+            flat[at] = ~flat[at] if (flat[at] < 0) != wanted else flat[at]
+        else:
+            flat[at] = -abs(flat[at]) if wanted else abs(flat[at])
+
+
+def _styles(program: Program, seed: int) -> Iterator[Styles]:
+    """List styles; long sums are exact where the signs are mixed, so that comes several times."""
+    if any(is_long(statement, program) for statement in program.statements):
+        yield from repeat(usual_styles(program), LEAST - 1)
+    elif shows_all(program):
+        yield from (dict.fromkeys(program.inputs, style) for style in (MIXED, POSITIVE))
+        yield from (dict.fromkeys(program.inputs, MIXED.scaled(scale)) for scale in (4, 1 / 16))
+    yield from all_styles(program, seed)
+
+
+def _chosen(tried: list[Case], hidden: frozenset[Probe], least: int, wanted: int) -> list[Case]:
+    """Take again and again the set that shows the most mistakes that are still hidden.
+
+    There are `least` at least; up to `wanted` those are taken, too, of which every element tells something.
+    """
+    kept: list[Case] = []
+    left = list(tried)
+    while left and len(kept) < MOST:
+        # The greedy approximation of a set cover.
+        best = max(left, key=lambda c: (c.testable, len(c.shown & hidden), len(c.shown)))
+        more = len(kept) < least or (len(kept) < wanted and best.testable == 1)
+        if not more and not best.shown & hidden:
+            break
+        kept.append(best)
+        left = [case for case in left if case is not best]
+        hidden -= best.shown
+    return kept
+
+
+def case_of(program: Program, inputs: Arrays, probes: Iterable[Probe] = ()) -> Case:
+    """Compute a set's answer, and which mistakes show in it."""
+    answer = reference(program, inputs)
+    testable = sum(e.testable for e in answer.expected.values())
+    size = sum(e.value.size for e in answer.expected.values())
+    shown = frozenset(p for p in probes if _is_shown(program, inputs, p, answer))
+    return Case(inputs, answer, testable / size, shown)
+
+
+def _is_shown(program: Program, inputs: Arrays, probe: Probe, answer: Answer) -> bool:
+    """Return whether a kernel with this mistake would be refused."""
+    wrong = reference(*mistaken(program, inputs, probe), changes=changes_of(program, probe))
+    with np.errstate(over="ignore", invalid="ignore"):
+        return any(
+            not np.all(expected.accepts(expected.stored(wrong[name])))
+            for name, expected in answer.expected.items()
+        )
+
+
+def _affordable(program: Program, seed: int, wanted: int) -> tuple[list[Probe], int]:
+    """Return the mistakes to be made, none where every mistake shows anyway, and how often to evaluate."""
+    if shows_all(program):
+        return [], wanted
+    evaluations = int(WORK / work_of(program))
+    probes = all_probes(program, seed)[: evaluations // LEAST - 1] if evaluations >= 2 * LEAST else []
+    return probes, evaluations
+
+
+def _enough(program: Program) -> int:
+    """Return how many sets are taken though fewer hide nothing: in few elements not every mistake shows."""
+    if shows_all(program) and program.arithmetic == WHOLE:
+        return 0  # those with special values have the other signs
+    return min(SIGNS if shows_all(program) else SOME, int(SOME_WORK / work_of(program)))
+
+
+def shows_all(program: Program) -> bool:
+    """Whether every mistake in what is computed shows in the outputs: nothing but sums and products is."""
+    return all(s.reduce in (None, "add") and _is_linear(s.value) for s in program.statements)
+
+
+def _is_linear(expr: Expr) -> bool:
+    return not isinstance(expr, Apply) or (expr.function in _LINEAR and all(map(_is_linear, expr.args)))
+
+
+def _has_erf(expr: Expr) -> bool:
+    return isinstance(expr, Apply) and (expr.function == "erf" or any(map(_has_erf, expr.args)))
+
+
+def work_of(program: Program) -> float:
+    """Estimate what the reference takes."""
+    total = float(_CALLS * len(program.statements))
+    for statement in program.statements:
+        points = prod(program.size[axis] for axis in statement.axes)
+        by_blas = statement.reduce == "add" and _is_linear(statement.value)
+        total += points / _BY_BLAS if by_blas else points * (_BY_C if _has_erf(statement.value) else 1)
+    return total
+
+
+def _refuse_untestable(program: Program, cases: list[Case]) -> None:
+    for name in program.outputs:
+        expected = [case.answer.expected[name] for case in cases]
+        if any(each.testable for each in expected):
+            continue
+        long = [terms_of(s, program) for s in program.statements if is_long(s, program)]
+        if long and all(np.isfinite(each.value).any() for each in expected):
+            dtype = program.arithmetic
+            raise ProgramError(
+                f"sums of {max(long):,} terms that do not cancel are too long for {dtype}: rounding changes "
+                "them more than an error does, so no kernel can be verified",
+                "Sum in two statements, a part in each, or use --dtype float64.",
+            )
+        raise ProgramError(
+            f"{name} is NaN or infinite on all inputs that were tried, so no kernel can be verified",
+            "Keep roots, logarithms and divisors in their domain, such as sqrt(abs(x)).",
+        )

@@ -1,0 +1,454 @@
+"""Reference results of a program, by NumPy, with the error that a kernel may make.
+
+Floating-point programs are computed in float64. Whole numbers are computed in int32, modulo 2^32, so that
+every order of a sum is right.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial, reduce
+from math import ceil, copysign, isinf, prod
+
+import numpy as np
+
+from planish.levels.loops.lang.draft import axes_of
+from planish.levels.loops.lang.element_types import WHOLE, nearest_whole
+from planish.levels.loops.lang.program import (
+    IDENTITY,
+    POSITIONS,
+    Access,
+    Apply,
+    Const,
+    Expr,
+    Program,
+    Statement,
+    accesses,
+    factors_of,
+)
+from planish.levels.loops.lang.subscripts import collisions, gathers, is_gather, is_spread, parts_of
+from planish.levels.loops.reference.bounds import (
+    VALUES,
+    Bounded,
+    Precision,
+    apply,
+    bounded,
+    combined,
+    constant,
+    exactly,
+    filled_with,
+    grain_of,
+    representable,
+    scattered,
+    settled,
+    spread,
+)
+from planish.levels.loops.reference.checking import Answer, Expected
+from planish.levels.loops.reference.inputs import cancelled, is_long
+from planish.levels.loops.reference.views import (
+    CHUNK,
+    Array,
+    Arrays,
+    contract,
+    cut,
+    overhang,
+    table_view,
+    view,
+    within,
+)
+
+_UFUNC = {"add": np.add, "max": np.maximum, "min": np.minimum, "mul": np.multiply}
+_EXACT = 2.0**53
+"""Whole numbers below it are exact in float64."""
+
+
+def whole_numbers(
+    program: Program, inputs: Arrays, block: int, changes: Mapping[str, Callable[[Array], Array]]
+) -> dict[str, Expected]:
+    """Compute a program.
+
+    Args:
+        program: what is computed.
+        inputs: every input, of the shape in the program.
+        block: elements that may be held at once beyond the tensors themselves.
+        changes: of tensors, once they are computed; see `planish.levels.loops.reference.reference.reference`.
+    """
+    tensors: dict[str, Array] = {name: inputs[name].astype(np.int32) for name in program.inputs}
+    if kind := program.type.get(POSITIONS):
+        tensors[POSITIONS] = np.arange(kind.size, dtype=np.int32)
+    for s in program.statements:
+        kind = program.type[s.target.tensor]
+        # Several statements may write parts of one tensor, and what none writes is zero.
+        whole = tensors.setdefault(s.target.tensor, np.zeros(kind.shape, np.int32))
+        if is_spread(s.target):
+            whole.fill(nearest_whole(filled_with(s.reduce)))
+            part = np.empty([program.size[axis] for axis in s.output_axes], np.int32)
+            _compute(s, part, tensors, program, block)
+            combined(s, whole, part, program.size)
+        else:
+            _compute(s, view(whole, s.target.index, s.output_axes, program.size), tensors, program, block)
+        if s.target.tensor in changes:
+            whole[...] = changes[s.target.tensor](whole)
+    return {name: _exactly(tensors[name]) for name in program.outputs}
+
+
+def _exactly(array: Array) -> Expected:
+    return Expected(array, array, array, array.dtype)
+
+
+def _compute(statement: Statement, out: Array, tensors: Arrays, program: Program, block: int) -> None:
+    """Compute a statement into a view of its target, with a dimension for each of its axes."""
+    leaves = {a: _whole_leaf(a, statement, tensors, program) for a in accesses(statement.value)}
+    factors = _factors(statement, leaves)
+    if factors:
+        # By way of int64, whose lowest bits are taken: beyond int32 the cast from float64 is undefined.
+        out[...] = contract(factors[0], factors[1], out.ndim).astype(np.int64)
+        return
+    if statement.reduce:
+        out.fill(nearest_whole(IDENTITY[statement.reduce]))
+    extents = [program.size[axis] for axis in statement.axes]
+    for window in cut(extents, [range(len(extents))], block):
+        shape = [w.stop - w.start for w in window]
+        terms = np.broadcast_to(_value(statement.value, leaves, window), shape)
+        here = out[(*window[: out.ndim], ...)]
+        if statement.reduce:
+            ufunc = _UFUNC[statement.reduce]
+            inner = tuple(range(out.ndim, len(shape)))
+            terms = ufunc(here, ufunc.reduce(terms, axis=inner, dtype=np.int32))
+        here[...] = terms
+
+
+def _whole_leaf(access: Access, statement: Statement, tensors: Arrays, program: Program) -> Array:
+    array = tensors[access.tensor]
+    around = overhang(access, array.shape, program.size)
+    if access.pad is not None:
+        array = np.pad(array, around, constant_values=nearest_whole(access.pad))
+    return view(array, access.index, statement.axes, program.size, [before for before, _ in around])
+
+
+def _value(expr: Expr, leaves: Mapping[Access, Array], window: tuple[slice, ...]) -> Array:
+    match expr:
+        case Const(value=value):
+            return np.asarray(_away_from_zero(value), np.int32)
+        case Access():
+            return within(leaves[expr], window)
+        case Apply(function="relu", args=(arg,)):
+            return np.maximum(_value(arg, leaves, window), np.int32(0))
+        case Apply(function=function, args=args):
+            return VALUES[function](*(_value(arg, leaves, window) for arg in args))
+
+
+def _away_from_zero(value: float) -> int:
+    """Make a number whole; those of programs are, but a mistake that is made on purpose takes half of one."""
+    return nearest_whole(value if isinf(value) else copysign(ceil(abs(value)), value))
+
+
+def _factors(statement: Statement, leaves: Mapping[Access, Array]) -> tuple[Array, Array] | None:
+    """Return the factors of a sum of products, if matrix multiplication in float64 is exact."""
+    match statement.value:
+        case Apply(function="mul", args=(Access() as a, Access() as b)) if statement.reduce == "add":
+            both = leaves[a].astype(np.float64), leaves[b].astype(np.float64)
+            terms = prod(n for n in np.broadcast_shapes(both[0].shape, both[1].shape))
+            # The worst case of every partial sum, so that no order of additions rounds.
+            return both if terms * np.abs(both[0]).max() * np.abs(both[1]).max() < _EXACT else None
+        case _:
+            return None
+
+
+BLOCK = 1 << 20
+"""Elements that are held at once beyond the tensors themselves."""
+MANY = 1 << 14
+"""Terms of a sum that is worth a closer look where it cannot be exact."""
+
+_PARTS, _DOUBT = 16, 8
+"""Parts of a long sum that are looked at, at least, and how many times as large as they others may be."""
+
+
+_Window = tuple[slice, ...]
+
+
+def reference(
+    program: Program,
+    inputs: Arrays,
+    block: int = BLOCK,
+    changes: Mapping[str, Callable[[Array], Array]] | None = None,
+) -> Answer:
+    """Compute a program in float64, and how far a correct kernel's answer may be off; whole numbers exactly.
+
+    Args:
+        program: what is computed.
+        inputs: every input, of the shape in the program.
+        block: elements that may be held at once beyond the tensors themselves.
+        changes: of tensors, once they are computed: name to what makes others of the same shape of them.
+
+    Returns:
+        Output to its elements, with their tolerances.
+    """
+    if program.arithmetic == WHOLE:
+        return Answer(whole_numbers(program, inputs, block, changes or {}))
+    precision = Precision.of(program.arithmetic)
+    tensors = {name: exactly(inputs[name]) for name in program.inputs}
+    if kind := program.type.get(POSITIONS):
+        tensors[POSITIONS] = Bounded(np.arange(kind.size, dtype=np.float64), None, 1.0, float(kind.size - 1))
+    with np.errstate(all="ignore"):
+        for statement in program.statements:
+            result = _result(_nest(statement, tensors, program, precision, block))
+            target = statement.target
+            if is_spread(target):
+                kind = program.type[target.tensor]
+                tensors[target.tensor] = spread(statement, result, kind, program.size, precision)
+            else:
+                tensors[target.tensor] = _written(target, result, tensors, program)
+            if changes and target.tensor in changes:
+                tensors[target.tensor] = tensors[target.tensor].map(changes[target.tensor])
+    return Answer(
+        {name: Expected.of(tensors[name], precision, program.type[name].dtype) for name in program.outputs}
+    )
+
+
+def _written(target: Access, part: Bounded, tensors: Mapping[str, Bounded], program: Program) -> Bounded:
+    """Put a statement's result in its place in the tensor."""
+    shape = program.type[target.tensor].shape
+    if part.value.shape == shape:
+        return part
+    whole = tensors.get(target.tensor) or Bounded(np.zeros(shape), None, part.grain, 0.0)
+    place = tuple(slice(i.offset, i.offset + n) for i, n in zip(target.index, part.value.shape, strict=True))
+    whole.value[place] = part.value
+    error = whole.error
+    if part.error is not None:
+        error = np.zeros(shape) if error is None else error
+        error[place] = part.error
+    return Bounded(whole.value, error, min(whole.grain, part.grain), max(whole.largest, part.largest))
+
+
+@dataclass(frozen=True)
+class _Nest:
+    """A statement over its iteration space; its arrays have a dimension for each axis, the target's first.
+
+    Args:
+        statement: what is computed.
+        axes: axis to extent.
+        leaves: access to a view of its elements; extent 1 where it lacks an axis. A gather to a view of its
+            table, with the dimension that is gathered behind the axes.
+        precision: of the kernel.
+        block: elements that may be held at once.
+        is_long: whether it is a long sum.
+        collisions: how many results go into one element of the target at most.
+    """
+
+    statement: Statement
+    axes: Mapping[str, int]
+    leaves: Mapping[Expr, Bounded]
+    precision: Precision
+    block: int
+    is_long: bool
+    collisions: int
+
+    @property
+    def outputs(self) -> int:
+        """Return how many axes the target has."""
+        return len(self.statement.output_axes)
+
+    @property
+    def terms_per_output(self) -> int:
+        """Return how many terms a reduction has, with all that go into an element of the target."""
+        return self.collisions * prod(self.axes[axis] for axis in self.statement.reduced_axes)
+
+    def evaluate(self, expr: Expr, window: _Window) -> Bounded:
+        """Evaluate an expression at some points; extent 1 where it lacks an axis."""
+        match expr:
+            case Const(value=value):
+                return constant(value, len(self.axes), self.precision)
+            case Access():
+                return self.leaves[expr].map(lambda a: within(a, window).astype(np.float64, copy=False))
+            case Apply() if is_gather(expr):
+                return self._gathered(expr, window)
+            case Apply(function=function, args=args):
+                return apply(function, [self.evaluate(arg, window) for arg in args], self.precision)
+
+    def _gathered(self, gather: Expr, window: _Window) -> Bounded:
+        """Look indices up; where rounding may change one, nothing is known."""
+        _, _, by = parts_of(gather)
+        table, index = self.leaves[gather], self.evaluate(by, window)
+        shape = table.value.shape
+        there = tuple(w if n > 1 else slice(None) for w, n in zip(window, shape, strict=False))
+        places = np.clip(np.nan_to_num(np.trunc(index.value)), 0, shape[-1] - 1).astype(np.intp)[..., None]
+
+        def look_up(array: Array) -> Array:
+            return np.take_along_axis(array[there], places, -1)[..., 0].astype(np.float64, copy=False)
+
+        found = table.map(look_up)
+        if index.error is None:
+            return found
+        return replace(found, error=np.where(index.error > 0, np.inf, found.errors))
+
+    def windows(self, *groups: Sequence[str], block: int = 0) -> Iterator[_Window]:
+        """Cut the iteration space, so that an array over any of these groups of axes stays in the block."""
+        block = block or self.block
+        positions = [[p for p, axis in enumerate(self.axes) if axis in group] for group in groups]
+        return cut(list(self.axes.values()), positions, block)
+
+
+def _nest(
+    statement: Statement, tensors: Mapping[str, Bounded], program: Program, precision: Precision, block: int
+) -> _Nest:
+    axes = {axis: program.size[axis] for axis in statement.axes}
+    leaves: dict[Expr, Bounded] = {
+        a: _leaf(a, tensors[a.tensor], list(axes), program.size) for a in accesses(statement.value)
+    }
+    for g in gathers(statement.value):
+        table, _, _ = parts_of(g)
+        leaves[g] = tensors[table.tensor].map(partial(table_view, g, axes=list(axes), sizes=program.size))
+    many = collisions(statement.target, program.size)
+    return _Nest(statement, axes, leaves, precision, block, is_long(statement, program), many)
+
+
+def _leaf(access: Access, tensor: Bounded, axes: Sequence[str], sizes: Mapping[str, int]) -> Bounded:
+    around = overhang(access, tensor.value.shape, sizes)
+    before = [b for b, _ in around]
+    if access.pad is None or not any(map(any, around)):
+        return tensor.map(lambda a: view(a, access.index, axes, sizes, before))
+    pad = access.pad
+    # In float64: what is padded with need not be a number of the tensor's type.
+    padded = np.pad(tensor.value.astype(np.float64, copy=False), around, constant_values=pad)
+    value = view(padded, access.index, axes, sizes, before)
+    error = None
+    if tensor.error is not None:
+        error = view(np.pad(tensor.error, around), access.index, axes, sizes, before)
+    largest = max(tensor.largest, abs(pad) if np.isfinite(pad) else 0.0)
+    return Bounded(value, error, min(tensor.grain, grain_of(pad)), largest)
+
+
+def _result(nest: _Nest) -> Bounded:
+    match nest.statement.reduce:
+        case None:
+            return _assigned(nest)
+        case "add":
+            return _summed(nest)
+        case function:
+            return _reduced(nest, function)
+
+
+def _shape(nest: _Nest) -> tuple[int, ...]:
+    return tuple(nest.axes.values())[: nest.outputs]
+
+
+def _assigned(nest: _Nest) -> Bounded:
+    # What is exact is a number of the kernel's type. And zeros take no memory before they are written.
+    value, error, exact = np.empty(_shape(nest), nest.precision.dtype), np.zeros(_shape(nest)), True
+    grain, largest = np.inf, 0.0
+    for window in nest.windows(list(nest.axes), block=min(CHUNK, nest.block)):
+        part = nest.evaluate(nest.statement.value, window)
+        if part.error is not None:
+            value, exact = value.astype(np.float64, copy=False), False
+            error[window] = part.error
+        value[window] = part.value
+        grain, largest = min(grain, part.grain), max(largest, part.largest)
+    return Bounded(value, None if exact else error, grain, largest)
+
+
+def _reduced(nest: _Nest, function: str) -> Bounded:
+    """Reduce by max, min or mul; a product errs by a relative error for each factor."""
+    ufunc, inner = _UFUNC[function], tuple(range(nest.outputs, len(nest.axes)))
+    value = np.full(_shape(nest), IDENTITY[function])
+    other = np.full(_shape(nest), 1.0 if function == "mul" else 0.0)
+    grain, largest, exact, unknown = np.inf, 0.0, function != "mul", False
+    for window in nest.windows(list(nest.axes)):
+        part = _broadcast(nest.evaluate(nest.statement.value, window), window)
+        place = window[: nest.outputs]
+        unknown = unknown or part.unknown
+        value[place] = ufunc(value[place], ufunc.reduce(part.value, axis=inner))
+        if function == "mul":
+            other[place] *= part.magnitude.prod(axis=inner)
+        elif part.error is not None:
+            # The greatest of several numbers errs by no more than the one of them that errs most.
+            other[place] = np.maximum(other[place], part.error.max(axis=inner))
+        grain, largest, exact = (
+            min(grain, part.grain),
+            max(largest, part.largest),
+            exact and part.error is None,
+        )
+    if function != "mul":
+        return Bounded(value, None if exact else other, grain, largest)
+    # The largest that the product can be, with a rounding for each factor, less the product itself.
+    error = other * (1 + nest.precision.gamma(nest.terms_per_output)) - np.abs(value) + nest.precision.tiny
+    error = np.where(np.isfinite(value) & (np.abs(value) > nest.precision.huge), np.inf, error)
+    return bounded(value, settled(value, error, unknown), 0.0)
+
+
+def _broadcast(part: Bounded, window: _Window) -> Bounded:
+    shape = tuple(w.stop - w.start for w in window)
+    return part.map(lambda a: np.broadcast_to(a, shape))
+
+
+def _summed(nest: _Nest) -> Bounded:
+    """Sum; exactly where the grain allows it, and with the bound of any order otherwise.
+
+    A long sum of terms of random signs stays small, and so do the errors of its additions.
+    """
+    first, second = factors(nest.statement.value)
+    n = nest.terms_per_output
+    value, magnitude, plain = (np.zeros(_shape(nest)) for _ in range(3))
+    grain, largest, exact, unknown = np.inf, 0.0, True, False
+    windows = list(nest.windows(axes_of(first), axes_of(second), nest.statement.output_axes))
+    for window in windows:
+        a, b = nest.evaluate(first, window), nest.evaluate(second, window)
+        value[window[: nest.outputs]] += contract(a.value, b.value, nest.outputs)
+        grain, largest = min(grain, a.grain * b.grain), max(largest, a.largest * b.largest)
+        exact = exact and a.error is None and b.error is None
+        unknown = unknown or a.unknown or b.unknown
+    if exact and representable(n * largest, grain, nest.precision):
+        return Bounded(value, None, grain, n * largest)
+    if exact and nest.is_long and nest.collisions == 1:
+        most = _partly(nest, first, second)
+        if representable(most, grain, nest.precision):
+            return Bounded(value, None, grain, most)
+    # Magnitudes cost another pass; most inputs are chosen so that sums are exact and none is needed.
+    for window in windows:
+        a, b = nest.evaluate(first, window), nest.evaluate(second, window)
+        place = window[: nest.outputs]
+        magnitude[place] += contract(a.magnitude, b.magnitude, nest.outputs)
+        if not exact:
+            plain[place] += contract(np.abs(a.value), np.abs(b.value), nest.outputs)
+    # How far the errors of the factors move the sum: sum((|a| + e)(|b| + f)) - sum(|a| |b|).
+    moved = magnitude - plain if not exact else 0.0
+    added = nest.precision.gamma(n + 1) * magnitude
+    if n >= MANY and not unknown and nest.collisions == 1:
+        most = _partly(nest, first, second)
+        if most < magnitude.min(initial=np.inf):  # so the terms' signs are random
+            added = np.minimum(added, scattered(n, most, nest.precision))
+    error = moved + added + nest.precision.tiny
+    # In some order a partial sum may overflow the kernel's type; an infinite sum may then be NaN.
+    huge = nest.precision.huge
+    error = np.where(np.isfinite(value) & (magnitude > huge), np.inf, error)
+    unknown = unknown | (np.isinf(value) & (n * largest > huge))
+    return Bounded(value, settled(value, error, unknown), grain, n * largest)
+
+
+def _partly(nest: _Nest, first: Expr, second: Expr) -> float:
+    """Bound the partial sums of a long sum whose terms have random signs.
+
+    Where they have not, or are the same again and again, parts of the iteration space show it: they grow as
+    these do, and so does the bound.
+    """
+    squares, running, most = np.zeros(_shape(nest)), np.zeros(_shape(nest)), 0.0
+    block = min(nest.block, prod(nest.axes.values()) // _PARTS)
+    for window in nest.windows(list(nest.axes), block=block):
+        a, b = nest.evaluate(first, window), nest.evaluate(second, window)
+        place = window[: nest.outputs]
+        part = contract(a.value, b.value, nest.outputs)
+        running[place] += part
+        squares[place] += contract(a.value**2, b.value**2, nest.outputs)
+        most = max(most, float(np.abs(part).max()), float(np.abs(running[place]).max()))
+    return max(_DOUBT * most, cancelled(nest.statement, float(np.sqrt(squares.max()))))
+
+
+def factors(expr: Expr) -> tuple[Expr, Expr]:
+    """Write an expression as a product of two; the second one is 1 where it is no product of tensors."""
+    flat = factors_of(expr)
+    tensors = [f for f in flat if axes_of(f)]
+    if len(tensors) < 2:
+        return expr, Const(1.0)
+    rest = [f for f in flat if f is not tensors[-1]]
+    return reduce(lambda a, b: Apply("mul", (a, b)), rest), tensors[-1]

@@ -1,0 +1,164 @@
+"""Lower bounds of run times by the roofline model, and the machine's peak arithmetic rate.
+
+A kernel that takes less time than the machine's peak rates allow does not do its work. Only work that every
+kernel does is counted: the multiplications and additions of contractions, and each byte of outputs and of
+inputs that are read as a whole. The bound is the roofline of Williams, Waterman and Patterson (2009). The
+peak of arithmetic is measured as the thesis does (3.6.3), by kernels of high arithmetic intensity; that of
+the first-level cache is derived from it.
+"""
+
+from __future__ import annotations
+
+import time
+from functools import cache
+from math import prod
+
+from planish.core import Candidate, StageClock
+from planish.levels.loops.backends import preferred_backend
+from planish.levels.loops.build import compile_with, tree_of
+from planish.levels.loops.lang.draft import axes_of
+from planish.levels.loops.lang.parse import parse
+from planish.levels.loops.lang.program import DTYPES as BYTES
+from planish.levels.loops.lang.program import Access, Apply, Program, Statement, accesses
+from planish.levels.loops.reference.inputs import aligned, make_inputs
+from planish.levels.loops.runtime.kernels import Kernel
+from planish.levels.loops.steps import Reorder, Split
+from planish.measure import exclusive
+
+# Peak
+
+# 24 results in registers of AVX-512, or 12 in those of AVX2: operands have the rest.
+_TILES = ((12, 32), (6, 64), (8, 48), (6, 16), (4, 24))
+_DEPTH = 256
+_SECONDS, _QUICK_SECONDS = 0.02, 0.002
+
+
+@cache
+def measured_peak(backend: str, dtype: str = "float32") -> float:
+    """Measure the peak of one core in GFLOPS.
+
+    The kernels are register tiles of a matrix multiplication whose operands stay in the first-level
+    cache, repeated; the best of them all counts.
+
+    Args:
+        backend: one of `planish.levels.loops.backends.PREFERRED`.
+        dtype: the element type.
+    """
+    return measure_peak(backend, dtype)
+
+
+def measure_peak(backend: str, dtype: str) -> float:
+    """Measure the peak anew; see `measured_peak`."""
+    return max(_rate(backend, dtype, m, n) for m, n in _TILES)
+
+
+@cache
+def quick_peak(backend: str, dtype: str = "float32") -> float:
+    """Measure the peak of one core in GFLOPS within some milliseconds, by one kernel; see `measured_peak`."""
+    return _rate(backend, dtype, *_TILES[0 if "512" in backend else 3], seconds=_QUICK_SECONDS)
+
+
+def _rate(backend: str, dtype: str, rows: int, columns: int, seconds: float = _SECONDS) -> float:
+    columns //= 1 if dtype == "float32" else 2
+    program = parse("C[m,n] += A[m,k] * B[k,n]", {"m": 2 * rows, "n": columns, "k": _DEPTH}, dtype=dtype)
+    schedule = Candidate((Split("m", rows), Reorder((f"m:{rows}", "k", "m", "n"))))
+    tree = tree_of(program, schedule)
+    outputs = {name: aligned(program.type[name]) for name in program.outputs}
+    bound = Kernel(program, tree, compile_with(backend, tree)).bind(make_inputs(program), outputs)
+    best = float("inf")
+    calls = 20
+    with exclusive():
+        bound.repeat(calls)
+        end = time.perf_counter() + seconds
+        while time.perf_counter() < end:
+            start = time.perf_counter()
+            bound.repeat(calls)
+            best = min(best, (time.perf_counter() - start) / calls)
+    return program.flops / best / 1e9
+
+
+# Bounds
+
+MARGIN = 1.5
+"""How many times as fast as the measured peak a kernel may be: the clock rate of a core varies."""
+SLOW = 2.0
+"""GFLOPS of one core below which no peak is measured: every processor with vectors is faster."""
+BYTES_PER_FLOP = 6.0
+"""Bytes that a core loads and stores at most in the time of a floating-point operation, at the peaks of both.
+
+With one unit for multiply-add, which is two operations, a core loads two vectors and stores one meanwhile: 12
+bytes for each lane of 4. With two units it is half of that.
+"""
+_AT_ONCE = {"int8": 4.0}
+"""Products of a type in an instruction, as multiples of those in float32; with AVX512_VNNI."""
+
+
+class Roofline:
+    """The least time that a program takes on this machine.
+
+    Args:
+        program: what is computed.
+        cores: how many may compute it.
+    """
+
+    def __init__(self, program: Program, cores: int) -> None:
+        self._work = least_work(program) / cores / MARGIN / 1e9
+        self._dtype = "float64" if program.arithmetic == "float64" else "float32"
+        self._peak = SLOW
+
+    def refuses(self, seconds: float, clock: StageClock) -> str | None:
+        """Describe why a time is too short; None if it is possible.
+
+        The peak is measured only for times that are short enough to need it: within some milliseconds at
+        first, and thoroughly before a time is refused, since the machine may have been busy.
+
+        Args:
+            seconds: the time of a call.
+            clock: what measures the peak is its stage "run"; nothing else waits for the machine.
+        """
+        for measure in (quick_peak, measure_peak):
+            if seconds * self._peak >= self._work:
+                return None
+            with clock("run"):
+                self._peak = max(self._peak, measure(preferred_backend(), self._dtype))
+        if seconds * self._peak >= self._work:
+            return None
+        return (
+            f"a call took {seconds:.3g} s, but at {MARGIN} times this machine's peak of {self._peak:.0f} "
+            f"GFLOPS a core it takes {self._work / self._peak:.3g} s: the timed calls did not do their work"
+        )
+
+
+def least_work(program: Program) -> float:
+    """Count the floating-point operations that take, at the peak, as long as a program at least."""
+    arithmetic = sum(_operations(s, program) for s in program.statements)
+    moved = sum(program.type[t].size * BYTES[program.type[t].dtype] for t in _whole(program))
+    return max(arithmetic, moved / BYTES_PER_FLOP)
+
+
+def _operations(statement: Statement, program: Program) -> float:
+    """Count those of a contraction, each of whose points is a product of its own."""
+    match statement:
+        case Statement(
+            reduce="add", value=Apply(function="mul", args=(Access(pad=None) as a, Access(pad=None) as b))
+        ):
+            pass
+        case _:
+            return 0.0
+    both = set(axes_of(a)) & set(axes_of(b))
+    if not (set(statement.reduced_axes) <= both and set(axes_of(a)) | set(axes_of(b)) == set(statement.axes)):
+        return 0.0
+    at_once = max(_AT_ONCE.get(program.type[x.tensor].dtype, 1.0) for x in (a, b))
+    return 2.0 * prod(program.size[axis] for axis in statement.axes) / at_once
+
+
+def _whole(program: Program) -> set[str]:
+    """Return the names of the outputs, and the inputs of which every element is read."""
+    reads = [a for s in program.statements for a in accesses(s.value) if a.tensor in program.inputs]
+    return {*program.outputs, *(access.tensor for access in reads if _is_whole(access, program))}
+
+
+def _is_whole(access: Access, program: Program) -> bool:
+    plain = [i for i in access.index if i.offset == 0 and [c for _, c in i.terms] == [1]]
+    axes, shape = [index.terms[0][0] for index in plain], program.type[access.tensor].shape
+    return len(set(axes)) == len(shape) and tuple(program.size[axis] for axis in axes) == shape

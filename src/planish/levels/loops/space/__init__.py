@@ -1,0 +1,7 @@
+"""The spaces of schedules, and from a candidate to its schedule."""
+
+from planish.levels.loops.space.cursor import STEPS, CursorSpace, MarkingSpace, resolve
+from planish.levels.loops.space.facts import machine_of
+from planish.levels.loops.space.template import TemplateSpace
+
+__all__ = ["STEPS", "CursorSpace", "MarkingSpace", "TemplateSpace", "machine_of", "resolve"]

@@ -1,0 +1,294 @@
+"""Knobs of the template space: what a knob is, and those that make the loops of a nest.
+
+These choose the axes to fuse, the vector axis, the register tile, the reduction, and the tiles of caches.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import cache, cached_property
+
+from planish.core import Step
+from planish.levels.loops.ir.fuse import fusable, fused
+from planish.levels.loops.ir.schedule import Order, Schedule, loop_text
+from planish.levels.loops.ir.tree import LoopId
+from planish.levels.loops.lang.program import Program
+from planish.levels.loops.space.costs import REDUCE_TILES, RegisterTile, cycles, slab, streamed, tiles
+from planish.levels.loops.space.facts import Facts
+from planish.levels.loops.steps import Fuse, LoopStep, Reorder, Split, Unroll, Vectorize
+
+# Knobs
+
+
+@dataclass(frozen=True)
+class KnobOption:
+    """An alternative.
+
+    Args:
+        steps: what it does; none for leaving things as they are. One that is no step of a schedule says who
+            makes its code.
+        weight: how plausible it is; it is drawn in proportion, and the first guess is the greatest.
+    """
+
+    steps: tuple[Step, ...]
+    weight: float
+
+
+Options = Mapping[str, KnobOption]
+"""Name of an alternative to the alternative; one name means the same wherever it is offered."""
+
+
+@dataclass(frozen=True)
+class KnobContext:
+    """Where the knobs before this one have led.
+
+    Args:
+        facts: of the nest whose knobs are turned, and of the target.
+        schedule: so far.
+        chosen: knob to alternative, so far.
+        vector: the nest's vector axis, once it is chosen.
+        tile: its register tile, once it is chosen.
+        main: where the main nest's knobs ended, once another nest's are turned.
+    """
+
+    facts: Facts
+    schedule: Schedule
+    chosen: Mapping[str, str]
+    vector: str
+    tile: RegisterTile
+    main: KnobContext | None = None
+
+    @cached_property
+    def order(self) -> Order:
+        """The nest's loops."""
+        return self.schedule.loops[self.facts.number]
+
+    def of(self, kind: str) -> str | None:
+        """Return what was chosen for the nest's knob of a kind, if it was turned."""
+        return self.chosen.get(knob_name(kind, self.facts))
+
+    @cached_property
+    def outer(self) -> Order:
+        """The loops around the register tile and its reduction, and that reduction's cache tile."""
+        core = {(axis, 1) for axis, _ in (*self.tile.rows, (self.tile.vector, 0))}
+        for i, loop in enumerate(self.order):
+            # The alternatives of the knob "reduce" are named after their factor.
+            reduces = loop[0] in self.facts.reduced and str(loop[1]) != self.of("reduce")
+            if reduces or loop in core:
+                return self.order[:i]
+        return self.order
+
+    def trips(self, loops: Order) -> dict[LoopId, int]:
+        """Count the iterations of each of the outermost loops, tails included."""
+        left = dict(self.facts.program.size)
+        found: dict[LoopId, int] = {}
+        for axis, step in loops:
+            found[axis, step] = -(-left[axis] // step)
+            # Inside a loop an axis is as long as its step.
+            left[axis] = step
+        return found
+
+
+@dataclass(frozen=True)
+class Knob:
+    """A choice.
+
+    Args:
+        name: unique in the space.
+        options: what is offered where the knobs before it have led; at least one alternative, and no two of
+            the same steps.
+        most: it never offers more.
+        after: what else the choice changes in where one stands, beside the schedule.
+    """
+
+    name: str
+    options: Callable[[KnobContext], Options]
+    most: int
+    after: Callable[[KnobContext, str], KnobContext] = lambda context, _: context
+
+
+def knob_name(kind: str, facts: Facts) -> str:
+    """Return the name of a nest's knob: "tile" for the main nest, "tile O" for the nest that writes O."""
+    return f"{kind} {facts.nest_name}".rstrip()
+
+
+# Tiling
+
+TILES_MAX = 80
+"""Register tiles that are offered for one vector axis: those of the fewest cycles by estimate."""
+MEETS = 4.0
+"""How many times as long a nest takes whose vectors meet those of the next iteration in elements."""
+UNROLLS = (2, 4, 8)
+CACHE_TILES = (2, 4, 8, 16)
+STREAM_ROWS = (8, 16)
+"""Rows that are read side by side where a matrix is streamed, the first guess first."""
+
+
+class Tiling:
+    """Makes the knobs of one nest, the main one or, inside some of its loops, another.
+
+    Args:
+        facts: of the nest and the target.
+    """
+
+    def __init__(self, facts: Facts) -> None:
+        self.facts = facts
+        self._tiles: dict[str, dict[str, tuple[RegisterTile, float]]] = {}
+        self._options: dict[str, Options] = {}
+
+    def knobs(self) -> Iterator[Knob]:
+        """List the main nest's knobs, in the order of their steps."""
+        yield Knob("vector", self._vector, len(self.facts.size), lambda c, name: replace(c, vector=name))
+        yield Knob("tile", self.tile, TILES_MAX, self.tiled)
+        yield Knob("unroll", unroll, len(UNROLLS) + 2)
+        yield Knob("reduce", reduce, len(REDUCE_TILES) + len(STREAM_ROWS) + 1)
+        for axis in self.facts.parallel_axes:
+            yield Knob(f"cache {axis}", lambda c, a=axis: _cache(c, a), len(CACHE_TILES) + 1)
+
+    def offered(self, vector: str) -> dict[str, tuple[RegisterTile, float]]:
+        """Return the best register tiles of a vector axis by name, with their cycles, the best first."""
+        if vector not in self._tiles:
+            whole = RegisterTile((), vector, self.facts.size[vector])
+            legal = [found for found in tiles(self.facts, vector) if _is_legal(self.facts, found[0])]
+            # A knob offers one alternative at least, and an axis as a whole is always legal.
+            meets = 1.0 if self.facts.apart([vector]) else MEETS
+            best = legal[:TILES_MAX] or [(whole, meets * cycles(self.facts, whole))]
+            self._tiles[vector] = {str(tile): (tile, cycles) for tile, cycles in best}
+        return self._tiles[vector]
+
+    def fewest(self) -> dict[str, float]:
+        """Each axis, to the cycles of its best register tile as the vector axis."""
+        return {axis: next(iter(self.offered(axis).values()))[1] for axis in self.facts.size}
+
+    def _vector(self, context: KnobContext) -> Options:
+        """Offer every axis; one whose best register tile takes fewer cycles is more plausible."""
+        del context
+        cycles = self.fewest()
+        best = min(cycles.values())
+        return {axis: KnobOption((Vectorize(axis),), (best / n) ** 4) for axis, n in cycles.items()}
+
+    def tile(self, context: KnobContext) -> Options:
+        """Offer register tiles, with the reduction around and all else outside; each order of loops once."""
+        vector = context.vector
+        if vector not in self._options:
+            offered = self.offered(vector).values()
+            best = min(cycles for _, cycles in offered)
+            found: dict[tuple[LoopStep, ...], tuple[str, KnobOption]] = {}
+            for tile, cycles in offered:
+                steps = _tile_steps(self.facts, tile)
+                # Different tiles may make the same loops: the best of them comes first, and stays.
+                found.setdefault(steps, (str(tile), KnobOption(steps, (best / cycles) ** 8)))
+            self._options[vector] = dict(found.values())
+        return self._options[vector]
+
+    def tiled(self, context: KnobContext, name: str) -> KnobContext:
+        """Note which register tile was chosen."""
+        return replace(context, tile=self.offered(context.vector)[name][0])
+
+
+def _is_legal(facts: Facts, tile: RegisterTile) -> bool:
+    sides = (*tile.rows, (tile.vector, tile.width))
+    return facts.apart(axis for axis, _ in sides) and all(
+        n == facts.size[axis] or facts.fits(axis, n) for axis, n in sides
+    )
+
+
+def _tile_steps(facts: Facts, tile: RegisterTile) -> tuple[LoopStep, ...]:
+    axes = (*tile.rows, (tile.vector, tile.width))
+    part = {axis: n for axis, n in axes if n < facts.size[axis]}
+    inside = [(axis, 1) for axis, _ in axes]
+    # An axis that is split has its outer part here, one that is not is outside as a whole.
+    outer = [(axis, part.get(axis, 1)) for axis in facts.parallel_axes]
+    reduced = [(axis, 1) for axis in facts.reduced_axes if axis != tile.vector]
+    if tile.vector in facts.reduced and tile.vector in part:
+        reduced.append((tile.vector, tile.width))
+    # The reduction is around the register tile, whose results stay in registers through all of it.
+    order = (*(loop for loop in outer if loop not in inside), *reduced, *inside)
+    nest = facts.nest_name
+    splits = tuple(Split(axis, n, nest) for axis, n in part.items())
+    return (*splits, Reorder(tuple(map(loop_text, order)), nest)) if len(order) > 1 else splits
+
+
+def unroll(context: KnobContext) -> Options:
+    """Offer to unroll the innermost reduction loop around the register tile, wholly or in part."""
+    options = {"none": KnobOption((), 1.0)}
+    axes = [a for a in context.facts.reduced_axes if a != context.tile.vector]
+    nest = context.facts.nest_name
+    if axes:
+        axis, extent = axes[-1], context.facts.size[axes[-1]]
+        if extent <= UNROLLS[-1]:
+            options["all"] = KnobOption((Unroll(axis, nest),), 0.1)
+        for factor in UNROLLS:
+            if context.facts.fits(axis, factor):
+                options[str(factor)] = KnobOption((Split(axis, factor, nest), Unroll(axis, nest)), 0.1)
+    return options
+
+
+def reduce(context: KnobContext) -> Options:
+    """Offer to split the longest reduction for the cache, with the tiles around the other reductions."""
+    options = {"none": KnobOption((), 1.0)}
+    facts = context.facts
+    axes = [a for a in facts.reduced_axes if a != context.tile.vector]
+    if axes:
+        axis = max(axes, key=lambda a: facts.size[a])
+        inner = [loop for loop in context.order if loop[0] in axes]
+        rows = STREAM_ROWS if streamed(facts, context.tile.vector) == axis else ()
+        good = {(axis, STREAM_ROWS[0]), slab(facts, context.tile.vector)}
+        taken = [step for name, step in inner if name == axis]  # the axis may be unrolled by as many
+        for factor in (*rows, *REDUCE_TILES):
+            if facts.fits(axis, factor) and factor not in taken:
+                # A nest inside loops of another one may have larger steps of the axis around it: they stay.
+                rest = [loop_text(loop) for loop in inner if loop[0] != axis or loop[1] < factor]
+                order, nest = (loop_text((axis, factor)), *rest), facts.nest_name
+                weight = 2.0 if (axis, factor) in good else 0.5 if factor in rows else 0.15
+                options[str(factor)] = KnobOption((Split(axis, factor, nest), Reorder(order, nest)), weight)
+    return options
+
+
+def _cache(context: KnobContext, axis: str) -> Options:
+    """Offer to group the register tiles of an axis."""
+    options = {"none": KnobOption((), 1.0)}
+    step = next((step for name, step in context.outer if name == axis), None)
+    if step is not None:
+        for times in CACHE_TILES:
+            if times * step < context.facts.size[axis]:
+                options[str(times)] = KnobOption((Split(axis, times * step),), 0.04)
+    return options
+
+
+# Fusion
+
+FUSED = "all"
+GAIN = 0.97
+"""Share of the cycles below which the first guess has axes fused."""
+PREFERENCE = 4
+"""How much more plausible fewer cycles are, as a power of their ratio."""
+
+
+def fusing(facts: Facts) -> tuple[Knob, Facts] | None:
+    """Make the knob, with the facts of the program after it; None where there is nothing to fuse."""
+    steps, program = _all(facts.program)
+    if not steps:
+        return None
+    after = replace(facts, program=program)
+
+    @cache
+    def offered() -> Options:
+        two, one = (min(Tiling(f).fewest().values(), default=1.0) for f in (facts, after))
+        # By the best vector axis of each form: a fused axis is longer, so fewer lanes are unused.
+        return {"none": KnobOption((), 1.0), FUSED: KnobOption(steps, (GAIN * two / one) ** PREFERENCE)}
+
+    def options(context: KnobContext) -> Options:
+        del context
+        return offered()
+
+    return Knob("fuse", options, 2, lambda c, name: replace(c, facts=after) if name == FUSED else c), after
+
+
+def _all(program: Program) -> tuple[tuple[Fuse, ...], Program]:
+    """Fuse as long as there are two axes that can become one."""
+    steps: tuple[Fuse, ...] = ()
+    while pair := next(fusable(program), None):
+        steps, program = (*steps, Fuse(*pair)), fused(program, *pair) or program
+    return steps, program

@@ -1,0 +1,327 @@
+"""Verification of kernels: outputs are compared with the reference's on several sets of inputs.
+
+The arrays have room around them, which shows kernels that leave their arrays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import cache
+from itertools import cycle, islice
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+
+from planish.core import PlanishError
+from planish.levels.loops.backends import Executable
+from planish.levels.loops.lang.element_types import WHOLE, numpy_type
+from planish.levels.loops.lang.program import Program, TensorType
+from planish.levels.loops.reference.bounds import limits
+from planish.levels.loops.reference.cases import Case, choose_cases, shows_all, special_cases
+from planish.levels.loops.reference.checking import Expected, check
+from planish.levels.loops.reference.covering import varied_cases
+from planish.levels.loops.reference.inputs import ALIGNMENT
+from planish.levels.loops.reference.views import Array, same_bits
+
+ROOM = 64 * ALIGNMENT
+"""Bytes on either side."""
+
+
+class Surrounded:
+    """An array that starts at a cache line, in memory of its own.
+
+    Args:
+        kind: its shape and element type.
+
+    Attributes:
+        array: of arbitrary content.
+    """
+
+    def __init__(self, kind: TensorType) -> None:
+        dtype = numpy_type(kind.dtype)
+        size = kind.size * dtype.itemsize
+        memory = np.empty(size + 2 * ROOM + ALIGNMENT, np.uint8)
+        start = ROOM + -memory.ctypes.data % ALIGNMENT
+        self.array: Array = memory[start : start + size].view(dtype).reshape(kind.shape)
+        self._around = memory[start - ROOM : start], memory[start + size : start + size + ROOM]
+
+    def surround(self, byte: int) -> None:
+        """Fill what is around the array."""
+        for part in self._around:
+            part.fill(byte)
+
+    def surrounded_by(self, byte: int) -> bool:
+        """Return whether that is what is still around it."""
+        # As bytes: to compare so few by NumPy takes several times as long.
+        return all(part.tobytes() == _filled(byte) for part in self._around)
+
+
+@cache
+def _filled(byte: int) -> bytes:
+    return bytes([byte]) * ROOM
+
+
+SEARCH_SEED = 0
+"""Of the sets that every candidate is verified on."""
+KEPT_SEED = 1
+"""Of the further set for what is about to be kept."""
+SEARCH_VARIED, KEPT_VARIED = 16, 96
+"""Random sets of small programs, in the search and at the end."""
+LARGE = 1 << 24
+"""Elements of inputs and outputs that take a second and more to be made and checked."""
+MANY = 1 << 18
+"""Elements that take a millisecond: memory is then filled once, and not anew for each set."""
+NAN_BYTES, LARGE_BYTES, SMALL_BYTES, SMALL_WHOLE_BYTES = 0xFF, 0x7B, 0xFB, 0x84
+"""What memory is filled with, beside 0: NaN; numbers above all others, and below, of any type of floats; of
+whole numbers below, while 0x7B makes large ones of them too."""
+
+
+class Runs(Protocol):
+    """What computes a program on the arrays of a `Verifier`."""
+
+    def prepare(self) -> None:
+        """Take in what the constants hold now."""
+        ...
+
+    def poison(self, byte: int) -> None:
+        """Fill with a byte whatever memory is its own, and prepare."""
+        ...
+
+    def repeat(self, times: int) -> object:
+        """Compute the outputs from what the inputs hold now, so many times."""
+        ...
+
+
+class Called:
+    """A library's implementation, which takes in constants when it is made.
+
+    Args:
+        make: makes what computes the outputs.
+    """
+
+    def __init__(self, make: Callable[[], Callable[[], object]]) -> None:
+        self._make = make
+        self._call = make()
+
+    def prepare(self) -> None:
+        """Make it anew."""
+        self._call = self._make()
+
+    def poison(self, byte: int) -> None:
+        """Make it anew; what memory it has nobody knows."""
+        del byte
+        self.prepare()
+
+    def repeat(self, times: int) -> None:
+        """Call it so many times."""
+        for _ in range(times):
+            self._call()
+
+
+class _Round(NamedTuple):
+    """A run of a kernel in verification.
+
+    Args:
+        byte: what all memory is filled with; None leaves what the run before left there.
+        number: of the input set, from 1 on.
+        case: the input set.
+    """
+
+    byte: int | None
+    number: int
+    case: Case
+
+
+class Verifier:
+    """Verifies kernels of one program, each on the same sets of inputs.
+
+    Args:
+        program: what they compute.
+        cases: the sets; on the first one kernels are timed.
+        special: sets with special values and random ones, which are run once; libraries are not verified on
+            them.
+        final: whether to compare the inputs after each run, not after the last one alone.
+
+    Attributes:
+        inputs: the arrays that kernels are to read.
+        outputs: the arrays that they are to write.
+    """
+
+    def __init__(
+        self, program: Program, cases: Sequence[Case], special: Sequence[Case] = (), *, final: bool = True
+    ) -> None:
+        self._places = {name: Surrounded(program.type[name]) for name in (*program.inputs, *program.outputs)}
+        self.inputs = {name: self._places[name].array for name in program.inputs}
+        self.outputs = {name: self._places[name].array for name in program.outputs}
+        self._program, self._sets, self._final = program, len(cases) + len(special), final
+        rounds = _rounds(program, cases, special)
+        self._usual, self._last = [each for each in rounds[:-1] if each.number <= len(cases)], rounds[-1]
+        self._special = [each for each in rounds[:-1] if each.number > len(cases)]
+        self._around = 0
+        self._load(cases[0])
+
+    def wrong(self, runs: Runs) -> str | None:
+        """Describe what is wrong with a kernel's answers; None if they are correct on every set.
+
+        Outputs are poisoned before each run, so that an element which is not written shows; so are the
+        kernel's own memory and what is around the arrays. In some runs a kernel finds what the run before, on
+        other inputs, left in its own memory, so that it shows where that is read. Inputs must be unchanged.
+        """
+        if wrong := self.wrong_at_first(runs):
+            return wrong
+        self.begin_last(runs)
+        runs.repeat(1)
+        return self.wrong_at_last()
+
+    def wrong_at_first(self, runs: Runs) -> str | None:
+        """Describe what is wrong with a kernel's answers on any set but the one that it is timed on."""
+        special = () if isinstance(runs, Called) else self._special
+        with np.errstate(all="ignore"):
+            for number, each in enumerate((*self._usual, *special), 1):
+                self._begin(runs, each, number)
+                runs.repeat(1)
+                if wrong := self._wrong(each):
+                    return wrong
+        return None
+
+    def begin_last(self, runs: Runs) -> None:
+        """Load the inputs that a kernel is timed on, which it has not seen, and poison its outputs."""
+        self._begin(runs, self._last, len(self._special) + len(self._usual) + 1)
+
+    def wrong_at_last(self) -> str | None:
+        """Describe what is wrong with the answers that are left by the calls since `begin_last`."""
+        return self._wrong(self._last)
+
+    def _begin(self, runs: Runs, each: _Round, number: int) -> None:
+        self._load(each.case)
+        if each.byte is None:
+            runs.prepare()
+        else:
+            self._surround(each.byte)
+            runs.poison(each.byte)
+        for name, array in self.outputs.items():
+            _poison(array, each.case.answer.expected[name], number)
+
+    def _wrong(self, each: _Round) -> str | None:
+        wrong = check(self._program, self.outputs, each.case.answer) or self._beside()
+        if not wrong and (self._final or each is self._last):
+            wrong = self._changed(each.case)
+        return wrong and f"{wrong}, on input set {each.number} of {self._sets}"
+
+    def _surround(self, byte: int) -> None:
+        self._around = byte
+        for place in self._places.values():
+            place.surround(byte)
+
+    def _beside(self) -> str | None:
+        for name, place in self._places.items():
+            if not place.surrounded_by(self._around):
+                return f"memory beside {name} is written"
+        return None
+
+    def _changed(self, case: Case) -> str | None:
+        for name, array in self.inputs.items():
+            if not same_bits(array, case.inputs[name]):
+                return f"input {name} is changed"
+        return None
+
+    def _load(self, case: Case) -> None:
+        for name, array in self.inputs.items():
+            np.copyto(array, case.inputs[name])
+
+
+def _rounds(program: Program, cases: Sequence[Case], special: Sequence[Case]) -> list[_Round]:
+    """List what is run, on each set at least once, the first set last.
+
+    Where NaN may be hidden, memory that was never written shows by what is above all numbers, or below, or 0,
+    and for each of them on several inputs: sets with special values and random ones, and where these are few,
+    the usual ones again.
+    """
+    usual, further = ([*enumerate(sets, start)] for sets, start in ((cases, 1), (special, len(cases) + 1)))
+    usual = [*usual[1:], usual[0]]
+    first = LARGE_BYTES if program.arithmetic == WHOLE else NAN_BYTES
+    if shows_all(program) or _elements(program) > MANY:
+        found = [_Round(None if i else first, *each) for i, each in enumerate(usual)]
+        return [*(_Round(first, *each) for each in further), *found]
+    bytes_ = None, LARGE_BYTES, SMALL_WHOLE_BYTES if program.arithmetic == WHOLE else SMALL_BYTES, 0
+    again = islice(cycle(usual), max(1, len(bytes_) * len(cases) - len(further)))
+    found = [_Round(byte, *each) for byte, each in zip(cycle(bytes_), (*further, *again), strict=False)]
+    return [*(_Round(first, *each) for each in usual), *found[:-1], _Round(0, *usual[-1])]
+
+
+def _elements(program: Program) -> int:
+    return sum(program.type[name].size for name in (*program.inputs, *program.outputs))
+
+
+def _poison(array: Array, expected: Expected, number: int) -> None:
+    """Fill with NaN at first; later with huge numbers of both signs, which no `max` or `min` hides."""
+    if number == 1 and array.dtype.kind != "i" and not expected.has_nan:
+        array.fill(np.nan)
+        return
+    pair = _huge_pair(array.dtype, number % 2)
+    flat = array.reshape(-1)
+    if flat.dtype.itemsize <= 4:
+        # Two at once: every other element alone takes ten times as long.
+        word = f"u{2 * flat.itemsize}"
+        flat[: flat.size // 2 * 2].view(word).fill(pair.view(word)[0])
+        flat[flat.size // 2 * 2 :] = pair[0]
+    else:
+        flat[0::2], flat[1::2] = pair
+
+
+@cache
+def _huge_pair(dtype: np.dtype[Any], odd: int) -> Array:
+    """Return a huge number of each sign; kept, as to make them takes as long as a small kernel's run."""
+    huge = np.iinfo(dtype).max // 4 if dtype.kind == "i" else float(limits(dtype.name).max) / 4
+    return np.array([huge, -huge] if odd else [-huge, huge], dtype)
+
+
+def search_verifier(program: Program) -> Verifier:
+    """Make what candidates are verified by; raises ProgramError where no inputs tell right from wrong."""
+    cases = choose_cases(program, SEARCH_SEED)
+    special = special_cases(program, SEARCH_SEED, cases)
+    return Verifier(
+        program, cases, [*special, *varied_cases(program, SEARCH_SEED, SEARCH_VARIED)], final=False
+    )
+
+
+def final_verifier(program: Program) -> Verifier:
+    """Make what verifies on sets that the search did not see, for candidates that are about to be kept.
+
+    The search's sets come before them, but not where tensors are large: to make those takes seconds, which
+    the comparison at the end may not have.
+    """
+    if _elements(program) > LARGE:
+        return Verifier(program, choose_cases(program, KEPT_SEED))
+    cases = [*choose_cases(program, SEARCH_SEED), *choose_cases(program, KEPT_SEED, least=1)]
+    special = special_cases(program, SEARCH_SEED, cases)
+    special += special_cases(program, KEPT_SEED, [*cases, *special], apart=True)
+    return Verifier(program, cases, [*special, *varied_cases(program, KEPT_SEED, KEPT_VARIED)])
+
+
+def verify_again(kernel: Executable, seed: int = KEPT_SEED) -> str | None:
+    """Verify a kernel that is about to be kept, on inputs that the search did not see.
+
+    Args:
+        kernel: compiled for this machine.
+        seed: of the inputs; not `SEARCH_SEED`.
+
+    Returns:
+        None if its answers are correct; else what is wrong.
+
+    Raises:
+        ProgramError: no inputs tell right from wrong.
+    """
+    program = kernel.program
+    cases = choose_cases(program, seed, least=1)
+    verifier = Verifier(program, cases, special_cases(program, seed, cases))
+    return verifier.wrong(kernel.bind(verifier.inputs, verifier.outputs))
+
+
+def refuse_wrong(kernel: Executable) -> None:
+    """Verify a kernel that is exported or called from now on; raises PlanishError where it is wrong."""
+    if wrong := verify_again(kernel):
+        raise PlanishError(
+            f"this kernel gives a wrong answer: {wrong}",
+            "Tune anew: the version of planish that measured it did not see the mistake.",
+        )

@@ -1,7 +1,0 @@
-"""The spaces of schedules, and from a candidate to its schedule."""
-
-from planish.loops.space.cursor import STEPS, CursorSpace, MarkingSpace, resolve
-from planish.loops.space.facts import machine_of
-from planish.loops.space.template import TemplateSpace
-
-__all__ = ["STEPS", "CursorSpace", "MarkingSpace", "TemplateSpace", "machine_of", "resolve"]
