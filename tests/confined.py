@@ -13,7 +13,7 @@ from pathlib import Path
 
 from planish.core import Candidate, Evaluator, EvaluatorSpec, Measured, Outcome, StageClock
 from planish.sandbox import Limits
-from planish.sandbox.confinement import Cage
+from planish.sandbox.confinement import SandboxPolicy
 
 
 @dataclass(frozen=True)
@@ -21,7 +21,7 @@ class Attacker:
     """Makes a level's evaluator, beside which an attack is tried whenever there is a candidate.
 
     Args:
-        inner: the level's spec, whose cage and limits are asked for.
+        inner: the level's spec, whose sandbox and limits are asked for.
         secret: a file of the user.
         port: on which somebody listens.
         parent: who started the worker.
@@ -33,8 +33,8 @@ class Attacker:
     parent: int
 
     @property
-    def cage(self) -> Cage | None:
-        return Cage.of(self.inner)
+    def sandbox(self) -> SandboxPolicy | None:
+        return SandboxPolicy.of(self.inner)
 
     @property
     def limits(self) -> Limits:
@@ -68,8 +68,8 @@ class Pids:
     writes: tuple[str, ...] = ()
 
     @property
-    def cage(self) -> Cage:
-        return Cage.for_code(map(Path, self.writes))
+    def sandbox(self) -> SandboxPolicy:
+        return SandboxPolicy.for_code(map(Path, self.writes))
 
     def __call__(self) -> Pids:
         return self

@@ -157,7 +157,7 @@ def on_function(search: HotSearch, runner: Runner, before: Path, run: str, name:
 def beside(runner: Runner, before: Path, code: bytes, expected: RunAnswer) -> float:
     """Give the ratio of a version's processor time to that of -O3; infinite where its answer is wrong.
 
-    It is the median of pairs, without a cage: these are Debian's programs, and there are many to be run.
+    It is the median of pairs, without a sandbox: these are Debian's programs, and there are many to be run.
     """
     with runner.executable(code) as path:
         try:

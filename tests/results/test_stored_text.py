@@ -19,7 +19,7 @@ from planish.cli import app
 from planish.core import Objective
 from planish.levels.llvm.level import LlvmLevel
 from planish.measure import Plan
-from planish.sandbox.confinement import told
+from planish.sandbox.confinement import sandbox_status
 
 COMMANDS = (("show", "{run}"), ("report", "{run}"), ("export", "{run}", "out"), ("validate", "{run}"))
 SUM = "define i32 @main() {\n  ret i32 0\n}\n"
@@ -171,7 +171,7 @@ def test_stored_code_is_not_run_unasked(tmp_path: Path) -> None:
     assert "--run" in done.output
     assert not canary.exists()
     assert "built, verified" in _run(tmp_path, run, COMMANDS[3], "--run").output
-    assert canary.exists() == ("no Landlock" in told()), "it is run, and confined"
+    assert canary.exists() == ("no Landlock" in sandbox_status()), "it is run, and confined"
 
 
 def test_code_is_run_where_it_is_timed_or_the_user_asks(tmp_path: Path) -> None:

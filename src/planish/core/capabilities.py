@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from planish.core.task import Machine
-    from planish.sandbox import Cage, Limits
+    from planish.sandbox import Limits, SandboxPolicy
 
 
 @runtime_checkable
@@ -369,7 +369,7 @@ class HasLimits(EvaluatorSpec, Protocol):
 
 
 @runtime_checkable
-class HasCage(EvaluatorSpec, Protocol):
+class HasSandbox(EvaluatorSpec, Protocol):
     """A spec whose evaluators run what may do harm.
 
     Offered by the evaluators of `loops`, `llvm`, `hlo` and `graph`; used by executors that have workers,
@@ -377,7 +377,7 @@ class HasCage(EvaluatorSpec, Protocol):
     """
 
     @property
-    def cage(self) -> Cage | None:
+    def sandbox(self) -> SandboxPolicy | None:
         """Return what they may do all the same; None where nothing has to be confined."""
         ...
 

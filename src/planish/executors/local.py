@@ -14,7 +14,7 @@ from planish.core import STAGES, Candidate, EvaluatorSpec, Failed, Lost, Planish
 from planish.executors.inline import Queue
 from planish.measure.clock import Clock, Waits
 from planish.measure.machine_lock import is_held, machine_lock
-from planish.sandbox.confinement import Cage
+from planish.sandbox.confinement import SandboxPolicy
 from planish.sandbox.limits import End, Limits, LostError
 from planish.sandbox.protocol import Answer, Made
 from planish.sandbox.workers import WorkerPool, WorkerProcess
@@ -72,7 +72,7 @@ class LocalExecutor:
         self._lock = lock = lock or machine_lock()
         self._waits = Waits(lock)
         # The spec is kept too: what it owns, such as a folder for its workers, may end with it.
-        self._owner, self._spec, self._cage = spec, _pickled(spec), Cage.of(spec)
+        self._owner, self._spec, self._sandbox = spec, _pickled(spec), SandboxPolicy.of(spec)
         self._serial = 1
         self.notes: tuple[str, ...] = ()
         self.losses: Counter[str] = Counter()
@@ -110,8 +110,8 @@ class LocalExecutor:
         self._check_open()
         if self._queue.unanswered or self._answering:
             raise PlanishError("a batch is under way", "Take all its answers, or cancel it, first.")
-        self._owner, self._spec, self._cage = spec, _pickled(spec), Cage.of(spec)
-        self._pool.keep(self._cage)
+        self._owner, self._spec, self._sandbox = spec, _pickled(spec), SandboxPolicy.of(spec)
+        self._pool.keep(self._sandbox)
         self._limits = self._given or Limits.of(spec)
         self._serial += 1
         self.notes = ()
@@ -196,7 +196,7 @@ class LocalExecutor:
         self._pool.complete()
         for worker in [w for w in self._pool.workers if not w.busy]:
             if worker.serial != self._serial:
-                worker.make(self._serial, self._spec, self._cage)
+                worker.make(self._serial, self._spec, self._sandbox)
             elif batch:
                 worker.evaluate(*batch.take(self._chunk_size(len(batch))))
 

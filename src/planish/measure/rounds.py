@@ -26,7 +26,7 @@ from planish.core import (
 )
 from planish.measure.clock import deadline
 from planish.measure.intervals import baseline_failed
-from planish.sandbox.confinement import Cage
+from planish.sandbox.confinement import SandboxPolicy
 from planish.sandbox.limits import Limits, LostError
 
 Round = list[Outcome]
@@ -107,9 +107,9 @@ class Panel:
         return replace(Limits.widest(map(Limits.of, self.specs)), attempts=1)
 
     @property
-    def cage(self) -> Cage | None:
+    def sandbox(self) -> SandboxPolicy | None:
         """Return how the worker is confined: as for whoever runs programs, with what all of them may read."""
-        return Cage.widest(map(Cage.of, self.specs))
+        return SandboxPolicy.widest(map(SandboxPolicy.of, self.specs))
 
     def __call__(self) -> Evaluator:
         distinct = {id(spec): spec for spec in self.specs}

@@ -2,7 +2,7 @@
 
 from subprocess import DEVNULL, PIPE
 
-from planish.sandbox.confinement import Cage
+from planish.sandbox.confinement import SandboxPolicy
 from planish.sandbox.fork_pool import Done, ForkLimits, ForkPool, Watchdog, forked, in_child
 from planish.sandbox.limits import End, Limits, LostError, ending_of, is_from_outside, loss_notes
 from planish.sandbox.protocol import Answer
@@ -13,7 +13,6 @@ __all__ = [
     "DEVNULL",
     "PIPE",
     "Answer",
-    "Cage",
     "ChildProcess",
     "Done",
     "End",
@@ -22,6 +21,7 @@ __all__ = [
     "Limits",
     "LostError",
     "Ran",
+    "SandboxPolicy",
     "Scratch",
     "Watchdog",
     "ending_of",

@@ -1,8 +1,8 @@
 """Sandbox of worker processes and of measured programs.
 
 A worker is confined for good: it dies with its parent, has a bounded amount of memory, and what it starts is
-confined with it. The files and system calls that an evaluator needs are declared as a `Cage`, which the
-worker enters before the first candidate, so it costs nothing while a candidate is timed.
+confined with it. The files and system calls that an evaluator needs are declared as a `SandboxPolicy`, which
+the worker enters before the first candidate, so it costs nothing while a candidate is timed.
 
 Landlock domains and filters of system calls belong to threads, and a program has those of the thread that
 starts it. Measured programs are therefore started by a thread that is one layer deeper than its process: the
@@ -29,7 +29,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from planish.core import EvaluatorSpec, HasCage, PlanishError
+from planish.core import EvaluatorSpec, HasSandbox, PlanishError
 from planish.sandbox import linux
 from planish.sandbox.linux import drop_capabilities, hide, leave_network
 
@@ -195,11 +195,11 @@ _DEVICES = tuple(map(Path, ("/dev/null", "/dev/zero", "/dev/full", "/dev/tty")))
 _OF_CARDS = (Path("/dev/shm"), Path("~/.nv").expanduser())
 FILE_BYTES = 1 << 30
 """Of the largest file that is written, where nothing else is asked for."""
-_on: list[Cage] = []
+_on: list[SandboxPolicy] = []
 
 
 @dataclass(frozen=True)
-class Cage:
+class SandboxPolicy:
     """What a worker may do: compute, read what the system has, and write to its scratch.
 
     Args:
@@ -218,22 +218,26 @@ class Cage:
     file_bytes: int = FILE_BYTES
 
     @staticmethod
-    def for_code(writes: Iterable[Path] = (), *, card: bool = False, file_bytes: int = FILE_BYTES) -> Cage:
-        """Return the cage of code that runs in the worker: it may read all files, but cannot send them."""
-        return Cage(("/",), tuple(map(str, writes)), programs=False, card=card, file_bytes=file_bytes)
+    def for_code(
+        writes: Iterable[Path] = (), *, card: bool = False, file_bytes: int = FILE_BYTES
+    ) -> SandboxPolicy:
+        """Return the policy for code in the worker itself: it may read all files, but cannot send them."""
+        return SandboxPolicy(
+            ("/",), tuple(map(str, writes)), programs=False, card=card, file_bytes=file_bytes
+        )
 
     @staticmethod
-    def of(spec: EvaluatorSpec) -> Cage | None:
-        """Return the cage that a spec asks for (`planish.core.HasCage`); None where it asks for none."""
-        return spec.cage if isinstance(spec, HasCage) else None
+    def of(spec: EvaluatorSpec) -> SandboxPolicy | None:
+        """Return what a spec asks for (`planish.core.HasSandbox`); None where it asks for no sandbox."""
+        return spec.sandbox if isinstance(spec, HasSandbox) else None
 
     @staticmethod
-    def widest(several: Iterable[Cage | None]) -> Cage | None:
-        """Return one cage for evaluators of one worker; None where none of them asks for any."""
+    def widest(several: Iterable[SandboxPolicy | None]) -> SandboxPolicy | None:
+        """Return one policy for the evaluators of one worker; None where none of them asks for any."""
         asked = [each for each in several if each is not None]
         if not asked:
             return None
-        return Cage(
+        return SandboxPolicy(
             tuple(dict.fromkeys(path for each in asked for path in each.reads)),
             tuple(dict.fromkeys(path for each in asked for path in each.writes)),
             any(each.programs for each in asked),
@@ -242,13 +246,13 @@ class Cage:
         )
 
 
-def enter(cage: Cage, folders: Sequence[Path] = ()) -> tuple[str, ...]:
+def apply_sandbox(policy: SandboxPolicy, folders: Sequence[Path] = ()) -> tuple[str, ...]:
     """Confine this process, and all that it will start, for good.
 
     A thread that there is already is not confined: enter before libraries are loaded that start some.
 
     Args:
-        cage: what may be done.
+        policy: what may be done.
         folders: that whoever confines the process goes on to read.
 
     Returns:
@@ -259,23 +263,25 @@ def enter(cage: Cage, folders: Sequence[Path] = ()) -> tuple[str, ...]:
     """
     if _on:
         # Neither Landlock nor a filter can be taken off: a second one could only forbid more.
-        if _on != [cage]:
+        if _on != [policy]:
             raise PlanishError("a worker that is confined cannot be given other files", "Use another worker.")
         return ()
-    cap_the_rest(cage.file_bytes)
-    if cage.programs:
+    cap_the_rest(policy.file_bytes)
+    if policy.programs:
         own_strays()
         cap_addresses()
     calls = linux.restrict_calls(
-        os.getpid() if cage.programs else None, sockets=cage.card, code=not cage.programs
+        os.getpid() if policy.programs else None, sockets=policy.card, code=not policy.programs
     )
     network = leave_network() if calls else ""  # before Landlock, which hides what it takes
-    files = linux.restrict_files([*_written(cage), *((path, linux.LOOK) for path in _read(cage, folders))])
+    files = linux.restrict_files(
+        [*_written(policy), *((path, linux.LOOK) for path in _read(policy, folders))]
+    )
     # After the namespace, which takes a capability to enter.
     drop_capabilities()
     hide()
-    _on.append(cage)
-    who = "programs are" if cage.programs else "candidates are"
+    _on.append(policy)
+    who = "programs are" if policy.programs else "candidates are"
     return tuple(
         f"{who} not confined by {name}: {why}"
         for name, why in (("Landlock", files), ("seccomp", calls), ("a network of their own", network))
@@ -284,21 +290,21 @@ def enter(cage: Cage, folders: Sequence[Path] = ()) -> tuple[str, ...]:
 
 
 def is_confined() -> bool:
-    """Return whether this process is in a cage."""
+    """Return whether this process is sandboxed."""
     return bool(_on)
 
 
-def _written(cage: Cage) -> Iterator[tuple[Path, int]]:
-    card = [*Path("/dev").glob("nvidia*"), *_OF_CARDS] if cage.card else []
-    for path in (Path(tempfile.gettempdir()), *_DEVICES, *card, *map(Path, cage.writes)):
+def _written(policy: SandboxPolicy) -> Iterator[tuple[Path, int]]:
+    card = [*Path("/dev").glob("nvidia*"), *_OF_CARDS] if policy.card else []
+    for path in (Path(tempfile.gettempdir()), *_DEVICES, *card, *map(Path, policy.writes)):
         yield path, linux.ALL
 
 
-def _read(cage: Cage, folders: Sequence[Path]) -> Iterator[Path]:
-    yield from (*SYSTEM, *_of_python(), *map(Path, cage.reads), *folders)
+def _read(policy: SandboxPolicy, folders: Sequence[Path]) -> Iterator[Path]:
+    yield from (*SYSTEM, *_of_python(), *map(Path, policy.reads), *folders)
 
 
-def told() -> str:
+def sandbox_status() -> str:
     """Say by what candidates, and programs, are confined here, and what is left open."""
     known = linux.abi()
     holds = [f"Landlock (ABI {known})"] if known else []
@@ -359,6 +365,6 @@ def launch(work: Callable[[], Result]) -> Result:
 
 
 def _deepen() -> None:
-    """Enter the layer; what does not hold of it is reported by `cage.enter` already."""
+    """Enter the layer; what does not hold of it is reported by `apply_sandbox` already."""
     linux.restrict_programs()
     linux.nest()

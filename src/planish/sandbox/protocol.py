@@ -30,7 +30,7 @@ from planish.core import (
     StageClock,
 )
 from planish.core.trial import checked
-from planish.sandbox.confinement import Cage
+from planish.sandbox.confinement import SandboxPolicy
 from planish.sandbox.plain_data import DataError, ErrorData, dumps, framed, loads
 
 # "worker" comes first: memory that was not written yet reads as that.
@@ -168,14 +168,14 @@ class Setup:
 
 @dataclass(frozen=True)
 class Make:
-    """Make an evaluator from its pickled spec, in a cage, and drop the one before.
+    """Make an evaluator from its pickled spec, in a sandbox, and drop the one before.
 
-    The cage comes apart: to read a spec loads libraries, whose threads could not be confined later.
+    The sandbox comes apart: to read a spec loads libraries, whose threads could not be confined later.
     """
 
     serial: int
     spec: bytes
-    cage: Cage | None = None
+    sandbox: SandboxPolicy | None = None
 
 
 @dataclass(frozen=True)

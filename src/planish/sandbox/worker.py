@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from planish.core import Evaluator, Failed, HasNotes, PlanishError, TargetError
-from planish.sandbox.confinement import cap_memory, die_with_parent, enter, settle
+from planish.sandbox.confinement import apply_sandbox, cap_memory, die_with_parent, settle
 from planish.sandbox.plain_data import DataError, ErrorData
 from planish.sandbox.protocol import (
     DIAL_BYTES,
@@ -68,7 +68,7 @@ def _serve(commands: int, replies: int, clock: WorkerClock) -> None:
 
 def _make(message: Make, replies: int, clock: WorkerClock) -> Evaluator | None:
     try:
-        lacking = enter(message.cage, clock.folders()) if message.cage else ()
+        lacking = apply_sandbox(message.sandbox, clock.folders()) if message.sandbox else ()
         evaluator: Evaluator = pickle.loads(message.spec)()  # made by the executor itself, as all commands
         notes = tuple(map(str, evaluator.notes)) if isinstance(evaluator, HasNotes) else ()
     except Exception as error:  # noqa: BLE001  (the parent raises it)

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from planish.core import Candidate, PlanishError
-from planish.sandbox.confinement import Cage
+from planish.sandbox.confinement import SandboxPolicy
 from planish.sandbox.limits import End, ending_of, is_from_outside
 from planish.sandbox.plain_data import FrameReader
 from planish.sandbox.protocol import (
@@ -174,7 +174,7 @@ class WorkerProcess:
     Attributes:
         serial: the number of the evaluator that it was last asked to make.
         making: whether it is still making it.
-        cage: in which it made it.
+        sandbox: in which it made it.
         evaluated: how many candidates it has answered for.
         pending: positions sent and not answered; the first is the one under way.
         heard: when it last said something or was given something, monotonic seconds.
@@ -204,7 +204,7 @@ class WorkerProcess:
         self._tail = b""
         self._malformed = ""
         self.serial = 0
-        self.cage: Cage | None = None
+        self.sandbox: SandboxPolicy | None = None
         self.making = False
         self.evaluated = 0
         self.pending: deque[int] = deque()
@@ -225,10 +225,10 @@ class WorkerProcess:
         """Return whether the process still runs."""
         return self._process.poll() is None
 
-    def make(self, serial: int, spec: bytes, cage: Cage | None) -> None:
-        """Have it make another evaluator; in the cage in which it is, where it is in one."""
-        self.serial, self.making, self.cage = serial, True, cage
-        self._send(encode_command(Make(serial, spec, cage)))
+    def make(self, serial: int, spec: bytes, sandbox: SandboxPolicy | None) -> None:
+        """Have it make another evaluator; in the sandbox in which it is, where it is in one."""
+        self.serial, self.making, self.sandbox = serial, True, sandbox
+        self._send(encode_command(Make(serial, spec, sandbox)))
 
     def evaluate(self, positions: Sequence[int], candidates: Sequence[Candidate]) -> None:
         """Have it evaluate these; only while it is not busy, or the pipe may block."""
@@ -381,9 +381,9 @@ class WorkerPool:
         for worker in [w for w in self.workers if not w.busy and w.evaluated >= lifetime]:
             self.fire(worker)
 
-    def keep(self, cage: Cage | None) -> None:
+    def keep(self, sandbox: SandboxPolicy | None) -> None:
         """Replace workers that made an evaluator in another sandbox: a sandbox cannot be left."""
-        for worker in [w for w in self.workers if w.serial and w.cage != cage]:
+        for worker in [w for w in self.workers if w.serial and w.sandbox != sandbox]:
             self.fire(worker)
 
     def speaking(self, seconds: float) -> Iterator[WorkerProcess]:

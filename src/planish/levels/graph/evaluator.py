@@ -47,7 +47,7 @@ from planish.levels.graph.verification import (
 )
 from planish.measure import Beside, Runs, Samples, Timing, Yardstick, repeated, time_call
 from planish.sandbox import Limits
-from planish.sandbox.confinement import FILE_BYTES, Cage
+from planish.sandbox.confinement import FILE_BYTES, SandboxPolicy
 from planish.sandbox.scratch import shared_folder
 
 LEAST_S = 1e-3
@@ -167,9 +167,9 @@ class GraphEvaluatorSpec:
     shelf: ModelCache | None = None
 
     @property
-    def cage(self) -> Cage:
+    def sandbox(self) -> SandboxPolicy:
         """Return how a worker is confined; all share what the baseline takes, and models."""
-        return cage_of(self.program, self.settings, [shared_folder()])
+        return sandbox_of(self.program, self.settings, [shared_folder()])
 
     def anchor(self, baseline: Outcome) -> None:
         """Let the baseline take the seconds that are known of it; see `planish.core.CanAnchor`."""
@@ -367,8 +367,10 @@ class _Evaluator:
         return statistics.fmean(similarity(session.run(each.feed), each.expected) for each in batches)
 
 
-def cage_of(program: GraphProgram, settings: SessionSettings, writes: Sequence[Path] = ()) -> Cage:
-    """Return the cage of who rewrites a model and runs it.
+def sandbox_of(
+    program: GraphProgram, settings: SessionSettings, writes: Sequence[Path] = ()
+) -> SandboxPolicy:
+    """Return the sandbox of who rewrites a model and runs it.
 
     Args:
         program: the model, which may be written whole.
@@ -376,7 +378,7 @@ def cage_of(program: GraphProgram, settings: SessionSettings, writes: Sequence[P
         writes: further folders.
     """
     largest = FILE_BYTES + _COPIES * program.size
-    return Cage.for_code(writes, card=settings.provider == "cuda", file_bytes=largest)
+    return SandboxPolicy.for_code(writes, card=settings.provider == "cuda", file_bytes=largest)
 
 
 def wrong_by_default(program: GraphProgram) -> str:

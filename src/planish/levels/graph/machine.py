@@ -15,7 +15,7 @@ from typing import Any
 from planish.core import PlanishError, Target, TargetError, processor, usable_cores
 from planish.levels.graph.installed import OPENVINO, has_openvino, session_settings, versions
 from planish.levels.graph.sessions import PROVIDERS
-from planish.sandbox.confinement import told
+from planish.sandbox.confinement import sandbox_status
 
 _NVML_MILLI = 1e-3
 
@@ -242,4 +242,9 @@ def machine_facts() -> Mapping[str, str]:
         found = {**versions(), "passes": str(len(passes()))}
     except PlanishError as error:
         return {"processor": processor(), "onnxruntime": str(error)}
-    return {"processor": processor(), **found, **counter_facts(), "candidates are confined by": told()}
+    return {
+        "processor": processor(),
+        **found,
+        **counter_facts(),
+        "candidates are confined by": sandbox_status(),
+    }

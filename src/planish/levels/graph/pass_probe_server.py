@@ -17,13 +17,13 @@ from dataclasses import replace
 from pathlib import Path
 
 from planish.core import PlanishError
-from planish.levels.graph.evaluator import cage_of
+from planish.levels.graph.evaluator import sandbox_of
 from planish.levels.graph.model_protos import identity, node_counts
 from planish.levels.graph.pass_probe import Optimised, reply_type
 from planish.levels.graph.program import program_from
 from planish.levels.graph.rewrite_cache import RewriteCache
 from planish.levels.graph.sessions import SessionSettings, first_line, open_session
-from planish.sandbox.confinement import die_with_parent, enter, settle
+from planish.sandbox.confinement import apply_sandbox, die_with_parent, settle
 from planish.sandbox.plain_data import dumps, framed
 
 _FIRED = re.compile(rb"GraphTransformer (\S+) modified: ([01])")
@@ -117,7 +117,7 @@ def main(lifeline: int) -> None:
     scratch = Path(first["scratch"])
     program, settings = program_from(first["program"]), SessionSettings(**first["settings"])
     # Before libraries are loaded, whose threads could not be confined later.
-    enter(cage_of(program, settings))
+    apply_sandbox(sandbox_of(program, settings))
     examining: Examining | None = None
     for line in sys.stdin:
         asked = json.loads(line)

@@ -31,7 +31,7 @@ from planish.levels.hlo.scored import ScoredProgram
 from planish.levels.hlo.workload import first_call
 from planish.measure import deadline
 from planish.sandbox import Limits
-from planish.sandbox.confinement import Cage
+from planish.sandbox.confinement import SandboxPolicy
 
 TOLERANCE = 1e-3
 """How far apart results may be, as a share of the largest number of each; see `tolerated`."""
@@ -102,9 +102,9 @@ class Comparing:
     limits: Limits = _LIMITS
 
     @property
-    def cage(self) -> Cage:
+    def sandbox(self) -> SandboxPolicy:
         """The sandbox of the worker."""
-        return Cage.for_code()
+        return SandboxPolicy.for_code()
 
     def __call__(self) -> _Comparison:
         return _Comparison(self)

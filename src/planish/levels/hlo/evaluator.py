@@ -52,7 +52,7 @@ from planish.levels.hlo.workload.data import digest_of
 from planish.levels.hlo.workload.spec import measured_as
 from planish.measure import Beside, Timer, Timing, Yardstick, deadline, time_call
 from planish.sandbox import Limits
-from planish.sandbox.confinement import Cage
+from planish.sandbox.confinement import SandboxPolicy
 from planish.sandbox.scratch import shared_folder
 
 _NUMBER = re.compile(r"dense<([^<>\"\[\]]+)> : (tensor<(?:\d+x)*b?f\d+>)")
@@ -152,9 +152,9 @@ class HloEvaluatorSpec:
         return self.timing is not None and self.yardstick is not None
 
     @property
-    def cage(self) -> Cage:
+    def sandbox(self) -> SandboxPolicy:
         """The sandbox of a worker; all workers share a file with the baseline's time."""
-        return Cage.for_code([shared_folder()])
+        return SandboxPolicy.for_code([shared_folder()])
 
     def anchor(self, baseline: Outcome) -> None:
         """Set the known time of the unchanged module; see `planish.core.CanAnchor`."""

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from importlib.metadata import PackageNotFoundError, version
 
 from planish.core import PlanishError, Target, TargetError, processor, unknown, usable_cores
-from planish.sandbox.confinement import told
+from planish.sandbox.confinement import sandbox_status
 
 BACKENDS = ("xla", "iree")
 
@@ -59,7 +59,7 @@ def hlo_target(cores: int, backend: str = "") -> Target:
 def machine_facts() -> Mapping[str, str]:
     """Return facts of this machine: the processor, and each back end."""
     compilers = {name: _versions_or_error(name) for name in BACKENDS}
-    return {"processor": processor(), **compilers, "candidates are confined by": told()}
+    return {"processor": processor(), **compilers, "candidates are confined by": sandbox_status()}
 
 
 def _versions_or_error(backend: str) -> str:

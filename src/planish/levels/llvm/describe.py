@@ -36,7 +36,7 @@ from planish.levels.llvm.passes.pipeline import OBJECT, OPTIMISED, PREPARED, com
 from planish.levels.llvm.program import IRProgram
 from planish.measure import deadline, seconds_left
 from planish.sandbox import End, ForkLimits, in_child
-from planish.sandbox.confinement import told
+from planish.sandbox.confinement import sandbox_status
 
 PATIENCE_S = 10.0
 """Seconds after which passes that are not yet left out one by one stay unmeasured."""
@@ -209,7 +209,7 @@ def _verified(task: Task[IRProgram], notes: Sequence[str] | None) -> str:
     return (
         f"by LLVM's verifier; {done} run {how},\n"
         "and its exit code and output compared with the unoptimised program's;\n"
-        f"programs are confined by {told()}"
+        f"programs are confined by {sandbox_status()}"
     )
 
 

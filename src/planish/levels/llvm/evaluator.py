@@ -46,7 +46,7 @@ from planish.levels.llvm.passes import oz_of, passes_of, print_pipeline, vary
 from planish.levels.llvm.program import IRProgram, Running
 from planish.measure import Timing, time_call
 from planish.sandbox import ForkLimits, Limits, ending_of, in_child, is_from_outside
-from planish.sandbox.confinement import Cage
+from planish.sandbox.confinement import SandboxPolicy
 
 RUNS = 3
 """A pass that goes by addresses in memory was caught by so many runs wherever it was by twelve."""
@@ -119,11 +119,11 @@ class LlvmEvaluatorSpec:
     remember: bool = True
 
     @property
-    def cage(self) -> Cage:
+    def sandbox(self) -> SandboxPolicy:
         """Return how a worker is confined: more closely where it runs the program."""
         if self.running is None:
-            return Cage.for_code()
-        return Cage((*linker_folders(), *filter(os.path.isabs, self.running.args)))
+            return SandboxPolicy.for_code()
+        return SandboxPolicy((*linker_folders(), *filter(os.path.isabs, self.running.args)))
 
     def __call__(self) -> _Evaluator:
         return _Evaluator(self)

@@ -10,7 +10,7 @@ from planish.levels.llvm.backend import facts, open_backend
 from planish.levels.llvm.clang import find_compiler
 from planish.levels.llvm.execution import find_linker
 from planish.levels.llvm.passes import PassElement, available, elements
-from planish.sandbox.confinement import told
+from planish.sandbox.confinement import sandbox_status
 
 
 def llvm_target(cores: int, backend: str = "") -> Target:
@@ -50,7 +50,7 @@ def machine_facts() -> Mapping[str, str]:
         "passes": f"{len(_elements(llvm.name))} of {len(elements())}",
         "C to LLVM IR": _told(lambda: _compiler(newest)),
         "linker": _told(lambda: " ".join(find_linker())),
-        "programs are confined by": told(),
+        "programs are confined by": sandbox_status(),
     }
 
 

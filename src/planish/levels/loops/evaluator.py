@@ -15,7 +15,7 @@ from planish.levels.loops.reference.numpy_baseline import numpy_callable
 from planish.levels.loops.roofline import Roofline
 from planish.levels.loops.verifying import Called, Runs, final_verifier, search_verifier
 from planish.measure import SEARCH_TIMING, Timing, time_call
-from planish.sandbox.confinement import Cage
+from planish.sandbox.confinement import SandboxPolicy
 
 LAST_TIMING = Timing(budget_s=0.02, fewest=3, slow_factor=math.inf)
 """For the comparison at the end: nothing is cut short."""
@@ -40,9 +40,9 @@ class LoopsEvaluatorSpec:
     final: bool = False
 
     @property
-    def cage(self) -> Cage:
+    def sandbox(self) -> SandboxPolicy:
         """Return how a worker is confined."""
-        return Cage.for_code()
+        return SandboxPolicy.for_code()
 
     def __call__(self) -> _Evaluator:
         return _Evaluator(self)

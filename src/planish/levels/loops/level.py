@@ -191,7 +191,7 @@ class LoopsLevel:
     def machine(self) -> Mapping[str, str]:
         """Return what the level knows of this machine: name to fact."""
         from planish.levels.loops.roofline import measured_peak
-        from planish.sandbox.confinement import told
+        from planish.sandbox.confinement import sandbox_status
 
         backends = available_backends()
         return {
@@ -199,7 +199,7 @@ class LoopsLevel:
             "cores": str(usable_cores()),
             "back ends": ", ".join(backends),
             "peak, one core": f"{measured_peak(backends[0]):.0f} GFLOPS float32, measured",
-            "candidates are confined by": told(),
+            "candidates are confined by": sandbox_status(),
         }
 
 

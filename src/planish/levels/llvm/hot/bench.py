@@ -38,8 +38,8 @@ from planish.levels.llvm.program import Harness, Running
 from planish.measure import Evidence, exclusive
 from planish.measure.intervals import ratio
 from planish.measure.machine_lock import machine_lock, opened_lock
-from planish.sandbox import Cage, End, ForkLimits, in_child
-from planish.sandbox.confinement import enter
+from planish.sandbox import End, ForkLimits, SandboxPolicy, in_child
+from planish.sandbox.confinement import apply_sandbox
 
 ANCHOR = "planish_sampler"
 ENOUGH = 400
@@ -121,7 +121,7 @@ class Bench:
         Raises:
             NotRunnableError: it cannot be run with the sampler.
         """
-        return _caged(self.running, self.link, partial(_sampled, self), Counter[str])
+        return _sandboxed(self.running, self.link, partial(_sampled, self), Counter[str])
 
     def beside(self, code: bytes, seconds: float, *, patient: bool = False) -> Times | None:
         """Verify a version, and measure it in turns with the baseline; None where its answer is wrong.
@@ -137,7 +137,7 @@ class Bench:
         os.close(opened_lock(lock))  # it is there then: the child is confined, and could not make it
         work = partial(_beside, self, code, seconds, patient)
         try:
-            return _caged(self.running, self.link, work, Times, str(lock.parent))
+            return _sandboxed(self.running, self.link, work, Times, str(lock.parent))
         except NotRunnableError:
             return None
 
@@ -151,7 +151,7 @@ def answer_of(
         NotRunnableError: it cannot be run, or answers differ.
     """
     work = partial(_answered, running, reference, baseline, link)
-    return _caged(running, link, work, RunAnswer)
+    return _sandboxed(running, link, work, RunAnswer)
 
 
 def judged(all_times: list[Times]) -> Ratio:
@@ -163,13 +163,13 @@ def judged(all_times: list[Times]) -> Ratio:
     return Evidence(wall, ratio(owns, [times.baseline_processor for times in all_times])).ratio
 
 
-def _caged(
+def _sandboxed(
     running: Running, link: LinkCommand | None, work: Callable[[], T], answer: type[T], *folders: str
 ) -> T:
     reads = (*(link.reads if link else linker_folders()), *folders)
 
     def confined() -> T | str:
-        enter(Cage((*reads, *filter(os.path.isabs, running.args))))
+        apply_sandbox(SandboxPolicy((*reads, *filter(os.path.isabs, running.args))))
         try:
             return work()
         except (NotRunnableError, EndedError) as error:

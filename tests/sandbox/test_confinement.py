@@ -16,14 +16,14 @@ import pytest
 from planish.core import PlanishError
 from planish.levels.llvm.execution import find_linker
 from planish.sandbox import linux
-from planish.sandbox.confinement import told
+from planish.sandbox.confinement import sandbox_status
 
 HELPER = """
 # All that is needed later is loaded now: another user may be unable to read this Python.
 import concurrent.futures.thread, encodings.ascii, json, os, subprocess, sys, tempfile
 from pathlib import Path
 from planish.sandbox import confinement
-from planish.sandbox.confinement import Cage, end_strays, enter, launch, program_environment
+from planish.sandbox.confinement import SandboxPolicy, end_strays, apply_sandbox, launch, program_environment
 program, confined, reads, user = sys.argv[1], sys.argv[2], *map(json.loads, sys.argv[3:5])
 if user:
     os.setgroups([]), os.setgid(user), os.setuid(user)
@@ -34,7 +34,8 @@ lacking = ()
 if confined != "free":
     confinement.settle()
     confinement.cap_memory(4 << 30)
-    lacking = enter(Cage(tuple(reads)) if confined == "program" else Cage.for_code())
+    policy = SandboxPolicy(tuple(reads)) if confined == "program" else SandboxPolicy.for_code()
+    lacking = apply_sandbox(policy)
 scratch = tempfile.gettempdir()
 own = {"WORKER": str(os.getpid()), "SCRATCH": scratch, "file": scratch + "/file", "new": scratch + "/new"}
 file = Path(scratch, "file")
@@ -63,8 +64,8 @@ PAGE = Path(__file__).parents[2] / "docs" / "security.md"
 
 
 def need(lacking: str) -> None:
-    if lacking in told():
-        pytest.skip(told())
+    if lacking in sandbox_status():
+        pytest.skip(sandbox_status())
 
 
 @dataclass(frozen=True)
@@ -315,17 +316,17 @@ def test_processes_are_bounded(prober: Prober) -> None:
     assert prober.run("program", "fork", user=USERS[-1]) == "EAGAIN"
 
 
-def test_a_cage_is_for_good() -> None:
-    code = "from planish.sandbox.confinement import Cage, enter\n"
-    code += "for _ in 1, 2: enter(Cage())\nenter(Cage(('/srv',)))"
+def test_a_sandbox_is_for_good() -> None:
+    code = "from planish.sandbox.confinement import SandboxPolicy, apply_sandbox\n"
+    code += "for _ in 1, 2: apply_sandbox(SandboxPolicy())\napply_sandbox(SandboxPolicy(('/srv',)))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.stderr.rstrip().endswith("Use another worker.")
 
 
 def test_it_is_told_what_holds() -> None:
-    assert ("Landlock (ABI" in told()) == bool(linux.abi())
-    assert (", seccomp" in told()) == linux.is_there()
-    assert ("root has no limit" in told()) == (os.geteuid() == 0)
+    assert ("Landlock (ABI" in sandbox_status()) == bool(linux.abi())
+    assert (", seccomp" in sandbox_status()) == linux.is_there()
+    assert ("root has no limit" in sandbox_status()) == (os.geteuid() == 0)
 
 
 def test_without_filters_the_network_goes_by_a_namespace() -> None:
