@@ -29,7 +29,7 @@ class Compiler:
 
     @property
     def identity(self) -> str:
-        """What tells it from another one, and from what it was before an upgrade or with other options."""
+        """The fingerprint of the compiler: it differs after an upgrade and with other options."""
         found = os.stat(self.path)
         program = f"{os.path.realpath(self.path)}\n{found.st_size}\n{found.st_mtime_ns}"
         return f"{program}\n{self.command[1:]}{self.installation}"
@@ -142,7 +142,7 @@ def _options(invocation: Invocation, source: Source) -> list[str]:
 
 
 def _dependencies(invocation: Invocation, output: str) -> list[str]:
-    """Say what clang finds by itself where it writes an object: where dependencies go, and whose they are."""
+    """Return the options on dependencies that clang derives where it writes an object."""
     if not invocation.makes_dependencies:
         return []
     file = [] if invocation.dependency_file else ["-MF", os.path.splitext(output)[0] + ".d"]
@@ -157,7 +157,7 @@ def _host() -> str:
 
 
 class CompletedProcess:
-    """How a program ended: its exit code, negative for a signal, what it wrote, and what it said."""
+    """A process that ended: its exit code, negative for a signal, what it wrote, and what it said."""
 
     __slots__ = ("code", "messages", "written")
 

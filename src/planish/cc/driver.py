@@ -343,7 +343,7 @@ def _output(invocation: Invocation, source: Source) -> str:
 
 
 def _refusal(invocation: Invocation) -> str:
-    """Say why clang's own result must stay; empty where it need not."""
+    """Return why clang's own result must stay; empty where it need not."""
     variable = next(filter(os.environ.get, VARIABLES), None)
     if variable:
         return f"clang does other things for the variable {variable}"

@@ -78,7 +78,7 @@ def digest(*parts: bytes) -> str:
 
 
 class CachedObject:
-    """What is known of one compilation.
+    """A compilation as the cache keeps it.
 
     Attributes:
         seconds: that the search was given.

@@ -23,7 +23,7 @@ TOOLCHAINS = b"/usr/lib/gcc"
 
 
 class Reading:
-    """What one compilation reads.
+    """The files that one compilation reads.
 
     Attributes:
         files: paths of all files that were read.

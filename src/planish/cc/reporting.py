@@ -50,7 +50,7 @@ class Faster:
 
 @dataclass(frozen=True)
 class Compiled:
-    """What was done for one source of a build.
+    """The outcome of one source of a build.
 
     Args:
         output: the object, or the program that it is for.
@@ -95,7 +95,7 @@ def tell(source: str, how: str, about: bytes, seconds: float) -> None:
 
 
 def _of_program(name: str, one: Compiled) -> Iterator[str]:
-    """Say how much faster a program is, and by what."""
+    """Describe how much faster a program is, and by which functions."""
     if not one.faster:
         yield f"{name}: nothing faster was found, {one.how}, {one.seconds:.2f} s"
     for each in one.faster or ():

@@ -15,7 +15,7 @@ class UsageError(Exception):
 
 
 class CompileSettings:
-    """What the user asked of planish.
+    """Settings of `planish cc`, from its options and the environment.
 
     Attributes:
         seconds: of the search for each file.
@@ -37,7 +37,7 @@ class CompileSettings:
         self.reports = self.strict = self.for_time = False
 
     def fall_back(self, why: str) -> None:
-        """Say why clang's own result must do.
+        """Report why clang's own result is kept.
 
         Raises:
             UsageError: that is not allowed.
@@ -73,7 +73,7 @@ def read_settings(words: list[str]) -> tuple[CompileSettings, list[str]]:
 
 
 def say(text: str) -> None:
-    """Say a line on standard error."""
+    """Print a line on standard error."""
     pass_on(f"planish: {text}\n".encode(sys.getfilesystemencoding(), "surrogateescape"))
 
 

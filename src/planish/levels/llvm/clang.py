@@ -34,7 +34,7 @@ _FEATURES = re.compile(r'"target-features"="([^"]*)"')
 _LIKED = frozenset(
     ("+64bit", "+idivq-to-divl", "+macrofusion", "+nopl", "+slow-3ops-lea", "+slow-incdec", "+vzeroupper")
 )
-_ERROR = re.compile(r"^(?P<place>[^\n]*?):\s*(?:fatal )?error: (?P<what>.*)$", re.MULTILINE)
+_ERROR = re.compile(r"^(?P<location>[^\n]*?):\s*(?:fatal )?error: (?P<what>.*)$", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -110,7 +110,7 @@ class Compiler:
         except TimeoutError as error:
             raise ProgramError(f"{path}: the compiler did not end within {seconds:g} s") from error
         if ran.code:
-            # A full disk is no mistake in the program, and must not be told as one.
+            # A full disk is no mistake in the program, and must not be reported as one.
             check_room(self.command[0], ran.message)
             raise ProgramError(_first_error(str(path), ran.message, ran.code))
         return ran.output.decode(errors="backslashreplace")
@@ -164,8 +164,8 @@ def _named(text: str, newest: int) -> Compiler:
 
 def _on_path(newest: int) -> Iterator[tuple[str, ...]]:
     for name in ("clang", *(f"clang-{major}" for major in range(newest, OLDEST - 1, -1))):
-        if place := shutil.which(name):
-            yield (place,)
+        if path := shutil.which(name):
+            yield (path,)
 
 
 def _fits(compiler: Compiler, newest: int) -> bool:
@@ -183,8 +183,8 @@ def _asked(command: tuple[str, ...], environment: Mapping[str, str] | None = Non
         ran = run_tool([*command, "--version"], seconds=_SECONDS, variables=variables)
     except OSError:  # a timeout too
         return None
-    told = ran.output.decode(errors="replace")
-    found = None if "Apple" in told else _VERSION.search(told)
+    output = ran.output.decode(errors="replace")
+    found = None if "Apple" in output else _VERSION.search(output)
     return Compiler(command, ".".join(found.groups()), variables) if found else None
 
 
@@ -222,4 +222,4 @@ def _first_error(path: str, messages: str, code: int) -> str:
     if found is None:
         last = (messages.strip().splitlines() or [f"exit code {code}"])[-1]
         return f"{path} does not compile: {last}"
-    return f"{path} does not compile: {found['place']}: {found['what']}"
+    return f"{path} does not compile: {found['location']}: {found['what']}"

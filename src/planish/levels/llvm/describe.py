@@ -77,7 +77,7 @@ def described(task: Task[IRProgram], candidate: Candidate, figures: Mapping[str,
 
 
 def measured(task: Task[IRProgram], candidate: Candidate, executor: Executor) -> Mapping[str, Any]:
-    """Measure what `described` tells, in workers: to leave a pass out may crash LLVM.
+    """Measure what `described` shows, in workers: to leave a pass out may crash LLVM.
 
     Args:
         task: the module and the objectives.
@@ -141,7 +141,7 @@ def _measured(executor: Executor, lists: Sequence[Candidate], patience_s: float)
 
 
 def _read(outcomes: Mapping[str, Any]) -> Found:
-    return {name: outcome_from_json(told) for name, told in outcomes.items()}
+    return {name: outcome_from_json(outcome) for name, outcome in outcomes.items()}
 
 
 def _of(found: Found, passes: Passes) -> Outcome | None:
@@ -175,7 +175,7 @@ def _contributions(found: Found, passes: Passes, what: str) -> str:
 
 
 def _doubts(rows: Sequence[Sequence[str]]) -> list[str]:
-    """Say what times of passes do not tell. Code that is the same is timed once: then the difference is 0."""
+    """Return caveats on times of passes; equal code is timed once, so that its difference is 0."""
     idle = any(row[1] == _shown(0.0, _TIME, "+") for row in rows)
     return [_NOISY, _IDLE] if idle else [_NOISY]
 

@@ -203,7 +203,7 @@ class _Evaluator:
     def _matters(self, found: Outcome) -> bool:
         """Return whether something has to stand: while a search counts one thing, what may be its best.
 
-        Other lists take a third of the time so; at the end all that is told of is run again.
+        Other lists take a third of the time so; at the end all that is reported is run again.
         """
         if not self._counted or not self._remember or not isinstance(found, Measured):
             return True
@@ -219,7 +219,7 @@ class _Evaluator:
         if text in self._texts and self._remember:
             return self._texts[text]
         found = self._built(module, values, clock)
-        # What somebody else ended tells nothing of the code.
+        # A process that was killed from outside says nothing about the code.
         if not isinstance(found, Lost):
             self._texts[text] = found
         return found
@@ -404,7 +404,7 @@ def identities(task: Task[IRProgram]) -> Generator[Callable[[Candidate], Identit
         nonlocal least
         passes = passes_of(candidate)
         doubtful = vary(passes)
-        # Other code from run to run: one look tells nothing of the next.
+        # Other code from run to run: one measurement says nothing about the next.
         if timed and doubtful:
             return candidate.hash
         try:

@@ -32,7 +32,7 @@ OBJECTS, PROGRAM = "\0objects", "\0program"
 
 @dataclass(frozen=True)
 class LinkCommand:
-    """How objects become a program.
+    """The command that links objects to a program.
 
     Args:
         compiler: what compiles and links.
@@ -86,7 +86,7 @@ class EndedError(Exception):
 
 @dataclass(frozen=True)
 class RunAnswer:
-    """What a run gave.
+    """The answer of a run.
 
     Args:
         code: the exit code; negative for a signal.
@@ -170,7 +170,7 @@ class Runner:
         """Run an executable so many times, one after the other; what it writes is lost.
 
         Raises:
-            EndedError: it ends with another code; then the time that it takes tells nothing.
+            EndedError: it ends with another code; then its time is meaningless.
         """
         launch(partial(self._repeat, program, code, calls))
 
@@ -185,7 +185,7 @@ class Runner:
     @contextmanager
     def _started(self, program: Path, output: int) -> Generator[subprocess.Popen[bytes]]:
         words = [str(program), *self._running.args]
-        # A file and no pipe: nobody has to feed it while the program runs.
+        # A file, not a pipe: no thread has to write to it while the program runs.
         with tempfile.TemporaryFile() as given:
             given.write(self._running.stdin)
             given.seek(0)
@@ -244,12 +244,12 @@ def _words(command: str) -> list[str]:
 def linker_folders() -> tuple[str, ...]:
     """Return the folders that linking reads: the C compiler's, and the one above; none without a compiler."""
     try:
-        place = Path(find_linker()[0]).resolve().parent
+        folder = Path(find_linker()[0]).resolve().parent
     except TargetError:
         return ()
-    around = place.parent
+    around = folder.parent
     # Never a whole home or root.
-    return (str(place),) if around in (Path.home(), Path("/")) else (str(place), str(around))
+    return (str(folder),) if around in (Path.home(), Path("/")) else (str(folder), str(around))
 
 
 def compile_harness(harness: Harness, linker: Sequence[str], backend: Backend) -> bytes:

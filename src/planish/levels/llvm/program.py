@@ -36,7 +36,7 @@ class Harness:
 
 @dataclass(frozen=True)
 class Running:
-    """How the program is run.
+    """The way a program is run: its arguments, input and environment.
 
     Args:
         args: what follows the program's name on its command line.

@@ -181,7 +181,7 @@ def read_text(text: str, backend: Backend) -> IRProgram:
     try:
         return replace(program, running=running_of(text))
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
-        raise ProgramError(f"the stored program does not tell how it is run: {error}") from error
+        raise ProgramError(f"the stored program does not say how it is run: {error}") from error
 
 
 def only_function(program: IRProgram, name: str, backend: Backend) -> IRProgram:
@@ -246,7 +246,7 @@ def _read(source: str, processor: str, backend: Backend) -> tuple[IRProgram, str
 
 
 def _compiled(path: str, processor: str, backend: Backend) -> IRProgram:
-    """Compile C for size, and once more for time: clang tells the passes of -O3 more than it tells others."""
+    """Compile C for size, and once more for time: clang annotates more for the passes of -O3."""
     read_bytes(path)
     compiler = compiler_of(backend)
     flags = (flag_of(processor, compiler),) if processor else ()

@@ -106,7 +106,7 @@ class Definitions:
         self.unmark([name for name in names if name not in noinline], "noinline")
 
     def mark(self, names: Iterable[str], attribute: str) -> None:
-        """Give functions an attribute."""
+        """Add an attribute to functions."""
         made = self.functions.LLVMCreateEnumAttribute(self.context, self._kind(attribute), 0)
         for name in names:
             self.functions.LLVMAddAttributeAtIndex(self.by_name[name], FUNCTION, made)
@@ -200,7 +200,7 @@ class Calls:
         }
 
     def free(self) -> tuple[frozenset[str], frozenset[str]]:
-        """Name those that may be told not to be inlined, and those that may be told to be.
+        """List the functions that may be marked `noinline`, and those that may be marked `alwaysinline`.
 
         The second are none that another module may replace, and none where functions of the module are for
         different processors, since LLVM inlines on request without looking.

@@ -40,8 +40,8 @@ class Diagnostics:
     def _report(self, info: int, _: int | None) -> None:
         if self._functions.LLVMGetDiagInfoSeverity(info) == _ERROR:
             # The lines after the first quote the code.
-            told = self._functions.take(self._functions.LLVMGetDiagInfoDescription(info))
-            self._errors.append(told.partition("\n")[0])
+            description = self._functions.take(self._functions.LLVMGetDiagInfoDescription(info))
+            self._errors.append(description.partition("\n")[0])
 
 
 class Context:
@@ -212,8 +212,8 @@ class CModule:
     def verify(self) -> str:
         message = c_void_p()
         broken = self._functions.LLVMVerifyModule(self._handle, _RETURN_STATUS, byref(message))
-        told = self._functions.take(message).strip()
-        return (told or "the module is broken") if broken else ""
+        violation = self._functions.take(message).strip()
+        return (violation or "the module is broken") if broken else ""
 
     def instructions(self) -> int:
         return self._session.count(self._handle)
@@ -234,11 +234,11 @@ class CModule:
         failed = self._functions.LLVMTargetMachineEmitToMemoryBuffer(
             self._machine.handle, handle, _OBJECT_FILE, byref(message), byref(buffer)
         )
-        told = self._functions.take(message)
+        error = self._functions.take(message)
         errors = self._session.diagnostics.taken()
         code = b"" if failed else self._taken(buffer)
         if failed or errors:
-            raise IRError(f"LLVM makes no code of the module: {'; '.join(errors) or told}")
+            raise IRError(f"LLVM makes no code of the module: {'; '.join(errors) or error}")
         return code
 
     def bitcode(self) -> bytes:
@@ -298,8 +298,8 @@ class CBackend:
             handle = self._read(context, data, name)
             module = CModule(self._session, context, handle, self._aim(handle))
             # The reader accepts modules that break LLVM's rules; passes rely on them.
-            if told := module.verify():
-                raise invalid(name, data, told, self.version)
+            if violation := module.verify():
+                raise invalid(name, data, violation, self.version)
         except PlanishError:
             context.release()  # which frees what is in it, too
             raise

@@ -20,7 +20,7 @@ _NO_BITS, _LOADED = 8, 2
 
 
 class _Layout:
-    """How numbers stand in a file: the same fields, but those of symbols in another order with 32 bits."""
+    """Layout of numbers in a file: the same fields, but those of symbols in another order with 32 bits."""
 
     def __init__(self, order: str, wide: bool) -> None:
         self.header = struct.Struct(order + ("16sHHIQQQIHHHHHH" if wide else "16sHHIIIIIHHHHHH"))
@@ -29,7 +29,7 @@ class _Layout:
         self._wide = wide
 
     def symbols(self, table: bytes) -> Iterator[tuple[int, int, int, int, int]]:
-        """Yield of each symbol: its name's place, kind, section, value and size."""
+        """Yield of each symbol: its name's offset, kind, section, value and size."""
         for row in self._symbol.iter_unpack(table):
             if self._wide:
                 name, kind, _, section, value, size = row
@@ -43,7 +43,7 @@ _LAYOUTS = {bytes((bits, order)): _Layout("<>"[order - 1], bits == 2) for bits i
 
 @dataclass(frozen=True)
 class Section:
-    """A section: its name, kind, flags, place in the file, bytes, and the section that it refers to."""
+    """A section: its name, kind, flags, offset in the file, bytes, and the section that it refers to."""
 
     name: str
     kind: int
@@ -99,7 +99,7 @@ def loaded_bytes(data: bytes) -> int:
 def function_bytes(data: bytes) -> dict[str, int]:
     """Return the size of each function's code in an object, by its symbol; raises as `sections` does."""
     listed = sections(data)
-    code = {place for place, s in enumerate(listed) if s.name == ".text" or s.name.startswith(".text.")}
+    code = {index for index, s in enumerate(listed) if s.name == ".text" or s.name.startswith(".text.")}
     found: dict[str, int] = {}
     for table in (s for s in listed if s.kind == _SYMTAB):
         strings = data[listed[table.link].offset :][: listed[table.link].size]
@@ -127,7 +127,7 @@ def function_ranges(data: bytes) -> list[Range]:
         strings = data[listed[table.link].offset :][: listed[table.link].size]
         symbols = data[table.offset : table.offset + table.size]
         for name, kind, section, value, size in _layout(data).symbols(symbols):
-            # Without a section it is another library's; without a size nobody knows where it ends.
+            # Without a section it is another library's; without a size its end is not known.
             if kind & 15 == _FUNCTION and section and size:
                 found.append(Range(_string(strings, name), value, size))
     return found

@@ -25,7 +25,7 @@ _MENDS = {
 def available() -> list[str]:
     """List the back ends that can be opened here, the preferred one first."""
     found = {"libllvm": libllvm.find(), "llvmlite": lite.find()}
-    return [name for name, place in found.items() if place]
+    return [name for name, path in found.items() if path]
 
 
 def open_backend(name: str = "") -> Backend:

@@ -65,22 +65,22 @@ def find() -> Path | None:
 
 
 def _newest(folders: Iterable[Path]) -> Path | None:
-    # Resolved, for most names are links, and only the file's own name tells the whole version.
+    # Resolved, for most names are links, and only the file's own name has the whole version.
     files = {file.resolve() for folder in folders for name in _FILES for file in folder.glob(name)}
     return max((f for f in files if _named_version(f) >= (OLDEST, 0)), key=_named_version, default=None)
 
 
 def _named_version(file: Path) -> tuple[int, int]:
     # A name without a version, as Homebrew's, may be of any; it is asked after it is loaded.
-    told = _VERSION.match(file.name)
-    return (int(told[1]), int(told[2] or 0)) if told else (OLDEST, 0)
+    version = _VERSION.match(file.name)
+    return (int(version[1]), int(version[2] or 0)) if version else (OLDEST, 0)
 
 
 def _told_by_llvm_config() -> list[Path]:
     program = shutil.which("llvm-config")
     if program is None:
         return []
-    from planish.sandbox import run_tool  # here: a second build asks nobody, and starts sooner
+    from planish.sandbox import run_tool  # here: a second build needs no process, and starts sooner
 
     try:
         ran = run_tool([program, "--libdir"], seconds=_PATIENCE_S)

@@ -51,7 +51,7 @@ _CHECKED = 1  # a flag in the lowest bit of an llvm::Error
 
 class _Error(Structure):
     # An llvm::Error is one pointer, but is returned in memory, as C++ has it for types with a destructor. Two
-    # words more make ctypes return it there, too; nobody writes to them.
+    # words more make ctypes return it there, too; they are never written to.
     _fields_: ClassVar = [("payload", c_void_p), ("padding", c_void_p * 2)]
 
 
@@ -106,7 +106,7 @@ _TRIAL = (
 
 @cache
 def reach(wheel: Wheel) -> CBackend | str:
-    """Open the whole of LLVM inside llvmlite, once in a process; or tell why that cannot be done."""
+    """Open the whole of LLVM inside llvmlite, once in a process; return the reason where it fails."""
     if not wheel.version.startswith(KNOWN):
         return f"llvmlite {wheel.version} is not {KNOWN}x"
     try:
@@ -133,7 +133,7 @@ def _open(address: Address) -> CBackend:
 
 
 def survives(address: Address) -> bool:
-    """Try what is found at these addresses, in a child process; tells whether that went well."""
+    """Try what is found at these addresses, in a child process; return whether it survived."""
 
     def trial() -> bool:
         with suppress(Exception):  # whatever it is, it cannot be used

@@ -323,8 +323,8 @@ class ReducedBackend:
     def _checked(self, module: Any, context: Context, data: bytes, name: str) -> ReducedModule:
         try:
             parsed = ReducedModule(module, _aim(module), context)
-            if told := parsed.verify():
-                raise invalid(name, data, told, self.version)
+            if violation := parsed.verify():
+                raise invalid(name, data, violation, self.version)
         except PlanishError:
             module.close()
             context.release()

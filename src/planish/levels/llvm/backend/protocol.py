@@ -8,7 +8,7 @@ from planish.core import PlanishError, ProgramError
 
 
 class IRError(ProgramError):
-    """The IR cannot be read; the message tells the line and column."""
+    """The IR cannot be read; the message has the line and column."""
 
 
 class PassError(PlanishError):

@@ -60,34 +60,34 @@ def unreadable(name: str, ir: bytes, said: str, version: str, lines_before: int)
     Args:
         name: what the user calls it.
         ir: the text or bitcode.
-        said: LLVM's message; of several lines, the first tells.
+        said: LLVM's message; of several lines, the first one counts.
         version: this LLVM's: "22.1.8".
         lines_before: how many lines were put before the user's.
     """
     first = said.strip().partition("\n")[0].removeprefix(f"{name}:").strip()
-    place = re.fullmatch(r"(\d+):(\d+): (?:error: )?(.*)", first)
-    if place:
-        message = f"{name}:{int(place[1]) - lines_before}:{place[2]}: {place[3]}"
+    location = re.fullmatch(r"(\d+):(\d+): (?:error: )?(.*)", first)
+    if location:
+        message = f"{name}:{int(location[1]) - lines_before}:{location[2]}: {location[3]}"
     else:
         message = f"{name}: {first.removeprefix('error: ') or 'it is no LLVM IR'}"
     return _error(message, _writer(ir, said), version)
 
 
-def invalid(name: str, ir: bytes, told: str, version: str) -> IRError:
+def invalid(name: str, ir: bytes, violation: str, version: str) -> IRError:
     """Make the error of IR that breaks LLVM's rules.
 
     Args:
         name: what the user calls it.
         ir: the text or bitcode.
-        told: what the verifier objects to: a rule, and mostly in the next line the place.
+        violation: the verifier's message: a rule, and mostly in the next line where it is broken.
         version: this LLVM's.
     """
-    where = " ".join(line.strip() for line in told.splitlines()[:2])
+    where = " ".join(line.strip() for line in violation.splitlines()[:2])
     return _error(f"{name}: the IR is invalid: {where}", _writer(ir, ""), version)
 
 
 def _error(message: str, writer: int, version: str) -> IRError:
-    # IR of a newer LLVM is mostly unreadable for that alone, so the mend is another library.
+    # IR of a newer LLVM is mostly unreadable for that alone, so another library is what helps.
     if writer <= int(version.partition(".")[0]):
         return IRError(message)
     return IRError(
@@ -97,6 +97,6 @@ def _error(message: str, writer: int, version: str) -> IRError:
 
 
 def _writer(ir: bytes, said: str) -> int:
-    # Bitcode tells who wrote it, and the reader repeats that; text does by the metadata llvm.ident only.
-    told = _PRODUCER.search(said.encode(errors="surrogateescape")) or _IDENT.search(ir)
-    return int(told[1]) if told else 0
+    # Bitcode names its producer, and the reader repeats that; text does by the metadata llvm.ident only.
+    producer = _PRODUCER.search(said.encode(errors="surrogateescape")) or _IDENT.search(ir)
+    return int(producer[1]) if producer else 0

@@ -62,7 +62,7 @@ _ALIGN = re.compile(r", align \d+")
 _INTRINSIC = re.compile(r"@llvm\.([\w.]+)")
 _CALLEE = re.compile(rf"([@%]){NAME}\(", re.ASCII)
 _PLACE = {
-    column: {name: place for place, name in enumerate(names)}
+    column: {name: index for index, name in enumerate(names)}
     for column, names in (
         ("opcode", _OPCODES), ("type", _TYPES), ("detail", _DETAILS), ("constant", _CONSTANTS),
         ("entry", _ENTRIES), ("exit", _EXITS),
@@ -118,49 +118,49 @@ def read_instructions(ir: str) -> NDArray[np.int64]:
 
 def _rows(blocks: Sequence[Block]) -> Iterator[tuple[int, ...]]:
     whole = [one for block in blocks for one in block.instructions]
-    defined = {one.name: place for place, one in enumerate(whole) if one.name}
+    defined = {one.name: index for index, one in enumerate(whole) if one.name}
     operands = [_VALUE.findall(_LABELS.sub("", one.text)) for one in whole]
     uses = Counter(name for names in operands for name in names)
     flow = _flow(blocks)
-    for place, (one, names) in enumerate(zip(whole, operands, strict=True)):
+    for index, (one, names) in enumerate(zip(whole, operands, strict=True)):
         # An alignment is a number, and no constant of the program.
         text = _ALIGN.sub("", one.text)
         used = 1 + min(uses[one.name], 3) if one.name else 0
-        near = _distances(place, names, defined, "@" in text)
+        near = _distances(index, names, defined, "@" in text)
         yield (
             _PLACE["opcode"][one.opcode], _type(text), _PLACE["detail"].get(_detail(one, text), 0),
             _constant(text), min(near), max(near), used, *next(flow),
         )  # fmt: skip
 
 
-def _distances(place: int, names: Sequence[str], defined: Mapping[str, int], outer: bool) -> list[int]:
+def _distances(index: int, names: Sequence[str], defined: Mapping[str, int], outer: bool) -> list[int]:
     """Return how far back operands were made, by powers of two."""
-    found = [_FORWARD if defined[n] >= place else min((place - defined[n]).bit_length(), _FAR)
+    found = [_FORWARD if defined[n] >= index else min((index - defined[n]).bit_length(), _FAR)
              for n in names if n in defined]  # fmt: skip
     arguments = [_ARGUMENT for n in names if n not in defined and not n.startswith(("%struct", "%union"))]
     return [*found, *arguments[:1]] or [_GLOBAL if outer else 0]
 
 
 def _flow(blocks: Sequence[Block]) -> Iterator[tuple[int, int]]:
-    """Say of each instruction how its block is entered, if it is the first, and left, if it is the last."""
-    order = {block.label.strip('"'): place for place, block in enumerate(blocks)}
+    """Yield for each instruction how its block is entered and left: 0 but for its first and its last."""
+    order = {block.label.strip('"'): index for index, block in enumerate(blocks)}
     edges = Counter(target.strip('"') for block in blocks for target in block.targets())
-    for place, block in enumerate(blocks):
+    for index, block in enumerate(blocks):
         count = edges[block.label.strip('"')] if block.label else 0
-        entry = "first" if not place else ("one", "two", "more")[min(max(count, 1), 3) - 1]
+        entry = "first" if not index else ("one", "two", "more")[min(max(count, 1), 3) - 1]
         last = len(block.instructions) - 1
         for at in range(last + 1):
             yield (
                 _PLACE["entry"][entry] if at == 0 else 0,
-                _PLACE["exit"][_exit(block, place, order)] if at == last else 0,
+                _PLACE["exit"][_exit(block, index, order)] if at == last else 0,
             )
 
 
-def _exit(block: Block, place: int, order: Mapping[str, int]) -> str:
-    targets = [order.get(target.strip('"'), place + 1) for target in block.targets()]
+def _exit(block: Block, index: int, order: Mapping[str, int]) -> str:
+    targets = [order.get(target.strip('"'), index + 1) for target in block.targets()]
     if not targets or len(targets) > 2:
         return "many" if targets else "leaves"
-    way = "back" if min(targets) <= place else "on"
+    way = "back" if min(targets) <= index else "on"
     return way if len(targets) == 1 else f"two {way}"
 
 
@@ -197,21 +197,21 @@ def _magnitude(value: int) -> str:
 
 
 def _detail(one: Instruction, text: str) -> str:
-    told, detail = one.opcode, ""
-    if told == "icmp":
+    opcode, detail = one.opcode, ""
+    if opcode == "icmp":
         detail = next((word for word in text.split()[:2] if word in _PREDICATES), "")
-    elif told in ("call", "invoke"):
+    elif opcode in ("call", "invoke"):
         detail = _callee(text)
-    elif told in ("load", "store"):
+    elif opcode in ("load", "store"):
         detail = next((word for word in ("volatile", "atomic") if f" {word} " in text), "plain")
-    elif told in ("getelementptr", "phi", "switch", "select", "ret"):
-        detail = f"of {min(text.count('[') if told == 'phi' else text.count(','), 6)}"
-    elif told in ("zext", "sext", "trunc"):
+    elif opcode in ("getelementptr", "phi", "switch", "select", "ret"):
+        detail = f"of {min(text.count('[') if opcode == 'phi' else text.count(','), 6)}"
+    elif opcode in ("zext", "sext", "trunc"):
         to = text.rpartition(" to ")[2]
         detail = f"to {to}" if to in ("i32", "i64") else "to other"
-    elif told in BINARY:
+    elif opcode in BINARY:
         detail = "wrap" if " ns" in text or " nu" in text else "exact" if " exact" in text else "plain"
-    return "fcmp" if told == "fcmp" else detail
+    return "fcmp" if opcode == "fcmp" else detail
 
 
 def _callee(text: str) -> str:

@@ -132,8 +132,8 @@ def _global(text: str, owner: str) -> str:
         return without_home(text, end)
     align = _ALIGN.search(text, end)
     noun = "global" if kind == "alias" else kind
-    place = _LINKAGE.sub("", words).replace("local_unnamed_addr ", "").replace("unnamed_addr ", "")
-    return f"{name} = external {place}{noun} {type_}{', ' + align[1] if align else ''}"
+    words = _LINKAGE.sub("", words).replace("local_unnamed_addr ", "").replace("unnamed_addr ", "")
+    return f"{name} = external {words}{noun} {type_}{', ' + align[1] if align else ''}"
 
 
 def _keeps_value(text: str, end: int, words: str, kind: str, owner: str) -> bool:
@@ -179,12 +179,12 @@ def split_module(text: str, skipped: Counter[str] | None = None) -> Iterator[Spl
     types and what they are made of, the other functions as declarations, globals as external ones (short
     constants keep their values: see `declare.CONSTANT_CHARS`), attribute groups, metadata, data layout and
     triple. Debug information, comdats, named metadata and module asm are left out. The time is linear in
-    the module's size. The thesis (section 4.3.2) works on single functions too, and does not tell how it
+    the module's size. The thesis (section 4.3.2) works on single functions too, and does not say how it
     gets them.
 
     Args:
         text: a module as LLVM prints it.
-        skipped: is told how many functions cannot stand alone, by reason.
+        skipped: receives how many functions cannot stand alone, by reason.
 
     Raises:
         IRError: the text is laid out otherwise.
@@ -227,7 +227,7 @@ class _Module:
                 self.named[statement.name] = statement
 
     def bound(self, function: ModuleStatement) -> str:
-        """Tell why a function cannot stand alone; empty when it can."""
+        """Return why a function cannot stand alone; empty when it can."""
         others = taken(function.text) - {function.name}
         return "it takes the address of another function's block" if others else ""
 

@@ -18,7 +18,7 @@ Passes = tuple[str, ...]
 
 @dataclass(frozen=True)
 class Compiled:
-    """What a list makes of a function.
+    """A function as a list compiles it.
 
     Args:
         instructions: of it.
@@ -46,7 +46,7 @@ def compile_lists(
     def work(job: tuple[int, str, Passes], watchdog: Watchdog) -> tuple[int, Compiled | None]:
         return job[0], _compiled(backend, *job[1:], watchdog)
 
-    numbered = [(place, *job) for place, job in enumerate(jobs)]
+    numbered = [(index, *job) for index, job in enumerate(jobs)]
     found: list[Compiled | None] = [None] * len(numbered)
     with closing(forked(numbered, work, tuple[int, Compiled | None], processes, at_once=64)) as over:
         for one in over:

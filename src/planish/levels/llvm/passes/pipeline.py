@@ -92,7 +92,7 @@ def read_items(text: str) -> tuple[PipelineItem, ...]:
     """Split a pipeline into its items; a blank text has none.
 
     Raises:
-        ProgramError: a bracket is not closed, or a name is missing; the message tells where.
+        ProgramError: a bracket is not closed, or a name is missing; the message says where.
     """
     if not text.strip():
         return ()
@@ -166,7 +166,7 @@ class _Reader:
 
 
 class CanRun(Protocol):
-    """What is asked of a back end here."""
+    """The one method of a back end that is used here."""
 
     def runs(self, pipeline: str) -> bool:
         """Return whether it can run a pipeline."""
@@ -198,7 +198,7 @@ def parse_pipeline(text: str) -> tuple[str, ...]:
 
     Args:
         text: passes with or without their managers. A manager of loops or of cgscc holds one pass, since
-            lists cannot tell what LLVM does with several.
+            lists cannot express what LLVM does with several.
 
     Returns:
         The passes, as the catalogue writes them.

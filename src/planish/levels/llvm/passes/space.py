@@ -50,17 +50,17 @@ class Weighted(Generic[T]):
 
 @dataclass(frozen=True)
 class ListShape:
-    """A pattern of sampled lists: random passes, and one anchor at a given place.
+    """A pattern of sampled lists: random passes, and one anchor at a given position.
 
     Args:
         weight: how often it is drawn beside the other shapes.
         anchors: of these one is in the list, each alike; none: the list is random throughout.
-        place: where the anchor stands.
+        position: where the anchor stands.
     """
 
     weight: float
     anchors: tuple[str, ...] = ()
-    place: Literal["first", "last", "anywhere"] = "anywhere"
+    position: Literal["first", "last", "anywhere"] = "anywhere"
 
     def within(self, texts: Collection[str]) -> ListShape | None:
         """Return the shape with those anchors alone that are among these passes; None where none is."""
@@ -72,12 +72,12 @@ class ListShape:
         return [self.anchors[int(rng.integers(len(self.anchors)))]] if self.anchors else []
 
     def placed(self, anchor: Sequence[str], passes: Sequence[str], rng: Generator) -> list[str]:
-        """Put the anchor into its place among random passes."""
+        """Insert the anchor at its position among random passes."""
         last = len(passes)
-        place = {"first": 0, "last": last}.get(self.place)
-        if place is None:
-            place = int(rng.integers(last + 1))
-        return [*passes[:place], *anchor, *passes[place:]]
+        index = {"first": 0, "last": last}.get(self.position)
+        if index is None:
+            index = int(rng.integers(last + 1))
+        return [*passes[:index], *anchor, *passes[index:]]
 
 
 ANY_LIST = (ListShape(1.0),)
@@ -91,8 +91,8 @@ OF_LIST = (
 )
 OF_PASS = (
     "times",  # that it comes
-    "first",  # its first place, from 1; 0 where it does not come
-    "after last",  # passes after its last place, and 1; 0 where it does not come
+    "first",  # its first position, from 1; 0 where it is absent
+    "after last",  # passes after its last position, and 1; 0 where it is absent
 )
 
 
@@ -122,14 +122,14 @@ def list_features(module: NDArray[np.int64], candidates: Sequence[Candidate]) ->
         texts = passes_of(candidate)
         pipelines = sum(known[text].is_pipeline for text in texts if text in known)
         row[: len(OF_LIST)] = len(texts), pipelines, len(set(map(base_name, texts)))
-        for place, text in enumerate(texts):
+        for index, text in enumerate(texts):
             if text not in known:
                 continue
             column = _columns()[text]
             row[column] += 1
-            row[column + 1] = row[column + 1] or place + 1
-            # Overwritten each time it comes: what stays is of the last place.
-            row[column + 2] = len(texts) - place
+            row[column + 1] = row[column + 1] or index + 1
+            # Overwritten each time it comes: the last position stays.
+            row[column + 2] = len(texts) - index
     return found
 
 
@@ -159,7 +159,7 @@ class PassSpace:
         seeds: lists that are known to be good elsewhere, the best first; those that are not of this space
             are left out.
         shapes: patterns of sampled lists; those whose anchors are not of this space are left out.
-        ir: the module that the lists are for, as LLVM prints it; features tell of it.
+        ir: the module that the lists are for, as LLVM prints it; features describe it.
         small: gives what -Oz makes of it; without, it is observed as it is.
         objective: what is to be made less; a policy learns of one.
     """
@@ -201,7 +201,7 @@ class PassSpace:
         return candidate.then(step)
 
     def state(self, candidate: Candidate) -> str:
-        """Return the list's hash: whether two lists make one program, only LLVM can tell."""
+        """Return the list's hash: only LLVM can decide whether two lists make the same program."""
         return candidate.hash
 
     def sample(self, rng: Generator) -> Candidate:
@@ -237,7 +237,7 @@ class PassSpace:
         return Candidate(tuple(candidate.steps[place] for place in places))
 
     def focused(self, candidates: Sequence[Candidate]) -> PassSpace:
-        """Give this space, with half of its draws from the passes of these lists, as often as they occur."""
+        """Return this space with half of its draws from the passes of these lists, by frequency."""
         seen = Counter(text for candidate in candidates for text in passes_of(candidate))
         ours = {text: seen[text] for text in self._weights if text in seen}
         if not ours:
