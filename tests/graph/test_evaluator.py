@@ -6,14 +6,26 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx
+import onnxruntime
 import pytest
 from onnx import TensorProto, helper
+from onnxruntime.capi.onnxruntime_pybind11_state import InvalidArgument
 
-from graph.models import convolutions, write
-from planish.core import Candidate, Failed, Measured, Outcome, PlanishError, Task, evaluate
+from graph.models import convolutions, model, tokens, weight, write
+from planish.core import (
+    Candidate,
+    Failed,
+    Measured,
+    Outcome,
+    PlanishError,
+    ProgramError,
+    Task,
+    evaluate,
+)
 from planish.executors import InlineExecutor
 from planish.levels.graph import evaluator, rewrite_cache
 from planish.levels.graph.evaluator import within_three_sigma
@@ -60,6 +72,46 @@ def test_what_costs_nothing_more_is_always_measured(tmp_path: Path) -> None:
     assert measured(folded).values["model_size"] != values["model_size"]
     assert len(measured(plain).samples["latency"]) >= 3
     assert isinstance(nothing, Measured)
+
+
+def no_boxes(folder: Path) -> Path:
+    """Write a model of the scores of detections, of which there are none."""
+    nodes = [
+        helper.make_node("MatMul", ["x", "w"], ["m"]),
+        helper.make_node("Identity", ["m"], ["i"]),
+        helper.make_node("Softmax", ["i"], ["y"]),
+    ]
+    return write(model(nodes, [weight("w", 4, 6)], (0, 4)), folder / "boxes.onnx")
+
+
+def test_a_model_of_no_rows_is_evaluated_as_the_runtime_runs_it(tmp_path: Path) -> None:
+    level, file = GraphLevel(), no_boxes(tmp_path)
+    session = onnxruntime.InferenceSession(str(file))
+    answers: Any = session.run(None, {"x": np.empty((0, 4), np.float32)})
+    assert answers[0].shape == (0, 6)
+    with pytest.raises(InvalidArgument, match="Got: 1 Expected: 0"):  # 0 is a size and not open
+        session.run(None, {"x": np.empty((1, 4), np.float32)})
+    task = task_of(level, level.load(str(file), {}), Settings())
+    for found in outcomes_of(task, Candidate(), selection(["onnxscript.eliminate_identity"]).candidate):
+        assert measured(found).values["throughput"] == pytest.approx(1 / measured(found).values["latency"])
+
+
+def test_data_of_a_model_of_no_rows_has_none(tmp_path: Path) -> None:
+    level, file = GraphLevel(), no_boxes(tmp_path)
+    np.savez(tmp_path / "none.npz", x=np.empty((0, 4), np.float32))
+    options = {"inputs": str(tmp_path / "none.npz")}
+    (found,) = outcomes_of(task_of(level, level.load(str(file), options), Settings()), Candidate())
+    assert isinstance(found, Measured)
+    np.save(tmp_path / "labels.npy", np.empty(0, np.int64))
+    labelled = level.load(str(file), {**options, "labels": str(tmp_path / "labels.npy")})
+    with pytest.raises(ProgramError, match="first output has no rows to be labelled"):
+        outcomes_of(task_of(level, labelled, Settings()), Candidate())
+
+
+def test_a_table_of_no_rows_is_looked_up_by_no_ids(tmp_path: Path) -> None:
+    level, file = GraphLevel(), write(tokens((0,), rows=0), tmp_path / "table.onnx")
+    (found,) = outcomes_of(task_of(level, level.load(str(file), {}), Settings()), Candidate())
+    assert isinstance(found, Measured)
 
 
 def test_what_takes_a_millisecond_is_timed_in_turns_with_the_baseline(

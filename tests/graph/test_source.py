@@ -272,10 +272,29 @@ def test_open_shapes_are_given(
     assert program.batch == shape[0]
 
 
+def test_a_stored_extent_of_0_is_a_size(tmp_path: Path) -> None:
+    program = read_model(write(convolutions((0, 3, 8, 8)), tmp_path / "net.onnx"), {"batch": "5"})
+    assert program.inputs[0].shape == (0, 3, 8, 8)
+    assert program.batch == 1
+    with pytest.raises(ProgramError, match=r"has the shape 0,3,8,8, not \(1, 3, 8, 8\)"):
+        read_model(tmp_path / "net.onnx", {"shape": "x=1,3,8,8"})
+    (port,) = source.load_checked(program).graph.input
+    assert port.type.tensor_type.shape.dim[0].HasField("dim_value")
+
+
+@pytest.mark.parametrize("given", ["x=0,3,8,8", "n=0"])
+def test_an_open_extent_may_be_given_as_0(given: str, tmp_path: Path) -> None:
+    program = read_model(write(convolutions(("n", 3, 8, 8)), tmp_path / "net.onnx"), {"shape": given})
+    assert program.inputs[0].shape == (0, 3, 8, 8)
+    assert read_text(program.text).inputs == program.inputs
+
+
 def test_extents_below_0_reach_no_pass(tmp_path: Path) -> None:
     program = read_model(write(convolutions((-1, 3, 8, 8)), tmp_path / "net.onnx"), {"batch": "2"})
     (port,) = source.load_checked(program).graph.input
-    assert [dim.dim_value for dim in port.type.tensor_type.shape.dim] == [0, 3, 8, 8]
+    first, *others = port.type.tensor_type.shape.dim
+    assert not first.HasField("dim_value")
+    assert [dim.dim_value for dim in others] == [3, 8, 8]
 
 
 @pytest.mark.parametrize(

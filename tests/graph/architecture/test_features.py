@@ -42,6 +42,16 @@ def test_residual_sums_are_counted_with_their_branches(blocks: int, depth: int, 
     assert found.residual_convolutions == (0 if depthwise else blocks * depth)
 
 
+def test_the_declared_shape_of_a_constant_counts_where_no_extent_is_open() -> None:
+    sketch = Sketch()
+    model = sketch.model(sketch.op("Relu", sketch.op("MatMul", "x", sketch.weight((0, 4)))))
+    (weight,) = (tensor.name for tensor in model.graph.initializer)
+    for declared, shape in (((0, 4), (0, 4)), (("n", 4), (0, 4)), ((-1, 4), (0, 4)), ((3, 4), (3, 4))):
+        del model.graph.value_info[:]
+        model.graph.value_info.append(helper.make_tensor_value_info(weight, TensorProto.FLOAT, declared))
+        assert Wiring(model).shape(weight) == shape
+
+
 def test_a_sum_of_two_inputs_and_a_bias_are_no_residuals() -> None:
     sketch = Sketch()
     biased = sketch.op("Add", sketch.conv("x", 3, 8), sketch.weight((8, 1, 1)))

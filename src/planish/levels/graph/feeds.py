@@ -70,11 +70,12 @@ def batches(program: GraphProgram, arrays: Mapping[str, NDArray[Any]]) -> list[F
     counts: set[int] = set()
     for port in program.inputs:
         array = arrays[port.name]
-        rows = port.shape[0] if port.shape else 1
-        if array.dtype != np.dtype(port.dtype) or array.shape[1:] != port.shape[1:] or array.size == 0:
+        empty = array.size == 0 and 0 not in port.shape
+        if array.dtype != np.dtype(port.dtype) or array.shape[1:] != port.shape[1:] or empty:
             what = f"'{port.name}' of '{path}' is {array.dtype} {array.shape}; the model takes {port}"
             raise ProgramError(what, "Write it so.")
-        counts.add(len(array) // (rows or 1) if port.shape else 1)
+        # A batch of no rows is filled by any array.
+        counts.add(len(array) // port.shape[0] if port.shape and port.shape[0] else 1)
     if not min(counts):
         raise ProgramError(f"'{path}' does not fill one batch of the model", "Give more rows.")
     return [
@@ -113,7 +114,7 @@ def _random(port: Port, bound: int, generator: Generator, *, below_0: bool) -> N
     """Draw an input: normal numbers, of both signs or below 0; truth values; whole numbers below a bound."""
     import numpy as np
 
-    dtype, shape = np.dtype(port.dtype), tuple(extent or 1 for extent in port.shape)
+    dtype, shape = np.dtype(port.dtype), tuple(1 if extent is None else extent for extent in port.shape)
     if is_fraction(dtype):
         drawn = generator.standard_normal(shape)
         drawn = -np.abs(drawn) if below_0 else drawn
@@ -130,9 +131,10 @@ def _bound(model: ModelProto, port: Port) -> int:
 
     Others are pixels where they have 8 bits, and else masks.
     """
-    tables = {tensor.name: tensor.dims[0] for tensor in model.graph.initializer if tensor.dims}
+    weights = model.graph.initializer
+    tables = {tensor.name: tensor.dims[0] for tensor in weights if tensor.dims and tensor.dims[0]}
     reached, found = {port.name}, list[int]()
-    # In topological order: one walk meets all that an input reaches.
+    # In topological order: one walk meets all that an input reaches. A table of no rows bounds nothing.
     for node in model.graph.node:
         if node.op_type == "Gather" and node.input[1] in reached and node.input[0] in tables:
             found.append(tables[node.input[0]])
@@ -252,7 +254,7 @@ def check_labels(labels: NDArray[np.int64], answers: Answers) -> None:
         ProgramError: there are more or fewer of them, or they name classes that the model lacks.
     """
     first = [outputs[0] for outputs in answers]
-    if not getattr(first[0], "shape", ()):
+    if not getattr(first[0], "shape", ()) or not first[0].size:
         raise ProgramError("the model's first output has no rows to be labelled", "Leave the labels out.")
     count, classes = len(_told(answers)), first[0].shape[-1]
     if not count <= len(labels) < count + max(count // len(first), 1):

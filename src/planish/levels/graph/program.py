@@ -115,7 +115,10 @@ class GraphProgram:
 
     @property
     def batch(self) -> int:
-        """Return how many items one call answers for: the first extent of the first input; 1 for a number."""
+        """Return how many items one call answers for: the first extent of the first input.
+
+        It is 1 for a number, and for an input of no rows: calls are counted then.
+        """
         first = self.inputs[0].shape if self.inputs else ()
         return (first[0] or 1) if first else 1
 

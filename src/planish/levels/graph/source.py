@@ -46,7 +46,7 @@ def read_inputs(path: Path, model: ModelProto, options: Mapping[str, str]) -> tu
 
 
 def parse_shapes(text: str) -> Given:
-    """Read `x=1,3,224,224,length=128`; extents may have `x` between them too.
+    """Read `x=1,3,224,224,length=128`; extents may have `x` between them too, and be 0.
 
     Raises:
         ProgramError: it is not of that form.
@@ -61,7 +61,7 @@ def parse_shapes(text: str) -> Given:
                 raise ProgramError(f"shape '{text}' names '{name}' twice", "Give each name one shape.")
             found[name] = []
         numbers = rest.strip().split("x")
-        if not name or not all(number.isdecimal() and int(number) > 0 for number in numbers):
+        if not name or not all(number.isdecimal() for number in numbers):
             raise ProgramError(f"shape '{text}' is not understood", "Write --shape NAME=1,3,224,224.")
         found[name] += map(int, numbers)
     return {key: tuple(extents) for key, extents in found.items()}
@@ -77,12 +77,15 @@ def dtype_of(kind: TypeProto) -> str:
 
 
 def _extents(kind: TypeProto) -> tuple[int | None, ...]:
-    return tuple(_extent(dim) or None for dim in kind.tensor_type.shape.dim)
+    return tuple(map(_extent, kind.tensor_type.shape.dim))
 
 
-def _extent(dim: TensorShapeProto.Dimension) -> int:
-    """Return an extent; 0 where it is open: it is not set then, or stored as a number below 0."""
-    return max(dim.dim_value, 0)
+def _extent(dim: TensorShapeProto.Dimension) -> int | None:
+    """Return an extent; None where it is open: it is not set then, or stored as a number below 0.
+
+    ONNX Runtime takes a stored 0 for a size, as of a list of detections in which there are none.
+    """
+    return dim.dim_value if dim.HasField("dim_value") and dim.dim_value >= 0 else None
 
 
 def _batch(options: Mapping[str, str]) -> int | None:
@@ -105,18 +108,22 @@ def _port(path: Path, value: ValueInfoProto, given: Given, batch: int | None) ->
     if found is not None:
         _check_fits(path, value.name, declared, found)
         return Port(value.name, dtype, found)
-    extents = [
-        _extent(dim)
-        or (given.get(dim.dim_param) or (0,))[0]
-        or (batch if place == 0 and batch is not None else 0)
-        for place, dim in enumerate(dims)
-    ]
-    if not all(extents):
-        names = [dim.dim_param or str(_extent(dim) or "?") for dim in dims]
-        example = ",".join(str(extent or 1) for extent in extents)
+    extents = list(declared)
+    for index, dim in enumerate(dims):
+        if extents[index] is None and given.get(dim.dim_param):
+            extents[index] = given[dim.dim_param][0]
+        if extents[index] is None and index == 0:
+            extents[index] = batch
+    if None in extents:
+        names = [dim.dim_param or _shown(extent) for dim, extent in zip(dims, declared, strict=True)]
+        example = ",".join("1" if extent is None else str(extent) for extent in extents)
         what = f"input '{value.name}' of '{path}' has an open shape: {', '.join(names)}"
         raise ProgramError(what, f"Give it: --shape {value.name}={example}.")
     return Port(value.name, dtype, tuple(extents))
+
+
+def _shown(extent: int | None) -> str:
+    return "?" if extent is None else str(extent)
 
 
 def _check_fits(path: Path, name: str, declared: tuple[int | None, ...], found: tuple[int, ...]) -> None:
@@ -124,7 +131,7 @@ def _check_fits(path: Path, name: str, declared: tuple[int | None, ...], found: 
         one in (None, other) for one, other in zip(declared, found, strict=True)
     )
     if declared and not fits:
-        shape = ",".join("?" if extent is None else str(extent) for extent in declared)
+        shape = ",".join(map(_shown, declared))
         raise ProgramError(f"input '{name}' of '{path}' has the shape {shape}, not {found}")
 
 

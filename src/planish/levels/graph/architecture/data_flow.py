@@ -204,4 +204,7 @@ def _inlined(model: ModelProto) -> ModelProto:
 
 
 def _dimensions(value: ValueInfoProto) -> tuple[int, ...]:
-    return tuple(d.dim_value for d in value.type.tensor_type.shape.dim)
+    """Return a value's declared shape; empty where an extent is open."""
+    dims = value.type.tensor_type.shape.dim
+    known = all(dim.HasField("dim_value") and dim.dim_value >= 0 for dim in dims)
+    return tuple(dim.dim_value for dim in dims) if known else ()
