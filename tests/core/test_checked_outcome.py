@@ -18,7 +18,17 @@ def test_numbers_of_other_kinds_become_plain_ones() -> None:
     assert {type(value) for value in found.values.values()} == {float}
 
 
-NO_OUTCOMES = (True, None, "1", 1.0, Measured(1.0), Measured({1: 1.0}), Measured({}, 1))  # pyright: ignore[reportArgumentType]
+def test_values_of_parts_are_checked_as_those_of_the_whole() -> None:
+    found = checked(Measured({"size": 3.0}, parts={"main": np.int64(2)}))  # pyright: ignore[reportArgumentType]
+    assert found == Measured({"size": 3.0}, parts={"main": 2.0})
+    failed = checked(Measured({"size": 3.0}, parts={"main": float("nan")}))
+    assert failed == Failed("run", "not finite", "main is nan")
+
+
+NO_OUTCOMES = (
+    *(True, None, "1", 1.0),
+    *(Measured(1.0), Measured({1: 1.0}), Measured({}, 1), Measured({}, {}, 1), Measured({}, {}, {1: 1.0})),  # pyright: ignore[reportArgumentType]
+)
 
 
 @pytest.mark.parametrize("returned", NO_OUTCOMES)

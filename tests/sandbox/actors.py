@@ -187,6 +187,7 @@ FORGERIES: dict[str, Callable[[Path], bytes]] = {
     "an answer to another candidate": lambda _: encode_reply(Answer(5, Measured({"cost": 0.0}))),
     "no number": lambda _: encode_reply(Answer(0, Measured({"cost": math.nan}))),
     "a number larger than any float": lambda _: encode_reply(Answer(0, Measured({"cost": 10**400}))),
+    "no number of a part": lambda _: encode_reply(Answer(0, Measured({"cost": 1.0}, parts={"f": math.nan}))),
     "seconds larger than any float": lambda _: encode_reply(
         Answer(0, Measured({"cost": 1.0}), {"run": 10**400})
     ),

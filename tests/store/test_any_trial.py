@@ -27,6 +27,7 @@ measured = st.builds(
     Measured,
     st.dictionaries(ANY, st.floats(allow_nan=False), max_size=3),
     st.dictionaries(ANY, st.lists(FLOATS, max_size=4).map(tuple), max_size=2),
+    st.dictionaries(ANY, FLOATS, max_size=2),
 )
 failed = st.builds(Failed, st.sampled_from(STAGES), ANY, ANY)
 trials = st.builds(

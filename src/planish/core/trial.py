@@ -22,10 +22,13 @@ class Measured:
     Args:
         values: objective name to its value, in the objective's unit.
         samples: objective name to every sample that its value was made from.
+        parts: name of a part of the program, such as a function, to its value by the leading objective, in
+            the objective's unit; a level says which parts its evaluator reports.
     """
 
     values: Mapping[str, float]
     samples: Mapping[str, tuple[float, ...]] = field(default_factory=dict[str, tuple[float, ...]])
+    parts: Mapping[str, float] = field(default_factory=dict[str, float])
 
 
 @dataclass(frozen=True)
@@ -70,8 +73,13 @@ def outcome_to_json(outcome: Outcome) -> dict[str, Any]:
         ValueError: the evaluation was lost, which is nothing to keep.
     """
     match outcome:
-        case Measured(values, samples):
-            return {"values": dict(values), "samples": {k: list(v) for k, v in samples.items()}}
+        case Measured(values, samples, parts):
+            measured: dict[str, Any] = {
+                "values": dict(values),
+                "samples": {k: list(v) for k, v in samples.items()},
+            }
+            # Few levels have parts, and a store has a hundred thousand outcomes.
+            return {**measured, "parts": dict(parts)} if parts else measured
         case Failed(stage, reason, detail):
             return {"stage": stage, "reason": reason, "detail": detail}
         case Lost(stage, reason):
@@ -82,7 +90,7 @@ def outcome_from_json(data: Mapping[str, Any]) -> Measured | Failed:
     """Read an outcome back from its JSON form."""
     if "values" in data:
         samples = {k: tuple(v) for k, v in data.get("samples", {}).items()}
-        return Measured(dict(data["values"]), samples)
+        return Measured(dict(data["values"]), samples, dict(data.get("parts", {})))
     return Failed(data["stage"], data["reason"], data.get("detail", ""))
 
 
@@ -98,7 +106,7 @@ def checked(returned: object) -> Outcome:
 
     Returns:
         The outcome itself, or with its numbers as `float`. `Failed` where it is no outcome ("no outcome"), or
-        where a value or sample is no number ("not a number": text, None, a truth value) or not finite
+        where a value, sample or part is no number ("not a number": text, None, a truth value) or not finite
         ("not finite").
     """
     match returned:
@@ -106,8 +114,8 @@ def checked(returned: object) -> Outcome:
             if stage in STAGES and {type(reason), type(detail)} == {str}:
                 return outcome
             return _no_outcome(outcome)
-        case Measured(values, samples):
-            return _measured(returned, values, samples)
+        case Measured():
+            return _measured(returned)
         case _:
             return _no_outcome(returned)
 
@@ -149,22 +157,23 @@ class _BadValueError(Exception):
         self.reason, self.detail = reason, detail
 
 
-def _measured(outcome: Measured, values: object, samples: object) -> Outcome:
-    if not isinstance(values, Mapping) or not isinstance(samples, Mapping):
+def _measured(outcome: Measured) -> Outcome:
+    fields: tuple[Any, ...] = outcome.values, outcome.samples, outcome.parts
+    if not all(isinstance(field, Mapping) for field in fields):
         return _no_outcome(outcome)
-    by_name: Mapping[Any, Any] = values
-    all_samples: Mapping[Any, Any] = samples
     try:
-        found = {_name(name): _number(name, value) for name, value in by_name.items()}
-        sampled = {_name(name): _numbers(name, many) for name, many in all_samples.items()}
+        values, parts = (
+            {_name(k): _number(k, v) for k, v in f.items()} for f in (outcome.values, outcome.parts)
+        )
+        samples = {_name(name): _numbers(name, many) for name, many in outcome.samples.items()}
     except _BadValueError as bad:
         return Failed("run", bad.reason, bad.detail[:_DETAIL])
-    return Measured(found, sampled)
+    return Measured(values, samples, parts)
 
 
 def _name(name: object) -> str:
     if not isinstance(name, str):
-        raise _BadValueError("no outcome", f"an objective is called {name!r}")
+        raise _BadValueError("no outcome", f"an objective or a part is called {name!r}")
     return name
 
 

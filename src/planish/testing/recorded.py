@@ -168,8 +168,8 @@ def _row(path: Path, number: int, line: str) -> tuple[str, Outcome, Mapping[str,
 
 def _outcome(data: Mapping[str, Any]) -> Outcome:
     match outcome_from_json(data):
-        case Measured(values, samples):
-            return Measured(_numbers(values), samples)
+        case Measured(values, samples, parts):
+            return Measured(_numbers(values), samples, _numbers(parts))
         case Failed(stage) as failed if stage in STAGES:
             return failed
         case failed:

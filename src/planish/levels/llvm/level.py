@@ -45,10 +45,11 @@ class LlvmLevel:
 
     @property
     def steps(self) -> Mapping[str, type[Step]]:
-        """Step name to class; a pass is the only one."""
+        """Step name to class."""
+        from planish.levels.llvm.function_steps import FunctionAttribute, FunctionPasses
         from planish.levels.llvm.passes import Pass
 
-        return {"Pass": Pass}
+        return {each.__name__: each for each in (Pass, FunctionAttribute, FunctionPasses)}
 
     def accepts(self, source: str) -> bool:
         """Return whether it is IR, or a file named `*.ll`, `*.bc` or `*.c`."""
