@@ -43,9 +43,9 @@ def stored_milliseconds(executor: Executor, batch: int, store: Store) -> float:
     def once() -> float:
         fresh = candidates(batch)
         start = time.perf_counter()
-        for answer in evaluate(executor, fresh):
-            candidate = fresh[answer.position]
-            trial = Trial(candidate, answer.outcome, next(numbers), 0, answer.seconds, "here", time.time())
+        for found in evaluate(executor, fresh):
+            outcome, seconds = found.outcome, found.seconds
+            trial = Trial(found.candidate, outcome, next(numbers), 0, seconds, "here", time.time())
             store.add_trials(run, [trial])
         return (time.perf_counter() - start) / batch * 1e3
 

@@ -1,17 +1,16 @@
-"""Executors whose answers a test writes: nothing is evaluated."""
+"""Executors whose results a test writes: nothing is evaluated."""
 
 import math
 from collections.abc import Callable, Iterator, Sequence
 
-from planish.core import Candidate, EvaluatorSpec, Failed, Measured, Outcome
+from planish.core import Candidate, Evaluation, EvaluatorSpec, Failed, Measured, Outcome
 from planish.executors import InlineExecutor
 from planish.measure.rounds import Turn
-from planish.sandbox import Answer
 from planish.testing.acting import Actor
 
 
 class Scripted(InlineExecutor):
-    """Answers as `_answer` says, which a subclass overrides, by whatever evaluator it is to serve."""
+    """Returns what `_evaluate` does, which a subclass overrides, by whatever evaluator it is to serve."""
 
     def __init__(self) -> None:
         super().__init__(Actor())
@@ -22,7 +21,7 @@ class Scripted(InlineExecutor):
     def close(self) -> None:
         """Stay open: one object may stand for one process after the other."""
 
-    def _answer(self, position: int, candidate: Candidate) -> Answer:
+    def _evaluate(self, candidate: Candidate) -> Evaluation:
         raise NotImplementedError
 
 
@@ -43,10 +42,10 @@ class Unsteady(Scripted):
         super().__init__()
         self._factor = (0.3, 1.0, 4.0, 1.2)[process % 4]
 
-    def _answer(self, position: int, candidate: Candidate) -> Answer:
+    def _evaluate(self, candidate: Candidate) -> Evaluation:
         turn = candidate.steps[0]
         assert isinstance(turn, Turn)
-        return Answer(position, Measured({"time_s": self._factor if turn.variant else 1.0}), {})
+        return Evaluation(candidate, Measured({"time_s": self._factor if turn.variant else 1.0}))
 
 
 class UnsteadyMachine:
@@ -71,7 +70,7 @@ class Disordered(Scripted):
     Args:
         objectives: the names of what is measured.
         capacity: how many candidates are to be under way.
-        choose: gives the place of the answer that comes next, among so many; the first where it is None.
+        choose: returns the index of the result that comes next, among so many; the first where it is None.
     """
 
     def __init__(
@@ -80,20 +79,17 @@ class Disordered(Scripted):
         super().__init__()
         self.capacity, self.asked = capacity, list[Candidate]()
         self._objectives, self._choose = objectives, choose or first
-        self._open: list[tuple[int, Candidate]] = []
-        self._count = 0
+        self._open: list[Candidate] = []
 
     def submit(self, candidates: Sequence[Candidate], deadline: float = math.inf) -> None:
         del deadline
-        self._count = self._count if self._open else 0
-        self._open += enumerate(candidates, self._count)
-        self._count += len(candidates)
+        self._open += candidates
         self.asked += candidates
 
-    def answers(self) -> Iterator[Answer]:
+    def results(self) -> Iterator[Evaluation]:
         while self._open:
-            position, candidate = self._open.pop(self._choose(len(self._open)))
-            yield Answer(position, self.outcome(candidate), {})
+            candidate = self._open.pop(self._choose(len(self._open)))
+            yield Evaluation(candidate, self.outcome(candidate))
 
     def cancel(self) -> None:
         self._open.clear()

@@ -25,7 +25,7 @@ from typing import Any
 
 from tables import show
 
-from planish.core import Candidate, Failed, Level, Measured, Space, Task, Trial
+from planish.core import Candidate, Failed, Level, Measured, Space, Task, Trial, evaluate
 from planish.executors import LocalExecutor
 from planish.levels.registry import load_program
 from planish.search import make_searcher
@@ -87,10 +87,9 @@ class Bench:
                 raise SpentError
             found: dict[str, list[float | None]] = defaultdict(list)
             for _ in range(1 if self.task.objectives[0].exact else TIMES):
-                self.executor.submit(missing, math.inf)
-                for answer in self.executor.answers():
-                    trial = Trial(missing[answer.position], answer.outcome, answer.position)
-                    found[trial.candidate.hash].append(self._cost(trial))
+                for result in evaluate(self.executor, missing):
+                    cost = self._cost(Trial(result.candidate, result.outcome))
+                    found[result.candidate.hash].append(cost)
             self.known.update({name: _middle(costs) for name, costs in found.items()})
             rows = [(self.name, each.hash, self.known.get(each.hash)) for each in missing]
             with self.file.open("a", encoding="utf-8") as file:
@@ -125,7 +124,7 @@ class Bench:
 def _error(here: Bench) -> float:
     """Give the error of the unchanged module."""
     here.executor.submit([Candidate()], math.inf)
-    (answer,) = here.executor.answers()
+    (answer,) = here.executor.results()
     costs = Trial(Candidate(), answer.outcome, 0).costs(here.task.objectives)
     assert costs is not None
     return costs[1]

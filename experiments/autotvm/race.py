@@ -140,7 +140,7 @@ def run(
             task = task_of(LEVEL, {**PROGRAMS, **SLOW}[program], Settings(cores=cores))
             with LocalExecutor(LEVEL.evaluator(task), workers=2) as executor:
                 executor.submit([Candidate()], math.inf)  # the workers are there when the first search begins
-                list(executor.answers())
+                list(executor.results())
                 # Who is first differs from program to program.
                 turn = (number + seed) % len(missing)
                 for name in [*missing[turn:], *missing[:turn]]:

@@ -12,7 +12,7 @@ from itertools import islice
 
 from collect import programs
 
-from planish.core import Candidate, Failed, Measured, Task, Trial
+from planish.core import Candidate, Failed, Measured, Task, Trial, evaluate_in_order
 from planish.executors import LocalExecutor
 from planish.levels.loops.lang.program import Program
 from planish.levels.loops.level import LoopsLevel
@@ -93,12 +93,8 @@ class Machine:
 
     def measure(self, candidates: Sequence[Candidate]) -> list[float | None]:
         """Give the seconds of each; None where it failed."""
-        self._executor.submit(candidates, math.inf)
-        found: list[float | None] = [None] * len(candidates)
-        for answer in self._executor.answers():
-            trial = Trial(candidates[answer.position], answer.outcome, answer.position)
-            found[answer.position] = trial.cost(TIME)
-        return found
+        found = evaluate_in_order(self._executor, candidates)
+        return [Trial(each.candidate, each.outcome).cost(TIME) if each else None for each in found]
 
     def search(
         self, searcher: str, options: Options, seed: int, trials: int, seconds: float
@@ -135,5 +131,5 @@ def machine(setting: Setting) -> Generator[Machine]:
     task = task_of(LEVEL, setting.program, Settings(cores=setting.cores))
     with LocalExecutor(LEVEL.evaluator(task, final=False), workers=2) as executor:
         executor.submit([Candidate()], math.inf)
-        list(executor.answers())
+        list(executor.results())
         yield Machine(task, executor)

@@ -23,7 +23,7 @@ from planish.core import (
     Searcher,
     Task,
     Trial,
-    evaluate,
+    evaluate_in_order,
     growth_of,
     pareto_front,
     rng,
@@ -88,8 +88,8 @@ def run(task: Task, searcher: Searcher, count: int) -> list[Trial]:
     with LocalExecutor(spec, workers=1) as executor:
         asked: Sequence[Candidate] = [Candidate()]
         while asked and len(trials) <= count:
-            found = {answer.position: answer.outcome for answer in evaluate(executor, asked)}
-            told = [Trial(candidate, found[place]) for place, candidate in enumerate(asked)]
+            found = evaluate_in_order(executor, asked)
+            told = [Trial(result.candidate, result.outcome) for result in found if result]
             if not trials:
                 spec.anchor(told[0].outcome)  # as a run does: all times are shares of this one
             searcher.tell(told)

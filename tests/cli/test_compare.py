@@ -12,6 +12,7 @@ from cli.lattices import LatticeLevel
 from planish.cli.compare_output import marks
 from planish.core import (
     Candidate,
+    Evaluation,
     EvaluatorSpec,
     Failed,
     Lost,
@@ -25,7 +26,6 @@ from planish.core import (
 )
 from planish.measure import Plan
 from planish.measure.rounds import Turn
-from planish.sandbox import Answer
 from planish.settings import Settings
 from planish.testing.lattice import Lattice
 from planish.tuning.contests import Contestant, Curves, compare_results, compare_searches
@@ -146,11 +146,11 @@ class SecondBaseline(Scripted):
         super().__init__()
         self._became = became
 
-    def _answer(self, position: int, candidate: Candidate) -> Answer:
+    def _evaluate(self, candidate: Candidate) -> Evaluation:
         turn = candidate.steps[0]
         assert isinstance(turn, Turn)
         became = self._became if turn.variant == 1 else Measured({"time_s": 1.0 + turn.variant})
-        return Answer(position, became, {})
+        return Evaluation(candidate, became)
 
 
 def measuring(became: Outcome) -> Start:

@@ -35,9 +35,9 @@ class Recorded(ReplayExecutor):
 
     def submit(self, candidates: Sequence[Candidate], deadline: float = math.inf) -> None:
         super().submit(candidates, deadline)
-        for answer in evaluate(self._recorder, candidates):
-            self._outcomes[candidates[answer.position].hash] = answer.outcome
-            self._spent[candidates[answer.position].hash] = answer.seconds
+        for result in evaluate(self._recorder, candidates):
+            self._outcomes[result.candidate.hash] = result.outcome
+            self._spent[result.candidate.hash] = result.seconds
 
 
 class TestReplayExecutor(ExecutorConformance):

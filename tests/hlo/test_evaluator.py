@@ -24,6 +24,7 @@ from planish.core import (
     PlanishError,
     Task,
     evaluate,
+    evaluate_in_order,
 )
 from planish.executors import InlineExecutor, LocalExecutor
 from planish.levels.hlo.edits import DeleteOp, MoveOp, ReplaceConstant, ReplaceOperand, ScaleConstant
@@ -88,11 +89,9 @@ def _nothing(name: str) -> None:
 
 
 def in_worker(of: Task, candidates: Sequence[Candidate], limits: Limits) -> list[Outcome]:
-    found: dict[int, Outcome] = {}
     with LocalExecutor(replace(evaluator_spec_of(of), timing=ONCE), limits=limits) as executor:
-        for answer in evaluate(executor, candidates):
-            found[answer.position] = answer.outcome
-    return [found[i] for i in range(len(candidates))]
+        found = evaluate_in_order(executor, candidates)
+    return [result.outcome for result in found if result]
 
 
 def error(outcome: Outcome) -> float:

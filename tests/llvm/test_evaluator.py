@@ -22,6 +22,7 @@ from planish.core import (
     TargetError,
     Task,
     evaluate,
+    evaluate_in_order,
 )
 from planish.executors import InlineExecutor, LocalExecutor
 from planish.levels.llvm import execution
@@ -181,8 +182,8 @@ def test_an_llvm_that_ends_the_process_costs_one_candidate(tmp_path: Path) -> No
     spec = Unguarded(evaluator_spec_of(make(SUM)))
     lists = [["default<Oz>"], ["function(loop(licm))"], ["no-such-pass"], ["default<Oz>"]]
     with LocalExecutor(spec, lock=tmp_path / "lock") as executor:
-        answers = sorted(evaluate(executor, [*map(candidate_of, lists)]), key=lambda answer: answer.position)
-    first, crashed, refused, last = (answer.outcome for answer in answers)
+        results = evaluate_in_order(executor, [*map(candidate_of, lists)])
+    first, crashed, refused, last = (result.outcome for result in results if result)
     assert isinstance(first, Measured)
     assert first == last
     assert isinstance(crashed, Failed)

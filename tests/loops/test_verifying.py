@@ -379,7 +379,7 @@ def test_a_clock_that_stands_still_fails_the_candidate(monkeypatch: pytest.Monke
     task = Task(parse("R[i] = A[i]", {"i": 1}), this_machine(1), (LEVEL.objectives["time_s"],), LEVEL.version)
     executor = InlineExecutor(LEVEL.evaluator(task)())
     executor.submit([Candidate()])
-    (found,) = executor.answers()
+    (found,) = executor.results()
     assert isinstance(found.outcome, Failed)
     assert (found.outcome.stage, found.outcome.reason) == ("run", "ClockError")
 

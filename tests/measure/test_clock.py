@@ -6,7 +6,7 @@ import pytest
 
 from planish.core import Candidate, Failed, Measured, Outcome, Stage, StageClock
 from planish.measure.clock import Clock
-from planish.sandbox.protocol import DIAL_BYTES, Dial, answer
+from planish.sandbox.protocol import DIAL_BYTES, Dial, evaluate_one
 
 
 class Ticks:
@@ -97,10 +97,10 @@ class Mistaken:
 
 @pytest.mark.parametrize("stage", ["transform", "run"])
 def test_an_error_belongs_to_the_stage_where_it_arose(clock: Clock, stage: Stage) -> None:
-    outcome = answer(Mistaken(stage), 0, Candidate(), clock).outcome
+    outcome, _ = evaluate_one(Mistaken(stage), Candidate(), clock)
     assert isinstance(outcome, Failed)
     assert (outcome.stage, outcome.reason) == (stage, "ValueError")
 
 
 def test_an_error_that_was_caught_is_none(clock: Clock) -> None:
-    assert answer(Mistaken(None), 0, Candidate(), clock).outcome == Measured({"cost": 1.0})
+    assert evaluate_one(Mistaken(None), Candidate(), clock)[0] == Measured({"cost": 1.0})

@@ -9,6 +9,7 @@ import pytest
 
 from planish.core import (
     Candidate,
+    Evaluation,
     EvaluatorSpec,
     Measured,
     Objective,
@@ -19,7 +20,6 @@ from planish.core import (
 )
 from planish.executors import InlineExecutor, LocalExecutor
 from planish.measure import Plan, Variant, remeasure, remeasure_all
-from planish.sandbox import Answer
 from planish.testing.acting import Actor, Diary, act
 from sandbox.processes import diary
 
@@ -129,8 +129,8 @@ class Backwards(InlineExecutor):
         self._batches.append(candidates)
         super().submit(candidates, deadline)
 
-    def answers(self) -> Iterator[Answer]:
-        yield from reversed(list(super().answers()))
+    def results(self) -> Iterator[Evaluation]:
+        yield from reversed(list(super().results()))
 
 
 def test_rounds_are_interleaved_and_shuffled_by_seed() -> None:

@@ -6,9 +6,8 @@ from dataclasses import dataclass
 
 import pytest
 
-from planish.core import Candidate, EvaluatorSpec, Measured, Objective, rng
+from planish.core import Candidate, Evaluation, EvaluatorSpec, Measured, Objective, rng
 from planish.measure import PairedSamples, Plan, Variant, remeasure
-from planish.sandbox import Answer
 from planish.testing.acting import Act, Actor, act
 from scripted import Scripted
 
@@ -51,7 +50,7 @@ class Machine(Scripted):
         self._drifts = dict[float, float]()
         return self
 
-    def _answer(self, position: int, candidate: Candidate) -> Answer:
+    def _evaluate(self, candidate: Candidate) -> Evaluation:
         _, step = candidate.steps
         assert isinstance(step, Act)
         true, noise, random = step.value, self._noise, self._random
@@ -60,7 +59,7 @@ class Machine(Scripted):
         self._drifts[true] = drift
         late = random.exponential(noise.long) if random.random() < noise.often else 0.0
         seconds = true * math.exp(offset + drift) + late
-        return Answer(position, Measured({"time_s": seconds}), {})
+        return Evaluation(candidate, Measured({"time_s": seconds}))
 
 
 def compared(noise: Noise, gains: Sequence[float], seed: int) -> tuple[list[PairedSamples], int]:

@@ -7,11 +7,10 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from planish.core import Candidate, EvaluatorSpec, Measured, Objective
+from planish.core import Candidate, Evaluation, EvaluatorSpec, Measured, Objective
 from planish.measure import CutShortError, Plan, Variant, comparison, remeasure
 from planish.measure import rounds as measured_rounds
 from planish.measure.rounds import Turn
-from planish.sandbox import Answer
 from planish.testing.acting import Actor, act
 from scripted import Scripted
 
@@ -38,12 +37,12 @@ class Slow(Scripted):
         self.processes += 1
         return self
 
-    def _answer(self, position: int, candidate: Candidate) -> Answer:
+    def _evaluate(self, candidate: Candidate) -> Evaluation:
         turn = candidate.steps[0]
         assert isinstance(turn, Turn)
         self.now += self._each[turn.variant]
         self.turns.append((self.processes, turn.variant))
-        return Answer(position, Measured({"cost": 1.0 + turn.variant}), {})
+        return Evaluation(candidate, Measured({"cost": 1.0 + turn.variant}))
 
 
 def measured(
@@ -111,8 +110,8 @@ def test_a_batch_that_is_ended_early_ends_the_comparison_if_two_processes_are_do
     most: int, processes: int
 ) -> None:
     class Cut(Slow):
-        def answers(self) -> Iterator[Answer]:
-            for answer in super().answers():
+        def results(self) -> Iterator[Evaluation]:
+            for answer in super().results():
                 if len(self.turns) > most:
                     return
                 yield answer
@@ -122,8 +121,8 @@ def test_a_batch_that_is_ended_early_ends_the_comparison_if_two_processes_are_do
 
 def test_a_batch_that_is_ended_before_two_processes_are_done_tells_nothing() -> None:
     class Cut(Slow):
-        def answers(self) -> Iterator[Answer]:
-            yield from list(super().answers())[: 3 - len(self.turns)]
+        def results(self) -> Iterator[Evaluation]:
+            yield from list(super().results())[: 3 - len(self.turns)]
 
     with pytest.raises(CutShortError):
         measured(Cut(1, [1, 1]), 1, seconds=9)
@@ -151,8 +150,8 @@ def test_what_is_exact_is_measured_once_while_there_is_time(seconds: float, verd
 
 def test_an_executor_that_ends_at_the_deadline_costs_the_late_ones_alone() -> None:
     class FinalState(Slow):
-        def answers(self) -> Iterator[Answer]:
-            yield from (answer for answer in super().answers() if self.now <= 4.5)
+        def results(self) -> Iterator[Evaluation]:
+            yield from (answer for answer in super().results() if self.now <= 4.5)
 
     machine = FinalState(1, [1, 1, 1, 9])
     exact = Objective("cost", exact=True)

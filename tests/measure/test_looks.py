@@ -8,9 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planish.core import Candidate, EvaluatorSpec, Failed, Measured, Objective, Outcome, rng
+from planish.core import Candidate, Evaluation, EvaluatorSpec, Failed, Measured, Objective, Outcome, rng
 from planish.measure import PairedSamples, Plan, Variant, comparison, remeasure, rounds
-from planish.sandbox import Answer
 from planish.testing.acting import Act, Actor, act
 from scripted import Scripted
 
@@ -31,11 +30,11 @@ class Noisy(Scripted):
         self.now += 1
         return self
 
-    def _answer(self, position: int, candidate: Candidate) -> Answer:
+    def _evaluate(self, candidate: Candidate) -> Evaluation:
         _, step = candidate.steps
         assert isinstance(step, Act)
         self.now += 1
-        return Answer(position, self._outcome(step.value), {})
+        return Evaluation(candidate, self._outcome(step.value))
 
     def _outcome(self, value: float) -> Outcome:
         if value == BROKEN:

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from planish.budget import Budget
-from planish.core import Candidate, Lost
+from planish.core import Candidate, Evaluation, Lost
 from planish.measure import Plan
 from planish.measure.rounds import Turn
-from planish.sandbox import Answer, LostError
+from planish.sandbox import LostError
 from planish.settings import Settings
 from planish.store import open_store
 from planish.tuning import validate as module
@@ -23,11 +23,11 @@ from scripted import Here
 class Striking(Here):
     """Loses its process whenever it is to measure the first variant."""
 
-    def _answer(self, position: int, candidate: Candidate) -> Answer:
+    def _evaluate(self, candidate: Candidate) -> Evaluation:
         turn, *_ = candidate.steps
         if isinstance(turn, Turn) and turn.variant == 1:
-            return Answer(position, Lost("run", "killed", "killed by SIGKILL"), {})
-        return super()._answer(position, candidate)
+            return Evaluation(candidate, Lost("run", "killed", "killed by SIGKILL"))
+        return super()._evaluate(candidate)
 
 
 def test_a_result_that_cannot_be_measured_does_not_differ(

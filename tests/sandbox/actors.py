@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from planish.core import Candidate, Failed, Measured, Outcome, PlanishError, StageClock
-from planish.sandbox import Answer, Limits
+from planish.sandbox import Limits
 from planish.sandbox.plain_data import ErrorData, framed
-from planish.sandbox.protocol import REPLY_BYTES, Made, encode_reply
+from planish.sandbox.protocol import REPLY_BYTES, Answer, Made, encode_reply
 from planish.testing.acting import Actor, Diarist, Diary, Mortal
 
 HASTY = Limits(build=0.3)

@@ -38,13 +38,13 @@ def _only(answers: Iterator[Evaluation]) -> Outcome:
 
 def test_one_worker_keeps_the_order(executor: LocalExecutor) -> None:
     batch = [act("leave" if value == 20 else "measure", value) for value in range(50)]
-    assert [answer.position for answer in evaluate(executor, batch)] == list(range(50))
+    assert [result.candidate for result in evaluate(executor, batch)] == batch
 
 
 def test_a_crash_costs_its_candidate_only(executor: LocalExecutor, book: Path) -> None:
     batch = [act("crash" if value % 10 == 5 else "measure", value) for value in range(30)]
-    failed = [a.position for a in evaluate(executor, batch) if isinstance(a.outcome, Failed)]
-    assert failed == [5, 15, 25]
+    failed = [r.candidate for r in evaluate(executor, batch) if isinstance(r.outcome, Failed)]
+    assert failed == [batch[5], batch[15], batch[25]]
     assert [text for _, text in diary(book)] == [str(candidate) for candidate in batch]
 
 

@@ -22,9 +22,9 @@ from numpy.typing import NDArray
 
 from planish.core import Failed, Lost, Measured, PlanishError, TargetError
 from planish.levels.llvm.backend import IRError
-from planish.sandbox import Answer, End, forked, in_child
+from planish.sandbox import End, forked, in_child
 from planish.sandbox.plain_data import MOST_BYTES, DataError, ErrorData, FrameReader, dumps, framed, loads
-from planish.sandbox.protocol import Made, decode_reply, encode_reply
+from planish.sandbox.protocol import Answer, Made, decode_reply, encode_reply
 from sandbox.actors import Trap
 
 

@@ -29,10 +29,10 @@ RECORDING = Recording(
 
 def test_it_answers_from_the_table_in_order() -> None:
     executor = ReplayExecutor(RECORDING.outcomes, RECORDING.seconds)
-    answers = list(evaluate(executor, [SECOND, FIRST]))
-    assert [(a.position, a.outcome, a.seconds) for a in answers] == [
-        (0, Failed("run", "x", "y"), {}),
-        (1, RECORDING.outcomes[FIRST.hash], {"build": 0.5}),
+    results = list(evaluate(executor, [SECOND, FIRST]))
+    assert [(r.candidate, r.outcome, r.seconds) for r in results] == [
+        (SECOND, Failed("run", "x", "y"), {}),
+        (FIRST, RECORDING.outcomes[FIRST.hash], {"build": 0.5}),
     ]
     executor.close()
     executor.close()

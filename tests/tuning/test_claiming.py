@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 
 from planish.budget import Budget
-from planish.core import Candidate
-from planish.sandbox import Answer
+from planish.core import Candidate, Evaluation
 from planish.settings import Settings
 from planish.store import Store, locks, open_store
 from planish.testing.stores import begin
@@ -40,10 +39,10 @@ def test_a_claim_outlasts_its_lease_while_its_candidate_is_measured(
     place, taken = tmp_path / "a.db", list[Candidate]()
 
     class Slow(Scripted):
-        def _answer(self, position: int, candidate: Candidate) -> Answer:
+        def _evaluate(self, candidate: Candidate) -> Evaluation:
             time.sleep(1.0)
             taken.extend(store.claim(run, [candidate], 1))
-            return Answer(position, Trade().outcome(candidate), {})
+            return Evaluation(candidate, Trade().outcome(candidate))
 
     with another(place) as (store, run):
         tune_program(
@@ -88,14 +87,14 @@ def test_a_run_that_was_alone_claims_once_there_is_another(tmp_path: Path) -> No
     place, met, taken = tmp_path / "a.db", list[tuple[Store, str]](), list[Candidate]()
 
     class Met(Scripted):
-        def _answer(self, position: int, candidate: Candidate) -> Answer:
+        def _evaluate(self, candidate: Candidate) -> Evaluation:
             seen.append(candidate)
             if len(seen) == ALONE:
                 met.append(stack.enter_context(another(place)))
             if len(seen) > ALONE + 1:  # the one before was asked for when there was no other run
                 [(store, run)] = met
                 taken.extend(store.claim(run, [candidate], 1))
-            return Answer(position, Trade().outcome(candidate), {})
+            return Evaluation(candidate, Trade().outcome(candidate))
 
     seen = list[Candidate]()
     with ExitStack() as stack:

@@ -74,7 +74,6 @@ from planish.core.level_capabilities import (
 from planish.core.process import STOPPING, Stops, stoppable, stopped_by, uncollected
 from planish.core.protocols import (
     UNTAUGHT,
-    Evaluation,
     Evaluator,
     EvaluatorSpec,
     Executor,
@@ -90,11 +89,13 @@ from planish.core.protocols import (
     Start,
     Tried,
     evaluate,
+    evaluate_in_order,
 )
 from planish.core.step import Candidate, Step, candidate_from_json, step_from_json, stored_candidate
 from planish.core.task import Cache, Machine, Objective, Program, Target, Task
 from planish.core.trial import (
     STAGES,
+    Evaluation,
     Failed,
     Lost,
     Measured,
@@ -226,6 +227,7 @@ __all__ = [
     "did_you_mean",
     "dominates",
     "evaluate",
+    "evaluate_in_order",
     "front_of",
     "growth_of",
     "held_back",

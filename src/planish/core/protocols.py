@@ -17,7 +17,7 @@ from typing import Protocol
 
 from planish.core.step import Candidate, Step
 from planish.core.task import Objective, ProgramT, Target, Task
-from planish.core.trial import Outcome, Stage, Trial
+from planish.core.trial import Evaluation, Outcome, Stage, Trial
 
 
 @dataclass(frozen=True)
@@ -166,35 +166,10 @@ class Evaluator(Protocol):
         ...
 
 
-class Evaluation(Protocol):
-    """One answer of an executor."""
-
-    @property
-    def position(self) -> int:
-        """The candidate's place among what was submitted since the executor last had nothing to do."""
-        ...
-
-    @property
-    def outcome(self) -> Outcome:
-        """Return what became of it."""
-        ...
-
-    @property
-    def seconds(self) -> Mapping[str, float]:
-        """Seconds by stage."""
-        ...
-
-    @property
-    def host(self) -> str:
-        """The name of the machine that measured; empty where it is not known."""
-        ...
-
-
 class Executor(Protocol):
-    """Where evaluations run; `planish.core.evaluate` has it evaluate one batch.
+    """Runs evaluations; `planish.core.evaluate` evaluates one batch with it.
 
-    Whoever evaluates is handed one, and the loop knows nothing else of where and how it happens. It belongs
-    to one thread.
+    The engine knows nothing else of where and how evaluations run. An executor belongs to one thread.
     """
 
     @property
@@ -232,11 +207,11 @@ class Executor(Protocol):
         """
         ...
 
-    def answers(self) -> Iterator[Evaluation]:
-        """Return the answers as they come, one for each candidate, in any order.
+    def results(self) -> Iterator[Evaluation]:
+        """Yield evaluations as they end, in any order: one for each time that a candidate was submitted.
 
-        It ends once nothing is under way, or at the deadline. To leave it early changes nothing: more may be
-        submitted, and it is called again.
+        The iterator ends once nothing is under way, or at the deadline. It may be left early: more may be
+        submitted, and `results` is called again.
 
         Raises:
             PlanishError: the evaluator cannot be made.
@@ -244,7 +219,7 @@ class Executor(Protocol):
         ...
 
     def cancel(self) -> None:
-        """Give up all that is under way, and answers that were not taken."""
+        """Give up all that is under way, and results that were not taken."""
         ...
 
     def close(self) -> None:
@@ -388,20 +363,45 @@ class Level(Protocol[ProgramT]):
 def evaluate(
     executor: Executor, candidates: Sequence[Candidate], deadline: float = math.inf
 ) -> Generator[Evaluation, None, None]:
-    """Evaluate a batch; answers come as they finish, in any order, each with its place in the batch.
+    """Evaluate a batch; yields evaluations as they end, in any order.
 
-    To leave the iterator early gives up what is under way.
+    Leaving the iterator early gives up what is under way.
 
     Args:
         executor: has nothing under way.
         candidates: what is to be evaluated.
-        deadline: when the batch ends without the answers that are still missing, by the monotonic clock.
+        deadline: when the batch ends without the results that are still missing, by the monotonic clock.
 
     Raises:
-        PlanishError: as `Executor.submit` and `Executor.answers`.
+        PlanishError: as `Executor.submit` and `Executor.results`.
     """
     executor.submit(candidates, deadline)
     try:
-        yield from executor.answers()
+        yield from executor.results()
     finally:
         executor.cancel()
+
+
+def evaluate_in_order(
+    executor: Executor, candidates: Sequence[Candidate], deadline: float = math.inf
+) -> list[Evaluation | None]:
+    """Evaluate a batch; return its evaluations in the order of the batch.
+
+    Args:
+        executor: has nothing under way.
+        candidates: what is to be evaluated; one that occurs several times is evaluated as often.
+        deadline: when the batch ends, by the monotonic clock.
+
+    Returns:
+        One item for each candidate; None where the deadline came first.
+
+    Raises:
+        PlanishError: as `Executor.submit` and `Executor.results`.
+    """
+    indices: dict[Candidate, list[int]] = {}
+    for index in reversed(range(len(candidates))):
+        indices.setdefault(candidates[index], []).append(index)
+    found: list[Evaluation | None] = [None] * len(candidates)
+    for evaluation in evaluate(executor, candidates, deadline):
+        found[indices[evaluation.candidate].pop()] = evaluation
+    return found

@@ -66,6 +66,23 @@ class Lost:
 Outcome = Measured | Failed | Lost
 
 
+@dataclass(frozen=True)
+class Evaluation:
+    """The result of one evaluation, as an executor returns it.
+
+    Args:
+        candidate: what was evaluated.
+        outcome: measured, failed or lost.
+        seconds: seconds by stage, "wait" for the wait for the machine, "worker" for the rest.
+        host: the name of the machine that measured; empty where it is not known.
+    """
+
+    candidate: Candidate
+    outcome: Outcome
+    seconds: Mapping[str, float] = field(default_factory=dict[str, float])
+    host: str = ""
+
+
 def outcome_to_json(outcome: Outcome) -> dict[str, Any]:
     """Return the JSON form of an outcome; `outcome_from_json` is its inverse.
 

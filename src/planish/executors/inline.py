@@ -9,11 +9,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Self
 
-from planish.core import Candidate, Evaluator, EvaluatorSpec, HasNotes, PlanishError
+from planish.core import Candidate, Evaluation, Evaluator, EvaluatorSpec, HasNotes, PlanishError
 from planish.measure.clock import Clock
 from planish.measure.machine_lock import machine_lock
-from planish.sandbox import Answer
-from planish.sandbox.protocol import DIAL_BYTES, Dial, answer
+from planish.sandbox.protocol import DIAL_BYTES, HOST, Dial, evaluate_one
 
 
 class Queue:
@@ -36,7 +35,7 @@ class Queue:
 
     @property
     def unanswered(self) -> int:
-        """Return how many have no answer yet."""
+        """Return how many have no result yet."""
         return len(self._open)
 
     def add(self, candidates: Iterable[Candidate]) -> None:
@@ -55,10 +54,10 @@ class Queue:
         """Have these evaluated before all others."""
         self._queue.extendleft(reversed(positions))
 
-    def answered(self, position: int) -> None:
-        """Note that a candidate has its answer."""
-        del self._open[position]
+    def finish(self, position: int) -> Candidate:
+        """Remove a candidate whose result is there, and return it."""
         self._losses.pop(position, None)
+        return self._open.pop(position)
 
     def lose(self, position: int) -> bool:
         """Count a loss; whether the candidate is evaluated again, before all others."""
@@ -70,7 +69,7 @@ class Queue:
 
 
 class InOrder:
-    """Answers for one candidate at a time, in order, when its answer is asked for; a subclass answers.
+    """Evaluates one candidate at a time, in order, when its result is asked for; a subclass evaluates.
 
     Attributes:
         losses: none, since there are no workers.
@@ -97,7 +96,7 @@ class InOrder:
         """Evaluate by another evaluator from now on; see `planish.core.Executor`."""
         self._check_open()
         if self._queue.unanswered:
-            raise PlanishError("a batch is under way", "Take all its answers, or cancel it, first.")
+            raise PlanishError("a batch is under way", "Take all its results, or cancel it, first.")
         self._take(spec)
 
     def submit(self, candidates: Sequence[Candidate], deadline: float = math.inf) -> None:
@@ -107,12 +106,12 @@ class InOrder:
         self._queue.add(candidates)
         self._deadline = deadline
 
-    def answers(self) -> Iterator[Answer]:
-        """Answer for one after the other, until the deadline."""
+    def results(self) -> Iterator[Evaluation]:
+        """Evaluate one candidate after the other, until the deadline."""
         while self._queue and time.monotonic() < self._deadline:
             (position,), (candidate,) = self._queue.take(1)
-            self._queue.answered(position)
-            yield self._answer(position, candidate)
+            self._queue.finish(position)
+            yield self._evaluate(candidate)
         self.cancel()
 
     def cancel(self) -> None:
@@ -130,14 +129,14 @@ class InOrder:
     def _take(self, spec: EvaluatorSpec) -> None:
         raise NotImplementedError
 
-    def _answer(self, position: int, candidate: Candidate) -> Answer:
+    def _evaluate(self, candidate: Candidate) -> Evaluation:
         raise NotImplementedError
 
 
 class InlineExecutor(InOrder):
-    """Evaluates in this process, one candidate at a time, in order, when its answer is asked for.
+    """Evaluates in this process, one candidate at a time, in order, when its result is asked for.
 
-    Exceptions become `Failed` answers as in a worker; nothing else is isolated, and no limit is kept.
+    Exceptions become `Failed` outcomes as in a worker; nothing else is isolated, and no limit is kept.
 
     Args:
         evaluator: evaluates.
@@ -157,5 +156,5 @@ class InlineExecutor(InOrder):
     def _take(self, spec: EvaluatorSpec) -> None:
         self._evaluator = spec()
 
-    def _answer(self, position: int, candidate: Candidate) -> Answer:
-        return answer(self._evaluator, position, candidate, self._clock)
+    def _evaluate(self, candidate: Candidate) -> Evaluation:
+        return Evaluation(candidate, *evaluate_one(self._evaluator, candidate, self._clock), HOST)

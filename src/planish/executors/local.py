@@ -10,7 +10,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from planish.core import STAGES, Candidate, EvaluatorSpec, Failed, Lost, PlanishError, Stage
+from planish.core import STAGES, Candidate, Evaluation, EvaluatorSpec, Failed, Lost, PlanishError, Stage
 from planish.executors.inline import Queue
 from planish.measure.clock import Clock, Waits
 from planish.measure.machine_lock import is_held, machine_lock
@@ -30,10 +30,10 @@ _UNMADE = 3  # evaluators in a row that are lost before they are there
 class LocalExecutor:
     """Evaluates in worker processes of this machine.
 
-    A candidate that crashes, hangs or runs out of memory is a `Failed` answer; its worker's
+    A candidate that crashes, hangs or runs out of memory is a `Failed` outcome; its worker's
     process group is killed and replaced, and the rest of the batch is evaluated as if nothing
     had been. A candidate whose worker is killed from outside, or gets no processor, is evaluated
-    again in another one; after some attempts it is a `Lost` answer. All ends with this process, even
+    again in another one; after some attempts it is a `Lost` outcome. All ends with this process, even
     if it is killed. Where the system has no seccomp, evaluated code that starts a session of its own
     escapes; nothing else does. An executor belongs to one thread at a time.
 
@@ -83,7 +83,7 @@ class LocalExecutor:
         self._unmade = 0  # evaluators in a row that were lost before they were there
         self._answering = self._closed = False
         self._queue = Queue()
-        self._ready: deque[Answer] = deque()
+        self._ready: deque[Evaluation] = deque()
         self._feed()
 
     def __enter__(self) -> Self:
@@ -109,7 +109,7 @@ class LocalExecutor:
         """
         self._check_open()
         if self._queue.unanswered or self._answering:
-            raise PlanishError("a batch is under way", "Take all its answers, or cancel it, first.")
+            raise PlanishError("a batch is under way", "Take all its results, or cancel it, first.")
         self._owner, self._spec, self._sandbox = spec, _pickled(spec), SandboxPolicy.of(spec)
         self._pool.keep(self._sandbox)
         self._limits = self._given or Limits.of(spec)
@@ -132,14 +132,14 @@ class LocalExecutor:
         self._queue.add(candidates)
         self._until = deadline
 
-    def answers(self) -> Generator[Answer, None, None]:
-        """Yield the answers as they come; see `planish.core.Executor`.
+    def results(self) -> Generator[Evaluation, None, None]:
+        """Yield evaluations as they end; see `planish.core.Executor`.
 
         Raises:
-            PlanishError: the evaluator cannot be made; the answers are already being taken.
+            PlanishError: the evaluator cannot be made; the results are already being taken.
         """
         if self._answering:
-            raise PlanishError("a batch is under way", "Take all its answers, or cancel it, first.")
+            raise PlanishError("a batch is under way", "Take all its results, or cancel it, first.")
         self._answering = True
         try:
             yield from self._evaluate()
@@ -167,7 +167,7 @@ class LocalExecutor:
         if self._closed:
             raise PlanishError("the executor is closed", "Make a new one.")
 
-    def _evaluate(self) -> Iterator[Answer]:
+    def _evaluate(self) -> Iterator[Evaluation]:
         self._next_look = time.monotonic() + _TICK_S
         while self._ready or self._queue.unanswered:
             if self._ready:
@@ -179,8 +179,8 @@ class LocalExecutor:
             else:
                 self._feed()
                 for answer in self._listen():
-                    self._queue.answered(answer.position)
-                    self._ready.append(answer)
+                    candidate = self._queue.finish(answer.position)
+                    self._ready.append(Evaluation(candidate, answer.outcome, answer.seconds, answer.host))
 
     def _forgive(self, pause: float) -> None:
         """Extend the workers' deadlines by seconds in which this process did not read replies."""

@@ -395,14 +395,14 @@ def _round(
     given_up = losses.given_up
     places = [place for place in order if place not in given_up]
     # One batch for one worker: it is evaluated in this order, as rounds need.
-    batch = [
-        Candidate((Turn(place, later=begun or at > 0), *variants[place].candidate.steps))
+    batch = {
+        Candidate((Turn(place, later=begun or at > 0), *variants[place].candidate.steps)): place
         for at, place in enumerate(places)
-    ]
+    }
     answers: dict[int, Outcome] = {place: given_up[place] for place in order if place in given_up}
     lost: _ProcessLostError | None = None
-    for evaluation in evaluate(executor, batch, deadline()):
-        place, outcome = places[evaluation.position], evaluation.outcome
+    for evaluation in evaluate(executor, list(batch), deadline()):
+        place, outcome = batch[evaluation.candidate], evaluation.outcome
         if isinstance(outcome, Lost):
             lost = _ProcessLostError(place, outcome)
             break  # which ends the batch

@@ -5,14 +5,12 @@ from subprocess import DEVNULL, PIPE
 from planish.sandbox.confinement import SandboxPolicy
 from planish.sandbox.fork_pool import Done, ForkLimits, ForkPool, Watchdog, forked, in_child
 from planish.sandbox.limits import End, Limits, LostError, ending_of, is_from_outside, loss_notes
-from planish.sandbox.protocol import Answer
 from planish.sandbox.scratch import Scratch
 from planish.sandbox.tool import ChildProcess, Ran, run_tool
 
 __all__ = [
     "DEVNULL",
     "PIPE",
-    "Answer",
     "ChildProcess",
     "Done",
     "End",

@@ -81,10 +81,10 @@ _DETAIL = 1000
 
 @dataclass(frozen=True)
 class Answer:
-    """What became of one candidate of a batch.
+    """A worker's reply on one candidate; the executor knows the candidate by its position.
 
     Args:
-        position: the candidate's place in the batch, from 0.
+        position: the candidate's index among those submitted, from 0.
         outcome: measured, failed or lost.
         seconds: seconds by stage, "wait" for the wait for the machine, "worker" for the rest.
         host: the name of the machine that measured.
@@ -118,14 +118,19 @@ class WorkerClock(StageClock, Protocol):
         ...
 
 
-def answer(evaluator: Evaluator, position: int, candidate: Candidate, clock: WorkerClock) -> Answer:
-    """Evaluate one candidate; an exception becomes `Failed` in the stage where it arose."""
+def evaluate_one(
+    evaluator: Evaluator, candidate: Candidate, clock: WorkerClock
+) -> tuple[Outcome, Mapping[str, float]]:
+    """Evaluate one candidate; return its outcome and the seconds by stage.
+
+    An exception becomes `Failed` in the stage where it arose.
+    """
     clock.restart()
     try:
         outcome = checked(evaluator.evaluate(candidate, clock))
-    except (Exception, SystemExit) as error:  # noqa: BLE001  (any error is this candidate's answer)
+    except (Exception, SystemExit) as error:  # noqa: BLE001  (any error is this candidate's outcome)
         outcome = _failure(clock.failed or "worker", error)
-    return Answer(position, outcome, clock.stop())
+    return outcome, clock.stop()
 
 
 def _failure(stage: Stage, error: BaseException) -> Failed:

@@ -23,8 +23,8 @@ from planish.sandbox.protocol import (
     Make,
     Setup,
     WorkerClock,
-    answer,
     encode_reply,
+    evaluate_one,
     receive_command,
     send,
 )
@@ -81,10 +81,10 @@ def _make(message: Make, replies: int, clock: WorkerClock) -> Evaluator | None:
 def _evaluate(evaluator: Evaluator, chunk: Chunk, replies: int, clock: WorkerClock) -> None:
     myself = os.getpid()
     for position, candidate in zip(chunk.positions, chunk.candidates, strict=True):
-        reply = answer(evaluator, position, candidate, clock)
+        outcome, seconds = evaluate_one(evaluator, candidate, clock)
         if os.getpid() != myself:
             os._exit(0)  # the evaluated code forked, and this is the child
-        send(replies, _encoded(reply))
+        send(replies, _encoded(Answer(position, outcome, seconds)))
 
 
 def _encoded(reply: Answer) -> bytes:

@@ -4,6 +4,7 @@ import platform
 import random
 import signal
 import time
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,6 +23,7 @@ from planish.core import (
     Outcome,
     PlanishError,
     evaluate,
+    evaluate_in_order,
 )
 from planish.testing.acting import Act, Actor, Mortal, act
 
@@ -48,11 +50,20 @@ class ExecutorConformance:
         yield executor
         executor.close()
 
-    def test_every_candidate_is_answered_once(self, actors: Executor) -> None:
-        answers = list(evaluate(actors, [act(value=value) for value in range(50)]))
-        assert sorted(answer.position for answer in answers) == list(range(50))
+    def test_every_candidate_has_one_result(self, actors: Executor) -> None:
+        batch = [act(value=value) for value in range(50)]
+        assert Counter(result.candidate for result in evaluate(actors, batch)) == Counter(batch)
 
-    def test_an_answer_belongs_to_its_candidate(self, actors: Executor) -> None:
+    def test_a_candidate_that_is_submitted_twice_has_two_results(self, actors: Executor) -> None:
+        batch = [act(value=1.0), act(value=2.0), act(value=1.0)]
+        assert Counter(result.candidate for result in evaluate(actors, batch)) == Counter(batch)
+
+    def test_a_result_names_its_candidate(self, actors: Executor) -> None:
+        batch = [act(value=value) for value in (3.0, 1.0, 2.0)]
+        found = {result.candidate: result.outcome for result in evaluate(actors, batch)}
+        assert found == dict(zip(batch, map(_cost, (3.0, 1.0, 2.0)), strict=True))
+
+    def test_a_batch_is_evaluated_in_order(self, actors: Executor) -> None:
         values = [3.0, 1.0, 2.0, 1.0]
         outcomes = self._outcomes(actors, [act(value=value) for value in values])
         assert outcomes == [Measured({"cost": value}, {"cost": (value, value)}) for value in values]
@@ -64,39 +75,39 @@ class ExecutorConformance:
         there = dict(zip(shuffled, self._outcomes(actors, shuffled), strict=True))
         assert here == there
 
-    def test_an_empty_batch_has_no_answers(self, actors: Executor) -> None:
+    def test_an_empty_batch_has_no_results(self, actors: Executor) -> None:
         assert list(evaluate(actors, [])) == []
 
     def test_batches_follow_each_other(self, actors: Executor) -> None:
         for value in range(5):
             assert self._outcomes(actors, [act(value=value)]) == [_cost(value)]
 
-    def test_more_may_be_submitted_while_answers_come(self, actors: Executor) -> None:
+    def test_more_may_be_submitted_while_results_come(self, actors: Executor) -> None:
         assert actors.capacity >= 1
         actors.submit([act(value=0.0), act(value=1.0)])
-        found: dict[int, Outcome] = {}
-        for answer in actors.answers():
-            found[answer.position] = answer.outcome
+        found: dict[Candidate, Outcome] = {}
+        for result in actors.results():
+            found[result.candidate] = result.outcome
             if len(found) <= 5:
                 actors.submit([act(value=float(len(found) + 1))])
-        assert found == {position: _cost(float(position)) for position in range(7)}
+        assert found == {act(value=float(value)): _cost(float(value)) for value in range(7)}
 
-    def test_answers_may_be_left_and_taken_later(self, actors: Executor) -> None:
+    def test_results_may_be_left_and_taken_later(self, actors: Executor) -> None:
         actors.submit([act(value=value) for value in range(9)])
-        first = next(iter(actors.answers()))
+        first = next(iter(actors.results()))
         actors.submit([act(value=9)])
-        others = [answer.position for answer in actors.answers()]
-        assert sorted([first.position, *others]) == list(range(10))
+        found = [first.candidate, *(result.candidate for result in actors.results())]
+        assert Counter(found) == Counter(act(value=value) for value in range(10))
 
-    def test_what_is_cancelled_is_not_answered(self, actors: Executor) -> None:
+    def test_what_is_cancelled_has_no_result(self, actors: Executor) -> None:
         actors.submit([act(value=value) for value in range(9)])
         actors.cancel()
-        assert list(actors.answers()) == []
+        assert list(actors.results()) == []
         assert self._outcomes(actors, [act(value=7.0)]) == [_cost(7.0)]
 
-    def test_nothing_is_answered_after_the_deadline(self, actors: Executor) -> None:
+    def test_nothing_ends_after_the_deadline(self, actors: Executor) -> None:
         actors.submit([act(value=value) for value in range(9)], time.monotonic() - 1)
-        assert list(actors.answers()) == []
+        assert list(actors.results()) == []
         assert self._outcomes(actors, [act(value=7.0)]) == [_cost(7.0)]
 
     def test_another_evaluator_may_be_served(self, actors: Executor) -> None:
@@ -110,7 +121,7 @@ class ExecutorConformance:
         actors.submit([act(value=1.0)])
         with pytest.raises(PlanishError, match="under way"):
             actors.serve(Actor)
-        assert [answer.outcome for answer in actors.answers()] == [_cost(1.0)]
+        assert [answer.outcome for answer in actors.results()] == [_cost(1.0)]
         actors.serve(Actor)
 
     def test_a_closed_executor_takes_nothing(self, actors: Executor) -> None:
@@ -232,8 +243,7 @@ class ExecutorConformance:
             pytest.skip("this executor does not isolate")
 
     def _outcomes(self, executor: Executor, batch: Sequence[Candidate]) -> list[Outcome]:
-        answers = sorted(evaluate(executor, batch), key=lambda answer: answer.position)
-        return [answer.outcome for answer in answers]
+        return [result.outcome for result in evaluate_in_order(executor, batch) if result]
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,7 @@ from planish.core import (
     STAGES,
     Candidate,
     CanEnumerate,
+    Evaluation,
     EvaluatorSpec,
     Executor,
     Failed,
@@ -32,7 +33,6 @@ from planish.core import (
 )
 from planish.core.files import replacing
 from planish.executors.inline import InOrder
-from planish.sandbox.protocol import Answer
 
 FORMAT = "planish recording"
 VERSION = 1
@@ -208,10 +208,10 @@ class ReplayExecutor(InOrder):
     def _take(self, spec: EvaluatorSpec) -> None:
         """Keep the table, whatever is to be evaluated."""
 
-    def _answer(self, position: int, candidate: Candidate) -> Answer:
+    def _evaluate(self, candidate: Candidate) -> Evaluation:
         unknown = Failed("run", "not recorded", f"{candidate} is not in the recorded table")
         outcome = self._table.get(candidate.hash, unknown)
-        return Answer(position, outcome, self._seconds.get(candidate.hash, {}), host="")
+        return Evaluation(candidate, outcome, self._seconds.get(candidate.hash, {}))
 
 
 def record(
@@ -231,7 +231,7 @@ def record(
     seconds: dict[str, Mapping[str, float]] = {}
     candidates = space.candidates()
     while some := list(islice(candidates, batch)):
-        for answer in evaluate(executor, some):
-            outcomes[some[answer.position].hash] = answer.outcome
-            seconds[some[answer.position].hash] = answer.seconds
+        for result in evaluate(executor, some):
+            outcomes[result.candidate.hash] = result.outcome
+            seconds[result.candidate.hash] = result.seconds
     return Recording(task, name, objective, outcomes, seconds)

@@ -284,7 +284,7 @@ class _Field:
             self._executor.serve(spec)
         self._served = task.key
         self._executor.submit([candidate])
-        return next(iter(list(self._executor.answers())))
+        return next(iter(list(self._executor.results())))
 
 
 class _Runs:

@@ -233,14 +233,14 @@ def _require_exact(objective: Objective) -> None:
 
 def _ends(level: Level, task: Task, workers: Executor) -> tuple[float, float] | Failed | Lost:
     """Measure the unchanged program and the baseline."""
-    ends = [Candidate(), level.baseline(task)]
-    values: dict[int, float] = {}
-    for answer in evaluate(workers, ends):
-        outcome = checked_for(answer.outcome, task.objectives)
+    unchanged, baseline = Candidate(), level.baseline(task)
+    values: dict[Candidate, float] = {}
+    for result in evaluate(workers, list(dict.fromkeys((unchanged, baseline)))):
+        outcome = checked_for(result.outcome, task.objectives)
         if not isinstance(outcome, Measured):
             return outcome
-        values[answer.position] = outcome.values[task.objectives[0].name]
-    return values[0], values[1]
+        values[result.candidate] = outcome.values[task.objectives[0].name]
+    return values[unchanged], values[baseline]
 
 
 def _part(name: str, result: Result, start: float, baseline: float) -> Part:

@@ -157,8 +157,8 @@ class SearchLoop:
 
     def _go(self, ask: Ask) -> None:
         while self._fill(ask):
-            for candidate, answer in self._under_way.answers():
-                self._tell(self._journal.answered(candidate, answer))
+            for evaluation in self._under_way.results():
+                self._tell(self._journal.answered(evaluation))
                 if self._spending.is_reached():
                     return
                 # Once something is measured there is a deadline, for what is under way too.

@@ -29,7 +29,7 @@ from planish.core import (
     Start,
     Task,
     Trial,
-    evaluate,
+    evaluate_in_order,
     rng,
 )
 from planish.core.trial import checked_for
@@ -148,13 +148,11 @@ class PairedMeasurement:
         return found
 
     def _outcomes(self, batch: Sequence[Candidate]) -> list[Outcome]:
-        outcomes: dict[int, Outcome] = {}
-        if time.monotonic() < self.end:
-            for answer in evaluate(self._executor, batch, self.end):
-                outcomes[answer.position] = checked_for(answer.outcome, self._objectives)
+        found = evaluate_in_order(self._executor, batch, self.end) if time.monotonic() < self.end else []
+        outcomes = [checked_for(each.outcome, self._objectives) for each in found if each]
         if len(outcomes) < len(batch):
             raise OutOfTimeError
-        return [outcomes[position] for position in range(len(batch))]
+        return outcomes
 
     def noise(
         self, baseline: Candidate, others: Sequence[Candidate], objectives: Sequence[Objective]

@@ -29,8 +29,7 @@ class UnderWay:
 
     def __init__(self, executor: Executor) -> None:
         self._executor = executor
-        self._open: dict[int, Candidate] = {}
-        self._submitted = 0
+        self._open: dict[str, Candidate] = {}
         self._deadline = math.inf
         self._begun: float | None = None
         self.start_s = 0.0
@@ -57,25 +56,23 @@ class UnderWay:
 
     def submit(self, candidates: Sequence[Candidate], deadline: float) -> None:
         """Have candidates evaluated; see `planish.core.Executor.submit`."""
-        if not self._open:  # an executor counts anew then
-            self._submitted = 0
         self._begun = self._begun or time.monotonic()
         self._deadline = deadline
         self._executor.submit(candidates, deadline)
-        self._open.update(enumerate(candidates, self._submitted))
-        self._submitted += len(candidates)
+        self._open.update((candidate.hash, candidate) for candidate in candidates)
 
     def extend(self, deadline: float) -> None:
         """Return what is under way another deadline."""
         if self._open and deadline != self._deadline:
             self.submit((), deadline)
 
-    def answers(self) -> Iterator[tuple[Candidate, Evaluation]]:
-        """Yield the answers as they come, each with its candidate, until all are there or at the deadline."""
-        for answer in self._executor.answers():
+    def results(self) -> Iterator[Evaluation]:
+        """Yield evaluations as they end, until all are there or at the deadline."""
+        for evaluation in self._executor.results():
             if self._begun is not None and not self.start_s:
                 self.start_s = time.monotonic() - self._begun
-            yield self._open.pop(answer.position), answer
+            del self._open[evaluation.candidate.hash]
+            yield evaluation
         self._open.clear()  # those that missed the deadline were given up
 
     def cancel(self) -> None:

@@ -313,13 +313,14 @@ class Journal:
                 self._add(found[-1])
         return found
 
-    def answered(self, candidate: Candidate, answer: Evaluation) -> Trial:
-        """Keep an answer; gives the trial."""
-        for stage, spent in answer.seconds.items():
+    def answered(self, evaluation: Evaluation) -> Trial:
+        """Store the result of an evaluation; return its trial."""
+        candidate, seconds = evaluation.candidate, evaluation.seconds
+        for stage, spent in seconds.items():
             self.seconds[stage] = self.seconds.get(stage, 0.0) + spent
-        place, host = self.trials.index(candidate), answer.host or HOST
-        outcome = checked_for(answer.outcome, self.task.objectives)
-        trial = Trial(candidate, outcome, place, self.seed, answer.seconds, host, time.time())
+        place, host = self.trials.index(candidate), evaluation.host or HOST
+        outcome = checked_for(evaluation.outcome, self.task.objectives)
+        trial = Trial(candidate, outcome, place, self.seed, seconds, host, time.time())
         if isinstance(outcome, Lost):
             self.lost[candidate.hash] = trial
             self.progress.lost = len(self.lost)

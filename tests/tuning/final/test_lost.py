@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from planish.budget import Budget
-from planish.core import Candidate, Failed, Lost, Measured, Objective, Outcome
-from planish.sandbox import Answer
+from planish.core import Candidate, Evaluation, Failed, Lost, Measured, Objective, Outcome
 from planish.settings import Settings
 from planish.store import open_store
 from planish.testing.lattice import Set
@@ -30,11 +29,11 @@ class Killed(Scripted):
         super().__init__()
         self._candidates, self._left = candidates, times
 
-    def _answer(self, position: int, candidate: Candidate) -> Answer:
+    def _evaluate(self, candidate: Candidate) -> Evaluation:
         if candidate in self._candidates and self._left:
             self._left -= 1
-            return Answer(position, KILLED, {})
-        return Answer(position, Trade().outcome(candidate), {})
+            return Evaluation(candidate, KILLED)
+        return Evaluation(candidate, Trade().outcome(candidate))
 
 
 def cost(value: float) -> Outcome:
@@ -85,10 +84,10 @@ def test_a_finalist_whose_scoring_was_lost_is_not_judged(tmp_path: Path) -> None
 
 def test_an_effect_whose_workers_were_lost_is_not_known(tmp_path: Path) -> None:
     class Dying(Here):
-        def _answer(self, position: int, candidate: Candidate) -> Answer:
+        def _evaluate(self, candidate: Candidate) -> Evaluation:
             if candidate == Candidate((Set(0, 1),)):
-                return Answer(position, KILLED, {})
-            return super()._answer(position, candidate)
+                return Evaluation(candidate, KILLED)
+            return super()._evaluate(candidate)
 
     settings = Settings(objectives=("time", "error"), searcher="random", workers=1)
     with open_store(tmp_path / "a.db") as store:

@@ -209,10 +209,9 @@ def measured(executor: Executor, selections: Sequence[Selection], patience_s: fl
     }
     # In turns and not one after the other, so that drift of the machine meets all alike.
     for _ in range(ROUNDS):
-        batch = list(samples)
-        for answer in evaluate(executor, batch, deadline()):
-            if isinstance(answer.outcome, Measured):
-                samples[batch[answer.position]].append(answer.outcome.values)
+        for result in evaluate(executor, list(samples), deadline()):
+            if isinstance(result.outcome, Measured):
+                samples[result.candidate].append(result.outcome.values)
             if time.monotonic() > end:
                 return _medians(samples)
         # What has no sample by now failed: it would fail in the next turn, too.

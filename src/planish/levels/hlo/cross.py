@@ -20,7 +20,7 @@ from planish.core import (
     StageClock,
     Start,
     Task,
-    evaluate,
+    evaluate_in_order,
 )
 from planish.levels.hlo.backend import BackendError, compute, open_backend
 from planish.levels.hlo.edits import Draft, finished
@@ -67,11 +67,9 @@ def cross_check(
         # Both must be there before a worker starts: a missing one is an error of the machine, not of a
         # candidate.
         versions(name)
-    found: list[Outcome] = [Lost("worker", "not measured")] * len(candidates)
     with start(Comparing(task.program, tolerance)) as executor:
-        for answer in evaluate(executor, candidates, deadline()):
-            found[answer.position] = answer.outcome
-    return found
+        found = evaluate_in_order(executor, candidates, deadline())
+    return [each.outcome if each else Lost("worker", "not measured") for each in found]
 
 
 def opinions(task: Task[ScoredProgram], candidates: Sequence[Candidate], start: Start) -> list[Opinion]:

@@ -27,7 +27,7 @@ from planish.core import (
     StageClock,
     Start,
     Task,
-    evaluate,
+    evaluate_in_order,
     unnamed,
     within,
 )
@@ -415,11 +415,9 @@ def scores_at_the_end(
 def _scored(
     task: Task[ScoredProgram], candidates: Sequence[Candidate], start: Start, parts: tuple[Part, ...]
 ) -> list[Outcome]:
-    found: list[Outcome] = [Lost("worker", "not measured")] * len(candidates)
     with start(end_evaluator_spec(task, parts)) as executor:
-        for answer in evaluate(executor, candidates, deadline()):
-            found[answer.position] = answer.outcome
-    return found
+        found = evaluate_in_order(executor, candidates, deadline())
+    return [each.outcome if each else Lost("worker", "not measured") for each in found]
 
 
 def _joined(before: Outcome, outcome: Outcome) -> Outcome:

@@ -132,9 +132,9 @@ def _measured(executor: Executor, lists: Sequence[Candidate], patience_s: float)
     """Measure what each list leaves, as long as there is patience, and by the deadline in any case."""
     end = time.monotonic() + patience_s
     found: dict[str, Any] = {}
-    for answer in evaluate(executor, lists, deadline()):
-        if not isinstance(answer.outcome, Lost):
-            found[lists[answer.position].hash] = outcome_to_json(answer.outcome)
+    for result in evaluate(executor, lists, deadline()):
+        if not isinstance(result.outcome, Lost):
+            found[result.candidate.hash] = outcome_to_json(result.outcome)
         if time.monotonic() > end:
             break
     return found

@@ -203,9 +203,8 @@ class FunctionCosts:
         names = [passes_of(candidate) for candidate in candidates]
         costs = self.ranking.costs
         new = {name: each for name, each in zip(names, candidates, strict=True) if name not in costs}
-        order = list(new)
-        for answer in evaluate(self._executor, list(new.values())):
-            self.ranking.add(order[answer.position], self._cost(answer.outcome))
+        for result in evaluate(self._executor, list(new.values())):
+            self.ranking.add(passes_of(result.candidate), self._cost(result.outcome))
         return [self._trial(each, costs[name]) for name, each in zip(names, candidates, strict=True)]
 
     def _cost(self, outcome: Outcome) -> int | None:

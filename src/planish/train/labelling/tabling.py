@@ -15,7 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
-from planish.core import Executor, Outcome, evaluate
+from planish.core import Executor, Outcome, evaluate_in_order
 from planish.levels.llvm.backend import IRError, Module
 from planish.levels.llvm.ir.autophase import FEATURES, VERSION, autophase
 from planish.levels.llvm.passes import load_coreset, print_pipeline
@@ -138,8 +138,7 @@ def count_lexemes(before: str, after: str) -> tuple[int, int]:
 
 
 def _outcomes(executor: Executor, lists: Sequence[Passes]) -> list[Outcome]:
-    answers = sorted(evaluate(executor, candidates_of(lists)), key=lambda answer: answer.position)
-    return [answer.outcome for answer in answers]
+    return [each.outcome for each in evaluate_in_order(executor, candidates_of(lists)) if each]
 
 
 def coreset_lists(objectives: Sequence[str] = OBJECTIVES) -> list[Passes]:
