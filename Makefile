@@ -57,14 +57,14 @@ docs: $(READY) ## Build the documentation site in build/docs; a warning is an er
 	@echo 'build/docs/index.html'
 
 fuzz: $(READY) ## Try random programs on every back end, and calls of einsum (minutes; FUZZ='--seed 7 --jobs 16')
-	@PYTHONPATH=tests $(BIN)/python -m fuzz $(FUZZ)
-	@$(BIN)/python tests/einsum/fuzz_einsum.py $(FUZZ_EINSUM)
+	@PYTHONPATH=tools $(BIN)/python -m fuzz $(FUZZ)
+	@PYTHONPATH=tests $(BIN)/python tools/fuzz_einsum.py $(FUZZ_EINSUM)
 
 soundness: $(READY) ## Look for passes that break programs (half an hour; SOUNDNESS='--programs 2 --lists 20 --no-lua')
-	@PYTHONPATH=tests $(BIN)/python -m soundness $(SOUNDNESS)
+	@PYTHONPATH=tools $(BIN)/python -m soundness $(SOUNDNESS)
 
 faults: $(READY) ## Disturb searches in every way, and count what is lost (an hour, as root; in parts: FAULTS='--state FILE --events 100')
-	@PYTHONPATH=tests $(BIN)/python -m faults $(FAULTS)
+	@PYTHONPATH=tools:tests $(BIN)/python -m faults $(FAULTS)
 
 bench: $(READY) ## Run every benchmark (many minutes; BENCH=searchers runs one; `make peers` gives more to compare with)
 	@for program in $$(grep -l __main__ benchmarks/$(BENCH).py); do echo "== $$program"; $(BIN)/python "$$program" || exit 1; done

@@ -16,7 +16,7 @@ from planish.core import Failed, Measured, Outcome, StoreError, Trial
 from planish.store import open_store
 from planish.testing.lattice import Lattice
 
-TESTS = Path(__file__).parents[1]
+TOOLS = Path(__file__).parents[1]
 SIZES = (40, 40, 40)
 LEFT_S = 10.0
 """How long processes may take to end after the one that started them."""
@@ -94,7 +94,7 @@ class Session:
         return subprocess.Popen(
             [*command, "--store", self.place, "--finalists", "1", *words],
             cwd=self.mark,
-            env={**os.environ, "PYTHONPATH": os.pathsep.join([str(TESTS), *sys.path])},
+            env={**os.environ, "PYTHONPATH": os.pathsep.join([str(TOOLS), *sys.path])},
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,

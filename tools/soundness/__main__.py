@@ -3,7 +3,7 @@
 Differential testing, as in the study of csmith (Yang et al., PLDI 2011): it finds wrong code, and does not
 prove that there is none.
 
-    PYTHONPATH=src:tests python -m soundness --programs 20 --lists 200
+    PYTHONPATH=tools python -m soundness --programs 20 --lists 200
 
 Each pass in five contexts, random lists of 2 to 20 passes, and the shipped coresets are tried on small
 samples, on random programs of csmith, and on Lua's interpreter (Debian's package lua5.4) with a script. Each

@@ -1,4 +1,4 @@
-"""A back end whose modules miscompile, on purpose."""
+"""A back end of LLVM that miscompiles on purpose."""
 
 from __future__ import annotations
 

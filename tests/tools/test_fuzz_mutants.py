@@ -1,9 +1,11 @@
 """Verification against kernels that are wrong on purpose: some, and all that it accepted once."""
 
+import os
 from pathlib import Path
 
 import pytest
 
+import fuzz.mutant
 from fuzz.confronting import ACCEPTED, Confronting
 from fuzz.mutant import NONE, Mutant, Mutants
 from fuzz.mutation_run import of_program, shrunk, table
@@ -12,7 +14,7 @@ from planish.levels.loops.backends import available_backends
 from planish.levels.loops.lang.parse import parse
 from planish.levels.loops.verifying import Verifier
 
-MUTANTS = sorted((Path(__file__).parent / "mutants").glob("*.json"))
+MUTANTS = sorted((Path(fuzz.mutant.__file__).parent / "mutants").glob("*.json"))
 SUM = parse("C[m] += A[m,k] * B[k]; D[m] = relu(C[m])", {"m": 5, "k": 4}).text
 
 
@@ -66,8 +68,6 @@ def test_what_verification_accepts_is_found_and_made_small(monkeypatch: pytest.M
 
 
 def test_a_kernel_that_ends_its_process_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    import os
-
     def crash(*_: object) -> None:
         os.abort()
 

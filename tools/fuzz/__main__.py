@@ -1,11 +1,11 @@
 """Fuzz the code generators: random programs, random candidates, every back end, an independent answer.
 
-`PYTHONPATH=src:tests python3 -m fuzz --pairs 20000 --jobs 2` needs NumPy and iced-x86, and llvmlite for the
+`PYTHONPATH=tools python -m fuzz --pairs 20000 --jobs 2` needs NumPy and iced-x86, and llvmlite for the
 portable back end. It prints a table, and ends with 1 if a kernel was wrong or crashed; what failed is made as
-small as possible and written into `tests/fuzz/cases`, which the tests try again.
+small as possible and written into `tools/fuzz/cases`, which the tests try again.
 
 `--mutants 3000` makes mistakes in kernels on purpose instead, one in each, and tells how many of those that
-are really wrong verification accepts. Each of these is written into `tests/fuzz/mutants`; it ends with 1 if
+are really wrong verification accepts. Each of these is written into `tools/fuzz/mutants`; it ends with 1 if
 there are any, or if a right kernel is refused.
 """
 

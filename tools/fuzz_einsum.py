@@ -1,9 +1,9 @@
-"""Compares `planish.einsum` with `numpy.einsum` on random calls.
+"""Comparison of `planish.einsum` with `numpy.einsum` on random calls.
 
-`python tests/einsum/fuzz_einsum.py --calls 10000` takes some minutes.
-Every kind of operand and argument takes part; see `calls.py`. What a kernel can compute takes kernels and
-NumPy's ways by turns, untuned. Prints each difference with the seed that gives the call again, and how many
-calls took which way; the exit code is 1 if there was a difference.
+`PYTHONPATH=tests python tools/fuzz_einsum.py --calls 10000` takes some minutes. Every kind of operand and
+argument takes part; see `tests/einsum/calls.py`. What a kernel can compute takes kernels and NumPy's ways by
+turns, untuned. Prints each difference with the seed that gives the call again, and how many calls took which
+way; the exit code is 1 if there was a difference.
 """
 
 from __future__ import annotations
@@ -14,8 +14,6 @@ import time
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
-
-sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from einsum.calls import call
 from einsum.sameness import difference

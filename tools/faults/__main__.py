@@ -1,8 +1,8 @@
 """Disturb searches in every way that a machine does, and count what is lost, wrong or left over.
 
-`PYTHONPATH=tests python -m faults` needs root for the disks that are too small, and PostgreSQL for its part.
-It prints a table, and ends with 1 where anything was lost, wrong or left over. With `--state FILE` it goes on
-where it ended the last time; with `--events N` it ends after so many, and the table is of all so far.
+`PYTHONPATH=tools:tests python -m faults` needs root for the disks that are too small, and PostgreSQL for its
+part. It prints a table, and ends with 1 where anything was lost, wrong or left over. With `--state FILE` it
+goes on where it ended the last time; with `--events N` it ends after so many, and the table is of all so far.
 """
 
 from __future__ import annotations

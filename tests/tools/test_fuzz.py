@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import fuzz.case
 from fuzz.candidates import cases
 from fuzz.case import Case, judge, prepared
 from fuzz.crew import try_cases
@@ -18,8 +19,8 @@ from planish.levels.loops.backends import available_backends
 from planish.levels.loops.codegen.llvm.ir_writer import EXTREMES
 from planish.levels.loops.lang.parse import parse
 
-HERE = Path(__file__).parent
-CASES = sorted((HERE / "cases").glob("*.json"))
+TOOL = Path(fuzz.case.__file__).parent
+CASES = sorted((TOOL / "cases").glob("*.json"))
 
 
 @pytest.mark.parametrize("path", CASES, ids=lambda path: path.stem)
@@ -32,7 +33,7 @@ def test_what_was_wrong_once_is_right(path: Path) -> None:
 
 def test_a_short_run_finds_nothing(tmp_path: Path) -> None:
     words = [sys.executable, "-m", "fuzz", "--pairs", "105", "--seed", "5", "--cases", str(tmp_path)]
-    paths = os.pathsep.join([str(HERE.parent), *sys.path])
+    paths = os.pathsep.join([str(TOOL.parent), *sys.path])
     environment = {**os.environ, "PYTHONPATH": paths}
     done = subprocess.run(words, env=environment, check=False, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
@@ -53,8 +54,6 @@ def test_a_wrong_kernel_is_found_and_made_small(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_a_kernel_that_ends_its_process_is_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
-    import fuzz.case
-
     def crash(*_: object) -> None:
         os.abort()
 
