@@ -46,8 +46,8 @@ class SuitsSpaces(Protocol):
     used by `tune`, where no searcher is asked for.
     """
 
-    def usual_searcher(self, space: str) -> str:
-        """Name the searcher of a space; an empty name is the level's default."""
+    def usual_searcher(self, task: Any, space: str) -> str:
+        """Name the searcher of a task's space; an empty name is the level's default."""
         ...
 
 

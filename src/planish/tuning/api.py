@@ -131,7 +131,7 @@ def _execute(begin: Callable[[Task], TuningRun], task: Task, executor: Executor 
 def require_fit(level: Level, program: Program, settings: Settings) -> None:
     """Raise PlanishError where settings do not fit a program, before anything is measured for others."""
     task, space = task_of(level, program, settings), settings.space or level.spaces[0]
-    name, options = settings.searcher or _usual_searcher(level, space), settings.searcher_options
+    name, options = settings.searcher or _usual_searcher(level, task, space), settings.searcher_options
     others = _spaces(level, task)
     make_searcher(name, level.space(task, space), task.objectives, settings.seed, options, UNTAUGHT, others)
 
@@ -186,7 +186,7 @@ def _begin(
 ) -> TuningRun:
     """Begin a run, or take up the one that began in the same way; its program began to be read at `began`."""
     space_name = settings.space or level.spaces[0]
-    name = settings.searcher or _usual_searcher(level, space_name)
+    name = settings.searcher or _usual_searcher(level, task, space_name)
     decides = {k: str(v) for k, v in settings.searcher_options.items()}
     old = None if settings.remeasure else _same_run(store, task, name, space_name, settings.seed, decides)
     started = time.time() if old is None else old.started
@@ -238,8 +238,8 @@ def _settling_s(store: Store, level: Level, task: Task, budget: Budget, old: Sto
     return None
 
 
-def _usual_searcher(level: Level, space: str) -> str:
-    own = level.usual_searcher(space) if isinstance(level, SuitsSpaces) else ""
+def _usual_searcher(level: Level, task: Task, space: str) -> str:
+    own = level.usual_searcher(task, space) if isinstance(level, SuitsSpaces) else ""
     return own or level.searchers[0]
 
 
