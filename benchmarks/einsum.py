@@ -40,7 +40,7 @@ from planish.einsum.backends import contraction_of
 from planish.einsum.decision_store import decided, known_of
 from planish.einsum.planning import task_of
 from planish.levels.loops.compiled import CompiledKernel
-from planish.measure import rest
+from planish.measure import wait_for_idle_threads
 from planish.store import open_store
 from side_by_side import REST_S, geomean, rested
 
@@ -202,7 +202,7 @@ def alternate(name: str, folder: Path, budget_s: float, seconds: float) -> tuple
     end = time.perf_counter() + seconds
     while time.perf_counter() < end or len(blocks[0]) < LEAST_BLOCKS:
         for call, times in zip(calls, blocks, strict=True):
-            rest(REST_S)
+            wait_for_idle_threads(REST_S)
             call()
             call()
             times.append(statistics.fmean(seconds_of(call) for _ in range(count)))

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from planish.core import Candidate, Measured, Outcome, StageClock, Step
-from planish.measure import Beside, Runs, Timing, Yardstick, time_call
+from planish.measure import PairedTimer, Runs, SharedBaselineTime, Timing, time_call
 
 TIMING = Timing(budget_s=0.05, block_s=1e-3, fewest=5, most=50, slow_factor=math.inf)
 
@@ -30,11 +30,11 @@ class Worker:
     Args:
         baseline: rounds that it is timed beside, in turns, as models and modules are; 0: each is timed alone,
             as loops and programs are.
-        yardstick: what the baseline takes.
+        baseline_time: what the baseline takes.
     """
 
     baseline: int
-    yardstick: Yardstick
+    baseline_time: SharedBaselineTime
 
     def __call__(self) -> Worker:
         return self
@@ -45,7 +45,7 @@ class Worker:
         assert isinstance(step, Work)
         with clock("run"):
             if self.baseline:
-                beside = Beside(self.yardstick, TIMING, patience=4)
+                beside = PairedTimer(self.baseline_time, TIMING, patience=4)
                 timed = beside.time(calls(step.rounds), calls(self.baseline))
             else:
                 timed = time_call(calls(step.rounds), TIMING)
@@ -76,12 +76,12 @@ class Networks:
     Args:
         folder: where the models are.
         baseline: layers of the baseline.
-        yardstick: what the baseline takes.
+        baseline_time: what the baseline takes.
     """
 
     folder: Path
     baseline: int
-    yardstick: Yardstick
+    baseline_time: SharedBaselineTime
 
     def __call__(self) -> Networks:
         return self
@@ -93,7 +93,7 @@ class Networks:
         with clock("build"):
             own, base = _Session(self._file(step.count)), _baseline(self._file(self.baseline))
         with clock("run"):
-            timed = Beside(self.yardstick, TIMING, patience=4).time(own.run, base.run)
+            timed = PairedTimer(self.baseline_time, TIMING, patience=4).time(own.run, base.run)
         return Measured({"time_s": timed.median}, timed.named({"time_s": float}, one_core=True))
 
     def _file(self, layers: int) -> Path:

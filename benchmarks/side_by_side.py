@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 
 from planish.core import rng
-from planish.measure import delayed_since, exclusive, rest
+from planish.measure import exclusive, runqueue_delay, wait_for_idle_threads
 
 LEAST = 7
 """Rounds that are timed at least."""
@@ -81,9 +81,9 @@ def rested(
         delayed = 0.0
         for place in rng(0, len(rounds)).permutation(len(calls)).tolist():
             name = list(calls)[place]
-            rest(REST_S)
+            wait_for_idle_threads(REST_S)
             calls[name]()
-            share = delayed_since()
+            share = runqueue_delay()
             taken[name] = _block(calls[name], counts[name]) / counts[name]
             delayed = max(delayed, share())
         rounds.append((delayed, taken))

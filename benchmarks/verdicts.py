@@ -29,7 +29,7 @@ from known_work import Layers, Networks, Work, Worker, calls, write_network
 from planish.core import Candidate, Objective, Ratio
 from planish.executors import LocalExecutor
 from planish.levels.registry import load_program
-from planish.measure import PairedSamples, Plan, Variant, Yardstick, remeasure
+from planish.measure import PairedSamples, Plan, SharedBaselineTime, Variant, remeasure
 from planish.settings import Settings
 from planish.tuning.api import task_of
 
@@ -142,10 +142,10 @@ def variants(kind: str, folder: Path) -> list[Variant]:
         for amount in {*amounts}:
             if not (file := folder / f"{amount}.onnx").exists():
                 write_network(file, amount)
-        networks = Networks(folder, WHOLE, Yardstick())
+        networks = Networks(folder, WHOLE, SharedBaselineTime())
         return [Variant(str(amount), Candidate((Layers(amount),)), networks) for amount in amounts]
     unit = max(1, round(CALL_S / _round_s() / WHOLE))
-    worker = Worker(WHOLE * unit if kind == "paired" else 0, Yardstick())
+    worker = Worker(WHOLE * unit if kind == "paired" else 0, SharedBaselineTime())
     return [Variant(str(amount), Candidate((Work(amount * unit),)), worker) for amount in amounts]
 
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from planish.core import Candidate, Evaluation, EvaluatorSpec, Failed, Measured, Outcome
 from planish.executors import InlineExecutor
-from planish.measure.rounds import Turn
+from planish.measure.rounds import VariantTag
 from planish.testing.acting import Actor
 
 
@@ -43,9 +43,9 @@ class Unsteady(Scripted):
         self._factor = (0.3, 1.0, 4.0, 1.2)[process % 4]
 
     def _evaluate(self, candidate: Candidate) -> Evaluation:
-        turn = candidate.steps[0]
-        assert isinstance(turn, Turn)
-        return Evaluation(candidate, Measured({"time_s": self._factor if turn.variant else 1.0}))
+        tag = candidate.steps[0]
+        assert isinstance(tag, VariantTag)
+        return Evaluation(candidate, Measured({"time_s": self._factor if tag.variant else 1.0}))
 
 
 class UnsteadyMachine:

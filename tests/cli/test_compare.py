@@ -25,7 +25,7 @@ from planish.core import (
     Task,
 )
 from planish.measure import Plan
-from planish.measure.rounds import Turn
+from planish.measure.rounds import VariantTag
 from planish.settings import Settings
 from planish.testing.lattice import Lattice
 from planish.tuning.contests import Contestant, Curves, compare_results, compare_searches
@@ -147,9 +147,9 @@ class SecondBaseline(Scripted):
         self._became = became
 
     def _evaluate(self, candidate: Candidate) -> Evaluation:
-        turn = candidate.steps[0]
-        assert isinstance(turn, Turn)
-        became = self._became if turn.variant == 1 else Measured({"time_s": 1.0 + turn.variant})
+        tag = candidate.steps[0]
+        assert isinstance(tag, VariantTag)
+        became = self._became if tag.variant == 1 else Measured({"time_s": 1.0 + tag.variant})
         return Evaluation(candidate, became)
 
 

@@ -139,8 +139,8 @@ def test_counters_count_no_baseline(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     def none(*_: object) -> None: ...
 
     monkeypatch.setattr("planish.levels.graph.task_setup.lacking", none)
-    assert evaluator_spec_of(make(tmp_path, "latency", "energy")).yardstick is None
-    assert evaluator_spec_of(make(tmp_path, "latency")).yardstick is not None
+    assert evaluator_spec_of(make(tmp_path, "latency", "energy")).baseline_time is None
+    assert evaluator_spec_of(make(tmp_path, "latency")).baseline_time is not None
 
 
 def test_a_model_s_size_has_its_weights_wherever_they_are(tmp_path: Path) -> None:

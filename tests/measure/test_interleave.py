@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from planish.core import Candidate, Evaluation, EvaluatorSpec, Measured, Objective
 from planish.measure import CutShortError, Plan, Variant, comparison, remeasure
 from planish.measure import rounds as measured_rounds
-from planish.measure.rounds import Turn
+from planish.measure.rounds import VariantTag
 from planish.testing.acting import Actor, act
 from scripted import Scripted
 
@@ -38,11 +38,11 @@ class Slow(Scripted):
         return self
 
     def _evaluate(self, candidate: Candidate) -> Evaluation:
-        turn = candidate.steps[0]
-        assert isinstance(turn, Turn)
-        self.now += self._each[turn.variant]
-        self.turns.append((self.processes, turn.variant))
-        return Evaluation(candidate, Measured({"cost": 1.0 + turn.variant}))
+        tag = candidate.steps[0]
+        assert isinstance(tag, VariantTag)
+        self.now += self._each[tag.variant]
+        self.turns.append((self.processes, tag.variant))
+        return Evaluation(candidate, Measured({"cost": 1.0 + tag.variant}))
 
 
 def measured(

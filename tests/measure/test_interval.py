@@ -146,7 +146,7 @@ def test_the_verdict_follows_the_direction(low: float, high: float, down: str, u
     ],
 )
 def test_who_is_measured_further(low: float, value: float, high: float, settled: bool) -> None:
-    assert Ratio(value, low, high).settled == settled
+    assert Ratio(value, low, high).conclusive == settled
 
 
 @pytest.mark.parametrize(("over", "under"), list(product([0.0, 2.0], repeat=2)))

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from measure.finder import Finder
 from planish.core import Candidate, Measured, evaluate, rng
 from planish.executors import LocalExecutor
-from planish.measure import Beside, Clocks, Runs, Samples, Timing, Yardstick
+from planish.measure import Clocks, PairedTimer, Runs, Samples, SharedBaselineTime, Timing
 
 TIMING = Timing(budget_s=0.1, block_s=1e-3, fewest=5, most=25, slow_factor=math.inf)
 
@@ -31,26 +31,30 @@ class Machine:
     def now(self) -> int:
         return round(self.seconds * 1e9)
 
-    def measure(self, own: float, baseline: float, yardstick: Yardstick) -> Samples:
-        return self.measure_runs(self.runs(own), self.runs(baseline), yardstick)
+    def measure(self, own: float, baseline: float, baseline_time: SharedBaselineTime) -> Samples:
+        return self.measure_runs(self.runs(own), self.runs(baseline), baseline_time)
 
-    def measure_runs(self, own: Runs, baseline: Runs, yardstick: Yardstick | None = None) -> Samples:
-        return Beside(yardstick or Yardstick(), TIMING, clocks=Clocks(self.now, self.now)).time(own, baseline)
+    def measure_runs(
+        self, own: Runs, baseline: Runs, baseline_time: SharedBaselineTime | None = None
+    ) -> Samples:
+        return PairedTimer(
+            baseline_time or SharedBaselineTime(), TIMING, clocks=Clocks(self.now, self.now)
+        ).time(own, baseline)
 
 
 @given(st.floats(1e-6, 1.0), st.floats(1e-6, 1.0))
 def test_a_steady_machine_is_measured_exactly(own: float, baseline: float) -> None:
-    samples = Machine(0.0).measure(own, baseline, Yardstick())
+    samples = Machine(0.0).measure(own, baseline, SharedBaselineTime())
     assert samples.median == pytest.approx(own, rel=1e-2)
     assert TIMING.fewest <= len(samples.seconds) <= TIMING.most
 
 
 def test_a_machine_that_grows_slower_slows_nobody() -> None:
-    machine, yardstick = Machine(0.5), Yardstick()
-    first = machine.measure(0.01, 0.02, yardstick).median
+    machine, baseline_time = Machine(0.5), SharedBaselineTime()
+    first = machine.measure(0.01, 0.02, baseline_time).median
     machine.seconds += 10
-    assert machine.measure(0.01, 0.02, yardstick).median == pytest.approx(first, rel=0.02)
-    assert machine.measure(0.03, 0.02, yardstick).median == pytest.approx(3 * first, rel=0.02)
+    assert machine.measure(0.01, 0.02, baseline_time).median == pytest.approx(first, rel=0.02)
+    assert machine.measure(0.03, 0.02, baseline_time).median == pytest.approx(3 * first, rel=0.02)
 
 
 def test_it_lives_as_long_as_the_workers_that_share_it() -> None:
@@ -72,7 +76,7 @@ def test_what_is_noisy_is_measured_longer(noise: float, samples: int) -> None:
 
 def test_two_looks_at_what_is_slow_are_enough() -> None:
     machine, timing = Machine(0.0), replace(TIMING, slow_factor=3.0)
-    beside = Beside(Yardstick(), timing, clocks=Clocks(machine.now, machine.now))
+    beside = PairedTimer(SharedBaselineTime(), timing, clocks=Clocks(machine.now, machine.now))
     slow = beside.time(machine.runs(0.31), machine.runs(0.1))
     assert (slow.cut, slow.seconds) == (True, pytest.approx((0.31, 0.31)))
     assert not beside.time(machine.runs(0.29), machine.runs(0.1)).cut
@@ -100,9 +104,11 @@ class Busy(Machine):
 def test_processor_time_counts_where_others_have_the_core(one_core: bool, most: float) -> None:
     off: list[float] = []
     for _ in range(20):
-        machine, yardstick = Busy(), Yardstick()
-        yardstick.set(0.02)
-        beside = Beside(yardstick, TIMING, one_core=one_core, clocks=Clocks(machine.wall, machine.now))
+        machine, baseline_time = Busy(), SharedBaselineTime()
+        baseline_time.set(0.02)
+        beside = PairedTimer(
+            baseline_time, TIMING, one_core=one_core, clocks=Clocks(machine.wall, machine.now)
+        )
         samples = beside.time(machine.runs(0.01), machine.runs(0.02))
         off.append(abs(samples.median / 0.01 - 1))
         assert bool(samples.processor) == one_core
@@ -123,9 +129,9 @@ def test_a_cold_start_does_not_count() -> None:
 
 
 def test_the_first_to_measure_the_baseline_does_so_for_all() -> None:
-    yardstick = Yardstick()
-    assert yardstick.seconds(2.0) == 2.0
-    copy = pickle.loads(pickle.dumps(yardstick))
+    baseline_time = SharedBaselineTime()
+    assert baseline_time.seconds(2.0) == 2.0
+    copy = pickle.loads(pickle.dumps(baseline_time))
     assert copy.seconds(3.0) == 2.0
-    yardstick.set(4.0)
+    baseline_time.set(4.0)
     assert copy.seconds(3.0) == 4.0

@@ -4,7 +4,7 @@ import hashlib
 import threading
 import time
 
-from planish.measure import rest
+from planish.measure import wait_for_idle_threads
 
 
 def _work(seconds: float, began: threading.Event) -> None:
@@ -24,7 +24,7 @@ def _working(seconds: float) -> threading.Thread:
 
 def test_it_waits_for_a_thread_that_works() -> None:
     thread = _working(0.3)
-    assert rest(60)
+    assert wait_for_idle_threads(60)
     assert not thread.is_alive()
 
 
@@ -32,14 +32,14 @@ def test_threads_that_sleep_are_not_waited_for() -> None:
     over = threading.Event()
     thread = threading.Thread(target=over.wait)
     thread.start()
-    rest(60)  # until it waits, and whatever other tests have left
-    assert not rest(60)
+    wait_for_idle_threads(60)  # until it waits, and whatever other tests have left
+    assert not wait_for_idle_threads(60)
     over.set()
     thread.join()
 
 
 def test_it_gives_up_after_a_while() -> None:
     thread = _working(1.0)
-    assert rest(0.01)
+    assert wait_for_idle_threads(0.01)
     assert thread.is_alive()
     thread.join()

@@ -10,7 +10,7 @@ import pytest
 from planish.budget import Budget
 from planish.core import Candidate, Evaluation, Lost
 from planish.measure import Plan
-from planish.measure.rounds import Turn
+from planish.measure.rounds import VariantTag
 from planish.sandbox import LostError
 from planish.settings import Settings
 from planish.store import open_store
@@ -24,8 +24,8 @@ class Striking(Here):
     """Loses its process whenever it is to measure the first variant."""
 
     def _evaluate(self, candidate: Candidate) -> Evaluation:
-        turn, *_ = candidate.steps
-        if isinstance(turn, Turn) and turn.variant == 1:
+        tag, *_ = candidate.steps
+        if isinstance(tag, VariantTag) and tag.variant == 1:
             return Evaluation(candidate, Lost("run", "killed", "killed by SIGKILL"))
         return super()._evaluate(candidate)
 

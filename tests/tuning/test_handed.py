@@ -123,7 +123,7 @@ def test_a_whole_run_evaluates_by_what_it_is_handed(tmp_path: Path) -> None:
     assert any(each.alone for each in found.finalists)
     search, minimising, *comparing, opinions, scores, reference, effects, figures = start.started
     assert [search, minimising, effects, figures] == [("Measuring", 1)] * 4
-    assert {*comparing, reference} == {("Panel", 1)}
+    assert {*comparing, reference} == {("MultiEvaluatorSpec", 1)}
     assert [opinions, scores] == [("AskedFirst", 1), ("Asked", 1)]
     assert start.open == []
 
@@ -140,7 +140,7 @@ def test_who_searches_may_be_handed_in_and_the_others_are_started(tmp_path: Path
             executor=executor,
             start=start,
         )
-    assert {kind for kind, _ in start.started[:2]} == {"Panel"}
+    assert {kind for kind, _ in start.started[:2]} == {"MultiEvaluatorSpec"}
     assert start.open == []
 
 
@@ -151,7 +151,7 @@ def test_many_programs_share_one_executor(tmp_path: Path) -> None:
         Full(), programs, budget=BUDGET, settings=settings, store=tmp_path / "a.db", start=start
     )
     assert all(isinstance(part, Part) for part in found)
-    assert [kind for kind, _ in start.started] == ["Measuring", "Panel", "Panel"]
+    assert [kind for kind, _ in start.started] == ["Measuring", "MultiEvaluatorSpec", "MultiEvaluatorSpec"]
     assert start.open == []
 
 
@@ -164,5 +164,5 @@ def test_searchers_and_winners_are_compared_by_what_is_handed_in(tmp_path: Path)
         assert len(kinds) == 2
         rematches = compare_results(curves.runs, store=store, plan=Plan(processes=1), start=start)
     assert [each.gain is not None for each in rematches] == [True, True]
-    assert {kind for kind, _ in start.started[2:]} == {"Panel"}
+    assert {kind for kind, _ in start.started[2:]} == {"MultiEvaluatorSpec"}
     assert start.open == []

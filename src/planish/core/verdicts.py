@@ -64,7 +64,7 @@ class Ratio:
         return math.log(self.high / self.low) if self.low > 0 and self.high < math.inf else 0.0
 
     @property
-    def settled(self) -> bool:
+    def conclusive(self) -> bool:
         """Return whether more measuring would say nothing new.
 
         It would where the interval straddles 1, unless it lies within what is not noticeable, and where it is

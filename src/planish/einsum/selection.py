@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from planish.core import rng
 from planish.einsum.backends import Contraction, Way
-from planish.measure import Clocks, delayed_since, repeated, rest
+from planish.measure import Clocks, repeated, runqueue_delay, wait_for_idle_threads
 from planish.measure.intervals import ratio
 from planish.measure.timing import Took, timed
 
@@ -77,13 +77,13 @@ def compare(blocks: Mapping[Way, Block], calls: Mapping[Way, int], turn: int, en
     kernels = [way for way in blocks if way.name == "kernel"]
     several = any(way.cores > 1 for way in kernels)
     groups = (kernels, [way for way in blocks if way not in kernels])
-    delayed, ran = delayed_since(), [time.process_time(), time.thread_time()]
+    delayed, ran = runqueue_delay(), [time.process_time(), time.thread_time()]
     for number in range(ROUNDS):
         if number >= LEAST_ROUNDS + (turn == 1) and time.monotonic() > end:
             break
         if number and several and delayed() > DISTURBED:
             break  # there is nothing to learn
-        rest(REST_S)
+        wait_for_idle_threads(REST_S)
         for group in groups:
             for way in _by_turns(group, turn, number):
                 if calls[way] > 1:
@@ -143,8 +143,8 @@ def fastest(
         seconds: to spend; every way that is not hopeless takes a few blocks all the same.
     """
     end = time.monotonic() + seconds
-    rest(REST_S)  # the caller may have multiplied just now
-    delayed = delayed_since()
+    wait_for_idle_threads(REST_S)  # the caller may have multiplied just now
+    delayed = runqueue_delay()
     # Kernels first: after a multiplication, OpenBLAS's threads still look for work.
     own, *others = sorted(ways, key=lambda way: (way is not ways[0], way.name != "kernel"))
     blocks = {way: block_of_calls(way, operands) for way in others}

@@ -12,7 +12,7 @@ from typing import Self
 
 from planish.core import STAGES, Candidate, Evaluation, EvaluatorSpec, Failed, Lost, PlanishError, Stage
 from planish.executors.inline import Queue
-from planish.measure.clock import Clock, Waits
+from planish.measure.clock import Clock, LockWaits
 from planish.measure.machine_lock import is_held, machine_lock
 from planish.sandbox.confinement import SandboxPolicy
 from planish.sandbox.limits import End, Limits, LostError
@@ -70,7 +70,7 @@ class LocalExecutor:
         self._given = limits
         self._limits = limits or Limits.of(spec)
         self._lock = lock = lock or machine_lock()
-        self._waits = Waits(lock)
+        self._waits = LockWaits(lock)
         # The spec is kept too: what it owns, such as a folder for its workers, may end with it.
         self._owner, self._spec, self._sandbox = spec, _pickled(spec), SandboxPolicy.of(spec)
         self._serial = 1
@@ -274,7 +274,7 @@ class LocalExecutor:
         """Show and note who keeps the machine from the workers."""
         pids = {worker.pid for worker in self._pool.workers}
         for phase, since in (worker.dial.phase() for worker in self._pool.workers if worker.busy):
-            found = self._waits.look(time.monotonic() - since, pids) if phase == "wait" else ()
+            found = self._waits.check(time.monotonic() - since, pids) if phase == "wait" else ()
             self.notes = tuple(dict.fromkeys((*self.notes, *found)))
 
     def _look_after(self, worker: WorkerProcess) -> list[Answer]:

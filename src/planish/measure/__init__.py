@@ -1,6 +1,6 @@
-"""Measuring: timing, alone and interleaved, and the comparison of what was measured."""
+"""Measurement: timing, alone and interleaved, and comparison of candidates with a baseline."""
 
-from planish.measure.clock import deadline, delayed_since, ends_by, seconds_left
+from planish.measure.clock import deadline, ends_by, runqueue_delay, seconds_left
 from planish.measure.comparison import remeasure, remeasure_all
 from planish.measure.intervals import Evidence, PairedSamples, judged, noise
 from planish.measure.machine_lock import exclusive
@@ -8,37 +8,36 @@ from planish.measure.rounds import CutShortError, Plan, Variant
 from planish.measure.timing import (
     FINAL_TIMING,
     SEARCH_TIMING,
-    Beside,
     Clocks,
+    PairedTimer,
     Runs,
     Samples,
+    SharedBaselineTime,
     Timer,
     Timing,
-    Yardstick,
     by_processor_time,
     repeated,
-    rest,
     time_call,
+    wait_for_idle_threads,
 )
 
 __all__ = [
     "FINAL_TIMING",
     "SEARCH_TIMING",
-    "Beside",
     "Clocks",
     "CutShortError",
     "Evidence",
     "PairedSamples",
+    "PairedTimer",
     "Plan",
     "Runs",
     "Samples",
+    "SharedBaselineTime",
     "Timer",
     "Timing",
     "Variant",
-    "Yardstick",
     "by_processor_time",
     "deadline",
-    "delayed_since",
     "ends_by",
     "exclusive",
     "judged",
@@ -46,7 +45,8 @@ __all__ = [
     "remeasure",
     "remeasure_all",
     "repeated",
-    "rest",
+    "runqueue_delay",
     "seconds_left",
     "time_call",
+    "wait_for_idle_threads",
 ]

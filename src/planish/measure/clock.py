@@ -29,8 +29,8 @@ _END: ContextVar[float] = ContextVar("end", default=math.inf)
 
 @contextmanager
 def ends_by(end: float) -> Generator[None]:
-    """Let the block be over by a time of the monotonic clock, or by the outer block's, if that is earlier."""
-    # Never later than the outer block's: who was given a time must hold it, whatever is called in it.
+    """Set a deadline of the monotonic clock for the block; the outer block's holds if it is earlier."""
+    # Never later than the outer block's: a caller keeps its own deadline, whatever it calls.
     token = _END.set(min(end, _END.get()))
     try:
         yield
@@ -53,11 +53,11 @@ Delays = Mapping[str, int]
 """Nanoseconds so far, by thread."""
 
 
-def delayed_since() -> Callable[[], float]:
-    """Begin now; the function that is given tells for which share of the time since a thread had no core.
+def runqueue_delay() -> Callable[[], float]:
+    """Start now, and return a function: for which share of the time since then a thread had no core.
 
-    It is the share of the thread that waited most. Linux tells it of every thread. Elsewhere it is the time
-    in which the calling thread did not run, which holds for what neither sleeps nor waits.
+    It is the share of the thread that waited most. Linux reports it for every thread. Elsewhere it is the
+    time in which the calling thread did not run, which holds for code that neither sleeps nor waits.
     """
     before, own, start = _delays(), time.thread_time_ns(), time.perf_counter_ns()
 
@@ -67,14 +67,14 @@ def delayed_since() -> Callable[[], float]:
             return max(0.0, 1 - (time.thread_time_ns() - own) / took)
         # Threads that began meanwhile count from 0; those that ended are not known any more.
         now = _delays() or {}
-        # The greatest and not the sum: others wait for whoever comes last.
+        # The greatest and not the sum: the other threads wait for the last one.
         return max((now[thread] - before.get(thread, 0) for thread in now), default=0) / took
 
     return share
 
 
 def _delays() -> Delays | None:
-    """Read them; None where the system does not tell."""
+    """Read the delays of all threads; None where the system does not report them."""
     if sys.platform != "linux":
         return None
     found: dict[str, int] = {}
@@ -90,14 +90,14 @@ _CODE = {phase: code for code, phase in enumerate(PHASES)}
 
 
 class Clock:
-    """The clock that evaluators are given.
+    """Stage clock that evaluators are given.
 
     Entering the stage "run" waits until no other timed run is under way on the machine, and keeps
     the machine until the stage is left. The wait is booked apart, as "wait"; no limit applies to
     it. Time outside every stage is booked as "worker".
 
     Args:
-        dial: where the time is kept.
+        dial: shared memory that holds the time.
         lock: the file by which timed runs exclude each other.
     """
 
@@ -107,15 +107,17 @@ class Clock:
         self.restart()
 
     def restart(self) -> None:
-        """Begin with a new candidate."""
+        """Reset the clock for a new candidate."""
         self.failed: Stage | None = None
         self._dial.reset()
         self._phase, self._since = _CODE["worker"], time.monotonic_ns()
         self._dial.move(self._phase, self._since, self._phase, self._since)
 
     def folders(self) -> Sequence[Path]:
-        """Make the lock, and name the folders that are read for it: both before the worker is confined."""
-        # Here, since a confined worker could not make it.
+        """Create the lock file, and return the folders that are read for it.
+
+        It is called before the worker is confined, which could not create the file.
+        """
         os.close(opened_lock(self._lock))
         return (self._lock.parent,)
 
@@ -130,8 +132,8 @@ class Clock:
         outer = self._phase
         if stage == "run":
             self._turn(_CODE["wait"])
-        # Booked as "wait" until it is entered: whoever waits for the machine must not look slow, nor be timed
-        # out.
+        # Booked as "wait" until it is entered: a candidate that waits for the machine must not look slow, nor
+        # be timed out.
         with exclusive(self._lock) if stage == "run" else nullcontext():
             self._turn(_CODE[stage])
             self.failed = None  # an earlier stage failed, and was recovered from
@@ -153,8 +155,8 @@ class Clock:
 _log = logging.getLogger("planish")
 
 
-class Waits:
-    """Logs, once, which other process keeps the machine from the workers; they may wait for each other.
+class LockWaits:
+    """Logs, once, which other process holds the machine lock that the workers wait for.
 
     Args:
         lock: the file by which timed runs exclude each other.
@@ -164,23 +166,23 @@ class Waits:
         self._lock = lock
         self._shown = False
 
-    def look(self, waited_s: float, own: Collection[int]) -> tuple[str, ...]:
-        """Look at a worker that waits.
+    def check(self, waited_s: float, own: Collection[int]) -> tuple[str, ...]:
+        """Check a worker that waits for the lock.
 
         Args:
-            waited_s: for so many seconds.
-            own: the numbers of the executor's processes.
+            waited_s: how long it has waited, in seconds.
+            own: process numbers of the executor's workers, which wait for each other.
 
         Returns:
-            What is to be noted with the result: nothing, or that times may be disturbed.
+            Notes for the result: none, or one that times may be disturbed.
         """
         if waited_s < SHOWN_S or (self._shown and waited_s < PATIENCE_S - SHOWN_S):
             return ()
-        keeper = holder_of(self._lock)
+        holder = holder_of(self._lock)
         # Workers of one executor wait for each other as a matter of course.
-        if keeper is None or keeper.pid in own:
+        if holder is None or holder.pid in own:
             return ()
         if not self._shown:
             self._shown = True
-            _log.warning(waiting(keeper))
-        return (disturbed(keeper),) if waited_s >= PATIENCE_S - SHOWN_S else ()
+            _log.warning(waiting(holder))
+        return (disturbed(holder),) if waited_s >= PATIENCE_S - SHOWN_S else ()

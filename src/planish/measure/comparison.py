@@ -1,11 +1,11 @@
-"""Comparison of the best candidates with the baseline: all are measured again, side by side.
+"""Comparison of the best candidates with the baseline: all are measured again, interleaved.
 
 The best of many noisy measurements looks better than it is (the winner's curse), and measurements made at
 different times are not comparable. So everything is measured anew: in several fresh worker processes one
 after the other, each with several rounds, each round with every variant once, in an order that a seed
 shuffles. One process for each round would be purer, and costs its start (0.2 s) each time; one process for
-all would take its luck for a property of the candidate. Where an interval straddles 1, or is wider than the
-gain, more processes follow while there is time.
+all would take what is particular to it for a property of the candidate. Where an interval straddles 1, or is
+wider than the gain, more processes follow while there is time.
 
 Where the time is short, each process has a share of it. There are as many rounds as fit into every share, and
 at least one; variants that could not be measured in the first share are dropped. So there are always as many
@@ -22,29 +22,31 @@ from dataclasses import replace
 from planish.core import Objective, Outcome, PlanishError, Start
 from planish.core.trial import checked_for
 from planish.measure.intervals import PairedSamples, baseline_failed, judged, tally
-from planish.measure.rounds import CutShortError, Losses, Plan, Round, Turns, Variant, measured
+from planish.measure.rounds import CutShortError, LossCounter, Plan, ProcessPlan, Round, Variant, measured
 
 
-def in_turns(sides: Sequence[Variant], plan: Plan, start: Start, least: int = 2) -> list[list[Round]]:
+def measure_interleaved(
+    sides: Sequence[Variant], plan: Plan, start: Start, least: int = 2
+) -> list[list[Round]]:
     """Measure the baseline and variants, interleaved; each process has a share of the time that is left.
 
     The first has two shares, since evaluators may keep for the others what takes long to make; but it leaves
     them the time for a round each. There are as many rounds as fit in the share of every process, and one at
     least; and as many processes as fit then, `least` at least. In the very first round variants are measured
-    in their order, and who does not fit in the share, or in the later processes, is left out of all; in the
-    other rounds a seed shuffles them.
+    in their order, and a variant that does not fit in the share, or in the later processes, is dropped from
+    all; in the other rounds a seed shuffles them.
 
-    A process that is lost is replaced, and its rounds are done again; that takes longer by as much. Over whom
-    three are lost in a row, that one is given up: nothing is known of it.
+    A process that is lost is replaced, and its rounds are done again; that takes longer by as much. A variant
+    over which three processes are lost in a row is given up: nothing is known of it.
 
     Args:
-        sides: the baseline, then the variants, the most telling first.
+        sides: the baseline, then the variants, the most promising first.
         plan: how much is measured.
         start: starts an executor with fresh processes. It may end a batch early.
-        least: processes that are not left out for want of time.
+        least: processes that are started even where the time is over.
 
     Returns:
-        Outcomes by variant, then by process, then by round; none of those who were left out.
+        Outcomes by variant, then by process, then by round; none of variants that were dropped.
 
     Raises:
         CutShortError: the executor ended a batch of one of the least processes early.
@@ -53,16 +55,16 @@ def in_turns(sides: Sequence[Variant], plan: Plan, start: Start, least: int = 2)
     over, kept, rounds = time.monotonic() + plan.seconds, list(sides), plan.rounds
     least = min(least, plan.processes)
     table: list[list[Round]] = []
-    losses, each_s = Losses(), 0.0
+    losses, each_s = LossCounter(), 0.0
     for process in range(plan.processes):
         # Of the time that is left and not of all: what one process did not use is the others'.
         share = 1 / (plan.processes - process) if process else 2 / (plan.processes + 1)
         now = time.monotonic()
         if process >= least and now + each_s > over:
             break
-        turns = Turns(kept, plan, process, rounds, (now + share * (over - now), over))
+        work = ProcessPlan(kept, plan, process, rounds, (now + share * (over - now), over))
         try:
-            done = measured(turns, start, losses)
+            done = measured(work, start, losses)
         except CutShortError:
             if process < least:
                 raise
@@ -73,51 +75,51 @@ def in_turns(sides: Sequence[Variant], plan: Plan, start: Start, least: int = 2)
         # No more rounds than the one before had: ratios are paired by round, so all processes need the same
         # number.
         kept, rounds = kept[: len(table[0][0])], len(done.rounds)
-    return [[[each[place] for each in found[:rounds]] for found in table] for place in range(len(kept))]
+    return [[[each[index] for each in found[:rounds]] for found in table] for index in range(len(kept))]
 
 
 Table = list[list[Round]]
-"""Outcomes by variant, process and round. A variant that is settled early has only the first processes."""
+"""Outcomes by variant, process and round. A variant that is conclusive early has only the first processes."""
 
 
-def until_settled(
-    sides: Sequence[Variant], plan: Plan, start: Start, unsettled: Callable[[Table], Sequence[int]]
+def sequential_test(
+    sides: Sequence[Variant], plan: Plan, start: Start, undecided: Callable[[Table], Sequence[int]]
 ) -> Table:
-    """Measure all in turns, then those again of whom too little is known, in as many fresh processes.
+    """Measure all variants, then the undecided ones again in as many fresh processes (group-sequential test).
 
-    The number of processes doubles each time, so that there are few looks at what was found: each is an
-    occasion to be fooled (see `planish.measure.intervals`).
+    The number of processes doubles each time, so that there are few looks at the results: each is an
+    occasion to be misled by chance (see `planish.measure.intervals`).
 
     Args:
-        sides: the baseline, then the variants, the most telling first.
+        sides: the baseline, then the variants, the most promising first.
         plan: how much is measured.
         start: starts an executor with fresh processes.
-        unsettled: gives the places of those of whom too little is known; the baseline's, 0, is none.
+        undecided: returns the indices of variants that need more measurements; never the baseline's, 0.
 
     Returns:
-        The outcomes; none of those for whom there was no time.
+        The outcomes; none of variants for which there was no time.
     """
     began = time.monotonic()
-    table: Table = [*in_turns(sides, plan, start)]
+    table: Table = [*measure_interleaved(sides, plan, start)]
     table += [[] for _ in sides[len(table) :]]
     while True:
         done = len(table[0])
-        # Who is settled stays so: to look again would be one more occasion to be fooled.
-        places = [place for place in unsettled(table) if len(table[place]) == done]
+        # What is conclusive stays so: to look again would be one more occasion to be misled.
+        open_ = [index for index in undecided(table) if len(table[index]) == done]
         left = plan.seconds - (time.monotonic() - began)
         # As many again as there were: doubling keeps the looks few (see `planish.measure.intervals`).
         more = min(done, plan.most - done, _fitting(left, (time.monotonic() - began) / done))
-        if not places or more <= 0:
+        if not open_ or more <= 0:
             return table
         # Processes are counted from 0 again: another seed gives them other orders.
         further = replace(plan, processes=more, seed=plan.seed + done, seconds=left)
         # The baseline each time: ratios are of the same processes and rounds.
-        again = [0, *places]
-        found = in_turns([sides[p] for p in again], further, start, least=0)
+        again = [0, *open_]
+        found = measure_interleaved([sides[p] for p in again], further, start, least=0)
         if not any(found):
             return table
-        for place, rows in zip(again, found, strict=False):
-            table[place] += rows
+        for index, rows in zip(again, found, strict=False):
+            table[index] += rows
 
 
 def _fitting(seconds: float, each: float) -> int:
@@ -132,7 +134,7 @@ def remeasure(
     start: Start,
     plan: Plan | None = None,
 ) -> list[PairedSamples]:
-    """Measure as `remeasure_all` does, by one objective; gives the samples of each."""
+    """Measure as `remeasure_all` does, by one objective; return the samples of each."""
     found = remeasure_all(baseline, variants, [objective], start, plan)
     return [paired[objective.name] for paired in found]
 
@@ -148,9 +150,9 @@ def remeasure_all(
 
     Args:
         baseline: what the others are compared with.
-        variants: the best few, the most telling first: where the time is short the last are left out.
+        variants: the best few, the most promising first: where the time is short the last are dropped.
         objectives: what is compared, at least one; their values must not be negative. Each evaluation
-            gives the values of all.
+            returns the values of all.
         start: starts executors with fresh processes, of one worker each, so that it evaluates a batch in its
             order.
         plan: how much is measured; where all objectives are exact each variant is measured once, in one fresh
@@ -165,18 +167,18 @@ def remeasure_all(
     """
     plan = _checked(plan or Plan(), objectives)
     sides = [baseline, *variants]
-    # Exact ones are settled by the first look.
+    # Exact ones are conclusive at the first look.
     noisy = [objective for objective in objectives if not objective.exact]
 
-    def unsettled(table: Table) -> list[int]:
+    def undecided(table: Table) -> list[int]:
         judged = [_judge(sides, _sensible(table, objectives), objective) for objective in noisy]
-        return [place for place in range(1, len(sides)) if any(not _settled(j[place]) for j in judged)]
+        return [i for i in range(1, len(sides)) if any(not _is_conclusive(j[i]) for j in judged)]
 
-    outcomes = _sensible(until_settled(sides, plan, start, unsettled), objectives)
+    outcomes = _sensible(sequential_test(sides, plan, start, undecided), objectives)
     judged = [_judge(sides, outcomes, objective) for objective in objectives]
     return [
-        {objective.name: paired[place] for objective, paired in zip(objectives, judged, strict=True)}
-        for place in range(len(sides))
+        {objective.name: paired[index] for objective, paired in zip(objectives, judged, strict=True)}
+        for index in range(len(sides))
     ]
 
 
@@ -185,8 +187,8 @@ def _sensible(table: Table, objectives: Sequence[Objective]) -> Table:
     return [[[checked_for(one, objectives) for one in row] for row in rows] for rows in table]
 
 
-def _settled(sampled: PairedSamples) -> bool:
-    return sampled.ratio is None or sampled.ratio.settled
+def _is_conclusive(sampled: PairedSamples) -> bool:
+    return sampled.ratio is None or sampled.ratio.conclusive
 
 
 def _checked(plan: Plan, objectives: Sequence[Objective]) -> Plan:

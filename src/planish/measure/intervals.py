@@ -1,19 +1,19 @@
 """Confidence intervals of ratios, and the evidence of a comparison.
 
-Measurements in one process share its luck (where its memory lies, what the system did meanwhile), so they
-are not independent (Kalibera and Jones, "Rigorous benchmarking in reasonable time", 2013). Each process
+Measurements in one process share its conditions (where its memory lies, what the system did meanwhile), so
+they are not independent (Kalibera and Jones, "Rigorous benchmarking in reasonable time", 2013). Each process
 therefore gives one number: the median over its rounds of the logarithm of the paired ratio. Of these the
 Hodges-Lehmann estimate is taken, with Wilcoxon's signed-rank interval; of fewer than 8, Student's.
 
-A comparison has many occasions to be fooled by chance: it has several variants, and looks at their intervals
+A comparison has many occasions to be misled by chance: it has several variants, and looks at their intervals
 several times while it is undecided. So each look at each of n variants has a tail of 0.5 % / n (Pocock,
 "Group sequential methods", 1977; Bonferroni). With looks at 5, 10, 20 and 40 processes, all intervals of a
 comparison cover the truth in more than 95 %, and of 200 comparisons of equals about 1 ends in "better":
 resampling 20 processes of kernels and ONNX models, recorded beside five busy processes on two cores, gives
 0.2 % to 0.5 %, where a tail of 1 % for each look at each of 4 variants gave 2.7 % to 4 %.
 
-Few processes do not show by how much processes differ: of 5, all are on the same side by luck in 3 %. Where
-there are too few for ranks, a standard deviation of at least `LUCK` between processes is assumed.
+Few processes do not show by how much processes differ: of 5, all are on the same side by chance in 3 %. Where
+there are too few for ranks, a standard deviation of at least `LEAST_DEVIATION` between processes is assumed.
 `tests/measure/test_coverage.py` simulates it.
 """
 
@@ -32,8 +32,8 @@ Rounds = Sequence[Sequence[float]]
 
 _TAIL = 0.005
 """The chance that the truth lies beyond one end, at each look at the only variant."""
-LUCK = 0.01
-"""By which share processes that run the same code differ at least (standard deviation)."""
+LEAST_DEVIATION = 0.01
+"""Least standard deviation between processes that run the same code, as a share."""
 _RANKED = 8
 """Of fewer numbers the ranks say too little."""
 
@@ -51,7 +51,7 @@ def ratio(values: Rounds, baseline: Rounds, variants: int = 1) -> Ratio:
         [_over(one, base) for one, base in zip(row, bases, strict=True)]
         for row, bases in zip(values, baseline, strict=False)
     ]
-    # A single process has no other to be compared with: its rounds must do, though they share its luck.
+    # A single process has no other to be compared with: its rounds must do, though they share its conditions.
     shown = paired[0] if len(paired) == 1 else [statistics.median(row) for row in paired]
     least, most = min(shown), max(shown)
     if least in (0.0, most) or most == math.inf:  # no noise, or no logarithms: what was seen must do
@@ -72,10 +72,10 @@ def _interval(numbers: Sequence[float], tail: float) -> tuple[float, float, floa
     """Return the Hodges-Lehmann estimate, and both ends of an interval, of 2 sorted numbers at least."""
     count = len(numbers)
     # The Walsh averages; of at most 40 numbers there are 820, so nothing faster is needed.
-    walsh = sorted((a + b) / 2 for place, a in enumerate(numbers) for b in numbers[place:])
+    walsh = sorted((a + b) / 2 for index, a in enumerate(numbers) for b in numbers[index:])
     middle = statistics.median(walsh)
     if count < _RANKED or 2.0**-count > tail:
-        half = _student(tail, count - 1) * max(LUCK, statistics.stdev(numbers)) / math.sqrt(count)
+        half = _student(tail, count - 1) * max(LEAST_DEVIATION, statistics.stdev(numbers)) / math.sqrt(count)
         mean = statistics.fmean(numbers)
         return middle, min(middle, mean - half), max(middle, mean + half)
     outside = _outside(count, tail)
@@ -157,9 +157,9 @@ def noise(values: Sequence[float], seed: int) -> float:
 
 @dataclass(frozen=True)
 class Evidence:
-    """A ratio to the baseline, by both clocks.
+    """Ratio to the baseline by both clocks, wall time and processor time.
 
-    On a machine that others keep busy the time by the clock tells mostly who had to wait, and processor time
+    On a machine that others keep busy the time by the clock is mostly waiting, and processor time
     is up to 20 times as precise. Where one core does all the work, without a pause, both stand for the same.
     So processor time decides where it is clearly more precise, unless it claims more than the clock allows: a
     program that sleeps, or waits for a disk, gains nothing by less processor time. That the clock claims more
@@ -168,7 +168,7 @@ class Evidence:
 
     Args:
         wall: by the clock.
-        processor: by processor time; None where that is not known, or does not tell how long it takes.
+        processor: by processor time; None where that is not known, or does not show how long it takes.
     """
 
     wall: Ratio
@@ -196,7 +196,7 @@ class Evidence:
     def by_processor(self) -> bool:
         """Return whether processor time decides."""
         # Clearly: where both are about as precise, the clock is what the user asked for. And with some noise:
-        # where processor time shows none, it ticks too seldom to tell.
+        # where processor time shows none, it ticks too seldom.
         clearer = self.processor is not None and 0 < self.processor.width < CLEARLY * self.wall.width
         return clearer and not self.clocks_disagree
 
@@ -214,19 +214,19 @@ NO_TIME = "no time left to measure it"
 
 @dataclass(frozen=True)
 class PairedSamples:
-    """What was measured of a variant, paired with the baseline by process and round.
+    """Measurements of a variant, paired with the baseline by process and round.
 
     Args:
         name: the variant's.
         values: the objective, by process, then by round; empty if any measurement failed, and if it was
-            left out. Of who was settled early there are the first processes.
+            dropped. Of a variant that was conclusive early there are the first processes.
         samples: every sample of the objective, in the order measured.
         failures: what failed, if anything did.
-        lost: how the processes were lost that measured it, where it was given up for that.
+        lost: how the processes were lost that measured it, where it was given up because of that.
         ratio: objective / baseline's objective; None where there are no values.
         verdict: against the baseline.
-        processor: as `values`, made of processor time; empty where that does not tell how long it takes.
-        evidence: what both clocks say of the ratio; None where there is no ratio.
+        processor: as `values`, made of processor time; empty where that does not show how long it takes.
+        evidence: the ratio by both clocks; None where there is no ratio.
     """
 
     name: str
@@ -273,7 +273,7 @@ def tally(name: str, outcomes: Sequence[Sequence[Outcome]], objective: Objective
     samples = tuple(s for o in measured for s in o.samples.get(objective.name, ()))
     failures = tuple(o for o in flat if isinstance(o, Failed))
     lost = next((o for o in flat if isinstance(o, Lost)), None)
-    # One failure is enough: a program that is right only sometimes has no time to be proud of.
+    # One failure is enough: an intermittently wrong variant is disqualified.
     if failures or lost or not flat:
         return PairedSamples(
             name, (), samples, failures, None, "failed" if failures else "undecided", lost=lost
@@ -305,7 +305,7 @@ def judged(
 
     Args:
         sampled: unchanged where it has no values.
-        base: whom it is compared with.
+        base: what it is compared with.
         objective: by which both were measured.
         variants: how many are compared with it.
     """

@@ -24,21 +24,23 @@ from planish.core.errors import redact
 from planish.sandbox.workers import WORKER
 
 
-class _LateError(Exception):
-    """The alarm rang."""
+class _TimeoutError(Exception):
+    """The lock was not free within the time."""
 
 
-def locked_within(descriptor: int, seconds: float) -> bool:
-    """Lock a file, waiting at most so many seconds.
+def flock_timeout(descriptor: int, seconds: float) -> bool:
+    """Lock a file by `flock`, with a timeout.
 
-    It takes the lock in the moment that it is let go: a thread that waits costs each candidate a millisecond.
+    It uses SIGALRM, so that it gets the lock at the moment when it is released: a thread that waits costs
+    each candidate a millisecond.
 
     Args:
-        descriptor: the open file.
-        seconds: to wait.
+        descriptor: of the open file.
+        seconds: the timeout.
 
     Returns:
-        Whether it is locked. False at once where this is not the main thread, or the alarm is in use.
+        True once it is locked. False after the timeout, and at once where this is not the main thread, or
+        SIGALRM is in use.
     """
     ours = threading.current_thread() is threading.main_thread()
     if (
@@ -54,7 +56,7 @@ def locked_within(descriptor: int, seconds: float) -> bool:
         del number, frame
         if waiting:
             # flock goes on after a signal unless the handler raises (PEP 475).
-            raise _LateError
+            raise _TimeoutError
 
     # Before the timer: with the default handler an alarm would end the process.
     signal.signal(signal.SIGALRM, ring)
@@ -63,7 +65,7 @@ def locked_within(descriptor: int, seconds: float) -> bool:
         fcntl.flock(descriptor, fcntl.LOCK_EX)
         # The lock is ours: an alarm from here on must not raise.
         waiting.clear()
-    except _LateError:
+    except _TimeoutError:
         return _is_locked(descriptor)
     finally:
         waiting.clear()
@@ -83,7 +85,7 @@ def _is_locked(descriptor: int) -> bool:
 
 
 VARIABLE = "PLANISH_LOCK"
-_MEND = f"Name a file that you may use: {VARIABLE}=FILE."
+_HINT = f"Name a file that you may use: {VARIABLE}=FILE."
 _SHOWN = 120
 
 
@@ -105,7 +107,7 @@ class LockHolder:
 
 @cache
 def machine_lock() -> Path:
-    """Return the lock file: the one that PLANISH_LOCK names, which users may share, else one of this user's.
+    """Return the lock file: the one that PLANISH_LOCK names, which users may share, else this user's own.
 
     By itself, planish makes nothing that all users can write to: the file is in the user's folder of caches,
     which all sessions of the user have in common, or else in the runtime folder. So users exclude each other
@@ -123,7 +125,7 @@ def machine_lock() -> Path:
         runtime = Path(os.environ.get("XDG_RUNTIME_DIR") or f"/run/user/{os.geteuid()}")
         return private_folder(runtime / "planish") / name
     except OSError as error:
-        raise PlanishError(f"there is no place for the lock of timed runs: {error}", _MEND) from error
+        raise PlanishError(f"no folder can hold the lock of timed runs: {error}", _HINT) from error
 
 
 def _checked(path: Path) -> Path:
@@ -136,7 +138,7 @@ def _checked(path: Path) -> Path:
         os.close(opened_lock(path))
     except OSError as error:
         why = "it is a folder" if path.is_dir() else str(error)
-        raise PlanishError(f"{VARIABLE}={path} cannot be used: {why}", _MEND) from error
+        raise PlanishError(f"{VARIABLE}={path} cannot be used: {why}", _HINT) from error
     return path
 
 
@@ -169,17 +171,17 @@ def opened_lock(path: Path) -> int:
 
 
 def holder_of(path: Path) -> LockHolder | None:
-    """Tell who holds a lock; None where nobody does, or the system does not tell."""
+    """Return the process that holds a lock; None where there is none, or the system does not report it."""
     if sys.platform != "linux":
         return None
     with suppress(OSError, ValueError):
         found = path.stat()
         # As the kernel writes it: the device in hexadecimal digits, the inode in decimal ones.
-        place = f"{os.major(found.st_dev):02x}:{os.minor(found.st_dev):02x}:{found.st_ino}"
+        inode = f"{os.major(found.st_dev):02x}:{os.minor(found.st_dev):02x}:{found.st_ino}"
         for line in Path("/proc/locks").read_text(encoding="ascii").splitlines():
-            # "1: FLOCK  ADVISORY  WRITE 1234 08:02:131073 0 EOF"; who waits has an arrow behind the number.
+            # "1: FLOCK  ADVISORY  WRITE 1234 08:02:131073 0 EOF"; a waiting process has an arrow after "1:".
             words = line.split()
-            if words[1] == "FLOCK" and words[5] == place:
+            if words[1] == "FLOCK" and words[5] == inode:
                 return LockHolder(int(words[4]), _command(int(words[4])))
     return None
 
@@ -198,9 +200,9 @@ def _command(pid: int) -> str:
 
 
 PATIENCE_S = 60.0
-"""Seconds that are waited for one who keeps the machine. Then a run is timed beside that one."""
+"""Seconds to wait for one process that holds the machine; then a run is timed although that one runs."""
 SHOWN_S = 2.0
-"""Seconds after which it is shown who keeps the machine."""
+"""Seconds after which the process that holds the machine is shown."""
 
 _log = logging.getLogger("planish")
 
@@ -224,16 +226,15 @@ def _holder(_path: Path) -> _Holder:
 
 @contextmanager
 def exclusive(path: Path | None = None, patience_s: float | None = None) -> Generator[None, None, None]:
-    """Wait for the machine, and keep it to oneself for the block.
+    """Hold the machine lock for the block, so that no other timed run is under way.
 
     It may be nested. The kernel releases the lock when a process dies, so a crash blocks no other process.
-    The wait is shown after 2 s, and bounded: where one process keeps the machine for 60 s, the block is
-    entered beside it. Costs about 10 microseconds where no other process wants the machine.
+    The wait is shown after 2 s, and bounded: where one process holds the machine for 60 s, the block is
+    entered without the lock. Costs about 10 microseconds where no other process wants the machine.
 
     Args:
         path: the lock file; it is made where missing. None for the machine's (see `machine_lock`).
-        patience_s: after so many seconds of waiting the block is entered beside whoever has the machine; 60
-            by default.
+        patience_s: seconds after which the block is entered without the lock; 60 by default.
 
     Raises:
         PlanishError: the file cannot be made or opened.
@@ -255,13 +256,13 @@ def exclusive(path: Path | None = None, patience_s: float | None = None) -> Gene
 
 
 def is_held(path: Path | None = None) -> bool:
-    """Return whether this thread has the machine to itself now."""
+    """Return whether this thread holds the machine lock."""
     holder = _holder(path or machine_lock())
     return holder.depth > 0 and holder.owner == get_ident()
 
 
 def _locked(path: Path, holder: _Holder, patience_s: float) -> int | None:
-    """Return a descriptor that holds the lock; None where there was no more patience."""
+    """Return a descriptor that holds the lock; None after the timeout."""
     try:
         while True:
             descriptor = opened_lock(path)
@@ -283,13 +284,13 @@ def _locked(path: Path, holder: _Holder, patience_s: float) -> int | None:
 
 
 def _taken(descriptor: int, path: Path, holder: _Holder, patience_s: float) -> bool:
-    """Lock a file, or let it go where one process keeps it for too long, or the wait is interrupted."""
+    """Lock a file; release it where one process holds it for too long, or the wait is interrupted."""
     with _released_on_error(descriptor):
         with suppress(BlockingIOError):
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             return True
         since = time.monotonic()
-        if patience_s >= SHOWN_S and holder.given_up is None and locked_within(descriptor, SHOWN_S):
+        if patience_s >= SHOWN_S and holder.given_up is None and flock_timeout(descriptor, SHOWN_S):
             return True
     waiter = _Waiter(descriptor)
     try:
@@ -301,43 +302,43 @@ def _taken(descriptor: int, path: Path, holder: _Holder, patience_s: float) -> b
 
 
 def _outlasted(waiter: _Waiter, path: Path, holder: _Holder, patience_s: float, since: float) -> bool:
-    """Wait on, and show it; tells whether the file was locked before patience ended."""
+    """Wait on, and show it; return whether the file was locked before the timeout."""
     if patience_s < SHOWN_S:
         return waiter.wait(patience_s)
-    keeper, shown, pause = holder_of(path), False, max(0.0, since + SHOWN_S - time.monotonic())
-    # Who was given up on once is not waited for again, or each timed run would take a minute.
-    while keeper is None or keeper != holder.given_up:
+    other, shown, pause = holder_of(path), False, max(0.0, since + SHOWN_S - time.monotonic())
+    # A process that was given up on is not waited for again, or each timed run would take a minute.
+    while other is None or other != holder.given_up:
         if waiter.wait(pause):
             return True
         pause = SHOWN_S
         now = holder_of(path)
-        if now != keeper:
-            keeper, since = now, time.monotonic()  # patience is for each keeper anew
+        if now != other:
+            other, since = now, time.monotonic()  # the timeout is for each process anew
         if not shown:
-            _log.warning(waiting(keeper))
+            _log.warning(waiting(other))
             shown = True
         if time.monotonic() - since >= patience_s:
-            _log.warning(disturbed(keeper))
+            _log.warning(disturbed(other))
             break
-    holder.given_up = keeper
+    holder.given_up = other
     return False
 
 
-def waiting(keeper: LockHolder | None) -> str:
-    """Say who keeps the machine."""
-    return f"waiting for the machine, {PATIENCE_S:g} s at most: {keeper or 'another process'} times something"
+def waiting(holder: LockHolder | None) -> str:
+    """Return the message that a run waits for the process that holds the machine."""
+    return f"waiting for the machine, {PATIENCE_S:g} s at most: {holder or 'another process'} times something"
 
 
-def disturbed(keeper: LockHolder | None) -> str:
-    """Return what becomes of timings beside one who does not let the machine go."""
-    who = keeper or "another process"
-    return f"times may be disturbed: {who} kept the machine for over {PATIENCE_S:g} s"
+def disturbed(holder: LockHolder | None) -> str:
+    """Return the note on times that were measured while another process held the machine."""
+    other = holder or "another process"
+    return f"times may be disturbed: {other} kept the machine for over {PATIENCE_S:g} s"
 
 
 class _Waiter:
-    """Waits for a lock in a thread of its own, since the system knows no end to that wait.
+    """Waits for a lock in a thread of its own, since the system has no timeout for that wait.
 
-    A loop that tried again and again would give in later, and disturb who is timing.
+    A loop that polled would get the lock later, and disturb the run that is timed meanwhile.
     """
 
     def __init__(self, descriptor: int) -> None:
@@ -349,8 +350,8 @@ class _Waiter:
         return self._taken.wait(seconds)
 
     def give_up(self) -> bool:
-        """Let the file go, unless it was locked just now; tells whether it was."""
-        # The guard makes both sides agree: the lock is either reported as taken, or let go by the thread.
+        """Release the file, unless it was locked just now; return whether it was."""
+        # The guard makes both sides agree: the lock is either reported as taken, or released by the thread.
         with self._guard:
             self._given_up = not self._taken.is_set()
             return not self._given_up
@@ -366,7 +367,7 @@ class _Waiter:
 
 @contextmanager
 def _released_on_error(descriptor: int) -> Generator[None]:
-    """Let a file go where the block is broken off, as by Ctrl-C: no other code would."""
+    """Release a file where the block is interrupted, as by Ctrl-C: no other code would."""
     try:
         yield
     except BaseException:

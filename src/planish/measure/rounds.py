@@ -30,12 +30,12 @@ from planish.sandbox.confinement import SandboxPolicy
 from planish.sandbox.limits import Limits, LostError
 
 Round = list[Outcome]
-"""The outcomes of the variants that were not left out, in their order."""
+"""The outcomes of the variants that were not dropped, in their order."""
 
 
 @dataclass(frozen=True)
 class Variant:
-    """One of those that are compared: the baseline, or a candidate beside it.
+    """One side of a comparison: the baseline, or a candidate.
 
     Args:
         name: for people.
@@ -50,7 +50,7 @@ class Variant:
 
 @dataclass(frozen=True)
 class Plan:
-    """How much is measured.
+    """Size of a comparison: its processes, rounds and time.
 
     Args:
         processes: fresh worker processes; where the time is short there are fewer, and the interval is
@@ -59,7 +59,7 @@ class Plan:
         seed: of the orders.
         seconds: that all of it should take, by the clock. It takes longer where one round in each of two
             processes does, of the baseline and the first variant.
-        most: processes in all, where the comparison goes on since too little is known.
+        most: processes in all, where the comparison goes on since it is undecided.
     """
 
     processes: int = 5
@@ -78,13 +78,13 @@ class Plan:
 
 
 @dataclass(frozen=True)
-class Turn(Step):
-    """Whose turn it is; the first step of a candidate on its way to the panel.
+class VariantTag(Step):
+    """Tag of a candidate that says which variant it belongs to: its first step, which is removed.
 
     Args:
-        variant: whose.
-        later: whether the same process must have had a turn before. A process that is killed while it has
-            nothing to do is replaced without a word; the new one tells by this that it is not the same.
+        variant: index of the variant.
+        later: whether the same process must have evaluated something before. An executor replaces a process
+            that is killed while it is idle, and does not report it; the new one finds out by this.
     """
 
     variant: int
@@ -92,8 +92,8 @@ class Turn(Step):
 
 
 @dataclass(frozen=True)
-class Panel:
-    """Makes the evaluators of all variants; variants that share a spec share an evaluator.
+class MultiEvaluatorSpec:
+    """Spec of an evaluator for all variants; variants that share a spec share an evaluator.
 
     Args:
         specs: one for each variant.
@@ -103,45 +103,45 @@ class Panel:
 
     @property
     def limits(self) -> Limits:
-        """What suffices for every variant; none is evaluated again alone, since rounds are to be whole."""
+        """Return limits that suffice for every variant, with one attempt: rounds are to be whole."""
         return replace(Limits.widest(map(Limits.of, self.specs)), attempts=1)
 
     @property
     def sandbox(self) -> SandboxPolicy | None:
-        """Return how the worker is confined: as for whoever runs programs, with what all of them may read."""
+        """Return how the worker is confined: as strictly as all variants allow, with what all read."""
         return SandboxPolicy.widest(map(SandboxPolicy.of, self.specs))
 
     def __call__(self) -> Evaluator:
         distinct = {id(spec): spec for spec in self.specs}
         made = {key: spec() for key, spec in distinct.items()}
-        return _Switch([made[id(spec)] for spec in self.specs])
+        return _MultiEvaluator([made[id(spec)] for spec in self.specs])
 
 
-class _Switch:
+class _MultiEvaluator:
     def __init__(self, evaluators: Sequence[Evaluator]) -> None:
         self._evaluators = evaluators
         self._begun = False
 
     def evaluate(self, candidate: Candidate, clock: StageClock) -> Outcome:
-        turn, *steps = candidate.steps
-        assert isinstance(turn, Turn)
-        if turn.later and not self._begun:
-            return Lost("worker", "killed", "the process was lost between two of its turns")
+        tag, *steps = candidate.steps
+        assert isinstance(tag, VariantTag)
+        if tag.later and not self._begun:
+            return Lost("worker", "killed", "the process was lost between two of its evaluations")
         self._begun = True
-        return self._evaluators[turn.variant].evaluate(Candidate(tuple(steps)), clock)
+        return self._evaluators[tag.variant].evaluate(Candidate(tuple(steps)), clock)
 
 
 _LEAST = 2
-"""The baseline and the first variant are never left out."""
+"""The baseline and the first variant are never dropped."""
 _PATIENCE_S = 30.0
 """Processes that are lost are replaced for so long at least."""
 _LOSSES = 3
-"""Who is lost so often, in place of one process, is given up."""
+"""A variant over which so many processes in a row are lost is given up."""
 
 
 @dataclass(frozen=True)
-class Turns:
-    """What one process has to do.
+class ProcessPlan:
+    """Work of one process of a comparison.
 
     Args:
         variants: the baseline, then the variants.
@@ -157,42 +157,45 @@ class Turns:
     rounds: int
     ends: tuple[float, float]
 
-    def later(self, seconds: float) -> Turns:
+    def later(self, seconds: float) -> ProcessPlan:
         """Return the same with later ends."""
         return replace(self, ends=(self.ends[0] + seconds, self.ends[1] + seconds))
 
 
 @dataclass
-class Losses:
-    """Variants that are not measured any more, and processes that were lost, by the variant's index.
+class LossCounter:
+    """Counter of lost processes by the variant's index, with the variants that are given up.
 
     Args:
         in_a_row: how many processes were lost since it was measured.
         given_up: the outcomes of variants that are not measured any more: too many processes were lost, or
             the variant failed once. One that hangs would keep the machine from others each time.
-        excused: whether a failure came since the process began: it may have ended the process.
+        excused: whether a failure came since the process began: it may have killed the process.
     """
 
     in_a_row: Counter[int] = field(default_factory=Counter[int])
     given_up: dict[int, Lost | Failed] = field(default_factory=dict[int, Lost | Failed])
     excused: bool = False
 
-    def note(self, place: int, outcome: Measured | Failed) -> None:
-        """Note what was measured of a variant; one that failed is given up."""
-        # In a row, since the machine may kill processes at random: that says nothing of whom it met.
-        self.in_a_row[place] = 0
+    def record(self, index: int, outcome: Measured | Failed) -> None:
+        """Record the outcome of a variant; one that failed is given up."""
+        # In a row, since the machine may kill processes at random: that says nothing of the variant.
+        self.in_a_row[index] = 0
         if isinstance(outcome, Failed):
-            self.given_up[place] = outcome
+            self.given_up[index] = outcome
             self.excused = True
 
-    def add(self, place: int, lost: Lost) -> None:
-        """Count one; it may be one too many. Where a failure ended the process, the next is not blamed."""
+    def add(self, index: int, lost: Lost) -> None:
+        """Count a lost process; after `_LOSSES` in a row the variant is given up.
+
+        Where a failure may have killed the process, the next variant is not blamed.
+        """
         if self.excused:
             return
-        self.in_a_row[place] += 1
-        if self.in_a_row[place] == _LOSSES:
+        self.in_a_row[index] += 1
+        if self.in_a_row[index] == _LOSSES:
             why = f"{_LOSSES} processes were lost while they measured it: {lost.detail}"
-            self.given_up[place] = replace(lost, detail=why)
+            self.given_up[index] = replace(lost, detail=why)
 
 
 class CutShortError(Exception):
@@ -201,12 +204,12 @@ class CutShortError(Exception):
 
 @dataclass(frozen=True)
 class RoundsDone:
-    """What one process did.
+    """Rounds that one process measured.
 
     Args:
         rounds: at least one.
         least_s: the seconds that such a process takes to start and for one round.
-        lost_s: the seconds that went to processes that were lost.
+        lost_s: the seconds spent on processes that were lost.
     """
 
     rounds: list[Round]
@@ -218,20 +221,20 @@ class _ProcessLostError(Exception):
     """The process was lost while it measured a variant.
 
     Args:
-        place: whom.
-        lost: how.
+        index: of the variant.
+        lost: the outcome.
     """
 
-    def __init__(self, place: int, lost: Lost) -> None:
-        super().__init__(place, lost)
-        self.place, self.lost = place, lost
+    def __init__(self, index: int, lost: Lost) -> None:
+        super().__init__(index, lost)
+        self.index, self.lost = index, lost
 
 
-def measured(turns: Turns, start: Start, losses: Losses) -> RoundsDone:
+def measured(work: ProcessPlan, start: Start, losses: LossCounter) -> RoundsDone:
     """Measure in one fresh process, until its end and the end of all by the clock, but one round at least.
 
     Args:
-        turns: what is to be done.
+        work: what is measured.
         start: starts an executor with a fresh process.
         losses: so far; they are added to.
 
@@ -241,18 +244,18 @@ def measured(turns: Turns, start: Start, losses: Losses) -> RoundsDone:
         LostError: the baseline is given up, or as many processes are lost as would do for all variants.
     """
     began, lost_s, cause = time.monotonic(), 0.0, ""
-    for _ in range(_LOSSES * len(turns.variants)):
-        if lost_s > max(turns.plan.seconds, _PATIENCE_S):
+    for _ in range(_LOSSES * len(work.variants)):
+        if lost_s > max(work.plan.seconds, _PATIENCE_S):
             break
         try:
-            # What losses took is added to the ends: else the comparison would be shorter for those who did
-            # nothing wrong.
-            return replace(_process(turns.later(lost_s), start, losses), lost_s=lost_s)
+            # The time of losses is added to the ends: else the comparison would be shorter for variants that
+            # did nothing wrong.
+            return replace(_process(work.later(lost_s), start, losses), lost_s=lost_s)
         except _ProcessLostError as loss:
-            losses.add(loss.place, loss.lost)
+            losses.add(loss.index, loss.lost)
             lost_s, cause = time.monotonic() - began, loss.lost.detail
         except CutShortError:
-            if turns.process == 0 and cause:  # what took the time is the better reason
+            if work.process == 0 and cause:  # what took the time is the better reason
                 raise LostError(f"one process after the other was lost: {cause}") from None
             raise
         except LostError as loss:  # while it started, which says nothing of the variants
@@ -267,24 +270,23 @@ def measured(turns: Turns, start: Start, losses: Losses) -> RoundsDone:
     raise LostError(f"one process after the other was lost: {cause}")
 
 
-def _process(turns: Turns, start: Start, losses: Losses) -> RoundsDone:
-    variants, found = turns.variants, list[Round]()
-    took, began, later = 0.0, time.monotonic(), turns.plan.processes - turns.process - 1
+def _process(work: ProcessPlan, start: Start, losses: LossCounter) -> RoundsDone:
+    variants, found = work.variants, list[Round]()
+    took, began, later = 0.0, time.monotonic(), work.plan.processes - work.process - 1
     losses.excused = False
-    with start(Panel(tuple(variant.spec for variant in variants))) as executor:
+    with start(MultiEvaluatorSpec(tuple(variant.spec for variant in variants))) as executor:
         starting = time.monotonic() - began
-        while len(found) < turns.rounds and (not found or _fits(took, later * (starting + took), turns.ends)):
+        while len(found) < work.rounds and (not found or _fits(took, later * (starting + took), work.ends)):
             began = time.monotonic()
             try:
-                # In order and not shuffled: where time is short, the most telling must be those that are
-                # kept.
-                if turns.process == 0 and not found:
-                    fits = partial(_fits_later, later, starting, turns.ends[1])
-                    outcomes, took = _first(executor, variants, turns.ends[0], fits, losses)
+                # In order and not shuffled: where time is short, the most promising must be kept.
+                if work.process == 0 and not found:
+                    fits = partial(_fits_later, later, starting, work.ends[1])
+                    outcomes, took = _first(executor, variants, work.ends[0], fits, losses)
                     variants = variants[: len(outcomes)]
                 else:
-                    # Shuffled anew each round: else who follows whom would be part of what is measured.
-                    shuffle = rng(turns.plan.seed, turns.process, len(found))
+                    # Shuffled anew each round: else the order would be part of what is measured.
+                    shuffle = rng(work.plan.seed, work.process, len(found))
                     order = shuffle.permutation(len(variants)).tolist()
                     outcomes = _round(executor, variants, order, losses, begun=bool(found))
                     took = time.monotonic() - began
@@ -293,34 +295,34 @@ def _process(turns: Turns, start: Start, losses: Losses) -> RoundsDone:
                     raise
                 break
             found.append(outcomes)
-            if turns.process == 0:
-                kept = _that_fit(turns, len(variants), took, len(found), starting)
+            if work.process == 0:
+                kept = _that_fit(work, len(variants), took, len(found), starting)
                 took *= kept / len(variants)
                 variants, found = variants[:kept], [outcomes[:kept] for outcomes in found]
     return RoundsDone(found, starting + took)
 
 
-def _that_fit(turns: Turns, count: int, round_s: float, done: int, starting: float) -> int:
+def _that_fit(work: ProcessPlan, count: int, round_s: float, done: int, starting: float) -> int:
     """Return how many variants leave time for as many rounds as the baseline and the first can have.
 
     The least promising are dropped before rounds are: of a variant with few rounds nothing can be decided.
 
     Args:
-        turns: what is to be done.
+        work: what is measured.
         count: how many are measured by now.
         round_s: how long their last round took, in seconds.
         done: how many rounds this process has done. The first round takes longer than the others, so that
             after it only the time of the second one is asked for.
         starting: how long a process takes to start, in seconds.
     """
-    later = turns.plan.processes - turns.process - 1
-    left = turns.rounds - done
+    later = work.plan.processes - work.process - 1
+    left = work.rounds - done
     if not left and not later:
         return count
 
     def fits(variants: int, more: int) -> bool:
         each = round_s * variants / count
-        return time.monotonic() + more * each + later * (starting + (done + more) * each) <= turns.ends[1]
+        return time.monotonic() + more * each + later * (starting + (done + more) * each) <= work.ends[1]
 
     for more in range(min(1, left) if done == 1 else left, -1, -1):
         if fits(min(_LEAST, count), more):
@@ -329,12 +331,12 @@ def _that_fit(turns: Turns, count: int, round_s: float, done: int, starting: flo
 
 
 def _fits_later(later: int, starting: float, over: float, round_: float) -> bool:
-    """Whether a round of so many seconds in each of the later processes, if any, would be over in time."""
+    """Return whether a round of so many seconds fits into each of the later processes, if there are any."""
     return not later or time.monotonic() + later * (starting + round_) <= over
 
 
 def _fits(round_: float, others: float, ends: tuple[float, float]) -> bool:
-    """Whether another round leaves this process within its end, and those after it within the end of all."""
+    """Return whether after another round this process and the later ones are within their ends."""
     now = time.monotonic() + round_
     return now <= ends[0] and now + others <= ends[1]
 
@@ -344,21 +346,21 @@ def _first(
     variants: Sequence[Variant],
     end: float,
     fits: Callable[[float], bool],
-    losses: Losses,
+    losses: LossCounter,
 ) -> tuple[Round, float]:
-    """Measure in order while there is time, now and in the later processes; all at once where it cannot end.
+    """Measure in order while there is time, now and in the later processes; all at once without a deadline.
 
-    Fewer are compared rather than all in fewer processes, which would prove nothing of anybody.
+    Fewer variants are compared rather than all in fewer processes, which would prove nothing of any.
 
     Args:
         executor: evaluates.
-        variants: the most telling first.
+        variants: the most promising first.
         end: when it is over, by the clock.
-        fits: tells whether a round of so many seconds fits in all later processes.
+        fits: returns whether a round of so many seconds fits in all later processes.
         losses: so far; they are added to.
 
     Returns:
-        The outcomes of those who are kept, and the seconds that these took.
+        The outcomes of the variants that are kept, and the seconds that these took.
     """
     began = time.monotonic()
     if math.isinf(end):
@@ -367,49 +369,49 @@ def _first(
     found = []
     # The seconds after so many variants, from none on.
     took = [0.0]
-    for place in range(len(variants)):
-        if place >= _LEAST and time.monotonic() >= end:
+    for index in range(len(variants)):
+        if index >= _LEAST and time.monotonic() >= end:
             break
         try:
-            found += _round(executor, variants, [place], losses, begun=bool(found))
+            found += _round(executor, variants, [index], losses, begun=bool(found))
         except CutShortError:
-            if place < _LEAST:
+            if index < _LEAST:
                 raise
             break
         took.append(time.monotonic() - began)
-    # From the end, where the least telling stand.
+    # From the end, where the least promising are.
     while len(found) > _LEAST and not fits(took[len(found)]):
         found.pop()
     return found, took[len(found)]
 
 
 def _round(
-    executor: Executor, variants: Sequence[Variant], order: Sequence[int], losses: Losses, *, begun: bool
+    executor: Executor, variants: Sequence[Variant], order: Sequence[int], losses: LossCounter, *, begun: bool
 ) -> Round:
-    """Measure some in an order, by a process that has begun or not; gives their outcomes by place.
+    """Measure some variants in an order, by a process that has begun or not; return outcomes by index.
 
     Raises:
         CutShortError: the executor ended the batch early.
         _ProcessLostError: the process was lost.
     """
     given_up = losses.given_up
-    places = [place for place in order if place not in given_up]
+    indices = [index for index in order if index not in given_up]
     # One batch for one worker: it is evaluated in this order, as rounds need.
     batch = {
-        Candidate((Turn(place, later=begun or at > 0), *variants[place].candidate.steps)): place
-        for at, place in enumerate(places)
+        Candidate((VariantTag(index, later=begun or at > 0), *variants[index].candidate.steps)): index
+        for at, index in enumerate(indices)
     }
-    answers: dict[int, Outcome] = {place: given_up[place] for place in order if place in given_up}
+    answers: dict[int, Outcome] = {index: given_up[index] for index in order if index in given_up}
     lost: _ProcessLostError | None = None
     for evaluation in evaluate(executor, list(batch), deadline()):
-        place, outcome = batch[evaluation.candidate], evaluation.outcome
+        index, outcome = batch[evaluation.candidate], evaluation.outcome
         if isinstance(outcome, Lost):
-            lost = _ProcessLostError(place, outcome)
+            lost = _ProcessLostError(index, outcome)
             break  # which ends the batch
-        answers[place] = outcome
-        losses.note(place, outcome)
+        answers[index] = outcome
+        losses.record(index, outcome)
     if lost:
         raise lost
     if len(answers) < len(order):
         raise CutShortError
-    return [answers[place] for place in sorted(order)]
+    return [answers[index] for index in sorted(order)]

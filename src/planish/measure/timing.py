@@ -51,11 +51,11 @@ class Samples:
     @property
     def median(self) -> float:
         """The statistic: median seconds of a call."""
-        return statistics.median(self.telling)
+        return statistics.median(self.decisive)
 
     @property
-    def telling(self) -> tuple[float, ...]:
-        """The samples that count."""
+    def decisive(self) -> tuple[float, ...]:
+        """The samples that count: by the clock, or by processor time where that is clearly more precise."""
         clearer = self.paired and error(self.processor) <= CLEARLY * error(self.seconds)
         return self.processor if clearer else self.seconds
 
@@ -65,8 +65,8 @@ class Samples:
         """Return the samples as an outcome keeps them.
 
         Args:
-            quantities: objective name to what makes a value of seconds.
-            one_core: whether one core does all the work; the processor time of several does not tell how long
+            quantities: objective name to a function that turns seconds into a value.
+            one_core: whether one core does all the work; the processor time of several does not show how long
                 they took, and is left out.
         """
         found = {name: tuple(map(make, self.seconds)) for name, make in quantities.items()}
@@ -115,11 +115,11 @@ class ClockError(PlanishError):
 
 
 class Clocks(NamedTuple):
-    """What tells how long something took.
+    """Clocks that a duration is read from.
 
     Args:
         wall: the time, in nanoseconds.
-        processor: the processor time of this process, or of whoever does the work, in nanoseconds.
+        processor: the processor time of this process, or of the one that does the work, in nanoseconds.
     """
 
     wall: Callable[[], int] = time.perf_counter_ns
@@ -127,18 +127,18 @@ class Clocks(NamedTuple):
 
 
 CLOCKS = Clocks()
-"""For what runs in this process."""
+"""The clocks of this process."""
 
 
 class Took(NamedTuple):
-    """How long something took, in seconds, by each clock."""
+    """Duration in seconds, by each clock."""
 
     wall: float
     processor: float
 
 
 def repeated(call: Callable[[], object]) -> Runs:
-    """Turn one call into what makes n calls, as `time_call` takes it."""
+    """Return a function that makes n calls, as `time_call` takes it."""
 
     def run(calls: int) -> None:
         for _ in range(calls):
@@ -148,7 +148,7 @@ def repeated(call: Callable[[], object]) -> Runs:
 
 
 def timed(run: Runs, clocks: Clocks) -> Callable[[int], Took]:
-    """Turn what makes n calls into what also tells how long they took, by both clocks."""
+    """Return a function that makes n calls and returns how long they took, by both clocks."""
 
     def block(calls: int) -> Took:
         # The wall clock is read innermost: processor time is a system call, whose cost is not the block's.
@@ -161,13 +161,13 @@ def timed(run: Runs, clocks: Clocks) -> Callable[[int], Took]:
 
 
 def calls_of(block: Callable[[int], float], length: float) -> int:
-    """Warm up, and give how many calls fill so many seconds.
+    """Warm up, and return how many calls fill so many seconds.
 
     Args:
-        block: makes n calls and gives the seconds they took.
+        block: makes n calls and returns the seconds they took.
         length: seconds to fill.
     """
-    block(1)  # what is cold may take a thousand times as long, and does not tell how short a call is
+    block(1)  # what is cold may take a thousand times as long, and does not show how short a call is
     return filled(length, block)
 
 
@@ -199,11 +199,11 @@ _BUSY = 0.3
 """Of a look; threads that look for work use all of it."""
 
 
-def rest(longest_s: float) -> bool:
-    """Wait until no other thread of this process runs, and tell whether one did.
+def wait_for_idle_threads(longest_s: float) -> bool:
+    """Wait until no other thread of this process runs; return whether one did.
 
     OpenBLAS's threads look for work during up to 0.1 s after a multiplication, and take the cores from
-    whatever uses several after it: that then seems to take 10 times as long, or more.
+    code that uses several after it: that then seems to take 10 times as long, or more.
 
     Args:
         longest_s: seconds to wait at most.
@@ -235,20 +235,20 @@ def _is_running(task: Path) -> bool:
     return False
 
 
-_LONG = 10  # a first call of so many blocks is as telling as a later one
+_LONG = 10  # a first call of so many blocks shows as much as a later one
 _WAITED = 1.5  # a block that lasted so many times as long as the processor worked on it had to wait
 _PATIENCE = 20  # budgets by the clock, after which even blocks that waited must do
 
 
 @dataclass(frozen=True)
 class Timing:
-    """How long to measure.
+    """Timing protocol of one candidate: its budget, blocks and samples.
 
     The clock and the call from Python cost some 0.4 microseconds a block; in the shortest block of
     100 microseconds that is under half a percent.
 
     Args:
-        budget_s: seconds of its own to spend on one candidate, the warm-up too; a candidate with slow calls
+        budget_s: seconds to spend on one candidate, the warm-up too; a candidate with slow calls
             may take more, to have the fewest samples.
         block_s: seconds that a block lasts at least.
         fewest: samples to take at least.
@@ -268,7 +268,7 @@ FINAL_TIMING = Timing(budget_s=0.05, fewest=5)
 
 
 Timer = Callable[[Runs], Samples]
-"""A way to time."""
+"""Times what makes n calls."""
 
 
 def time_call(
@@ -285,7 +285,7 @@ def time_call(
         run: native code that loops has the least overhead.
         timing: how long to measure.
         best_s: the best candidate's seconds a call.
-        clocks: by which.
+        clocks: that are read.
 
     Returns:
         The samples. The first call is none of them, unless it was long and showed by itself that the
@@ -331,9 +331,9 @@ def _waited(took: Took) -> bool:
 
 
 def _own(took: Took) -> float:
-    """Return what a block took without what others did on its core meanwhile.
+    """Return the time of a block without the time in which others used its core.
 
-    A process that has to wait for its turn once, some milliseconds, must not look slow for that. Several
+    A process that has to wait for a core once, some milliseconds, must not look slow for that. Several
     threads have more processor time than the clock shows.
     """
     return min(took.wall, took.processor) if took.processor > 0 else took.wall
@@ -351,56 +351,60 @@ PATIENCE = 30
 """How many budgets may be spent until it is so precise."""
 
 
-class Yardstick:
-    """The seconds that a baseline takes. The first worker to measure them sets them for all.
+class SharedBaselineTime:
+    """Seconds of a baseline, shared by all workers: the first one to measure them sets them for all.
 
-    It ends with the process, or the object, that made it; copies sent to other processes look at its folder.
+    They are in a file that ends with the process, or the object, that made it; copies that are sent to other
+    processes read that file.
     """
 
     def __init__(self) -> None:
         self._file = share(self) / "seconds"
 
     def seconds(self, found: float) -> float:
-        """Return the seconds: those found now, where none are known. Hold the machine meanwhile."""
+        """Return the seconds; where none are known, set those measured now.
+
+        The caller holds the machine lock meanwhile.
+        """
         if self.known is None:
             self.set(found)
         return float(self._file.read_text(encoding="ascii"))
 
     @property
     def known(self) -> float | None:
-        """The seconds, where they are known."""
+        """The seconds; None where they are not known yet."""
         return float(self._file.read_text(encoding="ascii")) if self._file.exists() else None
 
     def set(self, seconds: float) -> None:
-        """Return what the baseline takes, whatever was found; not while it is measured."""
+        """Set the seconds, also where others are known; not while the baseline is measured."""
         write_whole(self._file, repr(seconds).encode("ascii"))
 
 
-class Beside:
-    """Times candidates in turns with a baseline: each block of calls is over the baseline's before it.
+class PairedTimer:
+    """Times candidates interleaved with a baseline: each block's time over the baseline's before it.
 
     With another worker busy, single times of one module vary by 14 %, and ratios of five by 3 %. Where they
     vary more it measures on, as long as `patience` allows. Where one core does the work, and processor time
     is clearly more precise, that counts. The timing's slow factor is one to the baseline.
 
     Args:
-        yardstick: the seconds of the baseline.
+        baseline_time: seconds of the baseline, shared by all workers.
         timing: how long to measure both together.
-        one_core: whether one core does all the work; else processor time does not tell how long it takes.
+        one_core: whether one core does all the work; else processor time does not show how long it takes.
         patience: how many budgets may be spent until the ratio is as precise as `PRECISE`.
-        clocks: by which.
+        clocks: that are read.
     """
 
     def __init__(
         self,
-        yardstick: Yardstick,
+        baseline_time: SharedBaselineTime,
         timing: Timing,
         *,
         one_core: bool = True,
         patience: int = PATIENCE,
         clocks: Clocks = CLOCKS,
     ) -> None:
-        self._yardstick, self._timing, self._clocks = yardstick, timing, clocks
+        self._baseline_time, self._timing, self._clocks = baseline_time, timing, clocks
         self._one_core, self._patience = one_core, patience
         # By two: the baseline has half of the budget.
         self._length = max(timing.block_s, timing.budget_s / timing.most / 2)
@@ -411,10 +415,10 @@ class Beside:
 
         Args:
             run: what is measured.
-            baseline: what it is measured beside, always the same.
+            baseline: what it is interleaved with, always the same.
 
         Returns:
-            Samples in seconds of a baseline that always takes what the yardstick says.
+            Samples in seconds, where the baseline takes `baseline_time`.
         """
         start = self._clocks.wall()
         base, own = timed(baseline, self._clocks), timed(run, self._clocks)
@@ -431,8 +435,8 @@ class Beside:
             wall.append(took.wall / before.wall * share)
             if self._one_core and before.processor > 0:  # a clock that ticks seldom may show nothing
                 processor.append(took.processor / before.processor * share)
-        # One unit for all workers: ratios times what each worker found itself would differ by its luck.
-        unit = self._yardstick.seconds(statistics.median(usual))
+        # One unit for all workers: ratios times what each worker measured itself would differ by chance.
+        unit = self._baseline_time.seconds(statistics.median(usual))
         by_clock, by_processor = (tuple(unit * ratio for ratio in ratios) for ratios in (wall, processor))
         # All or none: medians of different rounds are not to be compared.
         known = len(processor) == len(wall)

@@ -45,7 +45,7 @@ from planish.levels.graph.verification import (
     similarity,
     tolerance,
 )
-from planish.measure import Beside, Runs, Samples, Timing, Yardstick, repeated, time_call
+from planish.measure import PairedTimer, Runs, Samples, SharedBaselineTime, Timing, repeated, time_call
 from planish.sandbox import Limits
 from planish.sandbox.confinement import FILE_BYTES, SandboxPolicy
 from planish.sandbox.scratch import shared_folder
@@ -63,7 +63,7 @@ class Timed:
         baseline: a session of the baseline; None where the runtime refuses it.
         settings: under which it is that.
         timing: how long each session is timed.
-        yardstick: the seconds of the baseline; None: all are timed alone.
+        baseline_time: the seconds of the baseline; None: all are timed alone.
         feed: what sessions are run on.
     """
 
@@ -72,20 +72,20 @@ class Timed:
         baseline: ModelSession | None,
         settings: SessionSettings,
         timing: Timing,
-        yardstick: Yardstick | None,
+        baseline_time: SharedBaselineTime | None,
         feed: Feed,
     ) -> None:
-        self._timing, self._yardstick, self._feed = timing, yardstick, feed
+        self._timing, self._baseline_time, self._feed = timing, baseline_time, feed
         self._one_core = settings.cores == 1 and settings.provider != "cuda"
-        self._baseline = self._runs(baseline) if baseline is not None and yardstick is not None else None
-        self._beside: Beside | None = None
+        self._baseline = self._runs(baseline) if baseline is not None and baseline_time is not None else None
+        self._beside: PairedTimer | None = None
         self._begun = False
         self._best = float("inf")
 
     def time(self, session: ModelSession) -> Samples:
         """Measure how long a call takes; enter the stage "run" first."""
-        if self._yardstick is not None and self._baseline is not None and not self._begun:
-            self._begin(self._yardstick, self._baseline)
+        if self._baseline_time is not None and self._baseline is not None and not self._begun:
+            self._begin(self._baseline_time, self._baseline)
         if self._beside is not None and self._baseline is not None:
             return self._beside.time(self._runs(session), self._baseline)
         timed = time_call(self._runs(session), self._timing, self._best)
@@ -105,12 +105,14 @@ class Timed:
 
         return timed.named({"latency": float, "throughput": rate}, one_core=self._one_core)
 
-    def _begin(self, yardstick: Yardstick, baseline: Runs) -> None:
+    def _begin(self, baseline_time: SharedBaselineTime, baseline: Runs) -> None:
         """Time the baseline; whoever measures it first decides for all workers whether it is too short."""
         self._begun = True
         alone = time_call(baseline, self._timing)
-        if yardstick.seconds(alone.median) >= LEAST_S:
-            self._beside = Beside(yardstick, self._timing, one_core=self._one_core, patience=PATIENCE)
+        if baseline_time.seconds(alone.median) >= LEAST_S:
+            self._beside = PairedTimer(
+                baseline_time, self._timing, one_core=self._one_core, patience=PATIENCE
+            )
 
     def _runs(self, session: ModelSession) -> Runs:
         return repeated(session.bound(self._feed))
@@ -151,7 +153,7 @@ class GraphEvaluatorSpec:
         objectives: names of what is wanted; what costs nothing more is measured besides.
         limits: of one evaluation.
         timing: how long each candidate is timed.
-        yardstick: what the baseline takes, in turns with which each is timed; None: each is timed alone.
+        baseline_time: what the baseline takes, in turns with which each is timed; None: each is timed alone.
         remember: whether a model that was measured is not measured again, whatever passes made it. False at
             the end of a search, when answers are compared on further inputs too.
         shelf: of rewritten models, for fresh processes that measure the same; None where each makes its own.
@@ -162,7 +164,7 @@ class GraphEvaluatorSpec:
     objectives: frozenset[str]
     limits: Limits
     timing: Timing = TIMING
-    yardstick: Yardstick | None = None
+    baseline_time: SharedBaselineTime | None = None
     remember: bool = True
     shelf: ModelCache | None = None
 
@@ -173,8 +175,8 @@ class GraphEvaluatorSpec:
 
     def anchor(self, baseline: Outcome) -> None:
         """Let the baseline take the seconds that are known of it; see `planish.core.CanAnchor`."""
-        if self.yardstick is not None and isinstance(baseline, Measured):
-            self.yardstick.set(baseline.values["latency"])
+        if self.baseline_time is not None and isinstance(baseline, Measured):
+            self.baseline_time.set(baseline.values["latency"])
 
     def __call__(self) -> _Evaluator:
         return _Evaluator(self)
@@ -220,7 +222,7 @@ class _Evaluator:
         self.notes = tuple(notes)
         self._known: dict[tuple[str, Selection], Outcome] = {}
         self._verified: set[Candidate] = set()
-        self._timer = Timed(baseline, spec.settings, spec.timing, spec.yardstick, self._feeds[0])
+        self._timer = Timed(baseline, spec.settings, spec.timing, spec.baseline_time, self._feeds[0])
 
     def _require_steady(self) -> None:
         """Raise ProgramError where the model draws at random, and answers otherwise in another call."""
@@ -327,7 +329,7 @@ class _Evaluator:
             creations = [session.seconds]
             if "compile_time" in wanted:
                 creations = [self._again(chosen, file) for _ in range(CREATIONS)]
-        latency = statistics.median(within_three_sigma(timed.telling))
+        latency = statistics.median(within_three_sigma(timed.decisive))
         values = {
             "latency": latency,
             "throughput": self._program.batch / latency,

@@ -30,7 +30,7 @@ from planish.levels.graph.rewrite_cache import ModelCache
 from planish.levels.graph.sessions import SessionSettings
 from planish.levels.graph.space import Letters, SelectionSpace
 from planish.levels.graph.starting_lists import GOOD_LISTS, class_lists, recognition_of
-from planish.measure import Yardstick
+from planish.measure import SharedBaselineTime
 from planish.sandbox import Limits
 
 _PACE = 20e6
@@ -58,7 +58,7 @@ def evaluator_spec_of(task: Task[GraphProgram], *, final: bool = False) -> Graph
         _limits(program),
         LAST_TIMING if final else TIMING,
         # Counters of energy and heat would count the baseline's calls too.
-        None if names & set(QUANTITIES) else Yardstick(),
+        None if names & set(QUANTITIES) else SharedBaselineTime(),
         remember=not final,
         shelf=ModelCache() if final else None,
     )

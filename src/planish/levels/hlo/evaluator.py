@@ -50,7 +50,7 @@ from planish.levels.hlo.scoring import (
 from planish.levels.hlo.workload import Part, Parts, Workload, WorkloadCalls, fit
 from planish.levels.hlo.workload.data import digest_of
 from planish.levels.hlo.workload.spec import measured_as
-from planish.measure import Beside, Timer, Timing, Yardstick, deadline, time_call
+from planish.measure import PairedTimer, SharedBaselineTime, Timer, Timing, deadline, time_call
 from planish.sandbox import Limits
 from planish.sandbox.confinement import SandboxPolicy
 from planish.sandbox.scratch import shared_folder
@@ -123,7 +123,7 @@ class HloEvaluatorSpec:
             that with the part's name: `error_final`.
         at_the_end: whether the search is over: the final part may be seen, and training is whole.
         timing: how long each candidate is timed; None: not at all.
-        yardstick: what the unchanged module takes, beside which each is timed; None: each is timed alone.
+        baseline_time: what the unchanged module takes, beside which each is timed; None: each is timed alone.
         remember: whether a module that was measured already is not measured again, whatever patch made it,
             and one that does the unchanged module's work with other numbers is not timed; else each is timed
             again, and what it was compiled to and its error are kept.
@@ -137,7 +137,7 @@ class HloEvaluatorSpec:
     parts: tuple[Part, ...] = ("search",)
     at_the_end: bool = False
     timing: Timing | None = TIMING
-    yardstick: Yardstick | None = None
+    baseline_time: SharedBaselineTime | None = None
     remember: bool = True
     kept: CompiledFiles | None = None
     limits: Limits = LIMITS
@@ -149,7 +149,7 @@ class HloEvaluatorSpec:
     @property
     def beside(self) -> bool:
         """True where candidates are timed in turns with the unchanged module."""
-        return self.timing is not None and self.yardstick is not None
+        return self.timing is not None and self.baseline_time is not None
 
     @property
     def sandbox(self) -> SandboxPolicy:
@@ -158,8 +158,8 @@ class HloEvaluatorSpec:
 
     def anchor(self, baseline: Outcome) -> None:
         """Set the known time of the unchanged module; see `planish.core.CanAnchor`."""
-        if self.yardstick is not None and isinstance(baseline, Measured):
-            self.yardstick.set(baseline.values["time_s"])
+        if self.baseline_time is not None and isinstance(baseline, Measured):
+            self.baseline_time.set(baseline.values["time_s"])
 
     def __call__(self) -> _Evaluator:
         return _Evaluator(self)
@@ -222,9 +222,9 @@ class _Evaluator:
         """Return a timer of candidates: none, alone, or beside the baseline, which is compiled once."""
         if spec.timing is None:
             return None
-        if spec.yardstick is None or baseline is None:
+        if spec.baseline_time is None or baseline is None:
             return partial(time_call, timing=spec.timing)
-        beside = Beside(spec.yardstick, spec.timing, one_core=spec.cores == 1)
+        beside = PairedTimer(spec.baseline_time, spec.timing, one_core=spec.cores == 1)
         # Begun anew each time: the baseline is timed on the first steps of a training, as candidates are.
         return lambda run: beside.time(run, self._scorer.runs(baseline))
 
@@ -251,8 +251,8 @@ class _Evaluator:
 
     def _known_s(self, text: str) -> float | None:
         """Return the unchanged module's seconds for one that does the same work; None: it is to be timed."""
-        yardstick = self._spec.yardstick
-        return yardstick.known if yardstick and self._work and work_of(text) == self._work else None
+        baseline_time = self._spec.baseline_time
+        return baseline_time.known if baseline_time and self._work and work_of(text) == self._work else None
 
     def _keep(self, name: str, executable: Executable, scores: Scores) -> None:
         if not self._spec.remember:
@@ -352,7 +352,7 @@ def evaluator_spec_of(task: Task[ScoredProgram], *, final: bool = False) -> HloE
         task.target.toolchain["backend"],
         task.target.cores,
         timing=LAST_TIMING if final else TIMING,
-        yardstick=Yardstick(),
+        baseline_time=SharedBaselineTime(),
         remember=not final,
         kept=_compiled_files() if final else None,
     )
@@ -445,6 +445,6 @@ def original_of(task: Task[ScoredProgram]) -> Reference:
     if digest_of(path) != workload.original.digest:
         raise ProgramError(f"'{path}' is not what it was when the search began", "Tune again.")
     check_suits(module, workload)
-    alone = replace(evaluator_spec_of(task, final=True), yardstick=None)
+    alone = replace(evaluator_spec_of(task, final=True), baseline_time=None)
     spec = replace(alone, program=ScoredProgram(module, workload), limits=END_LIMITS)
     return Reference(path.name, Candidate(), spec)

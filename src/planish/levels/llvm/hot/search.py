@@ -189,7 +189,7 @@ def compared(bench: Bench, code: bytes) -> list[Times]:
             if times is None:
                 return []
             found.append(times)
-        if judged(found).settled:
+        if judged(found).conclusive:
             break
     return found
 
