@@ -115,7 +115,7 @@ def measure_all(over: float, part: int) -> None:
         share = (over - time.monotonic()) / (len(programs) - place)
         level = LlvmLevel()
         loaded = level.load(str(ROOT / program.package / f"{program.package}.bc"), {"run": run})
-        measure(run, level.suited(loaded, [level.objectives["time_s"]]), time.monotonic() + share)
+        measure(run, level.specialize(loaded, [level.objectives["time_s"]]), time.monotonic() + share)
 
 
 def measure(run: str, program: IRProgram, over: float) -> None:

@@ -22,7 +22,7 @@ def tuned(name: str, source: Path, seconds: float, options: Mapping[str, str]) -
     """Make a program faster, print its line, and give how many times; nothing where that failed."""
     level = LlvmLevel()
     try:
-        program = level.suited(level.load(str(source), options), [level.objectives["time_s"]])
+        program = level.specialize(level.load(str(source), options), [level.objectives["time_s"]])
         found = optimize_runtime(program, seconds)
     except PlanishError as error:
         print(f"| {name} | | | | {error} | | |", flush=True)

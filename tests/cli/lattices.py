@@ -17,8 +17,10 @@ from pathlib import Path
 from typing import Any
 
 from planish.core import (
+    NO_ANALYSIS,
     Candidate,
     Failed,
+    Level,
     Measured,
     Objective,
     Outcome,
@@ -82,7 +84,7 @@ class Measuring:
         return Measured({"time_s": value, "gflops": GFLOP / value}, {"time_s": (value, value * 1.01)})
 
 
-class LatticeLevel:
+class LatticeLevel(Level[Any]):
     """The level."""
 
     name = "lattice"
@@ -93,7 +95,10 @@ class LatticeLevel:
     }
     spaces = ("knobs",)
     searchers = ("random", "genetic")
-    steps: Mapping[str, type[Step]] = {"Set": Set}
+
+    @property
+    def steps(self) -> Mapping[str, type[Step]]:
+        return {"Set": Set}
 
     def accepts(self, source: str) -> bool:
         return source.startswith("lattice")
@@ -136,11 +141,10 @@ class LatticeLevel:
         del task
         return BASELINE
 
-    def variants(self, task: Task, candidate: Candidate) -> Sequence[Candidate]:
-        del task, candidate
-        return ()
-
-    def describe(self, task: Task, candidate: Candidate) -> Mapping[str, str]:
+    def describe(
+        self, task: Task, candidate: Candidate, analysis: Mapping[str, Any] = NO_ANALYSIS
+    ) -> Mapping[str, str]:
+        del analysis
         return {"place": str(_grid(task.program).space.position(candidate))}
 
     def export(self, task: Task, candidate: Candidate, path: Path) -> Sequence[Path]:

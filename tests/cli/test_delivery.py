@@ -17,9 +17,7 @@ SHORT = "--trials", 20, "--finalists", 1
 class Delivering(lattices.LatticeLevel):
     """A level whose winners are files."""
 
-    telling = ()
-
-    def deliver(self, task: Task, candidate: Candidate, path: Path) -> Sequence[Path]:
+    def write_artifacts(self, task: Task, candidate: Candidate, path: Path) -> Sequence[Path]:
         del task
         file = path / "place.tuned"
         file.write_text(candidate.text)

@@ -1,7 +1,6 @@
 """What a level sees in a program, as a run shows it: first, each line once, and never beside JSON."""
 
 import json
-from collections.abc import Sequence
 from io import StringIO
 from itertools import count
 
@@ -12,7 +11,7 @@ from cli import lattices
 from cli.conftest import PROGRAM, Planish
 from planish.budget import Budget
 from planish.cli.watching import Display, RunStatus
-from planish.core import Candidate, Task, Tried
+from planish.core import Task
 from planish.testing.stored import make_task
 from planish.tuning.recorder import Progress
 
@@ -26,13 +25,9 @@ class Knowing(lattices.LatticeLevel):
     def __init__(self) -> None:
         self._asked = count(1)
 
-    def introduction(self, task: Task) -> list[str]:
+    def summary(self, task: Task) -> list[str]:
         assert task.program.level == "lattice"
         return KNOWN[: next(self._asked)]
-
-    def learn(self, task: Task, tried: Tried) -> Sequence[Candidate]:
-        del task, tried
-        return ()
 
 
 @pytest.fixture
@@ -61,9 +56,9 @@ def test_beside_json_nothing_is_said(planish: Planish) -> None:
 def test_on_a_terminal_it_stands_above_what_changes() -> None:
     console = Console(file=StringIO(), width=70, force_terminal=True, color_system=None)
     display = Display(lambda progress: RunStatus(progress, Budget(trials=10)), console)
-    progress = Progress(make_task("flat"), "1a2b3c4d", introduction=KNOWN[:1])
+    progress = Progress(make_task("flat"), "1a2b3c4d", summary=KNOWN[:1])
     display.started(progress)
-    progress.introduction = KNOWN
+    progress.summary = KNOWN
     with console.capture() as drawn:
         console.print(display.draw())
     assert [line.rstrip() for line in drawn.get().splitlines()[1:3]] == KNOWN

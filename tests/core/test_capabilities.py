@@ -7,17 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from planish.core import capabilities, level_capabilities
+from planish.core import Level, Program, capabilities
 
 ALL = {
     name: found
-    for module in (capabilities, level_capabilities)
-    for name, found in vars(module).items()
-    if inspect.isclass(found) and found.__module__ == module.__name__
+    for name, found in vars(capabilities).items()
+    if inspect.isclass(found) and found.__module__ == capabilities.__name__
 }
 SOURCE = Path(capabilities.__file__).parents[1]
-ALONE = {"CanReplaceBaseline", "KnowsPrograms", "SuitsSpaces"}
-"""Those that one offers, and that say why."""
 
 
 @pytest.mark.parametrize("name", ALL)
@@ -32,17 +29,25 @@ def test_each_is_asked_for_somewhere(name: str) -> None:
     assert any(re.search(rf"\b{name}\b", text) for text in others)
 
 
-LEVELS = {entry.name: entry for entry in entry_points(group="planish.levels") if "planish." in entry.value}
+LEVELS = [
+    entry.load() for entry in entry_points(group="planish.levels") if entry.value.startswith("planish.")
+]
+OPTIONAL = [
+    name
+    for name, found in vars(Level).items()
+    if inspect.isfunction(found) and not getattr(found, "__isabstractmethod__", False)
+]
 
 
-@pytest.mark.parametrize("name", [name for name in ALL if (ALL[name].__doc__ or "").startswith("A level")])
-def test_levels_offer_what_the_catalogue_says(name: str) -> None:
-    told = (ALL[name].__doc__ or "").partition("Offered by")[2].partition("; used by")[0]
-    offering = {level for level in LEVELS if isinstance(LEVELS[level].load()(), ALL[name])}
-    assert offering == {level for level in LEVELS if f"`{level}`" in told}
-    assert len(offering) + ("example" in told) > 1 or name in ALONE
+@pytest.mark.parametrize("name", OPTIONAL)
+def test_each_default_of_a_level_is_overridden_by_one(name: str) -> None:
+    """Otherwise it is no choice of levels, and belongs where it is called."""
+    assert any(getattr(level, name) is not getattr(Level, name) for level in LEVELS)
 
 
-@pytest.mark.parametrize("name", sorted(ALONE))
-def test_one_that_is_offered_once_says_why(name: str) -> None:
-    assert "One level alone" in (ALL[name].__doc__ or "")
+def test_a_level_without_its_required_methods_cannot_be_made() -> None:
+    class Empty(Level[Program]):
+        name = "empty"
+
+    with pytest.raises(TypeError, match="abstract"):
+        Empty()  # pyright: ignore[reportAbstractUsage]

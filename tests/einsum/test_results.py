@@ -22,7 +22,7 @@ from planish.levels.loops.build import Library
 from planish.levels.loops.lang.parse import parse
 from planish.levels.loops.lang.program import Program
 from planish.levels.loops.level import LoopsLevel
-from planish.levels.registry import function_of, level_named
+from planish.levels.registry import level_named
 from planish.settings import Settings
 from planish.store import open_store
 from planish.tuning.result import read_result
@@ -50,7 +50,7 @@ def test_a_result_is_called_with_arrays(tmp_path: Path) -> None:
 def test_programs_of_several_outputs_and_constants_are_called(candidate: Candidate) -> None:
     """NumPy's implementation, which is the result where nothing is better, is called as a kernel is."""
     program = parse("S[] += X[i]; Y[i] = X[i] * W[i]", {"i": 6}, {}, "float64").with_constants(["W"])
-    call = function_of(level_named("loops"), planning_task(program), candidate)
+    call = level_named("loops").function(planning_task(program), candidate)
     x, w = np.arange(6.0), np.arange(6.0) + 1
     total, scaled = call(x, w)
     assert (type(total), total) == (np.float64, 15.0)
@@ -67,7 +67,7 @@ def planning_task(program: Program) -> Task:
 def test_results_of_other_levels_say_that_they_cannot_be_called() -> None:
     task = planning_task(parse("Y[i] = X[i]", {"i": 6}))
     with pytest.raises(PlanishError, match="'llvm' cannot be called"):
-        function_of(level_named("llvm"), task, Candidate())
+        level_named("llvm").function(task, Candidate())
 
 
 @pytest.mark.parametrize("chosen", ["kernel", "matmul"])

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from graph.models import convolutions, write
-from planish.core import Candidate, Executor, KnowsPrograms, Task
+from planish.core import Candidate, Executor, Task
 from planish.executors import InlineExecutor, LocalExecutor
 from planish.levels.graph import description
 from planish.levels.graph.description import aligned, name_of, parts, times
@@ -37,8 +37,8 @@ def task(tmp_path: Path) -> Task:
 def described(task: Task) -> Mapping[str, str]:
     """Describe a selection as the end of a run does."""
     level = GraphLevel()
-    figures = level.figures(task, CHOSEN.candidate, InlineExecutor(Actor()))
-    return level.describe(task, CHOSEN.candidate, figures)
+    analysis = level.analyzer(task)(CHOSEN.candidate, InlineExecutor(Actor()))
+    return level.describe(task, CHOSEN.candidate, analysis)
 
 
 def test_each_pass_is_told_with_its_effects_and_what_it_changed(
@@ -67,7 +67,7 @@ def test_each_pass_is_told_with_its_effects_and_what_it_changed(
 
 def test_what_is_shown_at_the_end_of_a_run_is_told_and_of_a_front_the_passes_too(task: Task) -> None:
     one = GraphLevel().describe(task, CHOSEN.candidate)
-    assert [title for title in one if title in GraphLevel.telling] == [*GraphLevel.telling]
+    assert [title for title in one if title in GraphLevel.summary_sections] == [*GraphLevel.summary_sections]
     both = tuple(GraphLevel.objectives[name] for name in ("latency", "model_size"))
     several = GraphLevel().describe(replace(task, objectives=both), CHOSEN.candidate)
     assert next(iter(several.values())) == f"{one['class']}\n\n{one['passes']}"
@@ -104,10 +104,10 @@ def test_effects_are_measured_and_told_where_no_process_may_start(
 ) -> None:
     level = GraphLevel()
     with LocalExecutor(level.evaluator(task)) as executor:
-        figures = json.loads(json.dumps(level.figures(task, CHOSEN.candidate, executor)))
-    assert all(values["latency"] > 0 for values in figures["compared"].values())
+        analysis = json.loads(json.dumps(level.analyzer(task)(CHOSEN.candidate, executor)))
+    assert all(values["latency"] > 0 for values in analysis["compared"].values())
     monkeypatch.setattr(subprocess.Popen, "__init__", lambda *_, **__: pytest.fail("a process is started"))  # pyright: ignore[reportUnknownLambdaType]
-    told = level.describe(task, CHOSEN.candidate, figures)
+    told = level.describe(task, CHOSEN.candidate, analysis)
     assert "not measured" not in told["compared"] + told["passes"] + told["nodes"]
     without = level.describe(task, CHOSEN.candidate)
     assert all("not measured when the run ended" in without[each] for each in ("compared", "passes", "nodes"))
@@ -146,11 +146,10 @@ def test_a_run_begins_with_the_class_and_what_is_known_to_matter(
 
     monkeypatch.setattr("planish.levels.graph.task_setup.analyse", analysed)
     level = GraphLevel()
-    assert isinstance(level, KnowsPrograms)
-    first = level.introduction(task)
+    first = level.summary(task)
     assert [line.partition(";")[0] for line in first] == [
         "class: ResNet-like: 1 residual additions around ordinary convolutions"
     ]
     known = Relevance(("a",), {"b": "a"}, {"c": "crashed"}, ("d",), ("e", "f"))
     remembered(task.program, settings_of(task), lambda: known)
-    assert level.introduction(task) == [*first, "relevant passes: 3 of 6"]
+    assert level.summary(task) == [*first, "relevant passes: 3 of 6"]

@@ -93,7 +93,7 @@ def test_an_export_applies_passes_in_a_process_of_their_own(
 
 
 def test_a_run_delivers_the_model_and_what_was_chosen(tuned: Tuned, tmp_path: Path) -> None:
-    files = GraphLevel().deliver(tuned.result.task, Candidate(), tmp_path)
+    files = GraphLevel().write_artifacts(tuned.result.task, Candidate(), tmp_path)
     assert [file.name for file in files] == ["net.planish.onnx", "net.planish.json"]
     assert sorted(files) == sorted(tmp_path.iterdir())
 

@@ -172,7 +172,7 @@ def test_a_setting_is_told_with_its_effects(tmp_path: Path, monkeypatch: pytest.
     monkeypatch.setattr(description, "measured", measured)
     level, task = GraphLevel(), make(tmp_path)
     chosen = selection(["onnxscript.eliminate_identity"], settings=[NO_ARENA]).candidate
-    told = level.describe(task, chosen, level.figures(task, chosen, InlineExecutor(Actor())))
+    told = level.describe(task, chosen, level.analyzer(task)(chosen, InlineExecutor(Actor())))
     assert told["passes"].splitlines()[-1].split() == ["2.", "arena=off", "1.50x", "1.50x"]
     assert "this selection, offline  2000. ms" in told["compared"]
 

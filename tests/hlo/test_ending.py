@@ -11,7 +11,6 @@ from hlo.workloads import INFERENCE, PREDICT, STEP, TRAINING, task, write_all
 from planish.core import (
     Candidate,
     Failed,
-    HasReview,
     Measured,
     Opinion,
     Outcome,
@@ -34,10 +33,6 @@ NOTHING = Candidate()
 WILD = Candidate((DeleteOp("0", (("arg1", (("slice", (0, 1), (5, 4)),)),)),))
 """Takes the next pixel for the answer."""
 WORSE = Candidate((ScaleConstant("3", 0.0),))
-
-
-def test_the_level_has_all_that_there_is() -> None:
-    assert isinstance(LEVEL, HasReview)
 
 
 def test_scores_are_of_every_part(tmp_path: Path) -> None:

@@ -76,7 +76,7 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> IRProgram:
 
 def loaded(path: Path, options: Mapping[str, str]) -> IRProgram:
     level = LlvmLevel()
-    return level.suited(level.load(str(path), options), [level.objectives["time_s"]])
+    return level.specialize(level.load(str(path), options), [level.objectives["time_s"]])
 
 
 def bench_of(program: IRProgram) -> Bench:

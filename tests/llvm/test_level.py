@@ -117,11 +117,11 @@ def test_what_each_pass_contributes(tuned: Tuned) -> None:
 
 
 def _described(task: Task, passes: Sequence[str]) -> Mapping[str, str]:
-    """Describe a pass list as the end of a run does, with figures that have been stored."""
+    """Describe a pass list as the end of a run does, with analysis that have been stored."""
     level, candidate = LlvmLevel(), candidate_of(passes)
     with LocalExecutor(level.evaluator(task)) as executor:
-        figures = json.loads(json.dumps(level.figures(task, candidate, executor)))
-    return level.describe(task, candidate, figures)
+        analysis = json.loads(json.dumps(level.analyzer(task)(candidate, executor)))
+    return level.describe(task, candidate, analysis)
 
 
 def _count(*passes: str) -> int:
@@ -149,7 +149,7 @@ def test_figures_are_measured_until_the_deadline(tuned: Tuned) -> None:
 
     level, task, end = LlvmLevel(), tuned.result.task, time.monotonic() + 600
     with ends_by(end), Watched(level.evaluator(task)) as executor:
-        level.figures(task, Candidate(), executor)
+        level.analyzer(task)(Candidate(), executor)
     assert ends == [end, end]
 
 
@@ -222,7 +222,7 @@ def test_what_was_run_is_told_where_no_time_was_left(tmp_path: Path, monkeypatch
         ECHO, budget=Budget(trials=2), settings=QUICK, store=tmp_path / "store.db", args="x", run="yes"
     )
     assert result.finalist
-    assert not result.finalist.figures
+    assert not result.finalist.analysis
     assert "it was run with x" in result.describe()["verified"]
     with open_store(tmp_path / "store.db", read_only=True) as store:
         assert read_report_data(store, result.run_id, result.level).winner == result.describe()
@@ -301,8 +301,8 @@ def test_times_of_passes_are_told_in_their_unit() -> None:
     task = task_of(level, level.load(ECHO, {"args": "x"}), replace(QUICK, objectives=("time_s",)))
     whole = candidate_of(["mem2reg", "adce"])
     times = {whole: 2e-3, candidate_of(["adce"]): 2.5e-3, candidate_of(["mem2reg"]): 2e-3}
-    figures = {each.hash: outcome_to_json(Measured({"time_s": time})) for each, time in times.items()}
-    told = level.describe(task, whole, {"time_s": figures})["passes"].splitlines()
+    analysis = {each.hash: outcome_to_json(Measured({"time_s": time})) for each, time in times.items()}
+    told = level.describe(task, whole, {"time_s": analysis})["passes"].splitlines()
     assert told[0] == "time without it"
     assert [line.split() for line in told[1:3]] == [
         ["2.500", "ms", "+0.500", "ms", "mem2reg"],

@@ -40,7 +40,6 @@ from planish.levels.loops.verifying import (
     verify_again,
 )
 from planish.levels.loops.workloads import matmul
-from planish.levels.registry import function_of
 from planish.measure import Clocks, time_call
 from planish.testing.interpreter import TreeFault, interpret
 from planish.testing.programs import programs
@@ -389,7 +388,7 @@ def test_a_kernel_with_a_wrong_answer_is_no_function(monkeypatch: pytest.MonkeyP
         return dict(mutants(tree_of(program, candidate)))["iterations repeated"]
 
     task = Task(matmul(4, 5, 6), this_machine(1), (LEVEL.objectives["time_s"],), LEVEL.version)
-    assert function_of(LEVEL, task, Candidate())
+    assert LEVEL.function(task, Candidate())
     monkeypatch.setattr(compiled, "tree_of", wrong_of)
     with pytest.raises(PlanishError, match="this kernel gives a wrong answer: C"):
-        function_of(LEVEL, task, Candidate())
+        LEVEL.function(task, Candidate())

@@ -3,12 +3,14 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from planish.core import (
+    NO_ANALYSIS,
     Candidate,
     EvaluatorSpec,
     Failed,
+    Level,
     Measured,
     Objective,
     Outcome,
@@ -43,7 +45,7 @@ class Plank:
     level: str = "planks"
 
 
-class Planks:
+class Planks(Level[Any]):
     """The level; it reads every text but the empty one."""
 
     name = "planks"
@@ -51,7 +53,10 @@ class Planks:
     objectives: Mapping[str, Objective] = {"time_s": TIME, "error": ERROR}
     spaces = ("cuts",)
     searchers = ("random",)
-    steps: Mapping[str, type[Step]] = {"Saw": Saw}
+
+    @property
+    def steps(self) -> Mapping[str, type[Step]]:
+        return {"Saw": Saw}
 
     def accepts(self, source: str) -> bool:
         return bool(source)
@@ -79,15 +84,10 @@ class Planks:
     def evaluator(self, task: Task, *, final: bool = False) -> EvaluatorSpec:
         raise NotImplementedError
 
-    def baseline(self, task: Task) -> Candidate:
-        del task
-        return Candidate()
-
-    def variants(self, task: Task, candidate: Candidate) -> Sequence[Candidate]:
-        del task, candidate
-        return ()
-
-    def describe(self, task: Task, candidate: Candidate) -> Mapping[str, str]:
+    def describe(
+        self, task: Task, candidate: Candidate, analysis: Mapping[str, Any] = NO_ANALYSIS
+    ) -> Mapping[str, str]:
+        del analysis
         cuts = "\n".join(f"for <cut> at {step}" for step in candidate.steps)
         return {"cuts": cuts, "program & size": f"{task.program.text}: {len(candidate.steps)}"}
 

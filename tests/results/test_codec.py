@@ -133,7 +133,7 @@ def _put(data: Any, place: str, value: object) -> Any:
         ("trial", {"time_s": None}),
         ("notes", "one"),
         ("notes", [1]),
-        ("figures", ["none"]),
+        ("analysis", ["none"]),
     ],
 )
 def test_a_value_of_a_wrong_type_is_an_error_that_names_its_row(place: str, value: object) -> None:

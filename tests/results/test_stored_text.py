@@ -100,7 +100,7 @@ def test_files_that_a_stored_workload_names_stay_closed(
     program = HloLevel().load(str(module), {})
     _forget(monkeypatch, tmp_path)
     level = HloLevel()
-    objectives = tuple(level.objectives[name] for name in level.usual_objectives(program))
+    objectives = tuple(level.objectives[name] for name in level.default_objectives(program))
     toolchain = tuple(level.target(program, 1).toolchain.items())
     run = plant(tmp_path / "store.db", Row("hlo", program.text, objectives, toolchain, level.version))
     done = _Done()

@@ -14,7 +14,8 @@ import pytest
 
 from planish.budget import Budget
 from planish.core import (
-    NO_FIGURES,
+    NO_ANALYSIS,
+    Analyze,
     Candidate,
     EvaluatorSpec,
     Executor,
@@ -47,7 +48,7 @@ class AskedFirst(Asked):
 
 @dataclass
 class Asking(Full):
-    """A level that has its second opinions, scores and figures evaluated."""
+    """A level that has its second opinions, scores and analyses evaluated."""
 
     def second_opinion(self, task: Task, candidates: Sequence[Candidate], start: Start) -> Sequence[Opinion]:
         del task
@@ -59,17 +60,20 @@ class Asking(Full):
         with start(Asked()) as executor:
             return [each.outcome for each in evaluate(executor, candidates)]
 
-    def figures(self, task: Task, candidate: Candidate, executor: Executor) -> Mapping[str, Any]:
+    def analyzer(self, task: Task) -> Analyze:
         del task
+        return self._analyze
+
+    def _analyze(self, candidate: Candidate, executor: Executor) -> Mapping[str, Any]:
         (answer,) = evaluate(executor, [candidate])
         assert isinstance(answer.outcome, Measured)
         return {"values": [*answer.outcome.values]}
 
     def describe(
-        self, task: Task, candidate: Candidate, figures: Mapping[str, Any] = NO_FIGURES
+        self, task: Task, candidate: Candidate, analysis: Mapping[str, Any] = NO_ANALYSIS
     ) -> Mapping[str, str]:
         del task, candidate
-        return {"figures": str(figures)}
+        return {"analysis": str(analysis)}
 
 
 @dataclass
@@ -119,10 +123,10 @@ def test_a_whole_run_evaluates_by_what_it_is_handed(tmp_path: Path) -> None:
     assert found.finalist is not None
     assert found.finalist.scores
     assert found.finalist.opinion.agrees
-    assert found.finalist.figures
+    assert found.finalist.analysis
     assert any(each.alone for each in found.finalists)
-    search, minimising, *comparing, opinions, scores, reference, effects, figures = start.started
-    assert [search, minimising, effects, figures] == [("Measuring", 1)] * 4
+    search, minimising, *comparing, opinions, scores, reference, effects, analyses = start.started
+    assert [search, minimising, effects, analyses] == [("Measuring", 1)] * 4
     assert {*comparing, reference} == {("MultiEvaluatorSpec", 1)}
     assert [opinions, scores] == [("AskedFirst", 1), ("Asked", 1)]
     assert start.open == []

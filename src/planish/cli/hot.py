@@ -81,7 +81,7 @@ def _program(request: Request) -> IRProgram:
         raise PlanishError("functions of a program are tuned by one objective", "Name time alone.")
     if request.settings.level not in ("", level.name) or not level.accepts(request.program):
         raise PlanishError(f"'{request.program}' has no functions to tune", "Leave --per-function out.")
-    return level.suited(level.load(request.program, request.options), [level.objectives["time_s"]])
+    return level.specialize(level.load(request.program, request.options), [level.objectives["time_s"]])
 
 
 def _line(progress: HotProgress) -> str:

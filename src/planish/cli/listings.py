@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from planish.cli import options as given
 
 if TYPE_CHECKING:
-    from planish.core import Level
     from planish.search import SearcherInfo
 
 
@@ -78,17 +76,10 @@ def targets(form: given.Format = "text") -> None:
     from planish.core import registry
     from planish.levels.registry import GROUP, level_named
 
-    found = {name: _machine(level_named(name)) for name in registry.names(GROUP)}
+    found = {name: level_named(name).machine() for name in registry.names(GROUP)}
     if form == "json":
         document({"targets": found})
         return
     for name, machine in found.items():
         say(name)
         facts({f"  {fact}": text for fact, text in machine.items()})
-
-
-def _machine(level: Level) -> Mapping[str, str]:
-    """Ask the level; one that has nothing particular to tell runs on the processor."""
-    from planish.core import KnowsMachine, processor
-
-    return level.machine() if isinstance(level, KnowsMachine) else {"processor": processor()}

@@ -23,7 +23,6 @@ def passes(
     from planish.cli.output import document
     from planish.cli.request import level_options, names
     from planish.cli.summary import show_sections
-    from planish.core import HasFigures
     from planish.executors import LocalExecutor
     from planish.levels.llvm.passes import candidate_of, parse_pipeline
     from planish.levels.registry import load_program
@@ -33,9 +32,10 @@ def passes(
     candidate = candidate_of(parse_pipeline(pipeline))
     level, module = load_program(program, "llvm", level_options(None, None, option))
     task = task_of(level, module, Settings("llvm", names(objective)))
-    assert isinstance(level, HasFigures)
+    analyze = level.analyzer(task)
+    assert analyze is not None
     with LocalExecutor(level.evaluator(task)) as executor:
-        sections = level.describe(task, candidate, level.figures(task, candidate, executor))
+        sections = level.describe(task, candidate, analyze(candidate, executor))
     if form == "json":
         document(dict(sections))
     else:

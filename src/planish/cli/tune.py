@@ -160,7 +160,6 @@ def _tell(
     from planish.cli.again import command_again
     from planish.cli.output import document, say
     from planish.cli.summary import result_document, show_notes, show_result, show_winner
-    from planish.core import ShowsWinners
     from planish.levels.registry import level_named
     from planish.report.data import read_report_data
 
@@ -169,7 +168,7 @@ def _tell(
     again = command_again(words, story, budget)
     if form == "text":
         show_result(story, again)
-        show_winner(story, level.telling if isinstance(level, ShowsWinners) else ())
+        show_winner(story, level.summary_sections)
         show_notes(result.notes)
     files = _files(store, result, report, export)
     if form == "json":
@@ -191,7 +190,6 @@ def _files(store: Store, result: Result, report: Path | None, export: Path | Non
     """Write the report and the winner, where they are wanted, or are what the level is used for."""
     from planish.cli.output import writing
     from planish.cli.summary import tell_stand_in
-    from planish.core import ShowsWinners
     from planish.levels.registry import level_named
     from planish.report import write_report
 
@@ -203,10 +201,12 @@ def _files(store: Store, result: Result, report: Path | None, export: Path | Non
         with writing(export):
             files += result.export(export)
         tell_stand_in(result)
-    elif isinstance(level, ShowsWinners):
+    else:
         with writing(Path.cwd(), f"The result is stored: 'planish export {result.run_id} DIR' writes it."):
-            files += level.deliver(result.task, result.exported, Path())
-        tell_stand_in(result)
+            artifacts = level.write_artifacts(result.task, result.exported, Path())
+        files += artifacts
+        if artifacts:
+            tell_stand_in(result)
     return files
 
 

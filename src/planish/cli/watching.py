@@ -189,22 +189,22 @@ class Lines:
         self._make_status = make_status
         self._status: RunStatus | None = None
         self._next = 0.0
-        self._introduced = 0
+        self._summarised = 0
 
     def started(self, progress: Progress) -> None:
         """Return what begins."""
         self._status = self._make_status(progress)
         self._next = time.monotonic() + LINE_S
         remark(f"run {progress.run_id}: {one_line(title(progress.task.program.text))}")
-        self._introduced = 0
-        self._introduce(progress)
+        self._summarised = 0
+        self._summarise(progress)
         if self._status.plan:
             remark(self._status.plan)
 
     def trial(self, trial: Trial, progress: Progress) -> None:
         """Return what else is known of the program by now, and how it goes, if it is time."""
         del trial
-        self._introduce(progress)
+        self._summarise(progress)
         if self._status is not None and time.monotonic() >= self._next:
             self._next = time.monotonic() + LINE_S
             status = self._status
@@ -219,11 +219,11 @@ class Lines:
             remark(_joined(status.best, status.volume, status.pace, status.failed))
         remark(f"{what}; {_LEAVE}")
 
-    def _introduce(self, progress: Progress) -> None:
+    def _summarise(self, progress: Progress) -> None:
         """Return what is known of the program, each line once."""
-        for line in progress.introduction[self._introduced :]:
+        for line in progress.summary[self._summarised :]:
             remark(one_line(line, _LONGEST))
-        self._introduced = len(progress.introduction)
+        self._summarised = len(progress.summary)
 
 
 def _joined(*texts: str) -> str:
@@ -287,7 +287,7 @@ class Display:
             return Text("starting …")
         task = one_line(title(status.progress.task.program.text), 70)
         head = Text(f"run {status.progress.run_id}  {task}", style="dim")
-        known = [Text(one_line(line, _LONGEST), style="dim") for line in status.progress.introduction]
+        known = [Text(one_line(line, _LONGEST), style="dim") for line in status.progress.summary]
         known += [Text(status.plan, style="dim")] if status.plan else []
         lines = [Text(status.best, style="bold green"), Text(_joined(status.pace, status.volume))]
         lines += [Text(printable(status.failed), style="yellow")] if status.failed else []

@@ -1,4 +1,4 @@
-"""Interfaces between the parts of the engine: searchers, executors, evaluators, levels.
+"""Interfaces between the parts of the engine: spaces, searchers, executors, evaluators.
 
 They hold what every implementation must have. What a space offers beyond them is one of the protocols of
 `planish.core.capabilities` (`CanSample`, `CanStep`, `CanEvolve`, ...); a searcher names those that it needs
@@ -12,11 +12,9 @@ from collections import Counter
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Protocol
 
 from planish.core.step import Candidate, Step
-from planish.core.task import Objective, ProgramT, Target, Task
 from planish.core.trial import Evaluation, Outcome, Stage, Trial
 
 
@@ -251,112 +249,6 @@ class Start(Protocol):
             spec: makes its evaluators; in fresh processes, where it has any.
             workers: how many evaluate side by side; a single one evaluates a batch in its order.
         """
-        ...
-
-
-class Level(Protocol[ProgramT]):
-    """A kind of program, with all that is particular to it.
-
-    A level is written for its own class of programs, and takes no others: one of `SqlProgram` is a
-    `Level[SqlProgram]`. `Level` alone is one of an unknown class, as whoever runs searches has.
-
-    What a level may offer besides is in `planish.core.capabilities`.
-    """
-
-    @property
-    def name(self) -> str:
-        """As on the command line."""
-        ...
-
-    @property
-    def version(self) -> str:
-        """Changes whenever code generation or measuring changes; part of the store's key."""
-        ...
-
-    @property
-    def objectives(self) -> Mapping[str, Objective]:
-        """Return what can be measured; the first is the default."""
-        ...
-
-    @property
-    def spaces(self) -> Sequence[str]:
-        """The names of the level's spaces; the first is the default."""
-        ...
-
-    @property
-    def searchers(self) -> Sequence[str]:
-        """Searchers that do well on this level; the first is the default."""
-        ...
-
-    @property
-    def steps(self) -> Mapping[str, type[Step]]:
-        """Step name to class, for reading candidates back."""
-        ...
-
-    def accepts(self, source: str) -> bool:
-        """Return whether this source looks like a program of this level."""
-        ...
-
-    def load(self, source: str, options: Mapping[str, str]) -> ProgramT:
-        """Read a program that the user named, a file or a text.
-
-        Args:
-            source: as it stands on the command line.
-            options: the command line's, by name; what they say of the target goes with the program.
-        """
-        ...
-
-    def read(self, text: str, target: Target) -> ProgramT:
-        """Read the canonical text of a program back from a store, with the options that its target tells.
-
-        It is data, and may be anybody's: it is never a path, and nothing is executed. Files that the
-        program refers to are found by `planish.core.place_of`; `planish.core.HasFiles` has more of it.
-
-        Raises:
-            ProgramError: it is no program's.
-        """
-        ...
-
-    def target(self, program: ProgramT, cores: int) -> Target:
-        """Describe this machine as this level sees it, and as the program's options ask.
-
-        Raises:
-            TargetError: it lacks what is asked of it.
-        """
-        ...
-
-    def runs(self, task: Task[ProgramT]) -> bool:
-        """Whether candidates of a task are code that may do anything its user may, and not only compute.
-
-        Then what a store has is run only where the user asks for it.
-        """
-        ...
-
-    def space(self, task: Task[ProgramT], name: str) -> Space:
-        """Make a space of the task, by name."""
-        ...
-
-    def evaluator(self, task: Task[ProgramT], *, final: bool = False) -> EvaluatorSpec:
-        """Make the spec of the task's evaluator; `final` ones measure longer and cut nothing short."""
-        ...
-
-    def baseline(self, task: Task[ProgramT]) -> Candidate:
-        """Return what a user has without planish; results are reported against it."""
-        ...
-
-    def variants(self, task: Task[ProgramT], candidate: Candidate) -> Sequence[Candidate]:
-        """List other ways to build a candidate, which are tried for the best one at the end."""
-        ...
-
-    def describe(self, task: Task[ProgramT], candidate: Candidate) -> Mapping[str, str]:
-        """Show what a candidate does: title to text, the most telling first; it measures nothing.
-
-        What has to be measured for it is by the run, where the level offers `planish.core.HasFigures`.
-        """
-        ...
-
-    def export(self, task: Task[ProgramT], candidate: Candidate, path: Path) -> Sequence[Path]:
-        """Write what can be used without planish into a folder; returns the files. It measures nothing."""
         ...
 
 

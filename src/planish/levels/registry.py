@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, cast
+from typing import cast
 
 from planish.core import (
-    CanCall,
     Candidate,
-    HasFiles,
     Level,
-    PlanishError,
     Program,
     ProgramError,
-    Task,
     registry,
     remember,
 )
@@ -62,8 +58,6 @@ def name_files(level: Level, paths: Iterable[Path]) -> None:
         PlanishError: one cannot be read, or the level has no use for files.
     """
     for path in paths:
-        if not isinstance(level, HasFiles):
-            raise PlanishError(f"programs of level '{level.name}' refer to no files", "Leave --file out.")
         remember(level.digest(path), path)
 
 
@@ -82,17 +76,4 @@ def first_exportable(level: Level, candidates: Sequence[Candidate]) -> Candidate
         level: theirs.
         candidates: at least one, the best first.
     """
-    if not isinstance(level, CanCall):
-        return candidates[0]
     return next((each for each in candidates if level.exportable(each)), candidates[0])
-
-
-def function_of(level: Level, task: Task, candidate: Candidate) -> Callable[..., Any]:
-    """Make what computes a task's program by a candidate, called with its inputs.
-
-    Raises:
-        PlanishError: programs of this level cannot be called from Python.
-    """
-    if not isinstance(level, CanCall):
-        raise PlanishError(f"results of level '{level.name}' cannot be called", "Export the result.")
-    return level.function(task, candidate)

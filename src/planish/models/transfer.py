@@ -10,7 +10,6 @@ from functools import cache, partial
 from typing import Any
 
 from planish.core import (
-    KnowsPrograms,
     Level,
     Objective,
     Outcomes,
@@ -91,17 +90,13 @@ def context_of(
         taught: what it was taught then, as `stored` gives it; None where the run begins now.
     """
     tried = cache(partial(tried_elsewhere, store, level, task, before))
-    if not isinstance(level, KnowsPrograms):
-        return SearchContext((), tried)
     if taught is not None:
         return SearchContext([candidate_from_json(each, level.steps) for each in taught], tried)
-    return SearchContext(level.learn(task, tried()), tried)
+    return SearchContext(level.warm_start(task, tried), tried)
 
 
-def stored(level: Level, context: SearchContext) -> list[Any] | None:
-    """Return what is stored with a run of what it was taught; None where its level does not learn."""
-    if not isinstance(level, KnowsPrograms):
-        return None
+def stored(context: SearchContext) -> list[Any]:
+    """Return what is stored with a run of what it was taught."""
     return [[step.to_json() for step in candidate.steps] for candidate in context.taught]
 
 

@@ -115,14 +115,14 @@ def read_report_data(store: Reader, run_id: str, level: Level) -> ReportData:
     stored = read_run(store, run_id, level)
     finalists = stored.finalists
     several = [f.candidate for f in finalists] if len(stored.task.objectives) > 1 else []
-    figures = {f.candidate: f.figures for f in finalists}
+    analyses = {f.candidate: f.analysis for f in finalists}
     bound, refused = _bound(stored, level)
     baseline = None if bound is None else level.baseline(bound)
     best = stored.best(baseline)
     winner = finalists[0].candidate if finalists else best.candidate if best else None
     wanted = several or ([] if winner is None else [winner])
     notes = stored.notes if finalists else None
-    told = [_described(bound, refused, each, level, figures.get(each, {}), notes) for each in wanted]
+    told = [_described(bound, refused, each, level, analyses.get(each, {}), notes) for each in wanted]
     return ReportData(stored, best, baseline, told[0] if told else {}, told if several else (), level.version)
 
 
@@ -139,12 +139,12 @@ def _described(
     refused: Mapping[str, str],
     candidate: Candidate,
     level: Level,
-    figures: Mapping[str, Any],
+    analysis: Mapping[str, Any],
     notes: Sequence[str] | None,
 ) -> Mapping[str, str]:
     if task is not None:
         try:
-            return describe(level, task, candidate, figures, notes)
+            return describe(level, task, candidate, analysis, notes)
         except PlanishError as error:
             refused = {f"not described by level '{level.name}'": str(error)}
     return {**refused, "steps": "\n".join(map(str, candidate.steps))}

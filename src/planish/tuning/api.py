@@ -24,8 +24,6 @@ from planish.core import (
     Space,
     Start,
     StoreError,
-    SuitsObjectives,
-    SuitsSpaces,
     Task,
     WrongBaselineError,
     unknown,
@@ -131,7 +129,7 @@ def _execute(begin: Callable[[Task], TuningRun], task: Task, executor: Executor 
 def require_fit(level: Level, program: Program, settings: Settings) -> None:
     """Raise PlanishError where settings do not fit a program, before anything is measured for others."""
     task, space = task_of(level, program, settings), settings.space or level.spaces[0]
-    name, options = settings.searcher or _usual_searcher(level, task, space), settings.searcher_options
+    name, options = settings.searcher or level.default_searcher(task, space), settings.searcher_options
     others = _spaces(level, task)
     make_searcher(name, level.space(task, space), task.objectives, settings.seed, options, UNTAUGHT, others)
 
@@ -154,11 +152,9 @@ def task_of(level: Level, program: Program, settings: Settings) -> Task:
     Raises:
         PlanishError: the level has no such objective, or the machine lacks what is asked of it.
     """
-    usual = level.usual_objectives(program) if isinstance(level, SuitsObjectives) else [*level.objectives][:1]
-    names = settings.objectives or usual
+    names = settings.objectives or level.default_objectives(program)
     objectives = tuple(_objective(level, name) for name in names)
-    if isinstance(level, SuitsObjectives):
-        program = level.suited(program, objectives)
+    program = level.specialize(program, objectives)
     return Task(program, level.target(program, settings.cores), objectives, level.version)
 
 
@@ -186,7 +182,7 @@ def _begin(
 ) -> TuningRun:
     """Begin a run, or take up the one that began in the same way; its program began to be read at `began`."""
     space_name = settings.space or level.spaces[0]
-    name = settings.searcher or _usual_searcher(level, task, space_name)
+    name = settings.searcher or level.default_searcher(task, space_name)
     decides = {k: str(v) for k, v in settings.searcher_options.items()}
     old = None if settings.remeasure else _same_run(store, task, name, space_name, settings.seed, decides)
     started = time.time() if old is None else old.started
@@ -200,7 +196,7 @@ def _begin(
         run_id = store.begin_run(
             task, searcher=name, space=space_name, seed=settings.seed, options=decides,
             versions={"planish": version("planish"), "python": platform.python_version()},
-            taught=stored(level, context), started=started,
+            taught=stored(context), started=started,
         )  # fmt: skip
     else:
         run_id = old.id
@@ -236,11 +232,6 @@ def _settling_s(store: Store, level: Level, task: Task, budget: Budget, old: Sto
         if comparison is None or comparison.undecided(level.baseline(task)) is not None:
             return max(budget.seconds or 0.0, LONGER * old.seconds.get("compare", 0.0), LEAST_S)
     return None
-
-
-def _usual_searcher(level: Level, task: Task, space: str) -> str:
-    own = level.usual_searcher(task, space) if isinstance(level, SuitsSpaces) else ""
-    return own or level.searchers[0]
 
 
 def _same_run(

@@ -110,7 +110,7 @@ class Finalist(Compared):
         alone: what each of its steps does alone; empty where that was left out.
         pairs: what each two of its steps do together.
         triples: what three of them do, where their pairs suggest that it is something else.
-        figures: what was measured for `describe`, as JSON; see `planish.core.HasFigures`.
+        analysis: what was measured for `describe`, as JSON; see `planish.core.Level.analyzer`.
         notes: what could not be done for it, in sentences.
         unmeasured: the verdict on one that was not measured again; None on all others.
         why: why it was not, in one line.
@@ -123,7 +123,7 @@ class Finalist(Compared):
     alone: tuple[Effect, ...] = ()
     pairs: tuple[Effect, ...] = ()
     triples: tuple[Effect, ...] = ()
-    figures: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    analysis: Mapping[str, Any] = field(default_factory=dict[str, Any])
     notes: tuple[str, ...] = ()
     intact: bool = True
     unmeasured: Verdict | None = None

@@ -10,8 +10,8 @@ that was left out; - `second_opinion`: `agrees`, `difference`, `why` (see `plani
 `edits`: steps as `searched` and as `left` after minimising; - `effects`: `alone` with `step`, `pairs` with
 `steps` and `additive`, and `triples` likewise, where there are   some; each with `values`, and `why` where
 there are none (see `planish.core.Effect`); - `trial`: the values as the search measured them, of the
-candidate before it was minimised; - `notes`: sentences on what could not be done for this one; - `figures`,
-where its level has some: input of `describe` (see `planish.core.HasFigures`).
+candidate before it was minimised; - `notes`: sentences on what could not be done for this one; - `analysis`,
+where its level has some: input of `describe` (see `planish.core.Level.analyzer`).
 
 Finalists that were not measured again come last, with `hash`, `edits`, `trial` and `notes` as above, and
 
@@ -99,7 +99,7 @@ def finalist_to_json(finalist: Finalist, baseline: Compared) -> dict[str, Any]:
             "pairs": [_joined_effect(e) for e in finalist.pairs],
             **({"triples": [_joined_effect(e) for e in finalist.triples]} if finalist.triples else {}),
         },
-        **({"figures": dict(finalist.figures)} if finalist.figures else {}),
+        **({"analysis": dict(finalist.analysis)} if finalist.analysis else {}),
     }
 
 
@@ -326,7 +326,7 @@ def _measured(chosen: Finalist, data: _Json, objectives: Sequence[Objective]) ->
         alone=tuple(_effect_of(each, [each["step"]]) for each in effects["alone"]),
         pairs=tuple(_effect_of(each, each["steps"]) for each in effects["pairs"]),
         triples=tuple(_effect_of(each, each["steps"]) for each in effects.get("triples", ())),
-        figures=a(dict, data.get("figures", {})),
+        analysis=a(dict, data.get("analysis", {})),
     )
 
 

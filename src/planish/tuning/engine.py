@@ -21,7 +21,6 @@ from planish.core import (
     CanAnchor,
     Candidate,
     CanRecall,
-    CanReplaceBaseline,
     EvaluatorSpec,
     Executor,
     Failed,
@@ -379,8 +378,7 @@ class TuningRun:
             if stage != "verify":
                 raise PlanishError(told, hint)
             level, task = self.journal.level, self.journal.task
-            found = level.sound(task, executor) if isinstance(level, CanReplaceBaseline) else None
-            raise WrongBaselineError(told, hint, found)
+            raise WrongBaselineError(told, hint, level.with_correct_baseline(task, executor))
         if isinstance(self.spec, CanAnchor):
             self.spec.anchor(trial.outcome)
         if self.journal.progress.growth is not None:

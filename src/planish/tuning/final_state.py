@@ -18,7 +18,6 @@ from planish.core import (
     Candidate,
     Executor,
     Failed,
-    HasReview,
     Level,
     Lost,
     Measured,
@@ -92,7 +91,7 @@ class SearchOutcome:
 
     def review(self) -> Review:
         """Return what the level does for finalists besides."""
-        return self.level.review(self.task) if isinstance(self.level, HasReview) else Review()
+        return self.level.review(self.task)
 
 
 LEAST_NOISE = NOTICED
@@ -238,7 +237,7 @@ class FinalState:
         reference: how another baseline did; None where there is none.
         noise: objective name to the share by which equals differ; empty where it was not measured.
         notes: what is to be said to the user.
-        figures: what was measured for those who read of a finalist, or of the baseline.
+        analyses: what was measured of the parts of a finalist, or of the baseline, for its description.
         best: the best trial of the search that is worse than the baseline in nothing, where there are several
             objectives; None where nobody looked for it.
         unmeasured: the finalists who failed when they were measured again, or were left out.
@@ -249,7 +248,9 @@ class FinalState:
     reference: Compared | None = None
     noise: Mapping[str, float] = field(default_factory=dict[str, float])
     notes: tuple[str, ...] = ()
-    figures: Mapping[Candidate, Mapping[str, Any]] = field(default_factory=dict[Candidate, Mapping[str, Any]])
+    analyses: Mapping[Candidate, Mapping[str, Any]] = field(
+        default_factory=dict[Candidate, Mapping[str, Any]]
+    )
     best: Trial | None = None
     unmeasured: tuple[Finalist, ...] = ()
 
@@ -273,7 +274,7 @@ class FinalState:
             others = (each for each in found if each.candidate != baseline)
             found = (_unchanged(self.baseline, baseline), *others)
         named = tuple(
-            replace(each, name=f"#{rank}", figures=self.figures.get(each.candidate, {}))
+            replace(each, name=f"#{rank}", analysis=self.analyses.get(each.candidate, {}))
             for rank, each in enumerate((*found, *self.unmeasured), 1)
         )
         last = len(found)

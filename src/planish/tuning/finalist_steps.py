@@ -9,17 +9,16 @@ from __future__ import annotations
 import math
 import statistics
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations
 
 from planish.core import (
     Candidate,
-    CanIdentify,
     CanName,
     CanShrink,
     Effect,
-    Identity,
+    Identify,
     Measured,
     Objective,
     Outcome,
@@ -53,10 +52,11 @@ def prune(search: SearchOutcome, state: FinalState, end: float) -> FinalState:
         state: with finalists, the best first.
         end: when it is over, by the monotonic clock.
     """
-    space, level = search.space(), search.level
-    if not isinstance(space, CanShrink) or not isinstance(level, CanIdentify):
+    space = search.space()
+    identities = search.level.identities(search.task)
+    if not isinstance(space, CanShrink) or identities is None:
         return state
-    with level.identities(search.task) as name:
+    with identities as name:
         pruning = _Pruning(space, name, end)
         left = [replace(each, candidate=pruning.pruned(each.candidate)) for each in state.finalists]
     distinct: dict[Candidate, Finalist] = {}
@@ -75,7 +75,7 @@ class _Pruning:
     """
 
     space: CanShrink
-    name: Callable[[Candidate], Identity]
+    name: Identify
     end: float
     late: bool = field(default=False, init=False)
 

@@ -1,7 +1,7 @@
 """The end of a run in stages, each within its share of the time; the state is stored after each.
 
 The stages in their order are in `stages`: select, minimise or prune, compare, second opinion, scores on
-held-back data, another baseline, effects of steps, and figures for the description.
+held-back data, another baseline, effects of steps, and the analysis for the description.
 """
 
 from __future__ import annotations
@@ -15,10 +15,9 @@ from functools import partial
 from typing import Any
 
 from planish.core import (
+    Analyze,
     Candidate,
-    CanIdentify,
     Failed,
-    HasFigures,
     Lost,
     Measured,
     Opinion,
@@ -163,20 +162,20 @@ def refer(search: SearchOutcome, state: FinalState, end: float) -> FinalState:
         return state.noted(f"the reference was not measured: {error}".rstrip("."))
 
 
-def measure_figures(level: HasFigures, search: SearchOutcome, state: FinalState, end: float) -> FinalState:
-    """Measure what is told of the winner, or of each member of a front, until the deadline."""
+def measure_parts(analyze: Analyze, search: SearchOutcome, state: FinalState, end: float) -> FinalState:
+    """Measure what the parts of the winner do, or of each member of a front, until the deadline."""
     del end
-    task = search.task
+    level, task = search.level, search.task
     comparison = state.comparison(level.baseline(task))
     ranked = comparison.finalists if comparison else ()
     wanted = [each.candidate for each in (ranked if len(task.objectives) > 1 else ranked[:1])]
-    figures: dict[Candidate, Mapping[str, Any]] = {}
+    analyses: dict[Candidate, Mapping[str, Any]] = {}
     with search.start(level.evaluator(task)) as executor:
         for candidate in wanted:
-            # The best first: where the time ends, it is the others of whom less is told.
+            # The best first: where the time ends, the others have no analysis.
             if seconds_left() > 0:
-                figures[candidate] = level.figures(task, candidate, executor)
-    return replace(state, figures=figures)
+                analyses[candidate] = analyze(candidate, executor)
+    return replace(state, analyses=analyses)
 
 
 @dataclass(frozen=True)
@@ -202,7 +201,7 @@ def stages(search: SearchOutcome) -> Iterator[FinalStage]:
     yield FinalStage("", select)
     if several:
         yield FinalStage("minimise", minimise, "minimising {count} of the front")
-    elif isinstance(level, CanIdentify):
+    elif level.identities(search.task) is not None:
         yield FinalStage("minimise", prune, "leaving out what does nothing")
     yield FinalStage("compare", compare, "measuring the best {count} again beside the baseline: {time}")
     if review.second_opinion:
@@ -216,8 +215,8 @@ def stages(search: SearchOutcome) -> Iterator[FinalStage]:
         yield FinalStage("refer", refer, "", "the reference was not measured")
     if several:
         yield FinalStage("effects", ablate, "measuring what each step does", "no effects of single steps")
-    if isinstance(level, HasFigures):
-        what, work = "what the parts of the winner do", partial(measure_figures, level)
+    if analyze := level.analyzer(search.task):
+        what, work = "what the parts of the winner do", partial(measure_parts, analyze)
         yield FinalStage("describe", work, f"measuring {what}", f"not measured {what}")
 
 

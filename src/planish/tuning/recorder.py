@@ -19,7 +19,6 @@ from planish.core import (
     Evaluation,
     Failed,
     Growth,
-    KnowsPrograms,
     Level,
     Lost,
     Measured,
@@ -46,7 +45,7 @@ class Progress:
         lost: how many were lost with their workers, and have no outcome.
         best: the best measured trial.
         growth: how the front grows; None with one objective.
-        introduction: what is known of the program by now, in lines; where the level tells that.
+        summary: what the level knows of the program by now, in lines.
         compares: whether the best few are measured again once the search is over.
         loading_s: how long it took to read the program and make its space; no budget counts it.
     """
@@ -59,7 +58,7 @@ class Progress:
     lost: int = 0
     best: Trial | None = None
     growth: Growth | None = None
-    introduction: Sequence[str] = ()
+    summary: Sequence[str] = ()
     compares: bool = True
     loading_s: float = 0.0
 
@@ -276,8 +275,7 @@ class Journal:
 
     def introduce(self) -> None:
         """Note what the level knows of the program by now; a proposal may have found out more."""
-        if isinstance(self.level, KnowsPrograms):
-            self.progress.introduction = self.level.introduction(self.task)
+        self.progress.summary = self.level.summary(self.task)
 
     def place(self, candidate: Candidate) -> None:
         """Return a candidate its place in the run: it is that of its first proposal."""

@@ -16,7 +16,6 @@ from typing import Any
 
 from planish.core import (
     Candidate,
-    CanReplaceBaseline,
     Failed,
     Level,
     Measured,
@@ -28,7 +27,7 @@ from planish.core import (
     best_harmless,
     describe,
 )
-from planish.levels.registry import first_exportable, function_of, level_named, name_files
+from planish.levels.registry import first_exportable, level_named, name_files
 from planish.store import Reader, Run
 from planish.store.rows import StoredTask
 from planish.tuning.comparison import Compared, Comparison, Finalist
@@ -217,7 +216,7 @@ class Result:
         Where a compiler may be wrong for the program, the comparison alone verifies on inputs that the search
         did not see: without it the baseline is written.
         """
-        if not self.finalists and isinstance(self.level, CanReplaceBaseline):
+        if not self.finalists and not self.level.exports_unverified:
             return self.level.baseline(self.task)
         return first_exportable(self.level, [self.candidate, *(each.candidate for each in self.finalists)])
 
@@ -241,7 +240,7 @@ class Result:
         Raises:
             PlanishError: programs of this level cannot be called from Python.
         """
-        return function_of(self.level, self.task, self.candidate)
+        return self.level.function(self.task, self.candidate)
 
     def __getstate__(self) -> dict[str, Any]:
         # Without what was computed from them, as the function, which is machine code.
@@ -254,7 +253,7 @@ class Result:
     def describe(self) -> Mapping[str, str]:
         """Show what it does: title to text."""
         finalist = self.finalist
-        known = (finalist.figures, self.notes) if finalist else ({}, None)
+        known = (finalist.analysis, self.notes) if finalist else ({}, None)
         return describe(self.level, self.task, self.candidate, *known)
 
     def export(self, path: Path) -> Sequence[Path]:

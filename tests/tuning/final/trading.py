@@ -12,10 +12,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from planish.core import (
+    NO_ANALYSIS,
     Candidate,
     Failed,
+    Level,
     Measured,
     Objective,
     Opinion,
@@ -91,7 +94,7 @@ class Evaluator:
 
 
 @dataclass
-class Plain:
+class Plain(Level[Any]):
     """The level, without all that a level may add."""
 
     name = "trade"
@@ -99,7 +102,10 @@ class Plain:
     objectives: Mapping[str, Objective] = field(default_factory=lambda: {"time_s": TIME, "error": ERROR})
     spaces = ("knobs",)
     searchers = ("random",)
-    steps: Mapping[str, type[Step]] = field(default_factory=lambda: {"Set": Set})
+
+    @property
+    def steps(self) -> Mapping[str, type[Step]]:
+        return {"Set": Set}
 
     def accepts(self, source: str) -> bool:
         return source == "trade"
@@ -128,15 +134,10 @@ class Plain:
         del task
         return Measuring(noise=NOISE if final else 0.0)
 
-    def baseline(self, task: Task) -> Candidate:
-        del task
-        return Candidate()
-
-    def variants(self, task: Task, candidate: Candidate) -> Sequence[Candidate]:
-        del task, candidate
-        return ()
-
-    def describe(self, task: Task, candidate: Candidate) -> Mapping[str, str]:
+    def describe(
+        self, task: Task, candidate: Candidate, analysis: Mapping[str, Any] = NO_ANALYSIS
+    ) -> Mapping[str, str]:
+        del analysis
         del task
         return {"place": str(candidate)}
 

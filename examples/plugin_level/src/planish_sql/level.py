@@ -9,7 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from planish.core import (
+    NO_ANALYSIS,
     Candidate,
+    Level,
     Objective,
     PlanishError,
     Program,
@@ -27,7 +29,7 @@ from planish_sql.program import SqlProgram
 from planish_sql.space import Index, IndexSpace
 
 
-class SqlLevel:
+class SqlLevel(Level[SqlProgram]):
     """Queries of SQLite; a candidate is a list of indexes."""
 
     name = "sql"
@@ -38,7 +40,11 @@ class SqlLevel:
     }
     spaces = ("indexes",)
     searchers = ("genetic", "exhaustive", "random")
-    steps: Mapping[str, type[Step]] = {"Index": Index}
+
+    @property
+    def steps(self) -> Mapping[str, type[Step]]:
+        """Return the only step: its name to its class."""
+        return {"Index": Index}
 
     def accepts(self, source: str) -> bool:
         """Whether it is a file named `*.sql`."""
@@ -79,15 +85,12 @@ class SqlLevel:
         """Make the spec of the task's evaluator."""
         return SqlEvaluator(task.program, FINAL_TIMING if final else SEARCH_TIMING)
 
-    def baseline(self, task: Task[SqlProgram]) -> Candidate:  # noqa: ARG002
-        """Give the database as it is: no index."""
-        return Candidate()
-
-    def variants(self, task: Task[SqlProgram], candidate: Candidate) -> Sequence[Candidate]:  # noqa: ARG002
-        """Give none: a list of indexes can be built in one way only."""
-        return ()
-
-    def describe(self, task: Task[SqlProgram], candidate: Candidate) -> Mapping[str, str]:
+    def describe(
+        self,
+        task: Task[SqlProgram],
+        candidate: Candidate,
+        analysis: Mapping[str, Any] = NO_ANALYSIS,  # noqa: ARG002
+    ) -> Mapping[str, str]:
         """Show the statements, and how SQLite then goes about the query."""
         return {
             "indexes": _statements(candidate) or "(none)",
@@ -112,10 +115,6 @@ class SqlLevel:
         database = task.program.database()
         database.executescript(_statements(candidate))
         return lambda: database.execute(task.program.query).fetchall()
-
-    def exportable(self, candidate: Candidate) -> bool:  # noqa: ARG002
-        """Whether it can be written: every list of indexes can."""
-        return True
 
 
 def _statements(candidate: Candidate) -> str:

@@ -171,12 +171,12 @@ def defaults_of(program: GraphProgram) -> str:
 
 
 def name_of(selection: Selection) -> str:
-    """Return the name of a selection among figures."""
+    """Return the name of a selection among analysis."""
     return selection.candidate.hash
 
 
-def figures_of(task: Task[GraphProgram], candidate: Candidate, executor: Executor) -> Mapping[str, Any]:
-    """Measure what is told of a selection; see `planish.core.HasFigures`.
+def analyze(task: Task[GraphProgram], candidate: Candidate, executor: Executor) -> Mapping[str, Any]:
+    """Measure what is told of a selection; see `planish.core.Level.analyzer`.
 
     Returns:
         `compared` and `parts`: by the hash of a selection, medians of `latency`, `compile_time` and
@@ -188,11 +188,11 @@ def figures_of(task: Task[GraphProgram], candidate: Candidate, executor: Executo
     executor.serve(replace(evaluator_spec_of(task, final=True), objectives=frozenset({"latency"})))
     compared = list(dict.fromkeys([program.baseline, *beside(program, chosen).values()]))
     alone = [each for pair in steps.values() for each in pair if each not in compared]
-    figures: dict[str, Any] = {"compared": measured(executor, compared)}
-    figures["parts"] = measured(executor, [program.baseline, chosen, *alone]) if alone else {}
+    analysis: dict[str, Any] = {"compared": measured(executor, compared)}
+    analysis["parts"] = measured(executor, [program.baseline, chosen, *alone]) if alone else {}
     with closing(Examiner(program, settings_of(task).of_onnxruntime)) as examiner:
-        figures["nodes"] = Nodes.count(examiner, chosen).to_json()
-    return figures
+        analysis["nodes"] = Nodes.count(examiner, chosen).to_json()
+    return analysis
 
 
 def measured(executor: Executor, selections: Sequence[Selection], patience_s: float = PATIENCE_S) -> Figures:
@@ -235,14 +235,14 @@ UNMEASURED = "not measured when the run ended: there was no time"
 
 
 def described(
-    task: Task[GraphProgram], candidate: Candidate, figures: Mapping[str, Any]
+    task: Task[GraphProgram], candidate: Candidate, analysis: Mapping[str, Any]
 ) -> Mapping[str, str]:
     """Show what a selection does.
 
     Args:
         task: the model.
         candidate: the selection.
-        figures: what `planish.levels.graph.description.figures_of` measured; empty where nobody did.
+        analysis: what `planish.levels.graph.description.analyze` measured; empty where nobody did.
 
     Returns:
         `class`: what the model is, and why; `passes`: the effect of each, alone and left out; `nodes`: by
@@ -253,13 +253,13 @@ def described(
     program, chosen = task.program, selection_of(candidate)
     known = known_relevance(program, widest_settings(task))
     steps = parts(chosen, known.runtime if known else chosen.disabled)
-    nodes = Nodes.read(figures.get("nodes", {}))
-    compared: Figures = figures.get("compared", {})
-    found: Figures = {**compared, **figures.get("parts", {})}
+    nodes = Nodes.read(analysis.get("nodes", {}))
+    compared: Figures = analysis.get("compared", {})
+    found: Figures = {**compared, **analysis.get("parts", {})}
     first = {"class": _class(program), "passes": _passes(program, chosen, steps, found, nodes)}
     return {
         **(first if len(task.objectives) == 1 else {"class and passes": "\n\n".join(first.values())}),
-        "nodes": nodes.table() if "nodes" in figures else UNMEASURED,
+        "nodes": nodes.table() if "nodes" in analysis else UNMEASURED,
         "compared": _compared(program, beside(program, chosen), compared),
         "relevance": told_relevance(known),
     }

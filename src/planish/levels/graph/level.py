@@ -10,9 +10,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from planish.core import (
-    NO_FIGURES,
+    NO_ANALYSIS,
+    Analyze,
     Candidate,
     Executor,
+    Identify,
+    Level,
     Objective,
     Review,
     Space,
@@ -33,7 +36,7 @@ LEARNT = 3
 """Lists learnt from other models that a search begins with."""
 
 
-class GraphLevel:
+class GraphLevel(Level["GraphProgram"]):
     """ONNX models; a candidate is a selection of graph passes, verified and measured by ONNX Runtime."""
 
     name = "graph"
@@ -51,8 +54,8 @@ class GraphLevel:
     }
     spaces = ("relevant", "all", "exact")
     searchers = ("portfolio", "genetic", "random", "nsga2")
-    telling = ("class", "passes", "compared", "relevance")
-    """The parts of `describe` that a user sees at the end of a run."""
+    summary_sections = ("class", "passes", "compared", "relevance")
+    exports_unverified = False
 
     @property
     def steps(self) -> Mapping[str, type[Step]]:
@@ -134,12 +137,12 @@ class GraphLevel:
             raise unknown("level 'graph' has no space", name, self.spaces)
         return space_of(task, name)
 
-    def learn(self, task: Task[GraphProgram], tried: Tried) -> Sequence[Candidate]:
-        """Learn from other models with what to begin; see `planish.core.KnowsPrograms`."""
+    def warm_start(self, task: Task[GraphProgram], history: Callable[[], Tried]) -> Sequence[Candidate]:
+        """Return the lists that did best on other models of the same class."""
         from planish.levels.graph.prior import known_list
         from planish.levels.graph.starting_lists import recognition_of
 
-        if not tried:
+        if not (tried := history()):
             return ()
         known = known_list(tried, recognition_of(task.program).classes)
         return known.ranked[:LEARNT] if known else ()
@@ -154,8 +157,8 @@ class GraphLevel:
         """Return the file as it came, under ONNX Runtime's defaults, without passes that are wrong for it."""
         return task.program.baseline.candidate
 
-    def sound(self, task: Task[GraphProgram], executor: Executor) -> GraphProgram | None:
-        """Find the passes that make ONNX Runtime's defaults wrong; see `planish.core.CanReplaceBaseline`."""
+    def with_correct_baseline(self, task: Task[GraphProgram], executor: Executor) -> GraphProgram | None:
+        """Find the passes that make ONNX Runtime's defaults wrong, and leave them out of the baseline."""
         from planish.levels.graph.task_setup import without_culprits
 
         return without_culprits(task, executor)
@@ -166,7 +169,7 @@ class GraphLevel:
 
         return compared(task, candidate)
 
-    def identities(self, task: Task[GraphProgram]) -> AbstractContextManager[Callable[[Candidate], str]]:
+    def identities(self, task: Task[GraphProgram]) -> AbstractContextManager[Identify]:
         """Return what names selections by what they make; at the end of a run idle passes go by it."""
         from planish.levels.graph.task_setup import identities
 
@@ -178,27 +181,25 @@ class GraphLevel:
 
         return Review(partial(no_optimisation, task))
 
-    def introduction(self, task: Task[GraphProgram]) -> Sequence[str]:
-        """Tell the class and why; and how many passes are relevant, once the search has found that out."""
+    def summary(self, task: Task[GraphProgram]) -> Sequence[str]:
+        """List the class and why; and how many passes are relevant, once the search has found that out."""
         from planish.levels.graph.description import introduced
 
         return introduced(task)
 
-    def figures(
-        self, task: Task[GraphProgram], candidate: Candidate, executor: Executor
-    ) -> Mapping[str, Any]:
-        """Measure each pass alone and left out, and count nodes; see `planish.core.HasFigures`."""
-        from planish.levels.graph.description import figures_of
+    def analyzer(self, task: Task[GraphProgram]) -> Analyze:
+        """Return what measures each pass alone and left out, and counts nodes."""
+        from planish.levels.graph.description import analyze
 
-        return figures_of(task, candidate, executor)
+        return partial(analyze, task)
 
     def describe(
-        self, task: Task[GraphProgram], candidate: Candidate, figures: Mapping[str, Any] = NO_FIGURES
+        self, task: Task[GraphProgram], candidate: Candidate, analysis: Mapping[str, Any] = NO_ANALYSIS
     ) -> Mapping[str, str]:
         """Show the class, the passes with their effects, nodes before and after, and what was pruned."""
         from planish.levels.graph.description import described
 
-        return described(task, candidate, figures)
+        return described(task, candidate, analysis)
 
     def export(self, task: Task[GraphProgram], candidate: Candidate, path: Path) -> Sequence[Path]:
         """Write the optimised model, the selection as JSON, and a script that runs it."""
@@ -206,7 +207,7 @@ class GraphLevel:
 
         return export_model(task, candidate, path)
 
-    def deliver(self, task: Task[GraphProgram], candidate: Candidate, path: Path) -> Sequence[Path]:
+    def write_artifacts(self, task: Task[GraphProgram], candidate: Candidate, path: Path) -> Sequence[Path]:
         """Write the optimised model, and the selection as JSON."""
         from planish.levels.graph.export import deliver_model
 

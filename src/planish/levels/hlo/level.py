@@ -6,10 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from planish.core import (
+    NO_ANALYSIS,
     Candidate,
+    Level,
     Objective,
     ProgramError,
     Review,
@@ -32,7 +34,7 @@ SUFFIXES = (".mlir", ".stablehlo", ".mlirbc")
 PAPER = ("CopyOp", "DeleteOp")
 
 
-class HloLevel:
+class HloLevel(Level["ScoredProgram"]):
     """StableHLO modules; a candidate is a patch, measured by the module's time and by its error on data."""
 
     name = "hlo"
@@ -44,8 +46,7 @@ class HloLevel:
     }
     spaces = ("patches", "paper", "exact")
     searchers = ("nsga2", "gevo", "genetic", "random")
-    telling = ("edits", "diff")
-    """The parts of `describe` that a user sees at the end of a run."""
+    summary_sections = ("edits", "diff")
 
     @property
     def steps(self) -> Mapping[str, type[Step]]:
@@ -112,16 +113,11 @@ class HloLevel:
         del task
         return False
 
-    def usual_objectives(self, program: ScoredProgram) -> Sequence[str]:
+    def default_objectives(self, program: ScoredProgram) -> Sequence[str]:
         """Name the time, and what the workload's metric gives: by time alone a random answer wins."""
         from planish.levels.hlo.workload.spec import measured_as
 
         return "time_s", measured_as(program.workload)
-
-    def suited(self, program: ScoredProgram, objectives: Sequence[Objective]) -> ScoredProgram:
-        """Return the program as it is: one form serves all objectives."""
-        del objectives
-        return program
 
     def space(self, task: Task[ScoredProgram], name: str) -> Space:
         """Make a space: "patches" of all edits, "paper" of GEVO-ML's two, "exact": answers stay.
@@ -139,26 +135,16 @@ class HloLevel:
         wants: Wants = "any" if name == "paper" else "other" if task.program.workload.training else "less"
         return PatchSpace(task.program.module, {"paper": PAPER, "exact": EXACT}.get(name, ()), wants)
 
-    def usual_searcher(self, task: Task[ScoredProgram], space: str) -> str:
-        """Return the paper's searcher for the paper's space, else none."""
+    def default_searcher(self, task: Task[ScoredProgram], space: str) -> str:
+        """Return the paper's searcher for the paper's space."""
         del task
-        return "gevo" if space == "paper" else ""
+        return "gevo" if space == "paper" else self.searchers[0]
 
     def evaluator(self, task: Task[ScoredProgram], *, final: bool = False) -> HloEvaluatorSpec:
         """Make the spec for the task's evaluator; both see the search's examples alone."""
         from planish.levels.hlo.evaluator import evaluator_spec_of
 
         return evaluator_spec_of(task, final=final)
-
-    def baseline(self, task: Task[ScoredProgram]) -> Candidate:
-        """Return the unchanged module."""
-        del task
-        return Candidate()
-
-    def variants(self, task: Task[ScoredProgram], candidate: Candidate) -> Sequence[Candidate]:
-        """Return none: a module is compiled in one way."""
-        del task, candidate
-        return ()
 
     def review(self, task: Task[ScoredProgram]) -> Review:
         """Score finalists on all parts of the data, compare both back ends, and measure the original form."""
@@ -168,8 +154,11 @@ class HloLevel:
         original = partial(original_of, task) if task.program.workload.original else None
         return Review(original, partial(scores_at_the_end, task), partial(opinions, task))
 
-    def describe(self, task: Task[ScoredProgram], candidate: Candidate) -> Mapping[str, str]:
+    def describe(
+        self, task: Task[ScoredProgram], candidate: Candidate, analysis: Mapping[str, Any] = NO_ANALYSIS
+    ) -> Mapping[str, str]:
         """Show the edits one by one, and the module before and after."""
+        del analysis
         from planish.levels.hlo.describe import described
 
         return described(task, candidate)
@@ -179,11 +168,6 @@ class HloLevel:
         from planish.levels.hlo.describe import export_module
 
         return export_module(task, candidate, path)
-
-    def deliver(self, task: Task[ScoredProgram], candidate: Candidate, path: Path) -> Sequence[Path]:
-        """Write nothing: modules are exported where that is asked for."""
-        del task, candidate, path
-        return ()
 
     def machine(self) -> Mapping[str, str]:
         """Return facts of this machine by name: the processor and the compilers."""

@@ -58,20 +58,20 @@ Found = Mapping[str, Outcome]
 """The hash of a pass list to what became of it."""
 
 
-def described(task: Task[IRProgram], candidate: Candidate, figures: Mapping[str, Any]) -> Mapping[str, str]:
+def described(task: Task[IRProgram], candidate: Candidate, analysis: Mapping[str, Any]) -> Mapping[str, str]:
     """Show what a candidate does: `size`, `passes`, `verified` and `repeat`.
 
     Args:
         task: the module and the objectives.
         candidate: the pass list.
-        figures: what `measured` gave for it; empty where it was not asked.
+        analysis: what `measured` gave for it; empty where it was not asked.
     """
     passes, base, leads = passes_of(candidate), baseline_passes(task), _leading(task)
-    found = {what: _read(figures.get(what, {})) for what in _asked(leads)}
+    found = {what: _read(analysis.get(what, {})) for what in _asked(leads)}
     return {
         "size": _sizes(found, base, passes),
         "passes": _contributions(found[leads], passes, leads),
-        "verified": _verified(task, _checked(figures)),
+        "verified": _verified(task, _checked(analysis)),
         "repeat": commands(task, passes),
     }
 
@@ -180,11 +180,11 @@ def _doubts(rows: Sequence[Sequence[str]]) -> list[str]:
     return [_NOISY, _IDLE] if idle else [_NOISY]
 
 
-def _checked(figures: Mapping[str, Any]) -> Sequence[str] | None:
+def _checked(analysis: Mapping[str, Any]) -> Sequence[str] | None:
     """Return why the answer was not compared: it is told of the winner, and before that of the whole run."""
-    if _CHECKED in figures or NOTES not in figures:
-        return figures.get(_CHECKED)
-    return [note for note in figures[NOTES] if note.startswith(NOT_RUN)]
+    if _CHECKED in analysis or NOTES not in analysis:
+        return analysis.get(_CHECKED)
+    return [note for note in analysis[NOTES] if note.startswith(NOT_RUN)]
 
 
 def _verified(task: Task[IRProgram], notes: Sequence[str] | None) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from functools import partial
@@ -10,10 +10,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from planish.core import (
-    NO_FIGURES,
+    NO_ANALYSIS,
+    Analyze,
     Candidate,
-    Executor,
-    Identity,
+    Identify,
+    Level,
     Objective,
     Space,
     Step,
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from planish.levels.llvm.evaluator import LlvmEvaluatorSpec
 
 
-class LlvmLevel:
+class LlvmLevel(Level[IRProgram]):
     """Modules of LLVM IR; a candidate is a pass list, measured by the size of what it makes, or its time."""
 
     name = "llvm"
@@ -40,8 +41,7 @@ class LlvmLevel:
     }
     spaces = ("passes", "uniform", "safe")
     searchers = ("portfolio", "random-minimise", "genetic", "random")
-    telling = ("size", "passes", "verified", "repeat")
-    """The parts of `describe` that a user sees at the end of a run."""
+    summary_sections = ("size", "passes", "verified", "repeat")
 
     @property
     def steps(self) -> Mapping[str, type[Step]]:
@@ -80,12 +80,7 @@ class LlvmLevel:
         backend = options.get("backend", "")
         return replace(read_program(source, options, open_backend(backend)), backend=backend)
 
-    def usual_objectives(self, program: IRProgram) -> Sequence[str]:
-        """Name the instructions, which every module has."""
-        del program
-        return ("instructions",)
-
-    def suited(self, program: IRProgram, objectives: Sequence[Objective]) -> IRProgram:
+    def specialize(self, program: IRProgram, objectives: Sequence[Objective]) -> IRProgram:
         """Return what clang -O3 gives to its passes, where the time leads and the source is C."""
         if program.fast is None or objectives[0].name != "time_s":
             return program
@@ -143,36 +138,31 @@ class LlvmLevel:
         del candidate
         return (self.baseline(task),) if task.objectives[0].exact else ()
 
-    def identities(self, task: Task[IRProgram]) -> AbstractContextManager[Callable[[Candidate], Identity]]:
+    def identities(self, task: Task[IRProgram]) -> AbstractContextManager[Identify]:
         """Return which pass lists make the same code, where the time leads; see `llvm.list_identity`."""
         from planish.levels.llvm.evaluator import identities
 
         return identities(task)
 
-    def figures(self, task: Task[IRProgram], candidate: Candidate, executor: Executor) -> Mapping[str, Any]:
-        """Measure the sizes before and after, and without each pass; see `planish.core.HasFigures`."""
+    def analyzer(self, task: Task[IRProgram]) -> Analyze:
+        """Return what measures the sizes before and after, and without each pass."""
         from planish.levels.llvm.describe import measured
 
-        return measured(task, candidate, executor)
+        return partial(measured, task)
 
     def describe(
-        self, task: Task[IRProgram], candidate: Candidate, figures: Mapping[str, Any] = NO_FIGURES
+        self, task: Task[IRProgram], candidate: Candidate, analysis: Mapping[str, Any] = NO_ANALYSIS
     ) -> Mapping[str, str]:
         """Show the sizes before and after, what each pass contributes, and the command that repeats it."""
         from planish.levels.llvm.describe import described
 
-        return described(task, candidate, figures)
+        return described(task, candidate, analysis)
 
     def export(self, task: Task[IRProgram], candidate: Candidate, path: Path) -> Sequence[Path]:
         """Write the optimised module and its object, the module before, the pipeline, and the command."""
         from planish.levels.llvm.describe import export_module
 
         return export_module(task, candidate, path)
-
-    def deliver(self, task: Task[IRProgram], candidate: Candidate, path: Path) -> Sequence[Path]:
-        """Write nothing: modules are exported where that is asked for."""
-        del task, candidate, path
-        return ()
 
     def machine(self) -> Mapping[str, str]:
         """Return what the level knows of this machine: name to fact."""

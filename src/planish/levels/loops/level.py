@@ -8,7 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from planish.core import (
+    NO_ANALYSIS,
     Candidate,
+    Level,
     Objective,
     ProgramError,
     Space,
@@ -28,7 +30,7 @@ if TYPE_CHECKING:
 OPTIONS = ("size", "shape", "dtype", "constant", "backend")
 
 
-class LoopsLevel:
+class LoopsLevel(Level["TensorProgram"]):
     """Tensor computations in Einstein notation; a candidate is a loop schedule, measured by its run time."""
 
     name = "loops"
@@ -152,8 +154,11 @@ class LoopsLevel:
         chosen = backend_of(candidate) or own
         return tuple([b for name, b in builds.items() if name != chosen and backend_named(name).works()])
 
-    def describe(self, task: Task[TensorProgram], candidate: Candidate) -> Mapping[str, str]:
+    def describe(
+        self, task: Task[TensorProgram], candidate: Candidate, analysis: Mapping[str, Any] = NO_ANALYSIS
+    ) -> Mapping[str, str]:
         """Show a schedule as loop tree, pseudo-code, what the back end makes of it here, and steps."""
+        del analysis
         from planish.levels.loops.build import annotated_of, library_of, schedule_of, tree_of
         from planish.levels.loops.lower.printing import annotated_text, loop_tree_text, pseudocode
 
