@@ -15,7 +15,7 @@ from planish.search.decoding import priority_samples
 from planish.search.policies import PolicySamples, PrioritySampling
 from planish.testing.lattice import Lattice
 from planish.testing.searchers import SearcherConformance
-from search.words import Take, word
+from search.table_policy import Take, word
 
 
 class Alphabet:

@@ -1,9 +1,11 @@
-"""NSGA-II: that it finds the front, and how it breeds."""
+"""NSGA-II: the front that it finds, ranking, and breeding."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from numpy.random import Generator
 
 from planish.core import (
@@ -15,14 +17,16 @@ from planish.core import (
     SearchContext,
     Searcher,
     Trial,
+    crowding_distances,
     hypervolume,
+    nondominated_sort,
     pareto_front,
 )
 from planish.search import Nsga2, Random
-from planish.search.nsga2 import TRIES
+from planish.search.nsga2 import TRIES, Individual, ranked
 from planish.testing.driving import drive
 from planish.testing.lattice import Lattice
-from search.tradeoff import BOTH, REFERENCE, Tradeoff
+from search.spaces import BOTH, REFERENCE, Tradeoff
 
 ROUGH = Tradeoff(0.5)
 POWERS = pytest.mark.parametrize("power", [0.5, 2.0])
@@ -286,3 +290,35 @@ def test_children_are_crossed_and_changed_as_often_as_asked() -> None:
     couples = len(space.parents) / 2
     assert couples == pytest.approx(150, abs=5 * (300 * 0.25) ** 0.5)
     assert 0.3 < sum(changed) / len(changed) < 0.8, "only those that are not crossed are doubles"
+
+
+COSTS = st.integers(1, 3).flatmap(
+    lambda n: st.lists(st.tuples(*[st.integers(0, 5).map(float)] * n), max_size=24)
+)
+
+
+@given(COSTS, st.integers(1, 30))
+def test_the_first_fronts_are_selected_and_of_the_last_the_least_crowded(
+    costs: list[tuple[float, ...]], most: int
+) -> None:
+    known: dict[tuple[float, ...], tuple[int, set[float]]] = {}
+    for rank, front in enumerate(nondominated_sort(costs)):
+        vectors = [costs[index] for index in front]
+        for vector, crowding in zip(vectors, crowding_distances(vectors), strict=True):
+            known.setdefault(vector, (rank, set()))[1].add(crowding)
+    everything = ranked([Individual(Candidate(), each) for each in costs], len(costs))
+    selected = ranked([Individual(Candidate(), each) for each in costs], most)
+    assert sorted(each.costs for each in everything) == sorted(costs)
+    assert selected == everything[:most]
+    assert all(each.crowding in known[each.costs][1] for each in everything)
+    order = [(known[each.costs][0], -each.crowding) for each in everything]
+    assert order == sorted(order)
+
+
+def test_crowding_is_the_mean_gap_between_the_neighbours() -> None:
+    """Each gap as a share of the front's range; the ends are not crowded at all."""
+    costs = [(0.0, 10.0), (1.0, 6.0), (3.0, 5.0), (10.0, 0.0), (20.0, 20.0)]
+    crowding = {each.costs: each.crowding for each in ranked([Individual(Candidate(), c) for c in costs], 4)}
+    infinite = float("inf")
+    assert list(crowding) == [costs[0], costs[3], costs[2], costs[1]]
+    assert crowding == dict(zip(costs, [infinite, (0.3 + 0.5) / 2, (0.9 + 0.6) / 2, infinite], strict=False))

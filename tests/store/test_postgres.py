@@ -1,26 +1,34 @@
-"""What a PostgreSQL server can refuse or break is one clear error."""
+"""PostgreSQL servers: refusals, restarts, lost connections, and rights of roles."""
+
+from __future__ import annotations
 
 import os
 import random
+import re
 import secrets
 import select
 import shutil
 import socket
 import sys
 import threading
-from collections.abc import Generator
+import time
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from sqlalchemy import URL
 from sqlalchemy.dialects.postgresql.psycopg import PGDialect_psycopg
+from sqlalchemy.exc import ProgrammingError
 
 from planish.core import Failed, StoreError, Trial
 from planish.store import ResultRow, open_store, session
+from planish.store.session import LostConnectionError, persist
 from planish.testing.stored import STEPS, make_candidate, make_trial
 from planish.testing.stores import begin
+from store.cluster import installed, new_cluster
 from store.mounts import fill, grow, small_disk
 from store.servers import administer, as_text, new_database
 
@@ -238,3 +246,144 @@ def test_a_full_disk_loses_nothing_that_was_stored(small_database: tuple[str, Pa
         grow(folder)
         store.add_trials(run_id, [_large(stored)])
         assert store.run_trials(run_id, STEPS) == [_large(i) for i in range(stored + 1)]
+
+
+def test_a_run_outlives_its_server_s_restarts() -> None:
+    programs = installed()
+    if programs is None:
+        pytest.skip("PostgreSQL is not installed: apt-get install postgresql")
+    with new_cluster(programs) as cluster:
+        with open_store(as_text(cluster.url)) as store:
+            run_id, added, over = begin(store), list[int](), threading.Event()
+
+            def write() -> None:
+                while not over.is_set():
+                    store.add_trials(run_id, [make_trial(len(added))])
+                    added.append(len(added))
+
+            writer = threading.Thread(target=write)
+            writer.start()
+            for mode in ("fast", "immediate", "fast"):
+                before = len(added)
+                cluster.stop(mode)
+                cluster.start()
+                deadline = time.monotonic() + 60
+                while len(added) <= before + 1 and time.monotonic() < deadline:
+                    time.sleep(0.02)
+            over.set()
+            writer.join()
+            store.finish_run(run_id)
+            assert len(added) > 3
+            assert store.run_trials(run_id, STEPS) == [make_trial(index) for index in added]
+        with open_store(as_text(cluster.url), read_only=True) as store:
+            assert [run.status for run in store.runs()] == ["finished"]
+
+
+class Clock:
+    """A clock that only sleeping moves."""
+
+    def __init__(self) -> None:
+        self.now = 1000.0
+
+    def sleep(self, seconds: float) -> None:
+        self.now += seconds
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    clock = Clock()
+    monkeypatch.setattr(session, "time", SimpleNamespace(monotonic=lambda: clock.now, sleep=clock.sleep))
+    return clock
+
+
+def server(clock: Clock, back: float) -> str:
+    """Ask a server that is away for so many seconds."""
+    begins = clock.now + back
+
+    def ask(again: bool) -> str:
+        del again
+        if clock.now < begins:
+            raise LostConnectionError("the server is away")
+        return "here"
+
+    return persist(ask)
+
+
+def test_a_long_wait_is_shown_once_and_so_is_its_end(clock: Clock, caplog: pytest.LogCaptureFixture) -> None:
+    assert server(clock, 30) == "here"
+    begin, end = caplog.messages
+    assert begin.startswith("The store does not answer; waiting, at most 11")
+    assert end == "The store answers again; it goes on"
+
+
+def test_a_short_one_is_not_shown(clock: Clock, caplog: pytest.LogCaptureFixture) -> None:
+    assert server(clock, 0.3) == "here"
+    assert caplog.messages == []
+
+
+def test_who_stays_away_is_given_up(clock: Clock, caplog: pytest.LogCaptureFixture) -> None:
+    began = clock.now
+    with pytest.raises(LostConnectionError):
+        server(clock, 1e4)
+    assert clock.now - began <= session.PATIENCE_S
+    assert len(caplog.messages) == 1
+
+
+PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "team-store.md"
+ROLES = ("owner", "writer", "reader")
+
+
+def _grants(names: Mapping[str, str]) -> list[str]:
+    """Return the statements of the page, with other names of roles."""
+    (block,) = re.findall(r"```sql\n(.*?)```", PAGE.read_text(), re.DOTALL)
+    for role, name in names.items():
+        block = re.sub(rf"\b{role}\b", name, block)
+    return [statement.strip() for statement in block.split(";") if statement.strip()]
+
+
+@pytest.fixture
+def shared(database: URL) -> Generator[Mapping[str, URL]]:
+    """Give the URL of a store by role; its owner has made it, and granted what the page says."""
+    names = {role: f"{role}_{secrets.token_hex(4)}" for role in ROLES}
+    made = [f"CREATE ROLE {name} LOGIN" for name in names.values()]
+    administer(database, *made, f"GRANT CREATE ON SCHEMA public TO {names['owner']}")
+    urls = {role: database.set(username=name) for role, name in names.items()}
+    with open_store(as_text(urls["owner"])) as store:
+        store.finish_run(begin(store))
+    administer(urls["owner"], *_grants(names))
+    yield urls
+    administer(database, f"DROP OWNED BY {', '.join(names.values())}")
+    administer(database, f"DROP ROLE {', '.join(names.values())}")
+
+
+def test_a_writer_may_do_all_that_a_search_does(shared: Mapping[str, URL]) -> None:
+    with open_store(as_text(shared["writer"])) as store:
+        run_id = begin(store)
+        wanted = [make_candidate(0), make_candidate(1)]
+        assert store.claim(run_id, wanted, 2) == wanted
+        store.add_trials(run_id, [make_trial(0), make_trial(1)])
+        store.save_result(run_id, [ResultRow(make_candidate(0), 2.0)])
+        store.finish_run(run_id, seconds={"run": 1.0})
+        assert store.run_trials(run_id, STEPS) == [make_trial(0), make_trial(1)]
+        store.delete_run(run_id)
+
+
+def test_a_reader_reads_and_writes_nothing(shared: Mapping[str, URL]) -> None:
+    with open_store(as_text(shared["reader"]), read_only=True) as store:
+        (run,) = store.runs()
+        assert store.run_trials(run.id, STEPS) == []
+    with (
+        open_store(as_text(shared["reader"])) as store,
+        pytest.raises(StoreError, match="lacks a right") as caught,
+    ):
+        begin(store)
+    assert "Share a store" in caught.value.hint
+
+
+@pytest.mark.parametrize("role", ["writer", "reader"])
+@pytest.mark.parametrize(
+    "statement", ["UPDATE planish_version SET version_num = '9999'", "DROP TABLE trials"]
+)
+def test_neither_may_change_the_tables(shared: Mapping[str, URL], role: str, statement: str) -> None:
+    with pytest.raises(ProgrammingError, match=r"permission denied|must be owner"):
+        administer(shared[role], statement)

@@ -1,18 +1,24 @@
-"""Processes that write at the same time, and processes that are killed while they write."""
+"""Processes that write at the same time, are killed, or are interrupted."""
+
+from __future__ import annotations
 
 import random
+import signal
 import sqlite3
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Generator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from planish.core import StoreError
-from planish.store import open_store
-from planish.testing.stored import STEPS, make_task, make_trial
+from planish.core import Candidate, StoreError
+from planish.store import Store, locks, open_store
+from planish.store.session import uninterrupted
+from planish.testing.stored import STEPS, make_candidate, make_task, make_trial
 from planish.testing.stores import begin
 
 WRITER = Path(__file__).with_name("writer.py")
@@ -144,3 +150,159 @@ def test_a_killed_process_leaves_no_file_for_long(tmp_path: Path, start: Start) 
     connection = sqlite3.connect(place)
     assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
     connection.close()
+
+
+@pytest.fixture
+def two(place: str) -> Generator[tuple[Store, Store]]:
+    with open_store(place) as one, open_store(place) as other:
+        yield one, other
+
+
+def test_a_claim_is_of_one_run_until_it_ends(two: tuple[Store, Store]) -> None:
+    one, other = two
+    mine, theirs = begin(one), begin(other)
+    five = [make_candidate(number) for number in range(5)]
+    assert one.claim(mine, five, 3) == five[:3]
+    assert other.claim(theirs, five, 5) == five[3:]
+    assert one.claim(mine, five, 5) == five[:3]
+    elsewhere = begin(other, make_task("round"))
+    assert other.claim(elsewhere, five, 5) == five
+    one.finish_run(mine)
+    assert other.claim(theirs, five, 4) == five[:4]
+
+
+def test_a_file_tells_whether_other_runs_are_under_way(two: tuple[Store, Store], place: str) -> None:
+    one, other = two
+    server = place.startswith("postgresql")  # it is for many
+    begin(one)
+    assert one.is_shared is server
+    theirs = begin(other)
+    assert one.is_shared
+    other.finish_run(theirs)
+    assert one.is_shared is server
+
+
+def test_the_claims_of_a_killed_process_end_with_it(place: str) -> None:
+    five: list[Candidate] = [make_candidate(number) for number in range(5)]
+    with open_store(place) as store:
+        run_id = begin(store)
+        killed = open_store(place)
+        assert killed.claim(begin(killed), five, 5) == five
+        assert store.claim(run_id, five, 5) == []
+        killed.close()
+        assert store.claim(run_id, five, 5) == five
+
+
+def test_a_claim_lasts_no_longer_than_its_lease(
+    two: tuple[Store, Store], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one, other = two
+    mine, theirs = begin(one), begin(other)
+    monkeypatch.setattr(locks, "LEASE_S", -1.0)
+    assert one.claim(mine, [make_candidate(0)], 1)
+    assert other.claim(theirs, [make_candidate(0)], 1) == [make_candidate(0)]
+    one.add_trials(mine, [make_trial(0)])
+
+
+def test_a_claim_that_is_renewed_lasts(two: tuple[Store, Store], monkeypatch: pytest.MonkeyPatch) -> None:
+    one, other = two
+    mine, theirs = begin(one), begin(other)
+    with monkeypatch.context() as patch:
+        patch.setattr(locks, "LEASE_S", -1.0)
+        one.claim(mine, [make_candidate(0), make_candidate(1)], 2)
+    one.renew_claims(mine)
+    assert other.claim(theirs, [make_candidate(0), make_candidate(1)], 2) == []
+
+
+@pytest.fixture
+def alarm() -> Generator[None]:
+    """Let the alarm clock press Ctrl-C."""
+    before = signal.signal(signal.SIGALRM, lambda _number, _frame: signal.raise_signal(signal.SIGINT))
+    yield
+    signal.setitimer(signal.ITIMER_REAL, 0)
+    signal.signal(signal.SIGALRM, before)
+
+
+@pytest.mark.usefixtures("alarm")
+def test_a_run_that_is_interrupted_while_it_writes_goes_on(place: str) -> None:
+    moments = random.Random(2)
+    with open_store(place) as store:
+        for _ in range(40):
+            run_id, told = begin(store), 0
+            try:
+                signal.setitimer(signal.ITIMER_REAL, moments.uniform(0.0005, 0.004))
+                while True:
+                    store.add_trials(run_id, [make_trial(told)])
+                    told += 1
+            except KeyboardInterrupt:
+                pass
+            stored = store.run(run_id).trials
+            assert stored in (told, told + 1)
+            store.add_trials(run_id, [make_trial(stored)])
+            assert store.run_trials(run_id, STEPS) == [make_trial(i) for i in range(stored + 1)]
+            store.finish_run(run_id)
+
+
+def _pressed(times: int, reached: list[str]) -> None:
+    with uninterrupted():
+        for _ in range(times):
+            signal.raise_signal(signal.SIGINT)
+        reached.append("the end")
+
+
+@pytest.mark.parametrize(("times", "expected"), [(1, ["the end"]), (2, [])])
+def test_the_first_ctrl_c_waits_and_the_second_does_not(times: int, expected: list[str]) -> None:
+    reached: list[str] = []
+    with pytest.raises(KeyboardInterrupt):
+        _pressed(times, reached)
+    assert reached == expected
+
+
+def test_what_handled_ctrl_c_before_handles_it_after() -> None:
+    calls: list[int] = []
+    before = signal.signal(signal.SIGINT, lambda number, _: calls.append(number))
+    try:
+        with uninterrupted(), uninterrupted():
+            signal.raise_signal(signal.SIGINT)
+            assert calls == []
+        assert calls == [signal.SIGINT]
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def test_what_comes_while_handlers_are_put_back_costs_no_later_signal(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    calls: list[int] = []
+    put = signal.signal
+
+    def interrupted(number: int, handler: Any) -> Any:
+        found = put(number, handler)
+        if number == signal.SIGINT and handler is signal.default_int_handler:
+            raise KeyboardInterrupt
+        return found
+
+    before = put(signal.SIGTERM, lambda number, _: calls.append(number))
+    try:
+        with pytest.raises(KeyboardInterrupt), uninterrupted():
+            monkeypatch.setattr(signal, "signal", interrupted)
+        monkeypatch.undo()
+        with uninterrupted():
+            pass
+        signal.raise_signal(signal.SIGTERM)
+        assert calls == [signal.SIGTERM]
+    finally:
+        put(signal.SIGTERM, before)
+
+
+def test_other_threads_need_no_care() -> None:
+    done: list[bool] = []
+
+    def work() -> None:
+        with uninterrupted():
+            done.append(True)
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    assert done == [True]

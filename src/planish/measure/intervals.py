@@ -14,7 +14,7 @@ resampling 20 processes of kernels and ONNX models, recorded beside five busy pr
 
 Few processes do not show by how much processes differ: of 5, all are on the same side by chance in 3 %. Where
 there are too few for ranks, a standard deviation of at least `LEAST_DEVIATION` between processes is assumed.
-`tests/measure/test_coverage.py` simulates it.
+`tests/measure/test_intervals.py` simulates it.
 """
 
 from __future__ import annotations

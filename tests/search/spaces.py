@@ -1,11 +1,12 @@
-"""A space of words, with a cost that is written as a function of the word."""
+"""Small spaces to search: words, directed graphs, and a lattice of two objectives with a known front."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from numpy.random import Generator
 
-from planish.core import UNTAUGHT, Candidate, Failed, Measured, Outcome, SearchContext, Step
+from planish.core import UNTAUGHT, Candidate, Failed, Measured, Objective, Outcome, SearchContext, Step
+from planish.testing.lattice import Lattice
 
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
 
@@ -36,7 +37,7 @@ def holds(text: str, parts: str) -> int:
 
 
 class Words:
-    """Words of at most `longest` letters.
+    """Space of words of at most `longest` letters.
 
     Args:
         cost: word to its time; None where it fails.
@@ -100,3 +101,82 @@ class Focusable(Words):
         words = [word(each) for each in candidates]
         self.shown.append(words)
         return Words(self._cost, letters="".join(words) or LETTERS)
+
+
+TIME = Objective("time_s", "s")
+
+
+@dataclass(frozen=True)
+class Go(Step):
+    """Follow an edge."""
+
+    to: int
+
+
+class Trail:
+    """A directed graph: node to the nodes that follow; the start is node 0.
+
+    Args:
+        edges: for each node, where its steps lead.
+        costs: node to its time; a missing node fails.
+    """
+
+    def __init__(self, edges: Sequence[Sequence[int]], costs: Mapping[int, float]) -> None:
+        self.edges = edges
+        self.costs = costs
+
+    def start(self) -> Candidate:
+        return Candidate()
+
+    def node(self, candidate: Candidate) -> int:
+        node = 0
+        for step in candidate.steps:
+            assert isinstance(step, Go)
+            assert step.to in self.edges[node]
+            node = step.to
+        return node
+
+    def steps(self, candidate: Candidate) -> list[Go]:
+        return [Go(to) for to in self.edges[self.node(candidate)]]
+
+    def extend(self, candidate: Candidate, step: Step) -> Candidate:
+        return candidate.then(step)
+
+    def state(self, candidate: Candidate) -> str:
+        return str(self.node(candidate))
+
+    def outcome(self, candidate: Candidate) -> Outcome:
+        node = self.node(candidate)
+        return Measured({"time_s": self.costs[node]}) if node in self.costs else Failed("run", "crash")
+
+
+ERROR = Objective("error")
+BOTH = (Lattice.objective, ERROR)
+REFERENCE = (1.1, 11.0)
+
+
+class Tradeoff(Lattice):
+    """Time is knob 0; the error falls with it, and rises with the other knobs.
+
+    On the front the other knobs are 0.
+
+    Args:
+        power: 0.5 for the convex front of ZDT1, 2 for the concave one of ZDT2.
+        others: knobs besides the first, of 10 values each.
+    """
+
+    def __init__(self, power: float, others: int = 5) -> None:
+        super().__init__((30, *[10] * others))
+        self._power = power
+
+    def outcome(self, candidate: Candidate) -> Outcome:
+        first, *others = self.position(candidate)
+        time = first / (self.sizes[0] - 1)
+        away = 1 + sum(others) / len(others)
+        return Measured({"time_s": time, "error": away * (1 - (time / away) ** self._power)})
+
+    def front(self) -> list[tuple[float, ...]]:
+        """List the costs on the true front."""
+        still = (0,) * (len(self.sizes) - 1)
+        outcomes = (self.outcome(self.at((first, *still))) for first in range(self.sizes[0]))
+        return [(o.values["time_s"], o.values["error"]) for o in outcomes if isinstance(o, Measured)]

@@ -1,9 +1,9 @@
-"""Which values of an evaluator count."""
+"""Outcomes of evaluators, and ratios to the baseline."""
 
 import numpy as np
 import pytest
 
-from planish.core import Failed, Measured, Objective, Outcome
+from planish.core import EQUAL, Failed, Measured, Objective, Outcome, Ratio
 from planish.core.trial import checked, checked_for
 
 TIME, SIZE, RATE = Objective("time_s", "s"), Objective("size", "bytes"), Objective("rate", "1/s", "up")
@@ -54,3 +54,20 @@ def test_all_that_was_asked_for_must_be_there_and_possible(
 ) -> None:
     outcome = Measured(values)
     assert checked_for(outcome, ALL) == (expected or outcome)
+
+
+def test_the_interval_of_a_time_is_turned_into_one_of_the_gain() -> None:
+    gain = Ratio(0.5, 0.4, 0.6).gain(TIME)
+    assert (gain.value, gain.low, gain.high) == (2, pytest.approx(1 / 0.6), pytest.approx(2.5))
+
+
+def test_the_interval_of_a_rate_is_kept() -> None:
+    assert Ratio(2.0, 1.5, 2.5).gain(RATE) == Ratio(2.0, 1.5, 2.5)
+
+
+def test_a_ratio_of_zero_is_an_infinite_gain() -> None:
+    assert Ratio(0.1, 0.0, 0.2).gain(TIME) == Ratio(10, 5, float("inf"))
+
+
+def test_equals_gain_nothing() -> None:
+    assert EQUAL.gain(TIME) == EQUAL
