@@ -53,6 +53,41 @@ func.func public @main(%x: tensor<4x3xf32>, %n: tensor<i32>) -> (tensor<4xf32>, 
 (11 constant, 12 compare, 13 return; 14 subtract, 15 add, 16 return), 17 return."""
 
 
+def picture_network(side: int) -> str:
+    """Write a network: a convolution, one by slices and products with a stride of 2, a product, a mean."""
+    half, big, pixels = (side + 1) // 2, side + 2, ((side + 1) // 2) ** 2
+    ends = [big - 3 + k - (big - 3) % 2 + 1 for k in range(3)]
+    return f"""
+func.func public @main(%x: tensor<4x{side}x{side}x2xf32>, %k: tensor<3x3x2x4xf32>, %w: tensor<4x3xf32>,
+                       %b: tensor<4xf32>) -> tensor<4x3xf32> {{
+  %zero = stablehlo.constant dense<0.0> : tensor<f32>
+  %six = stablehlo.constant dense<6.0> : tensor<f32>
+  %c = stablehlo.convolution(%x, %k) dim_numbers = [b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f],
+    window = {{stride = [1, 1], pad = [[1, 1], [1, 1]]}}
+    {{batch_group_count = 1 : i64, feature_group_count = 1 : i64}}
+    : (tensor<4x{side}x{side}x2xf32>, tensor<3x3x2x4xf32>) -> tensor<4x{side}x{side}x4xf32>
+  %shift = stablehlo.broadcast_in_dim %b, dims = [3] : (tensor<4xf32>) -> tensor<4x{side}x{side}x4xf32>
+  %d = stablehlo.add %c, %shift : tensor<4x{side}x{side}x4xf32>
+  %r = stablehlo.clamp %zero, %d, %six : (tensor<f32>, tensor<4x{side}x{side}x4xf32>, tensor<f32>)
+    -> tensor<4x{side}x{side}x4xf32>
+  %p = stablehlo.pad %r, %zero, low = [0, 1, 1, 0], high = [0, 1, 1, 0], interior = [0, 0, 0, 0]
+    : (tensor<4x{side}x{side}x4xf32>, tensor<f32>) -> tensor<4x{big}x{big}x4xf32>
+  %s0 = stablehlo.slice %p [0:4, 0:{ends[0]}:2, 2:{ends[2]}:2, 0:4]
+    : (tensor<4x{big}x{big}x4xf32>) -> tensor<4x{half}x{half}x4xf32>
+  %s1 = stablehlo.slice %p [0:4, 1:{ends[1]}:2, 1:{ends[1]}:2, 0:4]
+    : (tensor<4x{big}x{big}x4xf32>) -> tensor<4x{half}x{half}x4xf32>
+  %s = stablehlo.subtract %s0, %s1 : tensor<4x{half}x{half}x4xf32>
+  %y = stablehlo.dot_general %s, %w, contracting_dims = [3] x [0]
+    : (tensor<4x{half}x{half}x4xf32>, tensor<4x3xf32>) -> tensor<4x{half}x{half}x3xf32>
+  %sum = stablehlo.reduce(%y init: %zero) applies stablehlo.add across dimensions = [1, 2]
+    : (tensor<4x{half}x{half}x3xf32>, tensor<f32>) -> tensor<4x3xf32>
+  %n = stablehlo.constant dense<{pixels}.0> : tensor<4x3xf32>
+  %m = stablehlo.divide %sum, %n : tensor<4x3xf32>
+  return %m : tensor<4x3xf32>
+}}
+"""
+
+
 def chain() -> Program:
     return program_from(CHAIN)
 

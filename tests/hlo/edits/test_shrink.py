@@ -6,47 +6,12 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from hlo.modules import evaluate
+from hlo.modules import evaluate, picture_network
 from planish.core import Candidate, ScheduleError, candidate_from_json, rng
 from planish.levels.hlo import Program, program_from
 from planish.levels.hlo.edits import EDITS, Edit, Lower, Narrow, Shrink, TileBatch, finished, propose
 from planish.levels.hlo.patch import original, replay
 from planish.levels.hlo.space import PatchSpace
-
-
-def network(side: int) -> str:
-    """A convolution, one by slices and products with a stride of 2, a product, and the mean of all pixels."""
-    half, big, pixels = (side + 1) // 2, side + 2, ((side + 1) // 2) ** 2
-    ends = [big - 3 + k - (big - 3) % 2 + 1 for k in range(3)]
-    return f"""
-func.func public @main(%x: tensor<4x{side}x{side}x2xf32>, %k: tensor<3x3x2x4xf32>, %w: tensor<4x3xf32>,
-                       %b: tensor<4xf32>) -> tensor<4x3xf32> {{
-  %zero = stablehlo.constant dense<0.0> : tensor<f32>
-  %six = stablehlo.constant dense<6.0> : tensor<f32>
-  %c = stablehlo.convolution(%x, %k) dim_numbers = [b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f],
-    window = {{stride = [1, 1], pad = [[1, 1], [1, 1]]}}
-    {{batch_group_count = 1 : i64, feature_group_count = 1 : i64}}
-    : (tensor<4x{side}x{side}x2xf32>, tensor<3x3x2x4xf32>) -> tensor<4x{side}x{side}x4xf32>
-  %shift = stablehlo.broadcast_in_dim %b, dims = [3] : (tensor<4xf32>) -> tensor<4x{side}x{side}x4xf32>
-  %d = stablehlo.add %c, %shift : tensor<4x{side}x{side}x4xf32>
-  %r = stablehlo.clamp %zero, %d, %six : (tensor<f32>, tensor<4x{side}x{side}x4xf32>, tensor<f32>)
-    -> tensor<4x{side}x{side}x4xf32>
-  %p = stablehlo.pad %r, %zero, low = [0, 1, 1, 0], high = [0, 1, 1, 0], interior = [0, 0, 0, 0]
-    : (tensor<4x{side}x{side}x4xf32>, tensor<f32>) -> tensor<4x{big}x{big}x4xf32>
-  %s0 = stablehlo.slice %p [0:4, 0:{ends[0]}:2, 2:{ends[2]}:2, 0:4]
-    : (tensor<4x{big}x{big}x4xf32>) -> tensor<4x{half}x{half}x4xf32>
-  %s1 = stablehlo.slice %p [0:4, 1:{ends[1]}:2, 1:{ends[1]}:2, 0:4]
-    : (tensor<4x{big}x{big}x4xf32>) -> tensor<4x{half}x{half}x4xf32>
-  %s = stablehlo.subtract %s0, %s1 : tensor<4x{half}x{half}x4xf32>
-  %y = stablehlo.dot_general %s, %w, contracting_dims = [3] x [0]
-    : (tensor<4x{half}x{half}x4xf32>, tensor<4x3xf32>) -> tensor<4x{half}x{half}x3xf32>
-  %sum = stablehlo.reduce(%y init: %zero) applies stablehlo.add across dimensions = [1, 2]
-    : (tensor<4x{half}x{half}x3xf32>, tensor<f32>) -> tensor<4x3xf32>
-  %n = stablehlo.constant dense<{pixels}.0> : tensor<4x3xf32>
-  %m = stablehlo.divide %sum, %n : tensor<4x3xf32>
-  return %m : tensor<4x3xf32>
-}}
-"""
 
 
 def given(side: int) -> list[NDArray[np.float32]]:
@@ -55,7 +20,7 @@ def given(side: int) -> list[NDArray[np.float32]]:
 
 
 def results(side: int, *edits: Edit) -> NDArray[np.float32]:
-    draft = replay(program_from(network(side)), Candidate(edits))
+    draft = replay(program_from(picture_network(side)), Candidate(edits))
     (result,) = evaluate(finished(draft), *given(side))
     return np.asarray(result)
 
@@ -66,13 +31,13 @@ def test_a_crop_computes_what_a_network_for_smaller_pictures_does(pixels: int) -
     pictures, *weights = given(8)
     low = (8 - pixels) // 2
     part = pictures[:, low : low + pixels, low : low + pixels]
-    (wanted,) = evaluate(original(program_from(network(pixels))).root, part, *weights)
+    (wanted,) = evaluate(original(program_from(picture_network(pixels))).root, part, *weights)
     np.testing.assert_allclose(results(8, Shrink("arg0", pixels)), wanted, rtol=1e-5, atol=1e-6)
 
 
 def test_each_second_pixel_is_kept() -> None:
     pictures, *weights = given(8)
-    (wanted,) = evaluate(original(program_from(network(4))).root, pictures[:, :7:2, :7:2], *weights)
+    (wanted,) = evaluate(original(program_from(picture_network(4))).root, pictures[:, :7:2, :7:2], *weights)
     np.testing.assert_allclose(results(8, Shrink("arg0", 4, 2)), wanted, rtol=1e-5, atol=1e-6)
 
 
@@ -83,7 +48,7 @@ def test_a_resize_computes_what_a_network_for_means_of_squares_does(pixels: int,
     low, reach = (8 - pixels * factor) // 2, pixels * factor
     middle = pictures[:, low : low + reach, low : low + reach]
     means = middle.reshape(4, pixels, factor, pixels, factor, 2).mean(axis=(2, 4))
-    (wanted,) = evaluate(original(program_from(network(pixels))).root, means, *weights)
+    (wanted,) = evaluate(original(program_from(picture_network(pixels))).root, means, *weights)
     found = results(8, Shrink("arg0", pixels, factor, mean=True))
     np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-6)
     tiled = results(8, TileBatch(3), Shrink("arg0", pixels, factor, mean=True))
@@ -92,7 +57,7 @@ def test_a_resize_computes_what_a_network_for_means_of_squares_does(pixels: int,
 
 def test_what_a_product_reads_can_be_pooled_early() -> None:
     """Means of squares, then of all: the product of the mean of all that it read before."""
-    names = [fact.name for fact in original(program_from(network(8))).mirror.facts.values()]
+    names = [fact.name for fact in original(program_from(picture_network(8))).mirror.facts.values()]
     read = f"{names.index('stablehlo.dot_general') - 1}#0"
     pooled = results(8, Shrink(read, 2, 2, mean=True))
     np.testing.assert_allclose(pooled, results(8), rtol=1e-5, atol=1e-6)
@@ -103,10 +68,10 @@ def test_pixels_can_be_left_out_further_on_and_the_batch_be_tiled() -> None:
 
     A mean over fewer pixels of a product is the product of the mean over these.
     """
-    names = [draft_op.name for draft_op in original(program_from(network(8))).mirror.facts.values()]
+    names = [draft_op.name for draft_op in original(program_from(picture_network(8))).mirror.facts.values()]
     product = names.index("stablehlo.dot_general")
     edits = Shrink(f"{product - 1}#0", 2, 2), TileBatch(3)
-    cut = network(8).replace("return %m : tensor<4x3xf32>", "return %s : tensor<4x4x4x4xf32>")
+    cut = picture_network(8).replace("return %m : tensor<4x3xf32>", "return %s : tensor<4x4x4x4xf32>")
     cut = cut.replace("-> tensor<4x3xf32> {", "-> tensor<4x4x4x4xf32> {", 1)
     (before,) = evaluate(original(program_from(cut)).root, *given(8))
     wanted = np.asarray(before)[:, :3:2, :3:2].mean(axis=(1, 2)) @ given(8)[2]
@@ -115,9 +80,19 @@ def test_pixels_can_be_left_out_further_on_and_the_batch_be_tiled() -> None:
 
 def test_of_several_for_a_value_the_last_counts_and_the_order_of_edits_does_not() -> None:
     assert np.array_equal(results(8, Shrink("arg0", 4), Shrink("arg0", 6)), results(8, Shrink("arg0", 6)))
-    space = PatchSpace(program_from(network(8)))
+    space = PatchSpace(program_from(picture_network(8)))
     one, other = (Shrink("arg0", 6), TileBatch(2)), (TileBatch(2), Shrink("arg0", 6))
     assert space.state(Candidate(one)) == space.state(Candidate(other)) != space.state(Candidate())
+
+
+def test_a_value_and_what_it_is_made_of_can_both_keep_fewer_pixels() -> None:
+    """The shift that is added is made again for the first, and once more for the second."""
+    convolution = "2#0"
+    pictures, *weights = given(8)
+    cut = original(program_from(picture_network(6))).root
+    (wanted,) = evaluate(cut, pictures[:, 1:7, 1:7], *weights)
+    both = results(8, Shrink(convolution, 8), Shrink("arg0", 6))
+    np.testing.assert_allclose(both, wanted, rtol=1e-5, atol=1e-6)
 
 
 @pytest.mark.parametrize(
@@ -138,7 +113,7 @@ def test_of_several_for_a_value_the_last_counts_and_the_order_of_edits_does_not(
 )
 def test_what_cannot_be_shrunk_is_refused(edit: Shrink) -> None:
     with pytest.raises(ScheduleError):
-        replay(program_from(network(8)), Candidate((edit,)))
+        replay(program_from(picture_network(8)), Candidate((edit,)))
 
 
 def test_whole_numbers_have_no_mean() -> None:
@@ -178,7 +153,7 @@ def test_it_is_read_back_from_its_json() -> None:
 
 
 def test_crops_are_among_the_seeds_with_all_that_is_exact() -> None:
-    steps = [seed.steps for seed in PatchSpace(Program(network(8))).seeds()]
+    steps = [seed.steps for seed in PatchSpace(Program(picture_network(8))).seeds()]
     before = [edits[:-1] for edits in steps if edits[-1] == Shrink("arg0", 6)]
     assert [[type(edit) for edit in edits] for edits in before] == [
         [Lower, TileBatch, Narrow],
@@ -196,7 +171,7 @@ def test_a_convolution_that_became_a_product_is_cropped_as_one() -> None:
 
 
 def test_random_ones_give_modules_that_answer() -> None:
-    draft = original(program_from(network(8)))
+    draft = original(program_from(picture_network(8)))
     for number in range(10):
         edit, shrunk = propose(draft, rng(number), ("Shrink",))
         assert isinstance(edit, Shrink)

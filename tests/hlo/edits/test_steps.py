@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from hlo.edits.test_fold import SUMS
 from hlo.modules import chain, evaluate, summing
 from planish.core import Candidate, ScheduleError, Step
 from planish.levels.hlo import Program, program_from
@@ -14,6 +15,7 @@ from planish.levels.hlo.edits import (
     DeleteOp,
     Draft,
     Edit,
+    Fold,
     MoveOp,
     ReplaceConstant,
     ReplaceOperand,
@@ -96,8 +98,33 @@ def test_attributes_change_where_the_types_stay() -> None:
         edited(SetAttribute("0", moved[:1]), program=program)
     with pytest.raises(ScheduleError, match="no attribute 'color'"):
         edited(SetAttribute("0", (("color", "1 : i32"),)), program=program)
-    with pytest.raises(ScheduleError, match="is no attribute"):
-        edited(SetAttribute("0", (("strides", "array<"),)), program=program)
+    for text in ("array<", ""):
+        with pytest.raises(ScheduleError, match="is no attribute"):
+            edited(SetAttribute("0", (("strides", text),)), program=program)
+
+
+def test_an_edit_after_one_that_gives_an_operation_that_is_not_valid_reads_nothing_of_it() -> None:
+    """The fold would look for the axis along which an operand of two dimensions is broadcast."""
+    program = program_from(SUMS)
+    for edit in (
+        SetAttribute("4", (("broadcast_dimensions", "array<i64>"),)),
+        ReplaceOperand("5", 1, "arg3", (("broadcast", (4, 5, 6), ()),)),
+    ):
+        with pytest.raises(ScheduleError):
+            edited(edit, Fold(("5",)), program=program)
+
+
+def test_an_operation_stays_while_a_value_inside_it_is_used_outside() -> None:
+    """A constant and an argument of the condition of a loop; without the loop the process would crash."""
+    for inner in ("11#0", "10^0#0"):
+        with pytest.raises(ScheduleError, match="cannot delete operation '10'"):
+            edited(DeleteOp("10", ((inner, ()), ("4#0", ()))), program=summing())
+
+
+@pytest.mark.parametrize("element", ["", "f7", "complex<f32>", "tensor<f32>"])
+def test_an_operand_is_converted_to_numbers_alone(element: str) -> None:
+    with pytest.raises(ScheduleError, match="cannot resize"):
+        edited(ReplaceOperand("3", 1, "arg0", (("convert", element), ("convert", "f32"))))
 
 
 def test_constants_of_several_values_are_scaled_each() -> None:
@@ -106,6 +133,8 @@ def test_constants_of_several_values_are_scaled_each() -> None:
         "%0 = stablehlo.constant dense<[1.0, -2.0, 3.0]> : tensor<3xf32>\n return %0 : tensor<3xf32> }"
     )
     assert evaluate(edited(ScaleConstant("0", 3.0), program=program).root)[0].tolist() == [3, -6, 9]
+    with pytest.raises(ScheduleError, match="not finite"):
+        edited(ScaleConstant("0", 3e38), program=program)
 
 
 @pytest.mark.parametrize("number", [np.nan, np.inf, -np.inf])

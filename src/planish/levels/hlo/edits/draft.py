@@ -195,9 +195,10 @@ class Draft:
     def erase(self, uid: str) -> None:
         """Remove an operation; raises ScheduleError where its results are used."""
         # To erase what is used would crash the process.
-        if any(self.users(uid)):
+        op = self.op(uid)
+        if any(self.users(uid)) or _is_used_outside(op):
             raise ScheduleError(f"cannot delete operation '{uid}': its results are used")
-        self.op(uid).erase()
+        op.erase()
         self.mirror.remove(uid)
         self._live = None
 
@@ -256,6 +257,15 @@ class Draft:
         if not region.isdecimal() or int(region) >= len(regions):
             raise ScheduleError(f"operation '{uid}' has no region '{region}'")
         return regions[int(region)].blocks[0]
+
+
+def _is_used_outside(op: ir.Operation) -> bool:
+    """Return whether something outside of an operation uses a value that is defined in its regions."""
+    inner = walk(op)
+    blocks = [block for each in inner for region in each.regions for block in region.blocks]
+    values = [value for each in inner[1:] for value in each.results]
+    values += [argument for block in blocks for argument in block.arguments]
+    return any(use.owner.operation not in inner for value in values for use in value.uses)
 
 
 def verify(root: ir.Operation) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 
 from planish.core import ScheduleError
 from planish.levels.hlo.edits import exclusions
-from planish.levels.hlo.edits.draft import Draft, Source
+from planish.levels.hlo.edits.draft import Draft, Source, verify
 from planish.levels.hlo.edits.edit import Edit, Repair, repair, replace_uses
 from planish.levels.hlo.edits.resize import Resize
 from planish.levels.hlo.ir import context, ir, tensor_type
@@ -57,7 +57,10 @@ def scaled(op: ir.Operation, factor: float) -> None:
     import numpy as np
 
     type_ = op.results[0].type
-    values: Any = np.array(op.attributes["value"]) * factor
+    with np.errstate(over="ignore"):
+        values: Any = np.array(op.attributes["value"]) * factor
+    if not np.isfinite(values).all():
+        raise ScheduleError(f"a constant times {factor} has numbers that are not finite")
     element, shape = type_.element_type, type_.shape
     op.attributes["value"] = ir.DenseElementsAttr.get(values, type=element, shape=shape, context=context())
 
@@ -148,9 +151,12 @@ class SetAttribute(Edit):
             if not hasattr(type(op.opview), name):
                 raise ScheduleError(f"operation '{self.op}' ({op.name}) has no attribute '{name}'")
             try:
-                op.attributes[name] = ir.Attribute.parse(text, context())
+                # A space, for to parse an empty text crashes the process.
+                op.attributes[name] = ir.Attribute.parse(text or " ", context())
             except ir.MLIRError as error:
                 raise ScheduleError(f"'{text}' is no attribute") from error
+        # Now, and not with the whole module: edits after this one read attributes of valid operations.
+        verify(op)
 
 
 @dataclass(frozen=True)

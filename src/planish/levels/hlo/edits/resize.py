@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from planish.core import ScheduleError
-from planish.levels.hlo.ir import TensorType, context, ir, mlir_type, tensor_type
+from planish.levels.hlo.ir import TensorType, context, first_line, ir, mlir_type, tensor_type
 
 Resize = tuple[tuple[Any, ...], ...]
 """Operations in order: ("slice", starts, limits), ("pad", lows, highs), ("broadcast", shape, dimensions),
@@ -58,13 +58,16 @@ def resized_type(source: TensorType, step: Sequence[Any]) -> TensorType:
         case ("broadcast", shape, _) | ("reshape", shape):
             return TensorType(tuple(shape), source.element)
         case ("convert", element):
-            return TensorType(source.shape, element)
+            converted = TensorType(source.shape, element)
+            if not (source.plain and converted.plain):
+                raise ValueError(f"{source} cannot be converted to '{element}'")
+            return converted
         case _:
             raise ValueError(f"unknown resize {step}")
 
 
 def check_resize(source: TensorType | None, step: Sequence[Any]) -> None:
-    """Raise ScheduleError where a type cannot be resized so; the verifier finds what is not seen here."""
+    """Raise ScheduleError where a type cannot be resized so; `build_resize` verifies the rest."""
     try:
         legal = source is not None and all(extent >= 0 for extent in resized_type(source, step).shape)
     except (ValueError, TypeError):
@@ -85,13 +88,20 @@ def build_resize(
 
     Returns:
         The result.
+
+    Raises:
+        ScheduleError: the operation is not valid.
     """
 
     def make(
         name: str, type_: TensorType, operands: list[ir.Value[Any]], attributes: Mapping[str, str]
     ) -> Any:
         parsed = {key: ir.Attribute.parse(text, context()) for key, text in attributes.items()}
-        op = ir.Operation.create(f"stablehlo.{name}", [mlir_type(type_)], operands, parsed)
+        try:
+            op = ir.Operation.create(f"stablehlo.{name}", [mlir_type(type_)], operands, parsed)
+            op.verify()
+        except ir.MLIRError as error:
+            raise ScheduleError(f"cannot resize {source} by {step}: {first_line(error)}") from error
         created(op)
         return op.results[0]
 

@@ -200,8 +200,8 @@ def with_shape(value: Value, shape: tuple[int, ...]) -> Value | None:
         if all(sizes.get(axis, 1) == 1 for axis in changed):
             copy = op.clone().operation
             copy.results[0].set_type(type_)
-            # It is another operation: the id belongs to the one that stays.
-            del copy.attributes[UID]
+            # It is another operation: the id belongs to the one that stays, which may itself be such a copy.
+            strip_uids(copy)
             return copy.results[0]
     if op.name == "stablehlo.constant":
         elements = ir.DenseElementsAttr(op.attributes["value"])
