@@ -18,11 +18,12 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from planish.budget import Budget
 from planish.levels.llvm.passes import load_coreset
 from planish.sandbox import Watchdog, forked
 from planish.train.corpus.reader import read_corpus
 from planish.train.corpus.shards import Row
-from planish.train.labelling.function_search import FunctionBudget, FunctionCosts, Passes, search
+from planish.train.labelling.function_search import FunctionCosts, Passes, search
 from planish.train.labelling.label_plan import LabelBench, LabelPlan, bench
 from planish.train.labelling.run import HEADS, Saving, cells, summarise
 
@@ -61,7 +62,7 @@ class Trying:
         unoptimised = found.unoptimised or baseline  # what is left where a list is refused
         known = [unoptimised if cost is None else cost for cost in costs]
         after = [min(known[:size], default=baseline) for size in SIZES]
-        search(found, made.space, made.objective, FunctionBudget(10**9, self.seconds), made.seed_of(row))
+        search(found, made.space, made.objective, Budget(seconds=self.seconds), made.seed_of(row))
         best = found.ranking.best()
         searched = baseline if best is None else best[0]
         other = found.ranking.other() or baseline

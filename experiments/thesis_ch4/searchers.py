@@ -15,10 +15,11 @@ from dataclasses import dataclass
 from itertools import accumulate
 from pathlib import Path
 
+from planish.budget import Budget
 from planish.sandbox import Watchdog, forked
 from planish.train.corpus.reader import read_corpus
 from planish.train.corpus.shards import Row
-from planish.train.labelling.function_search import FunctionBudget, search
+from planish.train.labelling.function_search import search
 from planish.train.labelling.label_plan import LabelBench, LabelPlan, bench
 
 AT = (1, 3, 10, 20, 40, 100, 200, 400, 1000)
@@ -38,7 +39,7 @@ class Tracing:
             baseline = costs.cost(made.baseline) if costs else None
             if costs is None or baseline is None:
                 return None
-            budget, seed = FunctionBudget(self.evaluations), made.seed_of(row)
+            budget, seed = Budget(trials=self.evaluations), made.seed_of(row)
             search(costs, made.space, made.objective, budget, seed, made.plan.searcher)
             trace = list(costs.ranking.costs.values())[1:]  # as it is comes first
         known = [baseline if cost is None else cost for cost in trace]

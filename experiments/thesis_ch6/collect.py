@@ -98,7 +98,8 @@ class Sampling:
     def _autotuned(self, costs: FunctionCosts, row: Row) -> Mapping[str, Any]:
         """Search as for the labels, which count no evaluation of what was made before."""
         plan = self.bench.plan
-        search(costs, self.bench.space, self.bench.objective, plan.budget, self.bench.seed_of(row))
+        seed = self.bench.seed_of(row)
+        search(costs, self.bench.space, self.bench.objective, plan.budget, seed, give_up=plan.gives_up)
         best = costs.ranking.best()
         assert best is not None
         return {"best": best[0], "evaluations": costs.ranking.evaluations}

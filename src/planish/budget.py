@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from planish.core import PlanishError
@@ -42,6 +43,6 @@ class Budget:
         """Return how many more trials there may be; None for any number."""
         return None if self.trials is None else max(0, self.trials - done)
 
-    def seconds_left(self, started: float) -> float:
-        """Return how many more seconds there are, since a time of the monotonic clock."""
-        return math.inf if self.seconds is None else self.seconds - (time.monotonic() - started)
+    def seconds_left(self, started: float, clock: Callable[[], float] = time.monotonic) -> float:
+        """Return how many more seconds there are, since a time of a clock."""
+        return math.inf if self.seconds is None else self.seconds - (clock() - started)

@@ -43,17 +43,44 @@ from planish.sandbox import LostError, loss_notes
 from planish.settings import Settings
 from planish.tuning.final_state import SearchOutcome
 from planish.tuning.finish import finish
-from planish.tuning.in_flight import POLL_S, Claims, UnderWay
-from planish.tuning.recorder import Journal, Progress, Trials
+from planish.tuning.in_flight import POLL_S, Claims, Pending, UnderWay
+from planish.tuning.recorder import Journal, Progress, Recorder, Trials
 from planish.tuning.result import Result
 
 PATIENCE_S = 0.5
 """Seconds beyond the budget that what is under way may take to end by itself."""
 
 
+class SearchLimits:
+    """When a search ends, as its loop asks; by default when its searcher proposes nothing more."""
+
+    def trials_left(self) -> int | None:
+        """Return how many more candidates may be proposed; None: any number."""
+        return None
+
+    def is_spent(self) -> bool:
+        """Return whether nothing more is to be proposed, unless it is for want of trials."""
+        return False
+
+    def is_over(self) -> bool:
+        """Return whether nothing more is to be waited for."""
+        return self.is_spent()
+
+    def is_reached(self) -> bool:
+        """Return whether the best is as good as is wanted."""
+        return False
+
+    def deadline(self) -> float:
+        """Return until when what is under way is waited for, by the monotonic clock."""
+        return math.inf
+
+    def give_back(self, seconds: float) -> None:
+        """Exclude time that was spent on what was known before."""
+
+
 @dataclass
-class Spending:
-    """What a search has spent.
+class Spending(SearchLimits):
+    """What a run's search has spent.
 
     Args:
         budget: when the search ends.
@@ -119,11 +146,16 @@ class SearchLoop:
         under_way: what the executor is at.
         claims: what waits to be measured, here or by another run.
         journal: keeps what became of it.
-        spending: tells when the search ends.
+        spending: when the search ends.
     """
 
     def __init__(
-        self, searcher: Searcher, under_way: UnderWay, claims: Claims, journal: Journal, spending: Spending
+        self,
+        searcher: Searcher,
+        under_way: UnderWay,
+        claims: Pending,
+        journal: Recorder,
+        spending: SearchLimits,
     ) -> None:
         self._searcher, self._under_way, self._claims = searcher, under_way, claims
         self._journal, self._spending = journal, spending
@@ -176,7 +208,7 @@ class SearchLoop:
     def _take(self, ask: Ask, room: int) -> bool:
         """Ask, and tell at once what is known; whether more may be asked for before any answer."""
         begun = time.monotonic()
-        asked = ask(max(room, min(REPLAYED, self._journal.trials.old - len(self._proposed))))
+        asked = ask(max(room, min(REPLAYED, self._journal.old - len(self._proposed))))
         for trial in self._journal.known(asked):
             self._tell(trial)
         new = {c.hash: c for c in asked if not self._journal.has(c) and c.hash not in self._open}
@@ -342,7 +374,7 @@ class TuningRun:
 
     def _loop(self, executor: Executor, spending: Spending) -> None:
         journal, under_way = self.journal, UnderWay(executor)
-        claims = Claims(journal, journal.store, alone=self.settings.remeasure)
+        claims = Pending(journal) if self.settings.remeasure else Claims(journal, journal.store)
         loop = SearchLoop(self.searcher, under_way, claims, journal, spending)
         try:
             if journal.progress.growth is not None or isinstance(self.spec, CanAnchor):

@@ -9,12 +9,12 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Generator, Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from threading import Event, Thread
 
 from planish.core import Candidate, Evaluation, Executor, StoreError, Trial
 from planish.store import Store
-from planish.tuning.recorder import Journal
+from planish.tuning.recorder import Journal, Recorder
 
 
 class UnderWay:
@@ -87,30 +87,67 @@ RENEWED_S = 30.0
 """How often claims are renewed: well before they end by themselves."""
 
 
-class Claims:
+class Pending:
+    """Candidates that wait to be measured, all of them by this search.
+
+    Args:
+        recorder: keeps what became of candidates.
+
+    Attributes:
+        waiting: what is neither known nor measured by this search.
+    """
+
+    def __init__(self, recorder: Recorder) -> None:
+        self._recorder = recorder
+        self.waiting: list[Candidate] = []
+
+    def add(self, candidates: Iterable[Candidate]) -> None:
+        """Have these measured, after all others; each gets its index."""
+        for candidate in candidates:
+            self._recorder.place(candidate)
+            self.waiting.append(candidate)
+
+    def settle(self, under_way: UnderWay) -> tuple[list[Trial], list[Candidate]]:
+        """Take what waits no longer.
+
+        Args:
+            under_way: what this search measures already.
+
+        Returns:
+            What others have measured by now, and what this search is to measure.
+        """
+        del under_way
+        mine, self.waiting = self.waiting, []
+        return [], mine
+
+    def renewed(self) -> AbstractContextManager[None]:
+        """Keep within the block what this search has claimed."""
+        return nullcontext()
+
+    def release(self) -> None:
+        """Let go of what was claimed and will not be measured here."""
+
+
+class Claims(Pending):
     """What waits to be measured; of what several runs propose, each candidate is measured by one of them.
 
     Args:
         journal: keeps what became of candidates.
-        store: where runs tell each other what they measure.
-        alone: whether all is measured here, whatever the store knows.
-
-    Attributes:
-        waiting: what is neither known nor measured by this run.
+        store: where runs see what the others measure.
     """
 
-    def __init__(self, journal: Journal, store: Store, *, alone: bool) -> None:
-        self._journal, self._store, self._alone = journal, store, alone
-        self.waiting: list[Candidate] = []
+    def __init__(self, journal: Journal, store: Store) -> None:
+        super().__init__(journal)
+        self._journal, self._store = journal, store
         self._next_look = 0.0
         self._handed_out = -POLL_S
         self._claimed = False
 
     def add(self, candidates: Iterable[Candidate]) -> None:
-        """Have these measured, after all others; each gets its place in the run."""
-        for candidate in candidates:
-            self._journal.place(candidate)
-            self.waiting.append(candidate)
+        """Have these measured, after all others, and look at once for what others know of them."""
+        before = len(self.waiting)
+        super().add(candidates)
+        if len(self.waiting) > before:
             self._next_look = 0.0
 
     def settle(self, under_way: UnderWay) -> tuple[list[Trial], list[Candidate]]:
@@ -122,9 +159,6 @@ class Claims:
         Returns:
             What other runs have measured by now, and what this run is to measure: it is nobody else's.
         """
-        if self._alone:
-            mine, self.waiting = self.waiting, []
-            return [], mine
         if time.monotonic() < self._next_look:
             return [], []
         self._next_look = time.monotonic() + POLL_S
@@ -140,9 +174,6 @@ class Claims:
 
         A thread does it, since the loop hears nothing while it waits for an answer.
         """
-        if self._alone:
-            yield
-            return
         over = Event()
         thread = Thread(target=self._renew_until, args=[over], daemon=True)
         thread.start()

@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from itertools import chain, count, islice
 from typing import Protocol
@@ -237,8 +237,50 @@ class Trials:
             del self._near[place]
 
 
+class Recorder:
+    """Outcomes of one search; a subclass keeps them. By default nothing is known from an earlier session."""
+
+    @property
+    def old(self) -> int:
+        """Return how many outcomes there were when the search was resumed."""
+        return 0
+
+    def introduce(self) -> None:
+        """Note what is known of the program by now."""
+
+    def place(self, candidate: Candidate) -> None:
+        """Assign an index to a candidate."""
+
+    def trial(self, candidate: Candidate) -> Trial | None:
+        """Return what became of a candidate; None where nothing did."""
+        raise NotImplementedError
+
+    def answered(self, evaluation: Evaluation) -> Trial:
+        """Keep an evaluation; gives the trial."""
+        raise NotImplementedError
+
+    def has(self, candidate: Candidate) -> bool:
+        """Return whether a candidate has an outcome."""
+        return self.trial(candidate) is not None
+
+    def is_old(self, candidate: Candidate) -> bool:
+        """Return whether it had one when the search was resumed."""
+        del candidate
+        return False
+
+    def known(self, candidates: Sequence[Candidate]) -> Iterator[Trial]:
+        """Return the trials of those that have an outcome, each once."""
+        found = {candidate.hash: self.trial(candidate) for candidate in candidates}
+        return iter([trial for trial in found.values() if trial is not None])
+
+    def timed(self, stage: str) -> AbstractContextManager[None]:
+        """Count the block's time for a stage; not counted by default."""
+        del stage
+        return nullcontext()
+
+
 @dataclass
-class Journal:
+class Journal(Recorder):
     """The outcomes of a run.
 
     Args:
@@ -267,6 +309,11 @@ class Journal:
     def run_id(self) -> str:
         """The run's name in the store."""
         return self.progress.run_id
+
+    @property
+    def old(self) -> int:
+        """Return how many outcomes there were when the run was taken up."""
+        return self.trials.old
 
     def take_up(self) -> None:
         """Begin with what the store holds of this run; the searcher will propose it again, and be told."""

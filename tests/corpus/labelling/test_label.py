@@ -168,8 +168,8 @@ def test_a_function_that_no_list_improves_is_given_up(tmp_path: Path) -> None:
 
 
 def test_a_search_without_the_coreset_does_not_give_up() -> None:
-    assert [LabelPlan().budget.give_up, LabelPlan(coreset=False).budget.give_up] == [24, 0]
-    assert LabelPlan(searcher="random-minimise").budget.give_up == 0
+    assert [LabelPlan().gives_up, LabelPlan(coreset=False).gives_up] == [24, 0]
+    assert LabelPlan(searcher="random-minimise").gives_up == 0
 
 
 def test_labels_made_otherwise_are_not_mixed(corpus: Path, tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from planish.budget import Budget
 from planish.core import Candidate, PlanishError
 from planish.levels.llvm.passes import pass_cost
 from planish.sandbox import Watchdog, forked
@@ -17,7 +18,6 @@ from planish.train.corpus.reader import read_corpus
 from planish.train.corpus.shards import Row
 from planish.train.cost_tables import CostTable
 from planish.train.labelling.function_search import (
-    FunctionBudget,
     FunctionCosts,
     Passes,
     candidates_of,
@@ -73,10 +73,12 @@ class Searching:
     Args:
         bench: what with.
         budget: of each function.
+        give_up: after so many lists a search ends if none is better than -Oz; 0: never.
     """
 
     bench: LabelBench
-    budget: FunctionBudget
+    budget: Budget
+    give_up: int = 0
 
     def __call__(self, row: Row, watchdog: Watchdog) -> Label | None:
         """Label one function; None where LLVM cannot read it, or -Oz fails."""
@@ -86,7 +88,7 @@ class Searching:
                 return None
             if costs.cost(bench.baseline) is not None:
                 seed, name = bench.seed_of(row), bench.plan.searcher
-                search(costs, bench.space, bench.objective, self.budget, seed, name)
+                search(costs, bench.space, bench.objective, self.budget, seed, name, self.give_up)
             return label_of(row, costs, "search")
 
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from planish.budget import Budget
 from planish.core import (
     Candidate,
+    Evaluation,
     Executor,
     Failed,
     Measured,
@@ -28,6 +30,9 @@ from planish.sandbox import Watchdog
 from planish.search import Portfolio, RandomMinimise, Rounds, RoundSearcher
 from planish.search.minimisation import minimise
 from planish.search.proposals import Archive
+from planish.tuning.engine import SearchLimits, SearchLoop
+from planish.tuning.in_flight import Pending, UnderWay
+from planish.tuning.recorder import Recorder
 
 Passes = tuple[str, ...]
 
@@ -177,20 +182,22 @@ class FunctionEvaluator:
         return self._sizes[text]
 
 
-class FunctionCosts:
+class FunctionCosts(Recorder):
     """Costs of pass lists on one function; each list is run once.
 
     Args:
         executor: runs them, in the order in which they are given.
-        ranking: is told of each at once.
+        ranking: ranks each list as soon as its cost is known.
         objective: the name of what is counted.
 
     Attributes:
+        executor: the same.
+        ranking: the same.
         unoptimised: what the function costs as it is.
     """
 
     def __init__(self, executor: Executor, ranking: Ranking, objective: str) -> None:
-        self._executor, self.ranking, self._objective = executor, ranking, objective
+        self.executor, self.ranking, self._objective = executor, ranking, objective
         self.unoptimised = self.cost(())
 
     def cost(self, passes: Sequence[str]) -> int | None:
@@ -198,18 +205,32 @@ class FunctionCosts:
         self.run([candidate_of(passes)])
         return self.ranking.costs[tuple(passes)]
 
-    def run(self, candidates: Sequence[Candidate]) -> list[Trial]:
-        """Run lists; gives a trial for each, in the same order."""
-        names = [passes_of(candidate) for candidate in candidates]
-        costs = self.ranking.costs
-        new = {name: each for name, each in zip(names, candidates, strict=True) if name not in costs}
-        for result in evaluate(self._executor, list(new.values())):
-            self.ranking.add(passes_of(result.candidate), self._cost(result.outcome))
-        return [self._trial(each, costs[name]) for name, each in zip(names, candidates, strict=True)]
+    def run(self, candidates: Iterable[Candidate]) -> None:
+        """Run those of some lists that have not been run."""
+        new = list({each.hash: each for each in candidates if not self.has(each)}.values())
+        for evaluation in evaluate(self.executor, new):
+            self.answered(evaluation)
 
-    def _cost(self, outcome: Outcome) -> int | None:
-        measured = charge(outcome)
-        return int(measured.values[self._objective]) if measured else None
+    def answered(self, evaluation: Evaluation) -> Trial:
+        """Rank a list by what was measured.
+
+        Raises:
+            PlanishError: it could not be run.
+        """
+        measured = charge(evaluation.outcome)
+        cost = int(measured.values[self._objective]) if measured else None
+        self.ranking.add(passes_of(evaluation.candidate), cost)
+        return self._trial(evaluation.candidate, cost)
+
+    def has(self, candidate: Candidate) -> bool:
+        """Return whether a list was run."""
+        return passes_of(candidate) in self.ranking.costs
+
+    def trial(self, candidate: Candidate) -> Trial | None:
+        """Return what became of a list; None where it was not run."""
+        if not self.has(candidate):
+            return None
+        return self._trial(candidate, self.ranking.costs[passes_of(candidate)])
 
     def _trial(self, candidate: Candidate, cost: int | None) -> Trial:
         if cost is None:
@@ -236,36 +257,49 @@ def candidates_of(lists: Sequence[Passes]) -> tuple[Candidate, ...]:
     return tuple(map(candidate_of, lists))
 
 
-_ASKED = 16
-
-
-@dataclass(frozen=True)
-class FunctionBudget:
+@dataclass
+class FunctionLimits(SearchLimits):
     """When the search on a function ends.
 
     Args:
-        evaluations: lists that are run, the minimisation at the end apart.
-        seconds: of the processor, from the start of the search; with it, results depend on the machine.
-        give_up: after so many evaluations the search ends if no list is better than -Oz; 0: never.
+        ranking: of the lists that were run.
+        budget: counts lists, and seconds of the processor, with which results depend on the machine.
+        give_up: after so many lists the search ends if none is better than -Oz; 0: never.
+        started: when, by the clock of this process's processor time.
     """
 
-    evaluations: int
-    seconds: float = float("inf")
+    ranking: Ranking
+    budget: Budget
     give_up: int = 0
+    started: float = field(default_factory=time.process_time)
 
-    def left(self, ranking: Ranking) -> int:
-        """Count the lists that may still be run."""
-        hopeless = self.give_up and not ranking.improved
-        return min(self.evaluations, self.give_up if hopeless else self.evaluations) - ranking.evaluations
+    def trials_left(self) -> int | None:
+        """Return how many more lists may be run; None: any number."""
+        left, done = self.budget.trials_left(self.ranking.evaluations), self.ranking.evaluations
+        if not self.give_up or self.ranking.improved:
+            return left
+        hopeful = max(0, self.give_up - done)
+        return hopeful if left is None else min(left, hopeful)
+
+    def is_spent(self) -> bool:
+        """Return whether the seconds are over."""
+        return self.budget.seconds_left(self.started, time.process_time) <= 0
+
+
+_SAMPLES = 1000
+"""Samples before each minimisation of a search without a limit of lists, as of the searcher by itself."""
+_SHORTENING = 1000
+"""Lists that the minimisation at the end runs at most."""
 
 
 def search(
     costs: FunctionCosts,
     space: PassSpace,
     objective: Objective,
-    budget: FunctionBudget,
+    budget: Budget,
     seed: int,
     searcher: str = "portfolio",
+    give_up: int = 0,
 ) -> None:
     """Search for lists that make one function small; their ranking keeps what was found.
 
@@ -273,16 +307,17 @@ def search(
         costs: of lists on the function.
         space: where to search.
         objective: what is made less.
-        budget: when to end.
+        budget: lists that are run, the minimisation at the end apart, and seconds of the processor.
         seed: of all randomness.
         searcher: "portfolio" (ours) or "random-minimise" (thesis 4.3.2).
+        give_up: after so many lists the search ends if none is better than -Oz; 0: never.
     """
     objectives = (objective,)
     if searcher == "portfolio":
         made: Searcher = Portfolio(space, objectives, seed)
     else:
-        made = RandomMinimise(space, objectives, seed, samples=budget.evaluations)
-    drive(made, costs, budget)
+        made = RandomMinimise(space, objectives, seed, samples=budget.trials or _SAMPLES)
+    _search(made, costs, FunctionLimits(costs.ranking, budget, give_up))
     shorten(costs, space, objective)
 
 
@@ -291,7 +326,8 @@ def shorten(costs: FunctionCosts, space: PassSpace, objective: Objective) -> Non
     best = costs.ranking.best()
     if best is not None:
         rounds = _shortened(space, candidate_of(best[1]))
-        drive(RoundSearcher((objective,), rounds), costs, FunctionBudget(costs.ranking.evaluations + 1000))
+        budget = Budget(trials=costs.ranking.evaluations + _SHORTENING)
+        _search(RoundSearcher((objective,), rounds), costs, FunctionLimits(costs.ranking, budget))
 
 
 def _shortened(space: PassSpace, best: Candidate) -> Rounds:
@@ -300,11 +336,5 @@ def _shortened(space: PassSpace, best: Candidate) -> Rounds:
     yield from minimise(space, ledger, best)
 
 
-def drive(searcher: Searcher, costs: FunctionCosts, budget: FunctionBudget) -> None:
-    """Ask and tell until the budget or the search is at its end."""
-    end = time.process_time() + budget.seconds
-    while (left := budget.left(costs.ranking)) > 0 and time.process_time() < end:
-        asked = searcher.ask(min(_ASKED, left))
-        if not asked:
-            return
-        searcher.tell(costs.run(asked))
+def _search(searcher: Searcher, costs: FunctionCosts, limits: FunctionLimits) -> None:
+    SearchLoop(searcher, UnderWay(costs.executor), Pending(costs), costs, limits).search()

@@ -9,6 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from planish.budget import Budget
 from planish.core import Evaluator, Executor, Objective, PlanishError, unknown, usable_cores
 from planish.executors import InlineExecutor
 from planish.levels.llvm.backend import Backend, IRError, open_backend
@@ -16,7 +17,6 @@ from planish.levels.llvm.passes import PassSpace, available, oz_of, pass_space
 from planish.sandbox import Watchdog
 from planish.train.corpus.shards import SPLITS, Row, arrow, read_table, write_table
 from planish.train.labelling.function_search import (
-    FunctionBudget,
     FunctionCosts,
     FunctionEvaluator,
     Passes,
@@ -157,10 +157,14 @@ class LabelPlan:
                 raise unknown("unknown split", name, SPLITS)
 
     @property
-    def budget(self) -> FunctionBudget:
-        """Of the search on each function."""
-        informed = self.coreset and self.searcher == "portfolio"
-        return FunctionBudget(self.evaluations, give_up=self.give_up if informed else 0)
+    def budget(self) -> Budget:
+        """Return the budget of the search on each function."""
+        return Budget(trials=self.evaluations)
+
+    @property
+    def gives_up(self) -> int:
+        """Return after how many lists a search ends if none is better than -Oz; 0: never."""
+        return self.give_up if self.coreset and self.searcher == "portfolio" else 0
 
     @property
     def processes(self) -> int:

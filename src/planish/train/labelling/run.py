@@ -303,7 +303,7 @@ class _Run:
 
     def search(self) -> None:
         """Search on each function by itself."""
-        work = Searching(self.bench, self.bench.plan.budget)
+        work = Searching(self.bench, self.bench.plan.budget, self.bench.plan.gives_up)
         self._stage("searching", SEARCHED, self._rows, work, lambda _: None, self.bench.plan.evaluations)
 
     def lists(self) -> list[Passes]:
