@@ -49,7 +49,7 @@ def measure(name: str, mutations: int, longest: int) -> None:
         replay(program, candidate)
         times["replay"].append(time.process_time() - start)
         start = time.process_time()
-        space.state(candidate)
+        space.state_key(candidate)
         times["hash"].append(time.process_time() - start)
         kinds[type(candidate.steps[-1]).__name__] += 1
     ms = {key: median(values) * 1e3 for key, values in times.items()}

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from representations import Represented
 from searching import Setting
 
-from planish.core import UNTAUGHT, Cache, Candidate, FeatureSchema, Machine, SearchContext, Target
+from planish.core import UNTAUGHT, Cache, Candidate, FeatureSchema, Machine, SearchContext, Space, Target
 
 FOLDER = Path(__file__).parent / "recordings"
 CACHES = (Cache(1, 48 << 10), Cache(2, 1 << 20), Cache(3, 32 << 20))
@@ -122,7 +122,7 @@ class Recorded:
         return self._described[representation]
 
 
-class RecordedSpace:
+class RecordedSpace(Space):
     """A recorded space, described in one of the ways of `representations`.
 
     Args:

@@ -42,7 +42,7 @@ ROUNDS = 5
 SEARCHERS = ("nsga2", "random", "hill climbing")
 
 
-class HillClimbing:
+class HillClimbing(Searcher):
     """Mutates a member of the front.
 
     Args:
@@ -54,7 +54,7 @@ class HillClimbing:
     def __init__(self, space: PatchSpace, objectives: Sequence[Objective], seed: int) -> None:
         self._space, self._objectives, self._seed = space, objectives, seed
         self._trials: list[Trial] = []
-        self._known = {space.state(space.start())}
+        self._known = {space.state_key(space.start())}
 
     def ask(self, n: int) -> Sequence[Candidate]:
         """Propose one candidate, which was never proposed before."""
@@ -62,7 +62,7 @@ class HillClimbing:
         generator = rng(self._seed, len(self._known))
         front = [trial.candidate for trial in pareto_front(self._trials, self._objectives)]
         child = front[int(generator.integers(len(front)))]
-        while (name := self._space.state(child)) in self._known:
+        while (name := self._space.state_key(child)) in self._known:
             child = self._space.mutate(child, generator)
         self._known.add(name)
         return [child]

@@ -96,9 +96,9 @@ def searched(
 
 def remeasured(case: Case, chosen: Mapping[str, Candidate]) -> dict[str, float]:
     """Time what was chosen once more, in turns, and give medians: one lucky timing is nobody's merit."""
-    different = {case.space.state(candidate): candidate for candidate in chosen.values()}
+    different = {case.space.state_key(candidate): candidate for candidate in chosen.values()}
     rates = [{state: case.rate_anew(one) for state, one in different.items()} for _ in range(TURNS)]
     return {
-        way: statistics.median(turn[case.space.state(candidate)] for turn in rates)
+        way: statistics.median(turn[case.space.state_key(candidate)] for turn in rates)
         for way, candidate in chosen.items()
     }

@@ -80,7 +80,7 @@ def shares(
     space: CanStep, evaluator: Evaluator, objective: str, ways: Mapping[str, Sequence[Candidate]]
 ) -> Mapping[str, Sequence[float]]:
     """Measure what all ways gave; give the best of each budget as a share of the best of all."""
-    states = {space.state(each): each for lists in ways.values() for each in lists}
+    states = {space.state_key(each): each for lists in ways.values() for each in lists}
     order = sorted(states)
     random.Random(0).shuffle(order)
     values = {state: measured(evaluator, states[state], objective) for state in order}
@@ -88,7 +88,7 @@ def shares(
     turns = [{state: measured(evaluator, states[state], objective) for state in best} for _ in range(TURNS)]
     values |= {state: statistics.median(turn[state] for turn in turns) for state in best}
     least = min(values.values())
-    reached = {way: [values[space.state(each)] for each in lists] for way, lists in ways.items()}
+    reached = {way: [values[space.state_key(each)] for each in lists] for way, lists in ways.items()}
     return {way: [least / min(costs[:count]) for count in BUDGETS if costs] for way, costs in reached.items()}
 
 

@@ -55,8 +55,8 @@ class TestModels(TestSelections):
         one, other = (
             Candidate(tuple(map(Rewrite, order))) for order in (LETTERS.rewrites, LETTERS.rewrites[::-1])
         )
-        assert space.state(one) == space.state(other)
-        assert space.state(one) != space.state(space.extend(one, Disable("ConvAddFusion")))
+        assert space.state_key(one) == space.state_key(other)
+        assert space.state_key(one) != space.state_key(space.extend(one, Disable("ConvAddFusion")))
 
 
 SETTINGS = (
@@ -104,7 +104,7 @@ def test_seeds_need_no_analysis() -> None:
         raise AssertionError("rewritten before the seeds were measured")
 
     space = SelectionSpace(late, named, lambda _: SEEDS)
-    assert len({space.state(seed) for seed in space.seeds()}) == len(SEEDS)
+    assert len({space.state_key(seed) for seed in space.seeds()}) == len(SEEDS)
 
 
 def test_samples_rewrite_leave_out_and_go_offline() -> None:

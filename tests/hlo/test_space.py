@@ -176,16 +176,16 @@ def test_edits_are_selected_where_the_patch_is_valid_without_the_others() -> Non
 def test_the_state_is_that_of_the_module_and_not_of_the_patch() -> None:
     space = PatchSpace(chain())
     same = [Candidate(), Candidate((MoveOp("0", "2"),)), Candidate((ReplaceConstant("0", 2.0),))]
-    assert len({space.state(candidate) for candidate in same}) == 1
-    assert space.state(Candidate((SCALE,))) != space.state(Candidate())
-    assert space.state(Candidate((SCALE,))) == space.state(Candidate((ReplaceConstant("0", 1.0),)))
+    assert len({space.state_key(candidate) for candidate in same}) == 1
+    assert space.state_key(Candidate((SCALE,))) != space.state_key(Candidate())
+    assert space.state_key(Candidate((SCALE,))) == space.state_key(Candidate((ReplaceConstant("0", 1.0),)))
 
 
 def test_what_is_remembered_does_not_matter() -> None:
     space, long = PatchSpace(chain()), Candidate()
     for index in range(8):
         long = space.mutate(long, rng(6, index))
-    assert PatchSpace(chain()).state(long) == space.state(long)
+    assert PatchSpace(chain()).state_key(long) == space.state_key(long)
 
 
 def test_what_the_structure_of_a_network_suggests_is_measured_first() -> None:
@@ -250,9 +250,9 @@ def test_what_changes_nothing_is_drawn_again(wants: Wants) -> None:
     program = read_program(EXAMPLES / "2fcnet.mlir")
     space, plain = PatchSpace(program, (), wants), PatchSpace(program)
     drawn = [space.mutate(space.start(), rng(11, index)) for index in range(60)]
-    assert space.state(space.start()) not in {space.state(child) for child in drawn}
+    assert space.state_key(space.start()) not in {space.state_key(child) for child in drawn}
     others = [plain.mutate(plain.start(), rng(11, index)) for index in range(60)]
-    assert plain.state(plain.start()) in {plain.state(child) for child in others}
+    assert plain.state_key(plain.start()) in {plain.state_key(child) for child in others}
 
 
 def test_where_less_is_wanted_what_is_rearranged_frees_something() -> None:

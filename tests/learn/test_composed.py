@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 import pytest
 
-from planish.core import Candidate, Objective, PlanishError, Searcher, Step
+from planish.core import Candidate, Objective, PlanishError, Searcher, Space, Step
 from planish.levels.graph.passes import Selection, selection_of
 from planish.levels.graph.space import Letters, SelectionSpace
 from planish.models.named_policies import ESCAPE, ComposedPolicy, chances, policy_named
@@ -18,13 +18,13 @@ from planish.testing.searchers import SearcherConformance
 from search.table_policy import Take, word
 
 
-class Alphabet:
+class Alphabet(Space):
     """Words of any letters but Q; the same letter again changes nothing."""
 
     def start(self) -> Candidate:
         return Candidate()
 
-    def state(self, candidate: Candidate) -> str:
+    def state_key(self, candidate: Candidate) -> str:
         return word(candidate)
 
     def steps(self, candidate: Candidate) -> Sequence[Step]:  # noqa: ARG002

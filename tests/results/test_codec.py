@@ -161,13 +161,13 @@ def test_so_is_one_that_belongs_to_all(place: str, value: object) -> None:
         decode([replace(first, data=_put(first.data, place, value)), *others], BOTH)
 
 
-def test_figures_that_are_none_of_the_levels_are_one_error() -> None:
+def test_an_analysis_that_the_level_cannot_read_is_one_error() -> None:
     level, program = load_program("define i32 @f() {\n  ret i32 1\n}\n", "llvm", {})
     task = task_of(level, program, Settings())
     told = {Candidate().hash: {"values": {"instructions": "many"}}}
-    for figures in ({"instructions": 5}, {"instructions": {"a": {}}}, {"instructions": told}):
-        with pytest.raises(StoreError, match="the figures of a finalist cannot be read") as caught:
-            describe(level, task, Candidate(), figures)
+    for analysis in ({"instructions": 5}, {"instructions": {"a": {}}}, {"instructions": told}):
+        with pytest.raises(StoreError, match="the analysis of a finalist cannot be read") as caught:
+            describe(level, task, Candidate(), analysis)
         assert caught.value.exit_code == 4
 
 

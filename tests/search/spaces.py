@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from numpy.random import Generator
 
-from planish.core import UNTAUGHT, Candidate, Failed, Measured, Objective, Outcome, SearchContext, Step
+from planish.core import UNTAUGHT, Candidate, Failed, Measured, Objective, Outcome, SearchContext, Space, Step
 from planish.testing.lattice import Lattice
 
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
@@ -36,7 +36,7 @@ def holds(text: str, parts: str) -> int:
     return len(parts)
 
 
-class Words:
+class Words(Space):
     """Space of words of at most `longest` letters.
 
     Args:
@@ -113,7 +113,7 @@ class Go(Step):
     to: int
 
 
-class Trail:
+class Trail(Space):
     """A directed graph: node to the nodes that follow; the start is node 0.
 
     Args:
@@ -142,7 +142,7 @@ class Trail:
     def extend(self, candidate: Candidate, step: Step) -> Candidate:
         return candidate.then(step)
 
-    def state(self, candidate: Candidate) -> str:
+    def state_key(self, candidate: Candidate) -> str:
         return str(self.node(candidate))
 
     def outcome(self, candidate: Candidate) -> Outcome:

@@ -23,13 +23,13 @@ class At:
     candidate: Candidate
 
 
-class Words:
+class Words(Space):
     """Words of letters; the state is the word, but A and B undo each other."""
 
     def start(self) -> Candidate:
         return Candidate()
 
-    def state(self, candidate: Candidate) -> str:
+    def state_key(self, candidate: Candidate) -> str:
         return word(candidate).replace("AB", "").replace("BA", "")
 
 

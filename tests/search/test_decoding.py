@@ -340,7 +340,7 @@ def test_the_end_is_no_way_out_of_a_loop() -> None:
 class Anagrams(Words):
     """What a word makes has its letters; in which order they came counts for what can follow."""
 
-    def identity(self, candidate: Candidate) -> str:
+    def program_key(self, candidate: Candidate) -> str:
         return "".join(sorted(word(candidate)))
 
 

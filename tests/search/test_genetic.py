@@ -15,12 +15,11 @@ from numpy.typing import NDArray
 from planish.core import (
     Candidate,
     Failed,
-    HasModel,
-    HasSearchNotes,
     Measured,
     Objective,
     Outcome,
     PlanishError,
+    Space,
     Step,
     Trial,
     rng,
@@ -196,7 +195,7 @@ class Born(Step):
     name: int
 
 
-class Family:
+class Family(Space):
     """A space in which a candidate's steps are its ancestors."""
 
     def start(self) -> Candidate:
@@ -415,8 +414,6 @@ def model(tmp_path: Path) -> str:
 def test_a_genetic_search_begins_with_what_a_model_holds_for_good(model: str) -> None:
     def found(seed: int, name: str) -> float:
         searcher = make_searcher("genetic", ROUGH, [ROUGH.objective], seed, {"model": name})
-        assert isinstance(searcher, HasModel)
-        assert isinstance(searcher, HasSearchNotes)
         best = best_so_far(drive(searcher, ROUGH.outcome, 8, 8), ROUGH.objective)[-1]
         assert (searcher.model_s > 0) == bool(searcher.notes) == (name != "none")
         assert best is not None
@@ -431,14 +428,22 @@ def test_its_generations_after_the_first_are_bred(model: str) -> None:
     assert len({trial.candidate.hash for trial in trials}) == 60
 
 
-class Plain:
+class Plain(Space):
     """A space whose candidates nothing describes."""
 
-    def __init__(self, space: Lattice) -> None:
-        self.start, self.sample = space.start, space.sample
-        self.mutate, self.crossover = space.mutate, space.crossover
+    def start(self) -> Candidate:
+        return ROUGH.start()
+
+    def sample(self, rng: Generator) -> Candidate:
+        return ROUGH.sample(rng)
+
+    def mutate(self, candidate: Candidate, rng: Generator) -> Candidate:
+        return ROUGH.mutate(candidate, rng)
+
+    def crossover(self, a: Candidate, b: Candidate, rng: Generator) -> tuple[Candidate, Candidate]:
+        return ROUGH.crossover(a, b, rng)
 
 
 def test_a_model_where_nothing_is_described_is_one_line() -> None:
     with pytest.raises(PlanishError, match="no model is for the candidates of Plain"):
-        make_searcher("genetic", Plain(ROUGH), [ROUGH.objective], 0, {"model": "m.npz"})
+        make_searcher("genetic", Plain(), [ROUGH.objective], 0, {"model": "m.npz"})

@@ -18,7 +18,6 @@ from planish.core import (
     CanEvolve,
     CanFeaturise,
     Failed,
-    HasSearchNotes,
     Measured,
     Objective,
     PlanishError,
@@ -148,7 +147,6 @@ def test_models_that_guide_together_are_named_with_their_weights(
 
 
 def notes(searcher: Searcher) -> Sequence[str]:
-    assert isinstance(searcher, HasSearchNotes)
     return searcher.notes
 
 

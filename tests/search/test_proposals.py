@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import pytest
 from numpy.random import Generator
 
-from planish.core import Candidate, CanEvolve, Objective, ScheduleError, Searcher, rng
+from planish.core import Candidate, CanEvolve, Objective, ScheduleError, Searcher, Space, rng
 from planish.search import Exhaustive, Random, make_searcher
 from planish.search.proposals import TRIES, Visited, changed, neighbour, new_sample, sample
 from planish.testing.driving import drive
@@ -14,7 +14,7 @@ from planish.testing.lattice import Lattice, Set
 from search.spaces import BOTH, TIME, Go, Tradeoff, Trail
 
 
-class Sampled:
+class Sampled(Space):
     """A space that is sampled and not listed."""
 
     def __init__(self, size: int) -> None:
@@ -168,7 +168,7 @@ def test_what_has_nowhere_to_go_stays() -> None:
 ONE, TWO = Candidate((Go(1),)), Candidate((Go(1), Go(1)))
 
 
-class Unnamed:
+class Unnamed(Space):
     def start(self) -> Candidate:
         return Candidate()
 
@@ -176,7 +176,7 @@ class Unnamed:
 class Named(Unnamed):
     """A space that is not walked, and still knows which candidates are the same."""
 
-    def state(self, candidate: Candidate) -> str:
+    def state_key(self, candidate: Candidate) -> str:
         return str(set(candidate.steps))
 
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from planish.core import Candidate, CanRecall, Failed, Measured, Objective, Outcome, Space, Trial
+from planish.core import Candidate, Failed, Measured, Objective, Outcome, Space, Trial
 from planish.levels.llvm.passes.catalogue import PassElement
 from planish.levels.llvm.passes.space import PassSpace
 from planish.levels.registry import load_program
@@ -201,8 +201,7 @@ def search(
     known = {option: value for option, value in SMALL.items() if name in _TAKES[option]}
     searcher = make_searcher(name, SPACES[space](), [TIME], seed, known)
     if recalled:
-        assert isinstance(searcher, CanRecall)
-        searcher.recall(recalled.get)
+        searcher.replay(recalled.get)
     return drive(searcher, outcome, count, batch)
 
 
@@ -272,8 +271,7 @@ def test_a_guided_search_asks_its_model_for_the_last_batches_alone(
         space = Lattice((9, 9, 9, 9))
         given = {"batch": 8, "first": 4, "chains": 12, "model": "none", **options}
         searcher = make_searcher("model-guided", space, [TIME], 0, given)
-        assert isinstance(searcher, CanRecall)
-        searcher.recall(recalled.get)
+        searcher.replay(recalled.get)
         return [trial.candidate for trial in drive(searcher, outcome, 160, 8)]
 
     monkeypatch.setattr(Learner, "score", noted)

@@ -51,7 +51,7 @@ class IllegalStep(Lattice):
 class CoarseState(Lattice):
     """Names a state by its first knob, though the others decide what comes next."""
 
-    def state(self, candidate: Candidate) -> str:
+    def state_key(self, candidate: Candidate) -> str:
         return str(self.position(candidate)[0])
 
 
@@ -119,7 +119,7 @@ def test_a_broken_space_is_refused(kind: type[Lattice]) -> None:
         getattr(SpaceSuite(kind), BROKEN_SPACES[kind])()
 
 
-class Nothing:
+class Nothing(Space):
     """A space that offers its start only."""
 
     def start(self) -> Candidate:
@@ -153,7 +153,7 @@ class SearcherSuite(SearcherConformance):
         return self.kind(space, objectives, seed)
 
 
-class Base:
+class Base(Searcher):
     """A sound searcher to break: the whole space in order."""
 
     def __init__(self, space: Lattice, objectives: Sequence[Objective], seed: int) -> None:

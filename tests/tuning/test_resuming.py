@@ -52,7 +52,7 @@ class Mortal(Disordered):
         return Trade().outcome(candidate)
 
 
-class Script:
+class Script(Searcher):
     """Proposes what it is told to."""
 
     def __init__(self, proposals: Sequence[Candidate]) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from planish.budget import Budget
-from planish.core import Candidate, Level, Measured, Program, Trial
+from planish.core import Candidate, Level, Measured, Program, Searcher, Trial
 from planish.levels.registry import load_program
 from planish.search import fitting_searchers
 from planish.settings import Settings
@@ -95,7 +95,7 @@ def test_proposals_are_a_function_of_seed_and_outcomes(name: str, space: str, tm
                 assert found == expected, (searcher, order)
 
 
-class Noting:
+class Noting(Searcher):
     """Proposes all of a space in its order; notes how many it was asked for, and what is told when."""
 
     def __init__(self, executor: Disordered) -> None:

@@ -1,8 +1,8 @@
-"""Optional interfaces of spaces, searchers, policies and evaluators."""
+"""Optional interfaces of spaces, policies and evaluators."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from planish.core.protocols import (
@@ -13,7 +13,6 @@ from planish.core.protocols import (
     Policy,
     PolicyState,
     SearchContext,
-    Searcher,
     Space,
 )
 from planish.core.step import Candidate, Step
@@ -23,9 +22,6 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.random import Generator
     from numpy.typing import NDArray
-
-    from planish.core.task import Machine
-    from planish.sandbox import Limits, SandboxPolicy
 
 
 @runtime_checkable
@@ -45,33 +41,7 @@ class CanSample(Space, Protocol):
 
 
 @runtime_checkable
-class CanName(Space, Protocol):
-    """A space that knows when two candidates are the same program.
-
-    Offered by the cursor space of `loops`, and the spaces of `llvm`, `hlo` and `graph`; used by
-    searchers, to propose no program twice, and minimising at the end of a run.
-    """
-
-    def state(self, candidate: Candidate) -> str:
-        """Name the state that a candidate reaches: equal names mean equal programs and equal next steps."""
-        ...
-
-
-@runtime_checkable
-class NamesPrograms(CanName, Protocol):
-    """A space whose states are more than programs: from one program different steps may be possible.
-
-    Offered by the cursor space of `loops`, whose state has the cursor; used by `priority`, which measures no
-    program twice.
-    """
-
-    def identity(self, candidate: Candidate) -> str:
-        """Name the program that a candidate makes, whatever can follow it."""
-        ...
-
-
-@runtime_checkable
-class CanStep(CanName, Protocol):
+class CanStep(Space, Protocol):
     """A space that is walked one step at a time.
 
     Offered by the cursor space of `loops`, and the spaces of `llvm` and `graph`; used by `greedy1`,
@@ -85,7 +55,7 @@ class CanStep(CanName, Protocol):
     def extend(self, candidate: Candidate, step: Step) -> Candidate:
         """Apply one of `steps(candidate)`.
 
-        Different ways to the same state may give different candidates; `state` tells.
+        Different ways to the same state may give different candidates of one `state_key`.
         """
         ...
 
@@ -216,40 +186,17 @@ class CanObserve(CanStep, Protocol):
 
 
 @runtime_checkable
-class HasMachine(CanObserve, Protocol):
-    """A space that knows what its target's processor has.
+class CanCompile(CanObserve, Protocol):
+    """A space that knows the text of its program, and of the programs that its candidates make.
 
-    Offered by the cursor spaces of `loops`; used by the choice among policies, of which each has learnt on
-    vectors of one width.
-    """
-
-    @property
-    def machine(self) -> Machine | None:
-        """The processor; None where nothing is known of it."""
-        ...
-
-
-@runtime_checkable
-class HasText(CanObserve, Protocol):
-    """A space that knows the text of its program, for models of language.
-
-    Offered by the spaces of `llvm` alone, for at other levels a program is one line, or no text at all; used
-    by policies that read IR.
+    Offered by the spaces of `llvm`, since programs of other levels have no text that a language model reads;
+    used by policies that are language models.
     """
 
     @property
     def text(self) -> str:
         """The program, as its level prints it."""
         ...
-
-
-@runtime_checkable
-class CanCompile(HasText, Protocol):
-    """A space that gives the text of what its candidates make, and reads what others write.
-
-    Offered by the spaces of `llvm` alone; used by language models that learnt from short or long feedback,
-    and by those of another objective than instructions, which they tell of all the same.
-    """
 
     def instructions(self, candidate: Candidate) -> int | None:
         """Count the instructions of the program that a candidate makes; None where it fails."""
@@ -261,52 +208,6 @@ class CanCompile(HasText, Protocol):
 
     def refused(self, text: str) -> str:
         """Say why a text is no program; "" where it is one."""
-        ...
-
-
-@runtime_checkable
-class CanRecall(Searcher, Protocol):
-    """A searcher that need not find again what the same search proposed before.
-
-    What it proposes is the same, and so is what follows.
-
-    Offered by searchers written as generators of rounds; used by the loop, when it takes a run up again.
-    """
-
-    def recall(self, proposed: Callable[[int], Candidate | None]) -> None:
-        """Take what the same search has proposed before; to be called before it is asked or told anything.
-
-        Args:
-            proposed: gives the proposal of a place, from 0; None where it is not known.
-        """
-        ...
-
-
-@runtime_checkable
-class HasModel(Searcher, Protocol):
-    """A searcher that asks a model, and knows how long that took.
-
-    Offered by `model-guided`, `policy` and `priority`; used by the loop, which counts that time beside the
-    search's.
-    """
-
-    @property
-    def model_s(self) -> float:
-        """Seconds that the model took so far, a part of what it took to ask and to tell."""
-        ...
-
-
-@runtime_checkable
-class HasSearchNotes(Searcher, Protocol):
-    """A searcher that has something to tell the user of how it searched.
-
-    Offered by `model-guided` alone, for others do as their options say, while it depends on the models and
-    libraries that there are; used by the run, which shows and stores the notes beside those of evaluators.
-    """
-
-    @property
-    def notes(self) -> Sequence[str]:
-        """Sentences, without full stops; asked for when the search is over."""
         ...
 
 
@@ -352,33 +253,6 @@ class CanAnchor(EvaluatorSpec, Protocol):
 
     def anchor(self, baseline: Outcome) -> None:
         """Take what the baseline was measured as, perhaps by an earlier run; it comes before all others."""
-        ...
-
-
-@runtime_checkable
-class HasLimits(EvaluatorSpec, Protocol):
-    """A spec whose evaluations need other limits of time and memory than the usual ones.
-
-    Offered by the evaluators of `llvm`, `hlo` and `graph`; used by executors that have workers.
-    """
-
-    @property
-    def limits(self) -> Limits | None:
-        """Return how much; None for the usual ones."""
-        ...
-
-
-@runtime_checkable
-class HasSandbox(EvaluatorSpec, Protocol):
-    """A spec whose evaluators run what may do harm.
-
-    Offered by the evaluators of `loops`, `llvm`, `hlo` and `graph`; used by executors that have workers,
-    which are confined then.
-    """
-
-    @property
-    def sandbox(self) -> SandboxPolicy | None:
-        """Return what they may do all the same; None where nothing has to be confined."""
         ...
 
 

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from planish.core.step import Candidate, Step
+from planish.core.task import Machine
 from planish.core.trial import Evaluation, Outcome, Stage, Trial
 
 
@@ -72,15 +73,36 @@ UNTAUGHT = SearchContext()
 
 
 class Space(Protocol):
-    """The candidates that are legal for a task."""
+    """The candidates that are legal for a task; a space inherits from it.
+
+    Attributes:
+        machine: the processor of the target; None where the space does not depend on it. Policies are chosen
+            by its width of vectors.
+    """
+
+    machine: Machine | None = None
 
     def start(self) -> Candidate:
         """Return the candidate that every search may begin from."""
         ...
 
+    def state_key(self, candidate: Candidate) -> str:
+        """Name the state that a candidate reaches: equal names mean equal programs and equal next steps.
+
+        Searchers propose one candidate for each state. By default each candidate is a state of its own.
+        """
+        return candidate.hash
+
+    def program_key(self, candidate: Candidate) -> str:
+        """Name the program that a candidate makes, where that is less than its state.
+
+        From one program different steps may be possible.
+        """
+        return self.state_key(candidate)
+
 
 class Searcher(Protocol):
-    """Proposes candidates and is told what became of them.
+    """Proposes candidates, and learns their outcomes; a searcher inherits from it.
 
     It is made with (space, objectives, seed, context), and its options as keyword-only arguments; see
     `planish.core.SearchContext`.
@@ -107,6 +129,26 @@ class Searcher(Protocol):
         need not have it.
         """
         ...
+
+    @property
+    def notes(self) -> Sequence[str]:
+        """Sentences without full stops on how it searched, for the user; read when the search is over."""
+        return ()
+
+    @property
+    def model_s(self) -> float:
+        """Seconds that models took so far, a part of the time of `ask` and `tell`."""
+        return 0.0
+
+    def replay(self, proposed: Callable[[int], Candidate | None]) -> None:
+        """Receive what the same search proposed before; called before `ask` and `tell`.
+
+        A searcher may take its proposals from there instead of drawing them again. By default it draws them.
+
+        Args:
+            proposed: returns the proposal of an index, from 0; None where it is not known.
+        """
+        del proposed
 
 
 class PolicyState(Protocol):

@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from planish.core import CanCompile, Candidate, HasText, PlanishError, PolicyState, Space, Step
+from planish.core import CanCompile, Candidate, PlanishError, PolicyState, Space, Step
 from planish.models.decoder import ROOM, DecoderShape, Memory, continued, read_question, remembered
 from planish.models.feedback import (
     RETRY,
@@ -33,7 +33,7 @@ COUNTED = "instructions"
 
 
 def feedback_in(
-    space: HasText, candidate: Candidate, answer: Answer, cost: float | None, kind: Kind, objective: str
+    space: CanCompile, candidate: Candidate, answer: Answer, cost: float | None, kind: Kind, objective: str
 ) -> Feedback:
     """Put together what is known of an answer.
 
@@ -44,18 +44,10 @@ def feedback_in(
         cost: of what the list makes of the program, by the objective; None where it failed.
         kind: what the model was trained with. All but "fast" has the list run once more, for its code.
         objective: what the cost counts. All but instructions has the list run once more, to count them.
-
-    Raises:
-        PlanishError: the space does not give code.
     """
     after = None if cost is None else int(cost)
     if kind == "fast" and objective == COUNTED:
         return feedback_of(answer, space.text, after)
-    if not isinstance(space, CanCompile):
-        what = (
-            f"the policy learnt from {kind} feedback on {objective}, and {type(space).__name__} gives no code"
-        )
-        raise PlanishError(what, f"Train one: --feedback fast, --objective {COUNTED}.")
     if after is not None and objective != COUNTED:
         after = space.instructions(candidate)
     if kind == "fast":
@@ -76,7 +68,7 @@ class Page:
         steps: of each token that is a pass and that the space has.
     """
 
-    space: HasText
+    space: CanCompile
     asked: Memory
     steps: Mapping[int, Step]
 
@@ -126,8 +118,8 @@ class AnsweringPolicy:
         Raises:
             PlanishError: the policy is for another space.
         """
-        why = self._saved.unfit(space) if isinstance(space, HasText) else "reads programs as text"
-        if why or not isinstance(space, HasText):
+        why = self._saved.unfit(space) if isinstance(space, CanCompile) else "reads programs as text"
+        if why or not isinstance(space, CanCompile):
             raise PlanishError(f"the policy {self._saved.name} {why}", "planish policy lists others.")
         known = {str(step): step for step in space.actions}
         steps = {self._tokenizer.token(name): known[name] for name in self._tokenizer.passes if name in known}

@@ -12,7 +12,6 @@ from planish.core import (
     UNTAUGHT,
     Candidate,
     CanFeaturise,
-    CanName,
     CanSample,
     CanSeed,
     PlanishError,
@@ -37,9 +36,7 @@ FIRST, MOST, GROWTH = 4, 64, 0.125
 def distinct_seeds(space: Space, context: SearchContext = UNTAUGHT) -> list[Candidate]:
     """Return what a search begins with, each state once; nothing where the space knows nothing good."""
     seeds = space.seeds(context) if isinstance(space, CanSeed) else ()
-    if isinstance(space, CanName):
-        return [*{space.state(each): each for each in seeds}.values()]
-    return [*{each.hash: each for each in seeds}.values()]
+    return [*{space.state_key(each): each for each in seeds}.values()]
 
 
 def batch_sizes(

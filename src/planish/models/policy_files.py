@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planish import __version__
-from planish.core import CanObserve, FeatureSchema, HasMachine, PlanishError
+from planish.core import CanObserve, FeatureSchema, PlanishError
 from planish.core.files import replacing
 from planish.models.decoder import DecoderShape
 from planish.models.feedback import KINDS, Kind
@@ -228,7 +228,7 @@ def _readable(paths: Iterable[Path]) -> Iterator[SavedPolicy]:
 
 def vector_bytes_of(space: CanObserve) -> int:
     """Return the width of the vectors of a space's target; 0 where nothing is known of them."""
-    return space.machine.vector_bytes if isinstance(space, HasMachine) and space.machine else 0
+    return space.machine.vector_bytes if space.machine else 0
 
 
 def _apart(one: int, other: int) -> float:

@@ -27,9 +27,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeVar, runtime_checkable
 
-from planish.core import EvaluatorSpec, HasSandbox, PlanishError
+from planish.core import EvaluatorSpec, PlanishError
 from planish.sandbox import linux
 from planish.sandbox.linux import drop_capabilities, hide, leave_network
 
@@ -198,6 +198,16 @@ FILE_BYTES = 1 << 30
 _on: list[SandboxPolicy] = []
 
 
+@runtime_checkable
+class HasSandbox(Protocol):
+    """An evaluator's spec whose evaluators run what may do harm: its workers are confined."""
+
+    @property
+    def sandbox(self) -> SandboxPolicy | None:
+        """Return what they may do; None where nothing has to be confined."""
+        ...
+
+
 @dataclass(frozen=True)
 class SandboxPolicy:
     """What a worker may do: compute, read what the system has, and write to its scratch.
@@ -228,7 +238,7 @@ class SandboxPolicy:
 
     @staticmethod
     def of(spec: EvaluatorSpec) -> SandboxPolicy | None:
-        """Return what a spec asks for (`planish.core.HasSandbox`); None where it asks for no sandbox."""
+        """Return what a spec asks for (`HasSandbox`); None where it asks for no sandbox."""
         return spec.sandbox if isinstance(spec, HasSandbox) else None
 
     @staticmethod

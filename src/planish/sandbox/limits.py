@@ -4,12 +4,22 @@ import math
 import signal
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
-from planish.core import EvaluatorSpec, HasLimits, PlanishError
+from planish.core import EvaluatorSpec, PlanishError
 
 if TYPE_CHECKING:
     from collections import Counter
+
+
+@runtime_checkable
+class HasLimits(Protocol):
+    """An evaluator's spec whose evaluations need other limits of time and memory than the usual ones."""
+
+    @property
+    def limits(self) -> "Limits | None":
+        """Return how much; None for the usual ones."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -41,7 +51,7 @@ class Limits:
 
     @staticmethod
     def of(spec: EvaluatorSpec) -> "Limits":
-        """Return the limits that a spec asks for (`planish.core.HasLimits`); else the usual ones."""
+        """Return the limits that a spec asks for (`HasLimits`); else the usual ones."""
         return (spec.limits if isinstance(spec, HasLimits) else None) or Limits()
 
     @staticmethod

@@ -89,12 +89,12 @@ class Genetic(RoundSearcher):
 
     @property
     def model_s(self) -> float:
-        """Seconds that describing candidates and predicting took; see `planish.core.HasModel`."""
+        """Seconds that describing candidates and predicting took; see `planish.core.Searcher`."""
         return self._prior.seconds if self._prior else 0.0
 
     @property
     def notes(self) -> Sequence[str]:
-        """Which models chose the first generation; see `planish.core.HasSearchNotes`."""
+        """Which models chose the first generation; see `planish.core.Searcher`."""
         return (self._prior.note,) if self._prior else ()
 
 

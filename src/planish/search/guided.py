@@ -240,12 +240,12 @@ class ModelGuided(RoundSearcher):
 
     @property
     def model_s(self) -> float:
-        """Seconds that learning, describing candidates and predicting took; see `planish.core.HasModel`."""
+        """Seconds that learning, describing candidates and predicting took; see `planish.core.Searcher`."""
         return self._learner.seconds
 
     @property
     def notes(self) -> Sequence[str]:
-        """Which models guided it, and why nothing was learnt; see `planish.core.HasSearchNotes`."""
+        """Which models guided it, and why nothing was learnt; see `planish.core.Searcher`."""
         return self._learner.notes
 
 

@@ -16,13 +16,11 @@ from typing import Annotated
 
 from planish.core import (
     UNTAUGHT,
+    CanCompile,
     Candidate,
     CanJudge,
-    CanName,
     CanReconsider,
     CanStep,
-    HasText,
-    NamesPrograms,
     Objective,
     PlanishError,
     Policy,
@@ -120,7 +118,7 @@ class PolicySearcher(RoundSearcher):
 
     @property
     def model_s(self) -> float:
-        """Seconds that the policy took; see `planish.core.HasModel`."""
+        """Seconds that the policy took; see `planish.core.Searcher`."""
         return self._policy.seconds
 
 
@@ -141,24 +139,24 @@ def timed_policy(space: CanStep, name: str, context: SearchContext = UNTAUGHT) -
     return TimedJudge(policy) if isinstance(policy, CanJudge) else TimedPolicy(policy)
 
 
-def new_states(space: CanName, candidates: Iterable[Candidate], known: set[str]) -> Iterator[Candidate]:
+def new_states(space: Space, candidates: Iterable[Candidate], known: set[str]) -> Iterator[Candidate]:
     """Leave out what leads to a state that is known, and note the others."""
     for candidate in candidates:
-        state = space.state(candidate)
+        state = space.state_key(candidate)
         if state not in known:
             known.add(state)
             yield candidate
 
 
-def name_of_program(space: CanName) -> Callable[[Candidate], str]:
+def name_of_program(space: Space) -> Callable[[Candidate], str]:
     """Return what names the program that a candidate makes.
 
     A state tells what may follow, too; nothing follows a whole sample.
     """
-    return space.identity if isinstance(space, NamesPrograms) else space.state
+    return space.program_key
 
 
-def new_programs(space: CanName, candidates: Iterable[Candidate]) -> Iterator[Candidate]:
+def new_programs(space: Space, candidates: Iterable[Candidate]) -> Iterator[Candidate]:
     """Leave out what makes a program that another one has made, whatever can follow it."""
     name = name_of_program(space)
     known = set[str]()
@@ -252,7 +250,7 @@ class FollowPolicy(PolicySearcher):
         super().__init__(objectives, named, rounds)
 
 
-def hoped(policy: Policy, space: CanName, ways: int = WAYS) -> Iterator[Candidate]:
+def hoped(policy: Policy, space: Space, ways: int = WAYS) -> Iterator[Candidate]:
     """Yield the end that a policy holds for the best, of its greedy way and its most probable others.
 
     Where actions lead is harder to foresee than what a schedule is worth that one stands on, so that a greedy
@@ -279,7 +277,7 @@ def hoped(policy: Policy, space: CanName, ways: int = WAYS) -> Iterator[Candidat
     yield end.candidate
 
 
-def followed(policy: Policy, space: CanName, *, whole: bool = False) -> Iterator[Candidate]:
+def followed(policy: Policy, space: Space, *, whole: bool = False) -> Iterator[Candidate]:
     """Yield where the most probable steps end; with `whole`, every state on the way before it.
 
     No step leads back to where the way has been: where two ways are as good, a network may go to and fro.
@@ -296,7 +294,7 @@ def followed(policy: Policy, space: CanName, *, whole: bool = False) -> Iterator
     yield end.candidate
 
 
-def improved(policy: Policy, space: CanName) -> Rounds:
+def improved(policy: Policy, space: Space) -> Rounds:
     """Search from a policy's way on: what it is worth to leave the way, the policy itself tells.
 
     All states of the way are measured. Then the way to the best of them is left, at each of its states, by
@@ -324,7 +322,7 @@ def improved(policy: Policy, space: CanName) -> Rounds:
         candidates = _aside(tree, space, best)
 
 
-def _aside(tree: PrefixTree, space: CanName, candidate: Candidate) -> Iterator[Candidate]:
+def _aside(tree: PrefixTree, space: Space, candidate: Candidate) -> Iterator[Candidate]:
     """Leave the way to a candidate at each of its states, the end included, and follow the policy on."""
     node = tree.root
     # The end included: the best state may lie in the middle of a way that went on from it.
@@ -338,18 +336,18 @@ def _aside(tree: PrefixTree, space: CanName, candidate: Candidate) -> Iterator[C
             node = tree.child(node, node.steps.index(taken))
 
 
-def _walked(tree: PrefixTree, space: CanName, node: Node) -> Iterator[Node]:
+def _walked(tree: PrefixTree, space: Space, node: Node) -> Iterator[Node]:
     """Yield a beginning, and those that the most probable steps lead to."""
     seen = set[str]()
     at: Node | None = node
     while at is not None:
         yield at
         # By state and not by candidate: different steps back lead to the same program.
-        seen.add(space.state(at.candidate))
+        seen.add(space.state_key(at.candidate))
         at = _onward(tree, space, at, seen)
 
 
-def _onward(tree: PrefixTree, space: CanName, node: Node, seen: Set[str]) -> Node | None:
+def _onward(tree: PrefixTree, space: Space, node: Node, seen: Set[str]) -> Node | None:
     """Return what the most probable step that leads to a new state makes; None for the end.
 
     The end is no way out of a loop: where it is `UNLIKELY`, it is taken only if all else leads back.
@@ -361,7 +359,7 @@ def _onward(tree: PrefixTree, space: CanName, node: Node, seen: Set[str]) -> Nod
             # Reached only when all more probable steps lead back: see `UNLIKELY`.
             if node.sure[place] >= node.sure[0] - UNLIKELY:
                 return None
-        elif space.state(after.candidate) not in seen:
+        elif space.state_key(after.candidate) not in seen:
             return after
     return None
 
@@ -372,12 +370,12 @@ _HINT = "Train one: planish policy train --level llvm --network decoder."
 class Feedback(PolicySearcher):
     """A language model's list, then those that it writes once told what came of the last (thesis 5.5.3)."""
 
-    needs = HasText
+    needs = CanCompile
     library = "tokenizers"
 
     def __init__(
         self,
-        space: HasText,
+        space: CanCompile,
         objectives: Sequence[Objective],
         seed: int,  # noqa: ARG002
         context: SearchContext = UNTAUGHT,  # noqa: ARG002
@@ -389,7 +387,7 @@ class Feedback(PolicySearcher):
         super().__init__(objectives, timed, reconsidered(timed, space, tries))
 
 
-def reconsidered(policy: CanReconsider, space: HasText, tries: int = 5) -> Rounds:
+def reconsidered(policy: CanReconsider, space: CanCompile, tries: int = 5) -> Rounds:
     """Follow a policy greedily, tell it what came of it, and so on, until it holds to its candidate.
 
     Where a candidate comes again, the policy is told what is known of it; nothing is measured twice.
@@ -422,7 +420,7 @@ def greedy_end(policy: Policy, state: PolicyState) -> PolicyState:
         state = policy.extend(state, step)
 
 
-def reconsidering_policy(space: HasText, name: str) -> CanReconsider:
+def reconsidering_policy(space: CanCompile, name: str) -> CanReconsider:
     """Find a policy that can be told what came of its candidate.
 
     Args:

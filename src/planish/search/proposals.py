@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from planish.core import Candidate, CanEvolve, CanName, CanSample, ScheduleError, Space
+from planish.core import Candidate, CanEvolve, CanSample, ScheduleError, Space
 from planish.search.rounds import Recall, Rounds, noted
 
 if TYPE_CHECKING:
@@ -29,13 +29,8 @@ class Visited:
 
     def __init__(self, space: Space, recall: Recall | None = None) -> None:
         self._recall = recall or Recall()
-        # Asked once: a look at a protocol costs as much as the search itself.
-        self._state = space.state if isinstance(space, CanName) else None
+        self.name = space.state_key
         self._names: set[str] = set()
-
-    def name(self, candidate: Candidate) -> str:
-        """Name what a candidate stands for: equal names need one measurement."""
-        return self._state(candidate) if self._state else candidate.hash
 
     def known(self, candidate: Candidate) -> bool:
         """Return whether a candidate, or what stands for the same, was noted."""

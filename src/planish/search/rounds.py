@@ -9,7 +9,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Se
 from itertools import islice
 from typing import ClassVar, Generic, TypeVar
 
-from planish.core import Candidate, Objective, Space, Trial
+from planish.core import Candidate, Objective, Searcher, Space, Trial
 
 Proposed = Callable[[int], Candidate | None]
 """The place of a proposal, from 0, to the proposal; None where it is not known."""
@@ -70,7 +70,7 @@ def noted(items: Iterable[_Item], into: list[_Item]) -> Iterator[_Item]:
         yield item
 
 
-class _Asking(Generic[_Told]):
+class _Asking(Searcher, Generic[_Told]):
     """Asks and tells on behalf of a generator of rounds.
 
     A round is handed out in pieces of any size, and the generator goes on when all of it has been
@@ -102,8 +102,8 @@ class _Asking(Generic[_Told]):
         self._asked: dict[str, None] = {}
         self._waiting: set[str] = set()
 
-    def recall(self, proposed: Proposed) -> None:
-        """Take what the same search has proposed before; see `planish.core.CanRecall`."""
+    def replay(self, proposed: Proposed) -> None:
+        """Take what the same search has proposed before; see `planish.core.Searcher`."""
         self._recall.begin(proposed)
 
     def ask(self, n: int) -> Sequence[Candidate]:

@@ -30,7 +30,7 @@ class StateGraph:
         self.start = self._node(space.start())
 
     def _node(self, candidate: Candidate) -> StateNode:
-        return StateNode(candidate, self._space.state(candidate))
+        return StateNode(candidate, self._space.state_key(candidate))
 
     def children(self, node: StateNode) -> Sequence[StateNode]:
         """List the other states that are one step away, each once, in the space's order."""

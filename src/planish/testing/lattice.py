@@ -17,6 +17,7 @@ from planish.core import (
     Objective,
     Outcome,
     SearchContext,
+    Space,
     Step,
     content_hash,
 )
@@ -38,7 +39,7 @@ class Set(Step):
     value: int
 
 
-class Lattice:
+class Lattice(Space):
     """Knobs with whole values; it offers all that a searcher can need, and measures its candidates.
 
     The time falls along knob 0 to its last value, except on a ridge halfway, as wide as `ridge`; it
@@ -104,7 +105,7 @@ class Lattice:
         position[step.knob] = step.value
         return self.at(position)
 
-    def state(self, candidate: Candidate) -> str:
+    def state_key(self, candidate: Candidate) -> str:
         """Write the values."""
         return ",".join(map(str, self.position(candidate)))
 
@@ -159,7 +160,7 @@ class Lattice:
         if position[-1] == self.sizes[-1] - 1:
             return Failed("build", "last value of the last knob", str(candidate))
         # A hash is as good as chance, and the same in each process.
-        noise = int(content_hash(self.state(candidate)), 16) / 16**32
+        noise = int(content_hash(self.state_key(candidate)), 16) / 16**32
         return Measured({self.objective.name: self._time(position) * (1 + self._ruggedness * noise)})
 
     def _time(self, position: tuple[int, ...]) -> float:

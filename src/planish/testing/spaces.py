@@ -71,9 +71,9 @@ class SpaceConformance:
         space = self._stepping()
         seen: dict[str, Candidate] = {}
         for candidate in self._walked(space):
-            state = space.state(candidate)
+            state = space.state_key(candidate)
             twin = seen.setdefault(state, candidate)
-            assert space.state(candidate) == state, f"the state of {candidate} is not the same twice"
+            assert space.state_key(candidate) == state, f"the state of {candidate} is not the same twice"
             assert _futures(space, candidate) == _futures(space, twin), (
                 f"{candidate} and {twin} are '{state}'"
             )
@@ -220,4 +220,4 @@ class SpaceConformance:
 
 def _futures(space: CanStep, candidate: Candidate) -> dict[Step, str]:
     """Return each next step with the state that it leads to."""
-    return {step: space.state(space.extend(candidate, step)) for step in space.steps(candidate)}
+    return {step: space.state_key(space.extend(candidate, step)) for step in space.steps(candidate)}

@@ -163,7 +163,7 @@ class _Known:
         found = np.full((len(place), len(number)), -1)
         for row, (candidate, _) in enumerate(self.nodes.values()):
             for step in self._space.steps(candidate):
-                after = self._space.state(self._space.extend(candidate, step))
+                after = self._space.state_key(self._space.extend(candidate, step))
                 # Known only where it was measured: what nobody tried is left out of the loss, and not taken
                 # for bad.
                 found[row, number[step]] = place.get(after, -1)
@@ -193,7 +193,7 @@ def worths(speeds: NDArray[np.float64], follows: NDArray[np.int64]) -> NDArray[n
 
 def _state(space: CanObserve, candidate: Candidate) -> str | None:
     try:
-        return space.state(candidate)
+        return space.state_key(candidate)
     except ScheduleError:  # of another space
         return None
 

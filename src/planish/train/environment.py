@@ -261,10 +261,12 @@ class _Field:
     def _rate(self, task: Task, space: CanObserve) -> Callable[[Candidate], float]:
         """Return what measures a candidate, each state once."""
         trials = self._store.trials(task.key, self._level.steps)
-        known = {space.state(t.candidate): _gflops(t.outcome) for t in trials if _is_of(space, t.candidate)}
+        known = {
+            space.state_key(t.candidate): _gflops(t.outcome) for t in trials if _is_of(space, t.candidate)
+        }
 
         def rate(candidate: Candidate) -> float:
-            state = space.state(candidate)
+            state = space.state_key(candidate)
             if state not in known:
                 answer = self._evaluated(task, candidate)
                 # Not remembered either: the next visit measures it again.
@@ -332,7 +334,7 @@ def _gflops(outcome: Outcome) -> float:
 
 def _is_of(space: CanObserve, candidate: Candidate) -> bool:
     try:
-        space.state(candidate)
+        space.state_key(candidate)
     except PlanishError:  # of another space
         return False
     return True

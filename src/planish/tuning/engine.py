@@ -20,12 +20,9 @@ from planish.core import (
     AllFailedError,
     CanAnchor,
     Candidate,
-    CanRecall,
     EvaluatorSpec,
     Executor,
     Failed,
-    HasModel,
-    HasSearchNotes,
     Lost,
     PlanishError,
     Searcher,
@@ -339,7 +336,7 @@ class TuningRun:
                 self.notes = (
                     *ready.notes,
                     *loss_notes(ready.losses, len(self.journal.lost)),
-                    *(self.searcher.notes if isinstance(self.searcher, HasSearchNotes) else ()),
+                    *self.searcher.notes,
                     *self._ended_early(spending),
                 )
 
@@ -380,13 +377,13 @@ class TuningRun:
             if journal.progress.growth is not None or isinstance(self.spec, CanAnchor):
                 # The baseline has an index too: a proposal's is not its place then.
                 self._measure_baseline(loop, executor)
-            elif isinstance(self.searcher, CanRecall):
-                self.searcher.recall(journal.trials.proposed)
+            else:
+                self.searcher.replay(journal.trials.proposed)
             loop.search()
         finally:
             self.start_s = under_way.start_s
-            if isinstance(self.searcher, HasModel):
-                journal.part("search", "model", self.searcher.model_s)
+            if model_s := self.searcher.model_s:
+                journal.part("search", "model", model_s)
 
     def _measure_baseline(self, loop: SearchLoop, executor: Executor) -> None:
         """Measure what others are compared with, before there are any.

@@ -15,7 +15,6 @@ from itertools import combinations
 
 from planish.core import (
     Candidate,
-    CanName,
     CanShrink,
     Effect,
     Identify,
@@ -144,17 +143,17 @@ def minimise(search: SearchOutcome, state: FinalState, end: float) -> FinalState
 
 def _same_program(space: Space, candidate: Candidate, end: float) -> Candidate:
     """Leave out the steps without which the program is the same, while there is time."""
-    if not isinstance(space, CanName) or not isinstance(space, CanShrink):
+    if not isinstance(space, CanShrink):
         return candidate
     if time.monotonic() >= end:
         return candidate
-    state = space.state(candidate)
+    state = space.state_key(candidate)
 
     def will_do(shorter: Sequence[Candidate]) -> list[bool] | None:
         if time.monotonic() >= end:
             return None
         # Looked at before each: to name a state may take long, and those that were not asked count as needed.
-        return [time.monotonic() < end and space.state(each) == state for each in shorter]
+        return [time.monotonic() < end and space.state_key(each) == state for each in shorter]
 
     return shrink(space, candidate, will_do)
 
@@ -229,10 +228,7 @@ class _Trying:
 
 def _distinct(space: Space, baseline: Candidate, state: FinalState, found: Sequence[Finalist]) -> FinalState:
     """Keep one of each program; those of which nothing is left are the baseline."""
-
-    def name(candidate: Candidate) -> str:
-        return space.state(candidate) if isinstance(space, CanName) else candidate.hash
-
+    name = space.state_key
     # A baseline need not be of the space.
     bases = {baseline.hash, *([name(baseline)] if baseline == space.start() else [])}
     # Reversed, so that of one program the first stays.

@@ -82,7 +82,9 @@ def test_of_several_for_a_value_the_last_counts_and_the_order_of_edits_does_not(
     assert np.array_equal(results(8, Shrink("arg0", 4), Shrink("arg0", 6)), results(8, Shrink("arg0", 6)))
     space = PatchSpace(program_from(picture_network(8)))
     one, other = (Shrink("arg0", 6), TileBatch(2)), (TileBatch(2), Shrink("arg0", 6))
-    assert space.state(Candidate(one)) == space.state(Candidate(other)) != space.state(Candidate())
+    assert (
+        space.state_key(Candidate(one)) == space.state_key(Candidate(other)) != space.state_key(Candidate())
+    )
 
 
 def test_a_value_and_what_it_is_made_of_can_both_keep_fewer_pixels() -> None:

@@ -174,8 +174,8 @@ def test_the_place_of_the_edit_in_a_patch_does_not_matter() -> None:
     assert same(first, results(chain(), cut))
     assert not same(first, results(chain()))
     space = PatchSpace(chain())
-    assert space.state(Candidate((tiles, cut))) == space.state(Candidate((cut, tiles)))
-    assert space.state(Candidate((cut, tiles))) != space.state(Candidate((cut,)))
+    assert space.state_key(Candidate((tiles, cut))) == space.state_key(Candidate((cut, tiles)))
+    assert space.state_key(Candidate((cut, tiles))) != space.state_key(Candidate((cut,)))
 
 
 def test_a_new_size_takes_the_place_of_the_old_one() -> None:

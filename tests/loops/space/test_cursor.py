@@ -46,7 +46,7 @@ class TestCursorSpace(SpaceConformance):
 def test_actions_move_the_cursor_and_change_the_loop_under_it(
     actions: tuple[CursorStep, ...], state: str
 ) -> None:
-    assert CursorSpace(matmul()).state(Candidate(actions)) == state
+    assert CursorSpace(matmul()).state_key(Candidate(actions)) == state
 
 
 def test_the_matmul_of_a_register_tile_is_reached_from_the_start() -> None:
@@ -81,4 +81,4 @@ def test_a_program_of_more_loops_than_are_observed_is_refused() -> None:
 def test_a_program_without_loops_has_no_actions() -> None:
     program = parse("y[] = a[]", {})
     assert CursorSpace(program).steps(Candidate()) == []
-    assert CursorSpace(program).state(Candidate()) == "y:  @ "
+    assert CursorSpace(program).state_key(Candidate()) == "y:  @ "

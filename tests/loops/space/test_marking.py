@@ -40,7 +40,7 @@ class TestMarkingSpace(SpaceConformance):
     ],
 )
 def test_marks_are_of_the_loop_under_the_cursor(actions: tuple[CursorStep, ...], state: str) -> None:
-    assert MarkingSpace(matmul()).state(Candidate(actions)) == state
+    assert MarkingSpace(matmul()).state_key(Candidate(actions)) == state
 
 
 @pytest.mark.parametrize(
@@ -70,5 +70,5 @@ def test_a_mark_is_seen_in_the_row_of_its_loop() -> None:
 def test_the_cursor_s_own_candidates_mean_the_same_here() -> None:
     plain, marking = CursorSpace(matmul()), MarkingSpace(matmul())
     made = Candidate((SplitBy(16), Down()))
-    assert plain.state(made) == marking.state(made)
+    assert plain.state_key(made) == marking.state_key(made)
     assert set(plain.steps(made)) < set(marking.steps(made))

@@ -8,7 +8,7 @@ from itertools import combinations, permutations
 from math import comb
 from typing import TYPE_CHECKING
 
-from planish.core import Candidate, ScheduleError, Step
+from planish.core import Candidate, ScheduleError, Space, Step
 from planish_sql.program import SqlProgram
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ class Index(Step):
         return f'CREATE INDEX "{self.table} by {" ".join(self.columns)}" ON "{self.table}" ({names});'
 
 
-class IndexSpace:
+class IndexSpace(Space):
     """Every set of at most two indexes, each of one column or two; sorted, so each set is one candidate."""
 
     def __init__(self, program: SqlProgram) -> None:

@@ -8,7 +8,7 @@ from functools import cache, cached_property
 from math import log2
 from typing import TYPE_CHECKING
 
-from planish.core import UNTAUGHT, Candidate, FeatureSchema, SearchContext, Step
+from planish.core import UNTAUGHT, Candidate, FeatureSchema, SearchContext, Space, Step
 from planish.levels.graph.architecture.features import Features
 from planish.levels.graph.passes import (
     REWRITING,
@@ -131,7 +131,7 @@ class Letters:
     settings: tuple[Set, ...] = ()
 
 
-class SelectionSpace:
+class SelectionSpace(Space):
     """Selections of graph passes; every one is legal.
 
     Args:
@@ -183,7 +183,7 @@ class SelectionSpace:
         del candidates
         return self
 
-    def state(self, candidate: Candidate) -> str:
+    def state_key(self, candidate: Candidate) -> str:
         """Name the rewritten model and how the runtime loads it, where the space names models; else the list.
 
         Seeds are named by their lists, so that the first is measured sooner; but not those that were taught.

@@ -11,7 +11,16 @@ from collections.abc import Iterable, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Literal
 
-from planish.core import UNTAUGHT, Candidate, FeatureSchema, ScheduleError, SearchContext, Step, did_you_mean
+from planish.core import (
+    UNTAUGHT,
+    Candidate,
+    FeatureSchema,
+    ScheduleError,
+    SearchContext,
+    Space,
+    Step,
+    did_you_mean,
+)
 from planish.levels.hlo.edits import (
     EDITS,
     CopyOp,
@@ -93,7 +102,7 @@ UNWANTED = 20
 REMEMBERED = 64
 
 
-class PatchSpace:
+class PatchSpace(Space):
     """Patches of a module, each of which replays and verifies.
 
     Args:
@@ -208,7 +217,7 @@ class PatchSpace:
         chosen = Candidate(tuple(candidate.steps[position] for position in positions))
         return chosen if self._is_valid(chosen) else None
 
-    def state(self, candidate: Candidate) -> str:
+    def state_key(self, candidate: Candidate) -> str:
         """Name what the module computes, and in what tiles: not the patch."""
         return identity_of(self.draft(candidate))
 

@@ -10,7 +10,7 @@ from functools import cache, lru_cache
 from itertools import accumulate
 from typing import TYPE_CHECKING, Generic, Literal, TypeVar
 
-from planish.core import UNTAUGHT, Candidate, FeatureSchema, SearchContext, Step, unknown
+from planish.core import UNTAUGHT, Candidate, FeatureSchema, SearchContext, Space, Step, unknown
 from planish.levels.llvm.passes.catalogue import (
     PassElement,
     base_name,
@@ -146,7 +146,7 @@ FOCUS = 0.5
 """The share of draws that `focused` gives to the passes that it was shown."""
 
 
-class PassSpace:
+class PassSpace(Space):
     """Lists of at most `longest` passes, in any order; a pass may come again.
 
     Every list is legal, since each element is printed with the managers of its own nesting. The thesis
@@ -200,7 +200,7 @@ class PassSpace:
         """Append a pass."""
         return candidate.then(step)
 
-    def state(self, candidate: Candidate) -> str:
+    def state_key(self, candidate: Candidate) -> str:
         """Return the list's hash: only LLVM can decide whether two lists make the same program."""
         return candidate.hash
 

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from planish.core import Candidate, FeatureSchema, Machine, PlanishError, ScheduleError, Step
+from planish.core import Candidate, FeatureSchema, Machine, PlanishError, ScheduleError, Space, Step
 from planish.levels.loops.ir.graph import Nest
 from planish.levels.loops.ir.schedule import Order, Schedule, loop_text, unscheduled
 from planish.levels.loops.lang.program import Access, Program, accesses
@@ -232,7 +232,7 @@ def start(program: Program) -> State:
     return unscheduled(program), 0
 
 
-class CursorSpace:
+class CursorSpace(Space):
     """Sequences of cursor actions. The space is not bounded in length: a searcher has its own depth.
 
     Args:
@@ -277,13 +277,13 @@ class CursorSpace:
         """Add an action."""
         return candidate.then(step)
 
-    def state(self, candidate: Candidate) -> str:
+    def state_key(self, candidate: Candidate) -> str:
         """Return a key of the schedule and the cursor, which counts because what can follow depends on it."""
         schedule, cursor = self._reached(candidate.steps)
         order = _order(schedule)
         return f"{schedule.text} @ {loop_text(order[cursor]) if order else ''}"
 
-    def identity(self, candidate: Candidate) -> str:
+    def program_key(self, candidate: Candidate) -> str:
         """Return a key of the schedule, wherever the cursor is."""
         return self._reached(candidate.steps)[0].text
 

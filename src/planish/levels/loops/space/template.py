@@ -12,7 +12,7 @@ from math import prod
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from planish.core import UNTAUGHT, Candidate, FeatureSchema, ScheduleError, SearchContext, Step, Target
+from planish.core import UNTAUGHT, Candidate, FeatureSchema, ScheduleError, SearchContext, Space, Step, Target
 from planish.levels.loops.ir.schedule import Schedule, unscheduled
 from planish.levels.loops.lang.program import Program
 from planish.levels.loops.space.costs import RegisterTile, is_beyond_caches, is_memory_bound
@@ -211,7 +211,7 @@ Choices = Mapping[str, str]
 """Knob to the name of the alternative that is chosen."""
 
 
-class TemplateSpace:
+class TemplateSpace(Space):
     """Candidates that are made of one alternative of each knob, in the knobs' order.
 
     AutoTVM's templates are written by hand for each operator and each processor (section 2 of its
