@@ -35,7 +35,7 @@ from planish.levels.llvm.modules.transform import (
 )
 from planish.levels.llvm.passes import print_pipeline
 from planish.levels.llvm.source import compiler_of
-from planish.sandbox import End, in_child
+from planish.sandbox import ExitStatus, in_child
 from planish.train.corpus.programs import open_apt
 from planish.train.cost_tables import Columns, CostRow, empty_table, read_costs, write_costs
 
@@ -93,7 +93,7 @@ def main() -> None:
             if enough or mark.exists() or time.monotonic() > over:
                 continue
             rows = in_child(partial(rows_of, path.read_bytes(), package, split), list[CostRow])
-            found = [] if isinstance(rows, End) else rows
+            found = [] if isinstance(rows, ExitStatus) else rows
             known = set(table.identities.tolist())
             new = {row.identity: row for row in found if row.identity not in known}
             table = table.with_rows(list(new.values()))

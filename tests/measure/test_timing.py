@@ -23,7 +23,7 @@ from planish.measure import (
 )
 from planish.measure.clock import Clock
 from planish.measure.timing import ClockError
-from planish.sandbox.protocol import DIAL_BYTES, Dial, evaluate_one
+from planish.sandbox.protocol import STAGE_CLOCK_BYTES, StageClockShm, evaluate_one
 
 
 class Ticks:
@@ -44,14 +44,14 @@ def ticks(monkeypatch: pytest.MonkeyPatch) -> Ticks:
 
 
 @pytest.fixture
-def dial() -> Dial:
-    return Dial(memoryview(bytearray(DIAL_BYTES)))
+def shared() -> StageClockShm:
+    return StageClockShm(memoryview(bytearray(STAGE_CLOCK_BYTES)))
 
 
 @pytest.fixture
-def clock(dial: Dial, ticks: Ticks, tmp_path: Path) -> Clock:
+def clock(shared: StageClockShm, ticks: Ticks, tmp_path: Path) -> Clock:
     assert ticks.now == 5_000
-    return Clock(dial, tmp_path / "lock")
+    return Clock(shared, tmp_path / "lock")
 
 
 def _nanoseconds(seconds: object) -> dict[str, int]:
@@ -70,27 +70,29 @@ def test_stages_nest_and_time_counts_for_the_innermost(clock: Clock, ticks: Tick
     assert _nanoseconds(clock.stop()) == {"worker": 50_001, "build": 4_020, "verify": 300}
 
 
-def test_a_stage_entered_twice_goes_on_where_it_was(clock: Clock, dial: Dial, ticks: Ticks) -> None:
+def test_a_stage_entered_twice_goes_on_where_it_was(
+    clock: Clock, shared: StageClockShm, ticks: Ticks
+) -> None:
     with clock("run"):
         ticks.now += 70
     ticks.now += 1_000
     with clock("run"):
-        phase, since = dial.phase()
+        phase, since = shared.current()
         assert (phase, round(since * 1e9)) == ("run", ticks.now - 70)
 
 
-def test_the_next_candidate_starts_at_nought(clock: Clock, dial: Dial, ticks: Ticks) -> None:
+def test_the_next_candidate_starts_at_nought(clock: Clock, shared: StageClockShm, ticks: Ticks) -> None:
     with clock("build"):
         ticks.now += 70
     clock.restart()
     ticks.now += 3
-    assert dial.phase() == ("worker", pytest.approx((ticks.now - 3) * 1e-9))
+    assert shared.current() == ("worker", pytest.approx((ticks.now - 3) * 1e-9))
     assert _nanoseconds(clock.stop()) == {"worker": 3}
 
 
-def test_memory_that_nobody_wrote_reads_as_worker(dial: Dial) -> None:
-    assert dial.phase() == ("worker", 0.0)
-    assert dial.seconds() == {}
+def test_memory_that_nobody_wrote_reads_as_worker(shared: StageClockShm) -> None:
+    assert shared.current() == ("worker", 0.0)
+    assert shared.seconds() == {}
 
 
 class Mistaken:

@@ -23,7 +23,7 @@ HELPER = """
 import concurrent.futures.thread, encodings.ascii, json, os, subprocess, sys, tempfile
 from pathlib import Path
 from planish.sandbox import confinement
-from planish.sandbox.confinement import SandboxPolicy, end_strays, apply_sandbox, launch, program_environment
+from planish.sandbox.confinement import SandboxPolicy, end_orphans, apply_sandbox, launch, program_environment
 program, confined, reads, user = sys.argv[1], sys.argv[2], *map(json.loads, sys.argv[3:5])
 if user:
     os.setgroups([]), os.setgid(user), os.setuid(user)
@@ -46,7 +46,7 @@ def tried(words):
     words = [own.get(word, word) for word in words]
     file.touch()
     done = launch(lambda: start(words)) if confined == "program" else start(words)
-    end_strays()
+    end_orphans()
     for made in Path(scratch).glob("*e*"):
         made.unlink()
     return done.stdout.decode().strip()

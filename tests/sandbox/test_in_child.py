@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from planish.sandbox import End, ForkLimits, in_child
+from planish.sandbox import ExitStatus, ForkLimits, in_child
 
 GIBIBYTE = 1 << 30
 SHORT = ForkLimits(seconds=0.3)
@@ -44,13 +44,13 @@ CRASHED, LEFT = "killed by SIGSEGV", "exited with code 1"
 @pytest.mark.parametrize(
     ("work", "end"),
     [
-        (crash, End(CRASHED, CRASHED, from_outside=False)),
-        (leave, End(LEFT, f"{LEFT}: LLVM ERROR: no fixpoint", from_outside=False)),
-        (spin, End("killed by SIGPROF", "killed by SIGPROF", from_outside=False, hung=True)),
-        (lambda: os._exit(0), End("exited with code 0", "exited with code 0", from_outside=False)),
+        (crash, ExitStatus(CRASHED, CRASHED, from_outside=False)),
+        (leave, ExitStatus(LEFT, f"{LEFT}: LLVM ERROR: no fixpoint", from_outside=False)),
+        (spin, ExitStatus("killed by SIGPROF", "killed by SIGPROF", from_outside=False, hung=True)),
+        (lambda: os._exit(0), ExitStatus("exited with code 0", "exited with code 0", from_outside=False)),
     ],
 )
-def test_a_child_that_ends_early_is_told_of(work: Callable[[], str], end: End) -> None:
+def test_a_child_that_ends_early_is_told_of(work: Callable[[], str], end: ExitStatus) -> None:
     assert in_child(work, str, SHORT) == end
 
 

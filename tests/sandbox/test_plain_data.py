@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from planish.core import Failed, Lost, Measured, PlanishError, TargetError
 from planish.levels.llvm.backend import IRError
-from planish.sandbox import End, forked, in_child
+from planish.sandbox import ExitStatus, forked, in_child
 from planish.sandbox.plain_data import MOST_BYTES, DataError, ErrorData, FrameReader, dumps, framed, loads
 from planish.sandbox.protocol import Answer, Made, decode_reply, encode_reply
 from sandbox.actors import Trap
@@ -213,5 +213,5 @@ def test_a_child_that_stops_in_the_middle_of_a_message_is_not_waited_for() -> No
         os._exit(3)
 
     end = in_child(work, float)
-    assert isinstance(end, End)
+    assert isinstance(end, ExitStatus)
     assert end.cause == "exited with code 3"

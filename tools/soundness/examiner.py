@@ -12,7 +12,7 @@ from typing import Literal
 from planish.levels.llvm.backend import Backend, Module, PassError
 from planish.levels.llvm.backend.protocol import IRError
 from planish.levels.llvm.execution import NotRunnableError, RunAnswer, Runner
-from planish.sandbox import End, ForkLimits, in_child
+from planish.sandbox import ExitStatus, ForkLimits, in_child
 from soundness.subject import Subject
 
 Kind = Literal["right", "refused", "crashed", "hung", "invalid", "wrong"]
@@ -127,7 +127,7 @@ class Examiner:
     def _compiled(self, pipeline: str, only: Collection[int] | None) -> list[bytes] | Verdict:
         """Transform and compile the modules in a child."""
         made = in_child(partial(self._in_child, pipeline, only), list[str] | Verdict, COMPILING)
-        if isinstance(made, End):
+        if isinstance(made, ExitStatus):
             return Verdict("hung" if made.hung else "crashed", detail=made.detail)
         return made if isinstance(made, Verdict) else [self._object(name).read_bytes() for name in made]
 

@@ -12,7 +12,7 @@ from typing import Self
 from planish.core import Candidate, Evaluation, Evaluator, EvaluatorSpec, HasNotes, PlanishError
 from planish.measure.clock import Clock
 from planish.measure.machine_lock import machine_lock
-from planish.sandbox.protocol import DIAL_BYTES, HOST, Dial, evaluate_one
+from planish.sandbox.protocol import HOST, STAGE_CLOCK_BYTES, StageClockShm, evaluate_one
 
 
 class Queue:
@@ -146,7 +146,7 @@ class InlineExecutor(InOrder):
     def __init__(self, evaluator: Evaluator, *, lock: Path | None = None) -> None:
         super().__init__()
         self._evaluator = evaluator
-        self._clock = Clock(Dial(memoryview(bytearray(DIAL_BYTES))), lock or machine_lock())
+        self._clock = Clock(StageClockShm(memoryview(bytearray(STAGE_CLOCK_BYTES))), lock or machine_lock())
 
     @property
     def notes(self) -> Sequence[str]:

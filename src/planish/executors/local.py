@@ -15,7 +15,7 @@ from planish.executors.inline import Queue
 from planish.measure.clock import Clock, LockWaits
 from planish.measure.machine_lock import is_held, machine_lock
 from planish.sandbox.confinement import SandboxPolicy
-from planish.sandbox.limits import End, Limits, LostError
+from planish.sandbox.limits import ExitStatus, Limits, LostError
 from planish.sandbox.protocol import Answer, Made
 from planish.sandbox.workers import WorkerPool, WorkerProcess
 
@@ -84,7 +84,7 @@ class LocalExecutor:
         self._answering = self._closed = False
         self._queue = Queue()
         self._ready: deque[Evaluation] = deque()
-        self._feed()
+        self._dispatch()
 
     def __enter__(self) -> Self:
         return self
@@ -111,11 +111,11 @@ class LocalExecutor:
         if self._queue.unanswered or self._answering:
             raise PlanishError("a batch is under way", "Take all its results, or cancel it, first.")
         self._owner, self._spec, self._sandbox = spec, _pickled(spec), SandboxPolicy.of(spec)
-        self._pool.keep(self._sandbox)
+        self._pool.recycle_if_changed(self._sandbox)
         self._limits = self._given or Limits.of(spec)
         self._serial += 1
         self.notes = ()
-        self._feed()
+        self._dispatch()
 
     def submit(self, candidates: Sequence[Candidate], deadline: float = math.inf) -> None:
         """Have candidates evaluated; see `planish.core.Executor`.
@@ -156,7 +156,7 @@ class LocalExecutor:
         self._queue = Queue(self._limits.attempts)
         self._ready.clear()
         for worker in [w for w in self._pool.workers if w.pending]:
-            self._pool.fire(worker)
+            self._pool.kill(worker)
 
     def close(self) -> None:
         """End the workers; harmless when called twice."""
@@ -173,27 +173,27 @@ class LocalExecutor:
             if self._ready:
                 before = time.monotonic()
                 yield self._ready.popleft()
-                self._forgive(time.monotonic() - before)
+                self._extend_deadlines(time.monotonic() - before)
             elif time.monotonic() >= min(self._until, self.deadline):
                 self.cancel()
             else:
-                self._feed()
-                for answer in self._listen():
+                self._dispatch()
+                for answer in self._poll():
                     candidate = self._queue.finish(answer.position)
                     self._ready.append(Evaluation(candidate, answer.outcome, answer.seconds, answer.host))
 
-    def _forgive(self, pause: float) -> None:
+    def _extend_deadlines(self, pause: float) -> None:
         """Extend the workers' deadlines by seconds in which this process did not read replies."""
         self._next_look += pause
         for worker in self._pool.workers:
-            worker.slack += pause
+            worker.grace += pause
 
-    def _feed(self) -> None:
+    def _dispatch(self) -> None:
         """Give work to every worker that has none; one that has lived long enough is replaced first."""
         batch = self._queue
         if batch and self._limits.lifetime is not None:
-            self._pool.retire(self._limits.lifetime)
-        self._pool.complete()
+            self._pool.recycle_old(self._limits.lifetime)
+        self._pool.fill()
         for worker in [w for w in self._pool.workers if not w.busy]:
             if worker.serial != self._serial:
                 worker.make(self._serial, self._spec, self._sandbox)
@@ -209,35 +209,35 @@ class LocalExecutor:
     def _chunk(self) -> int:
         return max(1, min(_CHUNK_MOST, int(_CHUNK_S / self._pace)))
 
-    def _listen(self) -> list[Answer]:
+    def _poll(self) -> list[Answer]:
         answers: list[Answer] = []
-        for worker in self._pool.speaking(_TICK_S):
-            self._catch_up()
-            answers += self._hear(worker)
-        self._catch_up()
+        for worker in self._pool.ready(_TICK_S):
+            self._allow_for_stop()
+            answers += self._on_readable(worker)
+        self._allow_for_stop()
         if time.monotonic() >= self._next_look:
             self._next_look = time.monotonic() + _TICK_S
-            self._look_at_waits()
+            self._check_lock_waits()
             for worker in [w for w in self._pool.workers if w.busy]:
-                answers += self._look_after(worker)
+                answers += self._check_timeouts(worker)
         return answers
 
-    def _catch_up(self) -> None:
-        """Forgive the time in which this process did not run; its workers were stopped then too, perhaps."""
+    def _allow_for_stop(self) -> None:
+        """Extend deadlines by the time in which this process was stopped, perhaps with its workers."""
         late = time.monotonic() - self._next_look
         if late > _LATE_S:
-            self._forgive(late)
+            self._extend_deadlines(late)
             for worker in self._pool.workers:
-                worker.withheld.stopped += late
-                worker.slack -= late
+                worker.stalls.stopped += late
+                worker.grace -= late
 
-    def _hear(self, worker: WorkerProcess) -> list[Answer]:
+    def _on_readable(self, worker: WorkerProcess) -> list[Answer]:
         answers: list[Answer] = []
-        doubtful = worker.withheld.stopped > _DOUBT_S
+        doubtful = worker.stalls.stopped > _DOUBT_S
         try:
             for reply in worker.read():
                 if isinstance(reply, Made):
-                    self._welcome(worker, reply)
+                    self._on_ready(worker, reply)
                 elif doubtful and isinstance(reply.outcome, Failed):
                     worker.pending.appendleft(
                         reply.position
@@ -250,7 +250,7 @@ class LocalExecutor:
                     self._pace += (sum(reply.seconds.values()) - self._pace) / 8
                     answers += self._checked(reply)
         except EOFError:
-            answers += self._bury(worker, worker.autopsy())
+            answers += self._on_exit(worker, worker.exit_status())
         return answers
 
     def _checked(self, reply: Answer) -> list[Answer]:
@@ -260,42 +260,42 @@ class LocalExecutor:
         self.losses[reply.outcome.detail] += 1
         return [] if self._queue.lose(reply.position) else [reply]
 
-    def _welcome(self, worker: WorkerProcess, reply: Made) -> None:
+    def _on_ready(self, worker: WorkerProcess, reply: Made) -> None:
         if reply.error is None:
             self._unmade = 0
             if reply.serial == self._serial:
                 self.notes = tuple(dict.fromkeys((*self.notes, *reply.notes)))
             return
-        self._pool.fire(worker)
+        self._pool.kill(worker)
         if reply.serial == self._serial:
             raise reply.error.error() from RuntimeError(f"in the worker:\n{reply.error.traceback}")
 
-    def _look_at_waits(self) -> None:
-        """Show and note who keeps the machine from the workers."""
+    def _check_lock_waits(self) -> None:
+        """Note the processes that keep the machine from the workers."""
         pids = {worker.pid for worker in self._pool.workers}
-        for phase, since in (worker.dial.phase() for worker in self._pool.workers if worker.busy):
+        for phase, since in (worker.clock.current() for worker in self._pool.workers if worker.busy):
             found = self._waits.check(time.monotonic() - since, pids) if phase == "wait" else ()
             self.notes = tuple(dict.fromkeys((*self.notes, *found)))
 
-    def _look_after(self, worker: WorkerProcess) -> list[Answer]:
+    def _check_timeouts(self, worker: WorkerProcess) -> list[Answer]:
         """End a worker that is over a limit, or that died while a child holds its pipe open."""
-        phase, since = worker.dial.phase()
+        phase, since = worker.clock.current()
         limit = self._limits.seconds(phase)
-        worker.withheld.look()
+        worker.stalls.look()
         if worker.is_overdue(since, limit):
             return self._end(worker, Failed(_stage(phase), "timeout", f"over {limit:g} s"))
-        if why := worker.withheld.exceeds(min(limit, self._limits.worker)):
+        if why := worker.stalls.exceeds(min(limit, self._limits.worker)):
             return self._end(worker, Lost(_stage(phase), why, f"its worker was {why}"))
         if worker.is_alive():
             return []
-        answers = self._hear(worker)
+        answers = self._on_readable(worker)
         if not answers and worker in self._pool.workers:
-            return self._bury(worker, worker.autopsy())
+            return self._on_exit(worker, worker.exit_status())
         return answers
 
-    def _bury(self, worker: WorkerProcess, end: End) -> list[Answer]:
-        """Let go of a worker that died."""
-        stage = _stage(worker.dial.phase()[0])
+    def _on_exit(self, worker: WorkerProcess, end: ExitStatus) -> list[Answer]:
+        """Handle the end of a worker process."""
+        stage = _stage(worker.clock.current()[0])
         if end.from_outside:
             return self._end(worker, Lost(stage, "killed", end.cause))
         # Where a candidate is under way, its code exits, and would again. Where none is, no candidate is to
@@ -306,9 +306,9 @@ class LocalExecutor:
 
     def _end(self, worker: WorkerProcess, outcome: Failed | Lost) -> list[Answer]:
         """End a worker for what became of its candidate; the candidates after it go back."""
-        phase, since = worker.dial.phase()
-        seconds = {**worker.dial.seconds(), phase: time.monotonic() - max(since, worker.heard)}
-        self._pool.fire(worker)
+        phase, since = worker.clock.current()
+        seconds = {**worker.clock.seconds(), phase: time.monotonic() - max(since, worker.last_activity)}
+        self._pool.kill(worker)
         if worker.making and worker.serial == self._serial:
             self._count_unmade(outcome)
         if not worker.pending:

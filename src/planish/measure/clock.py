@@ -22,7 +22,7 @@ from planish.measure.machine_lock import (
     opened_lock,
     waiting,
 )
-from planish.sandbox.protocol import PHASES, Dial
+from planish.sandbox.protocol import PHASES, StageClockShm
 
 _END: ContextVar[float] = ContextVar("end", default=math.inf)
 
@@ -97,21 +97,21 @@ class Clock:
     it. Time outside every stage is booked as "worker".
 
     Args:
-        dial: shared memory that holds the time.
+        shared: shared memory that holds the time.
         lock: the file by which timed runs exclude each other.
     """
 
-    def __init__(self, dial: Dial, lock: Path) -> None:
-        self._dial = dial
+    def __init__(self, shared: StageClockShm, lock: Path) -> None:
+        self._shared = shared
         self._lock = lock
         self.restart()
 
     def restart(self) -> None:
         """Reset the clock for a new candidate."""
         self.failed: Stage | None = None
-        self._dial.reset()
+        self._shared.reset()
         self._phase, self._since = _CODE["worker"], time.monotonic_ns()
-        self._dial.move(self._phase, self._since, self._phase, self._since)
+        self._shared.switch(self._phase, self._since, self._phase, self._since)
 
     def folders(self) -> Sequence[Path]:
         """Create the lock file, and return the folders that are read for it.
@@ -124,7 +124,7 @@ class Clock:
     def stop(self) -> Mapping[str, float]:
         """Return the seconds by phase up to now."""
         self._turn(_CODE["worker"])
-        return self._dial.seconds()
+        return self._shared.seconds()
 
     @contextmanager
     def __call__(self, stage: Stage) -> Generator[None, None, None]:
@@ -148,7 +148,7 @@ class Clock:
 
     def _turn(self, phase: int) -> None:
         now = time.monotonic_ns()
-        self._dial.move(self._phase, self._since, phase, now)
+        self._shared.switch(self._phase, self._since, phase, now)
         self._phase, self._since = phase, now
 
 

@@ -4,7 +4,14 @@ from subprocess import DEVNULL, PIPE
 
 from planish.sandbox.confinement import SandboxPolicy
 from planish.sandbox.fork_pool import Done, ForkLimits, ForkPool, Watchdog, forked, in_child
-from planish.sandbox.limits import End, Limits, LostError, ending_of, is_from_outside, loss_notes
+from planish.sandbox.limits import (
+    ExitStatus,
+    Limits,
+    LostError,
+    describe_exit,
+    is_external_signal,
+    worker_loss_notes,
+)
 from planish.sandbox.scratch import Scratch
 from planish.sandbox.tool import ChildProcess, Ran, run_tool
 
@@ -13,7 +20,7 @@ __all__ = [
     "PIPE",
     "ChildProcess",
     "Done",
-    "End",
+    "ExitStatus",
     "ForkLimits",
     "ForkPool",
     "Limits",
@@ -22,10 +29,10 @@ __all__ = [
     "SandboxPolicy",
     "Scratch",
     "Watchdog",
-    "ending_of",
+    "describe_exit",
     "forked",
     "in_child",
-    "is_from_outside",
-    "loss_notes",
+    "is_external_signal",
     "run_tool",
+    "worker_loss_notes",
 ]

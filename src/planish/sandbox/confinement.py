@@ -136,15 +136,15 @@ _END_S = 5.0
 _owned: list[int] = []
 
 
-def own_strays() -> None:
-    """Become the parent of whatever loses its own: so it can be found and ended."""
+def adopt_orphans() -> None:
+    """Become the parent of descendants that lose theirs (a subreaper), so that `end_orphans` finds them."""
     _owned.append(os.getpid())
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_SUBREAPER, 1, 0, 0, 0)
 
 
-def end_strays() -> None:
-    """End what a program started and left behind; nothing in a process that owns no strays.
+def end_orphans() -> None:
+    """End what a program started and left behind; nothing in a process that adopts no orphans.
 
     Raises:
         PlanishError: there are always more of them.
@@ -278,7 +278,7 @@ def apply_sandbox(policy: SandboxPolicy, folders: Sequence[Path] = ()) -> tuple[
         return ()
     cap_the_rest(policy.file_bytes)
     if policy.programs:
-        own_strays()
+        adopt_orphans()
         cap_addresses()
     calls = linux.restrict_calls(
         os.getpid() if policy.programs else None, sockets=policy.card, code=not policy.programs

@@ -24,7 +24,7 @@ from select import POLLIN, poll
 from typing import NoReturn
 
 from planish.sandbox.confinement import cap_memory, die_with_parent
-from planish.sandbox.limits import End, ending_of, is_from_outside, is_timeout
+from planish.sandbox.limits import ExitStatus, describe_exit, is_external_signal, is_timeout
 from planish.sandbox.linux import hide
 from planish.sandbox.plain_data import DataError, FrameReader, framed
 
@@ -114,17 +114,17 @@ class ForkedChild:
         self._kill_group()
         raise EOFError from error
 
-    def end(self) -> End:
+    def end(self) -> ExitStatus:
         """Wait for its death, end what it started, and say how it ended."""
         os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOWAIT)  # until it is buried, its group is its own
         self._kill_group()
         code = os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
-        cause = self._malformed or ending_of(code)
+        cause = self._malformed or describe_exit(code)
         self._said.seek(max(0, self._said.seek(0, os.SEEK_END) - _SAID))
         said = self._said.read().decode(errors="replace").strip()
         self._ours.close()
-        outside = is_from_outside(code) and not self._malformed
-        return End(cause, f"{cause}: {said}" if said else cause, outside, is_timeout(code))
+        outside = is_external_signal(code) and not self._malformed
+        return ExitStatus(cause, f"{cause}: {said}" if said else cause, outside, is_timeout(code))
 
     def kill(self) -> None:
         """End it and all that it started."""

@@ -14,7 +14,7 @@ from itertools import islice
 from typing import Any, Generic, Optional, TypeVar
 
 from planish.sandbox.fork import ForkedChild, Send, forget_output, wait
-from planish.sandbox.limits import End, LostError
+from planish.sandbox.limits import ExitStatus, LostError
 from planish.sandbox.plain_data import DataError, ErrorData, dumps, loads
 from planish.sandbox.scratch import Scratch
 
@@ -120,7 +120,7 @@ class Done(Generic[Item, Answer]):
     item: Item
     answer: Answer | None
     refused: tuple[str, ...]
-    given_up: End | None = None
+    given_up: ExitStatus | None = None
 
     def check(self) -> None:
         """Raise LostError where others ended each child that had the item: nothing is known of it then."""
@@ -205,7 +205,7 @@ class ForkPool(Generic[Item, Answer]):
         self._fill()
         ready = wait([end for working in self._children for end in working.child.ends], seconds)
         for working in [each for each in self._children if not ready.isdisjoint(each.child.ends)]:
-            yield from self._hear(working)
+            yield from self._on_readable(working)
         self._fill()
 
     def close(self) -> None:
@@ -246,12 +246,12 @@ class ForkPool(Generic[Item, Answer]):
         finally:
             watchdog.leave()
 
-    def _hear(self, working: _Working[Item]) -> Iterator[Done[Item, Answer]]:
+    def _on_readable(self, working: _Working[Item]) -> Iterator[Done[Item, Answer]]:
         try:
             for message in working.child.receive():
                 yield self._over(working, message)
         except EOFError:
-            yield from self._bury(working)
+            yield from self._on_exit(working)
 
     def _over(self, working: _Working[Item], message: bytes) -> Done[Item, Answer]:
         """Read a child's message on the item that it has begun with."""
@@ -266,7 +266,7 @@ class ForkPool(Generic[Item, Answer]):
         job = working.jobs.popleft()
         return Done(job.item, answer, tuple(job.refused))
 
-    def _bury(self, working: _Working[Item]) -> Iterator[Done[Item, Answer]]:
+    def _on_exit(self, working: _Working[Item]) -> Iterator[Done[Item, Answer]]:
         """Note what a child died of; another goes on in its place."""
         self._children.remove(working)
         end = working.child.end()
@@ -276,7 +276,7 @@ class ForkPool(Generic[Item, Answer]):
         # To the front and in their order: they were begun before all that waits.
         self._waiting.extendleft(reversed(working.jobs))
 
-    def _is_given_up(self, job: _Job[Item], end: End, doing: str) -> bool:
+    def _is_given_up(self, job: _Job[Item], end: ExitStatus, doing: str) -> bool:
         if end.from_outside:
             job.losses += 1
             return job.losses >= _LOSSES
@@ -314,8 +314,10 @@ def forked(
             pool.add(islice(left, ahead - pool.waiting))
 
 
-def in_child(work: Callable[[], Answer], answer: Any, limits: ForkLimits | None = None) -> Answer | End:
-    """Do one piece of work in a forked child; give its answer, or how the child ended.
+def in_child(
+    work: Callable[[], Answer], answer: Any, limits: ForkLimits | None = None
+) -> Answer | ExitStatus:
+    """Do one piece of work in a forked child; return its answer, or how the child ended.
 
     Args:
         work: what is done.

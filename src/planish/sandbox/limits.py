@@ -79,7 +79,7 @@ class LostError(PlanishError):
     """One worker after the other is lost before it has done what nothing can go on without."""
 
 
-def loss_notes(losses: "Counter[str]", given_up: int) -> Sequence[str]:
+def worker_loss_notes(losses: "Counter[str]", given_up: int) -> Sequence[str]:
     """Return how many evaluations were lost; nothing where none was.
 
     Args:
@@ -120,7 +120,7 @@ _TIMERS = frozenset((signal.SIGALRM, signal.SIGVTALRM, signal.SIGPROF, signal.SI
 
 
 @dataclass(frozen=True)
-class End:
+class ExitStatus:
     """How a worker ended.
 
     Args:
@@ -138,7 +138,7 @@ class End:
     exited: bool = False
 
 
-def is_from_outside(code: int) -> bool:
+def is_external_signal(code: int) -> bool:
     """Return whether a process ended by a signal from outside.
 
     Args:
@@ -148,11 +148,11 @@ def is_from_outside(code: int) -> bool:
 
 
 def is_timeout(code: int) -> bool:
-    """Whether a process ended by one of the timers that it had set, as `is_from_outside` takes the code."""
+    """Return whether a timer of the process itself ended it; the code as `is_external_signal` takes it."""
     return -code in _TIMERS
 
 
-def ending_of(code: int) -> str:
+def describe_exit(code: int) -> str:
     """Return how a process with such a code ended."""
     if code >= 0:
         return f"exited with code {code}"

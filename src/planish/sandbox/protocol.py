@@ -36,17 +36,17 @@ from planish.sandbox.plain_data import DataError, ErrorData, dumps, framed, load
 # "worker" comes first: memory that was not written yet reads as that.
 PHASES = ("worker", *(stage for stage in STAGES if stage != "worker"), "wait")
 _BITS = 3  # for the phase, in the word that says where the worker is
-DIAL_BYTES = 8 * (1 + len(PHASES))
-_ZEROS = memoryview(bytes(DIAL_BYTES)).cast("Q")
+STAGE_CLOCK_BYTES = 8 * (1 + len(PHASES))
+_ZEROS = memoryview(bytes(STAGE_CLOCK_BYTES)).cast("Q")
 
 
-class Dial:
+class StageClockShm:
     """Shared memory: one word `start << 3 | phase`, then the nanoseconds spent in each phase.
 
     Phase and start share a word so that a reader never sees one without the other.
 
     Args:
-        memory: `DIAL_BYTES` bytes, aligned to 8.
+        memory: `STAGE_CLOCK_BYTES` bytes, aligned to 8.
     """
 
     def __init__(self, memory: memoryview) -> None:
@@ -56,7 +56,7 @@ class Dial:
         """Forget the last candidate."""
         self._words[:] = _ZEROS
 
-    def move(self, old: int, since: int, new: int, now: int) -> None:
+    def switch(self, old: int, since: int, new: int, now: int) -> None:
         """Book the time since `since` to the old phase, and say that the new one is on."""
         self._words[1 + old] += now - since
         # As if the phase had no breaks, so that its limit holds for the whole of it.
@@ -64,7 +64,7 @@ class Dial:
         # Last: whoever reads the phase finds the time before it booked.
         self._words[0] = start << _BITS | new
 
-    def phase(self) -> tuple[str, float]:
+    def current(self) -> tuple[str, float]:
         """Return the phase that is on and when it started, in seconds of the monotonic clock."""
         word = self._words[0]
         return PHASES[word & (1 << _BITS) - 1], (word >> _BITS) * 1e-9
@@ -168,7 +168,7 @@ class Setup:
 
     import_path: Sequence[str]
     memory_bytes: int
-    clock: Callable[[Dial], WorkerClock]
+    clock: Callable[[StageClockShm], WorkerClock]
 
 
 @dataclass(frozen=True)

@@ -15,13 +15,13 @@ from planish.core import Evaluator, Failed, HasNotes, PlanishError, TargetError
 from planish.sandbox.confinement import apply_sandbox, cap_memory, die_with_parent, settle
 from planish.sandbox.plain_data import DataError, ErrorData
 from planish.sandbox.protocol import (
-    DIAL_BYTES,
+    STAGE_CLOCK_BYTES,
     Answer,
     Chunk,
-    Dial,
     Made,
     Make,
     Setup,
+    StageClockShm,
     WorkerClock,
     encode_reply,
     evaluate_one,
@@ -42,7 +42,7 @@ def main(descriptors: Sequence[int]) -> None:
     # The parent's own, so that plug-ins and files beside a script are found here, too.
     sys.path[:] = setup.import_path
     cap_memory(setup.memory_bytes)
-    _serve(commands, replies, setup.clock(Dial(memoryview(mmap.mmap(memory, DIAL_BYTES)))))
+    _serve(commands, replies, setup.clock(StageClockShm(memoryview(mmap.mmap(memory, STAGE_CLOCK_BYTES)))))
     # Python would take 0.1 s to take its libraries down; the parent ends and removes whatever is left.
     os._exit(0)
 

@@ -17,17 +17,17 @@ from pathlib import Path
 
 from planish.core import Candidate, PlanishError
 from planish.sandbox.confinement import SandboxPolicy
-from planish.sandbox.limits import End, ending_of, is_from_outside
+from planish.sandbox.limits import ExitStatus, describe_exit, is_external_signal
 from planish.sandbox.plain_data import FrameReader
 from planish.sandbox.protocol import (
-    DIAL_BYTES,
     REPLY_BYTES,
+    STAGE_CLOCK_BYTES,
     Chunk,
-    Dial,
     Made,
     Make,
     Reply,
     Setup,
+    StageClockShm,
     WorkerClock,
     decode_reply,
     encode_command,
@@ -58,7 +58,7 @@ class _Sample:
     waited: Mapping[int, float] = field(default_factory=dict[int, float])
 
 
-class Withheld:
+class StallDetector:
     """Counts the seconds for which a process and its descendants were kept from running; on Linux alone.
 
     Of the time between two looks it is what one of them was stopped or waited for a processor, as far as
@@ -85,11 +85,11 @@ class Withheld:
 
     @property
     def seconds(self) -> float:
-        """All that was withheld."""
+        """All seconds in which it was kept from running."""
         return self.stopped + self.starved
 
     def exceeds(self, limit: float) -> str:
-        """Return what was withheld for too long, "stopped" or "starved"; empty where nothing was.
+        """Return what has lasted for too long, "stopped" or "starved"; empty where neither has.
 
         Args:
             limit: seconds that it may be stopped. It may starve for longer: with a tenth of a processor it
@@ -112,7 +112,7 @@ class Withheld:
     def _count(self, last: _Sample, now: _Sample) -> None:
         passed = now.time - last.time
         ran = sum(seconds - last.ran.get(thread, 0.0) for thread, seconds in now.ran.items())
-        # Several threads may have run for longer than the clock: then nothing was withheld.
+        # Several threads may have run for longer than the clock: then it was not kept from running.
         idle = max(0.0, passed - ran)
         if not {"T", "t"}.isdisjoint(now.states.values()):
             self.stopped += idle
@@ -169,7 +169,7 @@ class WorkerProcess:
     Temporary files of it, and of what it starts, go to a folder of its own, which ends with it.
 
     Args:
-        setup: how the worker shall live.
+        setup: the first message to it.
 
     Attributes:
         serial: the number of the evaluator that it was last asked to make.
@@ -177,9 +177,9 @@ class WorkerProcess:
         sandbox: in which it made it.
         evaluated: how many candidates it has answered for.
         pending: positions sent and not answered; the first is the one under way.
-        heard: when it last said something or was given something, monotonic seconds.
-        slack: seconds since then in which the executor did not read its replies.
-        withheld: what it lacked the processor since then.
+        last_activity: when it last replied or was sent something, monotonic seconds.
+        grace: seconds since then in which the executor did not read its replies.
+        stalls: counts the seconds since then in which it was kept from running.
         replies, errors: descriptors to listen on.
     """
 
@@ -187,13 +187,13 @@ class WorkerProcess:
         command_end, self._commands = os.pipe()
         self.replies, reply_end = os.pipe()
         self.errors, error_end = os.pipe()
-        dial = _shared_memory()
-        inherited = (command_end, reply_end, dial)
+        shared_clock = _shared_memory()
+        inherited = (command_end, reply_end, shared_clock)
         self._child = ChildProcess(
             WORKER, inherited, stdin=subprocess.DEVNULL, stdout=error_end, stderr=error_end
         )
         self._process = self._child.process
-        self.dial = Dial(memoryview(mmap.mmap(dial, DIAL_BYTES)))
+        self.clock = StageClockShm(memoryview(mmap.mmap(shared_clock, STAGE_CLOCK_BYTES)))
         # The child's ends: a pipe tells of its death only when no other process holds them.
         for descriptor in (*inherited, error_end):
             os.close(descriptor)
@@ -208,7 +208,7 @@ class WorkerProcess:
         self.making = False
         self.evaluated = 0
         self.pending: deque[int] = deque()
-        self.withheld = Withheld(self._process.pid)
+        self.stalls = StallDetector(self._process.pid)
         self._send(encode_command(setup))
 
     @property
@@ -281,11 +281,11 @@ class WorkerProcess:
     def is_overdue(self, since: float, limit: float) -> bool:
         """Return whether it has been at one thing, since a monotonic time, for longer than its limit.
 
-        What was withheld from it does not count.
+        The seconds in which it was kept from running do not count.
         """
-        return time.monotonic() - max(since, self.heard) > limit + self.slack + self.withheld.seconds
+        return time.monotonic() - max(since, self.last_activity) > limit + self.grace + self.stalls.seconds
 
-    def autopsy(self) -> End:
+    def exit_status(self) -> ExitStatus:
         """Return how it ended."""
         code, exited = 0, False
         try:
@@ -294,12 +294,12 @@ class WorkerProcess:
         except subprocess.TimeoutExpired:
             cause = self._malformed or "closed its pipe"
         else:
-            cause = self._malformed or ending_of(code)
+            cause = self._malformed or describe_exit(code)
             exited = code >= 0 and not self._malformed
         self.drain()
         last = self._tail.decode(errors="replace").splitlines()[-_TAIL_LINES:]
-        outside = is_from_outside(code) and not self._malformed
-        return End(cause, "\n".join([cause, *last]), outside, exited=exited)
+        outside = is_external_signal(code) and not self._malformed
+        return ExitStatus(cause, "\n".join([cause, *last]), outside, exited=exited)
 
     def kill(self) -> None:
         """End it and all that it started."""
@@ -308,13 +308,13 @@ class WorkerProcess:
             with suppress(OSError):
                 os.close(descriptor)
 
-    def dismiss(self) -> None:
-        """Ask it to end; `kill` must follow."""
+    def close_commands(self) -> None:
+        """Close the pipe of commands, at which it ends; `kill` must follow."""
         os.close(self._commands)
         self._commands = -1
 
-    def leave(self) -> None:
-        """Wait a moment for a dismissed worker to end by itself."""
+    def join(self) -> None:
+        """Wait up to a second for it to end by itself, after `close_commands`."""
         with suppress(subprocess.TimeoutExpired):
             self._process.wait(_FAREWELL_S)
 
@@ -324,24 +324,24 @@ class WorkerProcess:
             send(self._commands, frame)
 
     def _mark(self) -> None:
-        self.heard = time.monotonic()
-        self.slack = 0.0
-        self.withheld.restart()
+        self.last_activity = time.monotonic()
+        self.grace = 0.0
+        self.stalls.restart()
 
 
 def _shared_memory() -> int:
     if sys.platform == "linux":
         # Without a file system: a full /dev/shm or /tmp cannot stop a worker.
-        descriptor = os.memfd_create("planish-dial")
+        descriptor = os.memfd_create("planish-stage-clock")
     else:
         with tempfile.TemporaryFile() as file:
             descriptor = os.dup(file.fileno())
-    os.ftruncate(descriptor, DIAL_BYTES)
+    os.ftruncate(descriptor, STAGE_CLOCK_BYTES)
     return descriptor
 
 
 class WorkerPool:
-    """So many worker processes, once `complete` was called.
+    """Worker processes, as many as are wanted once `fill` was called.
 
     Args:
         count: how many.
@@ -349,51 +349,51 @@ class WorkerPool:
         clock: makes the clock that a worker's evaluators are given; it is pickled.
 
     Attributes:
-        count: how many there shall be.
-        workers: those who are there.
+        count: how many are wanted.
+        workers: those that run.
     """
 
-    def __init__(self, count: int, memory_bytes: int, clock: Callable[[Dial], WorkerClock]) -> None:
+    def __init__(self, count: int, memory_bytes: int, clock: Callable[[StageClockShm], WorkerClock]) -> None:
         self.count = count
         self.workers: list[WorkerProcess] = []
         self._memory_bytes = memory_bytes
         self._clock = clock
         self._selector = selectors.DefaultSelector()
 
-    def complete(self) -> None:
-        """Replace those who are gone.
+    def fill(self) -> None:
+        """Replace the workers that have ended.
 
         Raises:
             PlanishError: the system starts no more processes.
         """
         for worker in [w for w in self.workers if not w.busy and not w.is_alive()]:
-            self.fire(worker)
+            self.kill(worker)
         while len(self.workers) < self.count:
             try:
-                self._hire()
+                self._spawn()
             except OSError as error:
                 raise PlanishError(
                     f"a worker cannot be started: {error}", "Ask for fewer workers."
                 ) from error
 
-    def retire(self, lifetime: int) -> None:
-        """Let go of those who have evaluated so many candidates, once they are idle."""
+    def recycle_old(self, lifetime: int) -> None:
+        """End idle workers that have evaluated so many candidates; `fill` replaces them."""
         for worker in [w for w in self.workers if not w.busy and w.evaluated >= lifetime]:
-            self.fire(worker)
+            self.kill(worker)
 
-    def keep(self, sandbox: SandboxPolicy | None) -> None:
-        """Replace workers that made an evaluator in another sandbox: a sandbox cannot be left."""
+    def recycle_if_changed(self, sandbox: SandboxPolicy | None) -> None:
+        """End workers whose sandbox differs: a sandbox cannot be relaxed."""
         for worker in [w for w in self.workers if w.serial and w.sandbox != sandbox]:
-            self.fire(worker)
+            self.kill(worker)
 
-    def speaking(self, seconds: float) -> Iterator[WorkerProcess]:
-        """Yield the workers who say something, or end, within so many seconds.
+    def ready(self, seconds: float) -> Iterator[WorkerProcess]:
+        """Yield the workers that reply, or end, within so many seconds.
 
-        What they print is taken on the way. A worker may be fired meanwhile.
+        Their output is drained on the way. A worker may be killed meanwhile.
         """
         for key, _ in self._selector.select(seconds):
             worker: WorkerProcess = key.data
-            # Fired while the events of this round were handled.
+            # Killed while the events of this round were handled.
             if worker not in self.workers:
                 continue
             if key.fd == worker.replies:
@@ -401,7 +401,7 @@ class WorkerPool:
             elif not worker.drain():
                 self._selector.unregister(worker.errors)
 
-    def fire(self, worker: WorkerProcess) -> None:
+    def kill(self, worker: WorkerProcess) -> None:
         """End a worker and all that it started."""
         for descriptor in (worker.replies, worker.errors):
             with suppress(KeyError):  # one that reached its end is no longer listened to
@@ -413,14 +413,14 @@ class WorkerPool:
         """Let idle workers end by themselves, and end the others."""
         for worker in self.workers:
             # All before any is waited for, so that they end side by side.
-            worker.dismiss()
+            worker.close_commands()
         for worker in list(self.workers):
             if not worker.busy:
-                worker.leave()
-            self.fire(worker)
+                worker.join()
+            self.kill(worker)
         self._selector.close()
 
-    def _hire(self) -> None:
+    def _spawn(self) -> None:
         worker = WorkerProcess(Setup(tuple(sys.path), self._memory_bytes, self._clock))
         self.workers.append(worker)
         self._selector.register(worker.replies, selectors.EVENT_READ, worker)

@@ -36,7 +36,7 @@ from planish.core import (
     uncollected,
     usable_cores,
 )
-from planish.sandbox import LostError, loss_notes
+from planish.sandbox import LostError, worker_loss_notes
 from planish.settings import Settings
 from planish.tuning.final_state import SearchOutcome
 from planish.tuning.finish import finish
@@ -335,7 +335,7 @@ class TuningRun:
             finally:
                 self.notes = (
                     *ready.notes,
-                    *loss_notes(ready.losses, len(self.journal.lost)),
+                    *worker_loss_notes(ready.losses, len(self.journal.lost)),
                     *self.searcher.notes,
                     *self._ended_early(spending),
                 )

@@ -17,7 +17,7 @@ from planish.core import PlanishError
 from planish.core.files import copy_regular
 from planish.levels.graph.program import GraphProgram
 from planish.levels.graph.sessions import SessionSettings, weights_of
-from planish.sandbox import DEVNULL, PIPE, ChildProcess, ending_of
+from planish.sandbox import DEVNULL, PIPE, ChildProcess, describe_exit
 from planish.sandbox.plain_data import DataError, FrameReader, loads
 
 PATIENCE_S = 40.0
@@ -221,7 +221,9 @@ class _Child:
             data = os.read(self._process.stdout.fileno(), _READ_BYTES)
             if not data:
                 code = self._process.wait()
-                raise ExaminerError(f"the process {ending_of(code)}" if code >= 0 else ending_of(code))
+                raise ExaminerError(
+                    f"the process {describe_exit(code)}" if code >= 0 else describe_exit(code)
+                )
             messages = list(self._frames.feed(data))
         if len(messages) > 1:
             raise DataError("more than one answer")

@@ -35,7 +35,7 @@ from planish.levels.llvm.passes import candidate_of, passes_of, print_pipeline
 from planish.levels.llvm.passes.pipeline import OBJECT, OPTIMISED, PREPARED, commands
 from planish.levels.llvm.program import IRProgram
 from planish.measure import deadline, seconds_left
-from planish.sandbox import End, ForkLimits, in_child
+from planish.sandbox import ExitStatus, ForkLimits, in_child
 from planish.sandbox.confinement import sandbox_status
 
 PATIENCE_S = 10.0
@@ -275,7 +275,7 @@ def _made_apart(path: Path, ir: str, backend: str, pipeline: str) -> tuple[str, 
         made = in_child(partial(_made, ir, backend, pipeline), tuple[str, bytes], _LIMITS)
     except PlanishError as error:
         raise PlanishError(f"cannot make {path / OPTIMISED}: {error.message}") from error
-    if isinstance(made, End):
+    if isinstance(made, ExitStatus):
         raise PlanishError(f"cannot make {path / OPTIMISED}: {made.detail}")
     return made
 

@@ -45,7 +45,7 @@ from planish.levels.llvm.machine import elements_of
 from planish.levels.llvm.passes import oz_of, passes_of, print_pipeline, vary
 from planish.levels.llvm.program import IRProgram, Running
 from planish.measure import Timing, time_call
-from planish.sandbox import ForkLimits, Limits, ending_of, in_child, is_from_outside
+from planish.sandbox import ForkLimits, Limits, describe_exit, in_child, is_external_signal
 from planish.sandbox.confinement import SandboxPolicy
 
 RUNS = 3
@@ -278,16 +278,16 @@ class _Evaluator:
             answer = runner.answer(program, max(_LEAST_S, _SLOWER * self._expected.seconds))
         except NotRunnableError as error:
             return Failed("verify", "wrong answer", error.message)
-        if answer.code != self._expected.code and is_from_outside(answer.code):
-            return Lost("verify", "killed", f"its program was {ending_of(answer.code)}")
+        if answer.code != self._expected.code and is_external_signal(answer.code):
+            return Lost("verify", "killed", f"its program was {describe_exit(answer.code)}")
         wrong = answer.differs(self._expected)
         return Failed("verify", "wrong answer", wrong) if wrong else None
 
     def _ended(self, code: int) -> Failed | Lost:
         """Return what became of an executable that ended otherwise while its time was taken."""
-        if is_from_outside(code):
-            return Lost("run", "killed", f"its program was {ending_of(code)}")
-        return Failed("run", "wrong answer", f"one of many runs {ending_of(code)}")
+        if is_external_signal(code):
+            return Lost("run", "killed", f"its program was {describe_exit(code)}")
+        return Failed("run", "wrong answer", f"one of many runs {describe_exit(code)}")
 
 
 _FAST = "default<O3>"

@@ -24,7 +24,7 @@ from planish.levels.llvm.backend.protocol import Backend, Module
 from planish.levels.llvm.program import Harness, Running
 from planish.measure import Clocks
 from planish.sandbox import run_tool
-from planish.sandbox.confinement import end_strays, launch, program_environment
+from planish.sandbox.confinement import end_orphans, launch, program_environment
 
 OBJECTS, PROGRAM = "\0objects", "\0program"
 """What stands in a command for the objects that are exchanged, and for the program: no word is like them."""
@@ -163,7 +163,7 @@ class Runner:
                     raise
                 raise NotRunnableError(f"it did not end within {seconds:g} s") from error
             finally:
-                end_strays()
+                end_orphans()
         return RunAnswer(code, output, time.monotonic() - start)
 
     def repeat(self, program: Path, code: int, calls: int) -> None:
@@ -180,7 +180,7 @@ class Runner:
                 process.wait()
             if process.returncode != code:
                 raise EndedError(process.returncode)
-        end_strays()
+        end_orphans()
 
     @contextmanager
     def _started(self, program: Path, output: int) -> Generator[subprocess.Popen[bytes]]:

@@ -38,7 +38,7 @@ from planish.levels.llvm.program import Harness, Running
 from planish.measure import Evidence, exclusive
 from planish.measure.intervals import ratio
 from planish.measure.machine_lock import machine_lock, opened_lock
-from planish.sandbox import End, ForkLimits, SandboxPolicy, in_child
+from planish.sandbox import ExitStatus, ForkLimits, SandboxPolicy, in_child
 from planish.sandbox.confinement import apply_sandbox
 
 ANCHOR = "planish_sampler"
@@ -176,7 +176,7 @@ def _sandboxed(
             return str(error)
 
     found = in_child(confined, answer | str, _LIMITS)
-    if isinstance(found, End):
+    if isinstance(found, ExitStatus):
         raise NotRunnableError(found.cause)
     if isinstance(found, str):
         raise NotRunnableError(found)

@@ -35,7 +35,7 @@ from planish.levels.llvm.modules.export import BegunNames, begun_names, write_mo
 from planish.levels.llvm.modules.results import Memory, ModuleRecipe
 from planish.levels.llvm.modules.transform import whole_backend
 from planish.levels.llvm.program import IRProgram
-from planish.sandbox import End, in_child
+from planish.sandbox import ExitStatus, in_child
 
 
 @dataclass(frozen=True)
@@ -364,7 +364,7 @@ def manifest(faster: RuntimeResult) -> dict[str, object]:
 
 def _survived(work: Callable[[], Answer], answer: type[Answer]) -> Answer:
     found = in_child(work, answer)
-    if isinstance(found, End):
+    if isinstance(found, ExitStatus):
         raise PlanishError(f"LLVM does not survive what it did before: {found.detail}")
     return found
 

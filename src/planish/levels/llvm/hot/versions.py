@@ -17,7 +17,7 @@ from planish.core.hashing import content_hash
 from planish.levels.llvm.backend import IRError, PassError
 from planish.levels.llvm.modules.results import ModuleRecipe
 from planish.levels.llvm.modules.transform import begin, end, plain_text, single, whole_backend
-from planish.sandbox import End, ForkLimits, in_child
+from planish.sandbox import ExitStatus, ForkLimits, in_child
 
 Parts = tuple[str, ...]
 """Passes within a function manager."""
@@ -173,19 +173,21 @@ class PreparedProgram:
             PlanishError: LLVM does not survive it.
         """
         made = in_child(partial(_begun, ir), tuple[bytes, dict[str, str]], _LIMITS)
-        if isinstance(made, End):
+        if isinstance(made, ExitStatus):
             raise PlanishError(f"LLVM does not survive what -O3 begins with: {made.detail}")
         return PreparedProgram(*made)
 
     def after(self, lists: Lists) -> PreparedProgram | None:
         """Run lists on functions; None where LLVM refuses it."""
         made = in_child(partial(_after, self.bitcode, ModuleRecipe("", lists, "")), bytes | None, _LIMITS)
-        return None if isinstance(made, End) or made is None else PreparedProgram(made, self.identities)
+        return (
+            None if isinstance(made, ExitStatus) or made is None else PreparedProgram(made, self.identities)
+        )
 
     def finished(self, recipe: ModuleRecipe) -> HotBuild | None:
         """Do what a recipe says after the beginning; None where LLVM refuses it."""
         made = in_child(partial(_finished, self.bitcode, recipe), HotBuild | None, _LIMITS)
-        return None if isinstance(made, End) else made
+        return None if isinstance(made, ExitStatus) else made
 
 
 def make(ir: str, recipe: ModuleRecipe) -> HotBuild:
@@ -195,7 +197,7 @@ def make(ir: str, recipe: ModuleRecipe) -> HotBuild:
         PlanishError: LLVM does not survive it.
     """
     made = in_child(partial(_made, ir, recipe), HotBuild, _LIMITS)
-    if isinstance(made, End):
+    if isinstance(made, ExitStatus):
         raise PlanishError(f"LLVM does not survive {recipe.passes or 'making code'}: {made.detail}")
     return made
 

@@ -29,7 +29,7 @@ from planish.levels.llvm.modules.transform import (
 )
 from planish.levels.llvm.passes import parse_pipeline, print_pipeline
 from planish.levels.llvm.passes.catalogue import MERGES, drop_unsafe_passes
-from planish.sandbox import Done, End, Watchdog, in_child
+from planish.sandbox import Done, ExitStatus, Watchdog, in_child
 
 Passes = tuple[str, ...]
 _KEPT = (0.9, 0.7, 0.5, 0.3)
@@ -287,7 +287,7 @@ class ListSearch:
         made = in_child(
             partial(finish, self.whole.made.begun, recipe, self.trier), PreparedModule | None, LIMITS
         )
-        return None if made is None or isinstance(made, End) else ModuleCandidate(recipe, made)
+        return None if made is None or isinstance(made, ExitStatus) else ModuleCandidate(recipe, made)
 
     def _together(self) -> ModuleRecipe:
         return replace(self.whole.recipe, lists=tuple(self._groups()))

@@ -44,7 +44,7 @@ from planish.levels.llvm.modules.transform import (
     whole_backend,
 )
 from planish.levels.llvm.passes import parse_pipeline, print_pipeline
-from planish.sandbox import Done, End, Watchdog, in_child
+from planish.sandbox import Done, ExitStatus, Watchdog, in_child
 
 _ON_INLINING = 0.45
 """Share of the time that inlining may take."""
@@ -123,7 +123,7 @@ class ModuleSearch:
         trier = self._trier if measured else None
         began = self.spending.passed
         made = in_child(partial(begin_and_try, module, recipe, trier), PreparedModule | None, LIMITS)
-        if made is None or isinstance(made, End):
+        if made is None or isinstance(made, ExitStatus):
             return False
         # The first time tells how long a whole module takes: so much is kept back for the end.
         if self._whole is None:
@@ -231,7 +231,7 @@ def improve_module(
     _check(objective)
     oz = ModuleRecipe(OZ, (), LAST)
     base = in_child(partial(remake, code, oz, objective), MadeModule, LIMITS)
-    if isinstance(base, End):
+    if isinstance(base, ExitStatus):
         raise PlanishError(f"LLVM does not survive -Oz: {base.detail}")
     spending.reserve = (_MEASURING_SHARE + afterwards) * spending.passed
     apart = base.total - sum(base.sizes.values())
@@ -247,7 +247,7 @@ def improve_module(
     )
     made = in_child(partial(measured, found.bitcode, objective), MadeModule, LIMITS) if found else base
     # By the whole module: the sum of its functions leaves out what lies between them.
-    if found is None or isinstance(made, End) or made.total >= base.total:
+    if found is None or isinstance(made, ExitStatus) or made.total >= base.total:
         found, made = SearchedModule(base.bitcode, oz, spending.done, spending.seconds), base
     if progress:
         progress(ModuleProgress(spending.passed, spending.done, base.total, made.total))
@@ -324,7 +324,9 @@ def _searched(
 def _again(code: str | bytes, objective: str, known: CachedResult) -> SearchedModule | None:
     """Make a module as it was made before."""
     made = in_child(partial(remake, code, known.recipe, objective), MadeModule, LIMITS)
-    return None if isinstance(made, End) else SearchedModule(made.bitcode, known.recipe, 0, known.seconds)
+    return (
+        None if isinstance(made, ExitStatus) else SearchedModule(made.bitcode, known.recipe, 0, known.seconds)
+    )
 
 
 def _gains(base: MadeModule, made: MadeModule, found: SearchedModule) -> tuple[FunctionGain, ...]:
