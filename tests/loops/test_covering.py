@@ -44,3 +44,23 @@ def test_some_sums_lie_on_either_side_of_a_number_far_out() -> None:
     program = parse("C[n,q] += A[l,q,n]; Z[n,q] = where(C[n,q] < -90, E[n], -1)", {"l": 17, "n": 8, "q": 11})
     below = [np.mean(case.inputs["A"].sum(0, dtype=float) < -90) for case in varied_cases(program, 0, 16)]
     assert sum(0.1 < share < 0.9 for share in below) >= 3
+
+
+def test_exponentials_underflow_where_their_zeros_are_compared() -> None:
+    program = parse("Z[i] = where(exp(min(A[i], 2)) != 0, E[i], -1)", {"i": 3}, dtype="float64")
+    for sets in (16, 96):
+        assert any((case.inputs["A"] < -750).any() for case in varied_cases(program, 0, sets))
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_sets_go_a_rare_way_through_an_expression(seed: int) -> None:
+    """The greatest that exp can be here is below E only where E is large, and A is above 2."""
+    text = "O[] max= X[k]; Z[] = where(exp(min(O[] * D[], 2)) <= E[], exp(min(O[] * D[], 2)), 0.5)"
+    program = parse(text, {"k": 5}, dtype="float64")
+    arrays = [case.inputs for case in varied_cases(program, seed, 96)]
+    both = [each for each in arrays if each["X"].max() * each["D"] > 2 and each["E"] >= np.exp(2)]
+    assert both
+
+
+def test_a_program_without_inputs_has_sets() -> None:
+    assert varied_cases(parse("P[i] = 2; O[i] = log(P[i])", {"i": 3}), 0, 16)

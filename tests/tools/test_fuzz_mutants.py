@@ -1,6 +1,7 @@
 """Verification against kernels that are wrong on purpose: some, and all that it accepted once."""
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -29,6 +30,32 @@ def test_what_was_accepted_once_is_refused(path: Path) -> None:
     except IndexError:
         pytest.skip(f"with this machine's vectors the kernel has not so many places for '{mutant.mistake}'")
     assert there.confront(mutant).verdict == "refused"
+
+
+ZERO_OF_EXP = "C[p,m] min= A[p] * B[v,u,m,l]; Z0[m,p] = where(exp(min(C[p,m],2)) != 0, E0[p], -1)"
+GREATEST_OF_EXP = """
+P[i,k] = max(where(1 <= min(X[k,i], 1), 1, 0), 0.75); O[i] = argmax(P[i,k]); Z0[i] = O[i] * E0[];
+Z1[i] = where(exp(min(Z0[i], 2)) <= E1[], exp(min(Z0[i], 2)), 0.5)
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "sizes", "number"),
+    [
+        (ZERO_OF_EXP, {"l": 3, "m": 8, "p": 4, "u": 8, "v": 7}, 4),
+        (GREATEST_OF_EXP, {"i": 3, "k": 32}, 14),
+    ],
+    ids=["zero", "greatest"],
+)
+def test_a_number_that_only_a_rare_way_reads_is_not_kept(
+    text: str, sizes: Mapping[str, int], number: int
+) -> None:
+    """An exponential is 0, or as large as it can be and still below an input, in few sets of inputs."""
+    program = parse(text, sizes, dtype="float64").text
+    mutant = Mutant(program, "[]", "portable", "number", number)
+    found = Confronting(mutant, 52817).confront(mutant)
+    assert found.verdict in ("refused", "accepted")
+    assert found.message
 
 
 def test_no_wrong_kernel_of_a_few_programs_is_accepted() -> None:

@@ -12,6 +12,9 @@ exact.
 
 Infinities and NaN have no error: they are what the kernel must give. But where rounding decides whether there
 is one (a divisor or logarithm's argument that may be zero), nothing is known, and the error is infinite.
+
+Zeros are exact where every kernel makes them: an exponential below the range of float64, a root of zero, a
+product with zero. So it is known which side a comparison with them takes.
 """
 
 from __future__ import annotations
@@ -19,7 +22,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from functools import cache
+from typing import Any, Literal
 
 import numpy as np
 
@@ -94,6 +98,10 @@ _STEEPEST = {"sigmoid": 0.25, "erf": 2 / math.sqrt(math.pi)}
 """The greatest slopes of functions that have another one than 1."""
 
 _EXACT = {"max", "min", "neg", "abs", "relu"}
+_EXPONENTIAL = {"exp", "sigmoid"}
+_VANISHING = -747.0
+"""Below it, exponentials are 0 in float64, and so in every type that a kernel may compute in."""
+_MAKES_ZEROS = {"exp", "sigmoid", "sqrt", "mul", "div"}
 
 
 @dataclass(frozen=True)
@@ -115,6 +123,7 @@ class Precision:
     dtype: np.dtype[Any]
 
     @staticmethod
+    @cache
     def of(dtype: str) -> Precision:
         """Return that of an element type."""
         info = limits(dtype)
@@ -230,7 +239,23 @@ def apply(function: str, args: Sequence[Bounded], precision: Precision) -> Bound
     unknown = np.isinf(error)
     for a in args:
         unknown = unknown | np.isinf(a.errors)
-    return replace(result, error=settled(value, error, unknown))
+    sure = _sure_zeros(function, value, args)
+    return replace(result, error=np.where(sure, 0.0, settled(value, error, unknown)))
+
+
+def _sure_zeros(function: str, value: Array, args: Sequence[Bounded]) -> Array | Literal[False]:
+    """Find the zeros that are exact: made of exact zeros or infinities, or exponentials out of range."""
+    if function not in _MAKES_ZEROS or not np.any(zeros := value == 0):
+        return False
+    x, y = args[0], args[-1]
+    if function in _EXPONENTIAL:
+        return x.value + x.errors < _VANISHING
+    zeros &= (x.value == 0) & (x.errors == 0) | (function == "mul") & (y.value == 0) & (y.errors == 0)
+    # What the zero meets is finite, and a divisor is no zero; a finite number over an infinity is one.
+    if function == "div":
+        over_infinity = np.isinf(y.value) & (y.errors == 0) & np.isfinite(x.value) & np.isfinite(x.errors)
+        return zeros & (np.abs(y.value) > y.errors) | over_infinity
+    return zeros & np.isfinite(x.errors) & np.isfinite(y.errors)
 
 
 def _chosen(test: str, value: Array, args: Sequence[Bounded]) -> Bounded:

@@ -38,7 +38,7 @@ from planish.levels.loops.reference.inputs import (
     usual_styles,
 )
 from planish.levels.loops.reference.mistakes import Probe, all_probes, changes_of, mistaken
-from planish.levels.loops.reference.reference import factors, reference
+from planish.levels.loops.reference.reference import Trace, factors, reference
 from planish.levels.loops.reference.views import Array, Arrays
 
 ZERO, LARGEST, INFINITE, NAN = "zero", "largest", "infinite", "NaN"
@@ -373,9 +373,11 @@ def _chosen(tried: list[Case], hidden: frozenset[Probe], least: int, wanted: int
     return kept
 
 
-def case_of(program: Program, inputs: Arrays, probes: Iterable[Probe] = ()) -> Case:
-    """Compute a set's answer, and which mistakes show in it."""
-    answer = reference(program, inputs)
+def case_of(
+    program: Program, inputs: Arrays, probes: Iterable[Probe] = (), trace: Trace | None = None
+) -> Case:
+    """Compute a set's answer, and which mistakes show in it; what is applied goes into the trace."""
+    answer = reference(program, inputs, trace=trace)
     testable = sum(e.testable for e in answer.expected.values())
     size = sum(e.value.size for e in answer.expected.values())
     shown = frozenset(p for p in probes if _is_shown(program, inputs, p, answer))

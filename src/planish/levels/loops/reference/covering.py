@@ -6,13 +6,17 @@ saturates, or lies far from the number that it is compared with, a mistake in it
 random, and those are taken that cover most pairs of an input and an element that reacts to it (the greedy
 approximation of a set cover).
 
+Where numbers are compared, or the greater is taken, each way through an expression is covered first, as far
+as sets were drawn that go it (path coverage): a rare one, such as the zero that `exp` gives far below, counts
+for little by the number of the elements that react.
+
 Of a `max=` or `min=` one element counts. Where few outputs select among many elements, the element that is
 selected is not left to chance: each set has the extremes elsewhere (a Latin hypercube over the indices).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from itertools import islice
 from math import ceil, prod
 from typing import Any, NamedTuple
@@ -21,12 +25,12 @@ import numpy as np
 
 from planish.core.hashing import rng
 from planish.levels.loops.lang.element_types import WHOLE, numpy_type
-from planish.levels.loops.lang.program import Program, TensorType
+from planish.levels.loops.lang.program import COMPARISONS, Apply, Expr, Program, TensorType
 from planish.levels.loops.lang.subscripts import index_ranges
 from planish.levels.loops.reference.cases import SOME, SOME_WORK, TELLING, Case, case_of, shows_all, work_of
 from planish.levels.loops.reference.checking import Expected
 from planish.levels.loops.reference.inputs import aligned, make_inputs, must_be_positive, numbers_of
-from planish.levels.loops.reference.reference import reference
+from planish.levels.loops.reference.reference import Trace, reference
 from planish.levels.loops.reference.views import Array, Arrays
 
 _KINDS = ("scaled", "scaled", "shifted", "shifted", "spread", "equal", "sparse", "peaked", "peaked")
@@ -39,8 +43,33 @@ _EXTREME = 4.0, 64.0
 """By how much extremes are larger than the rest: enough in a sum, or little lest a function saturates."""
 _SHARED = 0.5
 """The share of sets in which all inputs are of one kind."""
+_FAR = 6.5, 12.0
+"""Powers of 2 where exponentials underflow or overflow: beyond 104 in float32, and beyond 746 in float64."""
 _MOST = 60_000.0
 """Magnitudes are below it: float16 has no larger ones."""
+
+DRAWN = 4
+"""So many random sets are drawn for each that is taken."""
+WORK = 1e7
+"""Points of iteration spaces that may be computed to choose sets: about a tenth of a second."""
+ELEMENTS = 1 << 22
+"""Elements of all sets together at most."""
+_CHOICES = {*COMPARISONS, "max", "min", "relu"}
+"""Functions of which the greater argument decides what they give."""
+_MOST_CHOICES = 8
+"""Choices in an expression that make its ways; further ones are not looked at."""
+_FURTHER = 2
+"""One in so many sets more is drawn for the sake of rare ways."""
+SELECTED = 32
+"""Elements that all sets with extremes select together; where any set selects as many, there are none."""
+_NUDGED, _DROPPED = 0.25, 0.125
+"""To see what reacts to an input, elements are changed by up to a quarter, and one in eight is 0."""
+_REACTING = 0.5
+"""The share of the outputs that have to react to an input in some set; else such a set is looked for."""
+_UNSURE = 8
+"""So many times as large a tolerance is more than that of rounding: a comparison has either outcome."""
+_TRIED, _BETWEEN, _HALVINGS = 24, 6, 8
+"""Pairs of sets that are tried, sets made between two, and how often the distance is halved for each."""
 
 
 def varied_inputs(program: Program, seed: int, number: int) -> Arrays:
@@ -53,11 +82,12 @@ def varied_inputs(program: Program, seed: int, number: int) -> Arrays:
     """
     generator = rng(seed, number, 1 << 18)
     positive = must_be_positive(program) if generator.random() < 0.75 else set[str]()
-    common = _KINDS[int(generator.integers(len(_KINDS)))] if generator.random() < _SHARED else ""
+    kinds = (*_KINDS, "far") if _has_exponentials(program) else _KINDS
+    common = kinds[int(generator.integers(len(kinds)))] if generator.random() < _SHARED else ""
     values = (*_USUAL, *numbers_of(program))
     made = make_inputs(program, seed * 1000 + number)
     for name in (n for n in program.inputs if n not in index_ranges(program)):
-        kind = common or _KINDS[int(generator.integers(len(_KINDS)))]
+        kind = common or kinds[int(generator.integers(len(kinds)))]
         drawn = _drawn(generator, kind, program.type[name].shape, values)
         made[name] = _stored(
             np.abs(drawn) + 2.0**-8 if name in positive else drawn, program.type[name], program
@@ -125,6 +155,9 @@ def _drawn(generator: np.random.Generator, kind: str, shape: Sequence[int], valu
     made = np.asarray(generator.uniform(0.5, 1.0, shape)) * _signs(generator, shape)
     if kind == "spread":
         return made * 2.0 ** generator.uniform(-10, 10, shape)
+    if kind == "far":
+        far = generator.random(shape) < 0.5
+        return np.where(far, made * 2.0 ** generator.uniform(*_FAR), made)
     if kind == "shifted":
         made = float(generator.choice((-1.0, 1.0))) + made * 2.0 ** -int(generator.integers(4))
     # Of no dimension, NumPy gives a number that cannot be written into.
@@ -143,34 +176,31 @@ def _signs(generator: np.random.Generator, shape: Sequence[int]) -> Array | floa
     return float(generator.choice((-1.0, 1.0)))
 
 
+def _has_exponentials(program: Program) -> bool:
+    """Return whether exponentials are computed beside comparisons, which their limits may decide."""
+    applied = [expr for s in program.statements for expr in _applied(s.value)]
+    found = {expr.function for expr in applied}
+    return not found.isdisjoint(COMPARISONS) and not found.isdisjoint({"exp", "sigmoid", "tanh", "erf"})
+
+
+def _applied(expr: Expr) -> Iterator[Apply]:
+    if isinstance(expr, Apply):
+        yield expr
+        for arg in expr.args:
+            yield from _applied(arg)
+
+
 def _place(generator: np.random.Generator, extent: int) -> Any:
     """Choose an index of a dimension, the first and the last one often, or all of them."""
     which = int(generator.integers(5))
     return (slice(None), 0, -1, *[int(generator.integers(extent))] * 2)[which]
 
 
-DRAWN = 4
-"""So many random sets are drawn for each that is taken."""
-WORK = 1e7
-"""Points of iteration spaces that may be computed to choose sets: about a tenth of a second."""
-ELEMENTS = 1 << 22
-"""Elements of all sets together at most."""
-SELECTED = 32
-"""Elements that all sets with extremes select together; where any set selects as many, there are none."""
-_NUDGED, _DROPPED = 0.25, 0.125
-"""To see what reacts to an input, elements are changed by up to a quarter, and one in eight is 0."""
-_REACTING = 0.5
-"""The share of the outputs that have to react to an input in some set; else such a set is looked for."""
-_UNSURE = 8
-"""So many times as large a tolerance is more than that of rounding: a comparison has either outcome."""
-_TRIED, _BETWEEN, _HALVINGS = 24, 6, 8
-"""Pairs of sets that are tried, sets made between two, and how often the distance is halved for each."""
-
-
 class _Set(NamedTuple):
-    """A set of inputs, and for each input which elements of the outputs react to it."""
+    """A set of inputs, for each input which elements of the outputs react to it, and the ways it goes."""
 
     case: Case
+    ways: frozenset[Hashable]
     reacts: Array
 
 
@@ -195,9 +225,12 @@ def varied_cases(program: Program, seed: int, most: int) -> list[Case]:
     extreme = [case_of(program, inputs) for inputs in _extreme(program, seed, room)]
     count = min(most, room)
     drawn = max(count, min(DRAWN * count, int(WORK / points / (1 + len(program.inputs)))))
-    cases = (case_of(program, varied_inputs(program, seed, n)) for n in range(drawn))
-    sets = [chooser.of(case) for case in cases if case.testable >= TELLING]
+    # Where nearly all sets are taken, what reacts matters less than to have rare ways among them.
+    looked_at = drawn if drawn >= 2 * count or not chooser.has_choices else -(-drawn // 2)
+    further = (drawn - looked_at) * len(program.inputs) + (drawn // _FURTHER if chooser.has_choices else 0)
+    sets = list(chooser.drawn(range(looked_at)))
     sets += chooser.between(sets) if count else ()
+    sets += chooser.drawn(range(looked_at, drawn + further), reactions=False)
     return [*(c for c in extreme if c.testable >= TELLING), *_covering(sets, count)]
 
 
@@ -220,18 +253,40 @@ class _Chooser:
 
     Args:
         program: whose.
-        seed: of the changes to inputs.
+        seed: of the sets and of the changes to inputs.
+
+    Attributes:
+        has_choices: whether an expression has several ways through it.
     """
 
     def __init__(self, program: Program, seed: int) -> None:
-        self._program = program
+        self._program, self._seed = program, seed
         self._generator = rng(seed, len(program.inputs), 1 << 23)
         self._names = [name for name in program.inputs if name not in index_ranges(program)]
+        self.has_choices = any(
+            expr.function in _CHOICES for s in program.statements for expr in _applied(s.value)
+        )
 
-    def of(self, case: Case) -> _Set:
-        """Compute which elements of the outputs react to each input of a set."""
-        reacts = [self._differs(case, {name: self._nudged(case.inputs[name])}) for name in self._names]
-        return _Set(case, np.array(reacts).reshape(len(reacts), -1))
+    def drawn(self, numbers: Iterable[int], *, reactions: bool = True) -> Iterator[_Set]:
+        """Draw random sets, but for those in which few elements are usual numbers.
+
+        Args:
+            numbers: of the sets.
+            reactions: whether to compute what reacts to which input, an evaluation each.
+        """
+        for number in numbers:
+            if found := self._of(varied_inputs(self._program, self._seed, number), reactions=reactions):
+                yield found
+
+    def _of(self, inputs: Arrays, *, reactions: bool = True) -> _Set | None:
+        trace: Trace | None = [] if self.has_choices else None
+        case = case_of(self._program, inputs, trace=trace)
+        if case.testable < TELLING:
+            return None
+        reacts = np.zeros((len(self._names), sum(e.value.size for e in case.answer.expected.values())), bool)
+        for i, name in enumerate(self._names if reactions else ()):
+            reacts[i] = self._differs(case, {name: self._nudged(case.inputs[name])})
+        return _Set(case, _ways(trace or ()), reacts)
 
     def between(self, sets: Sequence[_Set]) -> Iterator[_Set]:
         """Look for sets on the line between two where an output jumps, for inputs that it hardly reacts to.
@@ -245,9 +300,10 @@ class _Chooser:
             found = (
                 self._jump(one.case, other.case.inputs[name], name) for one, other in islice(pairs, _TRIED)
             )
-            yield from (self.of(case) for case in islice((c for c in found if c), _BETWEEN))
+            made = (self._of(inputs) for inputs in islice((each for each in found if each), _BETWEEN))
+            yield from (each for each in made if each)
 
-    def _jump(self, case: Case, to: Array, name: str) -> Case | None:
+    def _jump(self, case: Case, to: Array, name: str) -> Arrays | None:
         """Change an input of a set towards another one until half of the outputs that change have done so."""
         start, low, high = case.inputs[name].astype(np.float64), 0.0, 1.0
         changes = np.count_nonzero(self._differs(case, {name: to}))
@@ -261,7 +317,7 @@ class _Chooser:
             if 0.25 * changes <= changed <= 0.75 * changes:
                 break
             low, high = (at, high) if changed < changes / 2 else (low, at)
-        return case_of(self._program, {**case.inputs, name: made})
+        return {**case.inputs, name: made}
 
     def _differs(self, case: Case, changed: Arrays) -> Array:
         wrong = reference(self._program, {**case.inputs, **changed}).expected
@@ -282,13 +338,52 @@ def _apart(one: Expected, other: Expected) -> Array:
         return ~one.accepts(one.stored(other.value)) | (unsure & ~within)
 
 
+def _ways(trace: Iterable[tuple[Apply, Sequence[Array]] | None]) -> frozenset[Hashable]:
+    """List the ways that were gone through expressions: which of two numbers was greater at each choice."""
+    found: set[Hashable] = set()
+    codes, applied = np.zeros((), np.int64), list[Expr]()
+    for step in trace:
+        if step is None:
+            seen = np.flatnonzero(np.bincount(codes.reshape(-1))) if applied else ()
+            found.update((tuple(applied), int(code)) for code in seen)
+            codes, applied = np.zeros((), np.int64), []
+        elif step[0].function in _CHOICES and step[0] not in applied and len(applied) < _MOST_CHOICES:
+            one, other = (*step[1], 0.0)[:2]
+            # Neither is greater of two equals, nor of NaN.
+            codes = 3 * codes + np.greater(one, other) + 2 * np.less(one, other)
+            applied.append(step[0])
+    return frozenset(found)
+
+
 def _covering(sets: Sequence[_Set], count: int) -> list[Case]:
-    """Take again and again the set in which most reacts that did not react before, or did so less often."""
-    left, kept = list(sets), list[Case]()
-    worth: Any = 1.0
-    while left and len(kept) < count:
-        best = max(left, key=lambda each: float((each.reacts * worth).sum()))
-        kept.append(best.case)
-        left = [each for each in left if each is not best]
-        worth = worth * np.where(best.reacts, 0.5, 1.0)
-    return kept
+    """Take sets until each way is gone, half of them at most, and then those in which most elements react.
+
+    Again and again that one is taken in which most reacts that did not react before, or did so less often.
+    """
+    if not sets:
+        return []
+    reacts = np.stack([each.reacts.reshape(-1) for each in sets]).astype(np.float32)
+    worth = np.ones(reacts.shape[1], np.float32)
+    kept: list[int] = []
+
+    def keep(number: int) -> None:
+        nonlocal worth
+        kept.append(number)
+        worth = np.where(reacts[number] > 0, worth / 2, worth)
+
+    for number in islice(_going_all_ways(sets), -(-count // 2)):
+        keep(number)
+    while len(kept) < min(count, len(sets)):
+        total = reacts @ worth
+        total[kept] = -1
+        keep(int(total.argmax()))
+    return [sets[number].case for number in kept]
+
+
+def _going_all_ways(sets: Sequence[_Set]) -> Iterator[int]:
+    """List the numbers of sets, each of which goes the most ways that none before it went."""
+    missing = frozenset[Hashable]().union(*(each.ways for each in sets))
+    while missing:
+        number = max(range(len(sets)), key=lambda i: len(sets[i].ways & missing))
+        missing -= sets[number].ways
+        yield number

@@ -62,9 +62,16 @@ _UFUNC = {"add": np.add, "max": np.maximum, "min": np.minimum, "mul": np.multipl
 _EXACT = 2.0**53
 """Whole numbers below it are exact in float64."""
 
+Trace = list[tuple[Apply, Sequence[Array]] | None]
+"""Functions that were applied and their arguments, in order of evaluation; None ends each expression."""
+
 
 def whole_numbers(
-    program: Program, inputs: Arrays, block: int, changes: Mapping[str, Callable[[Array], Array]]
+    program: Program,
+    inputs: Arrays,
+    block: int,
+    changes: Mapping[str, Callable[[Array], Array]],
+    trace: Trace | None = None,
 ) -> dict[str, Expected]:
     """Compute a program.
 
@@ -73,6 +80,7 @@ def whole_numbers(
         inputs: every input, of the shape in the program.
         block: elements that may be held at once beyond the tensors themselves.
         changes: of tensors, once they are computed; see `planish.levels.loops.reference.reference.reference`.
+        trace: see there, too.
     """
     tensors: dict[str, Array] = {name: inputs[name].astype(np.int32) for name in program.inputs}
     if kind := program.type.get(POSITIONS):
@@ -84,10 +92,11 @@ def whole_numbers(
         if is_spread(s.target):
             whole.fill(nearest_whole(filled_with(s.reduce)))
             part = np.empty([program.size[axis] for axis in s.output_axes], np.int32)
-            _compute(s, part, tensors, program, block)
+            _compute(s, part, tensors, program, block, trace)
             combined(s, whole, part, program.size)
         else:
-            _compute(s, view(whole, s.target.index, s.output_axes, program.size), tensors, program, block)
+            out = view(whole, s.target.index, s.output_axes, program.size)
+            _compute(s, out, tensors, program, block, trace)
         if s.target.tensor in changes:
             whole[...] = changes[s.target.tensor](whole)
     return {name: _exactly(tensors[name]) for name in program.outputs}
@@ -97,7 +106,9 @@ def _exactly(array: Array) -> Expected:
     return Expected(array, array, array, array.dtype)
 
 
-def _compute(statement: Statement, out: Array, tensors: Arrays, program: Program, block: int) -> None:
+def _compute(
+    statement: Statement, out: Array, tensors: Arrays, program: Program, block: int, trace: Trace | None
+) -> None:
     """Compute a statement into a view of its target, with a dimension for each of its axes."""
     leaves = {a: _whole_leaf(a, statement, tensors, program) for a in accesses(statement.value)}
     factors = _factors(statement, leaves)
@@ -110,7 +121,9 @@ def _compute(statement: Statement, out: Array, tensors: Arrays, program: Program
     extents = [program.size[axis] for axis in statement.axes]
     for window in cut(extents, [range(len(extents))], block):
         shape = [w.stop - w.start for w in window]
-        terms = np.broadcast_to(_value(statement.value, leaves, window), shape)
+        terms = np.broadcast_to(_value(statement.value, leaves, window, trace), shape)
+        if trace is not None:
+            trace.append(None)
         here = out[(*window[: out.ndim], ...)]
         if statement.reduce:
             ufunc = _UFUNC[statement.reduce]
@@ -127,16 +140,20 @@ def _whole_leaf(access: Access, statement: Statement, tensors: Arrays, program: 
     return view(array, access.index, statement.axes, program.size, [before for before, _ in around])
 
 
-def _value(expr: Expr, leaves: Mapping[Access, Array], window: tuple[slice, ...]) -> Array:
+def _value(
+    expr: Expr, leaves: Mapping[Access, Array], window: tuple[slice, ...], trace: Trace | None
+) -> Array:
     match expr:
         case Const(value=value):
             return np.asarray(_away_from_zero(value), np.int32)
         case Access():
             return within(leaves[expr], window)
-        case Apply(function="relu", args=(arg,)):
-            return np.maximum(_value(arg, leaves, window), np.int32(0))
         case Apply(function=function, args=args):
-            return VALUES[function](*(_value(arg, leaves, window) for arg in args))
+            values = [_value(arg, leaves, window, trace) for arg in args]
+            if trace is not None:
+                trace.append((expr, values))
+            # The zero of `VALUES` is no whole number.
+            return np.maximum(values[0], np.int32(0)) if function == "relu" else VALUES[function](*values)
 
 
 def _away_from_zero(value: float) -> int:
@@ -173,6 +190,7 @@ def reference(
     inputs: Arrays,
     block: int = BLOCK,
     changes: Mapping[str, Callable[[Array], Array]] | None = None,
+    trace: Trace | None = None,
 ) -> Answer:
     """Compute a program in float64, and how far a correct kernel's answer may be off; whole numbers exactly.
 
@@ -181,19 +199,20 @@ def reference(
         inputs: every input, of the shape in the program.
         block: elements that may be held at once beyond the tensors themselves.
         changes: of tensors, once they are computed: name to what makes others of the same shape of them.
+        trace: filled with what is applied to which arguments.
 
     Returns:
         Output to its elements, with their tolerances.
     """
     if program.arithmetic == WHOLE:
-        return Answer(whole_numbers(program, inputs, block, changes or {}))
+        return Answer(whole_numbers(program, inputs, block, changes or {}, trace))
     precision = Precision.of(program.arithmetic)
     tensors = {name: exactly(inputs[name]) for name in program.inputs}
     if kind := program.type.get(POSITIONS):
         tensors[POSITIONS] = Bounded(np.arange(kind.size, dtype=np.float64), None, 1.0, float(kind.size - 1))
     with np.errstate(all="ignore"):
         for statement in program.statements:
-            result = _result(_nest(statement, tensors, program, precision, block))
+            result = _result(_nest(statement, tensors, program, precision, block, trace))
             target = statement.target
             if is_spread(target):
                 kind = program.type[target.tensor]
@@ -235,6 +254,7 @@ class _Nest:
         block: elements that may be held at once.
         is_long: whether it is a long sum.
         collisions: how many results go into one element of the target at most.
+        trace: filled with what is applied.
     """
 
     statement: Statement
@@ -244,6 +264,7 @@ class _Nest:
     block: int
     is_long: bool
     collisions: int
+    trace: Trace | None
 
     @property
     def outputs(self) -> int:
@@ -257,6 +278,12 @@ class _Nest:
 
     def evaluate(self, expr: Expr, window: _Window) -> Bounded:
         """Evaluate an expression at some points; extent 1 where it lacks an axis."""
+        result = self._part(expr, window)
+        if self.trace is not None:
+            self.trace.append(None)
+        return result
+
+    def _part(self, expr: Expr, window: _Window) -> Bounded:
         match expr:
             case Const(value=value):
                 return constant(value, len(self.axes), self.precision)
@@ -265,12 +292,15 @@ class _Nest:
             case Apply() if is_gather(expr):
                 return self._gathered(expr, window)
             case Apply(function=function, args=args):
-                return apply(function, [self.evaluate(arg, window) for arg in args], self.precision)
+                values = [self._part(arg, window) for arg in args]
+                if self.trace is not None:
+                    self.trace.append((expr, [each.value for each in values]))
+                return apply(function, values, self.precision)
 
     def _gathered(self, gather: Expr, window: _Window) -> Bounded:
         """Look indices up; where rounding may change one, nothing is known."""
         _, _, by = parts_of(gather)
-        table, index = self.leaves[gather], self.evaluate(by, window)
+        table, index = self.leaves[gather], self._part(by, window)
         shape = table.value.shape
         there = tuple(w if n > 1 else slice(None) for w, n in zip(window, shape, strict=False))
         places = np.clip(np.nan_to_num(np.trunc(index.value)), 0, shape[-1] - 1).astype(np.intp)[..., None]
@@ -291,7 +321,12 @@ class _Nest:
 
 
 def _nest(
-    statement: Statement, tensors: Mapping[str, Bounded], program: Program, precision: Precision, block: int
+    statement: Statement,
+    tensors: Mapping[str, Bounded],
+    program: Program,
+    precision: Precision,
+    block: int,
+    trace: Trace | None,
 ) -> _Nest:
     axes = {axis: program.size[axis] for axis in statement.axes}
     leaves: dict[Expr, Bounded] = {
@@ -301,7 +336,7 @@ def _nest(
         table, _, _ = parts_of(g)
         leaves[g] = tensors[table.tensor].map(partial(table_view, g, axes=list(axes), sizes=program.size))
     many = collisions(statement.target, program.size)
-    return _Nest(statement, axes, leaves, precision, block, is_long(statement, program), many)
+    return _Nest(statement, axes, leaves, precision, block, is_long(statement, program), many, trace)
 
 
 def _leaf(access: Access, tensor: Bounded, axes: Sequence[str], sizes: Mapping[str, int]) -> Bounded:
