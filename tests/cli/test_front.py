@@ -28,7 +28,7 @@ START = replace(measured(0, 2e-3, error=0.2), candidate=Candidate())
 
 
 @pytest.fixture
-def story(tmp_path: Path) -> Iterator[ReportData]:
+def data(tmp_path: Path) -> Iterator[ReportData]:
     with open_store(tmp_path / "planks.db") as store:
         trials = [START, measured(1, 1e-3, error=0.2), measured(2, 2e-3, error=0.1)]
         yield read_report_data(
@@ -36,8 +36,8 @@ def story(tmp_path: Path) -> Iterator[ReportData]:
         )
 
 
-def test_the_front_is_plotted_and_listed(story: ReportData, capsys: pytest.CaptureFixture[str]) -> None:
-    show_front(story)
+def test_the_front_is_plotted_and_listed(data: ReportData, capsys: pytest.CaptureFixture[str]) -> None:
+    show_front(data)
     said = capsys.readouterr().out
     assert said.startswith("error   ● front   ◆ baseline\n")
     assert "hypervolume 2.000 (baseline 1), reached after 3 evaluations" in said
@@ -47,10 +47,10 @@ def test_the_front_is_plotted_and_listed(story: ReportData, capsys: pytest.Captu
 
 
 def test_in_a_narrow_terminal_the_scores_have_a_table_of_their_own(
-    story: ReportData, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    data: ReportData, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(front, "width", lambda: 80)
-    show_front(story)
+    show_front(data)
     heads = [
         line.split()
         for line in capsys.readouterr().out.splitlines()
@@ -61,27 +61,27 @@ def test_in_a_narrow_terminal_the_scores_have_a_table_of_their_own(
 
 
 def test_columns_of_one_name_keep_their_own_numbers(
-    story: ReportData, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    data: ReportData, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     columns = ("", "one", "gain", "other", "gain")
     row = ("#1", "1 ms", "17.8", "2 ms", "1.23")
     made = FrontTable(columns, frozenset(columns), frozenset(), (row,), "")
     monkeypatch.setattr(front, "front_table", lambda *_: made)  # type: ignore[reportUnknownLambdaType]
-    show_front(story)
+    show_front(data)
     assert ["#1", "1", "ms", "17.8", "2", "ms", "1.23"] in map(
         str.split, capsys.readouterr().out.splitlines()
     )
 
 
-def test_each_of_a_front_tells_its_changes(story: ReportData, capsys: pytest.CaptureFixture[str]) -> None:
-    show_members(story, effects=True)
+def test_each_of_a_front_tells_its_changes(data: ReportData, capsys: pytest.CaptureFixture[str]) -> None:
+    show_members(data, effects=True)
     said = capsys.readouterr().out
     assert "#2: cuts\n--------\nfor <cut> at Saw(at=1)" in said
     assert "effect of edits alone, and of pairs: time, times the baseline's" in said
     assert "0.50×*" in said  # noqa: RUF001
     assert "1, 2, 3 together: 0.25×*" in said  # noqa: RUF001
     assert "* other than both by themselves make together" in said
-    show_members(story, effects=False)
+    show_members(data, effects=False)
     assert "effect of" not in capsys.readouterr().out
 
 
@@ -99,7 +99,7 @@ def test_tune_and_show_write_all_of_it_as_json(planish: Planish, lattice: None) 
     assert set(tuned["finalists"][0]["objectives"]) == {"time_s", "gflops"}
     assert {"second_opinion", "edits", "effects", "scores", "trial"} <= set(tuned["finalists"][0])
     assert set(tuned["baseline"]["objectives"]) == {"time_s", "gflops"}
-    assert len(tuned["told"]) == len(tuned["finalists"])
+    assert len(tuned["descriptions"]) == len(tuned["finalists"])
 
 
 def test_without_a_terminal_lines_tell_of_the_front(
@@ -114,12 +114,12 @@ def test_without_a_terminal_lines_tell_of_the_front(
 
 
 @pytest.mark.parametrize("width", [50, 80])
-def test_the_live_plot_fits_the_terminal(story: ReportData, width: int) -> None:
+def test_the_live_plot_fits_the_terminal(data: ReportData, width: int) -> None:
     console = Console(file=StringIO(), width=width, force_terminal=True, color_system=None)
     display = Display(lambda progress: RunStatus(progress, Budget(trials=10)), console)
     progress = Progress(task_of("elm", *BOTH), "1a2b3c4d", growth=Growth(BOTH, START.candidate))
     display.started(progress)
-    for trial in story.trials:
+    for trial in data.trials:
         progress.add(trial)
     with console.capture() as drawn:
         console.print(display.draw())

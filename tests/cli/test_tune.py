@@ -235,9 +235,9 @@ def test_the_command_that_goes_on_has_time_for_all_repeats_and_no_password(
     samples = SimpleNamespace(lead=SimpleNamespace(samples=(1.0,) * 5))
     run, comparison = SimpleNamespace(seconds={"compare": 10.0}), SimpleNamespace(baseline=samples)
     monkeypatch.setattr(again, "verdict_of", lambda _: SimpleNamespace(kind="undecided"))  # type: ignore[reportUnknownLambdaType]
-    story = cast("ReportData", SimpleNamespace(run=run, comparison=comparison))
+    data = cast("ReportData", SimpleNamespace(run=run, comparison=comparison))
     expected = expected.format("postgresql://me:***@forge/x")
-    assert again.command_again(("tune", *words), story, Budget(seconds=5)) == expected
+    assert again.command_again(("tune", *words), data, Budget(seconds=5)) == expected
 
 
 @pytest.mark.usefixtures("lattice")

@@ -134,15 +134,15 @@ def test_a_run_is_judged_by_its_front(tmp_path: Path) -> None:
     with open_store(tmp_path / "planks.db") as store:
         task = task_of("oak", *BOTH)
         run = save_run(store, [measured(1, 1e-3, error=0.2)], front(), task=task)
-        story = read_report_data(store, run, Planks())
-    assert verdict_of(story) == verdict_of_front(front())
+        data = read_report_data(store, run, Planks())
+    assert verdict_of(data) == verdict_of_front(front())
 
 
 def test_with_one_objective_there_is_no_front(tmp_path: Path) -> None:
     with open_store(tmp_path / "planks.db") as store:
         run = save_run(store, [measured(1, 1e-3)], [finalist(1, 0.5, "better")])
-        story = read_report_data(store, run, Planks())
-    assert (story.comparison is None, story.front) == (False, None)
+        data = read_report_data(store, run, Planks())
+    assert (data.comparison is None, data.front) == (False, None)
 
 
 @pytest.mark.parametrize(

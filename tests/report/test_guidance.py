@@ -15,7 +15,7 @@ from planish.models.model_files import made_model, write_model
 from planish.models.trees import XgboostTrees
 from planish.report import write_report
 from planish.report.data import ReportData, read_report_data
-from planish.report.predictions import guidance_of
+from planish.report.predictions import model_section
 from planish.search import make_searcher
 from planish.store import open_store
 from planish.testing.driving import drive
@@ -30,7 +30,9 @@ COUNT = 100
 class Knobs(Planks):
     """Planks whose candidates are turns of knobs."""
 
-    steps: Mapping[str, type[Step]] = {"Set": Set}
+    @property
+    def steps(self) -> Mapping[str, type[Step]]:
+        return {"Set": Set}
 
     def space(self, task: Task, name: str) -> Space:
         del task, name
@@ -51,7 +53,7 @@ def befores() -> list[int]:
     return list(takewhile(lambda start: start < COUNT, starts))
 
 
-def story(
+def read_data(
     path: Path, searcher: str = "model-guided", some: list[Trial] | None = None, level: Knobs | None = None
 ) -> ReportData:
     with open_store(path / "s.db") as store:
@@ -60,14 +62,14 @@ def story(
 
 
 def test_batches_are_predicted_by_what_was_before_them(tmp_path: Path) -> None:
-    found = guidance_of(story(tmp_path), Knobs())
+    found = model_section(read_data(tmp_path), Knobs())
     assert found is not None
     assert [batch.before for batch in found.batches] == befores()[1:]
     last = found.batches[-1]
     measured = sum(isinstance(trial.outcome, Measured) for trial in trials()[last.before :])
-    assert len(last.places) == len(last.values) == measured  # those that failed are left out
-    assert min(last.places) == 0
-    assert max(last.places) == 1
+    assert len(last.predicted_ranks) == len(last.values) == measured  # those that failed are left out
+    assert min(last.predicted_ranks) == 0
+    assert max(last.predicted_ranks) == 1
     late = [batch.correlation for batch in found.batches if batch.before >= COUNT / 2]
     assert fmean(late) > 0.5
 
@@ -115,17 +117,17 @@ def test_batches_are_the_searchs_own(tmp_path: Path, monkeypatch: pytest.MonkeyP
         first = Trial(BASELINE, lattice.outcome(BASELINE), 0, 7, {}, "shed", STARTED)
         found = [replace(trial, index=i) for i, trial in enumerate([first, *found])]
     gone = found[20:23] if apart == "lost" else []
-    told = story(tmp_path, some=[trial for trial in found if trial not in gone], level=ManyKnobs())
+    told = read_data(tmp_path, some=[trial for trial in found if trial not in gone], level=ManyKnobs())
     stored = [[step.to_json() for step in each.steps] for each in taught]
     run = replace(told.run, options={"model": "none"}, taught=stored)
-    assert guidance_of(replace(told, stored=replace(told.stored, run=run)), ManyKnobs())
+    assert model_section(replace(told, stored=replace(told.stored, run=run)), ManyKnobs())
     lost = {trial.candidate for trial in gone}
     assert len(searched[0]) == 9
     assert learnt[: len(searched)] == [[each for each in batch if each not in lost] for batch in searched]
 
 
 def test_what_makes_the_winner_good_comes_first(tmp_path: Path) -> None:
-    found = guidance_of(story(tmp_path), Knobs())
+    found = model_section(read_data(tmp_path), Knobs())
     assert found is not None
     names = dict(found.importance)
     assert names.keys() <= {*LATTICE.schema.names}
@@ -141,27 +143,27 @@ def test_a_global_model_predicts_the_first_batch_too(tmp_path: Path) -> None:
     trees.fit(data)
     path = tmp_path / "m.npz"
     write_model(made_model("planks", LATTICE.schema, "rank", {}, data, trees.trees), path)
-    told = story(tmp_path)
+    told = read_data(tmp_path)
     guided = replace(told, stored=replace(told.stored, run=replace(told.run, options={"model": str(path)})))
-    found = guidance_of(guided, Knobs())
+    found = model_section(guided, Knobs())
     assert found is not None
     assert [batch.before for batch in found.batches] == befores()
     away = replace(told.run, options={"model": str(tmp_path / "gone.npz")})
     gone = replace(told, stored=replace(told.stored, run=away))
-    assert guidance_of(gone, Knobs()) is None
+    assert model_section(gone, Knobs()) is None
 
 
 @pytest.mark.parametrize("searcher", ["random", "genetic"])
 def test_other_searchers_have_no_model(tmp_path: Path, searcher: str) -> None:
-    assert guidance_of(story(tmp_path, searcher), Knobs()) is None
+    assert model_section(read_data(tmp_path, searcher), Knobs()) is None
 
 
 def test_a_run_of_failures_or_without_trials_has_none(tmp_path: Path) -> None:
-    assert guidance_of(story(tmp_path, some=[]), Knobs()) is None
+    assert model_section(read_data(tmp_path, some=[]), Knobs()) is None
     failures = [each for each in trials() if not isinstance(each.outcome, Measured)]
     assert failures
     renumbered = [replace(each, index=i) for i, each in enumerate(failures)]
-    assert guidance_of(story(tmp_path, some=renumbered), Knobs()) is None
+    assert model_section(read_data(tmp_path, some=renumbered), Knobs()) is None
 
 
 def test_the_page_has_a_section_of_it(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ import pytest
 from planish.core import Candidate, Failed, Measured, Space, Step, Task, Trial
 from planish.report import write_report
 from planish.report.data import ReportData, read_report_data
-from planish.report.predictions import SHOWN_PROPOSALS, proposals_of
+from planish.report.predictions import SHOWN_PROPOSALS, policy_section
 from planish.search.policies import PrioritySampling
 from planish.store import open_store
 from planish.testing.lattice import Lattice, Set
@@ -24,7 +24,9 @@ LATTICE = Lattice()
 class Knobs(Planks):
     """Planks whose candidates are turns of knobs; the space knows two of them to be good."""
 
-    steps: Mapping[str, type[Step]] = {"Set": Set}
+    @property
+    def steps(self) -> Mapping[str, type[Step]]:
+        return {"Set": Set}
 
     def space(self, task: Task, name: str) -> Space:
         del task, name
@@ -39,7 +41,7 @@ def proposed() -> list[Trial]:
     ]
 
 
-def story(path: Path, trials: list[Trial], searcher: str = "priority") -> ReportData:
+def read_data(path: Path, trials: list[Trial], searcher: str = "priority") -> ReportData:
     with open_store(path / "s.db") as store:
         return read_report_data(store, save_run(store, trials, searcher=searcher), Knobs())
 
@@ -47,7 +49,7 @@ def story(path: Path, trials: list[Trial], searcher: str = "priority") -> Report
 def test_each_proposal_has_its_probability(tmp_path: Path) -> None:
     trials = proposed()
     assert len(trials) < SHOWN_PROPOSALS, "all of them are shown"
-    found = proposals_of(story(tmp_path, trials), Knobs())
+    found = policy_section(read_data(tmp_path, trials), Knobs())
     assert [each.trial.candidate for each in found] == [each.candidate for each in trials]
     assert sum(each.probability for each in found) == pytest.approx(1)
     assert max(found, key=lambda each: each.probability).trial.candidate in LATTICE.seeds()
@@ -55,17 +57,17 @@ def test_each_proposal_has_its_probability(tmp_path: Path) -> None:
 
 def test_what_the_policy_cannot_write_has_none(tmp_path: Path) -> None:
     trials = [*proposed()[:1], Trial(Candidate((Set(0, 7),)), Failed("run", "timeout"), 1, 7)]
-    known, strange = proposals_of(story(tmp_path, trials), Knobs())
+    known, strange = policy_section(read_data(tmp_path, trials), Knobs())
     assert known.probability > 0
     assert (strange.probability, strange.value) == (0, None)
 
 
 def test_runs_of_other_searchers_and_of_lost_policies_tell_nothing(tmp_path: Path) -> None:
-    told = story(tmp_path, proposed())
-    other = replace(told.run, searcher="random")
-    gone = replace(told.run, options={"policy": str(tmp_path / "gone.safetensors")})
+    found = read_data(tmp_path, proposed())
+    other = replace(found.run, searcher="random")
+    gone = replace(found.run, options={"policy": str(tmp_path / "gone.safetensors")})
     for run in (other, gone):
-        assert proposals_of(replace(told, stored=replace(told.stored, run=run)), Knobs()) == ()
+        assert policy_section(replace(found, stored=replace(found.stored, run=run)), Knobs()) == ()
 
 
 def test_the_page_shows_them(tmp_path: Path) -> None:

@@ -23,12 +23,12 @@ def _story(folder: Path, text: str = TEXT) -> ReportData:
 
 
 def test_what_decided_the_run_is_told(tmp_path: Path) -> None:
-    story = _story(tmp_path)
-    facts = provenance(story)
+    data = _story(tmp_path)
+    facts = provenance(data)
     assert (
         facts["run"].items()
         >= {
-            "run": story.run.id,
+            "run": data.run.id,
             "status": "finished",
             "trials": "2 (1 failed)",
             "planish": "1.2.3",
@@ -41,7 +41,7 @@ def test_what_decided_the_run_is_told(tmp_path: Path) -> None:
         "seed": "7",
     }
     assert facts["task"] == {
-        "key": story.task.key,
+        "key": data.task.key,
         "level": "planks, version 1",
         "objectives": "time_s (s), less is better; error, less is better",
     }

@@ -36,10 +36,10 @@ def kept(folder: Path, found: Comparison) -> tuple[ReportData, Page]:
 def test_it_is_shown_by_the_terminal_and_the_report(
     found: Comparison, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    story, page = kept(tmp_path, with_unmeasured(found))
+    data, page = kept(tmp_path, with_unmeasured(found))
     count = len(found.finalists)
-    assert story.finalists == found.finalists, "they are no finalists to be chosen from"
-    show_result(story)
+    assert data.finalists == found.finalists, "they are no finalists to be chosen from"
+    show_result(data)
     rows = {line.split()[0]: line for line in capsys.readouterr().out.splitlines() if line.startswith("#")}
     assert list(rows)[: count + 2] == [f"#{place}" for place in range(1, count + 3)]
     assert rows[f"#{count + 1}"].rstrip().endswith("failed: verify: wrong answer")
@@ -51,11 +51,11 @@ def test_it_is_shown_by_the_terminal_and_the_report(
 
 @pytest.mark.parametrize("found", [ONE, fronts.front()], ids=["one", "several"])
 def test_it_is_told_to_programs(found: Comparison, tmp_path: Path) -> None:
-    story, _ = kept(tmp_path, with_unmeasured(found))
-    document = json.loads(json.dumps(result_document(story)))
+    data, _ = kept(tmp_path, with_unmeasured(found))
+    document = json.loads(json.dumps(result_document(data)))
     assert len(document["finalists"]) == len(found.finalists)
-    told = [(each["verdict"], each["why"], each["hash"]) for each in document["unmeasured"]]
-    assert told == [
+    rows = [(each["verdict"], each["why"], each["hash"]) for each in document["unmeasured"]]
+    assert rows == [
         ("failed", "verify: wrong answer", WRONG.candidate.hash),
         ("undecided", "", LATE.candidate.hash),
     ]
@@ -63,6 +63,6 @@ def test_it_is_told_to_programs(found: Comparison, tmp_path: Path) -> None:
 
 
 def test_where_there_is_none_nothing_is_said(tmp_path: Path) -> None:
-    story, page = kept(tmp_path, compared([finalist(2, 0.5, "better")]))
-    assert "unmeasured" not in result_document(story)
+    data, page = kept(tmp_path, compared([finalist(2, 0.5, "better")]))
+    assert "unmeasured" not in result_document(data)
     assert "undecided" not in page.sections["finalists"]

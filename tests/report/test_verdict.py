@@ -62,11 +62,11 @@ def test_a_baseline_that_is_kept_for_want_of_a_verdict_is_no_lack_of_gain(store:
     run_id = save_run(
         store, [measured(0, 1e-3), measured(3, 0.6e-3)], [kept, finalist(3, 0.66, "undecided", 0.9)]
     )
-    story = replace(read_report_data(store, run_id, Planks()), baseline=kept.candidate)
-    found = verdict_of(story)
-    assert (found.kind, story.keeps_baseline) == ("undecided", True)
+    data = replace(read_report_data(store, run_id, Planks()), baseline=kept.candidate)
+    found = verdict_of(data)
+    assert (found.kind, data.keeps_baseline) == ("undecided", True)
     assert "until it is settled, the result is the baseline itself" in found.grounds
-    settled = replace(story, baseline=Candidate((Saw(3),)))
+    settled = replace(data, baseline=Candidate((Saw(3),)))
     assert verdict_of(settled).kind == "same", "the other one is the same as the baseline"
 
 

@@ -141,17 +141,17 @@ class _Grid:
         return high - 1 - self._axes[1].place(y, high), self._axes[0].place(x, self.width * fine_x)
 
 
-def show_front(story: ReportData) -> None:
+def show_front(data: ReportData) -> None:
     """Write the plot, how the hypervolume grew, and the table of the front."""
-    objectives = story.task.objectives
-    growth = growth_of(story.trials, objectives, story.baseline)
+    objectives = data.task.objectives
+    growth = growth_of(data.trials, objectives, data.baseline)
     encoding = sys.stdout.encoding or "ascii"
     for line in scatter(growth, FULL if "utf" in encoding.lower() else ASCII):
         say(line)
     if growth.volume is not None:
         after = growth.volumes[-1][0]
         say(f"\nhypervolume {number(growth.volume)} (baseline 1), reached after {after:,} evaluations")
-    if front := story.front:
+    if front := data.front:
         made = front_table(front)
         say()
         for places in _parts(made, width()):
@@ -182,20 +182,20 @@ def _parts(made: FrontTable, most: int) -> list[list[int]]:
     ]
 
 
-def show_members(story: ReportData, *, effects: bool) -> None:
+def show_members(data: ReportData, *, effects: bool) -> None:
     """Write what each of the front does.
 
     Args:
-        story: of a run with several objectives.
+        data: of a run with several objectives.
         effects: whether to write what its steps do alone and together.
     """
-    for member, told in zip(story.finalists, story.told, strict=False):
+    for member, told in zip(data.finalists, data.descriptions, strict=False):
         heading, text = next(iter(told.items()), ("", ""))
         title = f"{member.name}: {heading}"
         say(f"\n{title}\n{'-' * len(title)}\n{text.rstrip()}")
         for note in member.notes:
             say(f"Note: {note}.")
-        for grid in effect_grids(member, story.task.objectives) if effects else ():
+        for grid in effect_grids(member, data.task.objectives) if effects else ():
             _show_grid(grid)
 
 
@@ -213,12 +213,12 @@ def _show_grid(grid: Grid) -> None:
         say("* other than both by themselves make together")
 
 
-def front_document(story: ReportData) -> Mapping[str, Any]:
+def front_document(data: ReportData) -> Mapping[str, Any]:
     """Return the search's front and the hypervolume; nothing with one objective."""
-    objectives = story.task.objectives
+    objectives = data.task.objectives
     if len(objectives) < 2:
         return {}
-    growth = growth_of(story.trials, objectives, story.baseline)
+    growth = growth_of(data.trials, objectives, data.baseline)
     front = [
         {
             "trial": trial.index,
@@ -226,7 +226,7 @@ def front_document(story: ReportData) -> Mapping[str, Any]:
             "steps": json.loads(trial.candidate.text),
             "values": dict(trial.outcome.values),
         }
-        for trial in pareto_front(story.trials, objectives)
+        for trial in pareto_front(data.trials, objectives)
         if isinstance(trial.outcome, Measured)
     ]
     worst = None if growth.baseline is None else reference_point(growth.baseline)
@@ -251,13 +251,13 @@ def ending_document(finalist: Finalist, baseline: Compared) -> Mapping[str, Any]
     return {name: told[name] for name in END}
 
 
-def baseline_document(story: ReportData) -> Mapping[str, Any]:
+def baseline_document(data: ReportData) -> Mapping[str, Any]:
     """Return what is known of the baseline of a front besides the leading objective."""
-    base = story.front and story.front.baseline
+    base = data.front and data.front.baseline
     return {"objectives": medians(base), "scores": dict(base.scores)} if base else {}
 
 
-def reference_document(story: ReportData) -> Mapping[str, Any]:
+def reference_document(data: ReportData) -> Mapping[str, Any]:
     """Return the other baseline of a front; nothing where there is none."""
-    reference = story.front and story.front.reference
+    reference = data.front and data.front.reference
     return {"reference": reference_to_json(reference)} if reference else {}

@@ -77,35 +77,35 @@ def list_runs(limit: int, store: str | None, form: given.Form) -> None:
 def _show_run(store: Reader, run_id: str, files: Sequence[Path], form: given.Form) -> None:
     from planish.cli.output import document, say
     from planish.cli.summary import (
-        guidance_document,
-        proposals_document,
+        model_document,
+        policy_document,
         result_document,
-        show_guidance,
+        show_model,
         show_notes,
-        show_proposals,
+        show_policy,
         show_result,
         show_run,
         show_winner,
     )
     from planish.levels.registry import level_named, name_files
     from planish.report.data import read_report_data
-    from planish.report.predictions import guidance_of, proposals_of
+    from planish.report.predictions import model_section, policy_section
 
     run = store.run(run_id)
     level = level_named(store.task(run.task_key).level)
     name_files(level, files)
-    story = read_report_data(store, run.id, level)
-    guidance, proposals = guidance_of(story, level), proposals_of(story, level)
+    data = read_report_data(store, run.id, level)
+    guidance, proposals = model_section(data, level), policy_section(data, level)
     if form == "json":
-        documents = guidance_document(guidance), proposals_document(proposals)
-        document({**result_document(story), **documents[0], **documents[1]})
+        documents = model_document(guidance), policy_document(proposals)
+        document({**result_document(data), **documents[0], **documents[1]})
         return
-    show_run(story)
+    show_run(data)
     say()
-    show_result(story)
-    show_winner(story)
+    show_result(data)
+    show_winner(data)
     if guidance is not None:
-        show_guidance(guidance)
+        show_model(guidance)
     if proposals:
-        show_proposals(proposals, story.objective)
-    show_notes(story.notes)
+        show_policy(proposals, data.objective)
+    show_notes(data.notes)

@@ -17,8 +17,8 @@ from planish.cli.front import (
 from planish.cli.output import facts, one_line, remark, say, table
 from planish.core import Candidate, Measured, Objective, Trial
 from planish.report.data import ReportData
-from planish.report.predictions import Guidance, Proposal
-from planish.report.trial_statistics import failure_groups, stage_times, work_of
+from planish.report.predictions import ModelSection, Proposal
+from planish.report.trial_statistics import failure_groups, flops_of, stage_times
 from planish.report.verdict import continuation, verdict_of
 from planish.report.wording import (
     amount,
@@ -58,36 +58,36 @@ def task_document(task: StoredTask) -> dict[str, Any]:
     }
 
 
-def result_document(story: ReportData) -> dict[str, Any]:
+def result_document(data: ReportData) -> dict[str, Any]:
     """Return a run with its result."""
-    found = verdict_of(story)
-    base = story.comparison.baseline if story.comparison else None
+    found = verdict_of(data)
+    base = data.comparison.baseline if data.comparison else None
     return {
-        "run": run_document(story.run),
-        "task": task_document(story.task),
-        "verdict": {"kind": verdict_word(found.kind, story.objective), "headline": found.headline},
-        "best": _best(story),
-        "baseline": {**_measured(base), **baseline_document(story)} if base else None,
-        **reference_document(story),
-        "finalists": [{**_finalist(each), **ending_document(each, base)} for each in story.finalists if base],
-        **unmeasured_document(story),
-        **({"told": [dict(texts) for texts in story.told]} if story.told else {}),
-        **front_document(story),
-        "trials": len(story.trials),
-        "cached": story.cached,
-        "failed": story.failed,
+        "run": run_document(data.run),
+        "task": task_document(data.task),
+        "verdict": {"kind": verdict_word(found.kind, data.objective), "headline": found.headline},
+        "best": _best(data),
+        "baseline": {**_measured(base), **baseline_document(data)} if base else None,
+        **reference_document(data),
+        "finalists": [{**_finalist(each), **ending_document(each, base)} for each in data.finalists if base],
+        **unmeasured_document(data),
+        **({"descriptions": [dict(texts) for texts in data.descriptions]} if data.descriptions else {}),
+        **front_document(data),
+        "trials": len(data.trials),
+        "cached": data.cached,
+        "failed": data.failed,
         "failures": [
             {"stage": g.stage, "reason": g.reason, "count": g.count, "detail": g.detail}
-            for g in failure_groups(story.trials)
+            for g in failure_groups(data.trials)
         ],
-        "winner": dict(story.winner),
-        "notes": list(story.notes),
+        "winner": dict(data.winner),
+        "notes": list(data.notes),
     }
 
 
-def unmeasured_document(story: ReportData) -> dict[str, Any]:
+def unmeasured_document(data: ReportData) -> dict[str, Any]:
     """Return the finalists who were not measured again, and why; nothing where there are none."""
-    unmeasured = story.comparison.unmeasured if story.comparison else ()
+    unmeasured = data.comparison.unmeasured if data.comparison else ()
     told = [
         {
             **chosen_to_json(each),
@@ -105,11 +105,11 @@ def candidate_document(candidate: Candidate) -> dict[str, Any]:
     return {"hash": candidate.hash, "steps": json.loads(candidate.text)}
 
 
-def _best(story: ReportData) -> dict[str, Any] | None:
-    if story.best is None or not isinstance(story.best.outcome, Measured):
+def _best(data: ReportData) -> dict[str, Any] | None:
+    if data.best is None or not isinstance(data.best.outcome, Measured):
         return None
-    values = dict(story.best.outcome.values)
-    return {"trial": story.best.index, **candidate_document(story.best.candidate), "values": values}
+    values = dict(data.best.outcome.values)
+    return {"trial": data.best.index, **candidate_document(data.best.candidate), "values": values}
 
 
 def _finalist(finalist: Finalist) -> dict[str, Any]:
@@ -130,43 +130,43 @@ def _measured(compared: Compared) -> dict[str, Any]:
 _SHOWN = 5
 
 
-def show_result(story: ReportData, command: str = "") -> None:
+def show_result(data: ReportData, command: str = "") -> None:
     """Write the verdict, the finalists beside the baseline, and the failures.
 
     Args:
-        story: the run.
+        data: the run.
         command: what goes on with it where it is undecided; empty where the command line is not known.
     """
-    found = verdict_of(story)
-    say(f"{one_line(title(story.task.program))}\non {_target(story)}\n")
-    compared = story.comparison
-    several, undecided = len(story.task.objectives) > 1, found.kind == "undecided"
+    found = verdict_of(data)
+    say(f"{one_line(title(data.task.program))}\non {_target(data)}\n")
+    compared = data.comparison
+    several, undecided = len(data.task.objectives) > 1, found.kind == "undecided"
     if several:
-        show_front(story)
+        show_front(data)
     elif compared:
-        _show_comparison(story, compared)
-    say(_plainly(story, found.kind, found.headline))
+        _show_comparison(data, compared)
+    say(_plainly(data, found.kind, found.headline))
     if several or not compared:
         grounds = found.grounds[:-1] if undecided else found.grounds
         say(("\n" if several else "; ").join(filter(None, grounds)))
     if undecided:
-        what = f"Run this command, which {continuation(story.run.status)}:\n    {command}"
+        what = f"Run this command, which {continuation(data.run.status)}:\n    {command}"
         say(what if command else f"{found.grounds[-1][0].upper()}{found.grounds[-1][1:]}.")
-    show_failures(story.trials)
+    show_failures(data.trials)
 
 
-def _plainly(story: ReportData, kind: str, headline: str) -> str:
-    baseline = f"the baseline ({baseline_name(story)})"
+def _plainly(data: ReportData, kind: str, headline: str) -> str:
+    baseline = f"the baseline ({baseline_name(data)})"
     match kind:
-        case _ if len(story.task.objectives) > 1:
+        case _ if len(data.task.objectives) > 1:
             return f"{headline}."
         case "undecided":
-            kept = f" Until then, keep {baseline}." if story.keeps_baseline else ""
+            kept = f" Until then, keep {baseline}." if data.keeps_baseline else ""
             return f"{headline}.{kept}"
-        case _ if story.keeps_baseline:
+        case _ if data.keeps_baseline:
             return f"No gain: no candidate is better than {baseline}. Keep the baseline."
         case "same":
-            differ = "are equal" if story.objective.exact else "differ by no more than the noise"
+            differ = "are equal" if data.objective.exact else "differ by no more than the noise"
             return f"No gain: the best candidate and {baseline} {differ}. Keep the baseline."
         case "worse":
             return f"No gain: {headline.lower()}. Keep {baseline}."
@@ -174,27 +174,30 @@ def _plainly(story: ReportData, kind: str, headline: str) -> str:
             return f"{headline}."
 
 
-def baseline_name(story: ReportData) -> str:
+def baseline_name(data: ReportData) -> str:
     """Name what the finalists are compared with: `numpy`, or the steps, or the unchanged program."""
-    if story.baseline is None:
+    if data.baseline is None:
         return "unknown"
-    if not story.baseline.steps:
+    if not data.baseline.steps:
         return "unchanged"
-    _, options = story.baseline.steps[0].to_json() if len(story.baseline.steps) == 1 else ("", {})
-    return options["name"] if list(options) == ["name"] else str(story.baseline)
+    _, options = data.baseline.steps[0].to_json() if len(data.baseline.steps) == 1 else ("", {})
+    return options["name"] if list(options) == ["name"] else str(data.baseline)
 
 
-def _show_comparison(story: ReportData, compared: Comparison) -> None:
-    objective, work = story.objective, work_of(story.trials, story.objective)
+def _show_comparison(data: ReportData, compared: Comparison) -> None:
+    objective, work = data.objective, flops_of(data.trials, data.objective)
     rates = ["GFLOPS"] if work else []
     interval = [] if objective.exact else ["95 % interval"]
     gain = saving(objective)
     columns = ["", label(objective), *rates, gain, *interval, "verdict"]
-    base = [f"baseline ({baseline_name(story)})", *_values(objective, compared.baseline.lead.median, work)]
+    base = [f"baseline ({baseline_name(data)})", *_values(objective, compared.baseline.lead.median, work)]
     rows = [
         [*base, *[""] * (len(columns) - len(base))],
-        *([*_row(story, each, work)] for each in compared.finalists),
-        *([each.name, *[""] * (len(columns) - 2), one_line(each.told)] for each in compared.unmeasured),
+        *([*_row(data, each, work)] for each in compared.finalists),
+        *(
+            [each.name, *[""] * (len(columns) - 2), one_line(each.status_text)]
+            for each in compared.unmeasured
+        ),
     ]
     table(columns, rows, right=[label(objective), *rates, gain])
     say()
@@ -204,10 +207,10 @@ def _values(objective: Objective, median: float, work: float | None) -> list[str
     return [amount(median, objective.unit), *([number(work / median) if median else ""] if work else [])]
 
 
-def _row(story: ReportData, finalist: Finalist, work: float | None) -> list[str]:
-    objective, lead = story.objective, finalist.lead
+def _row(data: ReportData, finalist: Finalist, work: float | None) -> list[str]:
+    objective, lead = data.objective, finalist.lead
     values = _values(objective, lead.median, work)
-    if finalist.candidate == story.baseline:  # compared with itself it has neither an interval nor a verdict
+    if finalist.candidate == data.baseline:  # compared with itself it has neither an interval nor a verdict
         return [f"{finalist.name} = baseline", *values, *[""] * (2 if objective.exact else 3)]
     ends = [] if objective.exact else [interval(lead.gain)]
     gain = improvement(lead.gain.value, objective)
@@ -226,37 +229,37 @@ def show_failures(trials: Sequence[Trial]) -> None:
         say(f"  {sum(g.count for g in groups[_SHOWN:]):>6,}  for {len(groups) - _SHOWN} other reasons")
 
 
-def show_run(story: ReportData) -> None:
+def show_run(data: ReportData) -> None:
     """Write what was asked for, and what it took."""
-    run = story.run
+    run = data.run
     options = "".join(f", {name}={value}" for name, value in run.options.items())
-    known = f", {story.cached:,} of them known before" if story.cached else ""
-    stages = (f"{s.stage} {duration(s.total_s)}" for s in stage_times(story.trials, run.seconds) if s.total_s)
+    known = f", {data.cached:,} of them known before" if data.cached else ""
+    stages = (f"{s.stage} {duration(s.total_s)}" for s in stage_times(data.trials, run.seconds) if s.total_s)
     facts(
         {
             "run": f"{run.id}, {run.status}, begun {when(run.started)} on {run.host}",
-            "objective": ", ".join(o.name for o in story.task.objectives),
+            "objective": ", ".join(o.name for o in data.task.objectives),
             "search": f"{run.searcher} over {run.space}, seed {run.seed}{options}",
-            "trials": f"{len(story.trials):,}{known}",
+            "trials": f"{len(data.trials):,}{known}",
             "time": ", ".join(stages) or "unknown",
         }
     )
 
 
-def _target(story: ReportData) -> str:
-    target = story.task.target
+def _target(data: ReportData) -> str:
+    target = data.task.target
     return f"{target.processor}, {target.cores} core{'s' * (target.cores > 1)}"
 
 
-def show_winner(story: ReportData, titles: Collection[str] | None = None) -> None:
+def show_winner(data: ReportData, titles: Collection[str] | None = None) -> None:
     """Write what the winner does: all that the level tells of it, or what has one of these titles.
 
     With several objectives it is what each of the front does, without titles also the effects of its steps.
     """
-    if story.told:
-        show_members(story, effects=titles is None)
+    if data.descriptions:
+        show_members(data, effects=titles is None)
         return
-    show_sections({h: text for h, text in story.winner.items() if titles is None or h in titles})
+    show_sections({h: text for h, text in data.winner.items() if titles is None or h in titles})
 
 
 def tell_stand_in(result: Result) -> None:
@@ -281,7 +284,7 @@ def show_sections(sections: Mapping[str, str]) -> None:
         say(f"\n{heading}\n{'-' * len(heading)}\n{text.rstrip()}")
 
 
-def show_guidance(guidance: Guidance) -> None:
+def show_model(guidance: ModelSection) -> None:
     """Write how well each batch was predicted, and which features make the winner good."""
     say("\nmodel\n-----")
     rows = [
@@ -295,7 +298,7 @@ def show_guidance(guidance: Guidance) -> None:
         say(f"the winner by its features, in deviations of predictions: {', '.join(good)}")
 
 
-def guidance_document(guidance: Guidance | None) -> dict[str, Any]:
+def model_document(guidance: ModelSection | None) -> dict[str, Any]:
     """Return the same as JSON; nothing where no model guided the run."""
     if guidance is None:
         return {}
@@ -306,7 +309,7 @@ def guidance_document(guidance: Guidance | None) -> dict[str, Any]:
     return {"model": {"batches": batches, "importance": dict(guidance.importance)}}
 
 
-def show_proposals(proposals: Sequence[Proposal], objective: Objective) -> None:
+def show_policy(proposals: Sequence[Proposal], objective: Objective) -> None:
     """Write how probable the first candidates were to the policy, and what came of them."""
     say("\npolicy\n------")
     rows = [
@@ -326,7 +329,7 @@ def _outcome(proposal: Proposal, objective: Objective) -> str:
     return "failed" if proposal.value is None else amount(proposal.value, objective.unit)
 
 
-def proposals_document(proposals: Sequence[Proposal]) -> dict[str, Any]:
+def policy_document(proposals: Sequence[Proposal]) -> dict[str, Any]:
     """Return the same as JSON; nothing where no policy was followed."""
     found = [
         {

@@ -164,17 +164,17 @@ def _tell(
     from planish.report.data import read_report_data
 
     level = level_named(result.task.level)
-    story = read_report_data(store, result.run_id, level)
-    again = command_again(words, story, budget)
+    data = read_report_data(store, result.run_id, level)
+    again = command_again(words, data, budget)
     if form == "text":
-        show_result(story, again)
-        show_winner(story, level.summary_sections)
+        show_result(data, again)
+        show_winner(data, level.summary_sections)
         show_notes(result.notes)
     files = _files(store, result, report, export)
     if form == "json":
         document(
             {
-                **result_document(story),
+                **result_document(data),
                 "notes": list(result.notes),
                 "again": again,
                 "files": [*map(str, files)],

@@ -15,7 +15,7 @@ from planish.cli.front import ASCII, FULL, WIDTH, scatter
 from planish.cli.options import Form
 from planish.cli.output import one_line, printable, remark
 from planish.core import Growth, Trial
-from planish.report.trial_statistics import work_of
+from planish.report.trial_statistics import flops_of
 from planish.report.wording import MINUTE_S, amount, duration, label, multiple, number, title
 from planish.store import Reader
 from planish.tuning.finish import LEAST_S
@@ -76,7 +76,7 @@ class RunStatus:
         value, trial = self.progress.best_value, self.progress.best
         if value is None or trial is None:
             return "nothing measured yet"
-        work = work_of([trial], self.progress.objective)
+        work = flops_of([trial], self.progress.objective)
         rate = f", {number(work / value)} GFLOPS" if work and value else ""
         return f"best {amount(value, self.progress.objective.unit)}{rate}{self._gain(value)}"
 

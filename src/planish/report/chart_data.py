@@ -52,7 +52,7 @@ def value_for(trials: Sequence[Trial], candidate: Candidate | None, objective: O
 
 
 def by_number(trials: Sequence[Trial]) -> list[float]:
-    """Return each trial's place in the run, from 1."""
+    """Return each trial's position in the run, from 1."""
     return [float(trial.index + 1) for trial in trials]
 
 
@@ -98,16 +98,16 @@ def _spent(trials: Sequence[Trial], started: float) -> tuple[Mapping[int, float]
     return spent, paused
 
 
-def curve(trials: Sequence[Trial], places: Sequence[float], objective: Objective) -> Curve:
+def curve(trials: Sequence[Trial], positions: Sequence[float], objective: Objective) -> Curve:
     """Work out what is drawn.
 
     Args:
         trials: in any order.
-        places: of the trials, by number or time.
+        positions: of the trials, by number or time.
         objective: what is improved.
     """
-    ordered = sorted(zip(places, trials, strict=True), key=lambda pair: (pair[0], pair[1].index))
-    end = max(places, default=0.0)
+    ordered = sorted(zip(positions, trials, strict=True), key=lambda pair: (pair[0], pair[1].index))
+    end = max(positions, default=0.0)
     measured = [(x, v) for x, t in ordered if (v := value_of(t, objective)) is not None]
     failed = [x for x, t in ordered if isinstance(t.outcome, Failed)]
     return Curve(_best(measured, objective, end), _thinned(measured), _thinned(failed), end)
@@ -126,7 +126,7 @@ def _thinned(many: Sequence[_T]) -> tuple[_T, ...]:
 
 
 def limit_of(curve: Curve, baseline: float | None, objective: Objective) -> float:
-    """Return what is too bad to be drawn in its place: twice as bad as the baseline and the first best.
+    """Return what is too bad to be drawn in its position: twice as bad as the baseline and the first best.
 
     A few dreadful trials would press the curve flat.
 
@@ -170,7 +170,7 @@ class ChartRow:
         name: whose samples.
         box: of all of them.
         points: sorted; of many, evenly many of all parts, and both ends; none outside the window.
-        jitter: a place for each point across the line, from 0 to 1.
+        jitter: a position for each point across the line, from 0 to 1.
         beyond: how many lie outside the window.
         count: how many there are.
     """
@@ -240,13 +240,13 @@ _LINE_CHARACTERS = 90
 
 @dataclass(frozen=True)
 class Dot:
-    """Point in the plane: a side of the comparison.
+    """Point in a trade-off: a side of the comparison.
 
     Args:
         name: who.
         at: by both objectives.
         unseen: the same, but the second on data that the search did not see; None where that is not known.
-        hover: what is told of it: the steps.
+        hover: what is hover of it: the steps.
         disputed: whether the second opinion differs.
     """
 
@@ -273,7 +273,7 @@ class Remeasured:
 
 
 def remeasured(front: Comparison, x: Objective, y: Objective) -> Remeasured:
-    """Place a front in the plane of two objectives."""
+    """Place a front in the chart of two objectives."""
     return Remeasured(
         tuple(_dot(member, x, y) for member in front.finalists),
         _dot(front.baseline, x, y),
@@ -284,12 +284,12 @@ def remeasured(front: Comparison, x: Objective, y: Objective) -> Remeasured:
 def _dot(member: Compared, x: Objective, y: Objective) -> Dot:
     across, score = member.measured[x.name].median, member.scores.get(f"{y.name}_{UNSEEN}")
     unseen = None if score is None else (across, score)
-    told = told_steps(member.candidate) if isinstance(member, Finalist) else ""
+    steps = step_lines(member.candidate) if isinstance(member, Finalist) else ""
     at = across, member.measured[y.name].median
-    return Dot(member.name, at, unseen, told, member.opinion.agrees is False)
+    return Dot(member.name, at, unseen, steps, member.opinion.agrees is False)
 
 
-def told_steps(candidate: Candidate) -> str:
+def step_lines(candidate: Candidate) -> str:
     """List a candidate's steps for a hover label, in plotly's markup."""
     lines = [_step_line(number, step) for number, step in enumerate(candidate.steps[:_LINES], 1)]
     more = len(candidate.steps) - _LINES
@@ -304,7 +304,7 @@ def _step_line(number: int, step: Step) -> str:
 
 
 def dots_of(found: Remeasured) -> Sequence[Point]:
-    """List every place that is drawn."""
+    """List every position that is drawn."""
     dots = (*found.members, found.baseline, *([found.reference] if found.reference else []))
     return [point for dot in dots for point in (dot.at, dot.unseen) if point is not None]
 
@@ -322,7 +322,7 @@ class Tradeoff:
         y: another.
         points: every measured trial; of more than `MOST`, every so manieth.
         front: those that no trial beats in all objectives of the task, by x.
-        told: what is told of each on the front.
+        hover: text of the hover label of each on the front.
         finalists: what was measured again at the end, by its values in the search.
         baseline: None where the search did not measure it.
         again: the same front as measured again at the end; None where it was not.
@@ -332,7 +332,7 @@ class Tradeoff:
     y: Objective
     points: tuple[Point, ...]
     front: tuple[Point, ...]
-    told: tuple[str, ...]
+    hover: tuple[str, ...]
     finalists: tuple[Point, ...]
     baseline: Point | None
     again: Remeasured | None = None
@@ -356,23 +356,24 @@ def tradeoffs(
     """
     measured = [(t.candidate, c) for t in trials if (c := t.costs(objectives)) is not None]
     known = [(candidate.hash, _values(costs, objectives)) for candidate, costs in measured]
-    best = [(known[place][1], told_steps(measured[place][0])) for place in front_of([c for _, c in measured])]
-    places = dict(known)
+    front = front_of([c for _, c in measured])
+    best = [(known[index][1], step_lines(measured[index][0])) for index in front]
+    by_hash = dict(known)
     kept = [values for _, values in known][:: -(-len(known) // TRADEOFF_POINTS) or 1]
-    marked = [places[c.hash] for c in finalists if c.hash in places]
-    start = places.get(baseline.hash) if baseline else None
+    marked = [by_hash[c.hash] for c in finalists if c.hash in by_hash]
+    start = by_hash.get(baseline.hash) if baseline else None
 
     def pair(values: Sequence[float], other: int) -> Point:
         return values[0], values[other]
 
     def against(n: int) -> Tradeoff:
-        front = sorted((pair(values, n), told) for values, told in best)
+        shown = sorted((pair(values, n), hover) for values, hover in best)
         return Tradeoff(
             objectives[0],
             objectives[n],
             tuple(pair(v, n) for v in kept),
-            tuple(point for point, _ in front),
-            tuple(told for _, told in front),
+            tuple(point for point, _ in shown),
+            tuple(hover for _, hover in shown),
             tuple(pair(v, n) for v in marked),
             pair(start, n) if start else None,
             remeasured(again, objectives[0], objectives[n]) if again else None,

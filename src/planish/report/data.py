@@ -1,4 +1,4 @@
-"""All that a report tells of a run, as read from the store."""
+"""Data of a report: a run, its trials and result, as read from the store."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class ReportData:
         best: the search's best trial; None where nothing was measured.
         baseline: None where the level does not read the program any more.
         winner: what the winner does, title to text.
-        told: the same of each finalist, where there are several objectives.
+        descriptions: the same of each finalist, where there are several objectives.
         level_version: of the level that describes the winner.
     """
 
@@ -41,7 +41,7 @@ class ReportData:
     best: Trial | None
     baseline: Candidate | None
     winner: Mapping[str, str]
-    told: Sequence[Mapping[str, str]]
+    descriptions: Sequence[Mapping[str, str]]
     level_version: str
 
     @property
@@ -122,8 +122,9 @@ def read_report_data(store: Reader, run_id: str, level: Level) -> ReportData:
     winner = finalists[0].candidate if finalists else best.candidate if best else None
     wanted = several or ([] if winner is None else [winner])
     notes = stored.notes if finalists else None
-    told = [_described(bound, refused, each, level, analyses.get(each, {}), notes) for each in wanted]
-    return ReportData(stored, best, baseline, told[0] if told else {}, told if several else (), level.version)
+    texts = [_described(bound, refused, each, level, analyses.get(each, {}), notes) for each in wanted]
+    described = texts if several else ()
+    return ReportData(stored, best, baseline, texts[0] if texts else {}, described, level.version)
 
 
 def _bound(stored: StoredRun, level: Level) -> tuple[Task | None, Mapping[str, str]]:

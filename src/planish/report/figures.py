@@ -21,7 +21,7 @@ from planish.report.chart_data import (
     dots_of,
     limit_of,
 )
-from planish.report.predictions import Guidance
+from planish.report.predictions import ModelSection
 from planish.report.trial_statistics import StageTime
 from planish.report.wording import HOUR_S, MINUTE_S, amount, duration, label, scale
 
@@ -90,7 +90,7 @@ Point = tuple[float, float]
 
 
 @dataclass(frozen=True)
-class Plane:
+class Axes:
     """Draws points given in the objectives' own units.
 
     Args:
@@ -103,34 +103,37 @@ class Plane:
     across: PlotAxis
     up: PlotAxis
 
-    def marks(self, points: Sequence[Point], name: str, told: Sequence[str] = (), **marker: Any) -> None:
+    def marks(self, points: Sequence[Point], name: str, hover: Sequence[str] = (), **marker: Any) -> None:
         """Draw points, if there are any.
 
         Args:
             points: where.
             name: in the legend.
-            told: what a hover label says of each, besides its place.
+            hover: text of each point's hover label, after its coordinates.
             marker: plotly's.
         """
         if points:
-            places = self._places(points)
-            if told:
-                places |= {"text": list(told), "hovertemplate": f"{places['hovertemplate']}<br>%{{text}}"}
-            self.figure.add_scatter(**places, mode="markers", name=name, marker=marker)
+            coordinates = self._coordinates(points)
+            if hover:
+                coordinates |= {
+                    "text": list(hover),
+                    "hovertemplate": f"{coordinates['hovertemplate']}<br>%{{text}}",
+                }
+            self.figure.add_scatter(**coordinates, mode="markers", name=name, marker=marker)
 
     def line(self, points: Sequence[Point], name: str, **line: Any) -> None:
         """Draw a line, if it has points; `line` is plotly's. One without a name is not in the legend."""
         if points:
             style = {"width": 2, **line}
             self.figure.add_scatter(
-                **self._places(points), mode="lines", name=name, line=style, showlegend=bool(name)
+                **self._coordinates(points), mode="lines", name=name, line=style, showlegend=bool(name)
             )
 
-    def axes(self, x: str, y: str) -> None:
+    def name_axes(self, x: str, y: str) -> None:
         """Name and scale both axes."""
         self.figure.update_layout(xaxis=scaled(self.across, x), yaxis=scaled(self.up, y))
 
-    def _places(self, points: Sequence[Point]) -> dict[str, Any]:
+    def _coordinates(self, points: Sequence[Point]) -> dict[str, Any]:
         units = (f" {axis.unit}".rstrip() for axis in (self.across, self.up))
         return {
             "x": put([x for x, _ in points], self.across),
@@ -195,28 +198,28 @@ def search_figure(curve: Curve, objective: Objective, baseline: float | None, *,
     level = [] if baseline is None else [(0.0, baseline), (curve.end, baseline)]
     across = span_axis(curve.end) if timed else axis_of([curve.end], "")
     up = axis_of((v for _, v in (*good, *bad, *curve.best, *level)), objective.unit)
-    plane = Plane(blank(360), across, up)
-    plane.marks(good, "trials", color=BLUE, opacity=0.6, size=5)
+    axes = Axes(blank(360), across, up)
+    axes.marks(good, "trials", color=BLUE, opacity=0.6, size=5)
     symbol, than = ("triangle-up", "over") if objective.direction == "down" else ("triangle-down", "under")
     off: dict[str, Any] = {"color": BLUE, "opacity": 0.6, "size": 7, "symbol": f"{symbol}-open"}
-    plane.marks(bad, f"{than} {amount(limit, objective.unit)}", **off)
-    _crosses(plane, curve.failed)
+    axes.marks(bad, f"{than} {amount(limit, objective.unit)}", **off)
+    _crosses(axes, curve.failed)
     name = "" if baseline is None else f"baseline {amount(baseline, objective.unit)}"
-    plane.line(level, name, color=ORANGE, dash="dash")
-    plane.line(curve.best, "best so far", color=GREEN, shape="hv")
-    plane.axes("time" if timed else "trials", label(objective))
-    plane.figure.update_layout(
+    axes.line(level, name, color=ORANGE, dash="dash")
+    axes.line(curve.best, "best so far", color=GREEN, shape="hv")
+    axes.name_axes("time" if timed else "trials", label(objective))
+    axes.figure.update_layout(
         xaxis={"range": [0, curve.end * across.factor * 1.02 or 1], "anchor": "y2"},
         yaxis={"domain": [0.09, 1]},
         yaxis2={"domain": [0, 0.05], "range": [-1, 1], "visible": False, "fixedrange": True},
     )
-    return plane.figure.to_plotly_json()
+    return axes.figure.to_plotly_json()
 
 
-def _crosses(plane: Plane, failed: Sequence[float]) -> None:
+def _crosses(axes: Axes, failed: Sequence[float]) -> None:
     if failed:
-        plane.figure.add_scatter(
-            x=put(failed, plane.across),
+        axes.figure.add_scatter(
+            x=put(failed, axes.across),
             y=[0.0] * len(failed),
             yaxis="y2",
             mode="markers",
@@ -231,8 +234,8 @@ def samples_figure(strip: Strip, objective: Objective) -> Figure:
     across = axis_of(strip.window, objective.unit)
     low, high = put(strip.window, across)
     figure = blank(110 + _ROW_PX * len(strip.rows), legend=False)
-    for place, row in enumerate(strip.rows):
-        _box(figure, row, place, across)
+    for row_index, row in enumerate(strip.rows):
+        _box(figure, row, row_index, across)
     ends = [math.log10(low), math.log10(high)] if across.log else [low, high]
     figure.update_layout(
         xaxis={**scaled(across, label(objective)), "range": ends},
@@ -246,14 +249,14 @@ def samples_figure(strip: Strip, objective: Objective) -> Figure:
     return figure.to_plotly_json()
 
 
-def _box(figure: go.Figure, row: ChartRow, place: int, across: PlotAxis) -> None:
+def _box(figure: go.Figure, row: ChartRow, row_index: int, across: PlotAxis) -> None:
     color = ORANGE if row.name == "baseline" else BLUE
     low, lower, middle, upper, high = put(
         (row.box.whiskers[0], *row.box.quartiles, row.box.whiskers[1]), across
     )
     figure.add_box(
         orientation="h",
-        y=[place],
+        y=[row_index],
         lowerfence=[low],
         q1=[lower],
         median=[middle],
@@ -265,7 +268,7 @@ def _box(figure: go.Figure, row: ChartRow, place: int, across: PlotAxis) -> None
     )
     figure.add_scatter(
         x=put(row.points, across),
-        y=[place + (jitter - 0.5) * 0.44 for jitter in row.jitter],
+        y=[row_index + (jitter - 0.5) * 0.44 for jitter in row.jitter],
         mode="markers",
         name=row.name,
         marker={"color": color, "size": 4, "opacity": 0.35},
@@ -273,7 +276,7 @@ def _box(figure: go.Figure, row: ChartRow, place: int, across: PlotAxis) -> None
     )
     if row.beyond:
         text = f"{row.beyond:,} of {row.count:,} beyond"
-        where = {"xref": "paper", "x": 1, "xanchor": "right", "y": place - 0.45, "yanchor": "middle"}
+        where = {"xref": "paper", "x": 1, "xanchor": "right", "y": row_index - 0.45, "yanchor": "middle"}
         figure.add_annotation(text=text, showarrow=False, font={"size": 11}, **where)
 
 
@@ -323,23 +326,23 @@ def tradeoff_figure(tradeoff: Tradeoff, *, joined: bool) -> Figure:
     """
     start = [] if tradeoff.baseline is None else [tradeoff.baseline]
     again = tradeoff.again
-    told = [*tradeoff.front, *start, *(dots_of(again) if again else [])]
-    limits = [_limit([point[side] for point in told]) for side in (0, 1)]
+    shown = [*tradeoff.front, *start, *(dots_of(again) if again else [])]
+    limits = [_limit([point[side] for point in shown]) for side in (0, 1)]
     points = [p for p in tradeoff.points if p[0] <= limits[0] and p[1] <= limits[1]]
-    plane = Plane(blank(520), *_tradeoff_axes(tradeoff, [*points, *told]))
-    plane.marks(points, "trials", color=BLUE, opacity=0.35, size=5)
+    axes = Axes(blank(520), *_tradeoff_axes(tradeoff, [*points, *shown]))
+    axes.marks(points, "trials", color=BLUE, opacity=0.35, size=5)
     if joined:
-        plane.line(tradeoff.front, "", color=BLUE, shape="hv" if tradeoff.x.direction == "down" else "vh")
-    plane.marks(tradeoff.front, "front of the search", tradeoff.told, color=BLUE, size=8)
+        axes.line(tradeoff.front, "", color=BLUE, shape="hv" if tradeoff.x.direction == "down" else "vh")
+    axes.marks(tradeoff.front, "front of the search", tradeoff.hover, color=BLUE, size=8)
     if again is None:
         circle: dict[str, Any] = {"symbol": "circle-open", "size": 15, "color": GREEN, "line": {"width": 2}}
-        plane.marks(tradeoff.finalists, "finalists", **circle)
-        plane.marks(start, "baseline", symbol="diamond", size=13, color=ORANGE)
+        axes.marks(tradeoff.finalists, "finalists", **circle)
+        axes.marks(start, "baseline", symbol="diamond", size=13, color=ORANGE)
     else:
-        plane.marks(start, "baseline in the search", symbol="diamond", size=8, color=ORANGE)
-        _draw_again(plane, again, label(tradeoff.y))
-    plane.axes(label(tradeoff.x), label(tradeoff.y))
-    return plane.figure.to_plotly_json()
+        axes.marks(start, "baseline in the search", symbol="diamond", size=8, color=ORANGE)
+        _draw_again(axes, again, label(tradeoff.y))
+    axes.name_axes(label(tradeoff.x), label(tradeoff.y))
+    return axes.figure.to_plotly_json()
 
 
 def _limit(values: Sequence[float]) -> float:
@@ -353,28 +356,28 @@ def _tradeoff_axes(tradeoff: Tradeoff, points: Sequence[Point]) -> tuple[PlotAxi
     return axis_of(across, tradeoff.x.unit), axis_of(up, tradeoff.y.unit)
 
 
-def _draw_again(plane: Plane, again: Remeasured, name: str) -> None:
+def _draw_again(axes: Axes, again: Remeasured, name: str) -> None:
     """Draw what was measured again: by the search's data filled, by the final data open."""
     members, others = again.members, [("baseline", again.baseline, "diamond", ORANGE)]
     if again.reference is not None:
         others.append((again.reference.name, again.reference, "star", PURPLE))
     for dot in (*members, again.baseline):
         if dot.unseen is not None:
-            plane.line([dot.at, dot.unseen], "", color=ORANGE if dot is again.baseline else GREEN, width=1)
+            axes.line([dot.at, dot.unseen], "", color=ORANGE if dot is again.baseline else GREEN, width=1)
     won, lost = ([d for d in members if d.disputed is disputed] for disputed in (False, True))
-    plane.marks(
+    axes.marks(
         [d.at for d in won], f"measured again: {name} in the search", _hover_texts(won), color=GREEN, size=9
     )
-    plane.marks(
+    axes.marks(
         [d.at for d in lost], "the second opinion differs", _hover_texts(lost), color=RED, size=9, symbol="x"
     )
     seen = [d for d in members if d.unseen is not None]
     opened: dict[str, Any] = {"symbol": "circle-open", "size": 10, "color": GREEN, "line": {"width": 2}}
-    plane.marks(
+    axes.marks(
         [d.unseen for d in seen if d.unseen], f"{name} on the {UNSEEN} data", _hover_texts(seen), **opened
     )
     for title, dot, symbol, color in others:
-        plane.marks([dot.at], title, symbol=symbol, size=14, color=color)
+        axes.marks([dot.at], title, symbol=symbol, size=14, color=color)
         if dot.unseen is not None:
             style: dict[str, Any] = {
                 "symbol": f"{symbol}-open",
@@ -382,7 +385,7 @@ def _draw_again(plane: Plane, again: Remeasured, name: str) -> None:
                 "color": color,
                 "line": {"width": 2},
             }
-            plane.marks([dot.unseen], f"{title}, {UNSEEN} data", **style)
+            axes.marks([dot.unseen], f"{title}, {UNSEEN} data", **style)
 
 
 def _hover_texts(dots: Sequence[Dot]) -> list[str]:
@@ -397,11 +400,11 @@ def volume_figure(growth: Growth) -> Figure | None:
         *((float(at), value) for at, value in growth.volumes),
         (float(growth.evaluations), growth.volume),
     ]
-    plane = Plane(blank(300), axis_of([growth.evaluations], ""), PlotAxis(1.0, "", log=False))
-    plane.line([(0.0, 1.0), (points[-1][0], 1.0)], "baseline", color=ORANGE, dash="dash")
-    plane.line(points, "hypervolume of the front", color=GREEN, shape="hv")
-    plane.axes("evaluations", "hypervolume (baseline 1)")
-    return plane.figure.to_plotly_json()
+    axes = Axes(blank(300), axis_of([growth.evaluations], ""), PlotAxis(1.0, "", log=False))
+    axes.line([(0.0, 1.0), (points[-1][0], 1.0)], "baseline", color=ORANGE, dash="dash")
+    axes.line(points, "hypervolume of the front", color=GREEN, shape="hv")
+    axes.name_axes("evaluations", "hypervolume (baseline 1)")
+    return axes.figure.to_plotly_json()
 
 
 _FEATURE_PX = 26
@@ -409,38 +412,38 @@ _SHARES = PlotAxis(100.0, "%", log=False)
 _PLAIN = PlotAxis(1.0, "", log=False)
 
 
-def model_figures(guidance: Guidance, objective: Objective) -> list[Figure]:
+def model_figures(section: ModelSection, objective: Objective) -> list[Figure]:
     """Draw predicted against measured, the rank correlation as it grows, and what makes the winner good."""
     figures = []
-    if any(batch.values for batch in guidance.batches):
-        figures = [_predicted(guidance, objective), _correlation(guidance)]
-    return [*figures, _importance(guidance)] if guidance.importance else figures
+    if any(batch.values for batch in section.batches):
+        figures = [_predicted(section, objective), _correlation(section)]
+    return [*figures, _importance(section)] if section.importance else figures
 
 
-def _predicted(guidance: Guidance, objective: Objective) -> Figure:
-    *earlier, last = [batch for batch in guidance.batches if batch.values]
-    values = [value for batch in guidance.batches for value in batch.values]
-    plane = Plane(blank(320), _SHARES, axis_of(values, objective.unit))
-    before = [pair for batch in earlier for pair in zip(batch.places, batch.values, strict=True)]
-    plane.marks(before, "earlier batches", color=BLUE, opacity=0.5, size=5)
-    plane.marks([*zip(last.places, last.values, strict=True)], "the last batch", color=GREEN, size=6)
-    plane.axes("place in its batch as predicted, 0 % is the best", f"measured {label(objective)}")
-    return plane.figure.to_plotly_json()
+def _predicted(section: ModelSection, objective: Objective) -> Figure:
+    *earlier, last = [batch for batch in section.batches if batch.values]
+    values = [value for batch in section.batches for value in batch.values]
+    axes = Axes(blank(320), _SHARES, axis_of(values, objective.unit))
+    before = [pair for batch in earlier for pair in zip(batch.predicted_ranks, batch.values, strict=True)]
+    axes.marks(before, "earlier batches", color=BLUE, opacity=0.5, size=5)
+    axes.marks([*zip(last.predicted_ranks, last.values, strict=True)], "the last batch", color=GREEN, size=6)
+    axes.name_axes("predicted rank in its batch, 0 % is the best", f"measured {label(objective)}")
+    return axes.figure.to_plotly_json()
 
 
-def _correlation(guidance: Guidance) -> Figure:
-    points = [(float(batch.before), batch.correlation) for batch in guidance.batches]
-    plane = Plane(blank(260), axis_of([x for x, _ in points], ""), _PLAIN)
-    plane.line([(0.0, 0.0), (points[-1][0], 0.0)], "chance", color=ORANGE, dash="dash")
-    plane.line(points, "rank correlation with the next batch", color=GREEN)
-    plane.marks(points, "", color=GREEN, size=7, showscale=False)
-    plane.axes("trials learnt from", "rank correlation")
-    plane.figure.update_layout(yaxis={"range": [-1.05, 1.05]})
-    return plane.figure.to_plotly_json()
+def _correlation(section: ModelSection) -> Figure:
+    points = [(float(batch.before), batch.correlation) for batch in section.batches]
+    axes = Axes(blank(260), axis_of([x for x, _ in points], ""), _PLAIN)
+    axes.line([(0.0, 0.0), (points[-1][0], 0.0)], "chance", color=ORANGE, dash="dash")
+    axes.line(points, "rank correlation with the next batch", color=GREEN)
+    axes.marks(points, "", color=GREEN, size=7, showscale=False)
+    axes.name_axes("trials learnt from", "rank correlation")
+    axes.figure.update_layout(yaxis={"range": [-1.05, 1.05]})
+    return axes.figure.to_plotly_json()
 
 
-def _importance(guidance: Guidance) -> Figure:
-    names, worse = zip(*guidance.importance, strict=True)
+def _importance(section: ModelSection) -> Figure:
+    names, worse = zip(*section.importance, strict=True)
     figure = blank(90 + _FEATURE_PX * len(names), legend=False)
     figure.add_bar(
         orientation="h",

@@ -107,7 +107,7 @@ def _score(member: Compared, score: str) -> str:
 
 
 def _unmeasured(member: Finalist, numbers: int) -> tuple[str, ...]:
-    return (member.name, *[NONE] * (numbers - 1), _edits(member), NONE, member.told)
+    return (member.name, *[NONE] * (numbers - 1), _edits(member), NONE, member.status_text)
 
 
 def _cells(member: Compared, objective: Objective) -> list[str]:

@@ -22,8 +22,8 @@ from planish.report.chart_data import (
 )
 from planish.report.data import ReportData, read_report_data
 from planish.report.front_table import effect_grids, front_table
-from planish.report.predictions import Guidance, Proposal, guidance_of, proposals_of
-from planish.report.trial_statistics import MEANING, StageTime, failure_groups, stage_times, work_of
+from planish.report.predictions import ModelSection, Proposal, model_section, policy_section
+from planish.report.trial_statistics import MEANING, StageTime, failure_groups, flops_of, stage_times
 from planish.report.verdict import verdict_of
 from planish.report.wording import duration, label, when
 
@@ -31,13 +31,13 @@ if TYPE_CHECKING:
     from planish.store.reader import Reader
 
 
-def captions(story: ReportData) -> Mapping[str, str]:
+def captions(data: ReportData) -> Mapping[str, str]:
     """Explain the charts of each section."""
     return {
-        "search": _search_caption(story),
+        "search": _search_caption(data),
         "finalists": "The samples of the comparison: the box holds the middle half, the line in it is the "
         "median, whiskers reach 1.5 times the box at most, and what lies beyond the chart is counted.",
-        "tradeoffs": _tradeoff_caption(story),
+        "tradeoffs": _tradeoff_caption(data),
         "growth": "The hypervolume is the space between the front and a point twice as bad as the baseline "
         "in each objective, in units of what the baseline alone has. It counts what the search measured.",
         "model": "Each batch is predicted by a model that has learnt from the trials before it alone. Its "
@@ -45,50 +45,50 @@ def captions(story: ReportData) -> Mapping[str, str]:
         "chance. A batch holds what the model takes for good, which is harder to put in order than all there "
         "is. Last, the winner is given other trials' values, one feature at a time: how much worse it is "
         "predicted to be then.",
-        "time": _time_caption(story),
+        "time": _time_caption(data),
     }
 
 
-def _search_caption(story: ReportData) -> str:
-    cached = f", {story.cached:,} taken from the store" if story.cached else ""
-    failed = f"{story.failed:,} failed, marked below the curve" if story.failed else "none failed"
+def _search_caption(data: ReportData) -> str:
+    cached = f", {data.cached:,} taken from the store" if data.cached else ""
+    failed = f"{data.failed:,} failed, marked below the curve" if data.failed else "none failed"
     thinned = (
-        f" At most {CURVE_POINTS:,} are drawn, evenly chosen." if len(story.trials) > CURVE_POINTS else ""
+        f" At most {CURVE_POINTS:,} are drawn, evenly chosen." if len(data.trials) > CURVE_POINTS else ""
     )
-    counts = f"{len(story.trials):,} trials{cached}; {failed}.{thinned}"
-    paused = by_time(story.trials, story.run.started).paused
+    counts = f"{len(data.trials):,} trials{cached}; {failed}.{thinned}"
+    paused = by_time(data.trials, data.run.started).paused
     return f"{counts} {duration(paused)} between the run's parts are left out." if paused else counts
 
 
-def _tradeoff_caption(story: ReportData) -> str:
+def _tradeoff_caption(data: ReportData) -> str:
     better = "; ".join(
-        f"{label(o)}: {'less' if o.direction == 'down' else 'more'} is better" for o in story.task.objectives
+        f"{label(o)}: {'less' if o.direction == 'down' else 'more'} is better" for o in data.task.objectives
     )
     thinned = (
         f" At most {TRADEOFF_POINTS:,} trials are drawn, and all of the front."
-        if len(story.trials) > TRADEOFF_POINTS
+        if len(data.trials) > TRADEOFF_POINTS
         else ""
     )
     front = f"The front holds what no other trial beats in every objective ({better})."
     return f"{front} What is far worse than all that is marked lies beyond the chart.{thinned}"
 
 
-def _time_caption(story: ReportData) -> str:
+def _time_caption(data: ReportData) -> str:
     whole = "First the whole run, all workers together; then the median trial."
-    if story.run.seconds:
+    if data.run.seconds:
         return whole
-    state = "The run is under way" if story.run.status == "running" else "The run has not ended in good order"
+    state = "The run is under way" if data.run.status == "running" else "The run has not ended in good order"
     return f"{whole} {state}: what belongs to no trial (search, store, comparison) is not known."
 
 
 _LONG = 2000
 
 
-def provenance(story: ReportData) -> Mapping[str, Mapping[str, str]]:
+def provenance(data: ReportData) -> Mapping[str, Mapping[str, str]]:
     """List what decided the run: title to table, name to text."""
-    run, task = story.run, story.task
-    hosts = sorted({trial.host for trial in story.trials if trial.host} | {run.host})
-    cached = f", {story.cached:,} taken from the store" if story.cached else ""
+    run, task = data.run, data.task
+    hosts = sorted({trial.host for trial in data.trials if trial.host} | {run.host})
+    cached = f", {data.cached:,} taken from the store" if data.cached else ""
     return {
         "run": {
             "run": run.id,
@@ -96,7 +96,7 @@ def provenance(story: ReportData) -> Mapping[str, Mapping[str, str]]:
             "started": when(run.started),
             "ended": when(run.ended),
             "host": ", ".join(hosts),
-            "trials": f"{len(story.trials):,} ({story.failed:,} failed{cached})",
+            "trials": f"{len(data.trials):,} ({data.failed:,} failed{cached})",
             **run.versions,
         },
         "search": {
@@ -128,9 +128,9 @@ def _text(value: Any) -> str:
     return value if isinstance(value, str) else canonical_json(value)
 
 
-def repeat(story: ReportData) -> str:
+def repeat(data: ReportData) -> str:
     """Write the Python lines that search again by the same seed, and measure everything anew."""
-    run, task = story.run, story.task
+    run, task = data.run, data.task
     short = len(task.program) <= _LONG
     settings = {
         "level": task.level,
@@ -154,7 +154,7 @@ def repeat(story: ReportData) -> str:
             "settings = Settings(",
             *(f"    {name}={value!r}," for name, value in settings.items()),
             ")",
-            f"tune(program, budget=Budget(trials={max(1, len(story.trials))}), settings=settings)",
+            f"tune(program, budget=Budget(trials={max(1, len(data.trials))}), settings=settings)",
         )
     )
 
@@ -184,8 +184,8 @@ def write_report(store: Reader, run_id: str, level: Level, path: Path) -> Path:
         ProgramError: the level does not have a step of a trial.
         PlanishError: the file cannot be written.
     """
-    story = read_report_data(store, run_id, level)
-    page = _render(story, guidance_of(story, level), proposals_of(story, level))
+    data = read_report_data(store, run_id, level)
+    page = _render(data, model_section(data, level), policy_section(data, level))
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         # What failed programs say may hold halves of characters.
@@ -197,7 +197,7 @@ def write_report(store: Reader, run_id: str, level: Level, path: Path) -> Path:
     return path
 
 
-def _render(story: ReportData, guidance: Guidance | None, proposals: Sequence[Proposal]) -> str:
+def _render(data: ReportData, model: ModelSection | None, proposals: Sequence[Proposal]) -> str:
     from jinja2 import Environment, PackageLoader, StrictUndefined
     from plotly.offline import get_plotlyjs
 
@@ -213,95 +213,95 @@ def _render(story: ReportData, guidance: Guidance | None, proposals: Sequence[Pr
     environment.filters.update({name: getattr(wording, name) for name in names})
     environment.filters["title_of"] = wording.title  # `title` is one of Jinja's own
     template = environment.get_template("report.html.jinja")
-    return template.render(_contents(story, guidance), proposals=proposals, plotly_js=get_plotlyjs())
+    return template.render(_contents(data, model), policy_section=proposals, plotly_js=get_plotlyjs())
 
 
-def _contents(story: ReportData, guidance: Guidance | None) -> dict[str, Any]:
-    front = story.front
-    stages = stage_times(story.trials, story.run.seconds)
-    groups = failure_groups(story.trials)
+def _contents(data: ReportData, model: ModelSection | None) -> dict[str, Any]:
+    front = data.front
+    stages = stage_times(data.trials, data.run.seconds)
+    groups = failure_groups(data.trials)
     return {
-        "story": story,
-        "objective": story.objective,
-        "verdict": verdict_of(story),
-        "words": wording.words(story.objective),
-        "captions": captions(story),
-        "comparison": story.comparison,
+        "data": data,
+        "objective": data.objective,
+        "verdict": verdict_of(data),
+        "words": wording.words(data.objective),
+        "captions": captions(data),
+        "comparison": data.comparison,
         "front": front_table(front) if front else None,
         "grids": [effect_grids(member, front.objectives) for member in front.finalists] if front else [],
-        "work": work_of(story.trials, story.objective),
+        "flops": flops_of(data.trials, data.objective),
         "stages": stages,
         "meaning": MEANING,
         "failures": groups[:_GROUPS_MAX],
         "other_failures": sum(group.count for group in groups[_GROUPS_MAX:]),
-        "provenance": provenance(story),
-        "repeat": repeat(story),
-        "charts": {**_charts(story, stages), "model": _model(story, guidance)},
+        "provenance": provenance(data),
+        "repeat": repeat(data),
+        "charts": {**_charts(data, stages), "model": _model(data, model)},
         "text_max": _TEXT_MAX,
         "detail_max": _DETAIL_MAX,
         "steps_max": _STEPS_MAX,
     }
 
 
-def _charts(story: ReportData, stages: Sequence[StageTime]) -> Mapping[str, Sequence[Mapping[str, Any]]]:
+def _charts(data: ReportData, stages: Sequence[StageTime]) -> Mapping[str, Sequence[Mapping[str, Any]]]:
     """Return the figures of each section."""
     from planish.report import figures
 
-    sides = (*story.finalists, story.comparison.baseline) if story.comparison else ()
+    sides = (*data.finalists, data.comparison.baseline) if data.comparison else ()
     strip = strip_of({each.name: each.lead.samples for each in sides})
     bars = figures.totals_figure(stages), figures.medians_figure(stages)
     return {
-        "search": _search(story) if story.best else [],
-        "finalists": [figures.samples_figure(strip, story.objective)] if strip else [],
-        "tradeoffs": _tradeoffs(story),
-        "growth": _growth(story),
+        "search": _search(data) if data.best else [],
+        "finalists": [figures.samples_figure(strip, data.objective)] if strip else [],
+        "tradeoffs": _tradeoffs(data),
+        "growth": _growth(data),
         "time": [figure for figure in bars if figure],
     }
 
 
-def _model(story: ReportData, guidance: Guidance | None) -> Sequence[Mapping[str, Any]]:
+def _model(data: ReportData, model: ModelSection | None) -> Sequence[Mapping[str, Any]]:
     from planish.report.figures import model_figures
 
-    return [] if guidance is None else model_figures(guidance, story.objective)
+    return [] if model is None else model_figures(model, data.objective)
 
 
-def _search(story: ReportData) -> list[Mapping[str, Any]]:
+def _search(data: ReportData) -> list[Mapping[str, Any]]:
     from planish.report import figures
 
-    baseline = _baseline(story)
-    clock = by_time(story.trials, story.run.started).seconds
+    baseline = _baseline(data)
+    clock = by_time(data.trials, data.run.started).seconds
     return [
         figures.search_figure(
-            curve(story.trials, places, story.objective), story.objective, baseline, timed=timed
+            curve(data.trials, places, data.objective), data.objective, baseline, timed=timed
         )
-        for places, timed in ((by_number(story.trials), False), (clock, True))
+        for places, timed in ((by_number(data.trials), False), (clock, True))
     ]
 
 
-def _baseline(story: ReportData) -> float | None:
+def _baseline(data: ReportData) -> float | None:
     """Return the baseline's value as the search measured it, else that of the comparison.
 
     The two may be of other data or of other minutes: trials stand beside what was measured as they were.
     """
-    known = value_for(story.trials, story.baseline, story.objective)
-    if known is None and story.comparison and math.isfinite(final := story.comparison.baseline.lead.median):
+    known = value_for(data.trials, data.baseline, data.objective)
+    if known is None and data.comparison and math.isfinite(final := data.comparison.baseline.lead.median):
         return final
     return known
 
 
-def _tradeoffs(story: ReportData) -> list[Mapping[str, Any]]:
+def _tradeoffs(data: ReportData) -> list[Mapping[str, Any]]:
     from planish.report import figures
 
-    objectives = story.task.objectives
-    finalists = [finalist.candidate for finalist in story.finalists]
-    found = tradeoffs(story.trials, objectives, finalists, story.baseline, story.front)
+    objectives = data.task.objectives
+    finalists = [finalist.candidate for finalist in data.finalists]
+    found = tradeoffs(data.trials, objectives, finalists, data.baseline, data.front)
     return [figures.tradeoff_figure(tradeoff, joined=len(objectives) == 2) for tradeoff in found]
 
 
-def _growth(story: ReportData) -> list[Mapping[str, Any]]:
+def _growth(data: ReportData) -> list[Mapping[str, Any]]:
     from planish.report import figures
 
-    if len(story.task.objectives) < 2:
+    if len(data.task.objectives) < 2:
         return []
-    figure = figures.volume_figure(growth_of(story.trials, story.task.objectives, story.baseline))
+    figure = figures.volume_figure(growth_of(data.trials, data.task.objectives, data.baseline))
     return [figure] if figure else []

@@ -47,24 +47,24 @@ SHOWN_FEATURES = 12
 
 
 @dataclass(frozen=True)
-class GuidedBatch:
+class PredictedBatch:
     """Trials that were chosen by what was known before.
 
     Args:
         before: how many trials were learnt from.
-        places: of each trial that was measured, where the prediction put it: 0 is the best, 1 the worst.
+        predicted_ranks: of each trial that was measured, as a share: 0 is the best, 1 the worst.
         values: what was measured of them.
         correlation: of the predicted order with the measured one, Spearman's.
     """
 
     before: int
-    places: Sequence[float]
+    predicted_ranks: Sequence[float]
     values: Sequence[float]
     correlation: float
 
 
 @dataclass(frozen=True)
-class Guidance:
+class ModelSection:
     """What a model knew in a run.
 
     Args:
@@ -73,63 +73,63 @@ class Guidance:
             in standard deviations of what is predicted for trials; the greatest first.
     """
 
-    batches: Sequence[GuidedBatch]
+    batches: Sequence[PredictedBatch]
     importance: Sequence[tuple[str, float]]
 
 
-def guidance_of(story: ReportData, level: Level) -> Guidance | None:
+def model_section(data: ReportData, level: Level) -> ModelSection | None:
     """Compute what the model of a run knew; None where no model guided it, or its features are not known.
 
     Args:
-        story: the run.
+        data: the run.
         level: of its task.
     """
-    if story.run.searcher != MODEL_SEARCHER or story.best is None:
+    if data.run.searcher != MODEL_SEARCHER or data.best is None:
         return None
     try:
-        space = _space(story, level)
+        space = _space(data, level)
         if space is None:
             return None
-        learner = _learner(story, space)
-        seeds = distinct_seeds(space, SearchContext(_taught(story, level)))
-        batches = list(_batches(story, learner, seeds))
-        return Guidance(batches, _importance(story, space, learner)) if learner.knows else None
+        learner = _learner(data, space)
+        seeds = distinct_seeds(space, SearchContext(_taught(data, level)))
+        batches = list(_batches(data, learner, seeds))
+        return ModelSection(batches, _importance(data, space, learner)) if learner.knows else None
     except PlanishError:  # a file, or the model that the user named, is gone
         return None
 
 
-def _space(story: ReportData, level: Level) -> CanBeLearnt | None:
-    program = level.read(story.task.program, story.task.target)
-    space = level.space(story.task.bind(program), story.run.space)
+def _space(data: ReportData, level: Level) -> CanBeLearnt | None:
+    program = level.read(data.task.program, data.task.target)
+    space = level.space(data.task.bind(program), data.run.space)
     return space if isinstance(space, CanBeLearnt) else None
 
 
-def _learner(story: ReportData, space: CanBeLearnt) -> Learner:
-    options = story.run.options
+def _learner(data: ReportData, space: CanBeLearnt) -> Learner:
+    options = data.run.options
     model, objective = str(options.get("model", "auto")), str(options.get("objective", "rank"))
     local, few = str(options.get("local", "trees")), int(options.get("few", FEW))
-    return make_learner(space, story.run.seed, model, objective, "mean", 0.0, local, few)
+    return make_learner(space, data.run.seed, model, objective, "mean", 0.0, local, few)
 
 
-def _taught(story: ReportData, level: Level) -> Sequence[Candidate]:
+def _taught(data: ReportData, level: Level) -> Sequence[Candidate]:
     """Return what other programs had taught the run, which its seeds come from."""
-    return [candidate_from_json(each, level.steps) for each in story.run.taught or ()]
+    return [candidate_from_json(each, level.steps) for each in data.run.taught or ()]
 
 
-def _batches(story: ReportData, learner: Learner, seeds: Sequence[Candidate]) -> Iterator[GuidedBatch]:
+def _batches(data: ReportData, learner: Learner, seeds: Sequence[Candidate]) -> Iterator[PredictedBatch]:
     """Predict and learn batch after batch, as the search did."""
     before = 0
-    for batch in _as_searched(story, seeds):
+    for batch in _as_searched(data, seeds):
         if learner.knows:
-            yield _batch(story, learner, before, batch)
-        learner.learn([trial.candidate for trial in batch], [trial.cost(story.objective) for trial in batch])
+            yield _batch(data, learner, before, batch)
+        learner.learn([trial.candidate for trial in batch], [trial.cost(data.objective) for trial in batch])
         before += len(batch)
 
 
-def _as_searched(story: ReportData, seeds: Sequence[Candidate]) -> Iterator[Sequence[Trial]]:
-    """Part the trials as the search did, by their places among its proposals; some may have been lost."""
-    options, first, left = story.run.options, 0, deque(story.trials)
-    if left and left[0].candidate == story.baseline and story.baseline not in seeds:
+def _as_searched(data: ReportData, seeds: Sequence[Candidate]) -> Iterator[Sequence[Trial]]:
+    """Part the trials as the search did, by their indices among its proposals; some may be missing."""
+    options, first, left = data.run.options, 0, deque(data.trials)
+    if left and left[0].candidate == data.baseline and data.baseline not in seeds:
         first = left.popleft().index + 1  # it was measured before the search, which did not ask for it
     sizes = int(options.get("first", FIRST)), int(options.get("batch", MOST))
     for size in batch_sizes(*sizes, float(options.get("growth", GROWTH)), len(seeds)):
@@ -140,26 +140,26 @@ def _as_searched(story: ReportData, seeds: Sequence[Candidate]) -> Iterator[Sequ
             yield batch
 
 
-def _batch(story: ReportData, learner: Learner, before: int, trials: Sequence[Trial]) -> GuidedBatch:
+def _batch(data: ReportData, learner: Learner, before: int, trials: Sequence[Trial]) -> PredictedBatch:
     import numpy as np
 
     from planish.models.cost_model import rank_correlation
 
-    measured = [trial for trial in trials if value_of(trial, story.objective) is not None]
-    values = [value for trial in measured if (value := value_of(trial, story.objective)) is not None]
+    measured = [trial for trial in trials if value_of(trial, data.objective) is not None]
+    values = [value for trial in measured if (value := value_of(trial, data.objective)) is not None]
     scores = learner.score([trial.candidate for trial in measured]) if measured else np.zeros(0, np.float32)
-    places = np.argsort(np.argsort(scores, kind="stable"), kind="stable") / max(1, len(measured) - 1)
-    costs = np.array([story.objective.cost(value) for value in values], np.float32)
-    return GuidedBatch(before, [float(place) for place in places], values, rank_correlation(scores, costs))
+    ranks = np.argsort(np.argsort(scores, kind="stable"), kind="stable") / max(1, len(measured) - 1)
+    costs = np.array([data.objective.cost(value) for value in values], np.float32)
+    return PredictedBatch(before, [*map(float, ranks)], values, rank_correlation(scores, costs))
 
 
-def _importance(story: ReportData, space: CanBeLearnt, learner: Learner) -> Sequence[tuple[str, float]]:
+def _importance(data: ReportData, space: CanBeLearnt, learner: Learner) -> Sequence[tuple[str, float]]:
     """Return the winner other trials' features, one column at a time."""
     import numpy as np
 
-    every = [trial.candidate for trial in story.trials]
+    every = [trial.candidate for trial in data.trials]
     others = space.features(every[:: -(-len(every) // BESIDE)])
-    winner = _row(story, space)
+    winner = _row(data, space)
     varied = np.flatnonzero((others != winner).any(axis=0))
     changed = np.tile(winner, (len(varied), len(others), 1))
     for number, column in enumerate(varied):
@@ -172,14 +172,14 @@ def _importance(story: ReportData, space: CanBeLearnt, learner: Learner) -> Sequ
     return [(names[varied[i]], float(worse[i])) for i in order if worse[i]]
 
 
-def _row(story: ReportData, space: CanBeLearnt) -> NDArray[np.float32]:
+def _row(data: ReportData, space: CanBeLearnt) -> NDArray[np.float32]:
     """Describe the winner; where it has no features, as a library's call, the best of the search."""
-    assert story.best is not None
-    winner: Candidate = story.finalists[0].candidate if story.finalists else story.best.candidate
+    assert data.best is not None
+    winner: Candidate = data.finalists[0].candidate if data.finalists else data.best.candidate
     try:
         return space.features([winner])[0]
     except ScheduleError:
-        return space.features([story.best.candidate])[0]
+        return space.features([data.best.candidate])[0]
 
 
 POLICY_SEARCHERS = ("policy", "priority", "samples")
@@ -205,30 +205,30 @@ class Proposal:
     value: float | None
 
 
-def proposals_of(story: ReportData, level: Level) -> Sequence[Proposal]:
+def policy_section(data: ReportData, level: Level) -> Sequence[Proposal]:
     """Ask a run's policy about its first trials; none where no policy was followed, or it is gone.
 
     Args:
-        story: the run.
+        data: the run.
         level: of its task.
     """
-    if story.run.searcher not in POLICY_SEARCHERS:
+    if data.run.searcher not in POLICY_SEARCHERS:
         return ()
-    shown = story.trials[:SHOWN_PROPOSALS]
+    shown = data.trials[:SHOWN_PROPOSALS]
     try:
-        found = _probabilities(story, level, shown)
+        found = _probabilities(data, level, shown)
     except PlanishError:  # the policy that the user named is gone, or the back end is
         return ()
     pairs = zip(shown, found, strict=True)
-    return [Proposal(trial, p, value_of(trial, story.objective)) for trial, p in pairs]
+    return [Proposal(trial, p, value_of(trial, data.objective)) for trial, p in pairs]
 
 
-def _probabilities(story: ReportData, level: Level, trials: Sequence[Trial]) -> list[float]:
+def _probabilities(data: ReportData, level: Level, trials: Sequence[Trial]) -> list[float]:
     from planish.models.named_policies import AUTO, chances, policy_named
 
-    program = level.read(story.task.program, story.task.target)
-    space = level.space(story.task.bind(program), story.run.space)
+    program = level.read(data.task.program, data.task.target)
+    space = level.space(data.task.bind(program), data.run.space)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # the run has told them
-        policy = policy_named(space, str(story.run.options.get("policy", AUTO)))
+        policy = policy_named(space, str(data.run.options.get("policy", AUTO)))
         return chances(policy, space, [trial.candidate for trial in trials])

@@ -51,8 +51,8 @@ class StageTime:
 def stage_times(trials: Sequence[Trial], run_seconds: Mapping[str, float]) -> list[StageTime]:
     """Add the time up by stage.
 
-    Trials tell of their own stages, all of them, also where the run was interrupted or taken up again;
-    the run tells of the rest. What was taken from the store cost nothing here.
+    Trials hold the seconds of their own stages, also where the run was interrupted or resumed; the run holds
+    those of the rest. What was taken from the store cost nothing here.
 
     Args:
         trials: of the run.
@@ -115,8 +115,8 @@ def failure_groups(trials: Sequence[Trial]) -> list[FailureGroup]:
     return sorted(found, key=lambda group: -group.count)
 
 
-def work_of(trials: Sequence[Trial], objective: Objective) -> float | None:
-    """Return the arithmetic of a call, in GFLOP, where the trials tell of their GFLOPS and their time."""
+def flops_of(trials: Sequence[Trial], objective: Objective) -> float | None:
+    """Return the arithmetic of a call, in GFLOP, where the trials have both their GFLOPS and their time."""
     for trial in trials:
         values = trial.outcome.values if isinstance(trial.outcome, Measured) else {}
         if objective.unit == "s" and "gflops" in values and objective.name in values:

@@ -8,7 +8,7 @@ from typing import Literal
 
 from planish.core import HELD_BACK, Objective, Ratio, is_within, within
 from planish.report.data import ReportData
-from planish.report.trial_statistics import failure_groups, work_of
+from planish.report.trial_statistics import failure_groups, flops_of
 from planish.report.wording import (
     amount,
     improvement,
@@ -23,7 +23,7 @@ from planish.report.wording import (
 from planish.store.rows import RunStatus
 from planish.tuning.comparison import Compared, Comparison, Finalist
 
-Kind = Literal["better", "same", "worse", "undecided", "failed", "open", "nothing"]
+VerdictType = Literal["better", "same", "worse", "undecided", "failed", "open", "nothing"]
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class Verdict:
         grounds: sentences with the figures.
     """
 
-    kind: Kind
+    kind: VerdictType
     headline: str
     grounds: tuple[str, ...]
 
@@ -58,22 +58,22 @@ def verdict_of_front(front: Comparison) -> Verdict:
     found = [(o, member) for o in objectives if (member := _best(front, o)) is not None]
     if not found:
         if unsettled := front.undecided(None):
-            told = f"Undecided: {unsettled.name} may be better than the baseline, not settled"
-            return Verdict("undecided", told, (*_ends(front), *_how_of_front(front)))
+            text = f"Undecided: {unsettled.name} may be better than the baseline, not settled"
+            return Verdict("undecided", text, (*_ends(front), *_how_of_front(front)))
         return Verdict("same", _NO_BARGAIN, (*_ends(front), *_how_of_front(front)))
-    told = "; ".join(_bargain(front, o, member) for o, member in found)
+    text = "; ".join(_bargain(front, o, member) for o, member in found)
     members = {member.name: member for _, member in found}
     unseen = [line for member in members.values() for line in _unseen(front, member)]
-    return Verdict("better", told[0].upper() + told[1:], (*unseen, *_ends(front), *_how_of_front(front)))
+    return Verdict("better", text[0].upper() + text[1:], (*unseen, *_ends(front), *_how_of_front(front)))
 
 
 def _best(front: Comparison, objective: Objective) -> Finalist | None:
     """Find the member that is best by an objective, of those better by it and worse in nothing."""
     fit = [m for m in front.finalists if m.unharmed and m.measured[objective.name].verdict == "better"]
-    return min(fit, key=lambda m: objective.cost(_telling(m, objective)), default=None)
+    return min(fit, key=lambda m: objective.cost(_decisive_value(m, objective)), default=None)
 
 
-def _telling(member: Compared, objective: Objective) -> float:
+def _decisive_value(member: Compared, objective: Objective) -> float:
     """Return the value on examples that were held back; without such, that of the comparison."""
     held = member.held_back(objective.name)
     return member.measured[objective.name].median if held is None else held
@@ -90,13 +90,13 @@ def _bargain(front: Comparison, objective: Objective, member: Finalist) -> str:
 def _change(front: Comparison, objective: Objective, member: Finalist) -> str:
     if not objective.exact:
         return f"{multiple(member.measured[objective.name].gain.value)} {words(objective)['better']}"
-    now, before = (amount(_telling(m, objective), objective.unit) for m in (member, front.baseline))
+    now, before = (amount(_decisive_value(m, objective), objective.unit) for m in (member, front.baseline))
     part = "" if member.held_back(objective.name) is None else f"{HELD_BACK} "
     return f"{part}{label(objective)} {now} instead of {before}"
 
 
 def _unseen(front: Comparison, member: Finalist) -> Iterator[str]:
-    """Tell how a member did on data that the search did not see."""
+    """Describe how a member did on data that the search did not see."""
     base = front.baseline.scores
     pairs = [
         f"{name.replace('_', ' ')} {number(v)} against {number(base[name])}{_known(member, name)}"
@@ -113,7 +113,7 @@ def _known(member: Finalist, score: str) -> str:
 
 
 def _ends(front: Comparison) -> Iterator[str]:
-    """Tell of the best by each objective, whatever it costs."""
+    """Name the best by each objective, whatever it costs."""
     for objective in front.objectives:
         best = min(front.finalists, key=lambda m: objective.cost(m.measured[objective.name].median))
         values = ", ".join(
@@ -137,58 +137,58 @@ _UNSURE = "single measurement; the best of many is usually optimistic"
 _KEEP = "the result is the baseline itself"
 
 
-def verdict_of(story: ReportData) -> Verdict:
+def verdict_of(data: ReportData) -> Verdict:
     """Judge a run by the comparison at its end, and by nothing else.
 
     The last ground of an undecided one is how to go on.
     """
-    found = _judged(story)
+    found = _verdict(data)
     if found.kind != "undecided":
         return found
     # The store has no command lines: they may hold passwords.
     repeated = "repeat the command, or the call of planish.tune, that made this run"
-    return replace(found, grounds=(*found.grounds, f"{repeated}: it {continuation(story.run.status)}"))
+    return replace(found, grounds=(*found.grounds, f"{repeated}: it {continuation(data.run.status)}"))
 
 
-def _judged(story: ReportData) -> Verdict:
-    if story.best is None:
-        return _nothing(story)
-    if story.front:
-        found = verdict_of_front(story.front)
-        return replace(found, grounds=(_KEEP, *found.grounds)) if story.keeps_baseline else found
-    if story.comparison is None or not story.finalists:
-        return _open(story)
-    judge = _kept if story.keeps_baseline else _compared
-    return judge(story, story.comparison)
+def _verdict(data: ReportData) -> Verdict:
+    if data.best is None:
+        return _nothing(data)
+    if data.front:
+        found = verdict_of_front(data.front)
+        return replace(found, grounds=(_KEEP, *found.grounds)) if data.keeps_baseline else found
+    if data.comparison is None or not data.finalists:
+        return _open(data)
+    build = _kept if data.keeps_baseline else _compared
+    return build(data, data.comparison)
 
 
-def _kept(story: ReportData, comparison: Comparison) -> Verdict:
+def _kept(data: ReportData, comparison: Comparison) -> Verdict:
     """Judge a run whose result is the baseline by the best of the others: it is the same, or undecided."""
-    if unknown := comparison.undecided(story.baseline):
+    if unknown := comparison.undecided(data.baseline):
         if unknown.unmeasured is None:
-            return _undecided(story, unknown)
+            return _undecided(data, unknown)
         headline = "Undecided: no candidate was compared with the baseline"
         return Verdict("undecided", headline, (f"{unknown.name}: {unknown.why}",))
-    best = comparison.contender(story.baseline)
-    told = [f"the best of the others is {best.name}: {_beside(story, best)}"] if best else []
-    return Verdict("same", "Nothing is better than the baseline", (_KEEP, *told, _how(story)))
+    best = comparison.contender(data.baseline)
+    text = [f"the best of the others is {best.name}: {_beside(data, best)}"] if best else []
+    return Verdict("same", "Nothing is better than the baseline", (_KEEP, *text, _how(data)))
 
 
-def _undecided(story: ReportData, finalist: Finalist) -> Verdict:
+def _undecided(data: ReportData, finalist: Finalist) -> Verdict:
     """Report what was seen of a finalist whose interval is too wide to tell, and how to settle it."""
     gain = finalist.lead.gain
-    quality = "fast" if story.objective.unit == "s" else "good"
+    quality = "fast" if data.objective.unit == "s" else "good"
     headline = f"Undecided: about {multiple(gain.value)} as {quality} as the baseline, not settled"
     grounds = [f"{finalist.name}: {_interval(gain)}, which is too wide to tell"]
-    if story.keeps_baseline:
+    if data.keeps_baseline:
         grounds.append("until it is settled, the result is the baseline itself")
-    return Verdict("undecided", headline, (*grounds, _how(story)))
+    return Verdict("undecided", headline, (*grounds, _how(data)))
 
 
-def _beside(story: ReportData, finalist: Finalist) -> str:
-    gain, said = finalist.lead.gain, verdict_word(finalist.lead.verdict, story.objective)
-    if story.objective.exact:
-        return f"{improvement(gain.value, story.objective)} {saving(story.objective)}, {said}"
+def _beside(data: ReportData, finalist: Finalist) -> str:
+    gain, said = finalist.lead.gain, verdict_word(finalist.lead.verdict, data.objective)
+    if data.objective.exact:
+        return f"{improvement(gain.value, data.objective)} {saving(data.objective)}, {said}"
     return f"{multiple(gain.value)}, {_interval(gain)}, {said}"
 
 
@@ -196,58 +196,58 @@ def _interval(gain: Ratio) -> str:
     return f"95 % confidence interval {interval(gain)}"
 
 
-def _compared(story: ReportData, comparison: Comparison) -> Verdict:
+def _compared(data: ReportData, comparison: Comparison) -> Verdict:
     kind, gain = comparison.finalists[0].lead.verdict, comparison.finalists[0].lead.gain.value
     if kind == "undecided":
-        return _undecided(story, comparison.finalists[0])
-    good, bad = words(story.objective).values()
-    headlines: dict[Kind, str] = {
-        "better": f"{improvement(gain, story.objective)} {good} than the baseline",
+        return _undecided(data, comparison.finalists[0])
+    good, bad = words(data.objective).values()
+    headlines: dict[VerdictType, str] = {
+        "better": f"{improvement(gain, data.objective)} {good} than the baseline",
         "same": "No difference from the baseline",
         "worse": f"{bad.capitalize()} than the baseline: {multiple(gain)}",
     }
-    return Verdict(kind, headlines.get(kind, "Failed"), tuple(_grounds(story, kind, comparison)))
+    return Verdict(kind, headlines.get(kind, "Failed"), tuple(_grounds(data, kind, comparison)))
 
 
-def _grounds(story: ReportData, kind: Kind, comparison: Comparison) -> Iterator[str]:
+def _grounds(data: ReportData, kind: VerdictType, comparison: Comparison) -> Iterator[str]:
     winner = comparison.finalists[0]
     gain = winner.lead.gain
-    if not story.objective.exact:
+    if not data.objective.exact:
         noise = f"{multiple(gain.value)}, which is within the noise: " if kind == "same" else ""
         yield f"{noise}{_interval(gain)}"
-    both = _both(story, winner.lead.median, comparison.baseline.lead.median)
-    yield f"median {label(story.objective)} {both}"
-    yield _how(story)
+    both = _both(data, winner.lead.median, comparison.baseline.lead.median)
+    yield f"median {label(data.objective)} {both}"
+    yield _how(data)
 
 
-def _how(story: ReportData) -> str:
-    return f"measured again at the end{'' if story.objective.exact else ', interleaved, in fresh processes'}"
+def _how(data: ReportData) -> str:
+    return f"measured again at the end{'' if data.objective.exact else ', interleaved, in fresh processes'}"
 
 
-def _both(story: ReportData, winner: float, base: float) -> str:
-    text = f"{amount(winner, story.objective.unit)} against {amount(base, story.objective.unit)}"
-    work = work_of(story.trials, story.objective)
-    return f"{text} ({number(work / winner)} against {number(work / base)} GFLOPS)" if work else text
+def _both(data: ReportData, winner: float, base: float) -> str:
+    text = f"{amount(winner, data.objective.unit)} against {amount(base, data.objective.unit)}"
+    flops = flops_of(data.trials, data.objective)
+    return f"{text} ({number(flops / winner)} against {number(flops / base)} GFLOPS)" if flops else text
 
 
-def _open(story: ReportData) -> Verdict:
-    assert story.best is not None
-    value = story.objective.cost(story.best.cost(story.objective) or 0.0)
-    found = f"best {label(story.objective)} of the search: {amount(value, story.objective.unit)}"
+def _open(data: ReportData) -> Verdict:
+    assert data.best is not None
+    value = data.objective.cost(data.best.cost(data.objective) or 0.0)
+    found = f"best {label(data.objective)} of the search: {amount(value, data.objective.unit)}"
     grounds = (
-        f"{found}, in trial {story.best.index + 1}",
-        *(() if story.objective.exact else (_UNSURE,)),
+        f"{found}, in trial {data.best.index + 1}",
+        *(() if data.objective.exact else (_UNSURE,)),
     )
-    if story.run.status == "running":
+    if data.run.status == "running":
         return Verdict("open", "Not compared with the baseline", (*grounds, "the search goes on"))
     undecided = "Undecided: not compared with the baseline"
-    return Verdict("undecided", undecided, (*grounds, f"the run is {story.run.status}"))
+    return Verdict("undecided", undecided, (*grounds, f"the run is {data.run.status}"))
 
 
-def _nothing(story: ReportData) -> Verdict:
-    if not story.trials:
-        return Verdict("nothing", "Nothing was tried", (f"the run is {story.run.status}",))
-    groups = failure_groups(story.trials)[:3]
+def _nothing(data: ReportData) -> Verdict:
+    if not data.trials:
+        return Verdict("nothing", "Nothing was tried", (f"the run is {data.run.status}",))
+    groups = failure_groups(data.trials)[:3]
     reasons = ", ".join(f"{group.stage}: {group.reason} ({group.count})" for group in groups)
-    tried = f"{len(story.trials):,} tried"
+    tried = f"{len(data.trials):,} tried"
     return Verdict("nothing", "Nothing could be measured", (f"{tried}; {reasons}" if reasons else tried,))

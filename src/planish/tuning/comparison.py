@@ -135,8 +135,8 @@ class Finalist(Compared):
         return self.unmeasured or self.lead.verdict
 
     @property
-    def told(self) -> str:
-        """The verdict with its reason, of one that was not measured: `failed: verify: wrong answer`."""
+    def status_text(self) -> str:
+        """Return the verdict and reason of one that was not measured: `failed: verify: wrong answer`."""
         return f"{self.verdict}: {self.why}" if self.why else self.verdict
 
     def noise_decides(self, objective: str, baseline: Compared) -> bool:

@@ -1,9 +1,9 @@
 "use strict";
 (() => {
   const PAPER_PX = 680;
-  const charts = [...document.querySelectorAll(".chart")].map((place) => {
-    const { data, layout } = JSON.parse(place.nextElementSibling.textContent);
-    return { place, data, layout };
+  const charts = [...document.querySelectorAll(".chart")].map((element) => {
+    const { data, layout } = JSON.parse(element.nextElementSibling.textContent);
+    return { element, data, layout };
   });
   const options = { responsive: true, displayModeBar: false };
   const folded = [...document.querySelectorAll("details")];
@@ -26,8 +26,8 @@
   };
 
   const draw = (width) => {
-    for (const { place, data, layout } of charts) {
-      Plotly.react(place, data, { ...dress(layout), ...(width ? { width, autosize: false } : {}) }, options);
+    for (const { element, data, layout } of charts) {
+      Plotly.react(element, data, { ...dress(layout), ...(width ? { width, autosize: false } : {}) }, options);
     }
   };
 
