@@ -22,8 +22,7 @@ from planish.levels.graph.machine import Meter, counters
 from planish.levels.graph.passes import Selection
 from planish.levels.graph.peak_memory import peak_memory
 from planish.levels.graph.program import GraphProgram
-from planish.levels.graph.rewrite_cache import RewriteCache
-from planish.levels.graph.rewriting import rewrite
+from planish.levels.graph.rewriting import Rewriter, model_cache_of, rewrite
 from planish.levels.graph.sessions import SessionSettings, open_session
 from planish.levels.graph.source import read_model
 from planish.levels.graph.starting_lists import recognition_of
@@ -87,12 +86,12 @@ def measure(path: Path, effort: Effort) -> dict[str, Any]:
     program = read_model(path, {})
     recognition, settings = recognition_of(program), SessionSettings(cores=effort.cores)
     with tempfile.TemporaryDirectory() as folder:
-        workshop = RewriteCache(program, Path(folder))
+        rewriter = Rewriter(program, model_cache_of(program), Path(folder))
         made: dict[str, dict[str, Any]] = {}
         ready: list[Ready] = []
         for configuration in configurations(recognition, effort.seed, effort.tries):
-            chosen = _fastest(configuration, workshop, program, settings)
-            told, one = _prepared(configuration.name, chosen, workshop, program, settings, effort.processes)
+            chosen = _fastest(configuration, rewriter, program, settings)
+            told, one = _prepared(configuration.name, chosen, rewriter, program, settings, effort.processes)
             made[configuration.name] = told
             ready += [one] if one else []
         _measured(made, ready, program, settings, effort)
@@ -107,14 +106,14 @@ def measure(path: Path, effort: Effort) -> dict[str, Any]:
 
 
 def _fastest(
-    configuration: Configuration, workshop: RewriteCache, program: GraphProgram, settings: SessionSettings
+    configuration: Configuration, rewriter: Rewriter, program: GraphProgram, settings: SessionSettings
 ) -> Selection:
     """Take the fastest order of a random list, by a few runs of each; the first where all fail."""
-    feed = make_feeds(program, workshop.original)[0]
+    feed = make_feeds(program, rewriter.original)[0]
     found: dict[Selection, float] = {}
     for chosen in (configuration.selection, *configuration.orders) if configuration.orders else ():
         try:
-            session = open_session(workshop.made(chosen.rewrites).file, settings, chosen.disabled)
+            session = open_session(rewriter.rewritten(chosen.rewrites).file, settings, chosen.disabled)
             found[chosen] = statistics.median(_timed(partial(session.run, feed), QUICK))
         except PlanishError:  # an order that fails is not taken; where all do, that is told below
             continue
@@ -124,18 +123,18 @@ def _fastest(
 def _prepared(
     name: str,
     chosen: Selection,
-    workshop: RewriteCache,
+    rewriter: Rewriter,
     program: GraphProgram,
     settings: SessionSettings,
     processes: int,
 ) -> tuple[dict[str, Any], Ready | None]:
     """Make a configuration's files, make sure that its answers are right, and see what memory they take."""
     told: dict[str, Any] = {"rewrites": list(chosen.rewrites), "disabled": sorted(chosen.disabled)}
-    feeds = make_feeds(program, workshop.original)
+    feeds = make_feeds(program, rewriter.original)
     try:
-        file, offline = workshop.made(chosen.rewrites).file, workshop.new_file()
+        file, offline = rewriter.rewritten(chosen.rewrites).file, rewriter.new_file()
         start = time.perf_counter()  # the passes' libraries are loaded now
-        rewrite(workshop.original, chosen.rewrites)
+        rewrite(rewriter.original, chosen.rewrites)
         told["rewriting"] = time.perf_counter() - start
         session = open_session(file, settings, chosen.disabled, keep=offline, apart=True)
         expected = open_session(program.file, settings, as_it_is=True)

@@ -22,7 +22,7 @@ from planish.levels.graph.feeds import make_feeds
 from planish.levels.graph.model_protos import node_counts
 from planish.levels.graph.passes import Selection
 from planish.levels.graph.program import GraphProgram
-from planish.levels.graph.rewrite_cache import RewriteCache
+from planish.levels.graph.rewriting import Rewriter, model_cache_of
 from planish.levels.graph.sessions import SessionSettings, open_session
 from planish.levels.graph.source import read_model
 from planish.levels.graph.starting_lists import class_lists
@@ -64,17 +64,18 @@ def measured(path: Path) -> None:
     """Measure a model, and print its rows."""
     program, settings = read_model(path, {}), SessionSettings()
     with tempfile.TemporaryDirectory() as folder:
-        workshop = RewriteCache(program, Path(folder))
-        feed = make_feeds(program, workshop.original)[0]
+        rewriter = Rewriter(program, model_cache_of(program), Path(folder))
+        feed = make_feeds(program, rewriter.original)[0]
         expected = open_session(program.file, settings, as_it_is=True).run(feed)
         chosen = selections(program)
         sessions = {
-            n: open_session(workshop.made(s.rewrites).file, settings, s.disabled) for n, s in chosen.items()
+            n: open_session(rewriter.rewritten(s.rewrites).file, settings, s.disabled)
+            for n, s in chosen.items()
         }
         for name, session in sessions.items():
             wrong = difference(session.run(feed), expected, tolerance(()))
             assert not wrong, f"{path.stem}: {name}: {wrong}"
-        counts = {name: _heavy(workshop, each) for name, each in chosen.items()}
+        counts = {name: _heavy(rewriter, each) for name, each in chosen.items()}
         spent: dict[str, list[float]] = {name: [] for name in sessions}
         for _ in range(ROUNDS):
             for name, session in sessions.items():
@@ -90,8 +91,8 @@ def measured(path: Path) -> None:
         )
 
 
-def _heavy(workshop: RewriteCache, chosen: Selection) -> int:
-    found = node_counts(workshop.model(chosen.rewrites))
+def _heavy(rewriter: Rewriter, chosen: Selection) -> int:
+    found = node_counts(rewriter.model(chosen.rewrites))
     return sum(found.get(name, 0) for name in JOINED)
 
 

@@ -23,7 +23,7 @@ from planish.core import PlanishError
 from planish.levels.graph.feeds import Feed, make_feeds
 from planish.levels.graph.passes import Selection
 from planish.levels.graph.program import GraphProgram
-from planish.levels.graph.rewrite_cache import RewriteCache
+from planish.levels.graph.rewriting import Rewriter, model_cache_of
 from planish.levels.graph.sessions import ModelSession, SessionSettings, open_session
 from planish.levels.graph.source import read_model
 from planish.levels.graph.starting_lists import GOOD_LISTS, class_lists
@@ -72,9 +72,9 @@ def measured(path: Path, rounds: int) -> None:
     """Measure a model, and print its rows."""
     program = read_model(path, {})
     with tempfile.TemporaryDirectory() as folder:
-        workshop = RewriteCache(program, Path(folder), ROOM)
-        feed = make_feeds(program, workshop.original)[0]
-        opens = _opens(program, workshop, feed)
+        rewriter = Rewriter(program, model_cache_of(program), Path(folder), ROOM)
+        feed = make_feeds(program, rewriter.original)[0]
+        opens = _opens(program, rewriter, feed)
         spent = {name: Spent([], []) for name in opens}
         for _ in range(rounds):
             for name, make in opens.items():
@@ -85,7 +85,7 @@ def measured(path: Path, rounds: int) -> None:
         print(f"| {path.stem} | {name} | {' | '.join(cells)} |", flush=True)
 
 
-def _opens(program: GraphProgram, workshop: RewriteCache, feed: Feed) -> Mapping[str, Open]:
+def _opens(program: GraphProgram, rewriter: Rewriter, feed: Feed) -> Mapping[str, Open]:
     """Give what makes a session of each selection whose answers are right."""
     settings = SessionSettings()
     expected = open_session(program.file, settings, as_it_is=True).run(feed)
@@ -94,7 +94,7 @@ def _opens(program: GraphProgram, workshop: RewriteCache, feed: Feed) -> Mapping
     found: dict[str, Open] = {}
     for name, each in chosen.items():
         try:
-            file, kept = workshop.made(each.rewrites).file, workshop.new_file()
+            file, kept = rewriter.rewritten(each.rewrites).file, rewriter.new_file()
             session = open_session(file, settings, each.disabled, keep=kept, apart=True)
             wrong = difference(session.run(feed), expected, tolerance(each.rewrites))
         except PlanishError as error:

@@ -27,7 +27,7 @@ from planish.core import (
     evaluate,
 )
 from planish.executors import InlineExecutor
-from planish.levels.graph import evaluator, rewrite_cache
+from planish.levels.graph import evaluator, rewriting
 from planish.levels.graph.evaluator import within_three_sigma
 from planish.levels.graph.feeds import Feed, make_feeds
 from planish.levels.graph.level import GraphLevel
@@ -203,7 +203,7 @@ def test_a_failing_pass_is_a_row(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         raise RewriteError(f"{name} fails: on {len(model.graph.node)} nodes")
 
     task = make(tmp_path)
-    monkeypatch.setattr(rewrite_cache, "apply_pass", fail)
+    monkeypatch.setattr(rewriting, "apply_pass", fail)
     bad, good = outcomes_of(task, Candidate((Rewrite("onnxscript.add_0"),)), Candidate())
     assert bad == Failed("transform", "a pass fails", "onnxscript.add_0 fails: on 11 nodes")
     assert isinstance(good, Measured)
@@ -217,7 +217,7 @@ def test_a_wrong_answer_is_a_row(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         return made
 
     task = make(tmp_path)
-    monkeypatch.setattr(rewrite_cache, "apply_pass", spoil)
+    monkeypatch.setattr(rewriting, "apply_pass", spoil)
     (found,) = outcomes_of(task, Candidate((Rewrite("onnxscript.eliminate_identity"),)))
     assert isinstance(found, Failed)
     assert (found.stage, found.reason) == ("verify", "wrong answer")
@@ -261,7 +261,7 @@ def test_at_the_end_answers_are_compared_on_inputs_made_of_the_users(
 
     seen = np.random.default_rng(0).standard_normal((1, 3, 8, 8)).astype(np.float32)
     task = given(tmp_path, seen)
-    monkeypatch.setattr(rewrite_cache, "apply_pass", overfit)
+    monkeypatch.setattr(rewriting, "apply_pass", overfit)
     candidate = Candidate((Rewrite("onnxscript.eliminate_identity"),))
     measured(*outcomes_of(task, candidate))
     (found,) = outcomes_of(task, candidate, remember=False)
@@ -283,7 +283,7 @@ def test_a_broken_model_is_a_row(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         return made
 
     task = make(tmp_path)
-    monkeypatch.setattr(rewrite_cache, "apply_pass", spoil)
+    monkeypatch.setattr(rewriting, "apply_pass", spoil)
     (found,) = outcomes_of(task, Candidate((Rewrite("onnxscript.eliminate_identity"),)))
     assert isinstance(found, Failed)
     assert (found.stage, found.reason) == ("build", "refused by ONNX Runtime")

@@ -85,7 +85,7 @@ def test_an_export_applies_passes_in_a_process_of_their_own(
     def here(*_: object) -> None:
         raise AssertionError("a pass is applied in this process")
 
-    monkeypatch.setattr("planish.levels.graph.rewrite_cache.apply_pass", here)
+    monkeypatch.setattr("planish.levels.graph.rewriting.apply_pass", here)
     chosen = selection(["onnxoptimizer.fuse_bn_into_conv"])
     model, *_ = GraphLevel().export(tuned.result.task, chosen.candidate, tmp_path / "out")
     before, after = (node_counts(onnx.load(file)) for file in (tuned.model, model))

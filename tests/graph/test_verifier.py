@@ -12,7 +12,7 @@ from onnx import TensorProto, helper, numpy_helper
 from graph.models import constant, model, weight, write
 from planish.core import Candidate, Failed, Measured, Outcome, evaluate
 from planish.executors import InlineExecutor
-from planish.levels.graph import rewrite_cache
+from planish.levels.graph import rewriting
 from planish.levels.graph.level import GraphLevel
 from planish.levels.graph.passes import selection
 from planish.levels.graph.rewriting import apply_pass
@@ -65,7 +65,7 @@ def test_what_is_wrong_in_such_a_model_is_refused_all_the_same(
         changed.graph.node.append(helper.make_node("Mul", ["z", "factor"], ["y"]))
         return changed
 
-    monkeypatch.setattr(rewrite_cache, "apply_pass", spoil)
+    monkeypatch.setattr(rewriting, "apply_pass", spoil)
     (outcome,), _ = evaluated(tmp_path, faint_scores(), IDLE)
     assert isinstance(outcome, Failed)
     assert outcome.detail.startswith("output 0: off by")
@@ -93,7 +93,7 @@ def test_answers_that_rounding_decides_are_no_ground_to_refuse_by(
     v = constant("v", numpy_helper.to_array(w) * np.float32(1 + 2**-23))
     made = model(nodes, [w, v], (8, 64))
     made.graph.output[0].type.tensor_type.elem_type = TensorProto.INT64
-    monkeypatch.setattr(rewrite_cache, "apply_pass", rounded)
+    monkeypatch.setattr(rewriting, "apply_pass", rounded)
     (outcome,), _ = evaluated(tmp_path, made, IDLE)
     assert isinstance(outcome, Failed)
     assert "answers to all inputs depend on rounding" in outcome.detail

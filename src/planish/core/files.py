@@ -86,7 +86,7 @@ def is_locked(path: Path) -> bool:
 
 
 @contextmanager
-def replacing(path: Path) -> Generator[Path]:
+def replacing(path: Path, *, durable: bool = True) -> Generator[Path]:
     """Provide the path to write to within the block; what is there then replaces the file.
 
     Where the block fails, as on a full disk, the old file is as it was, and nothing else is left. A link
@@ -94,6 +94,8 @@ def replacing(path: Path) -> Generator[Path]:
 
     Args:
         path: of the file, in a folder that is there.
+        durable: whether the content is on the disk before the file is replaced, and the mode stays; a cache
+            needs neither.
 
     Raises:
         OSError: it cannot be replaced.
@@ -108,7 +110,8 @@ def replacing(path: Path) -> Generator[Path]:
     part = whole.with_name(f".planish-{os.urandom(4).hex()}.part")
     try:
         yield part
-        _settle(part, whole)
+        if durable:
+            _settle(part, whole)
         part.replace(whole)
     finally:
         part.unlink(missing_ok=True)

@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from planish.core import PlanishError
-from planish.sandbox.scratch import share, write_whole
+from planish.sandbox.scratch import shared_cache
 
 CLEARLY = 0.5
 """Processor time counts where it is so many times as uncertain as the time by the clock, or less."""
@@ -351,6 +351,9 @@ PATIENCE = 30
 """How many budgets may be spent until it is so precise."""
 
 
+_SECONDS = "seconds"
+
+
 class SharedBaselineTime:
     """Seconds of a baseline, shared by all workers: the first one to measure them sets them for all.
 
@@ -359,7 +362,7 @@ class SharedBaselineTime:
     """
 
     def __init__(self) -> None:
-        self._file = share(self) / "seconds"
+        self._cache = shared_cache()
 
     def seconds(self, found: float) -> float:
         """Return the seconds; where none are known, set those measured now.
@@ -368,16 +371,17 @@ class SharedBaselineTime:
         """
         if self.known is None:
             self.set(found)
-        return float(self._file.read_text(encoding="ascii"))
+        known = self.known
+        return found if known is None else known
 
     @property
     def known(self) -> float | None:
         """The seconds; None where they are not known yet."""
-        return float(self._file.read_text(encoding="ascii")) if self._file.exists() else None
+        return self._cache.get_json(_SECONDS)
 
     def set(self, seconds: float) -> None:
         """Set the seconds, also where others are known; not while the baseline is measured."""
-        write_whole(self._file, repr(seconds).encode("ascii"))
+        self._cache.put_json(_SECONDS, seconds)
 
 
 class PairedTimer:

@@ -16,6 +16,7 @@ from functools import cache
 from pathlib import Path
 
 from planish.core import is_locked
+from planish.core.disk_cache import ROOM, DiskCache
 
 _PREFIX = "planish-scratch-"
 _LOCK = ".planish-lives"
@@ -58,18 +59,17 @@ def shared_folder() -> Path:
     return _shared[-1].path
 
 
-def share(owner: object) -> Path:
-    """Make a folder beneath `shared_folder`; it ends with an object, which copies elsewhere do not."""
-    path = Path(tempfile.mkdtemp(dir=shared_folder()))
-    weakref.finalize(owner, shutil.rmtree, path, ignore_errors=True)
-    return path
+def shared_cache(room: int = ROOM, *, evicts: bool = True) -> DiskCache:
+    """Make a cache that this process shares with its workers, in a folder beneath `shared_folder`.
 
+    The folder ends with the cache, or with this process; copies of the cache in workers do not end it.
 
-def write_whole(file: Path, content: bytes) -> None:
-    """Write a file so that it is whole or not there, whoever ends this process."""
-    part = file.with_suffix(".part")
-    part.write_bytes(content)
-    part.replace(file)
+    Args:
+        room, evicts: as `DiskCache` takes them.
+    """
+    cache = DiskCache(Path(tempfile.mkdtemp(dir=shared_folder())), room, evicts)
+    weakref.finalize(cache, shutil.rmtree, cache.folder, ignore_errors=True)
+    return cache
 
 
 def sweep(folder: Path, young_s: float = _YOUNG_S) -> None:

@@ -13,13 +13,20 @@ from onnx import TensorProto, helper
 from onnxscript.rewriter.rules import common
 
 from graph.models import constant, convolutions, model, one_node, tokens, weight, write
-from planish.levels.graph import rewrite_cache
+from planish.levels.graph import rewriting
 from planish.levels.graph.model_protos import identity, node_counts
 from planish.levels.graph.passes import EXACT, passes, passes_of_kind
 from planish.levels.graph.program import GraphProgram
-from planish.levels.graph.rewrite_cache import ModelCache, RewriteCache
-from planish.levels.graph.rewriting import RewriteError, apply_pass, rewrite
+from planish.levels.graph.rewriting import (
+    RewriteError,
+    Rewriter,
+    apply_pass,
+    final_cache_of,
+    model_cache_of,
+    rewrite,
+)
 from planish.levels.graph.source import read_model
+from planish.sandbox.scratch import shared_cache
 
 REWRITES = [each.name for each in passes_of_kind(*EXACT)]
 
@@ -126,50 +133,66 @@ def test_models_with_the_same_texts_are_the_same() -> None:
     assert identity(texts("up", "down")) != identity(texts("upd", "own"))
 
 
-def test_a_workshop_makes_each_model_once_and_leaves_alone_what_does_not_change(
+def test_each_model_is_made_once_and_what_does_not_change_is_left_alone(
     program: GraphProgram, tmp_path: Path
 ) -> None:
-    shop = RewriteCache(program, tmp_path)
-    assert shop.made(()).file == program.file
-    assert shop.made(["onnxscript.no_op_cast"]) == shop.made(())
-    folded = shop.made(["onnxscript.fuse_batchnorm_into_conv"])
+    rewriter = Rewriter(program, shared_cache(), tmp_path)
+    assert rewriter.rewritten(()).file == program.file
+    assert rewriter.rewritten(["onnxscript.no_op_cast"]) == rewriter.rewritten(())
+    folded = rewriter.rewritten(["onnxscript.fuse_batchnorm_into_conv"])
     assert folded.file != program.file
-    assert shop.made(["onnxscript.no_op_cast", "onnxscript.fuse_batchnorm_into_conv"]) == folded
-    assert identity(onnx.load(folded.file)) == folded.name
+    assert rewriter.rewritten(["onnxscript.no_op_cast", "onnxscript.fuse_batchnorm_into_conv"]) == folded
+    assert identity(onnx.load(folded.file)) == folded.key
 
 
-def test_a_workshop_without_room_still_works(program: GraphProgram, tmp_path: Path) -> None:
-    shop = RewriteCache(program, tmp_path, room=0)
-    one = shop.made(["onnxscript.eliminate_identity"])
-    shop.made(["onnxscript.fuse_batchnorm_into_conv"])
-    assert not one.file.exists()
-    again = shop.made(["onnxscript.eliminate_identity"])
-    assert again.name == one.name
-    assert again.file.exists()
+def test_a_rewriter_without_room_still_works(program: GraphProgram, tmp_path: Path) -> None:
+    rewriter = Rewriter(program, shared_cache(room=0), tmp_path, room=0)
+    one = rewriter.rewritten(["onnxscript.eliminate_identity"])
+    assert one.file.parent == tmp_path
+    other = rewriter.rewritten(["onnxscript.fuse_batchnorm_into_conv"])
+    assert identity(onnx.load(other.file)) == other.key != one.key
+    again = rewriter.rewritten(["onnxscript.eliminate_identity"])
+    assert again.key == one.key
+    assert identity(onnx.load(again.file)) == one.key
 
 
-def test_what_is_on_the_shelf_is_not_made_again(
+def test_what_another_process_made_is_not_made_again(
     program: GraphProgram, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    shelf = ModelCache()
+    cache = shared_cache(evicts=False)
     lists = (["onnxscript.no_op_cast", "onnxscript.fuse_batchnorm_into_conv"], ["onnxscript.no_op_cast"])
-    first = [RewriteCache(program, tmp_path, shelf=shelf).made(each) for each in lists]
-    assert identity(onnx.load(first[0].file)) == first[0].name
+    first = [Rewriter(program, cache, tmp_path).rewritten(each) for each in lists]
+    assert identity(onnx.load(first[0].file)) == first[0].key
 
     def applied(*_: object) -> None:
         raise AssertionError
 
-    monkeypatch.setattr(rewrite_cache, "apply_pass", applied)
-    sent = pickle.loads(pickle.dumps(shelf))
-    assert [RewriteCache(program, tmp_path, shelf=sent).made(each) for each in lists] == first
-    full = RewriteCache(program, tmp_path, shelf=ModelCache(room=0))
-    monkeypatch.undo()
-    assert full.made(lists[0]).file.parent == tmp_path
-    folder = shelf.folder
+    monkeypatch.setattr(rewriting, "apply_pass", applied)
+    sent = pickle.loads(pickle.dumps(cache))
+    assert [Rewriter(program, sent, tmp_path).rewritten(each) for each in lists] == first
+    folder = cache.folder
     del sent
     assert folder.exists()
-    del shelf
+    del cache
     assert not folder.exists()
+
+
+def test_an_identity_that_is_damaged_is_found_out_again(program: GraphProgram, tmp_path: Path) -> None:
+    cache, names = shared_cache(), ["onnxscript.fuse_batchnorm_into_conv"]
+    key = Rewriter(program, cache, tmp_path).model_key(names)
+    (file,) = cache.folder.glob("*.key")
+    file.write_bytes(b"../../../etc/passwd")
+    assert Rewriter(program, cache, tmp_path).model_key(names) == key
+
+
+def test_the_search_and_the_comparison_share_a_cache_in_which_the_comparison_has_room_left(
+    program: GraphProgram,
+) -> None:
+    search, final = model_cache_of(program), final_cache_of(program)
+    assert search.folder == final.folder
+    assert final.room - search.room >= 2 << 30
+    assert not search.evicts
+    assert not final.evicts
 
 
 def test_whole_numbers_stay_in_the_table_that_they_look_up(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from planish.core import Candidate, Failed, Measured, Outcome, PlanishError, ProgramError, StageClock
+from planish.core.disk_cache import DiskCache
 from planish.levels.graph.feeds import (
     BELOW_0,
     FURTHER,
@@ -26,8 +27,7 @@ from planish.levels.graph.model_protos import all_nodes
 from planish.levels.graph.passes import Selection, selection_of
 from planish.levels.graph.peak_memory import peak_memory
 from planish.levels.graph.program import GraphProgram
-from planish.levels.graph.rewrite_cache import MadeModel, ModelCache, RewriteCache
-from planish.levels.graph.rewriting import RewriteError
+from planish.levels.graph.rewriting import RewriteError, Rewriter, RewrittenModel
 from planish.levels.graph.sessions import (
     ModelSession,
     RefusedError,
@@ -156,17 +156,17 @@ class GraphEvaluatorSpec:
         baseline_time: what the baseline takes, in turns with which each is timed; None: each is timed alone.
         remember: whether a model that was measured is not measured again, whatever passes made it. False at
             the end of a search, when answers are compared on further inputs too.
-        shelf: of rewritten models, for fresh processes that measure the same; None where each makes its own.
+        model_cache: of rewritten models, which all processes of a search share.
     """
 
     program: GraphProgram
     settings: SessionSettings
     objectives: frozenset[str]
     limits: Limits
+    model_cache: DiskCache
     timing: Timing = TIMING
     baseline_time: SharedBaselineTime | None = None
     remember: bool = True
-    shelf: ModelCache | None = None
 
     @property
     def sandbox(self) -> SandboxPolicy:
@@ -197,8 +197,8 @@ class _Evaluator:
         self._spec = spec
         self._program = spec.program
         # The folder of temporary files is the worker's own, and ends with it.
-        self._workshop = RewriteCache(spec.program, Path(tempfile.mkdtemp()), shelf=spec.shelf)
-        self._feeds = list(make_feeds(spec.program, self._workshop.original, further=not spec.remember))
+        self._rewriter = Rewriter(spec.program, spec.model_cache, Path(tempfile.mkdtemp()))
+        self._feeds = list(make_feeds(spec.program, self._rewriter.original, further=not spec.remember))
         self._labels = labelled(spec.program)
         answers = _answers(spec, self._feeds)
         # As of a logarithm of what stays positive where numbers are of both signs.
@@ -226,7 +226,7 @@ class _Evaluator:
 
     def _require_steady(self) -> None:
         """Raise ProgramError where the model draws at random, and answers otherwise in another call."""
-        drawing = sorted({node.op_type for node in all_nodes(self._workshop.original)} & DRAWING)
+        drawing = sorted({node.op_type for node in all_nodes(self._rewriter.original)} & DRAWING)
         if not drawing:
             return
         once, again = _answers(self._spec, [self._feeds[0]] * 2)
@@ -260,7 +260,7 @@ class _Evaluator:
     def _moved(self, feeds: Sequence[Feed]) -> Sequence[Sequence[Any]]:
         """Return the answers with other roundings."""
         settings = self._spec.settings.of_onnxruntime
-        return moved_answers(self._workshop.original, feeds, settings, self._workshop.new_file())
+        return moved_answers(self._rewriter.original, feeds, settings, self._rewriter.new_file())
 
     def evaluate(self, candidate: Candidate, clock: StageClock) -> Outcome:
         """Rewrite the model, make a session, compare its answers with the original's, and measure."""
@@ -268,22 +268,24 @@ class _Evaluator:
             chosen = selection_of(candidate)
             self._settings(chosen)  # raises where they are not canonical on this target
             try:
-                made = self._workshop.made(chosen.rewrites)
+                made = self._rewriter.rewritten(chosen.rewrites)
             except RewriteError as error:
                 return Failed("transform", "a pass fails", str(error))
         # By the model and not by its list, since other passes may make the same.
-        name = (made.name, replace(chosen, rewrites=()))
+        name = (made.key, replace(chosen, rewrites=()))
         if name not in self._known or not self._spec.remember:
             self._known[name] = self._tried(candidate, chosen, made, clock)
         return self._known[name]
 
-    def _tried(self, candidate: Candidate, chosen: Selection, made: MadeModel, clock: StageClock) -> Outcome:
+    def _tried(
+        self, candidate: Candidate, chosen: Selection, made: RewrittenModel, clock: StageClock
+    ) -> Outcome:
         kept: Path | None = None
         try:
             with clock("build"):
                 session = self._session(chosen, made.file)
                 if chosen.offline:
-                    kept = self._workshop.new_file()
+                    kept = self._rewriter.new_file()
                     offline = self._kept(chosen, made.file, kept)
                     session = open_session(kept, self._settings(chosen), as_it_is=True)
                 else:

@@ -17,11 +17,12 @@ from dataclasses import replace
 from pathlib import Path
 
 from planish.core import PlanishError
+from planish.core.disk_cache import DiskCache
 from planish.levels.graph.evaluator import sandbox_of
 from planish.levels.graph.model_protos import identity, node_counts
 from planish.levels.graph.pass_probe import Optimised, reply_type
 from planish.levels.graph.program import program_from
-from planish.levels.graph.rewrite_cache import RewriteCache
+from planish.levels.graph.rewriting import Rewriter
 from planish.levels.graph.sessions import SessionSettings, first_line, open_session
 from planish.sandbox.confinement import apply_sandbox, die_with_parent, settle
 from planish.sandbox.plain_data import dumps, framed
@@ -33,30 +34,32 @@ class Examining:
     """Answers questions about one model.
 
     Args:
-        workshop: applies passes.
+        rewriter: applies passes.
         settings: of the runtime's sessions.
         scratch: a folder for files.
     """
 
-    def __init__(self, workshop: RewriteCache, settings: SessionSettings, scratch: Path) -> None:
-        self._workshop, self._settings, self._scratch = workshop, settings, scratch
+    def __init__(self, rewriter: Rewriter, settings: SessionSettings, scratch: Path) -> None:
+        self._rewriter, self._settings, self._scratch = rewriter, settings, scratch
 
     def name(self, rewrites: Sequence[str]) -> str:
         """Name the model after some passes."""
-        return self._workshop.name(rewrites)
+        return self._rewriter.model_key(rewrites)
 
     def counts(self, rewrites: Sequence[str]) -> Mapping[str, int]:
         """Count the nodes by type after some passes."""
-        return node_counts(self._workshop.model(rewrites))
+        return node_counts(self._rewriter.model(rewrites))
 
     def load(self, rewrites: Sequence[str]) -> bool:
         """Load the model after some passes; raises RefusedError where the runtime does not take it."""
-        open_session(self._workshop.made(rewrites).file, self._settings, as_it_is=True)
+        open_session(self._rewriter.rewritten(rewrites).file, self._settings, as_it_is=True)
         return True
 
     def fired(self, rewrites: Sequence[str]) -> Mapping[str, bool]:
         """Return which of the runtime's transformers there are, and whether they change the model."""
-        log = _said(lambda: open_session(self._workshop.made(rewrites).file, self._settings, verbose=True))
+        log = _said(
+            lambda: open_session(self._rewriter.rewritten(rewrites).file, self._settings, verbose=True)
+        )
         found: dict[str, bool] = {}
         # A transformer runs more than once, in several steps: any of them counts.
         for name, modified in _FIRED.findall(log):
@@ -69,7 +72,7 @@ class Examining:
 
         kept = self._scratch / "optimised.onnx"
         settings = replace(self._settings, optimization=optimization or self._settings.optimization)
-        file = self._workshop.made(rewrites).file
+        file = self._rewriter.rewritten(rewrites).file
         open_session(file, settings, disabled, keep=kept)
         made = onnx.load(kept, load_external_data=False)
         # The runtime names the files of weights that it did not change as they stand beside the model.
@@ -84,10 +87,10 @@ class Examining:
 
         file = self._scratch / names[0]
         if "offline" in how:
-            made = self._workshop.made(rewrites).file
+            made = self._rewriter.rewritten(rewrites).file
             open_session(made, self._settings, disabled, keep=file, apart=True)
         else:
-            onnx.save(self._workshop.model(rewrites), file)
+            onnx.save(self._rewriter.model(rewrites), file)
         return True
 
 
@@ -122,7 +125,9 @@ def main(lifeline: int) -> None:
     for line in sys.stdin:
         asked = json.loads(line)
         try:
-            examining = examining or Examining(RewriteCache(program, scratch), settings, scratch)
+            examining = examining or Examining(
+                Rewriter(program, DiskCache(scratch), scratch), settings, scratch
+            )
             answer, why = getattr(examining, asked["what"])(*asked["of"]), ""
         except PlanishError as error:
             answer, why = None, error.message

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -13,10 +12,10 @@ from pathlib import Path
 from statistics import fmean
 from typing import TYPE_CHECKING
 
-from planish.core import Candidate, ProgramError, Step, cache_folder
+from planish.core import Candidate, ProgramError, Step
 from planish.levels.graph.architecture.recognition import recognise_file
 from planish.levels.graph.passes import Disable, Offline, Rewrite, Set, find_pass, selection
-from planish.levels.graph.program import with_own_files
+from planish.levels.graph.program import user_cache, with_own_files
 
 if TYPE_CHECKING:
     import numpy as np
@@ -355,13 +354,13 @@ def _classes(file: Path, digest: str) -> tuple[str, ...]:
 
     What the digest names may have changed since, which its class survives.
     """
-    kept = cache_folder("graph") / f"classes-{digest}-{version('planish')}.json"
-    try:
-        return tuple(json.loads(kept.read_text(encoding="utf-8")))
-    except (OSError, ValueError):  # not there yet
-        classes = _recognised(file)
+    key = f"classes-{digest}-{version('planish')}.json"
+    known = user_cache().get_json(key)
+    if known:
+        return tuple(known)
+    classes = _recognised(file)
     if classes:
-        kept.write_text(json.dumps(classes), encoding="utf-8")
+        user_cache().put_json(key, classes)
     return classes
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from planish.core import ProgramError, canonical_json, place_of, unnamed
+from planish.core.disk_cache import DiskCache
 from planish.levels.graph.passes import Selection
 
 _MARK = "# planish runs the model "
@@ -136,6 +137,11 @@ class GraphProgram:
             **({"tolerance": self.tolerance} if self.tolerance is not None else {}),
             **({"without": self.without} if self.without else {}),
         }
+
+
+def user_cache() -> DiskCache:
+    """Return the cache of facts about models, among the user's caches."""
+    return DiskCache.of_user("graph")
 
 
 def is_canonical(text: str) -> bool:

@@ -5,18 +5,15 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, TypeVar
 
-from planish.core import PlanishError, cache_folder, content_hash
+from planish.core import PlanishError, content_hash
 from planish.levels.graph.installed import versions
 from planish.levels.graph.pass_probe import Examiner, ExaminerError
 from planish.levels.graph.passes import EXACT, find_pass, passes, passes_of_kind
-from planish.levels.graph.program import GraphProgram
+from planish.levels.graph.program import GraphProgram, user_cache
 from planish.levels.graph.sessions import SessionSettings
-from planish.sandbox.scratch import write_whole
 
 
 @dataclass(frozen=True)
@@ -82,10 +79,10 @@ class Relevance:
 
 def known_relevance(program: GraphProgram, settings: SessionSettings) -> Relevance | None:
     """Return what is known of a model, in such a session; None where nothing is."""
-    file = _file(program, settings)
+    known = user_cache().get_json(_key(program, settings))
     try:
-        return Relevance.from_json(json.loads(file.read_text(encoding="utf-8")))
-    except (OSError, ValueError, TypeError):  # not there yet, or of another version of planish
+        return None if known is None else Relevance.from_json(known)
+    except (TypeError, AttributeError):  # of another version of planish
         return None
 
 
@@ -108,19 +105,17 @@ def remembered(
     if known is not None and (known.is_complete or not complete):
         return known
     found = find_out()
-    file = _file(program, settings)
-    # Without a folder for it, as on a full disk, the next run finds it out again.
-    with suppress(OSError):
-        write_whole(file, json.dumps(found.to_json()).encode())
+    # Where it cannot be kept, as on a full disk, the next run finds it out again.
+    user_cache().put_json(_key(program, settings), found.to_json())
     return found
 
 
-def _file(program: GraphProgram, settings: SessionSettings) -> Path:
+def _key(program: GraphProgram, settings: SessionSettings) -> str:
     session = (settings.optimization, settings.provider)
     # Another library, catalogue or session may change other things: what is known of one is not known of the
     # next.
     made_by = content_hash(json.dumps([dict(versions()), list(passes()), session]))[:8]
-    return cache_folder("graph") / f"{program.digest}-{made_by}.json"
+    return f"{program.digest}-{made_by}.json"
 
 
 T = TypeVar("T")

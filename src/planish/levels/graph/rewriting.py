@@ -1,23 +1,30 @@
-"""Application of rewriting passes to ONNX models."""
+"""Application of rewriting passes to ONNX models, with a cache of what they make that processes share."""
 
 from __future__ import annotations
 
+import re
 import tempfile
+from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import cache, partial
+from dataclasses import dataclass, replace
+from functools import cache, cached_property, lru_cache, partial
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from planish.core import PlanishError
+from planish.core import PlanishError, content_hash
+from planish.core.disk_cache import DiskCache
+from planish.levels.graph.feeds import Feed, make_feeds
+from planish.levels.graph.model_protos import identity
 from planish.levels.graph.passes import find_pass
+from planish.levels.graph.program import GraphProgram
+from planish.levels.graph.source import load_checked
+from planish.sandbox.scratch import shared_cache
 
 if TYPE_CHECKING:
     from onnx import ModelProto, NodeProto
     from onnxscript import ir
     from onnxscript.rewriter import RewriteRuleSet
-
-    from planish.levels.graph.feeds import Feed
 
 
 class RewriteError(PlanishError):
@@ -38,7 +45,7 @@ def rewrite(model: ModelProto, names: Iterable[str]) -> ModelProto:
 
 
 def apply_pass(model: ModelProto, name: str, feeds: Sequence[Feed] = ()) -> ModelProto:
-    """Apply one pass; gives a new model.
+    """Apply one pass; return a new model.
 
     Args:
         model: stays as it is.
@@ -180,7 +187,7 @@ def _static(before: Path, after: Path, feeds: Sequence[Feed]) -> None:
 
 
 Change = Callable[["ir.Model"], object]
-"""Changes a model; what it gives tells whether it did, as `_is_unchanged` reads it."""
+"""Changes a model; its result says whether it did, as `_is_unchanged` reads it."""
 
 
 def apply_onnxscript(model: ModelProto, name: str) -> ModelProto:
@@ -191,14 +198,14 @@ def apply_onnxscript(model: ModelProto, name: str) -> ModelProto:
         name: without the library's: "fold_constants".
 
     Returns:
-        A new model; the one that was given, where the pass tells that it changed nothing.
+        A new model; the one that was given, where the pass reports that it changed nothing.
     """
     from onnxscript import ir
 
     special = _special().get(name)
     changed = _Opened.take(model) if special is None else ir.serde.deserialize_model(model)
-    told = (special or _rule(name))(changed)
-    if not _is_unchanged(told):
+    result = (special or _rule(name))(changed)
+    if not _is_unchanged(result):
         return ir.serde.serialize_model(changed)
     if special is None:
         _Opened.last = (model, changed)
@@ -212,16 +219,16 @@ class _Opened:
 
     @classmethod
     def take(cls, model: ModelProto) -> ir.Model:
-        """Return a model, opened; nobody else has it any more."""
+        """Return a model, opened; it is not kept here any more."""
         from onnxscript import ir
 
         last, cls.last = cls.last, None
         return last[1] if last is not None and last[0] is model else ir.serde.deserialize_model(model)
 
 
-def _is_unchanged(told: object) -> bool:
-    """Return whether a pass tells that it changed nothing: by a count of 0, or by its result."""
-    return told == 0 if isinstance(told, int) else getattr(told, "modified", None) is False
+def _is_unchanged(result: object) -> bool:
+    """Return whether a pass reports that it changed nothing: by a count of 0, or by its result."""
+    return result == 0 if isinstance(result, int) else getattr(result, "modified", None) is False
 
 
 def _rule(name: str) -> Change:
@@ -236,7 +243,7 @@ def _rule(name: str) -> Change:
 
 
 def _tidied(rules: RewriteRuleSet) -> Change:
-    """Apply rules, then remove the nodes that are not used any more; the change gives their count."""
+    """Apply rules, then remove the nodes that are not used any more; the change returns their count."""
     from onnx_ir.passes.common import RemoveUnusedNodesPass
 
     def change(model: ir.Model) -> int:
@@ -296,3 +303,142 @@ def _fusions() -> Mapping[str, Change]:
         "fuse_matmul": _tidied(fused_matmul_rule_sets.fused_matmul_rule_sets()),
         "optimize_shapes": _tidied(shape_optimization.rules),
     }
+
+
+ROOM = 1 << 30
+"""Bytes of models that are kept in memory; those that were used longest ago go."""
+_SEARCH_ROOM, _WHOLE_ROOM = 2 << 30, 4 << 30
+"""Bytes of models on disk, as the search may fill them, and all: finalists of some 300 MB have the rest."""
+_KEY = re.compile(rb"[0-9a-f]{32}")
+
+Rewrites = tuple[str, ...]
+
+
+# Programs are searched one after the other: of several, the oldest cache goes with its folder.
+@lru_cache(maxsize=2)
+def model_cache_of(_program: GraphProgram) -> DiskCache:
+    """Return the cache of a program's rewritten models, which all processes of a search share."""
+    return shared_cache(_SEARCH_ROOM, evicts=False)
+
+
+def final_cache_of(program: GraphProgram) -> DiskCache:
+    """Return the same cache, with room that is left for the models that are compared at the end."""
+    return replace(model_cache_of(program), room=_WHOLE_ROOM)
+
+
+@dataclass(frozen=True)
+class RewrittenModel:
+    """A file of a model.
+
+    Args:
+        file: where it is.
+        key: the model's identity: equal keys mean equal models.
+    """
+
+    file: Path
+    key: str
+
+
+class Rewriter:
+    """Applies rewriting passes to one model; lists that begin alike share their beginnings.
+
+    A pass that changes nothing, but names and the order of nodes, leaves the model as it is.
+
+    Args:
+        program: the model.
+        cache: of models and their identities, which other processes may share.
+        folder: where files are written that the cache has no room for; it is not removed.
+        room: bytes of models that are kept in memory.
+
+    Attributes:
+        original: the model as it came.
+
+    Raises:
+        ProgramError: the file was moved or changed.
+    """
+
+    def __init__(self, program: GraphProgram, cache: DiskCache, folder: Path, room: int = ROOM) -> None:
+        self.original = load_checked(program)
+        self._program, self._cache, self._folder = program, cache, folder
+        self._room, self._count = room, 0
+        first = identity(self.original)
+        self._keys: dict[Rewrites, str] = {(): first}
+        self._broken: dict[Rewrites, RewriteError] = {}
+        self._models: OrderedDict[str, ModelProto] = OrderedDict()
+        self._first = RewrittenModel(program.file, first)
+
+    def model_key(self, rewrites: Sequence[str]) -> str:
+        """Return the identity of the model after these passes; raises RewriteError where one fails."""
+        wanted = tuple(rewrites)
+        if wanted not in self._keys:
+            key_file = f"{content_hash(' '.join(wanted))}.key"
+            known = self._cache.get(key_file) or b""
+            if _KEY.fullmatch(known):
+                self._keys[wanted] = known.decode()
+            else:
+                self.model(wanted)
+                self._cache.put(key_file, self._keys[wanted].encode())
+        return self._keys[wanted]
+
+    def rewritten(self, rewrites: Sequence[str]) -> RewrittenModel:
+        """Return the file of the model after these passes; raises RewriteError where one fails.
+
+        Where the cache has no room for it, it is there until the next call.
+        """
+        key = self.model_key(rewrites)
+        # The user's own file: no copy of a large model is written.
+        if key == self._first.key:
+            return self._first
+        name = f"{key}.onnx"
+        file = self._cache.find(name)
+        if file is None:
+            content = self.model(rewrites).SerializeToString()
+            file = self._cache.put(name, content)
+            if file is None:
+                file = self._folder / "rewritten.onnx"
+                file.write_bytes(content)
+        return RewrittenModel(file, key)
+
+    def model(self, rewrites: Sequence[str]) -> ModelProto:
+        """Return the model after these passes, not to be changed; raises RewriteError where one fails."""
+        wanted = tuple(rewrites)
+        known = self._keys.get(wanted)
+        if known == self._first.key:
+            return self.original
+        if known in self._models:
+            self._models.move_to_end(known)
+            return self._models[known]
+        return self._extended(wanted)
+
+    def new_file(self) -> Path:
+        """Name a file that is not there yet."""
+        self._count += 1
+        return self._folder / f"{self._count}.onnx"
+
+    def _extended(self, rewrites: Rewrites) -> ModelProto:
+        """Apply the last pass to the model before it."""
+        if rewrites in self._broken:
+            raise self._broken[rewrites]
+        before = self.model(rewrites[:-1])
+        try:
+            given = (self._feeds,) if rewrites[-1] in NEEDS_INPUTS else ()
+            after = apply_pass(before, rewrites[-1], *given)
+        except RewriteError as error:
+            # Kept, too: lists that begin with a failing one need not try it again.
+            self._broken[rewrites] = error
+            raise
+        # To hash large weights takes a while: not for a pass that returned the model that it was given.
+        key = self.model_key(rewrites[:-1]) if after is before else identity(after)
+        self._keys[rewrites] = key
+        # The same but for names: the model before is kept, so that what follows is shared.
+        if key == self.model_key(rewrites[:-1]):
+            return before
+        self._models[key] = after
+        # The newest stays, however large it is.
+        while sum(model.ByteSize() for model in self._models.values()) > self._room and len(self._models) > 1:
+            self._models.popitem(last=False)
+        return after
+
+    @cached_property
+    def _feeds(self) -> Sequence[Feed]:
+        return make_feeds(self._program, self.original)

@@ -26,7 +26,7 @@ from planish.levels.graph.passes import (
 )
 from planish.levels.graph.program import GraphProgram
 from planish.levels.graph.relevance import analyse, remembered
-from planish.levels.graph.rewrite_cache import ModelCache
+from planish.levels.graph.rewriting import final_cache_of, model_cache_of
 from planish.levels.graph.sessions import SessionSettings
 from planish.levels.graph.space import Letters, SelectionSpace
 from planish.levels.graph.starting_lists import GOOD_LISTS, class_lists, recognition_of
@@ -56,11 +56,11 @@ def evaluator_spec_of(task: Task[GraphProgram], *, final: bool = False) -> Graph
         settings,
         names,
         _limits(program),
+        final_cache_of(program) if final else model_cache_of(program),
         LAST_TIMING if final else TIMING,
         # Counters of energy and heat would count the baseline's calls too.
         None if names & set(QUANTITIES) else SharedBaselineTime(),
         remember=not final,
-        shelf=ModelCache() if final else None,
     )
 
 

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import suppress
 from hashlib import sha256
-from pathlib import Path
 from typing import Any, Protocol
 
 import ml_dtypes
@@ -14,7 +12,7 @@ from numpy.typing import NDArray
 
 from planish.core import ProgramError
 from planish.levels.hlo.ir import TensorType
-from planish.sandbox.scratch import share, write_whole
+from planish.sandbox.scratch import shared_cache
 
 Held = Any
 """An array where the back end keeps it; of no use to another one."""
@@ -128,54 +126,39 @@ def held_argument(backend: Backend, type_: TensorType, array: NDArray[Any], posi
     return backend.put(array)
 
 
-_NAME = sha256().digest_size
+_DIGEST = sha256().digest_size
 ROOM = 256 << 20
 """Bytes of compiled modules: some 300 of MobileNet's size."""
 
 
 class CompiledFiles:
-    """A folder of compiled modules; it ends with the process, or the object, that made it.
+    """Cache of compiled modules, which worker processes share; it ends with the object that made it.
 
-    A copy that was sent to another process only looks at the folder, and adds to it. To read a module takes a
-    twentieth of the time that compiling it takes, and at the end of a run each finalist is timed in several
-    fresh processes.
+    To read a module takes a twentieth of the time that compiling it takes, and at the end of a run each
+    finalist is timed in several fresh processes.
 
     Args:
-        room: bytes that it holds at most; the oldest files go.
+        room: bytes that it holds at most; the oldest go.
 
     Attributes:
         folder: with a file for each module.
     """
 
     def __init__(self, room: int = ROOM) -> None:
-        self._room = room
-        self.folder = share(self)
+        self._cache = shared_cache(room)
+        self.folder = self._cache.folder
 
     def find(self, text: str, cores: int) -> bytes | None:
         """Return what a text was compiled to, for so many cores; None where it is not there, or damaged."""
-        with suppress(OSError):  # the folder may be gone, or on another machine
-            content = self._file(text, cores).read_bytes()
-            name, code = content[:_NAME], content[_NAME:]
-            # XLA ends the process where code is damaged.
-            return code if sha256(code).digest() == name else None
-        return None
+        content = self._cache.get(_key(text, cores)) or b""
+        digest, code = content[:_DIGEST], content[_DIGEST:]
+        # XLA ends the process where code is damaged.
+        return code if sha256(code).digest() == digest else None
 
     def keep(self, text: str, cores: int, code: bytes) -> None:
         """Keep what a text was compiled to; a folder that is full, or gone, keeps nothing."""
-        with suppress(OSError):
-            content = sha256(code).digest() + code
-            self._make_room(len(content))
-            write_whole(self._file(text, cores), content)
+        self._cache.put(_key(text, cores), sha256(code).digest() + code)
 
-    def _make_room(self, size: int) -> None:
-        # Looked up each time, for other processes add to the folder.
-        files = {each: each.stat() for each in self.folder.glob("*.xla")}
-        full = sum(found.st_size for found in files.values()) + size - self._room
-        for file in sorted(files, key=lambda each: files[each].st_mtime):
-            if full <= 0:
-                return
-            file.unlink(missing_ok=True)
-            full -= files[file].st_size
 
-    def _file(self, text: str, cores: int) -> Path:
-        return self.folder / f"{sha256(f'{cores} {text}'.encode()).hexdigest()}.xla"
+def _key(text: str, cores: int) -> str:
+    return f"{sha256(f'{cores} {text}'.encode()).hexdigest()}.xla"
