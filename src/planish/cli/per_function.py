@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from planish.cli.batch_table import now_and_then
-from planish.cli.hot import OF_WHOLE_S
 from planish.cli.options import Form
 from planish.cli.output import document, one_line, say, table
 from planish.cli.request import Request
@@ -17,10 +16,35 @@ from planish.core import PlanishError, stoppable
 if TYPE_CHECKING:
     from planish.levels.llvm.modules import ModuleProgress, SizeResult, SizeRow
 
+OF_WHOLE_S = 20.0
+"""Seconds of a search on a whole module, where the user says nothing else."""
 _SHOWN = 20
 _LIST = 70
+FUNCTIONS = "functions"
+"""The space of lists for single functions."""
 _AFTERWARDS = 1.5
 """How many times as long as -Oz it takes to compare measures and to write, within the seconds asked for."""
+
+
+def leads_by_time(objectives: tuple[str, ...]) -> bool:
+    """Return whether time is what leads."""
+    return objectives[:1] in (("time",), ("time_s",))
+
+
+def by_function(request: Request) -> Request:
+    """Return the request to search a program's hot functions, a list of its own for each.
+
+    Raises:
+        PlanishError: the program has no functions, or another space is asked for.
+    """
+    from planish.levels.llvm.level import LlvmLevel
+
+    level, settings = LlvmLevel(), request.settings
+    if settings.level not in ("", level.name) or not level.accepts(request.program):
+        raise PlanishError(f"'{request.program}' has no functions to tune", "Leave --per-function out.")
+    if settings.space not in ("", FUNCTIONS):
+        raise PlanishError(f"--per-function is the space '{FUNCTIONS}'", "Leave --space out.")
+    return request._replace(settings=replace(settings, level=level.name, space=FUNCTIONS))
 
 
 def improve_and_export(request: Request, folder: Path, form: Form) -> None:

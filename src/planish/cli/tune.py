@@ -63,8 +63,8 @@ def tune(
     goes on where the last one ended. Ctrl-C ends the search and keeps the best.
     """
     from planish.budget import Budget
-    from planish.cli.hot import OF_WHOLE_S, leads_by_time
     from planish.cli.options import refuse_unread
+    from planish.cli.per_function import OF_WHOLE_S, by_function, leads_by_time
     from planish.cli.request import Request, budget_of, level_options, names
     from planish.search import split_settings
     from planish.settings import Settings
@@ -90,10 +90,12 @@ def tune(
     whole = export is not None or timed
     usual = (Budget(seconds=OF_WHOLE_S) if whole else OF_EACH) if per_function else OF_ONE
     request = Request(program, options, settings, budget_of(trials, seconds, target_value, usual))
-    if per_function and whole:
-        refuse_unread(command, "a search on a whole module", _OF_WHOLE | ({"seed"} if timed else set()))
-    if per_function:
-        _for_each_function(request, store, form, report, export, command.find_root().obj or ())
+    if per_function and timed:
+        request = by_function(request)
+    elif per_function and whole:
+        refuse_unread(command, "a search on a whole module", _OF_WHOLE)
+    if per_function and not timed:
+        _for_each_function(request, store, form, report, export)
     else:
         _carry_out(request, store, form, report, export, command.find_root().obj or ())
 
@@ -104,19 +106,13 @@ def _for_each_function(
     form: given.Form,
     report: Path | None,
     export: Path | None,
-    words: Sequence[str],
 ) -> None:
     from planish.cli.batch_table import tune_each
-    from planish.cli.hot import leads_by_time
     from planish.core import PlanishError
 
     if report is not None:
         raise PlanishError(f"{report} is for one run", "Leave --per-function out, or name a run afterwards.")
-    if leads_by_time(request.settings.objectives):
-        from planish.cli.hot import speed_up_and_show
-
-        speed_up_and_show(request, export, form, words)
-    elif export is None:
+    if export is None:
         tune_each(request, store, form)
     else:
         from planish.cli.per_function import improve_and_export

@@ -13,6 +13,7 @@ from planish.core.capabilities import (
     CanSeed,
     CanShrink,
     CanStep,
+    CanVaryParts,
     HasNotes,
 )
 from planish.core.cores import caches, processor, usable_cores
@@ -122,6 +123,7 @@ __all__ = [
     "CanSeed",
     "CanShrink",
     "CanStep",
+    "CanVaryParts",
     "Candidate",
     "Costs",
     "Effect",

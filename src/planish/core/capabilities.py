@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from planish.core.protocols import (
@@ -102,6 +102,39 @@ class CanSeed(CanEvolve, Protocol):
 
         Where all draws are alike, that is this space.
         """
+        ...
+
+
+@runtime_checkable
+class CanVaryParts(Space, Protocol):
+    """A space whose candidates treat parts of a program, such as functions, each in a way of its own.
+
+    What a part costs is known from `Measured.parts` of the start. Offered by the space `functions` of `llvm`,
+    where the time leads; used by `hottest-first`.
+    """
+
+    def parts(self, measured: Mapping[str, float]) -> Sequence[str]:
+        """List the parts that are worth a treatment of their own, the costliest first.
+
+        Args:
+            measured: what each part costs as the start has it.
+        """
+        ...
+
+    def suggestions(
+        self, candidate: Candidate, part: str, context: SearchContext = UNTAUGHT
+    ) -> Sequence[Candidate]:
+        """List candidates that differ in one part alone, which is treated as is often good.
+
+        Args:
+            candidate: of this space.
+            part: one of its parts.
+            context: what was learned before the search.
+        """
+        ...
+
+    def vary(self, candidate: Candidate, part: str, rng: Generator) -> Candidate:
+        """Return a legal candidate that differs in one part alone, by a random change."""
         ...
 
 

@@ -364,6 +364,11 @@ class SharedBaselineTime:
     def __init__(self) -> None:
         self._cache = shared_cache()
 
+    @property
+    def folder(self) -> Path:
+        """Return the folder that copies in other processes read."""
+        return self._file.parent
+
     def seconds(self, found: float) -> float:
         """Return the seconds; where none are known, set those measured now.
 

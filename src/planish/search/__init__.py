@@ -13,6 +13,7 @@ from planish.search.factory import (
 )
 from planish.search.genetic import Genetic
 from planish.search.gevo import Gevo
+from planish.search.hottest_first import HottestFirst
 from planish.search.minimisation import RandomMinimise, WillDo, ddmin, shrink
 from planish.search.nsga2 import Nsga2
 from planish.search.portfolio import Portfolio
@@ -31,6 +32,7 @@ __all__ = [
     "Gevo",
     "Greedy1",
     "Greedy2",
+    "HottestFirst",
     "Nsga2",
     "Option",
     "OptionInfo",

@@ -9,7 +9,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Se
 from itertools import islice
 from typing import ClassVar, Generic, TypeVar
 
-from planish.core import Candidate, Objective, Searcher, Space, Trial
+from planish.core import Candidate, Measured, Objective, Searcher, Space, Trial
 
 Proposed = Callable[[int], Candidate | None]
 """The place of a proposal, from 0, to the proposal; None where it is not known."""
@@ -56,6 +56,10 @@ CostVectors = Mapping[str, tuple[float, ...] | None]
 
 VectorRounds = Generator[Iterable[Candidate], CostVectors, None]
 """Rounds that are sent the costs by all objectives."""
+
+
+MeasuredRounds = Generator[Iterable[Candidate], Mapping[str, Measured | None], None]
+"""Rounds that are sent all that was measured of each candidate; None where it failed."""
 
 
 def once(candidates: Iterable[Candidate]) -> Rounds:
@@ -180,6 +184,17 @@ class VectorRoundSearcher(_Asking[tuple[float, ...]]):
         self, objectives: Sequence[Objective], rounds: VectorRounds, recall: Recall | None = None
     ) -> None:
         super().__init__(rounds, lambda trial: trial.costs(objectives), recall)
+
+
+class MeasuredRoundSearcher(_Asking[Measured]):
+    """Searches by all that was measured of candidates, by a generator of rounds.
+
+    Args:
+        rounds: the search.
+    """
+
+    def __init__(self, rounds: MeasuredRounds) -> None:
+        super().__init__(rounds, lambda t: t.outcome if isinstance(t.outcome, Measured) else None, None)
 
 
 def quality(cost: float, reference: float) -> float:

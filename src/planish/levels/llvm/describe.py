@@ -30,7 +30,16 @@ from planish.core import (
     outcome_to_json,
 )
 from planish.levels.llvm.backend import open_backend
-from planish.levels.llvm.evaluator import NOT_RUN, baseline_passes, evaluator_spec_of, is_run, prepared
+from planish.levels.llvm.evaluator import (
+    NOT_RUN,
+    baseline_passes,
+    is_run,
+    plain_spec_of,
+    prepared,
+    timed_spec_of,
+)
+from planish.levels.llvm.hot.description import export_program, function_rows
+from planish.levels.llvm.hot.programs import is_by_function
 from planish.levels.llvm.passes import candidate_of, passes_of, print_pipeline
 from planish.levels.llvm.passes.pipeline import OBJECT, OPTIMISED, PREPARED, commands
 from planish.levels.llvm.program import IRProgram
@@ -45,6 +54,8 @@ _SIZES = (_COUNT, _BYTES) = ("instructions", "text_bytes")
 _TIME = "time_s"
 _TITLES = {_COUNT: "instructions", _BYTES: ".text bytes", _TIME: "time"}
 _CHECKED = "verified"
+_BEFORE, _AFTER = "seconds by function, baseline", "seconds by function"
+_REPEAT = "'planish export' writes prepared.ll and repeat.sh, by which LLVM's opt and llc alone make it again"
 
 _NOISY = "(Each was timed for a moment: differences of some percent are noise.)"
 _IDLE = "(Without those of +0.000 ms the code is the same: there was no time to leave them out.)"
@@ -61,14 +72,24 @@ Found = Mapping[str, Outcome]
 def described(task: Task[IRProgram], candidate: Candidate, analysis: Mapping[str, Any]) -> Mapping[str, str]:
     """Show what a candidate does: `size`, `passes`, `verified` and `repeat`.
 
+    Where the time leads, `functions` shows where it goes. A candidate that treats functions apart has no
+    `size` and no `passes`.
+
     Args:
         task: the module and the objectives.
         candidate: the pass list.
         analysis: what `measured` gave for it; empty where it was not asked.
     """
+    if is_by_function(candidate):
+        return {
+            **_functions(candidate, analysis),
+            "verified": _verified(task, _checked(analysis)),
+            "repeat": _REPEAT,
+        }
     passes, base, leads = passes_of(candidate), baseline_passes(task), _leading(task)
     found = {what: _read(analysis.get(what, {})) for what in _asked(leads)}
     return {
+        **_functions(candidate, analysis),
         "size": _sizes(found, base, passes),
         "passes": _contributions(found[leads], passes, leads),
         "verified": _verified(task, _checked(analysis)),
@@ -88,9 +109,12 @@ def measured(task: Task[IRProgram], candidate: Candidate, executor: Executor) ->
         By what is counted, the hash of each pass list to its outcome as JSON; and `verified`, where
         candidates are run: whether the answer was compared, and else why not.
     """
-    passes, base, leads = passes_of(candidate), baseline_passes(task), _leading(task)
-    whole = evaluator_spec_of(task)
-    found: dict[str, Any] = {}
+    leads = _leading(task)
+    found: dict[str, Any] = _measured_parts(task, candidate, executor) if leads == _TIME else {}
+    whole = plain_spec_of(task)
+    if is_by_function(candidate):
+        return {**found, _CHECKED: []}  # its time was measured, so it was run
+    passes, base = passes_of(candidate), baseline_passes(task)
     shorter = [candidate_of(each) for each in _shorter(passes)]
     ends = [candidate_of(each) for each in ((), base, passes)]
     # The sizes first: they take three measurements each, and the time may end.
@@ -113,6 +137,26 @@ def measured(task: Task[IRProgram], candidate: Candidate, executor: Executor) ->
         if any(isinstance(outcome, Measured) for outcome in outcomes):
             found[_CHECKED] = list(executor.notes)
     return found
+
+
+def _measured_parts(
+    task: Task[IRProgram], candidate: Candidate, executor: Executor
+) -> dict[str, Mapping[str, float]]:
+    """Measure where the time goes: with the baseline, and with the candidate."""
+    ends = {_BEFORE: candidate_of(baseline_passes(task)), _AFTER: candidate}
+    both = list(dict.fromkeys(ends.values()))
+    executor.serve(timed_spec_of(task, both))
+    found = {each.candidate: each.outcome for each in evaluate(executor, both, deadline())}
+    outcomes = ((name, found.get(each)) for name, each in ends.items())
+    return {name: outcome.parts for name, outcome in outcomes if isinstance(outcome, Measured)}
+
+
+def _functions(candidate: Candidate, analysis: Mapping[str, Any]) -> Mapping[str, str]:
+    """Show where the time goes; nothing where that is not known, unless functions have lists of their own."""
+    before, after = (analysis.get(name, {}) for name in (_BEFORE, _AFTER))
+    if not before and not is_by_function(candidate):
+        return {}
+    return {"functions": _aligned(list(function_rows(before, after, candidate)), texts=(0, 4))}
 
 
 def _leading(task: Task[IRProgram]) -> str:
@@ -258,6 +302,8 @@ def export_module(task: Task[IRProgram], candidate: Candidate, path: Path) -> Se
         PlanishError: LLVM refuses the list, or crashes.
         OSError: a file cannot be written.
     """
+    if is_by_function(candidate):
+        return export_program(prepared(task), task.target.toolchain["backend"], candidate, path)
     path.mkdir(parents=True, exist_ok=True)
     before, passes = prepared(task), passes_of(candidate)
     (path / PREPARED).write_text(before, encoding="utf-8", errors="surrogateescape")

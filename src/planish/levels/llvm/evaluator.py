@@ -10,9 +10,9 @@ from __future__ import annotations
 import hashlib
 import math
 import os
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field, fields, replace
 from functools import cache, partial
 from pathlib import Path
 
@@ -40,11 +40,13 @@ from planish.levels.llvm.execution import (
     linker_folders,
     reference_answer,
 )
+from planish.levels.llvm.hot.programs import ProgramBuilder, is_by_function
+from planish.levels.llvm.hot.sampling import sampled_seconds
 from planish.levels.llvm.ir.attributes import for_size, without_optnone
 from planish.levels.llvm.machine import elements_of
-from planish.levels.llvm.passes import oz_of, passes_of, print_pipeline, vary
+from planish.levels.llvm.passes import candidate_of, oz_of, passes_of, print_pipeline, vary
 from planish.levels.llvm.program import IRProgram, Running
-from planish.measure import Timing, time_call
+from planish.measure import PairedTimer, Samples, SharedBaselineTime, Timing, time_call
 from planish.sandbox import ForkLimits, Limits, describe_exit, in_child, is_external_signal
 from planish.sandbox.confinement import SandboxPolicy
 
@@ -81,11 +83,20 @@ def fingerprint(module: Module) -> bytes:
     return hashlib.sha256(module.text().encode(errors="surrogateescape")).digest()
 
 
+NOT_SAMPLED = "it is not known where the time goes"
 NOT_RUN = "not run"
 """How a note begins that says why no candidate of a program with a `main` is run."""
 TIMING = Timing(budget_s=0.2, block_s=2e-3, fewest=3, most=30, slow_factor=2.0)
 LAST_TIMING = Timing(budget_s=0.2, block_s=2e-3, fewest=3, most=30, slow_factor=math.inf)
 """For the comparison at the end: nothing is cut short."""
+
+PAIRED_TIMINGS = (
+    Timing(budget_s=0.4, block_s=2e-3, fewest=5, most=60, slow_factor=1.005),
+    Timing(budget_s=0.8, block_s=2e-3, fewest=5, most=60, slow_factor=1.005),
+)
+"""For lists of single functions, whose gains are small: what is promising is measured a second time."""
+PROMISING = 0.99
+"""What takes at most so much of the best time so far is measured a second time: it may have been lucky."""
 
 COUNTS = frozenset({"instructions", "text_bytes"})
 """Objectives that are counted, and so have no noise."""
@@ -129,8 +140,37 @@ class LlvmEvaluatorSpec:
         return _Evaluator(self)
 
 
+@dataclass(frozen=True)
+class TimedEvaluatorSpec(LlvmEvaluatorSpec):
+    """Makes an evaluator for a search by time, whose baseline is measured before all others.
+
+    Args:
+        baseline: the passes that candidates that treat functions apart are measured in turns with.
+        sampled: hashes of the candidates whose parts are measured: the seconds spent in each function.
+        baseline_time: what the baseline takes.
+    """
+
+    baseline: tuple[str, ...] = ()
+    sampled: frozenset[str] = frozenset()
+    baseline_time: SharedBaselineTime = field(default_factory=SharedBaselineTime)
+
+    @property
+    def sandbox(self) -> SandboxPolicy:
+        """Return how a worker is confined; all workers share a file with the baseline's time."""
+        own = super().sandbox
+        return replace(own, reads=(*own.reads, str(self.baseline_time.folder)))
+
+    def anchor(self, baseline: Outcome) -> None:
+        """Set the known time of the baseline; see `planish.core.CanAnchor`."""
+        if isinstance(baseline, Measured):
+            self.baseline_time.set(baseline.values["time_s"])
+
+    def __call__(self) -> _TimedEvaluator:
+        return _TimedEvaluator(self)
+
+
 class _Evaluator:
-    """Evaluates pass lists on clones of one module.
+    """Evaluates pass lists on clones of one module, and lists of single functions where the time leads.
 
     Attributes:
         notes: why the module is not run, though it has a `main`.
@@ -140,7 +180,8 @@ class _Evaluator:
     """
 
     def __init__(self, spec: LlvmEvaluatorSpec) -> None:
-        backend = open_backend(spec.backend)
+        self._backend = backend = open_backend(spec.backend)
+        self._ir = spec.ir
         self._module = backend.parse(spec.ir)
         self._timing = spec.timing
         self._remember = spec.remember
@@ -151,6 +192,8 @@ class _Evaluator:
         self._counted = "".join(exact) if len(spec.objectives) == len(exact) == 1 else ""
         self._texts: dict[bytes, Outcome] = {}
         self._known: dict[bytes, Outcome] = {}
+        self._builder: ProgramBuilder | None = None
+        self._codes: dict[str, bytes] = {}
         self._runner: Runner | None = None
         self._expected = RunAnswer(0, b"", 0.0)
         self.notes: tuple[str, ...] = ()
@@ -170,12 +213,31 @@ class _Evaluator:
 
     def evaluate(self, candidate: Candidate, clock: StageClock) -> Outcome:
         """Run the passes on a clone; verify it and measure."""
+        if self._timed and is_by_function(candidate):
+            return self._by_function(candidate, clock)
         with clock("transform"):
             module = self._module.clone()
         try:
             return self._transformed(module, passes_of(candidate), clock)
         finally:
             module.close()
+
+    def _by_function(self, candidate: Candidate, clock: StageClock) -> Outcome:
+        try:
+            with clock("transform"):
+                code = self._codes.get(candidate.hash) or self._built_by_function(candidate)
+        except (PassError, IRError, ProgramError) as error:
+            return Failed("transform", "refused by LLVM", error.message)
+        if not self._remember:  # it comes in each round of a comparison
+            self._codes[candidate.hash] = code
+        return self._run_by_function(code, clock)
+
+    def _built_by_function(self, candidate: Candidate) -> bytes:
+        self._builder = self._builder or ProgramBuilder(self._ir, self._backend)
+        return self._builder.build(candidate).code
+
+    def _run_by_function(self, code: bytes, clock: StageClock) -> Outcome:
+        return self._run(code, clock, {})
 
     def _transformed(self, module: Module, passes: Sequence[str], clock: StageClock) -> Outcome:
         try:
@@ -290,13 +352,117 @@ class _Evaluator:
         return Failed("run", "wrong answer", f"one of many runs {describe_exit(code)}")
 
 
+class _TimedEvaluator(_Evaluator):
+    """Evaluates for a search by time.
+
+    Lists of single functions gain little each, so their programs are measured in turns with the baseline.
+    """
+
+    def __init__(self, spec: TimedEvaluatorSpec) -> None:
+        super().__init__(spec)
+        self._baseline_time, self._sampled, self._passes = spec.baseline_time, spec.sampled, spec.baseline
+        self._timers = [
+            PairedTimer(spec.baseline_time, each, patience=1, clocks=CLOCKS) for each in PAIRED_TIMINGS
+        ]
+        self._paired: dict[bytes, Outcome] = {}
+        self._baseline = b""
+
+    def evaluate(self, candidate: Candidate, clock: StageClock) -> Outcome:
+        found = super().evaluate(candidate, clock)
+        if candidate.hash not in self._sampled or not isinstance(found, Measured) or self._runner is None:
+            return found
+        with clock("build"):
+            code = self._code_of(candidate)
+        with clock("run"):
+            parts = self._parts(self._runner, code, found.values["time_s"])
+        return replace(found, parts=parts)
+
+    def _parts(self, runner: Runner, code: bytes, seconds: float) -> Mapping[str, float]:
+        try:
+            return sampled_seconds(runner, code, self._expected, seconds, self._backend)
+        except NotRunnableError as error:
+            self.notes = (*self.notes, f"{NOT_SAMPLED}: {error}")
+            return {}
+
+    def _code_of(self, candidate: Candidate) -> bytes:
+        if is_by_function(candidate):
+            return self._built_by_function(candidate)
+        with closing(self._module.clone()) as module:
+            module.run(print_pipeline(passes_of(candidate)))
+            return module.object_code()
+
+    def _run_by_function(self, code: bytes, clock: StageClock) -> Outcome:
+        known = self._baseline_time.known
+        if known is None or self._runner is None:  # there is no baseline yet
+            return super()._run_by_function(code, clock)
+        if not self._baseline:
+            with clock("build"):
+                self._baseline = self._code_of(candidate_of(self._passes))
+            self._paired[hashlib.sha256(self._baseline).digest()] = Measured({"time_s": known})
+            self._best = known
+        # By its code: many lists make the same, and measuring is what takes the time.
+        name = hashlib.sha256(code).digest()
+        if name in self._paired:
+            return self._paired[name]
+        found = self._beside(self._runner, code, clock)
+        if not isinstance(found, Lost):
+            self._paired[name] = found
+        return found
+
+    def _beside(self, runner: Runner, code: bytes, clock: StageClock) -> Outcome:
+        """Measure code in turns with the baseline's: what is promising twice, of which the worse counts."""
+        with ExitStack() as stack:
+            try:
+                with clock("build"):
+                    program, baseline = (
+                        stack.enter_context(runner.executable(each)) for each in (code, self._baseline)
+                    )
+            except NotRunnableError as error:
+                return Failed("build", "does not link", error.message)
+            with clock("verify"):
+                wrong = self._wrong(runner, program)
+            if wrong:
+                return wrong
+            runs = [partial(runner.repeat, each, self._expected.code) for each in (program, baseline)]
+            found: list[Samples] = []
+            try:
+                with clock("run"):
+                    for timer in self._timers:
+                        found.append(timer.time(*runs))
+                        if found[-1].median > PROMISING * self._best:
+                            break
+            except EndedError as ended:
+                return self._ended(ended.code)
+        worst = max(found, key=lambda samples: samples.median)
+        self._best = min(self._best, worst.median)
+        return Measured({"time_s": worst.median}, worst.named({"time_s": float}, one_core=True))
+
+
 _FAST = "default<O3>"
+_PAIRED_S = 40.0
+"""Seconds that measuring in turns, perhaps twice, may take longer than measuring alone."""
 _PACE = 1000.0
 """Instructions for which each stage is given another second, beyond its usual limit."""
 
 
 def evaluator_spec_of(task: Task[IRProgram], *, final: bool = False) -> LlvmEvaluatorSpec:
-    """Make the spec for a task's evaluator.
+    """Make the spec for a task's evaluator; in a search by time the baseline comes first, and is sampled.
+
+    Args:
+        task: the program, the back end and the objectives.
+        final: for the comparison at the end: nothing is cut short.
+
+    Raises:
+        ProgramError: as `plain_spec_of`.
+    """
+    spec = plain_spec_of(task, final=final)
+    if final or _leads(task) != "time_s":
+        return spec
+    return timed_spec_of(task, [candidate_of(baseline_passes(task))])
+
+
+def plain_spec_of(task: Task[IRProgram], *, final: bool = False) -> LlvmEvaluatorSpec:
+    """Make the spec for an evaluator that measures each candidate alone.
 
     Args:
         task: the program, the back end and the objectives.
@@ -313,15 +479,29 @@ def evaluator_spec_of(task: Task[IRProgram], *, final: bool = False) -> LlvmEval
             "Give one that calls it: --option harness=FILE.c.",
         )
     backend = task.target.toolchain["backend"]
+    limits = _limits(program.instructions, open_backend(backend).lifetime)
     return LlvmEvaluatorSpec(
         prepared(task),
         program.running if is_run(task) else None,
         names,
         backend,
-        _limits(program.instructions, open_backend(backend).lifetime),
+        limits,
         LAST_TIMING if final else TIMING,
         remember=not final,
     )
+
+
+def timed_spec_of(task: Task[IRProgram], sampled: Sequence[Candidate]) -> TimedEvaluatorSpec:
+    """Make the spec of a search by time; of some candidates it is measured, too, where their time goes.
+
+    Raises:
+        ProgramError: as `plain_spec_of`.
+    """
+    plain = plain_spec_of(task)
+    known = {each.name: getattr(plain, each.name) for each in fields(plain)}
+    known["limits"] = replace(plain.limits, run=plain.limits.run + _PAIRED_S)
+    hashes = frozenset(each.hash for each in sampled)
+    return TimedEvaluatorSpec(**known, baseline=baseline_passes(task), sampled=hashes)
 
 
 def is_run(task: Task[IRProgram]) -> bool:

@@ -126,6 +126,11 @@ class Runner:
         self._linker = self._link.compiler
         self._others = [compile_harness(running.harness, self._linker, backend)] if running.harness else []
 
+    @property
+    def compiler(self) -> tuple[str, ...]:
+        """Return what compiles and links."""
+        return self._linker
+
     @contextmanager
     def executable(self, *codes: bytes) -> Generator[Path]:
         """Link objects to one program; the executable is there within the context alone.

@@ -16,6 +16,7 @@ from planish.core import (
     Identify,
     Level,
     Objective,
+    PlanishError,
     Space,
     Step,
     Target,
@@ -33,15 +34,15 @@ class LlvmLevel(Level[IRProgram]):
     """Modules of LLVM IR; a candidate is a pass list, measured by the size of what it makes, or its time."""
 
     name = "llvm"
-    version = "2"
+    version = "3"
     objectives: Mapping[str, Objective] = {
         "instructions": Objective("instructions", exact=True),
         "text_bytes": Objective("text_bytes", "bytes", exact=True),
         "time_s": Objective("time_s", "s"),
     }
-    spaces = ("passes", "uniform", "safe")
+    spaces = ("passes", "uniform", "safe", "functions")
     searchers = ("portfolio", "random-minimise", "genetic", "random")
-    summary_sections = ("size", "passes", "verified", "repeat")
+    summary_sections = ("functions", "size", "passes", "verified", "repeat")
 
     @property
     def steps(self) -> Mapping[str, type[Step]]:
@@ -107,7 +108,14 @@ class LlvmLevel(Level[IRProgram]):
         return is_run(task)
 
     def space(self, task: Task[IRProgram], name: str) -> Space:
-        """Make a space of pass lists; see `planish.levels.llvm.passes.pass_space`."""
+        """Make a space of pass lists, or `functions`, of lists for single functions.
+
+        Raises:
+            PlanishError: there is no such space, or none for these objectives.
+            TargetError: the back end cannot treat single functions.
+        """
+        if name == "functions":
+            return self._function_space(task)
         from planish.levels.llvm.evaluator import baseline_text
         from planish.levels.llvm.machine import elements_of
         from planish.levels.llvm.passes import pass_space
@@ -115,6 +123,20 @@ class LlvmLevel(Level[IRProgram]):
         elements, objective = elements_of(task.target), task.objectives[0].name
         small = partial(baseline_text, task)
         return pass_space(name, elements, objective, ir=task.program.ir, small=small)
+
+    def _function_space(self, task: Task[IRProgram]) -> Space:
+        from planish.levels.llvm.backend import open_backend
+        from planish.levels.llvm.hot.programs import require_backend
+        from planish.levels.llvm.hot.space import HotFunctionSpace
+
+        if [each.name for each in task.objectives] != ["time_s"]:
+            raise PlanishError("functions of a program are tuned by one objective", "Name time alone.")
+        require_backend(open_backend(task.target.toolchain["backend"]))
+        return HotFunctionSpace(task.program)
+
+    def default_searcher(self, task: Task[IRProgram], space: str) -> str:
+        """Name the searcher of a task's space where the user names none."""
+        return "hottest-first" if space == "functions" else super().default_searcher(task, space)
 
     def evaluator(self, task: Task[IRProgram], *, final: bool = False) -> LlvmEvaluatorSpec:
         """Make the spec for the task's evaluator.

@@ -12,11 +12,12 @@ from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
 
-from planish.core import PlanishError
+from planish.core import PlanishError, ProgramError
 from planish.core.hashing import content_hash
 from planish.levels.llvm.backend import IRError, PassError
 from planish.levels.llvm.modules.results import ModuleRecipe
 from planish.levels.llvm.modules.transform import begin, end, plain_text, single, whole_backend
+from planish.levels.llvm.passes.pipeline import PipelineItem, read_items
 from planish.sandbox import ExitStatus, ForkLimits, in_child
 
 Parts = tuple[str, ...]
@@ -90,6 +91,22 @@ _MOST_MORE = 3
 def pipeline(parts: Parts) -> str:
     """Write passes as `opt -passes=` takes them."""
     return f"function<eager-inv>({','.join(parts)})"
+
+
+def passes_within(text: str) -> Parts:
+    """Read the passes within a function manager; `pipeline` is its inverse.
+
+    Raises:
+        ProgramError: it is none.
+    """
+    items = read_items(text)
+    if len(items) != 1 or items[0].inner is None:
+        raise ProgramError(f"'{text}' is no list of passes within function(...)")
+    return tuple(map(_text, items[0].inner))
+
+
+def _text(item: PipelineItem) -> str:
+    return item.text if item.inner is None else f"{item.text}({','.join(map(_text, item.inner))})"
 
 
 def first_lists() -> Iterator[Parts]:

@@ -1,0 +1,105 @@
+"""Description and export of programs whose hot functions have lists of their own."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import asdict, dataclass
+from functools import partial
+from pathlib import Path
+
+from planish.core import Candidate, PlanishError
+from planish.levels.llvm.backend import open_backend
+from planish.levels.llvm.function_steps import FunctionPasses
+from planish.levels.llvm.hot.programs import ProgramBuild, ProgramBuilder, function_lists, is_by_function
+from planish.levels.llvm.hot.versions import USUAL, passes_within
+from planish.levels.llvm.modules.export import BegunNames, begun_names, write_module, write_script
+from planish.levels.llvm.modules.results import ModuleRecipe
+from planish.sandbox import ExitStatus, ForkLimits, in_child
+
+SHOWN = 0.01
+"""Functions with a smaller share of the time are not listed, unless they have a list of their own."""
+_LIMITS = ForkLimits(seconds=120.0)
+_DIFFERENCES = 6
+
+
+def function_rows(
+    before: Mapping[str, float], after: Mapping[str, float], candidate: Candidate
+) -> Iterator[Sequence[str]]:
+    """Yield a table of where the time goes, its head first: function, share, seconds and passes.
+
+    Args:
+        before: seconds by function with -O3.
+        after: the same with the candidate.
+        candidate: may be -O3.
+    """
+    yield "function", "share", "-O3", "now", "passes, where not as -O3"
+    lists = {name: step.pipeline for step in _steps(candidate) for name in step.functions}
+    total = sum(before.values()) or 1.0
+    for name in sorted({*before, *lists}, key=lambda name: -before.get(name, 0.0)):
+        seconds = before.get(name, 0.0)
+        if seconds >= SHOWN * total or name in lists:
+            share = f"{seconds / total:.0%}" if name in before else ""
+            times = (_milliseconds(each[name]) if name in each else "" for each in (before, after))
+            yield name, share, *times, _differs(lists.get(name, ""))
+
+
+def _steps(candidate: Candidate) -> Sequence[FunctionPasses]:
+    return function_lists(candidate) if is_by_function(candidate) else ()
+
+
+def _milliseconds(seconds: float) -> str:
+    return f"{seconds * 1e3:,.3f} ms"
+
+
+def _differs(pipeline: str) -> str:
+    """Say what a list has more, and less, than that of -O3."""
+    if not pipeline:
+        return ""
+    own, usual = Counter(passes_within(pipeline)), Counter(USUAL)
+    said = [f"+{each}" for each in (own - usual).elements()]
+    said += [f"-{each}" for each in (usual - own).elements()]
+    more = len(said) - _DIFFERENCES
+    return " ".join(said[:_DIFFERENCES]) + (f" and {more} more" if more > 0 else "") or "in another order"
+
+
+@dataclass(frozen=True)
+class _Exported:
+    build: ProgramBuild
+    text: str
+    recipe: ModuleRecipe
+    names: BegunNames
+
+
+def export_program(ir: str, backend: str, candidate: Candidate, folder: Path) -> Sequence[Path]:
+    """Write a module before and after, its bitcode and object, a manifest, and a script that repeats it.
+
+    Args:
+        ir: the module that every candidate starts from.
+        backend: the back end's name.
+        candidate: treats functions apart.
+        folder: made where it is missing.
+
+    Returns:
+        The files.
+
+    Raises:
+        PlanishError: LLVM refuses a list, or does not survive it.
+        OSError: a file cannot be written.
+    """
+    made = in_child(partial(_exported, ir, backend, candidate), _Exported, _LIMITS)
+    if isinstance(made, ExitStatus):
+        raise PlanishError(f"LLVM does not survive what it did before: {made.detail}")
+    folder.mkdir(parents=True, exist_ok=True)
+    write_script(made.recipe, made.names, folder)
+    lists = {name: step.pipeline for step in function_lists(candidate) for name in step.functions}
+    manifest = {"llvm": open_backend(backend).version, "functions": lists, "recipe": asdict(made.recipe)}
+    return write_module(folder, ir, made.text, made.build.bitcode, made.build.code, manifest)
+
+
+def _exported(ir: str, backend: str, candidate: Candidate) -> _Exported:
+    builder = ProgramBuilder(ir, open_backend(backend))
+    build, recipe = builder.build(candidate), builder.recipe(candidate)
+    with closing(open_backend(backend).parse(build.bitcode)) as module:
+        return _Exported(build, module.text(), recipe, begun_names(ir, recipe))

@@ -1,0 +1,147 @@
+"""Programs of candidates that treat hot functions apart: what is run on which function, and the object.
+
+A candidate is a sequence of `FunctionPasses`, one for each function that has a list of its own; all else is
+as -O3 makes it. The last step is the one that was tried last: what comes before it is kept, since it is the
+same for each list that is tried on one function.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Sequence
+from contextlib import closing
+from dataclasses import dataclass
+
+from planish.core import Candidate, ProgramError, TargetError
+from planish.levels.llvm.backend import Backend
+from planish.levels.llvm.function_steps import FunctionPasses
+from planish.levels.llvm.hot.versions import BEGIN, LAST, MORE, SIMPLIFY, USUAL, pipeline
+from planish.levels.llvm.modules.results import ModuleRecipe
+from planish.levels.llvm.modules.transform import begin, end, single
+from planish.levels.llvm.passes.catalogue import base_name, elements
+from planish.levels.llvm.passes.pipeline import PipelineItem, read_items
+
+_PREPARED = 4
+"""Modules that are kept of which all but one function is done."""
+
+_MANAGERS = frozenset(("function", "loop", "loop-mssa"))
+Lists = tuple[tuple[str, tuple[str, ...]], ...]
+"""Pipelines, and the functions that each is run on."""
+
+
+@dataclass(frozen=True)
+class ProgramBuild:
+    """What a candidate makes of a module.
+
+    Args:
+        code: the object.
+        bitcode: the module that it is made of.
+    """
+
+    code: bytes
+    bitcode: bytes
+
+
+def is_by_function(candidate: Candidate) -> bool:
+    """Return whether a candidate treats functions apart, and is no list for the whole module."""
+    return any(isinstance(step, FunctionPasses) for step in candidate.steps)
+
+
+def function_lists(candidate: Candidate) -> tuple[FunctionPasses, ...]:
+    """Return the steps of a candidate that treats functions apart.
+
+    Raises:
+        ProgramError: it has another step, or a pass that is not known: a candidate may come from a store, and
+            some of LLVM's passes write files.
+    """
+    found = list[FunctionPasses]()
+    for step in candidate.steps:
+        if not isinstance(step, FunctionPasses):
+            raise ProgramError(f"'{step}' does not go with lists of single functions")
+        _check(read_items(step.pipeline))
+        found.append(step)
+    return tuple(found)
+
+
+def _check(items: Sequence[PipelineItem]) -> None:
+    for item in items:
+        name = base_name(item.text)
+        if name not in (_MANAGERS if item.inner is not None else _known()):
+            raise ProgramError(f"'{item.text}' is no pass that is run on a single function")
+        _check(item.inner or ())
+
+
+def _known() -> frozenset[str]:
+    ours = (*SIMPLIFY, *USUAL, *(text for texts in MORE for text in texts))
+    named = [each for text in ours for each in _leaves(read_items(text))]
+    return frozenset(base_name(text) for text in (*named, *elements()))
+
+
+def _leaves(items: Sequence[PipelineItem]) -> Sequence[str]:
+    return [text for item in items for text in (_leaves(item.inner) if item.inner else [item.text])]
+
+
+def require_backend(backend: Backend) -> None:
+    """Raise TargetError where a back end cannot treat single functions as -O3 does."""
+    if not backend.full:
+        raise TargetError(f"{backend.name} cannot treat single functions", "Install LLVM 22.")
+    if not backend.runs(f"{BEGIN},{pipeline(USUAL)}"):
+        raise TargetError(f"LLVM {backend.version} lacks passes of -O3 that this needs", "Install LLVM 22.")
+
+
+class ProgramBuilder:
+    """Builds the programs of candidates from one module.
+
+    Args:
+        ir: the module, unoptimised; as text or bitcode.
+        backend: runs the passes.
+
+    Raises:
+        IRError: the module is malformed.
+        PassError: LLVM refuses what -O3 begins with.
+    """
+
+    def __init__(self, ir: str | bytes, backend: Backend) -> None:
+        self._backend = backend
+        self._prepared: OrderedDict[tuple[Lists, tuple[str, ...]], bytes] = OrderedDict()
+        with closing(single(backend.parse(ir))) as module:
+            begin(module, (), BEGIN)
+            self._begun = module.bitcode()
+            self._names = tuple(name for name in module.definitions().by_name if name)
+
+    def build(self, candidate: Candidate) -> ProgramBuild:
+        """Build the program of a candidate.
+
+        Raises:
+            ProgramError: as `function_lists`.
+            PassError: LLVM refuses a list, or what it makes is invalid.
+            IRError: LLVM makes no code of it.
+        """
+        *others, last = ((step.pipeline, step.functions) for step in function_lists(candidate))
+        with closing(single(self._backend.parse(self._around(tuple(others), last[1])))) as module:
+            end(module, ModuleRecipe("", (last,), LAST))
+            return ProgramBuild(module.object_code(), module.bitcode())
+
+    def recipe(self, candidate: Candidate) -> ModuleRecipe:
+        """Return how a candidate's program is made of the unoptimised module."""
+        *others, last = ((step.pipeline, step.functions) for step in function_lists(candidate))
+        return ModuleRecipe(BEGIN, (*self._before(tuple(others), last[1]), last), LAST)
+
+    def _around(self, others: Lists, names: tuple[str, ...]) -> bytes:
+        """Return the module in which all but some functions are done."""
+        key = others, names
+        if key not in self._prepared:
+            with closing(single(self._backend.parse(self._begun))) as module:
+                end(module, ModuleRecipe("", self._before(others, names), ""))
+                self._prepared[key] = module.bitcode()
+            if len(self._prepared) > _PREPARED:
+                self._prepared.popitem(last=False)
+        self._prepared.move_to_end(key)
+        return self._prepared[key]
+
+    def _before(self, others: Lists, names: tuple[str, ...]) -> Lists:
+        """Return what is run before the last list: the other lists, and those of -O3."""
+        apart = {*names, *(name for _, functions in others for name in functions)}
+        usual = tuple(name for name in self._names if name not in apart)
+        # Without names a list is run on all functions.
+        return (*others, (pipeline(USUAL), usual)) if usual else others

@@ -1,0 +1,95 @@
+"""Space of lists for the functions in which a program spends its time."""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from planish.core import UNTAUGHT, Candidate, CanVaryParts, SearchContext
+from planish.levels.llvm.function_steps import FunctionPasses
+from planish.levels.llvm.hot.versions import USUAL, drawn, first_lists, passes_within, pipeline
+from planish.levels.llvm.modules.transform import plain_text
+from planish.levels.llvm.passes import candidate_of
+
+if TYPE_CHECKING:
+    from numpy.random import Generator
+
+    from planish.levels.llvm.program import IRProgram
+
+HOT = 0.04
+"""Functions with a smaller share of the time are left as -O3 has them."""
+_MOST_HOT = 8
+O3 = "default<O3>"
+_FUNCTION = re.compile(r'^define [^\n]*?@("[^"]*"|[-\w$.]+)\(.*?^\}$', re.MULTILINE | re.DOTALL)
+
+
+class HotFunctionSpace(CanVaryParts):
+    """Candidates that run lists of their own on hot functions; the start is -O3.
+
+    They are not shortened at the end of a run: each list was kept since it gained.
+
+    Args:
+        program: the module; a function is hot where it is defined there.
+    """
+
+    def __init__(self, program: IRProgram) -> None:
+        self._program = program
+
+    def start(self) -> Candidate:
+        """Return -O3 for the whole module."""
+        return candidate_of((O3,))
+
+    def parts(self, measured: Mapping[str, float]) -> Sequence[str]:
+        """List the hot functions of the module, the hottest first.
+
+        Args:
+            measured: seconds by function, of all that the program runs.
+        """
+        defined, least = frozenset(self._program.definitions), HOT * sum(measured.values())
+        hot = [name for name, value in measured.items() if name in defined and value >= least]
+        return sorted(hot, key=lambda name: -measured[name])[:_MOST_HOT]
+
+    def suggestions(
+        self, candidate: Candidate, part: str, context: SearchContext = UNTAUGHT
+    ) -> Sequence[Candidate]:
+        """List what is worth trying on every hot function, after what was good for this one elsewhere."""
+        lists = dict.fromkeys((*self._known(part, context), *map(pipeline, first_lists())))
+        return [_with(candidate, part, text) for text in lists]
+
+    def vary(self, candidate: Candidate, part: str, rng: Generator) -> Candidate:
+        """Leave some passes out of a function's list, or of -O3's, and put others in."""
+        own = _list_of(candidate, part)
+        draws = random.Random(int(rng.integers(1 << 62)))
+        chosen = draws.choice((USUAL, passes_within(own) if own else USUAL))
+        return _with(candidate, part, pipeline(drawn(chosen, draws)))
+
+    def _known(self, part: str, context: SearchContext) -> Iterator[str]:
+        """Yield the lists that made an equal function of other programs faster, the best of each program."""
+        own = _bodies(self._program.ir).get(part)
+        for text, outcomes in context.tried().items():
+            if own is None or _bodies(text).get(part) != own:
+                continue
+            ratios = [(ratio, each) for each, ratio in outcomes if ratio is not None and ratio < 1]
+            for _, each in sorted(ratios, key=lambda pair: pair[0]):
+                if known := _list_of(each, part):
+                    yield known
+                    break
+
+
+def _with(candidate: Candidate, part: str, text: str) -> Candidate:
+    """Run a list on a function, in place of its own one; it comes last."""
+    others = tuple(s for s in candidate.steps if isinstance(s, FunctionPasses) and s.functions != (part,))
+    return Candidate((*others, FunctionPasses(text, (part,))))
+
+
+def _list_of(candidate: Candidate, part: str) -> str:
+    """Return the pipeline that a function has of its own; empty where it has none."""
+    own = (s.pipeline for s in candidate.steps if isinstance(s, FunctionPasses) and s.functions == (part,))
+    return next(own, "")
+
+
+def _bodies(ir: str) -> Mapping[str, str]:
+    """Return the functions of a module by name, without numbers that follow from the rest of the module."""
+    return {found[1].strip('"'): plain_text(found[0]) for found in _FUNCTION.finditer(ir)}
