@@ -1,4 +1,4 @@
-"""An object follows from all that clang reads for it: where any of that changes, it is another object."""
+"""An object follows from all that clang reads for it: files, environment, and configuration."""
 
 from __future__ import annotations
 
@@ -236,3 +236,45 @@ def test_a_build_goes_on_where_its_folder_is_gone(place: Place) -> None:
     ]
     assert said[0].stderr == said[1].stderr
     assert (place.folder / "x.o").exists()
+
+
+@pytest.fixture
+def folder(place: Place) -> Path:
+    """Have clang look for its configuration in a folder."""
+    folder = place.folder.parent / "configuration"
+    folder.mkdir()
+    clang = " ".join([*place.clang.command, f"--config-user-dir={folder}"])
+    place.environment["PLANISH_CLANG"] = clang
+    return folder
+
+
+def has_sections_of_functions(place: Place) -> bool:
+    done = place.cc("-Oz", "-c", "mixed.c")
+    assert (done.returncode, done.stderr) == (0, "")
+    return ".text.mixed" in {section.name for section in sections((place.folder / "mixed.o").read_bytes())}
+
+
+def test_another_configuration_is_another_compilation(place: Place, folder: Path) -> None:
+    assert not has_sections_of_functions(place)
+    (folder / "clang.cfg").write_text("-ffunction-sections\n")
+    assert has_sections_of_functions(place)
+    (folder / "clang.cfg").write_text("\n")
+    assert not has_sections_of_functions(place)
+
+
+def test_a_configuration_may_name_files(place: Place, folder: Path) -> None:
+    (folder / "clang.cfg").write_text("# what all need\n@more.txt\n")
+    (folder / "more.txt").write_text("-g0\n")
+    assert not has_sections_of_functions(place)
+    (folder / "more.txt").write_text("-ffunction-sections\n")
+    assert has_sections_of_functions(place)
+
+
+@pytest.mark.parametrize("option", ["--config=./given.cfg", "--config ./given.cfg"])
+def test_what_the_command_line_names_is_left_to_clang(place: Place, option: str) -> None:
+    for said, expected in (("-fno-function-sections", False), ("-ffunction-sections", True)):
+        place.write("given.cfg", said)
+        done = place.cc(*option.split(), "-Oz", "-c", "mixed.c")
+        assert (done.returncode, done.stderr) == (0, "")
+        names = {section.name for section in sections((place.folder / "mixed.o").read_bytes())}
+        assert (".text.mixed" in names) == expected

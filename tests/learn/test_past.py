@@ -32,7 +32,7 @@ from planish.testing.stores import begin
 from planish.tuning import api
 from planish.tuning.api import task_of, tune_program
 from scripted import Disordered
-from tuning.final.trading import Plain, Text
+from tuning.tradeoff_level import Plain, Text
 
 SIZE, RATE = Objective("size", exact=True), Objective("rate", direction="up")
 

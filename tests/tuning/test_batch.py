@@ -1,7 +1,8 @@
-"""Many programs, each tuned by itself."""
+"""Many programs, each tuned by itself, and results on record."""
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,7 +16,21 @@ from planish.core import Candidate, Objective, PlanishError
 from planish.levels.registry import load_program
 from planish.settings import Settings
 from planish.store import open_store
-from planish.tuning.batch import Part, Unmeasured, load_parts, totals, tune_parts
+from planish.tuning.batch import (
+    Change,
+    Part,
+    Record,
+    RegressionError,
+    Unmeasured,
+    changes,
+    load_files,
+    load_parts,
+    read_record,
+    require_no_loss,
+    totals,
+    tune_parts,
+    write_record,
+)
 
 COUNT = Objective("instructions", exact=True)
 SETTINGS = Settings(workers=1, finalists=1)
@@ -100,3 +115,65 @@ def test_time_is_not_compared_in_a_table(tmp_path: Path) -> None:
 def test_a_level_without_parts_says_so() -> None:
     with pytest.raises(PlanishError, match="programs of level 'loops' have no functions"):
         load_parts("C[m] += A[m,k] * B[k]", "", {"size": "m=4,k=4"})
+
+
+def recorded_part(name: str, best: float, baseline: float = 50.0) -> Part:
+    return Part(name, COUNT, "run", 99.0, baseline, best, Candidate(), 1)
+
+
+def test_a_record_reads_back(tmp_path: Path) -> None:
+    write_record(tmp_path / "r.json", [recorded_part("a", 10), recorded_part("b", 60)], {"llvm": "22"})
+    assert read_record(tmp_path / "r.json") == Record("instructions", {"a": 10.0, "b": 50.0})
+
+
+def test_what_is_worse_is_an_error() -> None:
+    record = Record("instructions", {"a": 10.0, "b": 10.0, "gone": 1.0})
+    found = changes([recorded_part("a", 9), recorded_part("b", 11), recorded_part("new", 99)], record)
+    assert found == [Change("a", 10, 9, False), Change("b", 10, 11, True)]
+    with pytest.raises(RegressionError, match="worse than recorded: b: 11, recorded 10") as caught:
+        require_no_loss(found)
+    assert caught.value.exit_code == 8
+    require_no_loss(found[:1])
+
+
+def test_of_a_rate_less_is_worse() -> None:
+    rate = Part("a", Objective("rate", direction="up", exact=True), "run", 1.0, 1.0, 5.0, Candidate(), 1)
+    assert [change.worse for change in changes([rate], Record("rate", {"a": 6.0}))] == [True]
+    assert [change.worse for change in changes([rate], Record("rate", {"a": 4.0}))] == [False]
+
+
+def test_a_record_of_another_objective_is_an_error() -> None:
+    with pytest.raises(PlanishError, match="the record is of text_bytes"):
+        changes([recorded_part("a", 1)], Record("text_bytes", {}))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "[]",
+        "{}",
+        '{"form": 1, "objective": "x"}',
+        '{"form": 1, "objective": "x", "results": {"a": {}}}',
+        '{"form": 1, "objective": "x", "results": []}',
+        json.dumps({"form": 99}),
+    ],
+)
+def test_what_is_no_record_is_an_error(tmp_path: Path, text: str) -> None:
+    (tmp_path / "r.json").write_text(text)
+    with pytest.raises(PlanishError, match="record"):
+        read_record(tmp_path / "r.json")
+
+
+def test_a_record_that_is_not_there_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(PlanishError, match="No such file"):
+        read_record(tmp_path / "absent.json")
+
+
+def test_files_are_of_one_level(tmp_path: Path) -> None:
+    (tmp_path / "a.ll").write_text(SUM)
+    (tmp_path / "b.loops").write_text("C[m] = A[m] | m=4 | A:float32[4] C:float32[4]")
+    level, programs, _ = load_files([str(tmp_path / "a.ll")], "", {})
+    assert (level.name, list(programs)) == ("llvm", [str(tmp_path / "a.ll")])
+    with pytest.raises(PlanishError, match="files of 2 levels"):
+        load_files([str(tmp_path / "a.ll"), str(tmp_path / "b.loops")], "", {})

@@ -18,7 +18,7 @@ from planish.tuning import in_flight
 from planish.tuning.api import task_of, tune_program
 from planish.tuning.recorder import Progress, Silent
 from scripted import Disordered, Here, Scripted
-from tuning.final.trading import Plain, Text, Trade
+from tuning.tradeoff_level import Plain, Text, Trade
 
 ALONE = 4
 LEVEL, SETTINGS = Plain(), Settings(objectives=("time",), searcher="random", workers=1)

@@ -33,7 +33,7 @@ from planish.store import open_store
 from planish.tuning.api import tune_program
 from planish.tuning.batch import Part, tune_parts
 from planish.tuning.contests import Contestant, compare_results, compare_searches
-from tuning.final.trading import Full, Measuring, Text
+from tuning.tradeoff_level import Full, Measuring, Text
 
 BUDGET = Budget(trials=20)
 

@@ -1,4 +1,4 @@
-"""A run that is resumed: indices, what it was taught, and what it costs."""
+"""Runs that are resumed, and baselines that others are measured by."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import tempfile
 import time
 from collections.abc import Generator, Sequence
 from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
 
@@ -16,15 +17,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from planish.budget import Budget
-from planish.core import Candidate, Executor, Outcome, PlanishError, Searcher, Trial
+from planish.core import Candidate, Executor, Measured, Outcome, PlanishError, Searcher, Task, Trial
 from planish.levels.registry import load_program
+from planish.search import Nsga2
 from planish.settings import Settings
 from planish.store import Store, open_store
 from planish.store.schema import sealed
 from planish.tuning.api import tune_program
 from planish.tuning.result import Result
-from scripted import Disordered
-from tuning.final.trading import Plain, Text, Trade
+from scripted import Disordered, Here
+from tuning.tradeoff_level import Measuring, Plain, Text, Trade
 
 tune_module = import_module("planish.tuning.api")
 loop_module = import_module("planish.tuning.engine")
@@ -236,3 +238,71 @@ def test_a_session_that_fails_leaves_a_result_that_there_was(tmp_path: Path) -> 
 def test_fewer_than_no_workers_are_refused_before_a_run_begins() -> None:
     with pytest.raises(PlanishError, match="-2 workers cannot evaluate anything"):
         Settings(workers=-2)
+
+
+BOTH = ("time", "error")
+
+
+@dataclass(frozen=True)
+class Anchored(Measuring):
+    """Notes what it is anchored to."""
+
+    noted: list[float] = field(default_factory=list[float])
+
+    def anchor(self, baseline: Outcome) -> None:
+        assert isinstance(baseline, Measured)
+        self.noted.append(baseline.values["time_s"])
+
+
+@dataclass
+class Relative(Plain):
+    """A level that measures relative to the baseline, on a machine of some slowness."""
+
+    slower: float = 1.0
+    noted: list[float] = field(default_factory=list[float])
+
+    def evaluator(self, task: Task, *, final: bool = False) -> Measuring:
+        del task, final
+        return Anchored(self.slower, 0.0, self.noted)
+
+
+def tune(level: Relative, folder: Path, **chosen: object) -> list[Trial]:
+    """Search a little; gives the trials."""
+    settings = Settings(**{"objectives": BOTH, "searcher": "random", **chosen})  # type: ignore[arg-type]
+    with open_store(folder / "store.db") as store:
+        task_trials = tune_program(
+            level,
+            Text(),
+            budget=Budget(trials=9),
+            settings=settings,
+            store=store,
+            start=Here,
+            compares=False,
+        )
+        return list(store.run_trials(task_trials.run_id, level.steps))
+
+
+@pytest.mark.parametrize("objectives", [BOTH, ("time",)])
+def test_a_later_run_is_anchored_to_the_baseline_of_the_first(
+    objectives: tuple[str, ...], tmp_path: Path
+) -> None:
+    noted: list[float] = []
+    first = tune(Relative(noted=noted), tmp_path, objectives=objectives)
+    assert first[0].candidate == Candidate()
+    later = tune(Relative(slower=2.0, noted=noted), tmp_path, objectives=objectives, seed=1)
+    assert later[0].outcome == first[0].outcome
+    assert noted == [1e-3, 1e-3]
+
+
+def test_a_searcher_is_told_the_baseline_before_it_is_asked(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    told: list[Candidate] = []
+
+    def tell(_: Nsga2, trials: Sequence[Trial]) -> None:
+        told.extend(trial.candidate for trial in trials)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Nsga2, "tell", tell)
+    tune(Relative(), tmp_path, searcher="nsga2")
+    assert told == [Candidate()]

@@ -1,0 +1,129 @@
+"""The documentation is true: paths exist, links lead somewhere, the site builds, plug-ins install."""
+
+import os
+import re
+import subprocess
+import sys
+import tomllib
+from collections.abc import Iterator
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+import planish
+from docs.plugins import EXAMPLES, install
+from planish import core, store
+from planish.core import PlanishError
+from planish.einsum.planning import BudgetError
+from planish.levels.graph.pass_probe import ExaminerError
+from planish.levels.graph.rewriting import RewriteError
+from planish.levels.graph.sessions import RefusedError
+from planish.levels.llvm import execution
+from planish.levels.loops.codegen.x86.vectors import NoRegisterError
+from planish.sandbox.limits import LostError
+from planish.store.session import LostConnectionError
+from planish.tuning import batch
+
+ROOT = Path(__file__).parents[2]
+PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("experiments/**/*.md")])
+FOLDERS = "src|tests|docs|benchmarks|examples|experiments"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_paths_that_a_page_names_exist(page: Path) -> None:
+    named = re.findall(rf"`((?:{FOLDERS})/[\w./-]*)`", page.read_text(encoding="utf-8"))
+    assert [path for path in named if not (ROOT / path).exists()] == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_links_within_the_repository_lead_somewhere(page: Path) -> None:
+    links = re.findall(r"\]\((?!https?:)([^)#]+)", page.read_text(encoding="utf-8"))
+    assert [link for link in links if not (page.parent / link).exists()] == []
+
+
+def test_every_extra_is_listed() -> None:
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    listed = re.findall(r"^\| `([a-z]+)` \|", (ROOT / "docs/install.md").read_text("utf-8"), re.MULTILINE)
+    assert sorted(listed) == sorted(extras["optional-dependencies"])
+
+
+def test_the_glossary_is_in_the_order_of_the_alphabet() -> None:
+    rows = (ROOT / "docs/glossary.md").read_text(encoding="utf-8").partition("|---|---|\n")[2]
+    words = re.findall(r"^\| (.+?) \|", rows, re.MULTILINE)
+    assert words
+    assert words == sorted(set(words), key=str.casefold)
+
+
+def test_every_error_is_documented_with_its_exit_code() -> None:
+    text = (ROOT / "docs/reference/exit-codes.md").read_text(encoding="utf-8")
+    documented = [
+        (name, int(code)) for code, name in re.findall(r"^\| (\d+) \| `(\w+)` \|", text, re.MULTILINE)
+    ]
+    assert sorted(documented) == sorted((error.__name__, error.exit_code) for error in _family(PlanishError))
+
+
+def test_errors_of_modules_that_load_late_are_known() -> None:
+    late: set[type[PlanishError]] = {
+        batch.RegressionError,
+        execution.NotRunnableError,
+        ExaminerError,
+        RefusedError,
+    }
+    late |= {RewriteError, BudgetError, NoRegisterError, LostError, LostConnectionError}
+    assert late <= set(_family(PlanishError))
+
+
+def _family(error: type[PlanishError]) -> Iterator[type[PlanishError]]:
+    yield error
+    for subclass in error.__subclasses__():
+        if subclass.__module__.startswith("planish."):
+            yield from _family(subclass)
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Build the site; a warning ends the build."""
+    if find_spec("sphinx") is None and "CI" not in os.environ:
+        pytest.skip("sphinx is not installed: pip install 'planish[docs]'")
+    out = tmp_path_factory.mktemp("site")
+    build = [sys.executable, "-m", "sphinx", "--fail-on-warning", "--keep-going", "--quiet"]
+    # A proxy that nothing answers: what asks the network fails.
+    offline = os.environ | dict.fromkeys(("http_proxy", "https_proxy"), "http://127.0.0.1:9")
+    done = subprocess.run(
+        [*build, "-d", str(out / "doctrees"), "docs", str(out)],
+        cwd=ROOT, env=offline, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    return out
+
+
+def test_every_page_is_built(site: Path) -> None:
+    pages = {page.relative_to(ROOT / "docs").with_suffix(".html") for page in ROOT.glob("docs/**/*.md")}
+    assert pages
+    assert [str(page) for page in pages if not (site / page).exists()] == []
+
+
+@pytest.mark.parametrize("module", [planish, core, store], ids=lambda module: module.__name__)
+def test_what_is_public_is_in_the_reference(site: Path, module: object) -> None:
+    text = "".join(page.read_text(encoding="utf-8") for page in site.glob("reference/python/*.html"))
+    listed = {name: getattr(module, name) for name in vars(module)["__all__"]}
+    public = [name for name, value in listed.items() if isinstance(value, type) or module is planish]
+    assert [name for name in public if name[0] != "_" and f'.{name}">' not in text] == []
+
+
+def test_it_needs_nothing_from_elsewhere(site: Path) -> None:
+    text = (site / "index.html").read_text(encoding="utf-8")
+    assert not [tag for tag in ('src="http', 'rel="stylesheet" type="text/css" href="http') if tag in text]
+
+
+@pytest.mark.parametrize("name", ["plugin_searcher", "plugin_level", "plugin_backend"])
+def test_a_plug_in_passes_its_tests(name: str, tmp_path: Path) -> None:
+    install(name, tmp_path)
+    suite = [sys.executable, "-m", "pytest", "-q", "-W", "error", "-p", "no:cacheprovider", "tests"]
+    done = subprocess.run(
+        [*suite, "--import-mode=importlib", "-c", os.devnull, f"--rootdir={EXAMPLES / name}"],
+        cwd=EXAMPLES / name, env=os.environ | {"PYTHONPATH": str(tmp_path)},
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout

@@ -1,0 +1,337 @@
+"""The HTML page: what is written, what a browser shows, and where its data are from."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from math import inf
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import planish
+from planish.budget import Budget
+from planish.core import Candidate, Measured, Objective, PlanishError, StoreError, Trial
+from planish.report import write_report
+from planish.report.data import ReportData, read_report_data
+from planish.report.page import provenance, repeat
+from planish.settings import Settings
+from planish.store import Store, open_store
+from report.page import Page
+from report.planks import (
+    ERROR,
+    TIME,
+    Plank,
+    Planks,
+    Saw,
+    compared,
+    failed,
+    finalist,
+    measured,
+    save_run,
+    task_of,
+    trial,
+)
+
+EVIL = "</pre></script><script>alert(1)</script><img src=x onerror=alert(1)>&amp;\ud800\0"
+SECTIONS = ["search", "finalists", "winner", "failures", "time", "provenance"]
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    with open_store(tmp_path / "planks.db") as opened:
+        yield opened
+
+
+def _page(store: Store, run_id: str, tmp_path: Path) -> Page:
+    path = write_report(store, run_id, Planks(), tmp_path / "new" / "report.html")
+    assert path == tmp_path / "new" / "report.html"
+    return Page(path.read_text(encoding="utf-8"))
+
+
+def _usual() -> list[Trial]:
+    return [measured(0, 1e-3), failed(1, "refused", "no vice"), measured(2, 0.5e-3), failed(3)]
+
+
+def test_a_finished_run(store: Store, tmp_path: Path) -> None:
+    run_id = save_run(store, _usual(), [finalist(2, 0.5, "better"), finalist(0, 0.97, "same")])
+    page = _page(store, run_id[:6], tmp_path)
+    assert list(page.sections) == SECTIONS
+    assert page.verdict[0] == "better"
+    assert "faster than the baseline" in page.verdict[1]
+    assert "for <cut> at Saw(at=2)" in page.sections["winner"]
+    assert "program & size" in page.sections["winner"]
+    assert "refused" in page.sections["failures"]
+    assert "no vice" in page.sections["failures"]
+    assert "25.0 %" in page.sections["failures"]
+    assert run_id in page.sections["provenance"]
+    assert [e.text for e in page.all("pre", kind="program wrapped")] == ["oak"]
+    assert len(page.charts) == 5
+    links = [a.attributes["href"] for a in page.all("a")]
+    assert links == [f"#{name}" for name in SECTIONS]
+
+
+def test_the_file_needs_nothing_else(store: Store, tmp_path: Path) -> None:
+    page = _page(store, save_run(store, _usual(), [finalist(2, 0.5, "better")]), tmp_path)
+    assert not {e.tag for e in page.elements} & {"link", "img", "iframe", "object", "base"}
+    assert all("src" not in e.attributes for e in page.elements)
+    assert all(e.attributes["href"].startswith("#") for e in page.elements if "href" in e.attributes)
+    policy = page.all("meta", **{"http-equiv": "Content-Security-Policy"})
+    assert policy[0].attributes["content"].startswith("default-src 'none'; ")
+    code = [e for e in page.all("script") if "plotly.js" in e.text[:200]]
+    assert len(code) == 1
+    rest = page.html.replace(code[0].text, "")
+    assert not re.search(r"https?:|//cdn|url\(|@import", rest)
+
+
+def test_texts_cannot_become_markup(store: Store, tmp_path: Path) -> None:
+    odd = Objective(EVIL[:60], "s")
+    trials = [
+        trial(0, Measured({"time_s": 1.0, odd.name: 2.0})),
+        failed(1, EVIL, EVIL),
+        measured(2, 2.0),
+    ]
+    run_id = save_run(store, trials, [finalist(0, 0.5, "better")], task=task_of(EVIL[:-2], TIME, odd))
+    page = _page(store, run_id, tmp_path)
+    plain = _page(store, save_run(store, _usual(), task=task_of("oak", TIME, ERROR)), tmp_path)
+    assert not page.all("img")
+    assert len(page.all("script")) - len(page.charts) == len(plain.all("script")) - len(plain.charts)
+    assert page.all("pre", kind="program wrapped")[0].text == EVIL[:-2]
+    assert "&amp;\\ud800" in page.sections["failures"]
+    assert any(odd.name.removesuffix("_s") in str(chart) for chart in page.charts)
+
+
+def test_an_interrupted_run(tmp_path: Path) -> None:
+    with open_store(tmp_path / "planks.db") as store:
+        run_id = save_run(store, _usual(), end=False)
+        assert "the search goes on" in _page(store, run_id, tmp_path).verdict[1]
+    with open_store(tmp_path / "planks.db", read_only=True) as store:
+        page = _page(store, run_id, tmp_path)
+    assert page.verdict[0] == "undecided"
+    assert "interrupted" in page.verdict[1]
+    assert list(page.sections) == [name for name in SECTIONS if name != "finalists"]
+    assert "Best of the search" in page.sections["winner"]
+    assert "not known" in page.sections["time"]
+
+
+def test_a_run_of_one_trial(store: Store, tmp_path: Path) -> None:
+    page = _page(store, save_run(store, [measured(0, 1e-3)], [finalist(0, 1.0, "same")]), tmp_path)
+    assert page.verdict[0] == "same"
+    assert "No difference from the baseline" in page.verdict[1]
+    assert "No trial failed" in page.sections["failures"]
+
+
+def test_a_run_without_a_measured_trial(store: Store, tmp_path: Path) -> None:
+    page = _page(store, save_run(store, [failed(0), failed(1)]), tmp_path)
+    assert list(page.sections) == ["failures", "time", "provenance"]
+    assert "Nothing could be measured" in page.verdict[1]
+
+
+def test_a_run_without_a_trial(store: Store, tmp_path: Path) -> None:
+    page = _page(store, save_run(store, [], end=False), tmp_path)
+    assert list(page.sections) == ["failures", "provenance"]
+    assert page.charts == []
+
+
+def test_several_objectives_have_their_trade_off(store: Store, tmp_path: Path) -> None:
+    trials = [replace(measured(0, 1.0, error=0.1), candidate=Candidate()), measured(1, 0.5, error=0.3)]
+    run_id = save_run(store, trials, [finalist(1, 0.5, "better")], task=task_of("elm", TIME, ERROR))
+    page = _page(store, run_id, tmp_path)
+    assert "tradeoffs" in page.sections
+    diamonds = [t for c in page.charts for t in c["data"] if t.get("marker", {}).get("symbol") == "diamond"]
+    assert [(t["name"], t["x"], t["y"]) for t in diamonds] == [
+        ("baseline in the search", [1000], [0.1]),
+        ("baseline", [1], [1e-3]),
+    ]
+
+
+def test_the_trials_stand_beside_the_baseline_of_the_search(store: Store, tmp_path: Path) -> None:
+    trials = [replace(measured(0, 3.0), candidate=Candidate()), measured(1, 2.0), measured(2, 1.0)]
+    page = _page(store, save_run(store, trials, [finalist(2, 0.5, "better")]), tmp_path)
+    (line,) = (t for t in page.charts[0]["data"] if t["name"].startswith("baseline"))
+    assert line["name"] == "baseline 3.000 s"
+    assert line["y"] == [3, 3]
+
+
+def test_values_that_are_not_finite_do_not_break_the_charts(store: Store, tmp_path: Path) -> None:
+    task = task_of("elm", TIME, ERROR)
+    found = compared([finalist(1, 0.5, "better")], task.objectives)
+    base = found.baseline.lead
+    odd = {**found.baseline.measured, "time_s": replace(base, median=inf, samples=(float("nan"), inf))}
+    found = replace(found, baseline=replace(found.baseline, measured=odd))
+    trials = [measured(0, float("inf"), error=1.0), measured(1, 1.0, error=float("nan"))]
+    run_id = save_run(store, trials, found, task=task)
+    assert not re.search(r"\b(NaN|Infinity)\b", str(_page(store, run_id, tmp_path).charts))
+
+
+def test_a_program_that_the_level_refuses_today_is_still_reported(store: Store, tmp_path: Path) -> None:
+    task = replace(task_of("oak"), program=Plank("rotten"))
+    page = _page(store, save_run(store, _usual(), [finalist(2, 0.5, "better")], task=task), tmp_path)
+    assert "this plank is <rotten>. Take another." in page.sections["winner"]
+    assert "Saw(at=2)" in page.sections["winner"]
+
+
+def test_thousands_of_trials_keep_the_file_small(store: Store, tmp_path: Path) -> None:
+    noise = "x" * 10_000
+    trials = [
+        failed(i, f"reason {i % 500}", noise) if i % 2 else measured(i, 1 + (i * 7919 % 997), error=i / 10)
+        for i in range(6000)
+    ]
+    run_id = save_run(store, trials, task=task_of("elm " * 500_000, TIME, ERROR))
+    page = _page(store, run_id, tmp_path)
+    assert len(page.html) < 8e6
+    assert "other reasons" in page.sections["failures"]
+
+
+def test_what_is_wrong_is_said(store: Store, tmp_path: Path) -> None:
+    run_id = save_run(store, _usual())
+    (tmp_path / "file").write_text("")
+    with pytest.raises(PlanishError, match="cannot be written to"):
+        write_report(store, run_id, Planks(), tmp_path / "file" / "report.html")
+    with pytest.raises(PlanishError, match="cannot be written to"):
+        write_report(store, run_id, Planks(), tmp_path)
+    with pytest.raises(StoreError, match="no run"):
+        write_report(store, "zzz", Planks(), tmp_path / "report.html")
+    assert not (tmp_path / "report.html").exists()
+
+
+def test_importing_draws_nothing() -> None:
+    code = "import planish.report, sys; print([m for m in ('plotly', 'jinja2') if m in sys.modules])"
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert ended.stdout == "[]\n"
+
+
+def test_what_was_gained_comes_before_a_long_program(store: Store, tmp_path: Path) -> None:
+    program = "; a module\n" + "declare void @f()\n" * 400
+    run_id = save_run(store, [measured(0, 0.5e-3)], [finalist(0, 0.5, "better")], task=task_of(program))
+    html = write_report(store, run_id, Planks(), tmp_path / "r.html").read_text()
+    page = Page(html)
+    assert html.index("faster than the baseline</strong>") < html.index("declare void @f()")
+    (shown,) = [e for e in page.all("summary") if e.text.startswith("the program: ")]
+    assert shown.text == "the program: a module"
+    assert program.strip() in page.all("pre", kind="program wrapped")[0].text
+
+
+BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+QUIET = [
+    "--headless",
+    "--no-sandbox",
+    "--disable-dev-shm-usage",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--virtual-time-budget=1000",
+    "--enable-logging=stderr",
+]
+
+
+@pytest.mark.skipif(BROWSER is None, reason="no Chromium here: apt-get install chromium")
+def test_every_chart_is_drawn(tmp_path: Path) -> None:
+    trials = [measured(0, 2e-3, error=0.1), failed(1), measured(2, 1e-3, error=0.3)]
+    with open_store(tmp_path / "planks.db") as store:
+        run_id = save_run(store, trials, [finalist(2, 0.5, "better")], task=task_of("elm", TIME, ERROR))
+        path = write_report(store, run_id, Planks(), tmp_path / "report.html")
+    command = [str(BROWSER), *QUIET, f"--user-data-dir={tmp_path / 'profile'}", "--dump-dom", path.as_uri()]
+    home = {**os.environ, "HOME": str(tmp_path)}
+    ended = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120, env=home)
+    assert not re.findall(r"CONSOLE.*", ended.stderr)
+    places = ended.stdout.split('<div class="chart ')[1:]
+    assert len(places) == 6
+    assert all('class="main-svg"' in place for place in places)
+    for text in ("best so far", "baseline 1.000 ms", "front", "time of the run"):
+        assert f">{text}" in ended.stdout
+
+
+@pytest.mark.skipif(BROWSER is None, reason="no Chromium here: apt-get install chromium")
+def test_nothing_is_wider_than_a_narrow_window(tmp_path: Path) -> None:
+    """Names without a blank, of programs, objectives, passes, hosts and failures, wrap."""
+    long = "x" * 120
+    named = Objective(f"time_{long}")
+    trials = [Trial(Candidate((Saw(0),)), Measured({named.name: 2.0}), 0, host=long), failed(1, long, long)]
+    with open_store(tmp_path / "planks.db") as store:
+        found = replace(compared([finalist(0, 0.5, "better")], [named]), notes=(long,))
+        run_id = save_run(store, trials, found, task=task_of(f"{long}\n{long}", named))
+        path = write_report(store, run_id, Planks(), tmp_path / "report.html")
+    # The page itself says how wide it is; the frame is as narrow as a telephone, whatever the window is.
+    told = "<script>parent.postMessage(document.documentElement.scrollWidth, '*')</script></body>"
+    path.write_text(path.read_text().replace("</body>", told))
+    outer = tmp_path / "outer.html"
+    outer.write_text(
+        f"<script>onmessage = event => document.title = 'width ' + event.data</script>"
+        f'<iframe src="{path.name}" style="width: 400px; height: 800px; border: 0"></iframe>'
+    )
+    command = [str(BROWSER), *QUIET, f"--user-data-dir={tmp_path / 'profile'}", "--dump-dom", outer.as_uri()]
+    home = {**os.environ, "HOME": str(tmp_path)}
+    ended = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120, env=home)
+    (width,) = re.findall(r"<title>width (\d+)</title>", ended.stdout)
+    assert int(width) <= 400
+
+
+TEXT = "oak \"beam\" 'a' \\ {n}\nsecond <line>"
+
+
+def _story(folder: Path, text: str = TEXT) -> ReportData:
+    with open_store(folder / "planks.db") as store:
+        run_id = save_run(store, [measured(0, 1.0), failed(1)], task=task_of(text, TIME, ERROR))
+        return read_report_data(store, run_id, Planks())
+
+
+def test_what_decided_the_run_is_told(tmp_path: Path) -> None:
+    data = _story(tmp_path)
+    facts = provenance(data)
+    assert (
+        facts["run"].items()
+        >= {
+            "run": data.run.id,
+            "status": "finished",
+            "trials": "2 (1 failed)",
+            "planish": "1.2.3",
+        }.items()
+    )
+    assert facts["search"] == {
+        "searcher": "random",
+        "temperature (option)": "0.5",
+        "space": "cuts",
+        "seed": "7",
+    }
+    assert facts["task"] == {
+        "key": data.task.key,
+        "level": "planks, version 1",
+        "objectives": "time_s (s), less is better; error, less is better",
+    }
+    assert facts["target"] == {"processor": "bench", "cores": "2", "features": "clamp, vice", "saw": "2.1"}
+
+
+def test_the_lines_tune_again_with_the_same_settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    calls: list[tuple[str, Any]] = []
+
+    def tune(program: str, **options: Any) -> None:
+        calls.append((program, options))
+
+    monkeypatch.setattr(planish, "tune", tune)
+    exec(repeat(_story(tmp_path)), {})
+    settings = Settings(
+        level="planks",
+        objectives=("time_s", "error"),
+        searcher="random",
+        space="cuts",
+        searcher_options={"temperature": "0.5"},
+        seed=7,
+        cores=2,
+        remeasure=True,
+    )
+    assert calls == [(TEXT, {"budget": Budget(trials=2), "settings": settings})]
+
+
+def test_a_long_program_is_read_from_a_file(tmp_path: Path) -> None:
+    lines = repeat(_story(tmp_path, "oak " * 5000))
+    assert len(lines) < 1000
+    compile(lines, "repeat", "exec")
+    assert "read_text" in lines

@@ -1,0 +1,224 @@
+"""Local workers that are lost, and processes that they leave."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Generator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import pytest
+
+from planish.core import Candidate, Failed, Lost, Measured, PlanishError, Stage, evaluate
+from planish.executors import LocalExecutor
+from planish.sandbox import Limits, LostError
+from planish.testing.acting import Act, Diary, Mortal, act
+from sandbox.actors import FORGERIES, Dying, Forger, Humble, Hurry, Idling, Stillborn
+from sandbox.processes import diary, dies_out, living
+
+LIMITS = Limits(build=1.0, verify=1.0, run=1.0, worker=10.0)
+
+
+@pytest.fixture
+def limits() -> Limits:
+    return LIMITS
+
+
+@contextmanager
+def striking(book: Path, *blows: tuple[float, signal.Signals]) -> Generator[None]:
+    """Send the first who writes into the diary signals, each so many seconds after the last."""
+
+    def strike() -> None:
+        while not diary(book):
+            time.sleep(0.005)
+        for after, number in blows:
+            time.sleep(after)
+            with suppress(ProcessLookupError):  # it was ended meanwhile
+                os.kill(diary(book)[0][0], number)
+
+    striker = threading.Thread(target=strike)
+    striker.start()
+    yield
+    striker.join()
+
+
+@pytest.mark.parametrize("stage", ["transform", "build", "verify", "run", "worker"])
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
+def test_who_is_killed_in_a_stage_is_measured_by_another(
+    executor: LocalExecutor, book: Path, stage: Stage, number: signal.Signals
+) -> None:
+    candidate = Candidate((Act("sleep", 0.3, stage),))
+    with striking(book, (0.1, number)):
+        (answer,) = evaluate(executor, [candidate])
+    assert isinstance(answer.outcome, Measured)
+    assert len({pid for pid, _ in diary(book)}) == 2
+    assert [cause.startswith(f"killed by {number.name}") for cause in executor.losses] == [True]
+
+
+def test_a_pause_shorter_than_the_limit_costs_nothing(executor: LocalExecutor, book: Path) -> None:
+    with striking(book, (0.3, signal.SIGSTOP), (0.5, signal.SIGCONT)):
+        (answer,) = evaluate(executor, [Candidate((Act("sleep", 0.8),))])
+    assert isinstance(answer.outcome, Measured)
+
+
+def test_who_is_stopped_for_long_is_measured_by_another(executor: LocalExecutor, book: Path) -> None:
+    with striking(book, (0.0, signal.SIGSTOP)):
+        (answer,) = evaluate(executor, [Candidate((Act("sleep", 0.3),))])
+    assert isinstance(answer.outcome, Measured)
+    assert executor.losses == {"its worker was stopped": 1}
+
+
+def test_a_worker_that_goes_on_after_it_was_given_up_answers_no_second_time(
+    tmp_path: Path, book: Path
+) -> None:
+    """It is stopped for several times its limit, then goes on; a retried worker may answer at that moment."""
+    limits = Limits(build=0.4)
+    with LocalExecutor(Diary(book), workers=2, limits=limits, lock=tmp_path / "lock") as executor:
+        for until in (0.3, 0.6, 0.9):
+            book.unlink(missing_ok=True)
+            with striking(book, (0.0, signal.SIGSTOP), (until, signal.SIGCONT)):
+                answers = list(evaluate(executor, [Candidate((Act("sleep", 0.1),))] * 6))
+            assert len(answers) == 6
+            assert all(isinstance(answer.outcome, Measured) for answer in answers)
+
+
+def test_after_a_hang_the_next_candidate_has_a_fresh_process(executor: LocalExecutor, book: Path) -> None:
+    """It waits in native code for what nobody sets, and has started a process that waits too."""
+    hangs = Candidate((Act("fork"), Act("spin in C")))
+    first, second = (answer.outcome for answer in evaluate(executor, [hangs, act()]))
+    assert first == Failed("build", "timeout", "over 1 s")
+    assert isinstance(second, Measured)
+    (old, _), (new, _) = diary(book)
+    assert old != new
+    assert dies_out(old)
+
+
+def test_an_unknown_exit_code_is_a_row_of_its_candidate_and_the_rest_goes_on(executor: LocalExecutor) -> None:
+    outcomes = [answer.outcome for answer in evaluate(executor, [act("leave", 77), act(), act("leave", 77)])]
+    assert outcomes[0] == outcomes[2] == Failed("build", "crash", "exited with code 77\nleaving")
+    assert isinstance(outcomes[1], Measured)
+
+
+@pytest.mark.parametrize("what", FORGERIES)
+def test_a_worker_whose_reply_is_forged_is_ended_and_its_candidate_fails(tmp_path: Path, what: str) -> None:
+    forger = Forger(what, tmp_path / "executed")
+    with LocalExecutor(forger, lock=tmp_path / "lock") as executor:
+        outcomes = [answer.outcome for answer in evaluate(executor, [act(), Candidate(), Candidate()])]
+    assert isinstance(outcomes[0], Failed)
+    assert outcomes[0].detail.startswith("sent what is not an answer")
+    assert [type(outcome) for outcome in outcomes[1:]] == [Measured] * 2
+    assert not (tmp_path / "executed").exists()
+
+
+def test_a_failure_after_a_stop_is_not_believed(tmp_path: Path, book: Path) -> None:
+    with LocalExecutor(Hurry(book), lock=tmp_path / "lock") as executor:
+        with striking(book, (0.05, signal.SIGSTOP), (1.6, signal.SIGCONT)):
+            (answer,) = evaluate(executor, [Candidate((Act("sleep", 0.3),))])
+        assert isinstance(answer.outcome, Measured)
+        (late,) = evaluate(executor, [Candidate((Act("sleep", 1.6),))])
+        assert isinstance(late.outcome, Failed)
+
+
+def test_who_is_stopped_each_time_is_lost(tmp_path: Path) -> None:
+    stopping = Mortal(tmp_path / "age", 99, signal.SIGSTOP)
+    with LocalExecutor(stopping, limits=Limits(build=0.3), lock=tmp_path / "lock") as executor:
+        (answer,) = evaluate(executor, [act()])
+    assert answer.outcome == Lost("build", "stopped", "its worker was stopped")
+
+
+def test_a_hang_is_no_excuse(executor: LocalExecutor) -> None:
+    outcomes = [answer.outcome for answer in evaluate(executor, [act("spin in C"), act("spin")])]
+    assert outcomes == [Failed("build", "timeout", "over 1 s")] * 2
+
+
+def test_who_gets_no_processor_is_lost_and_no_failure(tmp_path: Path) -> None:
+    processor = min(os.sched_getaffinity(0))
+    burner = f"import os\nos.sched_setaffinity(0, {{{processor}}})\nprint(flush=True)\nwhile True: pass"
+    limits, lock = Limits(build=0.4, attempts=1), tmp_path / "lock"
+    with (
+        subprocess.Popen([sys.executable, "-c", burner], stdout=subprocess.PIPE) as burning,
+        LocalExecutor(Humble(processor), limits=limits, lock=lock) as executor,
+    ):
+        try:
+            assert burning.stdout is not None
+            burning.stdout.readline()
+            (answer,) = evaluate(executor, [act("spin")])
+        finally:
+            burning.kill()
+    assert answer.outcome == Lost("build", "starved", "its worker was starved")
+
+
+def test_workers_that_are_killed_as_they_start_are_replaced(tmp_path: Path) -> None:
+    with LocalExecutor(Dying(tmp_path / "age", 2), lock=tmp_path / "lock") as executor:
+        (answer,) = evaluate(executor, [act()])
+    assert isinstance(answer.outcome, Measured)
+
+
+def test_workers_that_exit_as_they_start_are_replaced(tmp_path: Path, book: Path) -> None:
+    exiting = Stillborn(book, births=tmp_path / "births", times=2, code=77)
+    with LocalExecutor(exiting, lock=tmp_path / "lock") as executor:
+        (answer,) = evaluate(executor, [act()])
+    assert isinstance(answer.outcome, Measured)
+
+
+def test_those_that_always_do_are_given_up(tmp_path: Path, book: Path) -> None:
+    exiting = Stillborn(book, births=tmp_path / "births", times=99, code=77)
+    with (
+        LocalExecutor(exiting, lock=tmp_path / "lock") as executor,
+        pytest.raises(LostError, match="cannot make its evaluator: exited with code 77"),
+    ):
+        list(evaluate(executor, [act()]))
+
+
+def test_a_worker_that_exits_while_it_is_idle_is_replaced(tmp_path: Path, book: Path) -> None:
+    with LocalExecutor(Idling(book), lock=tmp_path / "lock") as executor:
+        for _ in range(2):
+            (answer,) = evaluate(executor, [act()])
+            assert isinstance(answer.outcome, Measured)
+            assert dies_out(diary(book)[-1][0])
+    assert not executor.losses
+
+
+def test_but_not_for_ever(tmp_path: Path) -> None:
+    with (
+        LocalExecutor(Dying(tmp_path / "age", 99), lock=tmp_path / "lock") as executor,
+        pytest.raises(PlanishError, match="cannot make its evaluator: killed by SIGKILL"),
+    ):
+        list(evaluate(executor, [act()]))
+
+
+PARENT = """
+import sys
+from pathlib import Path
+from planish.core import Candidate, evaluate
+from planish.executors import LocalExecutor
+from planish.testing.acting import Act, Diary
+diary, lock, *names = sys.argv[1:]
+executor = LocalExecutor(Diary(Path(diary)), lock=Path(lock))
+print("answered", *evaluate(executor, [Candidate()]), flush=True)
+print(*evaluate(executor, [Candidate(tuple(Act(name) for name in names))]), flush=True)
+input()
+"""
+
+
+@pytest.mark.parametrize("acts", [["spin"], ["spin in C"], ["fork", "spin"], ["fork"]])
+def test_workers_die_with_a_parent_that_is_killed(tmp_path: Path, acts: list[str]) -> None:
+    book = tmp_path / "diary"
+    command = [sys.executable, "-c", PARENT, str(book), str(tmp_path / "lock"), *acts]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as parent:
+        assert parent.stdout is not None
+        parent.stdout.readline()
+        _wait_for(book, lines=2)
+        ((group, _), _) = diary(book)
+        while len(living(group)) < 1 + acts.count("fork"):
+            assert parent.poll() is None
+        parent.kill()
+    assert dies_out(group)
+
+
+def _wait_for(book: Path, lines: int) -> None:
+    while len(diary(book)) < lines:
+        pass

@@ -1,0 +1,91 @@
+"""What is kept at the end of a run is verified once more; what fails gives way to the next best."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from loops.mutants import mutants
+from planish.budget import Budget
+from planish.core import Candidate, Target
+from planish.levels.loops import evaluator
+from planish.levels.loops.build import kernel_of, schedule_steps
+from planish.levels.loops.ir.tree import LoopTree
+from planish.levels.loops.lang.program import Program
+from planish.levels.loops.level import LoopsLevel
+from planish.levels.loops.runtime.kernels import Kernel
+from planish.levels.loops.workloads import matmul
+from planish.measure import Plan
+from planish.settings import Settings
+from planish.store import open_store
+from planish.tuning import remeasure
+from planish.tuning.api import tune_program
+from planish.tuning.recorder import Progress, Silent
+from planish.tuning.result import Result
+from scripted import Here
+
+
+class Breaking(Silent):
+    """Names what the generator makes wrong kernels of, once the search is over.
+
+    Args:
+        everything: all of it, or only what was best in the search.
+    """
+
+    def __init__(self, *, everything: bool) -> None:
+        self._everything = everything
+        self.best: Candidate | None = None
+
+    def ending(self, progress: Progress, what: str) -> None:
+        del what
+        assert progress.best is not None
+        self.best = progress.best.candidate
+
+    def breaks(self, candidate: Candidate) -> bool:
+        return self.best is not None and (self._everything or schedule_steps(candidate) == self.best)
+
+
+def tuned(folder: Path, monkeypatch: pytest.MonkeyPatch, listener: Breaking) -> Result:
+    def compiled(program: Program, candidate: Candidate, target: Target, tree: LoopTree) -> Kernel:
+        wrong = dict(mutants(tree))["iterations repeated"]
+        return kernel_of(program, candidate, target, wrong if listener.breaks(candidate) else tree)
+
+    monkeypatch.setattr(evaluator, "executable_of", compiled)
+    monkeypatch.setattr(remeasure, "Plan", partial(Plan, processes=1, most=1))
+    settings = Settings(workers=1, searcher="random", space="template")
+    budget, program = Budget(trials=6), matmul(24, 24, 24)
+    with open_store(folder / "a.db") as store:
+        return tune_program(
+            LoopsLevel(),
+            program,
+            budget=budget,
+            settings=settings,
+            store=store,
+            listener=listener,
+            start=Here,
+        )
+
+
+def test_the_next_best_takes_the_place_of_a_winner_that_fails(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    listener = Breaking(everything=False)
+    result = tuned(tmp_path, monkeypatch, listener)
+    assert result.best.candidate == listener.best
+    kept: list[Any] = [schedule_steps(member.candidate) for member in result.finalists]
+    assert kept
+    assert listener.best not in kept
+    assert result.candidate != listener.best
+    assert result.comparison is not None
+    assert result.comparison.unmeasured
+    for place, failed in enumerate(result.comparison.unmeasured, len(kept) + 1):
+        assert schedule_steps(failed.candidate) == listener.best
+        assert (failed.name, failed.status_text) == (f"#{place}", "failed: verify: wrong answer")
+
+
+def test_where_all_fail_the_result_is_the_baseline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    result = tuned(tmp_path, monkeypatch, Breaking(everything=True))
+    assert result.candidate == LoopsLevel().baseline(result.task)

@@ -1,0 +1,492 @@
+"""The end of a run: minimised, measured again, checked, scored, explained, stored."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from planish.budget import Budget
+from planish.core import Candidate, PlanishError, TargetError, Task
+from planish.measure import CutShortError, PairedSamples, Plan, Variant, remeasure_all, seconds_left
+from planish.settings import Settings
+from planish.store import ResultRow, open_store
+from planish.testing.lattice import Set
+from planish.tuning import finalist_steps, finish, remeasure
+from planish.tuning import finish as module
+from planish.tuning.api import tune_program
+from planish.tuning.comparison import Comparison, Finalist
+from planish.tuning.comparison_codec import decode, medians
+from planish.tuning.final_state import FinalState, SearchOutcome
+from planish.tuning.finish import WEIGHTS, Allowance
+from planish.tuning.result import Result
+from scripted import Here
+from tuning.tradeoff_level import Full, Plain, Text, Trade, first
+
+SETTINGS = Settings(objectives=("time", "error"), searcher="random", workers=1)
+
+
+@pytest.fixture(autouse=True)
+def one_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(remeasure, "Plan", partial(Plan, processes=1))
+
+
+@dataclass(frozen=True)
+class Ended:
+    """A result, what is stored of it, and how the run ended."""
+
+    result: Result
+    stored: list[ResultRow]
+    status: str
+
+
+def ended(folder: Path, level: Plain, settings: Settings = SETTINGS, trials: int = 60) -> Ended:
+    """Tune; gives what came of it."""
+    with open_store(folder / "store.db") as store:
+        budget = Budget(trials=trials)
+        result = tune_program(level, Text(), budget=budget, settings=settings, store=store, start=Here)
+        found = store.result_rows(result.run_id, level.steps)
+        return Ended(result, list(found), store.run(result.run_id).status)
+
+
+def no_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Leave no time for the end, however long the search took."""
+    monkeypatch.setattr(finish.Allowance, "__post_init__", over)
+    monkeypatch.setattr(finish, "LEAST_S", 0.0)
+    monkeypatch.setattr(finish, "COMPARED", 0.0)
+
+
+def over(allowance: finish.Allowance) -> None:
+    """Let the time be over."""
+    allowance.seconds, allowance.ends = 0.0, allowance.now()
+
+
+@pytest.fixture(scope="module")
+def full(tmp_path_factory: pytest.TempPathFactory) -> Ended:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(remeasure, "Plan", partial(Plan, processes=1))
+        return ended(tmp_path_factory.mktemp("full"), Full())
+
+
+def comparison(found: Ended) -> Comparison:
+    """Give the comparison, which must be there."""
+    assert found.result.comparison is not None
+    return found.result.comparison
+
+
+def by_knob(result: Result) -> dict[int, Finalist]:
+    """Give the members of the front by the value of knob 0."""
+    return {first(member.candidate): member for member in result.finalists}
+
+
+def test_the_finalists_are_the_front_and_minimal(full: Ended) -> None:
+    space = Trade()
+    assert {space.position(member.candidate) for member in full.result.finalists} == {
+        (0, 3, 0, 0),
+        (1, 3, 0, 0),
+        (2, 3, 0, 0),
+        (3, 3, 0, 0),
+    }
+    assert all(member.searched >= len(member.candidate.steps) for member in full.result.finalists)
+    assert any(member.searched > len(member.candidate.steps) for member in full.result.finalists)
+
+
+def test_they_are_judged_by_every_objective(full: Ended) -> None:
+    members = by_knob(full.result)
+    assert [members[knob].measured["error"].verdict for knob in (0, 1, 2)] == ["better"] * 3
+    assert [members[knob].measured["time_s"].verdict for knob in (0, 1, 2)] == ["same", "better", "better"]
+    assert comparison(full).baseline.measured["error"].median == pytest.approx(0.5)
+    assert members[1].measured["error"].median == pytest.approx(0.25)
+    assert members[1].trial["error"] == pytest.approx(0.25)
+
+
+def test_what_the_second_opinion_denies_is_no_win_and_comes_last(full: Ended) -> None:
+    assert [first(member.candidate) for member in full.result.finalists] == [2, 1, 0, 3]
+    denied = full.result.finalists[-1]
+    assert denied.opinion.why == "far apart"
+    assert {denied.measured["time_s"].verdict, denied.measured["error"].verdict} == {"failed"}
+    assert full.result.candidate != denied.candidate
+
+
+def test_scores_are_those_of_unseen_data(full: Ended) -> None:
+    members = by_knob(full.result)
+    assert comparison(full).baseline.scores == {"error_final": pytest.approx(0.51)}
+    assert members[1].scores == {"error_final": pytest.approx(0.26)}
+    assert members[2].scores == {}
+    assert members[2].notes == ("cannot be scored on unseen data: not finite: none is",)
+
+
+def test_another_baseline_is_measured_too(full: Ended) -> None:
+    reference = comparison(full).reference
+    assert reference is not None
+    assert reference.name == "slow"
+    assert reference.lead.median == pytest.approx(2e-3, rel=0.01)
+
+
+def test_another_baseline_is_told_by_its_ratio_to_the_baseline(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def busy(baseline: Variant, variants: list[Variant], *others: Any) -> list[Mapping[str, PairedSamples]]:
+        times = 3.0 if variants[0].name == "slow" else 1.0
+        found = remeasure_all(baseline, variants, *others)
+        return [{name: slowed(sampled, times) for name, sampled in each.items()} for each in found]
+
+    def slowed(sampled: PairedSamples, times: float) -> PairedSamples:
+        return replace(sampled, values=tuple(tuple(times * v for v in row) for row in sampled.values))
+
+    monkeypatch.setattr(remeasure, "remeasure_all", busy)
+    reference = comparison(ended(tmp_path, Full())).reference
+    assert reference is not None
+    assert reference.lead.median == pytest.approx(2e-3, rel=0.01)
+
+
+def test_effects_are_told_of_each_step_and_pair(full: Ended) -> None:
+    member = by_knob(full.result)[2]
+    assert list(member.candidate.steps) == [Set(0, 2), Set(1, 3)]
+    one, other = member.alone
+    (pair,) = member.pairs
+    assert one.values == {"time_s": pytest.approx(0.8, rel=0.01), "error": 0}
+    assert other.values == {"time_s": pytest.approx(1, rel=0.01), "error": pytest.approx(-0.3)}
+    assert pair.values == {"time_s": pytest.approx(0.8, rel=0.01), "error": pytest.approx(-0.2)}
+    assert pair.additive == {"time_s": True, "error": False}
+
+
+def test_the_store_keeps_all_of_it(full: Ended) -> None:
+    assert full.status == "finished"
+    assert [f.candidate for f in full.stored] == [m.candidate for m in full.result.finalists]
+    data: Mapping[str, Any] = full.stored[0].data
+    found, member = comparison(full), full.result.finalists[0]
+    ratio = member.measured["error"].ratio
+    assert found.reference is not None
+    assert json.loads(json.dumps(dict(data))) == {
+        "version": 4,
+        "hash": member.candidate.hash,
+        "samples": [],
+        "baseline": {"median": found.baseline.lead.median, "samples": []},
+        "objectives": {
+            "time_s": data["objectives"]["time_s"],
+            "error": {
+                "median": member.measured["error"].median,
+                "ratio": [ratio.value, ratio.low, ratio.high],
+                "verdict": "better",
+                "baseline": found.baseline.measured["error"].median,
+            },
+        },
+        "scores": member.scores,
+        "baseline_scores": found.baseline.scores,
+        "baseline_opinion": {"agrees": True, "difference": 1e-6, "why": ""},
+        "second_opinion": {"agrees": True, "difference": 1e-6, "why": ""},
+        "edits": {"searched": member.searched, "left": 2},
+        "effects": {
+            "alone": [{"step": e.steps[0], "values": e.values} for e in member.alone],
+            "pairs": [{"steps": [0, 1], "additive": e.additive, "values": e.values} for e in member.pairs],
+        },
+        "noise": {"time_s": 0.01, "error": 0.0},
+        "reference": {"name": "slow", "objectives": medians(found.reference)},
+        "trial": member.trial,
+        "notes": [*member.notes],
+        "run_notes": [],
+    }
+    shared = {"baseline", "baseline_scores", "baseline_opinion", "noise", "reference", "run_notes"}
+    assert shared.isdisjoint(full.stored[1].data), "what belongs to all is kept once"
+
+
+def test_the_store_gives_back_what_was_found(full: Ended) -> None:
+    assert decode(full.stored, full.result.task.objectives) == comparison(full)
+
+
+def test_time_is_split_by_steps(full: Ended) -> None:
+    assert {"minimise", "compare", "doubt", "score", "effects"} <= {*full.result.seconds}
+
+
+def test_a_level_needs_none_of_it(tmp_path: Path) -> None:
+    plain = ended(tmp_path, Plain())
+    assert len(plain.result.finalists) == 4
+    assert {member.opinion.agrees for member in plain.result.finalists} == {None}
+    assert "reference" not in plain.stored[0].data
+    assert plain.result.notes == ()
+
+
+def test_one_objective_is_as_ever(tmp_path: Path) -> None:
+    one = ended(tmp_path, Plain(), Settings(objectives=("time",), searcher="random", workers=1))
+    assert len(one.result.finalists) == 3
+    assert all(member.searched == len(member.candidate.steps) for member in one.result.finalists)
+    assert one.stored[0].data["effects"] == {"alone": [], "pairs": []}
+    assert not {"minimise", "doubt", "score", "effects"} & {*one.result.seconds}
+
+
+@dataclass
+class Careful(Plain):
+    """The level where the baseline, and something else that is as good, are compared with the winner too."""
+
+    def variants(self, task: Task, candidate: Candidate) -> Sequence[Candidate]:
+        """Give them."""
+        del task, candidate
+        return Candidate(), Candidate((Set(3, 2),))
+
+
+def test_the_baseline_is_the_result_where_nothing_is_better(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    idle = Candidate((Set(3, 1),))
+    monkeypatch.setattr(Trade, "candidates", lambda _: iter([idle]))  # type: ignore[reportUnknownLambdaType]
+    one = Settings(objectives=("time",), searcher="exhaustive", workers=1)
+    found = ended(tmp_path, Careful(), one)
+    assert found.result.candidate == Candidate()
+    assert found.stored[0].candidate == Candidate()
+    assert {member.candidate for member in found.result.finalists} == {
+        Candidate(),
+        idle,
+        Candidate((Set(3, 2),)),
+    }
+
+
+def test_who_is_left_out_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    no_time(monkeypatch)
+    one = Settings(objectives=("time",), searcher="random", workers=1)
+    found = ended(tmp_path, Plain(), one)
+    assert len(found.result.finalists) == 1
+    (note,) = found.result.notes
+    assert note.startswith("only 1 of 3 repeats of the comparison fitted into 0 s, so the interval is wide; ")
+    assert note.endswith("all fit in a budget of about 5 s")
+    assert found.stored[0].data["run_notes"] == [*found.result.notes]
+    left = comparison(found).unmeasured
+    assert [(each.name, each.verdict, each.why) for each in left] == [
+        ("#2", "undecided", "no time left to measure it"),
+        ("#3", "undecided", "no time left to measure it"),
+    ]
+    assert all(each.trial for each in left), "what the search measured is known"
+    assert [row.data.get("unmeasured") for row in found.stored] == [None, "undecided", "undecided"]
+
+
+def doubtful(row: ResultRow) -> ResultRow:
+    """Return a stored row of one objective whose interval is too wide to tell."""
+    found = row.data["objectives"]["time_s"] | {"ratio": [0.7, 0.045, 50.0], "verdict": "undecided"}
+    return replace(row, data={**row.data, "objectives": {"time_s": found}})
+
+
+def test_an_undecided_comparison_is_repeated_before_the_search_goes_on(tmp_path: Path) -> None:
+    one, level = Settings(objectives=("time",), searcher="random", workers=1), Plain()
+    first = ended(tmp_path, level, one, trials=20)
+    with open_store(tmp_path / "store.db") as store:
+        store.resume_run(first.result.run_id)
+        store.save_result(first.result.run_id, [*map(doubtful, first.stored)])
+        store.finish_run(first.result.run_id)
+        read = decode(store.result_rows(first.result.run_id, level.steps), first.result.task.objectives)
+    assert read is not None
+    assert read.undecided(level.baseline(first.result.task)) == read.finalists[0]
+    again = ended(tmp_path, level, one, trials=20)
+    assert again.result.finalists[0].verdict == "better"
+    assert "the last comparison was undecided" in again.result.notes[0]
+    assert again.result.run_id == first.result.run_id
+    more = ended(tmp_path, level, one, trials=30)
+    assert (more.result.trials, more.result.notes) == (30, ())
+
+
+@pytest.mark.parametrize(
+    ("method", "note"),
+    [
+        ("second_opinion", "no second opinion: iree is not there. Install it"),
+        ("scores", "no scores on unseen data: iree is not there. Install it"),
+        ("reference", "the reference was not measured: iree is not there. Install it"),
+    ],
+)
+def test_what_cannot_be_done_is_said_once(tmp_path: Path, method: str, note: str) -> None:
+    level = Full(trouble=method, error=TargetError("iree is not there", "Install it."))
+    found = ended(tmp_path, level)
+    assert found.result.notes == (note,)
+    assert found.stored[0].data["run_notes"] == [note]
+    why = found.stored[0].data["second_opinion"]["why"]
+    assert why == (note if method == "second_opinion" else "")
+
+
+def test_what_fails_after_the_comparison_takes_nothing_of_it_away(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: object) -> FinalState:
+        raise PlanishError("the disk is full", "Free some.")
+
+    monkeypatch.setattr(import_module("planish.tuning.finish"), "ablate", broken)
+    found = ended(tmp_path, Full())
+    assert found.result.notes == ("no effects of single steps: the disk is full. Free some",)
+    assert found.status == "finished"
+    assert len(comparison(found).finalists) == len(found.stored) == 4
+    assert comparison(found).reference is not None, "what came before it is kept"
+
+
+@pytest.mark.parametrize("method", ["second_opinion", "scores", "reference"])
+def test_ctrl_c_keeps_what_is_known(tmp_path: Path, method: str) -> None:
+    found = ended(tmp_path, Full(trouble=method, error=KeyboardInterrupt()))
+    assert found.status == "stopped"
+    assert found.result.stopped
+    assert len(found.stored) == 4
+    assert bool(comparison(found).baseline.scores) == (method == "reference")
+
+
+def test_ctrl_c_while_minimising_leaves_the_search_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(finalist_steps, "shrink", interrupted)
+    found = ended(tmp_path, Full())
+    assert (found.status, found.stored, found.result.finalists) == ("stopped", [], ())
+
+
+def test_no_time_leaves_finalists_as_they_are_and_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    no_time(monkeypatch)
+    monkeypatch.setattr(Trade, "state", lambda _, candidate: candidate.hash)  # type: ignore[reportUnknownLambdaType]
+    found = ended(tmp_path, Plain())
+    notes = {note for member in found.result.finalists for note in member.notes}
+    assert notes == {"not minimised to the end: no time left"}
+
+
+def test_effects_that_there_is_no_time_for_are_left_out_and_it_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(finalist_steps, "deadline", lambda: 0.0)
+    found = ended(tmp_path, Plain())
+    members = by_knob(found.result)
+    short, long = members[0], members[2]
+    assert [effect.steps for effect in short.alone] == [(0,)], "the comparison measured it"
+    assert [(e.steps, e.values) for e in long.alone] == [((1,), short.alone[0].values)], "it is a member too"
+    assert [e.values["time_s"] for e in long.pairs] == [long.lead.ratio.value]
+    assert long.pairs[0].additive == {}, "for that each alone must be known"
+    assert found.result.notes == ("not all effects of single steps and of pairs are known: no time left",)
+
+
+def test_a_front_of_idle_steps_is_the_baseline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    idle = Candidate((Set(3, 2),))
+    monkeypatch.setattr(Trade, "candidates", lambda _: iter([idle]))  # type: ignore[reportUnknownLambdaType]
+    found = ended(tmp_path, Plain(), replace(SETTINGS, searcher="exhaustive"))
+    assert found.result.notes[-1] == "1 of the front: no different from the baseline, once minimised"
+    assert [member.measured["error"].verdict for member in found.result.finalists] == ["same"]
+
+
+def test_a_front_that_is_the_baseline_is_compared_with_it(tmp_path: Path) -> None:
+    found = ended(tmp_path, Plain(), trials=1)
+    assert [member.measured["time_s"].verdict for member in found.result.finalists] == ["same"]
+
+
+def test_a_baseline_that_fails_is_an_error_and_the_search_is_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    baselines = iter([Candidate(), Candidate()])  # the search's; later ones are illegal
+    broken = Candidate((Set(9, 9),))
+    monkeypatch.setattr(Plain, "baseline", lambda *_: next(baselines, broken))  # type: ignore[reportUnknownLambdaType]
+    with pytest.raises(PlanishError, match="the baseline failed"):
+        ended(tmp_path, Plain())
+    with open_store(tmp_path / "store.db", read_only=True) as store:
+        assert store.runs()[0].status == "finished"
+
+
+def test_what_there_is_no_time_for_is_said_and_left_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    no_time(monkeypatch)
+    found = ended(tmp_path, Full())
+    late = "no time left"
+    assert set(found.result.notes) >= {
+        f"no second opinion: {late}",
+        f"no scores on unseen data: {late}",
+        f"the reference was not measured: {late}",
+        f"no effects of single steps: {late}",
+    }
+    assert found.stored[0].data["run_notes"] == [*found.result.notes]
+    assert (found.status, comparison(found).baseline.scores) == ("finished", {})
+
+
+def test_scores_may_take_all_the_time_that_is_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of who was not scored there is no verdict; what single steps do can be left out."""
+    left: dict[str, float] = {}
+
+    def watched(name: str) -> None:
+        def work(_: SearchOutcome, state: FinalState, __: float) -> FinalState:
+            left[name] = seconds_left()
+            return state
+
+        monkeypatch.setattr(import_module("planish.tuning.finish"), name, work)
+
+    watched("doubt")
+    watched("score")
+    ended(tmp_path, Full())
+    assert left["score"] > 2 * left["doubt"] > 0
+
+
+def test_a_comparison_that_does_not_end_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def cut_short(*_: object) -> None:
+        raise CutShortError
+
+    monkeypatch.setattr(remeasure, "remeasure_all", cut_short)
+    found = ended(tmp_path, Full())
+    assert found.result.notes == ("no time left to compare with the baseline",)
+    assert (found.result.finalists, found.result.gain) == ((), None)
+    assert [row.data["run_notes"] for row in found.stored] == [list(found.result.notes)]
+    assert found.result.candidate == found.result.best.candidate
+
+
+STEPS = st.lists(st.sampled_from([*WEIGHTS]), min_size=1, unique=True).map(
+    lambda names: [name for name in WEIGHTS if name in names]
+)
+
+
+class Clock:
+    """A clock that the test turns."""
+
+    now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@given(st.floats(0, 1e4), STEPS, st.lists(st.floats(0, 1), min_size=len(WEIGHTS)))
+def test_steps_that_keep_to_theirs_are_over_in_time(
+    searched_s: float, steps: list[str], uses: list[float]
+) -> None:
+    clock = Clock()
+    allowance = Allowance(searched_s, steps, clock)
+    assert allowance.ends == 100 + max(module.LEAST_S, searched_s)
+    for step, used in zip(steps, uses, strict=False):
+        until = allowance.until(step)
+        reserved = max(module.LEAST_S, module.COMPARED * searched_s) * (step == "compare")
+        assert clock.now <= until <= max(allowance.ends, clock.now + reserved) + 1e-6
+        clock.now += used * (until - clock.now)
+    if steps and steps[-1] != "compare":
+        least = max(allowance.ends, clock.now)
+        assert allowance.until(steps[-1]) == pytest.approx(least), "the last may take all that is left"
+
+
+def test_what_a_step_leaves_is_there_for_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "LEAST_S", 5.0)
+    clock = Clock()
+    allowance = Allowance(60.0, ["minimise", "compare", "describe"], clock)
+    assert allowance.until("compare") == pytest.approx(100 + 60 * 0.4 / 0.5)
+    clock.now += 50
+    assert allowance.until("describe") == pytest.approx(160)
+    assert allowance.told == "at most 10 s to the end"
+    assert (allowance.has(9.9, "describe"), allowance.has(10.1, "describe")) == (True, False)
+    clock.now += 20
+    assert (allowance.has(0.0, "describe"), allowance.until("describe")) == (False, clock.now)
+
+
+@pytest.mark.parametrize(("searched_s", "reserved"), [(3.0, 5.0), (60.0, 12.0)])
+def test_the_comparison_has_its_time_whatever_came_before_it_took(
+    searched_s: float, reserved: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "LEAST_S", 5.0)
+    clock = Clock()
+    allowance = Allowance(searched_s, ["minimise", "compare", "describe"], clock)
+    clock.now += 2 * searched_s + 10
+    assert allowance.until("minimise") == clock.now
+    assert allowance.until("compare") == clock.now + reserved

@@ -1,0 +1,169 @@
+"""A stored run of each level is shown, reported and exported without a measurement, and validated."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from planish.budget import Budget
+from planish.cli import app
+from planish.executors import InlineExecutor, LocalExecutor
+from planish.levels.registry import load_program
+from planish.measure import Plan
+from planish.settings import Settings
+from planish.store import open_store
+from planish.tuning.api import tune_program
+from planish.tuning.validate import validate
+
+pytest.importorskip("jaxlib")
+pytest.importorskip("onnxruntime")
+
+TRAINING = """\
+[data]
+folder = "data"
+[split]
+search = 9
+validation = 6
+train = 25
+[training]
+epochs = 1
+search_steps = 2
+"""
+SETTINGS: Mapping[str, Settings] = {
+    "loops": Settings(),
+    "llvm": Settings(objectives=("instructions", "text_bytes")),
+    "hlo": Settings(objectives=("time",), level="hlo"),
+    "graph": Settings(objectives=("model_size",), level="graph"),
+}
+
+
+@dataclass(frozen=True)
+class Stored:
+    """A run that is stored.
+
+    Args:
+        run_id: its id.
+        place: its store.
+        files: what its program refers to by digests.
+        again: runs it again, by its settings.
+    """
+
+    run_id: str
+    place: Path
+    files: Sequence[Path]
+    again: partial[Any]
+
+
+def _source(level: str, folder: Path) -> tuple[str, Mapping[str, str], Sequence[Path]]:
+    """Write a program; gives what names it, how it is read, and its other files."""
+    from graph.models import convolutions, write
+    from hlo.workloads import STEP, write_all
+    from llvm.modules import SUM
+
+    match level:
+        case "loops":
+            return "C[m,n] += A[m,k] * B[k,n]", {"size": "m=12,n=12,k=12"}, []
+        case "llvm":
+            (folder / "sum.ll").write_text(SUM)
+            return str(folder / "sum.ll"), {}, []
+        case "hlo":
+            write_all(folder, STEP, TRAINING)
+            return str(folder / "net.mlir"), {}, [folder / "data"]
+        case _:
+            file = write(convolutions(), folder / "net.onnx")
+            return str(file), {}, [file]
+
+
+@pytest.fixture(scope="module")
+def short() -> Any:
+    """Measure briefly: what is found does not matter."""
+    with pytest.MonkeyPatch.context() as patch:
+        for module in ("tuning.validate", "tuning.remeasure"):
+            plan = partial(Plan, rounds=3, processes=1, most=1)
+            patch.setattr(import_module(f"planish.{module}"), "Plan", plan)
+        spec = import_module("planish.levels.hlo.evaluator")
+        patch.setattr(spec, "LAST_TIMING", replace(spec.LAST_TIMING, budget_s=0.01, fewest=1))
+        yield
+
+
+@pytest.fixture(scope="module", params=SETTINGS)
+def run(request: pytest.FixtureRequest, short: None, tmp_path_factory: pytest.TempPathFactory) -> Stored:
+    del short
+    folder = tmp_path_factory.mktemp(request.param)
+    source, options, files = _source(request.param, folder)
+    settings = replace(SETTINGS[request.param], searcher="random", workers=1, finalists=1)
+    level, program = load_program(source, settings.level, options)
+    again = partial(
+        tune_program, level, program, budget=Budget(trials=3), settings=settings, store=folder / "store.db"
+    )
+    # A comparison takes the levels longest that compile for seconds.
+    compares = request.param in ("loops", "llvm")
+    return Stored(again(compares=compares).run_id, folder / "store.db", files, again)
+
+
+def said(stored: Stored, *words: str) -> str:
+    """Give what a command says, which must go well."""
+    named = [word for file in stored.files for word in ("--file", str(file))]
+    done = CliRunner().invoke(app, [*words, "--store", str(stored.place), *named])
+    assert done.exit_code == 0, done.output
+    return done.stdout
+
+
+@pytest.fixture
+def started(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Note what is started: processes, and executors even in this one."""
+    started: list[str] = []
+
+    def noting(kind: type, name: str) -> None:
+        usual = getattr(kind, name)
+
+        def start(*given: Any, **named: Any) -> Any:
+            started.append(f"{kind.__name__}.{name}{given[1:]}")
+            return usual(*given, **named)
+
+        monkeypatch.setattr(kind, name, start)
+
+    noting(subprocess.Popen, "__init__")
+    noting(LocalExecutor, "__init__")
+    noting(InlineExecutor, "__init__")
+    return started
+
+
+def test_to_show_report_and_export_it_measures_nothing(
+    run: Stored, tmp_path: Path, started: list[str]
+) -> None:
+    headline = json.loads(said(run, "show", run.run_id, "--format", "json"))["verdict"]["headline"]
+    assert run.run_id in said(run, "show", run.run_id)
+    said(run, "report", run.run_id, "--output", str(tmp_path / "page.html"))
+    assert headline in (tmp_path / "page.html").read_text()
+    made = said(run, "export", run.run_id, str(tmp_path / "out")).splitlines()
+    assert made
+    assert all(Path(file).exists() for file in made)
+    # An exported ONNX model is rewritten in a sandboxed process.
+    assert [each for each in started if "planish.levels.graph.pass_probe_server" not in each] == []
+
+
+def test_it_is_validated(run: Stored) -> None:
+    found = validate(run.run_id, files=run.files, store=run.place)
+    assert (found.replay.verdict, found.answer.verdict) == ("holds", "holds"), found
+    assert " now, " in found.value.detail
+
+
+def test_it_is_resumed_and_measures_nothing_again(run: Stored) -> None:
+    with open_store(run.place) as store:
+        store.resume_run(run.run_id)
+        before = store.run(run.run_id)
+    found = run.again(compares=False)
+    assert (found.run_id, found.trials) == (run.run_id, before.trials)
+    with open_store(run.place, read_only=True) as store:
+        assert [each.id for each in store.runs()] == [run.run_id]
+        assert store.run(run.run_id).status == "finished"
