@@ -9,6 +9,7 @@ import pytest
 
 from cli.conftest import PROGRAM, Kept, Planish
 from cli.lattices import LatticeLevel
+from fake_executors import FakeExecutor, UnsteadyExecutors
 from planish.cli.compare_output import marks
 from planish.core import (
     Candidate,
@@ -29,7 +30,6 @@ from planish.measure.rounds import VariantTag
 from planish.settings import Settings
 from planish.testing.lattice import Lattice
 from planish.tuning.contests import Contestant, Curves, compare_results, compare_searches
-from scripted import Scripted, UnsteadyMachine
 
 TIME = Objective("time_s", "s")
 OPTIMUM = Lattice((6, 4, 4)).at((5, 2, 2))
@@ -139,7 +139,7 @@ def test_where_the_baseline_was_kept_the_best_other_candidate_is_measured(
     assert detail not in planish("validate", run["run"]["id"], "--pick", 1).out
 
 
-class SecondBaseline(Scripted):
+class SecondBaseline(FakeExecutor):
     """Measures all but the second baseline."""
 
     def __init__(self, became: Outcome) -> None:
@@ -177,7 +177,7 @@ def test_no_winner_is_told_beside_the_baseline_of_another_program(kept: Kept, pl
 def test_an_undecided_verdict_names_the_command_that_goes_on(
     kept: Kept, planish: Planish, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    machine = UnsteadyMachine()
+    machine = UnsteadyExecutors()
     with monkeypatch.context() as patched:
         patched.setattr("planish.cli.compare_output.Plan", Plan)
         unsteady = partial(compare_results, start=machine)

@@ -13,10 +13,10 @@ import pytest
 
 from cli import lattices
 from cli.conftest import PROGRAM, Kept, Planish
+from fake_executors import UnsteadyExecutors
 from planish import validate
 from planish.core import MismatchError, PlanishError, Program, Target, TargetError, Task
 from planish.measure import Plan
-from scripted import UnsteadyMachine
 from store.resealing import reseal
 
 QUESTIONS = ("replay", "answer", "value")
@@ -83,7 +83,7 @@ def test_a_value_that_is_no_longer_reached(kept: Kept, planish: Planish) -> None
 def test_a_value_that_is_too_uncertain_is_undecided(
     kept: Kept, planish: Planish, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    machine = UnsteadyMachine()
+    machine = UnsteadyExecutors()
     with monkeypatch.context() as patched:
         patched.setattr("planish.tuning.validate.Plan", Plan)
         patched.setattr("planish.tuning.validate.validate", partial(validate, start=machine))

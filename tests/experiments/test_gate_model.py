@@ -12,12 +12,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
+from damaged_files import with_flipped_bits
 from gate_model import EvaluationShares, load_gate, main, train_gate, write_gate
 from grown_trees import GrownTrees
 from planish.core import PlanishError
 from planish.models.cost_model import CostModel, Dataset
 from planish.train.cost_tables import FAILED, UNCOUNTED, Columns, CostTable, write_costs
-from spoiling import changed
 
 LISTS = (("a",), ("b",), ("c",))
 COUNT = 400
@@ -167,7 +167,7 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_a_gate_with_a_byte_changed_is_refused_or_whole(written: Path, place: int, change: int) -> None:
     other = _table(1)
     with suppress(PlanishError):
-        gate = load_gate(changed(written, place, change))
+        gate = load_gate(with_flipped_bits(written, place, change))
         gate.gains(other.features, other.unoptimised[:, 0], other.baseline[:, 0])
 
 

@@ -15,6 +15,7 @@ import pytest
 from onnx import TensorProto, helper
 from onnxruntime.capi.onnxruntime_pybind11_state import InvalidArgument
 
+from damaged_files import damage_zip
 from graph.models import convolutions, model, tokens, weight, write
 from planish.core import (
     Candidate,
@@ -40,7 +41,6 @@ from planish.levels.graph.verification import Tolerance, difference, tolerance
 from planish.measure import Timing, by_processor_time
 from planish.settings import Settings
 from planish.tuning.api import task_of
-from spoiling import spoil
 
 ONCE = Timing(budget_s=0.0, block_s=0.0, fewest=3, most=3)
 
@@ -331,7 +331,7 @@ def test_inputs_that_do_not_fit_are_told(tmp_path: Path) -> None:
     with pytest.raises(PlanishError, match="the model takes no 'y', which "):
         outcomes_of(make(tmp_path, inputs=str(tmp_path / "in.npz")))
     np.savez_compressed(tmp_path / "in.npz", x=np.zeros((1, 3, 8, 8), np.float32))
-    spoil(tmp_path / "in.npz")
+    damage_zip(tmp_path / "in.npz")
     with pytest.raises(PlanishError, match="cannot read arrays from "):
         outcomes_of(make(tmp_path, inputs=str(tmp_path / "in.npz")))
 

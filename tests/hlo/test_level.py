@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from damaged_files import damage_zip
 from hlo.workloads import INFERENCE, PREDICT, STEP, TRAINING, WEIGHTS, write_all
 from planish import tune
 from planish.budget import Budget
@@ -33,7 +34,6 @@ from planish.store import open_store
 from planish.tuning import remeasure
 from planish.tuning.api import task_of, tune_program
 from planish.tuning.result import Result, read_result
-from spoiling import spoil
 
 QUICK = Settings(objectives=("time", "error"), searcher="random", workers=1, finalists=1)
 BRIEF = replace(LAST_TIMING, budget_s=0.01, fewest=1)
@@ -228,7 +228,7 @@ def test_a_missing_weight_is_told_before_a_run_is_stored(tmp_path: Path, wrong: 
             weights.unlink()
         case "damaged":
             np.savez_compressed(weights, w=WEIGHTS)
-            spoil(weights)
+            damage_zip(weights)
         case "no array":
             np.savez(weights, v=WEIGHTS)
         case _:

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
+from damaged_files import with_flipped_bits
 from planish.core import PlanishError
 from planish.train.cost_tables import (
     FAILED,
@@ -19,7 +20,6 @@ from planish.train.cost_tables import (
     read_costs,
     write_costs,
 )
-from spoiling import changed
 
 COLUMNS = Columns(
     "22.1.8", "x86_64", ("instructions", "text_bytes"), (("a", "b"), ("c",)), ("x", "y", "z"), 2
@@ -103,7 +103,7 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @settings(max_examples=100)
 def test_a_table_with_a_byte_changed_is_refused_or_whole(written: Path, place: int, change: int) -> None:
     with suppress(PlanishError):
-        assert len(read_costs(changed(written, place, change))) == 30
+        assert len(read_costs(with_flipped_bits(written, place, change))) == 30
 
 
 def test_what_is_no_table_is_an_error_of_one_line(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from fake_executors import HashExecutor
 from planish.budget import Budget
 from planish.core import (
     Candidate,
@@ -31,7 +32,6 @@ from planish.testing.lattice import Set
 from planish.testing.stores import begin
 from planish.tuning import api
 from planish.tuning.api import task_of, tune_program
-from scripted import Disordered
 from tuning.tradeoff_level import Plain, Text
 
 SIZE, RATE = Objective("size", exact=True), Objective("rate", direction="up")
@@ -79,7 +79,7 @@ def test_a_resumed_run_knows_of_others_what_it_knew_when_it_began(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     level, settings, known = Plain(), Settings(objectives=("time",), searcher="random"), list[Tried]()
-    with open_store(tmp_path / "a.db") as store, Disordered(["time_s"]) as executor:
+    with open_store(tmp_path / "a.db") as store, HashExecutor(["time_s"]) as executor:
         other = begin(store, task_of(level, Text("other"), settings))
 
         def late(*given: Any) -> Searcher:

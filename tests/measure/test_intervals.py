@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
+from fake_executors import FakeExecutor, SameProcessExecutor
 from planish.core import (
     Candidate,
     Evaluation,
@@ -37,7 +38,6 @@ from planish.measure import (
 )
 from planish.measure.intervals import noise, ratio
 from planish.testing.acting import Act, Actor, act
-from scripted import Here, Scripted
 
 TIME = Objective("time_s", "s")
 GFLOPS = Objective("gflops", "GFLOPS", "up")
@@ -197,7 +197,7 @@ COST = Objective("cost")
 OPEN, CLEAR, BROKEN = 1.0, 0.5, 0.0
 
 
-class Noisy(Scripted):
+class Noisy(FakeExecutor):
     """A machine with noise of 10 %, whose processes and evaluations take a second each."""
 
     def __init__(self) -> None:
@@ -272,7 +272,7 @@ BUSY = Noise(0.005, 0.02, 0.1, 0.3)
 STORM = Noise(0.01, 0.05, 0.25, 0.5)
 
 
-class Machine(Scripted):
+class Machine(FakeExecutor):
     """Measures what candidates tell, with noise; each of its executors is another process."""
 
     def __init__(self, noise: Noise, seed: int) -> None:
@@ -393,7 +393,7 @@ def verdicts(objective: Objective, gain: float, pause: float = 0.0) -> list[tupl
         base, good = (
             Variant(name, act(value=v), lambda b=busy: b) for name, v in (("", 1.0), (" ", 1 / gain))
         )
-        _, sampled = remeasure(base, [good], objective, Here, Plan())
+        _, sampled = remeasure(base, [good], objective, SameProcessExecutor, Plan())
         ratio = sampled.ratio
         assert ratio is not None
         truth = gain if objective.direction == "up" else 1 / gain
@@ -424,7 +424,7 @@ class Ticking(Busy):
 def test_a_clock_that_ticks_seldom_decides_nothing() -> None:
     ticking = Ticking(0)
     base, other = (Variant(name, act(value=v), lambda: ticking) for name, v in (("", 1.0), (" ", 0.94)))
-    _, sampled = remeasure(base, [other], TIME, Here, Plan())
+    _, sampled = remeasure(base, [other], TIME, SameProcessExecutor, Plan())
     assert sampled.evidence is not None
     assert sampled.evidence.processor == Ratio(0.9, 0.9, 0.9)
     assert sampled.ratio == sampled.evidence.wall
@@ -444,5 +444,5 @@ def test_without_processor_time_the_clock_decides() -> None:
 
     clock = OneClock(0)
     base, good = (Variant(str(value), act(value=value), lambda: clock) for value in (1.0, 0.96))
-    _, sampled = remeasure(base, [good], TIME, Here, Plan())
+    _, sampled = remeasure(base, [good], TIME, SameProcessExecutor, Plan())
     assert (sampled.processor, sampled.verdict) == ((), "undecided")

@@ -18,6 +18,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from fake_executors import FakeExecutor
 from measure.finder import Finder
 from planish.core import (
     Candidate,
@@ -49,12 +50,11 @@ from planish.sandbox import Limits, LostError
 from planish.testing.acting import Actor, Diary, act
 from sandbox.actors import Signed, Stillborn
 from sandbox.processes import diary
-from scripted import Scripted
 
 COST = Objective("cost")
 
 
-class Slow(Scripted):
+class Slow(FakeExecutor):
     """A machine on which a process takes some seconds to start, and each evaluation some.
 
     Args:

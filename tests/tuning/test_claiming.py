@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from fake_executors import FakeExecutor, HashExecutor, SameProcessExecutor
 from planish.budget import Budget
 from planish.core import Candidate, Evaluation
 from planish.settings import Settings
@@ -17,7 +18,6 @@ from planish.testing.stores import begin
 from planish.tuning import in_flight
 from planish.tuning.api import task_of, tune_program
 from planish.tuning.recorder import Progress, Silent
-from scripted import Disordered, Here, Scripted
 from tuning.tradeoff_level import Plain, Text, Trade
 
 ALONE = 4
@@ -38,7 +38,7 @@ def test_a_claim_outlasts_its_lease_while_its_candidate_is_measured(
     monkeypatch.setattr(in_flight, "RENEWED_S", 0.05)
     place, taken = tmp_path / "a.db", list[Candidate]()
 
-    class Slow(Scripted):
+    class Slow(FakeExecutor):
         def _evaluate(self, candidate: Candidate) -> Evaluation:
             time.sleep(1.0)
             taken.extend(store.claim(run, [candidate], 1))
@@ -58,7 +58,7 @@ def test_a_claim_outlasts_its_lease_while_its_candidate_is_measured(
 
 
 def test_what_a_search_leaves_unmeasured_is_free_before_its_end(tmp_path: Path) -> None:
-    place, executor = tmp_path / "a.db", Disordered(["time_s"])
+    place, executor = tmp_path / "a.db", HashExecutor(["time_s"])
 
     class Watching(Silent):
         def ending(self, progress: Progress, what: str) -> None:
@@ -76,7 +76,7 @@ def test_what_a_search_leaves_unmeasured_is_free_before_its_end(tmp_path: Path) 
             settings=SETTINGS,
             store=place,
             executor=executor,
-            start=Here,
+            start=SameProcessExecutor,
             listener=Watching(),
         )
     assert left
@@ -86,7 +86,7 @@ def test_what_a_search_leaves_unmeasured_is_free_before_its_end(tmp_path: Path) 
 def test_a_run_that_was_alone_claims_once_there_is_another(tmp_path: Path) -> None:
     place, met, taken = tmp_path / "a.db", list[tuple[Store, str]](), list[Candidate]()
 
-    class Met(Scripted):
+    class Met(FakeExecutor):
         def _evaluate(self, candidate: Candidate) -> Evaluation:
             seen.append(candidate)
             if len(seen) == ALONE:

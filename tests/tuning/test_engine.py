@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from fake_executors import HashExecutor
 from planish.budget import Budget
 from planish.core import AllFailedError, Candidate, Level, Measured, Outcome, Program, Searcher, Task, Trial
 from planish.levels.registry import load_program
@@ -21,7 +22,6 @@ from planish.testing.lattice import Set
 from planish.tuning.api import task_of, tune_program
 from planish.tuning.recorder import Progress
 from planish.tuning.result import Result
-from scripted import Disordered
 from tuning.tradeoff_level import Measuring, Mortal, Plain, Struck, Text, Trade
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -56,7 +56,7 @@ def program_of(level: str) -> tuple[Level, Program]:
 
 
 def proposals(
-    level: Level, program: Program, settings: Settings, executor: Disordered, store: Store, trials: int
+    level: Level, program: Program, settings: Settings, executor: HashExecutor, store: Store, trials: int
 ) -> list[Candidate]:
     """Search; gives the candidates of the run by index."""
     result = tune_program(
@@ -86,7 +86,7 @@ def test_proposals_are_a_function_of_seed_and_outcomes(name: str, space: str, tm
             name, (lead, *several), searcher, space, searcher_options=SMALL.get(searcher, {}), seed=5
         )
         with open_store(tmp_path / f"{searcher}.db") as store:
-            straight = Disordered(settings.objectives, capacity=1)
+            straight = HashExecutor(settings.objectives, capacity=1)
             expected = proposals(level, program, settings, straight, store, TRIALS)
         # The surest of the lists that a model's space begins with leaves the model as it is: a way of one.
         least = 1 if (name, searcher) == ("graph", "policy") else 8
@@ -94,7 +94,7 @@ def test_proposals_are_a_function_of_seed_and_outcomes(name: str, space: str, tm
         for capacity, (order, choose) in zip((5, 64), ORDERS.items(), strict=True):
             with open_store(tmp_path / f"{searcher}-{order}.db") as store:
                 for trials in (TRIALS // 2, TRIALS):
-                    executor = Disordered(settings.objectives, capacity, choose)
+                    executor = HashExecutor(settings.objectives, capacity, choose)
                     found = proposals(level, program, settings, executor, store, trials)
                 assert found == expected, (searcher, order)
 
@@ -102,7 +102,7 @@ def test_proposals_are_a_function_of_seed_and_outcomes(name: str, space: str, tm
 class Noting(Searcher):
     """Proposes all of a space in its order; notes how many it was asked for, and what is told when."""
 
-    def __init__(self, executor: Disordered) -> None:
+    def __init__(self, executor: HashExecutor) -> None:
         self._left, self._executor = list(Trade().candidates()), executor
         self.asked: list[int] = []
         self.told: list[tuple[int, int]] = []
@@ -120,7 +120,7 @@ class Noting(Searcher):
 def test_as_much_is_asked_for_as_the_executor_has_capacity_for(
     capacity: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    executor = Disordered(["time_s", "error"], capacity)
+    executor = HashExecutor(["time_s", "error"], capacity)
     noting = Noting(executor)
     monkeypatch.setattr("planish.tuning.api.make_searcher", lambda *_: noting)  # pyright: ignore[reportUnknownLambdaType]
     settings = Settings(objectives=("time",), searcher="random")

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from fake_executors import SameProcessExecutor
 from loops.mutants import mutants
 from planish.budget import Budget
 from planish.core import Candidate, Target
@@ -25,7 +26,6 @@ from planish.tuning import remeasure
 from planish.tuning.api import tune_program
 from planish.tuning.recorder import Progress, Silent
 from planish.tuning.result import Result
-from scripted import Here
 
 
 class Breaking(Silent):
@@ -65,7 +65,7 @@ def tuned(folder: Path, monkeypatch: pytest.MonkeyPatch, listener: Breaking) -> 
             settings=settings,
             store=store,
             listener=listener,
-            start=Here,
+            start=SameProcessExecutor,
         )
 
 

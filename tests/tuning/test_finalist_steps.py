@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from fake_executors import SameProcessExecutor
 from planish.core import Candidate, Effect, Objective, Task
 from planish.settings import Settings
 from planish.store import open_store
@@ -19,7 +20,6 @@ from planish.tuning.comparison import Finalist
 from planish.tuning.final_state import FinalState, SearchOutcome
 from planish.tuning.finalist_steps import is_additive, prune, suggested
 from planish.tuning.recorder import Progress, Trials
-from scripted import Here
 from tuning.tradeoff_level import Plain, Text
 
 
@@ -79,7 +79,16 @@ def test_finalists_stay_in_their_order_and_of_equals_the_first(tmp_path: Path) -
     with open_store(tmp_path / "a.db") as store:
         tried = Trials(store, "run", level.steps)
         search = SearchOutcome(
-            level, task, settings, store, Progress(task, "run"), tried, {}, 9.0, stopped=False, start=Here
+            level,
+            task,
+            settings,
+            store,
+            Progress(task, "run"),
+            tried,
+            {},
+            9.0,
+            stopped=False,
+            start=SameProcessExecutor,
         )
         finalists = tuple(Finalist(candidate=Candidate(steps)) for steps in found)
         done, late = (prune(search, FinalState(finalists), end) for end in (math.inf, 0.0))
@@ -108,7 +117,16 @@ def test_where_a_count_tells_less_will_do_too(tmp_path: Path) -> None:
     with open_store(tmp_path / "a.db") as store:
         tried = Trials(store, "run", level.steps)
         search = SearchOutcome(
-            level, task, settings, store, Progress(task, "run"), tried, {}, 9.0, stopped=False, start=Here
+            level,
+            task,
+            settings,
+            store,
+            Progress(task, "run"),
+            tried,
+            {},
+            9.0,
+            stopped=False,
+            start=SameProcessExecutor,
         )
         done = prune(search, FinalState((Finalist(candidate=found),)), math.inf)
     assert [each.candidate.steps for each in done.finalists] == [(Set(1, 2),)]

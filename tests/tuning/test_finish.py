@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fake_executors import SameProcessExecutor
 from planish.budget import Budget
 from planish.core import Candidate, PlanishError, TargetError, Task
 from planish.measure import CutShortError, PairedSamples, Plan, Variant, remeasure_all, seconds_left
@@ -28,7 +29,6 @@ from planish.tuning.comparison_codec import decode, medians
 from planish.tuning.final_state import FinalState, SearchOutcome
 from planish.tuning.finish import WEIGHTS, Allowance
 from planish.tuning.result import Result
-from scripted import Here
 from tuning.tradeoff_level import Full, Plain, Text, Trade, first
 
 SETTINGS = Settings(objectives=("time", "error"), searcher="random", workers=1)
@@ -52,7 +52,9 @@ def ended(folder: Path, level: Plain, settings: Settings = SETTINGS, trials: int
     """Tune; gives what came of it."""
     with open_store(folder / "store.db") as store:
         budget = Budget(trials=trials)
-        result = tune_program(level, Text(), budget=budget, settings=settings, store=store, start=Here)
+        result = tune_program(
+            level, Text(), budget=budget, settings=settings, store=store, start=SameProcessExecutor
+        )
         found = store.result_rows(result.run_id, level.steps)
         return Ended(result, list(found), store.run(result.run_id).status)
 

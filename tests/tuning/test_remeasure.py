@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from fake_executors import FakeExecutor, SameProcessExecutor
 from planish.budget import Budget
 from planish.core import (
     Candidate,
@@ -28,7 +29,6 @@ from planish.tuning.api import tune_program
 from planish.tuning.comparison import Compared, Finalist, Measurement
 from planish.tuning.final_state import FinalState, PairedMeasurement, times_worse
 from planish.tuning.remeasure import beats, dispute, drop_beaten, judge_by_held_back, ordered
-from scripted import Here, Scripted
 from tuning.tradeoff_level import ERROR, TIME, Full, Plain, Text, Trade, first
 
 NOISE = {"time_s": 0.02, "error": 0.0}
@@ -249,7 +249,7 @@ BROKEN = Failed("run", "broken")
 COST = Objective("cost")
 
 
-class Killed(Scripted):
+class Killed(FakeExecutor):
     """Its worker is killed when it measures some candidates, so many times."""
 
     def __init__(self, candidates: Collection[Candidate], times: int) -> None:
@@ -301,7 +301,12 @@ def test_a_finalist_whose_scoring_was_lost_is_not_judged(tmp_path: Path) -> None
 
     with open_store(tmp_path / "a.db") as store:
         found = tune_program(
-            HeldBack(), Text(), budget=Budget(trials=60), settings=settings, store=store, start=Here
+            HeldBack(),
+            Text(),
+            budget=Budget(trials=60),
+            settings=settings,
+            store=store,
+            start=SameProcessExecutor,
         )
     told = {first(each.candidate): each for each in found.finalists}
     assert told[1].measured[ERROR.name].verdict == "undecided"
@@ -310,7 +315,7 @@ def test_a_finalist_whose_scoring_was_lost_is_not_judged(tmp_path: Path) -> None
 
 
 def test_an_effect_whose_workers_were_lost_is_not_known(tmp_path: Path) -> None:
-    class Dying(Here):
+    class Dying(SameProcessExecutor):
         def _evaluate(self, candidate: Candidate) -> Evaluation:
             if candidate == Candidate((Set(0, 1),)):
                 return Evaluation(candidate, KILLED)

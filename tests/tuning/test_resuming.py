@@ -16,6 +16,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from fake_executors import HashExecutor, SameProcessExecutor
 from planish.budget import Budget
 from planish.core import Candidate, Executor, Measured, Outcome, PlanishError, Searcher, Task, Trial
 from planish.levels.registry import load_program
@@ -25,7 +26,6 @@ from planish.store import Store, open_store
 from planish.store.schema import sealed
 from planish.tuning.api import tune_program
 from planish.tuning.result import Result
-from scripted import Disordered, Here
 from tuning.tradeoff_level import Measuring, Plain, Text, Trade
 
 tune_module = import_module("planish.tuning.api")
@@ -40,7 +40,7 @@ class Killed(BaseException):
     """Ends a session where a kill would."""
 
 
-class Mortal(Disordered):
+class Mortal(HashExecutor):
     """Answers in any order; after so many answers the process is killed."""
 
     def __init__(self, shuffle: random.Random, most: float) -> None:
@@ -168,13 +168,13 @@ def tuned(
 
 
 @pytest.fixture
-def by_name() -> Generator[Disordered]:
+def by_name() -> Generator[HashExecutor]:
     pytest.importorskip("onnxruntime", reason="the level graph is not installed")
-    with Disordered(["latency"]) as executor:
+    with HashExecutor(["latency"]) as executor:
         yield executor
 
 
-def test_a_run_is_taught_the_same_when_resumed(tmp_path: Path, by_name: Disordered) -> None:
+def test_a_run_is_taught_the_same_when_resumed(tmp_path: Path, by_name: HashExecutor) -> None:
     """A similar model is tuned in between, and others before: 50 are 25 and 25 all the same."""
     with open_store(tmp_path / "a.db") as store, open_store(tmp_path / "b.db") as other:
         for each in (store, other):
@@ -202,7 +202,7 @@ def test_a_model_is_tuned_on_after_a_similar_one(tmp_path: Path) -> None:
 
 
 def test_a_run_of_an_older_planish_is_taught_what_the_store_had_when_it_began(
-    tmp_path: Path, by_name: Disordered
+    tmp_path: Path, by_name: HashExecutor
 ) -> None:
     with open_store(tmp_path / "a.db") as store:
         tuned(store, "resnet50-small-dynamo-raw", 30, by_name)
@@ -276,7 +276,7 @@ def tune(level: Relative, folder: Path, **chosen: object) -> list[Trial]:
             budget=Budget(trials=9),
             settings=settings,
             store=store,
-            start=Here,
+            start=SameProcessExecutor,
             compares=False,
         )
         return list(store.run_trials(task_trials.run_id, level.steps))

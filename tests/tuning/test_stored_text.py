@@ -13,13 +13,13 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from crafted import Row, opened, plant
 from llvm.modules import require_linker
 from planish.cli import app
 from planish.core import Objective
 from planish.levels.llvm.level import LlvmLevel
 from planish.measure import Plan
 from planish.sandbox.confinement import sandbox_status
+from planted_stores import Row, opened, plant
 
 COMMANDS = (("show", "{run}"), ("report", "{run}"), ("export", "{run}", "out"), ("validate", "{run}"))
 SUM = "define i32 @main() {\n  ret i32 0\n}\n"

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from fake_executors import SameProcessExecutor
 from planish.budget import Budget
 from planish.core import Candidate, Evaluation, Lost
 from planish.measure import Plan
@@ -17,10 +18,9 @@ from planish.store import open_store
 from planish.tuning import validate as module
 from planish.tuning.api import tune
 from planish.tuning.validate import validate
-from scripted import Here
 
 
-class Striking(Here):
+class Striking(SameProcessExecutor):
     """Loses its process whenever it is to measure the first variant."""
 
     def _evaluate(self, candidate: Candidate) -> Evaluation:
@@ -41,8 +41,8 @@ def test_a_result_that_cannot_be_measured_does_not_differ(
             budget=Budget(trials=2),
             settings=Settings(searcher="random", workers=1, finalists=1),
             store=store,
-            start=Here,
+            start=SameProcessExecutor,
         )
         with pytest.raises(LostError, match=f"nothing is known of run {found.run_id}: 3 processes were lost"):
             validate(found.run_id, store=store, start=Striking)
-        assert validate(found.run_id, store=store, start=Here).answer.verdict == "holds"
+        assert validate(found.run_id, store=store, start=SameProcessExecutor).answer.verdict == "holds"

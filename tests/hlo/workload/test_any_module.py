@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from damaged_files import damage_zip
 from hlo.workloads import INFERENCE, PREDICT, write_all
 from planish.core import Candidate, Failed, Measured, Outcome, PlanishError, ProgramError, evaluate
 from planish.executors import InlineExecutor
@@ -18,7 +19,6 @@ from planish.levels.hlo.scored import ScoredProgram
 from planish.levels.hlo.workload import WorkloadCalls
 from planish.settings import Settings
 from planish.tuning.api import task_of
-from spoiling import spoil
 
 EXAMPLES = Path(__file__).parents[3] / "examples" / "hlo"
 
@@ -124,7 +124,7 @@ def test_rows_are_shuffled_with_their_targets() -> None:
 def test_arrays_of_a_damaged_file_are_one_line(several: Path) -> None:
     path = several.parent / "in.npz"
     np.savez_compressed(path, table=np.zeros((7, 2), "f"))
-    spoil(path)
+    damage_zip(path)
     with pytest.raises(ProgramError, match="cannot read the inputs '") as caught:
         load(several, workload="outputs", data=str(path))
     assert "\n" not in str(caught.value)

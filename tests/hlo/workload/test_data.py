@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from damaged_files import damage_zip
 from planish.core import ProgramError, TargetError
 from planish.levels.hlo.workload.data import digest_of, digits, made, open_data
-from spoiling import spoil
 
 DRAW = np.random.default_rng(0)
 IMAGES = DRAW.integers(0, 256, (7, 4, 5), np.uint8)
@@ -139,7 +139,7 @@ def test_npz_files_by_either_names(tmp_path: Path) -> None:
     with pytest.raises(ProgramError, match="lacks the arrays"):
         open_data(tmp_path, "train")
     np.savez_compressed(tmp_path / "a.npz", images=floats, labels=LABELS)
-    spoil(tmp_path / "a.npz")
+    damage_zip(tmp_path / "a.npz")
     with pytest.raises(ProgramError, match="cannot read '"):
         open_data(tmp_path, "train")
 

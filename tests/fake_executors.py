@@ -1,4 +1,4 @@
-"""Executors whose results a test writes: nothing is evaluated."""
+"""Executors whose results a test defines: nothing is evaluated."""
 
 import math
 from collections.abc import Callable, Iterator, Sequence
@@ -9,8 +9,8 @@ from planish.measure.rounds import VariantTag
 from planish.testing.acting import Actor
 
 
-class Scripted(InlineExecutor):
-    """Returns what `_evaluate` does, which a subclass overrides, by whatever evaluator it is to serve."""
+class FakeExecutor(InlineExecutor):
+    """An executor of one evaluation at a time, which a subclass defines in `_evaluate`, for any evaluator."""
 
     def __init__(self) -> None:
         super().__init__(Actor())
@@ -19,7 +19,7 @@ class Scripted(InlineExecutor):
         del spec
 
     def close(self) -> None:
-        """Stay open: one object may stand for one process after the other."""
+        """Stay open: one object may represent several processes in turn."""
 
     def _evaluate(self, candidate: Candidate) -> Evaluation:
         raise NotImplementedError
@@ -31,7 +31,7 @@ def first(count: int) -> int:
     return 0
 
 
-class Unsteady(Scripted):
+class UnsteadyExecutor(FakeExecutor):
     """Measures all but the first variant by a factor that differs from process to process.
 
     Args:
@@ -48,7 +48,7 @@ class Unsteady(Scripted):
         return Evaluation(candidate, Measured({"time_s": self._factor if tag.variant else 1.0}))
 
 
-class UnsteadyMachine:
+class UnsteadyExecutors:
     """Starts processes that measure unsteadily.
 
     Attributes:
@@ -58,18 +58,18 @@ class UnsteadyMachine:
     def __init__(self) -> None:
         self.started = 0
 
-    def __call__(self, spec: EvaluatorSpec, /, *, workers: int = 1) -> Unsteady:
+    def __call__(self, spec: EvaluatorSpec, /, *, workers: int = 1) -> UnsteadyExecutor:
         del spec, workers
         self.started += 1
-        return Unsteady(self.started)
+        return UnsteadyExecutor(self.started)
 
 
-class Disordered(Scripted):
-    """Measures nothing: a candidate's hash decides, so that all searches see the same, in whatever order.
+class HashExecutor(FakeExecutor):
+    """Derives outcomes from the hashes of candidates, so that they are equal in any order of results.
 
     Args:
         objectives: the names of what is measured.
-        capacity: how many candidates are to be under way.
+        capacity: how many candidates are in flight.
         choose: returns the index of the result that comes next, among so many; the first where it is None.
     """
 
@@ -95,7 +95,7 @@ class Disordered(Scripted):
         self._open.clear()
 
     def outcome(self, candidate: Candidate) -> Outcome:
-        """Tell what becomes of a candidate."""
+        """Return the outcome of a candidate."""
         bits = int(candidate.hash[:12], 16)
         if bits % 7 == 0:
             return Failed("run", "unlucky")
@@ -104,8 +104,8 @@ class Disordered(Scripted):
         )
 
 
-class Here(InlineExecutor):
-    """Evaluates in this process whatever else was asked for; it leaves deadlines to who asks it."""
+class SameProcessExecutor(InlineExecutor):
+    """Evaluates in the test's process, whatever executor was asked for, and ignores deadlines."""
 
     def __init__(self, spec: EvaluatorSpec, **_: object) -> None:
         super().__init__(spec())

@@ -1,4 +1,4 @@
-"""Code in a worker that tries to do harm; workers import it by its name."""
+"""Attacks on a sandbox from within a worker, which imports this module by its name."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from planish.sandbox.confinement import SandboxPolicy
 
 @dataclass(frozen=True)
 class Attacker:
-    """Makes a level's evaluator, beside which an attack is tried whenever there is a candidate.
+    """Makes a level's evaluator, and tries the attacks with each candidate.
 
     Args:
         inner: the level's spec, whose sandbox and limits are asked for.
         secret: a file of the user.
-        port: on which somebody listens.
-        parent: who started the worker.
+        port: of a server that listens.
+        parent: the process that started the worker.
     """
 
     inner: EvaluatorSpec
@@ -58,8 +58,8 @@ class Attacking:
 
 
 @dataclass(frozen=True)
-class Pids:
-    """Makes evaluators that tell their process.
+class ProcessIds:
+    """Makes evaluators whose value is the id of their process.
 
     Args:
         writes: folders that they may write.
@@ -71,7 +71,7 @@ class Pids:
     def sandbox(self) -> SandboxPolicy:
         return SandboxPolicy.for_code(map(Path, self.writes))
 
-    def __call__(self) -> Pids:
+    def __call__(self) -> ProcessIds:
         return self
 
     def evaluate(self, candidate: Candidate, clock: StageClock) -> Outcome:
@@ -80,7 +80,7 @@ class Pids:
 
 
 def attacks(spec: Attacker) -> Mapping[str, Callable[[], object]]:
-    """List what may not be done, and `scratch`, which may."""
+    """Return the attacks by name, and `scratch`, which is allowed."""
     secret, beside = spec.secret, spec.secret.with_name("new")
     return {
         "write": lambda: secret.write_text("stolen"),

@@ -1,4 +1,4 @@
-"""Stores that somebody else wrote, to do harm to those who read them."""
+"""Stores that another program wrote in order to attack the readers of them."""
 
 import sys
 from collections.abc import Generator, Sequence
@@ -20,10 +20,10 @@ class Text:
 
 @dataclass(frozen=True)
 class Row:
-    """What is planted.
+    """A trial to be planted.
 
     Args:
-        level: the level that is to read the text.
+        level: of the program.
         text: the program's.
         objectives: the leading one first.
         toolchain: of the target.
@@ -40,7 +40,7 @@ class Row:
 
 
 def plant(place: Path, row: Row) -> str:
-    """Write a finished run with one trial into a store; gives its id."""
+    """Write a finished run with one trial into a store; return its id."""
     task = Task(
         Text(row.text, row.level), Target("any", toolchain=dict(row.toolchain)), row.objectives, row.version
     )

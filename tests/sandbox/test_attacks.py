@@ -1,4 +1,4 @@
-"""A candidate of any level may compute, and write to its scratch: nothing else in a real worker."""
+"""Candidates of any level compute and write to their scratch folder, and do nothing else, in real workers."""
 
 import os
 import socket
@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from confined import Attacker, Pids
 from planish.core import Candidate, EvaluatorSpec, Measured, evaluate
 from planish.executors import LocalExecutor
 from planish.levels.registry import level_named
 from planish.sandbox import linux
 from planish.settings import Settings
 from planish.tuning.api import task_of
+from sandbox.attacks import Attacker, ProcessIds
 
 needs_all = pytest.mark.skipif(
     linux.abi() < linux.SCOPED or not linux.is_there(),
@@ -87,13 +87,13 @@ def attacked(spec: EvaluatorSpec, candidate: Candidate, secret: Path) -> dict[st
     return dict(answer.outcome.values)
 
 
-def test_who_is_confined_otherwise_is_another_process(tmp_path: Path) -> None:
+def test_another_sandbox_means_another_process(tmp_path: Path) -> None:
     other = tmp_path / "other"
     other.mkdir()
-    same, open_elsewhere = Pids(), Pids((str(other),))
+    same, open_elsewhere = ProcessIds(), ProcessIds((str(other),))
     with LocalExecutor(same, lock=tmp_path / "lock") as executor:
         first = pid_of(executor)
-        executor.serve(Pids())
+        executor.serve(ProcessIds())
         assert pid_of(executor) == first
         executor.serve(open_elsewhere)
         assert pid_of(executor) != first
