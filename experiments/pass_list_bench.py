@@ -12,17 +12,17 @@ from numpy.typing import NDArray
 
 from gate import EVALUATIONS, auc, spend
 from planish.core import rng
-from planish.train.corpus.lessons import held_back, read_list_lessons
+from planish.train.corpus.datasets import held_back, read_list_dataset
 from planish.train.cost_tables import CostTable, read_costs, read_joined
 from planish.train.labelling.choice import lists_of_table
-from planish.train.samples import Lessons
+from planish.train.samples import ListDataset
 
 OBJECTIVE = "instructions"
 MOST = 40
 ARRAYS = "observed", "shares", "baseline", "groups"
 Floats = NDArray[np.float32]
 Run = Mapping[str, Any]
-Gains = Callable[[Lessons], Floats]
+Gains = Callable[[ListDataset], Floats]
 """What each list is expected to save on functions beside those before it, in instructions."""
 
 
@@ -39,9 +39,9 @@ class Bench:
         folder: of checkpoints.
     """
 
-    learnt: Lessons
+    learnt: ListDataset
     held: NDArray[np.bool_]
-    judged: Lessons
+    judged: ListDataset
     parts: Mapping[str, NDArray[np.intp]]
     table: CostTable
     folder: Path
@@ -51,20 +51,20 @@ class Bench:
         mine = rng(1).permutation(np.flatnonzero(~self.held))
         return mine[: round(share * len(mine))]
 
-    def lessons(self, share: float) -> tuple[Lessons, NDArray[np.bool_]]:
+    def dataset(self, share: float) -> tuple[ListDataset, NDArray[np.bool_]]:
         rows = np.concatenate([self.drawn(share), np.flatnonzero(self.held)])
         return some(self.learnt, rows), self.held[rows]
 
-    def rows(self, lessons: Lessons) -> CostTable:
+    def rows(self, dataset: ListDataset) -> CostTable:
         where = {name: place for place, name in enumerate(self.table.identities.tolist())}
-        return self.table.take(np.array([where[name] for name in lessons.identities]))
+        return self.table.take(np.array([where[name] for name in dataset.identities]))
 
 
 def bench_of(corpus: Path, labels: Sequence[Path], folder: Path) -> Bench:
     table = read_joined(labels, OBJECTIVE)
     lists = lists_of_table(table.split("train"), OBJECTIVE, MOST)
     learnt, *others = [
-        read_list_lessons(corpus, [table], OBJECTIVE, lists, split)
+        read_list_dataset(corpus, [table], OBJECTIVE, lists, split)
         for split in ("train", "validation", "test")
     ]
     both, count = merged(others), len(others[0])
@@ -74,12 +74,12 @@ def bench_of(corpus: Path, labels: Sequence[Path], folder: Path) -> Bench:
     return Bench(learnt, held_back(learnt.groups), both, parts, table, folder)
 
 
-def some(lessons: Lessons, rows: NDArray[np.intp]) -> Lessons:
-    names = [lessons.identities[row] for row in rows.tolist()]
-    return replace(lessons, identities=names, **{name: getattr(lessons, name)[rows] for name in ARRAYS})
+def some(dataset: ListDataset, rows: NDArray[np.intp]) -> ListDataset:
+    names = [dataset.identities[row] for row in rows.tolist()]
+    return replace(dataset, identities=names, **{name: getattr(dataset, name)[rows] for name in ARRAYS})
 
 
-def merged(parts: Sequence[Lessons]) -> Lessons:
+def merged(parts: Sequence[ListDataset]) -> ListDataset:
     names = [name for each in parts for name in each.identities]
     arrays = {name: np.concatenate([getattr(each, name) for each in parts]) for name in ARRAYS}
     return replace(parts[0], identities=names, **arrays)
@@ -93,15 +93,15 @@ def judge(bench: Bench, gains: Gains) -> Run:
     }
 
 
-def spent(lessons: Lessons, worth: Floats) -> Run:
-    saved = np.rint(lessons.shares * lessons.baseline[:, None]).astype(np.int32)
-    names, places = np.unique(lessons.groups, return_inverse=True)
+def spent(dataset: ListDataset, worth: Floats) -> Run:
+    saved = np.rint(dataset.shares * dataset.baseline[:, None]).astype(np.int32)
+    names, places = np.unique(dataset.groups, return_inverse=True)
     after = [np.bincount(places, each).tolist() for each in spend(worth, saved)]
     return {
         "auc": auc(worth.sum(axis=1), saved.max(axis=1) > 0),
         "packages": names.tolist(),
-        "functions": len(lessons),
-        "baseline": np.bincount(places, lessons.baseline).tolist(),
+        "functions": len(dataset),
+        "baseline": np.bincount(places, dataset.baseline).tolist(),
         "most": np.bincount(places, saved.max(axis=1)).tolist(),
         "saved": dict(zip(map(str, EVALUATIONS), after, strict=True)),
     }

@@ -27,9 +27,10 @@ from planish.models.networks import ReaderShape, expected
 from planish.models.policy_files import SavedPolicy
 from planish.models.writer import WriterShape
 from planish.train.continuations import judge_lists
-from planish.train.list_ranker import Course, Epoch, train_reader
-from planish.train.list_writer import Stand, Texts, WritingCourse, train_writer
-from planish.train.samples import GAIN, Lessons
+from planish.train.list_ranker import RankerConfig, train_reader
+from planish.train.list_writer import Texts, WriterConfig, train_writer
+from planish.train.optimisation import TrainingProgress
+from planish.train.samples import GAIN, ListDataset
 
 
 def main() -> None:
@@ -65,31 +66,31 @@ def keep(out: Path, what: Run, bench: Bench, made: Callable[[Bench, Run], Run]) 
 
 
 def reader(bench: Bench, what: Run, *, auxiliary: bool = True) -> Run:
-    lessons, held = bench.lessons(what["share"])
-    course = Course(what["epochs"], 0, checkpoint(bench, what), what["width"], auxiliary=auxiliary)
-    done = list[Epoch]()
-    shape, parameters, found = train_reader(lessons, course, held, done.append)
-    if done and done[-1].number < course.epochs:
+    dataset, held = bench.dataset(what["share"])
+    config = RankerConfig(what["epochs"], 0, checkpoint(bench, what), what["width"], auxiliary=auxiliary)
+    done = list[TrainingProgress]()
+    shape, parameters, found = train_reader(dataset, config, held, done.append)
+    if done and done[-1].step < config.epochs:
         raise KeyboardInterrupt  # which the training takes as an end
-    about = tuple(map(",".join, lessons.lists)), max(map(len, lessons.lists)), shape, parameters, found
-    return told(bench, SavedPolicy("scaled", "llvm", lessons.schema, *about, int((~held).sum())))
+    about = tuple(map(",".join, dataset.lists)), max(map(len, dataset.lists)), shape, parameters, found
+    return told(bench, SavedPolicy("scaled", "llvm", dataset.schema, *about, int((~held).sum())))
 
 
-def writer(bench: Bench, what: Run, telling: float = 0.3) -> Run:
-    lessons, held = bench.lessons(what["share"])
+def writer(bench: Bench, what: Run, auxiliary: float = 0.3) -> Run:
+    dataset, held = bench.dataset(what["share"])
     oz = oz_of({*elements()})
     assert oz is not None
-    texts = Texts.of(lessons.lists, (oz,))
+    texts = Texts.of(dataset.lists, (oz,))
     once = tuple(place for place, text in enumerate(texts.steps) if find_element(text).is_pipeline)
-    read = lessons.sizes, lessons.observed.shape[1]
+    read = dataset.sizes, dataset.observed.shape[1]
     shape = WriterShape(*read, len(texts.steps), texts.lists.shape[1], once, what["width"])
-    course = WritingCourse(what["epochs"], 0, checkpoint(bench, what), telling=telling)
-    done = list[Stand]()
-    parameters, found = train_writer(lessons, texts, shape, course, held, done.append)
+    config = WriterConfig(what["epochs"], 0, checkpoint(bench, what), auxiliary=auxiliary)
+    done = list[TrainingProgress]()
+    parameters, found = train_writer(dataset, texts, shape, config, held, done.append)
     if done and done[-1].step < done[-1].steps:
         raise KeyboardInterrupt  # which the training takes as an end
     about = texts.steps, shape.longest, shape, parameters, found
-    return told(bench, SavedPolicy("scaled", "llvm", lessons.schema, *about, int((~held).sum())))
+    return told(bench, SavedPolicy("scaled", "llvm", dataset.schema, *about, int((~held).sum())))
 
 
 def checkpoint(bench: Bench, what: Run) -> Path:
@@ -112,17 +113,17 @@ def judged_network(bench: Bench, policy: SavedPolicy) -> Run:
     return {"alike": alike, **judge(bench, partial(network_gains, policy.shape, policy.parameters))}
 
 
-def network_gains(shape: ReaderShape, parameters: Mapping[str, Floats], lessons: Lessons) -> Floats:
-    said = expected(shape, parameters, lessons.observed)[:, 0]
-    return (np.maximum(said, 0) * GAIN * lessons.baseline[:, None]).astype(np.float32)
+def network_gains(shape: ReaderShape, parameters: Mapping[str, Floats], dataset: ListDataset) -> Floats:
+    said = expected(shape, parameters, dataset.observed)[:, 0]
+    return (np.maximum(said, 0) * GAIN * dataset.baseline[:, None]).astype(np.float32)
 
 
 def trees(bench: Bench, what: Run) -> Run:
-    lessons, held = bench.lessons(what["share"])
+    dataset, held = bench.dataset(what["share"])
     # Nothing tells trees when to stop, but they are given no more than the networks learn from.
-    gate = train_gate(bench.rows(lessons).take(~held), OBJECTIVE, lessons.lists)
+    gate = train_gate(bench.rows(dataset).take(~held), OBJECTIVE, dataset.lists)
 
-    def gains(asked: Lessons) -> Floats:
+    def gains(asked: ListDataset) -> Floats:
         table = bench.rows(asked)
         return gate.gains(table.features, table.unoptimised[:, 0], table.baseline[:, 0])
 
@@ -134,7 +135,7 @@ KINDS = {
     "reader": reader,
     "gains alone": partial(reader, auxiliary=False),
     "writer": writer,
-    "lists alone": partial(writer, telling=0),
+    "lists alone": partial(writer, auxiliary=0),
 }
 
 

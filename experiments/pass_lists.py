@@ -18,7 +18,7 @@ from gate_model import kept_gate
 from planish.levels.llvm.passes import load_coreset
 from planish.models.networks import HEADS, ReaderShape, expected
 from planish.models.policy_files import SavedPolicy, load_policy, places
-from planish.train.corpus.lessons import read_list_lessons
+from planish.train.corpus.datasets import read_list_dataset
 from planish.train.cost_tables import CostTable, read_costs
 from planish.train.samples import GAIN
 
@@ -35,7 +35,7 @@ def main() -> None:
 def show(policy: SavedPolicy, corpus: Path, table: CostTable) -> None:
     assert isinstance(policy.shape, ReaderShape)
     objective, lists = policy.schema.name.rpartition("/")[2], [tuple(a.split(",")) for a in policy.actions]
-    parts = [read_list_lessons(corpus, [table], objective, lists, split) for split in ("validation", "test")]
+    parts = [read_list_dataset(corpus, [table], objective, lists, split) for split in ("validation", "test")]
     names = [name for part in parts for name in part.identities]
     # The gate's lists need not be the policy's: each is judged by a table that has its lists.
     gate, labels = kept_gate(objective), read_costs(TABLES[objective])

@@ -27,10 +27,10 @@ from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path
 
-from lessons import lessons_of
+from dataset import examples_of
 from measuring import measure_round
 from programs import training_programs
-from proposals import lessons_of_proposals, measure_proposals
+from proposals import dataset_of_proposals, measure_proposals
 from speeds import Known, fitted, read_measured, rows_of
 
 from planish.core import rng
@@ -42,7 +42,7 @@ from planish.train.imitation import Epoch, imitate
 EPOCHS, RATE = 8, 5e-4
 """Of learning from proposals: few and gently, so that the rest is not forgotten."""
 FEWEST = 20
-"""Measurements of a program that lessons are made of: with fewer the best is not known."""
+"""Measurements of a program of which its examples are made: with fewer the best is not known."""
 
 
 def known_in(folder: Path) -> Known:
@@ -69,9 +69,9 @@ def first_policy(programs: Sequence[Program], asked: argparse.Namespace) -> Save
     taught = {n: programs[n] for n, ways in known.items() if len(ways) >= FEWEST}
     if not taught:
         raise SystemExit(f"no program has {FEWEST} measurements: give more --minutes")
-    lessons = lessons_of(taught, model, known, rng(0))
-    print(f"{len(lessons.left):,} lessons of {len(taught)} programs", flush=True)
-    return imitate(lessons, "loops", "loops", kind=asked.network or "mlp", epochs=asked.epochs, told=show)
+    dataset = examples_of(taught, model, known, rng(0))
+    print(f"{len(dataset.left):,} states of {len(taught)} programs", flush=True)
+    return imitate(dataset, "loops", "loops", kind=asked.network or "mlp", epochs=asked.epochs, on_epoch=show)
 
 
 def improved(
@@ -81,9 +81,9 @@ def improved(
     for path in paths:
         path.parent.mkdir(parents=True, exist_ok=True)
         measure_proposals(programs, policy, path, time.monotonic() + 60 * minutes / len(paths))
-        lessons = lessons_of_proposals(programs, policy, path)
-        print(f"{len(lessons.left):,} lessons of {len(lessons.programs)} programs", flush=True)
-        policy = imitate(lessons, "loops", "loops", epochs=EPOCHS, start=policy, rate=RATE, told=show)
+        dataset = dataset_of_proposals(programs, policy, path)
+        print(f"{len(dataset.left):,} states of {len(dataset.programs)} programs", flush=True)
+        policy = imitate(dataset, "loops", "loops", epochs=EPOCHS, start=policy, rate=RATE, on_epoch=show)
     return policy
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import xgboost
 from cases import Case
-from lessons import Walked, walk
+from dataset import Walked, walk
 from loop_orders import ACTIONS, Loops, after, axes_of, begin, walked
 from numpy.random import Generator
 from speeds import Known

@@ -1,4 +1,4 @@
-"""What a policy proposes, measured: its own mistakes teach it most, and are in no other lessons."""
+"""What a policy proposes, measured: its own mistakes teach it most, and are in no other example."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 from cases import Case
-from lessons import PRICE, Floats
+from dataset import PRICE, Floats
 from loop_orders import ACTIONS, after, axes_of, walked
 from nests import nests_of, observed
 from numpy.typing import NDArray
@@ -24,7 +24,7 @@ from planish.models.networks import Shape, scaled, scores
 from planish.models.policy_files import SavedPolicy
 from planish.search.decoding import priority_samples
 from planish.search.policies import followed, new_programs
-from planish.train.continuations import FARTHEST, SHARPNESS, StateLessons
+from planish.train.continuations import FARTHEST, SHARPNESS, StateDataset
 
 SAMPLES = 32
 """Of each program, beside the greedy end."""
@@ -79,8 +79,8 @@ def _measured(program: Program, policy: SavedPolicy) -> dict[str, float]:
     return {"".join(digits[step] for step in several[p].steps): rate for p, rate in (rates | again).items()}
 
 
-def lessons_of_proposals(programs: Sequence[Program], policy: SavedPolicy, path: Path) -> StateLessons:
-    """Make lessons of the states on the measured ways; of actions off them the policy's own opinion counts.
+def dataset_of_proposals(programs: Sequence[Program], policy: SavedPolicy, path: Path) -> StateDataset:
+    """Make a dataset of the states on the measured ways; of actions off them the policy's own opinion counts.
 
     Args:
         programs: as they were measured.
@@ -90,16 +90,16 @@ def lessons_of_proposals(programs: Sequence[Program], policy: SavedPolicy, path:
     parts, texts = list[tuple[NDArray[np.int64], Floats, Floats]](), list[str]()
     for row in map(json.loads, path.read_text().splitlines()):
         if max(row["ways"].values()) > 0:
-            parts.append(_lessons(programs[row["p"]], policy, row["ways"]))
+            parts.append(_rows_of(programs[row["p"]], policy, row["ways"]))
             texts.append(programs[row["p"]].text)
     if not parts:
         raise SystemExit(f"{path} has no measurement: give more minutes")
     seen, left, short = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
     groups = np.repeat(np.arange(len(parts)), [len(part[0]) for part in parts])
-    return StateLessons(seen, left, short, groups, texts, cursor_space(programs[0]))
+    return StateDataset(seen, left, short, groups, texts, cursor_space(programs[0]))
 
 
-def _lessons(
+def _rows_of(
     program: Program, policy: SavedPolicy, ways: Mapping[str, float]
 ) -> tuple[NDArray[np.int64], Floats, Floats]:
     extents, known = [program.size[axis] for axis in axes_of(program)], _known(ways)

@@ -17,12 +17,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from planish.levels.loops.workloads import thesis_split
-from planish.train.reinforcement import ALGORITHMS, Look, read_looks
+from planish.train.reinforcement import ALGORITHMS, EvalRecord, read_records
 
 
 def trained(
     algorithm: str, minutes: float, folder: Path, name: str, options: Mapping[str, str] | None = None
-) -> Sequence[Look]:
+) -> Sequence[EvalRecord]:
     """Train by an algorithm, for so many minutes in all, and give what it told.
 
     Args:
@@ -38,7 +38,7 @@ def trained(
     more = [f"--{option}={value}" for option, value in (options or {}).items()]
     planish = Path(sys.executable).with_name("planish")
     subprocess.run([planish, *command, *map(str, places), *more], check=True)
-    return read_looks(policy.with_suffix(".training"))
+    return read_records(policy.with_suffix(".training"))
 
 
 def write_programs(folder: Path, count: int) -> None:
@@ -48,26 +48,26 @@ def write_programs(folder: Path, count: int) -> None:
     (folder / "programs.txt").write_text("".join(lines))
 
 
-def table(found: dict[str, Sequence[Look]]) -> str:
+def table(found: dict[str, Sequence[EvalRecord]]) -> str:
     """Write how far each came."""
     heads = ["algorithm", "steps", "a second", "reward at first", "at last", "best of held-back programs"]
     lines = [f"| {' | '.join(heads)} |", f"|---|{'--:|' * 5}"]
-    for algorithm, looks in found.items():
-        last, best = looks[-1], max(look.held for look in looks)
-        cells = [f"{last.steps:,}", f"{last.steps / last.seconds:.0f}", f"{looks[0].reward:.3f}"]
+    for algorithm, records in found.items():
+        last, best = records[-1], max(record.held for record in records)
+        cells = [f"{last.steps:,}", f"{last.steps / last.seconds:.0f}", f"{records[0].reward:.3f}"]
         cells += [f"{last.reward:.3f}", f"{best:.3f}"]
         lines.append(f"| {algorithm} | {' | '.join(cells)} |")
     return "\n".join(lines)
 
 
-def draw(found: dict[str, Sequence[Look]], path: Path) -> None:
+def draw(found: dict[str, Sequence[EvalRecord]], path: Path) -> None:
     """Draw the mean reward of episodes by steps."""
     import plotly.graph_objects as go
 
     figure = go.Figure()
-    for algorithm, looks in found.items():
+    for algorithm, records in found.items():
         figure.add_scatter(
-            x=[look.steps for look in looks], y=[look.reward for look in looks], name=algorithm
+            x=[record.steps for record in records], y=[record.reward for record in records], name=algorithm
         )
     figure.update_layout(xaxis_title="steps of the environment", yaxis_title="reward, as a share of the peak")
     path.write_text(figure.to_html(include_plotlyjs=True), encoding="utf-8")

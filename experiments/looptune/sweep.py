@@ -51,9 +51,9 @@ def main() -> None:
         options = drawn(rng(asked.seed, number))
         for algorithm in asked.algorithms:
             name = "-".join((algorithm, *options.values()))
-            looks = trained(algorithm, asked.minutes, asked.folder, name, options)
-            best = max(look.held for look in looks)
-            rows.append((best, [algorithm, *options.values(), f"{looks[-1].steps:,}", f"{best:.3f}"]))
+            records = trained(algorithm, asked.minutes, asked.folder, name, options)
+            best = max(record.held for record in records)
+            rows.append((best, [algorithm, *options.values(), f"{records[-1].steps:,}", f"{best:.3f}"]))
     print(f"| {' | '.join(['algorithm', *OFFERED, 'steps', 'best of held-back programs'])} |")
     print(f"|---|{'--:|' * (len(OFFERED) + 2)}")
     for _, cells in sorted(rows, key=lambda row: -row[0]):

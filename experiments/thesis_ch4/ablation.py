@@ -4,8 +4,8 @@
         [--folder build/ablation] [--plot page.html]
 
 Four networks are trained for as many steps. All learn from functions that fit with their answers into the
-context. Each look asks the same functions of packages that are held back: how far their lists and counts
-surprise, which all networks learn, and what greedy lists save. The folder keeps checkpoints and looks: the
+context. Each record asks the same functions of packages that are held back: how far their lists and counts
+surprise, which all networks learn, and what greedy lists save. The folder keeps checkpoints and records: the
 same command goes on, and shows what there is.
 """
 
@@ -26,25 +26,26 @@ from planish.levels.llvm.passes import elements
 from planish.models.decoder import DecoderShape
 from planish.models.ir_text import Tasks, Tokenizer
 from planish.train.corpus.answers import answers_of, judge_answers, summary
-from planish.train.corpus.lessons import TextLesson, held_back, read_text_lessons, text_samples
+from planish.train.corpus.datasets import TextExample, held_back, read_text_examples, text_samples
 from planish.train.cost_tables import read_joined
 from planish.train.labelling.choice import lists_of_table
+from planish.train.optimisation import TrainingProgress
 from planish.train.samples import Sample
-from planish.train.text_training import Progress, TextCourse, train_text
+from planish.train.text_training import TextConfig, train_text
 
 LABELS = Path(__file__).parents[1] / "labels"
 TABLES = [LABELS / "joined-lists.npz", LABELS / "heldout-joined-lists.npz"]
-BATCH, RATE, LOOKS = 2048, 2e-3, 4
-"""Tokens of a step; the peak learning rate; looks."""
+BATCH, RATE, EVALUATIONS = 2048, 2e-3, 4
+"""Tokens of a step; the peak learning rate; records."""
 HELD = 150
 """Texts that are held back, at most."""
 SHOWN = [name for name in VARIANTS if name != "lists alone"]
 NATS, SAVED, BACKED = "nats an answer", "improvement", "improvement with -Oz as backup"
-Look = Mapping[str, float]
+Record = Mapping[str, float]
 
 
 @dataclass(frozen=True)
-class Lessons:
+class Datasets:
     """What all networks share.
 
     Args:
@@ -52,11 +53,11 @@ class Lessons:
         held: others, by whose lists and counts networks are judged.
         tokenizer: of all.
         shape: of all.
-        judged: so many of the others answer at each look.
+        judged: so many of the others answer at each record.
     """
 
-    learnt: Sequence[TextLesson]
-    held: Sequence[TextLesson]
+    learnt: Sequence[TextExample]
+    held: Sequence[TextExample]
     tokenizer: Tokenizer
     shape: DecoderShape
     judged: int
@@ -81,16 +82,16 @@ def main() -> None:
     given.add_argument("--plot", type=Path, help="where figure 4.17 goes")
     asked = given.parse_args()
     asked.folder.mkdir(parents=True, exist_ok=True)
-    lessons = lessons_of(asked)
-    scale(lessons)
-    found = {name: trained(lessons, name, asked) for name in asked.variants}
+    datasets = examples_of(asked)
+    scale(datasets)
+    found = {name: trained(datasets, name, asked) for name in asked.variants}
     by_step(found)
     best(found)
     if asked.plot:
         draw(found, asked.plot)
 
 
-def lessons_of(asked: argparse.Namespace) -> Lessons:
+def examples_of(asked: argparse.Namespace) -> Datasets:
     """Read functions with labels, as many as fit with all of their answers."""
     table = read_joined(asked.labels, "instructions")
     lists = lists_of_table(table.split("train"), "instructions", LISTS)
@@ -99,7 +100,7 @@ def lessons_of(asked: argparse.Namespace) -> Lessons:
     every = [
         one
         for corpus in asked.corpora
-        for one in read_text_lessons(corpus, [table], "instructions", lists, None)
+        for one in read_text_examples(corpus, [table], "instructions", lists, None)
     ]
     back = held_back(np.array([one.package for one in every]))
     learnt, held = (
@@ -111,84 +112,86 @@ def lessons_of(asked: argparse.Namespace) -> Lessons:
         [one for one in some if text_samples(tokenizer, [one], asked.context)] for some in (learnt, held)
     )
     some = [held[place] for place in rng(0).permutation(len(held))[:HELD].tolist()]
-    return Lessons(learnt, some, tokenizer, shape, asked.judged)
+    return Datasets(learnt, some, tokenizer, shape, asked.judged)
 
 
-def scale(lessons: Lessons) -> None:
+def scale(datasets: Datasets) -> None:
     """Say what the tables are made at."""
-    parameters = sum(int(np.prod(size)) for size in lessons.shape.parameters().values())
+    parameters = sum(int(np.prod(size)) for size in datasets.shape.parameters().values())
     print(f"{parameters:,} parameters")
-    for name, some in (("learnt from", lessons.learnt), ("held back", lessons.held)):
+    for name, some in (("learnt from", datasets.learnt), ("held back", datasets.held)):
         packages, better = len({one.package for one in some}), sum(gains(one) > 0 for one in some)
         share = sum(map(gains, some)) / sum(one.oz for one in some)
         print(f"{name}: {len(some):,} functions of {packages} packages; lists improve {better}, {share:.2%}")
 
 
-def gains(lesson: TextLesson) -> int:
+def gains(example: TextExample) -> int:
     """Give what the label saves over -Oz."""
-    return max(lesson.oz - (lesson.answer.after or lesson.oz), 0)
+    return max(example.oz - (example.answer.after or example.oz), 0)
 
 
-def trained(lessons: Lessons, name: str, asked: argparse.Namespace) -> list[Look]:
-    """Train a network, or go on; give what each look has found."""
+def trained(datasets: Datasets, name: str, asked: argparse.Namespace) -> list[Record]:
+    """Train a network, or go on; give what each record has found."""
     share, tasks = VARIANTS[name]
-    kept = rng(1).permutation(len(lessons.learnt))[: max(1, round(share * len(lessons.learnt)))].tolist()
-    some = [lessons.learnt[place] for place in kept]
-    samples = text_samples(lessons.tokenizer, some, lessons.shape.context, tasks)
-    asking, path, looks = lessons.asking(), asked.folder / f"{name}.jsonl", list[Look]()
+    kept = rng(1).permutation(len(datasets.learnt))[: max(1, round(share * len(datasets.learnt)))].tolist()
+    some = [datasets.learnt[place] for place in kept]
+    samples = text_samples(datasets.tokenizer, some, datasets.shape.context, tasks)
+    asking, path, records = datasets.asking(), asked.folder / f"{name}.jsonl", list[Record]()
     listed = sum(len(one.tokens) - one.begin for one in asking) / len(asking)
-    every = -(-asked.steps // LOOKS)
-    course = TextCourse(asked.steps, 0, asked.folder / f"{name}.checkpoint", BATCH, rate=RATE, every=every)
+    every = -(-asked.steps // EVALUATIONS)
+    config = TextConfig(asked.steps, 0, asked.folder / f"{name}.checkpoint", BATCH, rate=RATE, every=every)
 
-    answering = sorted(lessons.held, key=gains, reverse=True)[: lessons.judged]
+    answering = sorted(datasets.held, key=gains, reverse=True)[: datasets.judged]
 
     def judge(arrays: Mapping[str, NDArray[np.float32]]) -> Mapping[str, float]:
-        answers = answers_of(lessons.shape, arrays, lessons.tokenizer, answering, code=False)
+        answers = answers_of(datasets.shape, arrays, datasets.tokenizer, answering, code=False)
         return summary(judge_answers(answering, answers))
 
-    def told(progress: Progress) -> None:
+    def show(progress: TrainingProgress) -> None:
         if progress.held is not None:
-            looks.append({"step": progress.step, NATS: progress.held * listed, **progress.judged})
+            records.append({"step": progress.step, NATS: progress.held * listed, **progress.judged})
             with path.open("a") as out:
-                out.write(json.dumps(looks[-1]) + "\n")
+                out.write(json.dumps(records[-1]) + "\n")
             left = f"{progress.rate:,.0f} tokens/s, {progress.left / 60:.0f} minutes left"
-            print(f"{name}: step {progress.step:,}, {looks[-1][NATS]:.3f} nats an answer, {left}", flush=True)
+            print(
+                f"{name}: step {progress.step:,}, {records[-1][NATS]:.3f} nats an answer, {left}", flush=True
+            )
 
     print(f"{name}: {len(samples):,} texts, {sum(len(one.tokens) for one in samples):,} tokens", flush=True)
-    train_text(samples, asking, lessons.shape, course, told, judge)
+    train_text(samples, asking, datasets.shape, config, show, judge)
     return [json.loads(line) for line in path.read_text().splitlines()]
 
 
-def by_step(found: Mapping[str, Sequence[Look]]) -> None:
+def by_step(found: Mapping[str, Sequence[Record]]) -> None:
     """Figure 4.17: what is held back, while networks learn."""
-    steps = [f"{look['step']:,}" for look in next(iter(found.values()))]
+    steps = [f"{record['step']:,}" for record in next(iter(found.values()))]
     for name, form in ((NATS, ".3f"), (SAVED, ".2%")):
-        print(f"\n| {name}, after steps | {' | '.join(steps)} |\n{'|---' * (LOOKS + 1)}|")
-        for variant, looks in found.items():
-            print(f"| {variant} | {' | '.join(f'{look[name]:{form}}' for look in looks)} |")
+        print(f"\n| {name}, after steps | {' | '.join(steps)} |\n{'|---' * (EVALUATIONS + 1)}|")
+        for variant, records in found.items():
+            print(f"| {variant} | {' | '.join(f'{record[name]:{form}}' for record in records)} |")
 
 
-def best(found: Mapping[str, Sequence[Look]]) -> None:
-    """Figure 4.18: the best look of each network."""
+def best(found: Mapping[str, Sequence[Record]]) -> None:
+    """Figure 4.18: the best record of each network."""
     print("\n| network | least nats an answer | at step | most saved | with -Oz behind it | by labels |")
     print("|---" * 6 + "|")
-    for variant, looks in found.items():
-        least = min(looks, key=lambda look: look[NATS])
-        most = max(looks, key=lambda look: look[SAVED])
-        backed = max(look[BACKED] for look in looks)
+    for variant, records in found.items():
+        least = min(records, key=lambda record: record[NATS])
+        most = max(records, key=lambda record: record[SAVED])
+        backed = max(record[BACKED] for record in records)
         cells = f"{least[NATS]:.3f} | {least['step']:,} | {most[SAVED]:.2%} | {backed:.2%}"
         print(f"| {variant} | {cells} | {most['improvement of the labels']:.2%} |")
 
 
-def draw(found: Mapping[str, Sequence[Look]], path: Path) -> None:
+def draw(found: Mapping[str, Sequence[Record]], path: Path) -> None:
     import plotly.graph_objects as go
     from plotly.subplots import make_subplots
 
     drawn = make_subplots(rows=2, cols=1, subplot_titles=[NATS, SAVED], shared_xaxes=True)
-    for variant, looks in found.items():
-        steps = [look["step"] for look in looks]
+    for variant, records in found.items():
+        steps = [record["step"] for record in records]
         for row, name in enumerate((NATS, SAVED), 1):
-            values = [look[name] for look in looks]
+            values = [record[name] for record in records]
             drawn.add_trace(go.Scatter(x=steps, y=values, name=f"{variant}, {name}"), row, 1)
     drawn.update_xaxes(title="steps", row=2)
     drawn.update_layout(template="simple_white", height=800)

@@ -23,7 +23,7 @@ from planish.models.decoder import DecoderShape
 from planish.models.ir_text import Tokenizer
 from planish.models.policy_files import load_policy
 from planish.train.corpus.answers import Judged, answers_of, judge_answers
-from planish.train.corpus.lessons import TextLesson, read_text_lessons
+from planish.train.corpus.datasets import TextExample, read_text_examples
 from planish.train.cost_tables import read_costs
 from planish.train.labelling.choice import lists_of_table
 
@@ -59,7 +59,7 @@ def answered(asked: argparse.Namespace) -> list[Answered]:
     model = load_policy(asked.model)
     assert isinstance(model.shape, DecoderShape)
     tokenizer = Tokenizer.read(model.vocabulary)
-    rest = [one for one in lessons_of(asked) if one.identity not in {each.identity for each in known}]
+    rest = [one for one in examples_of(asked) if one.identity not in {each.identity for each in known}]
     with path.open("a") as out:
         for at in range(0, len(rest), AT_ONCE):
             some = rest[at : at + AT_ONCE]
@@ -72,26 +72,26 @@ def answered(asked: argparse.Namespace) -> list[Answered]:
 
 
 def answer_of(one: Judged, tokenizer: Tokenizer) -> Answered:
-    lesson, label = one.lesson, one.lesson.answer
+    example, label = one.example, one.example.answer
     return Answered(
-        identity=lesson.identity,
-        package=lesson.package,
-        tokens=len(tokenizer.encode(lesson.ir)),
-        oz=lesson.oz,
+        identity=example.identity,
+        package=example.package,
+        tokens=len(tokenizer.encode(example.ir)),
+        oz=example.oz,
         cost=one.cost,
         passes=one.answer.passes,
-        best=label.after or lesson.oz,
+        best=label.after or example.oz,
         label=label.passes,
     )
 
 
-def lessons_of(asked: argparse.Namespace) -> list[TextLesson]:
+def examples_of(asked: argparse.Namespace) -> list[TextExample]:
     """Read the functions, with the best of the lists that the model could learn."""
     table = read_costs(asked.held)
     lists = lists_of_table(read_costs(LABELS).split("train"), OBJECTIVE, LISTS)
     splits = sorted(set(table.splits.values()))
     return [
-        one for split in splits for one in read_text_lessons(asked.corpus, [table], OBJECTIVE, lists, split)
+        one for split in splits for one in read_text_examples(asked.corpus, [table], OBJECTIVE, lists, split)
     ]
 
 

@@ -25,12 +25,13 @@ from planish.models.feedback import bleu, same_code
 from planish.models.ir_text import Tasks, Tokenizer
 from planish.models.policy_files import load_policy
 from planish.train.corpus.answers import Judged, answers_of, judge_answers, summary
-from planish.train.corpus.lessons import TextLesson, held_back, read_text_lessons, text_samples
+from planish.train.corpus.datasets import TextExample, held_back, read_text_examples, text_samples
 from planish.train.cost_tables import read_joined
 from planish.train.labelling.choice import lists_of_table
-from planish.train.text_training import Progress, TextCourse, train_text
+from planish.train.optimisation import TrainingProgress
+from planish.train.text_training import TextConfig, train_text
 
-BATCH, LOOKS, LISTS = 8192, 8, 40
+BATCH, EVALUATIONS, LISTS = 8192, 8, 40
 VARIANTS: Mapping[str, tuple[float, Tasks]] = {
     "all tasks": (1.0, Tasks()),
     "half of the functions": (0.5, Tasks()),
@@ -52,9 +53,9 @@ class Bench:
         held: some of the others, which answer.
     """
 
-    learnt: Sequence[TextLesson]
-    others: Sequence[TextLesson]
-    held: Sequence[TextLesson]
+    learnt: Sequence[TextExample]
+    others: Sequence[TextExample]
+    held: Sequence[TextExample]
     tokenizer: Tokenizer
     shape: DecoderShape
     epochs: float
@@ -101,10 +102,10 @@ def bench_of(asked: argparse.Namespace, *, short: bool = False) -> Bench:
     if short:
         # A tokenizer makes at least as many tokens as there are lexemes.
         table = table.take(table.lexemes.sum(axis=1) <= asked.context)
-    lessons = read_text_lessons(asked.corpus, [table], "instructions", lists, "train")
-    back = held_back(np.array([one.package for one in lessons]))
+    examples = read_text_examples(asked.corpus, [table], "instructions", lists, "train")
+    back = held_back(np.array([one.package for one in examples]))
     learnt, held = (
-        [one for one, at in zip(lessons, back, strict=True) if at == side] for side in (False, True)
+        [one for one, at in zip(examples, back, strict=True) if at == side] for side in (False, True)
     )
     tokenizer = Tokenizer.learnt((one.ir for one in learnt), [*elements()])
     some = [held[place] for place in rng(0).permutation(len(held))[: asked.judged].tolist()]
@@ -122,14 +123,14 @@ def trained(bench: Bench, name: str) -> tuple[Parameters, float]:
     # As many steps for each variant, as in the thesis.
     whole = sum(len(one.tokens) for one in text_samples(bench.tokenizer, bench.learnt, bench.shape.context))
     steps = max(1, round(bench.epochs * whole / BATCH))
-    course = TextCourse(steps, 0, bench.folder / f"{name}.checkpoint", BATCH, every=-(-steps // LOOKS))
+    config = TextConfig(steps, 0, bench.folder / f"{name}.checkpoint", BATCH, every=-(-steps // EVALUATIONS))
     tokens = sum(len(one.tokens) for one in samples)
     print(f"\n## {name}: {len(samples):,} texts, {tokens:,} tokens, {steps:,} steps\n")
-    parameters, metrics = train_text(samples, held, bench.shape, course, step)
+    parameters, metrics = train_text(samples, held, bench.shape, config, step)
     return parameters, metrics["perplexity held back"]
 
 
-def step(progress: Progress) -> None:
+def step(progress: TrainingProgress) -> None:
     if progress.held is not None:
         print(
             f"step {progress.step:,}: loss {progress.loss:.3f}, held back {progress.held:.3f}, "
@@ -173,9 +174,9 @@ def written(some: Sequence[Judged]) -> None:
     errors = Counter(one.error for one in some if one.error)
     print("errors (4.11):", ", ".join(f"{name} {count}" for name, count in errors.most_common()))
     kinds: Mapping[str, Callable[[Judged], bool]] = {
-        "worse than -Oz": lambda one: one.cost > one.lesson.oz,
-        "as good": lambda one: one.cost == one.lesson.oz,
-        "better": lambda one: one.cost < one.lesson.oz,
+        "worse than -Oz": lambda one: one.cost > one.example.oz,
+        "as good": lambda one: one.cost == one.example.oz,
+        "better": lambda one: one.cost < one.example.oz,
     }
     print("\n| list (4.16) | functions | BLEU | compiles |\n|---|---|---|---|")
     for name, fits in kinds.items():

@@ -19,7 +19,7 @@ from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
-from single_pass_lessons import single_pass_lessons, translation, translation_samples
+from single_pass_examples import single_pass_examples, translation, translation_samples
 from single_pass_tables import Translation, show
 
 from planish.levels.llvm.backend import open_backend
@@ -30,17 +30,18 @@ from planish.models.decoder import DecoderShape, continued, remembered
 from planish.models.feedback import bleu, same_code
 from planish.models.ir_text import Tokenizer
 from planish.train.corpus.reader import read_corpus
-from planish.train.text_training import Progress, TextCourse, train_text
+from planish.train.optimisation import TrainingProgress
+from planish.train.text_training import TextConfig, train_text
 
 PASSES, TRIED = 60, 40
 """So many passes, as in the thesis; those that change most of so many functions each."""
 UNCHANGED = 40
-BATCH, RATE, LOOKS = 2048, 2e-3, 20
+BATCH, RATE, EVALUATIONS = 2048, 2e-3, 20
 Pairs = Mapping[str, Sequence[tuple[str, str]]]
 
 
 @dataclass(frozen=True)
-class Lessons:
+class Datasets:
     """The data set: by pass, code before and after it."""
 
     learnt: Pairs
@@ -64,42 +65,42 @@ def main() -> None:
     given.add_argument("--plot", type=Path, help="where figure 4.19 goes")
     asked = given.parse_args()
     asked.folder.mkdir(parents=True, exist_ok=True)
-    lessons = lessons_of(asked)
+    datasets = examples_of(asked)
     tokenizer = Tokenizer.learnt(
-        (code for pairs in lessons.learnt.values() for code, _ in pairs), [*elements()]
+        (code for pairs in datasets.learnt.values() for code, _ in pairs), [*elements()]
     )
     shape = DecoderShape(tokenizer.size, asked.context, asked.width, asked.depth)
-    parameters = trained(asked, lessons, tokenizer, shape)
-    show(answered(asked.folder / "answers.jsonl", lessons.judged, tokenizer, shape, parameters), asked.plot)
+    parameters = trained(asked, datasets, tokenizer, shape)
+    show(answered(asked.folder / "answers.jsonl", datasets.judged, tokenizer, shape, parameters), asked.plot)
 
 
-def lessons_of(asked: argparse.Namespace) -> Lessons:
+def examples_of(asked: argparse.Namespace) -> Datasets:
     """Make the data set, or read it where it was made before."""
-    path = asked.folder / f"lessons-{asked.chars}-{asked.each}.json.gz"
+    path = asked.folder / f"datasets-{asked.chars}-{asked.each}.json.gz"
     if not path.exists():
-        made = json.dumps(make_lessons(asked)).encode()
+        made = json.dumps(make_examples(asked)).encode()
         part = path.with_suffix(".part")
         part.write_bytes(gzip.compress(made, mtime=0))
         part.replace(path)
     read = json.loads(gzip.decompress(path.read_bytes()))
     judged = {name: pairs[: asked.judged] for name, pairs in read["judged"].items()}
-    return Lessons(balanced(read["learnt"]), balanced(read["held"]), judged)
+    return Datasets(balanced(read["learnt"]), balanced(read["held"]), judged)
 
 
-def balanced(lessons: Pairs) -> Pairs:
+def balanced(datasets: Pairs) -> Pairs:
     """Leave out what passes do not change, beyond as much as they change, and at least `UNCHANGED` of each.
 
     Else five of six texts would teach to copy.
     """
     found = dict[str, Sequence[tuple[str, str]]]()
-    for name, pairs in lessons.items():
+    for name, pairs in datasets.items():
         equal = [pair for pair in pairs if same_code(*pair)]
         left = {*map(tuple, equal[max(UNCHANGED, len(pairs) - len(equal)) :])}
         found[name] = [pair for pair in pairs if tuple(pair) not in left]
     return found
 
 
-def make_lessons(asked: argparse.Namespace) -> Mapping[str, Pairs]:
+def make_examples(asked: argparse.Namespace) -> Mapping[str, Pairs]:
     """Choose the passes, and run them on functions of each split."""
     splits = {"learnt": "train", "held": "validation", "judged": "test"}
     rows = {
@@ -107,11 +108,11 @@ def make_lessons(asked: argparse.Namespace) -> Mapping[str, Pairs]:
         for kind, split in splits.items()
     }
     forms = {base_name(one.text): one.text for one in reversed([*elements().values()]) if not one.is_pipeline}
-    tried = single_pass_lessons(rows["learnt"], [*forms.values()], TRIED, 1)
+    tried = single_pass_examples(rows["learnt"], [*forms.values()], TRIED, 1)
     passes = sorted(sorted(tried, key=lambda name: -changed(tried[name]))[:PASSES])
     counts = {"learnt": asked.each, "held": 4, "judged": 12}
     return {
-        kind: single_pass_lessons(rows[kind], passes, count, seed)
+        kind: single_pass_examples(rows[kind], passes, count, seed)
         for seed, (kind, count) in enumerate(counts.items())
     }
 
@@ -122,30 +123,30 @@ def changed(pairs: Sequence[tuple[str, str]]) -> float:
 
 
 def trained(
-    asked: argparse.Namespace, lessons: Lessons, tokenizer: Tokenizer, shape: DecoderShape
+    asked: argparse.Namespace, datasets: Datasets, tokenizer: Tokenizer, shape: DecoderShape
 ) -> Mapping[str, NDArray[np.float32]]:
     samples, held = (
-        translation_samples(tokenizer, some, shape.context) for some in (lessons.learnt, lessons.held)
+        translation_samples(tokenizer, some, shape.context) for some in (datasets.learnt, datasets.held)
     )
     parameters = sum(int(np.prod(size)) for size in shape.parameters().values())
     tokens = sum(len(one.tokens) for one in samples)
     print(f"{parameters:,} parameters; {len(samples):,} texts of {tokens:,} tokens, {len(held):,} held back")
-    every = -(-asked.steps // LOOKS)
-    course = TextCourse(asked.steps, 0, asked.folder / "checkpoint", BATCH, rate=RATE, every=every)
+    every = -(-asked.steps // EVALUATIONS)
+    config = TextConfig(asked.steps, 0, asked.folder / "checkpoint", BATCH, rate=RATE, every=every)
     told = list[int]()
 
-    def step(progress: Progress) -> None:
+    def step(progress: TrainingProgress) -> None:
         told.append(progress.step)
         show_step(progress)
 
-    found, metrics = train_text(samples, held, shape, course, step)
+    found, metrics = train_text(samples, held, shape, config, step)
     if told and told[-1] < asked.steps:
         raise SystemExit("stopped; the same command goes on")
     print(f"the weights of step {metrics['step']:,.0f}: perplexity {metrics['perplexity held back']:.3f}")
     return found
 
 
-def show_step(progress: Progress) -> None:
+def show_step(progress: TrainingProgress) -> None:
     if progress.held is not None:
         told = f"step {progress.step:,}: loss {progress.loss:.3f}, held back {progress.held:.3f}"
         print(f"{told}, {progress.rate:,.0f} tokens/s, {progress.left / 60:.0f} minutes left", flush=True)
@@ -153,7 +154,7 @@ def show_step(progress: Progress) -> None:
 
 def answered(
     path: Path,
-    lessons: Pairs,
+    datasets: Pairs,
     tokenizer: Tokenizer,
     shape: DecoderShape,
     parameters: Mapping[str, NDArray[np.float32]],
@@ -162,7 +163,7 @@ def answered(
     lines = path.read_text().splitlines() if path.exists() else []
     done, backend = len(lines), open_backend()
     end = tokenizer.token("[end]")
-    jobs = [(name, *pair) for name, pairs in lessons.items() for pair in pairs]
+    jobs = [(name, *pair) for name, pairs in datasets.items() for pair in pairs]
     with path.open("a") as out:
         for name, before, after in jobs[done:]:
             given = translation(tokenizer, before, name)

@@ -3,8 +3,8 @@
     python experiments/thesis_ch4/training_curve.py CORPUS LABELS... [--steps 900] [--folder build/curve] \
         [--plot page.html]
 
-At each look functions of packages that are held back are answered, such as fit into the context: lists are
-compiled, and so is the code that was written. The folder keeps the checkpoint, the looks and the model,
+At each record functions of packages that are held back are answered, such as fit into the context: lists are
+compiled, and so is the code that was written. The folder keeps the checkpoint, the records and the model,
 `model.safetensors`; the same command goes on from what is there. `answers.py` asks the model for figures 4.5
 to 4.9.
 """
@@ -24,11 +24,12 @@ from numpy.typing import NDArray
 from planish.levels.llvm.ir.instruction_rows import instruction_schema
 from planish.models.policy_files import SavedPolicy, write_policy
 from planish.train.corpus.answers import answers_of, judge_answers, summary
-from planish.train.corpus.lessons import text_samples
-from planish.train.text_training import Progress, TextCourse, train_text
+from planish.train.corpus.datasets import text_samples
+from planish.train.optimisation import TrainingProgress
+from planish.train.text_training import TextConfig, train_text
 
-BATCH, RATE, LOOKS, HELD = 2048, 2e-3, 8, 100
-"""Tokens of a step; looks, at each of which so many texts are read that are held back."""
+BATCH, RATE, EVALUATIONS, HELD = 2048, 2e-3, 8, 100
+"""Tokens of a step; records, at each of which so many texts are read that are held back."""
 OBJECTIVE = "instructions"
 COLUMNS = (
     "improvement", "improvement with -Oz as backup", "improvement of the labels", "lists that fail",
@@ -36,7 +37,7 @@ COLUMNS = (
     "code compiles", "exact match",
 )  # fmt: skip
 PANELS = {"(a) lists": COLUMNS[:4], "(b) counts": COLUMNS[4:8], "(c) code": COLUMNS[8:]}
-Look = Mapping[str, Any]
+Record = Mapping[str, Any]
 
 
 def main() -> None:
@@ -47,21 +48,21 @@ def main() -> None:
     given.add_argument("--context", type=int, default=512)
     given.add_argument("--width", type=int, default=96)
     given.add_argument("--depth", type=int, default=3)
-    given.add_argument("--judged", type=int, default=32, help="functions that are answered at each look")
+    given.add_argument("--judged", type=int, default=32, help="functions that are answered at each record")
     given.add_argument("--folder", type=Path, default=Path("build/curve"))
     given.add_argument("--plot", type=Path, help="where figure 4.4 goes")
     asked = given.parse_args()
     asked.folder.mkdir(parents=True, exist_ok=True)
     asked.epochs = 0  # the steps are told here
     bench = bench_of(argparse.Namespace(**{**vars(asked), "judged": None}), short=True)
-    looks = trained(bench, asked)
-    table(looks)
+    records = trained(bench, asked)
+    table(records)
     if asked.plot:
-        draw(looks, asked.plot)
+        draw(records, asked.plot)
 
 
-def trained(bench: Bench, asked: argparse.Namespace) -> list[Look]:
-    """Train, or go on; give what each look has found."""
+def trained(bench: Bench, asked: argparse.Namespace) -> list[Record]:
+    """Train, or go on; give what each record has found."""
     samples, held = (
         text_samples(bench.tokenizer, some, bench.shape.context) for some in (bench.learnt, bench.others)
     )
@@ -70,8 +71,8 @@ def trained(bench: Bench, asked: argparse.Namespace) -> list[Look]:
     tokens = sum(len(one.tokens) for one in samples)
     print(f"{parameters:,} parameters; {len(samples):,} functions that fit, ", end="")
     print(f"{tokens:,} tokens; {len(held):,} held back", flush=True)
-    every, path = -(-asked.steps // LOOKS), asked.folder / "looks.jsonl"
-    course = TextCourse(asked.steps, 0, asked.folder / "checkpoint", BATCH, rate=RATE, every=every)
+    every, path = -(-asked.steps // EVALUATIONS), asked.folder / "records.jsonl"
+    config = TextConfig(asked.steps, 0, asked.folder / "checkpoint", BATCH, rate=RATE, every=every)
     asking = [one for one in bench.held if text_samples(bench.tokenizer, [one], bench.shape.context)]
     asking, last = asking[: asked.judged], 0
 
@@ -79,17 +80,17 @@ def trained(bench: Bench, asked: argparse.Namespace) -> list[Look]:
         answers = answers_of(bench.shape, arrays, bench.tokenizer, asking, code=True)
         return summary(judge_answers(asking, answers))
 
-    def told(progress: Progress) -> None:
+    def show(progress: TrainingProgress) -> None:
         nonlocal last
         last = progress.step
         if progress.held is not None:
-            look = {"step": last, "tokens": last * BATCH, "held back": progress.held, **progress.judged}
+            record = {"step": last, "tokens": last * BATCH, "held back": progress.held, **progress.judged}
             with path.open("a") as out:
-                out.write(json.dumps(look) + "\n")
+                out.write(json.dumps(record) + "\n")
             rate, left = progress.rate, progress.left / 60
             print(f"step {last:,}, {rate:,.0f} tokens/s, {left:.0f} minutes left", flush=True)
 
-    found, metrics = train_text(samples, held, bench.shape, course, told, judge)
+    found, metrics = train_text(samples, held, bench.shape, config, show, judge)
     if last and last < asked.steps:
         raise SystemExit("stopped; the same command goes on")
     schema, longest = instruction_schema(OBJECTIVE), max(len(one.answer.passes) for one in bench.learnt)
@@ -98,23 +99,25 @@ def trained(bench: Bench, asked: argparse.Namespace) -> list[Look]:
     return [json.loads(line) for line in path.read_text().splitlines()]
 
 
-def table(looks: Sequence[Look]) -> None:
+def table(records: Sequence[Record]) -> None:
     """Print the three panels of the figure by the tokens that were learnt from."""
     print(f"\n| tokens | held back, nats | {' | '.join(COLUMNS)} |\n|---{'|---' * (len(COLUMNS) + 1)}|")
-    for look in looks:
-        cells = [f"{look[name]:.3f}" if name in look else "" for name in COLUMNS]
-        print(f"| {look['tokens']:,} | {look['held back']:.3f} | {' | '.join(cells)} |")
+    for record in records:
+        cells = [f"{record[name]:.3f}" if name in record else "" for name in COLUMNS]
+        print(f"| {record['tokens']:,} | {record['held back']:.3f} | {' | '.join(cells)} |")
 
 
-def draw(looks: Sequence[Look], path: Path) -> None:
+def draw(records: Sequence[Record], path: Path) -> None:
     import plotly.graph_objects as go
     from plotly.subplots import make_subplots
 
     drawn = make_subplots(rows=len(PANELS), cols=1, subplot_titles=[*PANELS], shared_xaxes=True)
-    tokens = [look["tokens"] for look in looks]
+    tokens = [record["tokens"] for record in records]
     for place, names in enumerate(PANELS.values(), 1):
         for name in names:
-            drawn.add_trace(go.Scatter(x=tokens, y=[look.get(name) for look in looks], name=name), place, 1)
+            drawn.add_trace(
+                go.Scatter(x=tokens, y=[record.get(name) for record in records], name=name), place, 1
+            )
     drawn.update_xaxes(title="tokens", row=len(PANELS))
     drawn.update_layout(template="simple_white", height=1100)
     drawn.write_html(path, include_plotlyjs=True)

@@ -29,7 +29,7 @@ from planish.models.policy_files import SavedPolicy, load_policy
 from planish.search.decoding import Decoding, PrefixTree, decode, priority_samples
 from planish.search.policies import greedy_end, reconsidered
 from planish.train.corpus.answers import Judged, answers_of, feedback_on, judge_answers
-from planish.train.corpus.lessons import TextLesson, read_text_lessons
+from planish.train.corpus.datasets import TextExample, read_text_examples
 from planish.train.cost_tables import read_joined
 
 STEPS = 5
@@ -51,24 +51,26 @@ def main() -> None:
     warnings.simplefilter("ignore", CutTextWarning)  # one for each function and model would hide the tables
     table = read_joined(asked.labels, "instructions")
     lists = table.columns.lists
-    lessons = read_text_lessons(asked.corpus, [table], "instructions", lists, asked.split)[: asked.functions]
+    examples = read_text_examples(asked.corpus, [table], "instructions", lists, asked.split)[
+        : asked.functions
+    ]
     model, fed = load_policy(asked.model), [load_policy(path) for path in asked.fed]
-    correlations(answered(model, lessons))
-    iterating(model, fed, lessons)
-    sampling(model, fed, lessons)
+    correlations(answered(model, examples))
+    iterating(model, fed, examples)
+    sampling(model, fed, examples)
 
 
-def answered(model: SavedPolicy, lessons: Sequence[TextLesson]) -> list[Judged]:
+def answered(model: SavedPolicy, examples: Sequence[TextExample]) -> list[Judged]:
     assert isinstance(model.shape, DecoderShape)
     tokenizer = Tokenizer.read(model.vocabulary)
-    return judge_answers(lessons, answers_of(model.shape, model.parameters, tokenizer, lessons, code=True))
+    return judge_answers(examples, answers_of(model.shape, model.parameters, tokenizer, examples, code=True))
 
 
 def correlations(judged: Sequence[Judged]) -> None:
     """Figures 5.1 and 5.2: metrics that are known without labels, and correlations with the gain."""
     metrics = [feedback_on(one).metrics for one in judged]
     worth = np.array(
-        [(min(one.lesson.answer.after or 0, one.lesson.oz) - one.cost) / one.lesson.oz for one in judged]
+        [(min(one.example.answer.after or 0, one.example.oz) - one.cost) / one.example.oz for one in judged]
     )
     names = dict.fromkeys(name for found in metrics for name in found)
     print(f"{len(judged)} functions\n\n| metric (5.1) | known of | correlation |\n|---|---|---|")
@@ -86,57 +88,57 @@ def correlations(judged: Sequence[Judged]) -> None:
             )
 
 
-def iterating(model: SavedPolicy, fed: Sequence[SavedPolicy], lessons: Sequence[TextLesson]) -> None:
+def iterating(model: SavedPolicy, fed: Sequence[SavedPolicy], examples: Sequence[TextExample]) -> None:
     """Figures 5.5 and 5.8: one, two and up to five answers, by feedback and by Priority Sampling."""
-    rows = {"the model, its most probable lists": [sampled_lists(model, one) for one in lessons]}
+    rows = {"the model, its most probable lists": [sampled_lists(model, one) for one in examples]}
     for each in fed:
         name = f"{each.feedback or USUAL} feedback ({each.name}), until it is sure"
-        rows[name] = [told_lists(each, one) for one in lessons]
-    oz = sum(one.oz for one in lessons)
+        rows[name] = [told_lists(each, one) for one in examples]
+    oz = sum(one.oz for one in examples)
     print(f"\n| saved over -Oz, answers | {' | '.join(str(n) for n in range(1, STEPS + 1))} | in the mean |")
     print("|---" * (STEPS + 2) + "|")
     for name, lists in rows.items():
         saved = [
-            sum(best(one, some[:n]) for one, some in zip(lessons, lists, strict=True))
+            sum(best(one, some[:n]) for one, some in zip(examples, lists, strict=True))
             for n in range(1, STEPS + 1)
         ]
         mean = np.mean([len(some) for some in lists])
         print(f"| {name} | {' | '.join(f'{1 - each / oz:.2%}' for each in saved)} | {mean:.1f} |")
 
 
-def best(lesson: TextLesson, costs: Sequence[int | None]) -> int:
-    return min([lesson.oz, *(cost for cost in costs if cost is not None)])
+def best(example: TextExample, costs: Sequence[int | None]) -> int:
+    return min([example.oz, *(cost for cost in costs if cost is not None)])
 
 
-def sampled_lists(model: SavedPolicy, lesson: TextLesson) -> list[int | None]:
-    samples = islice(priority_samples(AnsweringPolicy(model), space_of(lesson)), STEPS)
-    return costs_of(lesson, list(samples))
+def sampled_lists(model: SavedPolicy, example: TextExample) -> list[int | None]:
+    samples = islice(priority_samples(AnsweringPolicy(model), space_of(example)), STEPS)
+    return costs_of(example, list(samples))
 
 
-def told_lists(model: SavedPolicy, lesson: TextLesson) -> list[int | None]:
-    rounds, found = reconsidered(AnsweringPolicy(model), space_of(lesson), STEPS), list[int | None]()
+def told_lists(model: SavedPolicy, example: TextExample) -> list[int | None]:
+    rounds, found = reconsidered(AnsweringPolicy(model), space_of(example), STEPS), list[int | None]()
     try:
         (candidate,) = next(rounds)
         while True:
-            found += costs_of(lesson, [candidate])
+            found += costs_of(example, [candidate])
             (candidate,) = rounds.send({candidate.hash: found[-1]})
     except StopIteration:
         return found
 
 
-def costs_of(lesson: TextLesson, candidates: Sequence[Candidate]) -> list[int | None]:
-    jobs = [(lesson.ir, passes_of(candidate)) for candidate in candidates]
+def costs_of(example: TextExample, candidates: Sequence[Candidate]) -> list[int | None]:
+    jobs = [(example.ir, passes_of(candidate)) for candidate in candidates]
     return [one.instructions if one else None for one in compile_lists(open_backend(), jobs)]
 
 
-def sampling(model: SavedPolicy, fed: Sequence[SavedPolicy], lessons: Sequence[TextLesson]) -> None:
+def sampling(model: SavedPolicy, fed: Sequence[SavedPolicy], examples: Sequence[TextExample]) -> None:
     """Figures 5.6 and 5.7: answers drawn from the model, and from the others once told of their first one."""
-    oz = sum(one.oz for one in lessons)
+    oz = sum(one.oz for one in examples)
     print(f"\n| saved over -Oz, answers drawn | temperature | {' | '.join(map(str, SAMPLES))} |")
     print("|---" * (len(SAMPLES) + 2) + "|")
     for each in (model, *fed):
         told = each is not model
-        drawing = [Drawing(each, one, told=told) for one in lessons]
+        drawing = [Drawing(each, one, told=told) for one in examples]
         name = (
             f"{each.feedback or USUAL} feedback ({each.name}), after the first answer"
             if told
@@ -145,7 +147,7 @@ def sampling(model: SavedPolicy, fed: Sequence[SavedPolicy], lessons: Sequence[T
         for temperature in TEMPERATURES:
             lists = [one.costs(temperature, seed) for seed, one in enumerate(drawing)]
             left = [
-                sum(best(one, some[:n]) for one, some in zip(lessons, lists, strict=True)) for n in SAMPLES
+                sum(best(one, some[:n]) for one, some in zip(examples, lists, strict=True)) for n in SAMPLES
             ]
             print(f"| {name} | {temperature:g} | {' | '.join(f'{1 - cost / oz:.2%}' for cost in left)} |")
 
@@ -155,12 +157,12 @@ class Drawing:
 
     Args:
         saved: the model.
-        lesson: the function.
+        example: the function.
         told: whether its most probable answer comes first, and those that are drawn once it was told of it.
     """
 
-    def __init__(self, saved: SavedPolicy, lesson: TextLesson, *, told: bool) -> None:
-        self._policy, self._lesson, self._told = AnsweringPolicy(saved), lesson, told
+    def __init__(self, saved: SavedPolicy, example: TextExample, *, told: bool) -> None:
+        self._policy, self._example, self._told = AnsweringPolicy(saved), example, told
         self._known = dict[str, int | None]()
 
     def costs(self, temperature: float, seed: int) -> list[int | None]:
@@ -169,16 +171,16 @@ class Drawing:
         how = Decoding("nucleus", SAMPLES[-1], seed, temperature)
         drawn = [] if tree is None else [node.candidate for node in decode(tree, how)]
         new = {one.hash: one for one in (*first, *drawn) if one.hash not in self._known}
-        self._known |= zip(new, costs_of(self._lesson, list(new.values())), strict=True)
+        self._known |= zip(new, costs_of(self._example, list(new.values())), strict=True)
         return [self._known[one.hash] for one in (*first, *drawn)][: SAMPLES[-1]]
 
     @cached_property
     def _begun(self) -> tuple[list[Candidate], PrefixTree | None]:
-        space = space_of(self._lesson)
+        space = space_of(self._example)
         if not self._told:
             return [], PrefixTree(self._policy, space)
         end = greedy_end(self._policy, self._policy.begin(space))
-        (cost,) = costs_of(self._lesson, [end.candidate])
+        (cost,) = costs_of(self._example, [end.candidate])
         state = self._policy.reconsider(end, cost)
         return [end.candidate], None if state is None else PrefixTree(Begun(self._policy, state), space)
 
@@ -200,8 +202,8 @@ class Begun:
         return self._state
 
 
-def space_of(lesson: TextLesson) -> PassSpace:
-    return PassSpace([*elements().values()], ir=lesson.ir)
+def space_of(example: TextExample) -> PassSpace:
+    return PassSpace([*elements().values()], ir=example.ir)
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ from planish.core import Candidate
 from planish.levels.loops.space import CursorSpace
 from planish.levels.loops.space.cursor import CursorStep, Down, SplitBy, Up
 from planish.levels.loops.workloads import matmul
-from planish.train.environment import Ground, StepEnvironment
+from planish.train.environment import EpisodeTask, StepEnvironment
 
 SPACE = CursorSpace(matmul(30, 20, 12))
 
@@ -22,7 +22,7 @@ def rate(candidate: Candidate) -> float:
 
 
 def made(steps: int = 10) -> StepEnvironment:
-    return StepEnvironment(lambda number: Ground(f"ground {number}", SPACE, rate, 100.0), 3, steps)
+    return StepEnvironment(lambda number: EpisodeTask(f"task {number}", SPACE, rate, 100.0), 3, steps)
 
 
 def number(action: CursorStep) -> np.int64:
@@ -61,10 +61,10 @@ def test_an_episode_is_over_after_its_steps() -> None:
 
 def test_programs_are_drawn_by_the_seed_or_named() -> None:
     environment = made()
-    drawn = [environment.reset(seed=seed)[1]["ground"] for seed in range(20)]
-    assert set(drawn) == {"ground 0", "ground 1", "ground 2"}
-    assert drawn == [environment.reset(seed=seed)[1]["ground"] for seed in range(20)]
-    assert environment.reset(options={"ground": 2})[1]["ground"] == "ground 2"
+    drawn = [environment.reset(seed=seed)[1]["task"] for seed in range(20)]
+    assert set(drawn) == {"task 0", "task 1", "task 2"}
+    assert drawn == [environment.reset(seed=seed)[1]["task"] for seed in range(20)]
+    assert environment.reset(options={"task": 2})[1]["task"] == "task 2"
 
 
 def test_it_is_registered() -> None:

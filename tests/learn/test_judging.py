@@ -11,7 +11,7 @@ from planish.models.networks import HEADS, ReaderShape, expected
 from planish.models.policy_files import SavedPolicy
 from planish.models.writer import WriterShape
 from planish.train.continuations import judge_lists, writable
-from planish.train.samples import Lessons as ListLessons
+from planish.train.samples import ListDataset
 
 LISTS = (("a",), ("a", "b"), ("c",))
 SCHEMA = FeatureSchema("llvm/instructions", 1, ("part", "opcode"))
@@ -27,9 +27,9 @@ def test_lists_are_tried_by_their_probability() -> None:
     shares = random.random((6, len(LISTS))).astype(np.float32)
     baseline = np.array([10, 20, 30, 40, 50, 60], np.float32)
     groups = np.full(6, "p")
-    lessons = ListLessons(["f"] * 6, observed, shares, baseline, groups, SCHEMA, shape.sizes, LISTS)
+    dataset = ListDataset(["f"] * 6, observed, shares, baseline, groups, SCHEMA, shape.sizes, LISTS)
 
-    found = judge_lists(policy, lessons)
+    found = judge_lists(policy, dataset)
 
     said = expected(shape, parameters, observed)[:, HEADS.index("choice")]
     for count in (1, 3):
@@ -39,7 +39,7 @@ def test_lists_are_tried_by_their_probability() -> None:
         )
         assert np.isclose(found[f"saved at {count}"], saved / baseline.sum())
     assert found.keys() == {"saved at 1", "saved at 3"}
-    worse = replace(lessons, shares=np.zeros_like(shares))
+    worse = replace(dataset, shares=np.zeros_like(shares))
     assert set(judge_lists(policy, worse).values()) == {0.0}
 
 

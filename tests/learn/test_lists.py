@@ -20,7 +20,7 @@ from planish.models.policy_files import SavedPolicy, load_policy, policy_for, wr
 from planish.search.decoding import priority_samples
 from planish.search.policies import followed
 from planish.train.cost_tables import UNCOUNTED, Columns, CostTable
-from planish.train.samples import Lessons
+from planish.train.samples import ListDataset
 
 LISTS = (("sroa<modify-cfg>",), ("sroa<modify-cfg>", "gvn"), ("gvn", "adce"), ("adce",))
 CODE = "define i32 @f(i32 %0) {\n  %2 = add i32 %0, 1\n  ret i32 %2\n}\n"
@@ -111,24 +111,24 @@ def test_what_does_not_fit_is_told(tmp_path: Path) -> None:
         policy_of(older).begin(space())
 
 
-def lessons() -> Lessons:
+def dataset() -> ListDataset:
     """Where a program multiplies, the second list saves; else none."""
     seen = np.stack([observe_module(*[MORE if n % 2 else CODE] * 2) for n in range(64)]).astype(np.int16)
     shares = np.zeros((64, len(LISTS)), np.float32)
     shares[1::2, 1] = 0.1
     groups = np.array([f"p{n // 8}" for n in range(64)])
     whole = instruction_schema(), tuple(SIZES.values()), LISTS
-    return Lessons([str(n) for n in range(64)], seen, shares, np.full(64, 20, np.float32), groups, *whole)
+    return ListDataset([str(n) for n in range(64)], seen, shares, np.full(64, 20, np.float32), groups, *whole)
 
 
 def test_training_learns_which_list_saves_where(tmp_path: Path) -> None:
     pytest.importorskip("torch")
-    from planish.train.list_ranker import Course, train_reader
+    from planish.train.list_ranker import RankerConfig, train_reader
 
-    known = lessons()
+    known = dataset()
     held = known.groups == "p3"
-    course = Course(30, 0, tmp_path / "c.checkpoint", width=16, depth=1)
-    shape, arrays, _ = train_reader(known, course, held)
+    config = RankerConfig(30, 0, tmp_path / "c.checkpoint", width=16, depth=1)
+    shape, arrays, _ = train_reader(known, config, held)
     said = expected(shape, arrays, known.observed[:2])
     assert said[1, HEADS.index("choice")].argmax() == 1
     assert said[1, 0, 1] > 0.5 > said[0, 0, 1]
@@ -136,28 +136,31 @@ def test_training_learns_which_list_saves_where(tmp_path: Path) -> None:
 
 def test_without_auxiliary_tasks_gains_alone_are_learnt(tmp_path: Path) -> None:
     pytest.importorskip("torch")
-    from planish.train.list_ranker import Course, train_reader
+    from planish.train.list_ranker import RankerConfig, train_reader
 
-    known = lessons()
+    known = dataset()
     for auxiliary, learnt in ((True, [True, True, True]), (False, [True, False, False])):
-        course = Course(1, 0, tmp_path / f"{auxiliary}.checkpoint", width=8, depth=1, auxiliary=auxiliary)
-        _, arrays, _ = train_reader(known, course, known.groups == "p3")
+        config = RankerConfig(
+            1, 0, tmp_path / f"{auxiliary}.checkpoint", width=8, depth=1, auxiliary=auxiliary
+        )
+        _, arrays, _ = train_reader(known, config, known.groups == "p3")
         # Biases begin with 0, and stay there where nothing is learnt.
         assert arrays["lists bias"].reshape(len(HEADS), -1).any(axis=1).tolist() == learnt
 
 
 def test_an_interrupted_training_goes_on_to_the_same_network(tmp_path: Path) -> None:
     pytest.importorskip("torch")
-    from planish.train.list_ranker import Course, Epoch, train_reader
+    from planish.train.list_ranker import RankerConfig, train_reader
+    from planish.train.optimisation import TrainingProgress
 
-    known = lessons()
+    known = dataset()
     held = known.groups == "p3"
 
-    def stop(epoch: Epoch) -> None:
-        if epoch.number == 2:
+    def stop(epoch: TrainingProgress) -> None:
+        if epoch.step == 2:
             raise KeyboardInterrupt
 
-    whole, parts = (Course(4, 0, tmp_path / f"{name}.checkpoint", width=8, depth=1) for name in "ab")
+    whole, parts = (RankerConfig(4, 0, tmp_path / f"{name}.checkpoint", width=8, depth=1) for name in "ab")
     _, arrays, metrics = train_reader(known, whole, held)
     train_reader(known, parts, held, stop)
     _, resumed, same = train_reader(known, parts, held)
@@ -165,7 +168,7 @@ def test_an_interrupted_training_goes_on_to_the_same_network(tmp_path: Path) -> 
     for name, array in arrays.items():
         np.testing.assert_array_equal(array, resumed[name])
     with pytest.raises(PlanishError, match="is of another training"):
-        train_reader(known, Course(5, 0, tmp_path / "a.checkpoint", width=8, depth=1), held)
+        train_reader(known, RankerConfig(5, 0, tmp_path / "a.checkpoint", width=8, depth=1), held)
 
 
 def sample_table(count: int) -> CostTable:
@@ -189,33 +192,33 @@ def sample_table(count: int) -> CostTable:
 
 
 def test_labels_must_be_of_this_llvm_and_of_the_corpus() -> None:
-    from planish.train.corpus.lessons import read_list_lessons
+    from planish.train.corpus.datasets import read_list_dataset
     from planish.train.corpus.reader import SAMPLE
 
     table, count = sample_table(3), 3
     first, others = table.take(np.array([0])), table.take(np.array([1, 2]))
-    found = read_list_lessons(SAMPLE, [first, others], "instructions", LISTS)
+    found = read_list_dataset(SAMPLE, [first, others], "instructions", LISTS)
     assert len(found) == count
     np.testing.assert_allclose(found.shares, np.tile([[0.1, 0, 0, 0]], (count, 1)), atol=1e-6)
     assert (found.observed[:, 0, 0] == 1).all()
     other = replace(table, columns=replace(table.columns, llvm="3.8.0"))
     with pytest.raises(PlanishError, match=r"the labels are of LLVM 3.8.0"):
-        read_list_lessons(SAMPLE, [other], "instructions", LISTS)
+        read_list_dataset(SAMPLE, [other], "instructions", LISTS)
     strangers = replace(table, identities=np.array([f"{n:032x}" for n in range(count)]))
     with pytest.raises(PlanishError, match="the labels are of no function"):
-        read_list_lessons(SAMPLE, [strangers], "instructions", LISTS)
+        read_list_dataset(SAMPLE, [strangers], "instructions", LISTS)
     with pytest.raises(PlanishError, match="the labels lack text_bytes"):
-        read_list_lessons(SAMPLE, [table], "text_bytes", LISTS)
+        read_list_dataset(SAMPLE, [table], "text_bytes", LISTS)
 
 
 def test_it_is_told_of_how_many_functions_the_end_is_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
     from planish.levels.llvm.ir import instruction_rows
-    from planish.train.corpus.lessons import read_list_lessons
+    from planish.train.corpus.datasets import read_list_dataset
     from planish.train.corpus.reader import SAMPLE
 
     monkeypatch.setattr(instruction_rows, "BEFORE", 9)
     with pytest.warns(instruction_rows.CutWarning) as told:
-        assert len(read_list_lessons(SAMPLE, [sample_table(4)], "instructions", LISTS)) == 4
+        assert len(read_list_dataset(SAMPLE, [sample_table(4)], "instructions", LISTS)) == 4
     # They have 22, 10, 7 and 9 instructions.
     expected = "of 2 of the 4 functions that are read, the end is left out"
     assert [str(one.message) for one in told] == [f"{expected}: they are longer than what is observed"]

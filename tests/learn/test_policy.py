@@ -19,7 +19,7 @@ from planish.levels.loops.workloads import matmul
 from planish.models.network_policies import NetworkPolicy
 from planish.models.networks import KINDS, Shape, scaled, scores
 from planish.models.policy_files import SavedPolicy, load_policy, places, policy_for, write_policy
-from planish.train.continuations import DISCOUNT, FARTHEST, STEPS, UNKNOWN, StateLessons, shortfalls, worths
+from planish.train.continuations import DISCOUNT, FARTHEST, STEPS, UNKNOWN, StateDataset, shortfalls, worths
 
 SPACE = CursorSpace(matmul(30, 20, 12))
 
@@ -146,8 +146,8 @@ def test_a_policy_that_learns_further_begins_with_its_own_weights(kind: str) -> 
     seen = np.stack([SPACE.observe(SPACE.sample(rng(0, number))) for number in range(count)])
     short = np.zeros((count, len(SPACE.actions) + 1), np.float32)
     left, groups = np.ones(count, np.float32), np.arange(count)
-    lessons = StateLessons(seen, left, short, groups, ["a", "b", "c", "d"], SPACE)
-    after = imitate(lessons, "loops", "chance", epochs=1, start=first, rate=1e-9)
+    dataset = StateDataset(seen, left, short, groups, ["a", "b", "c", "d"], SPACE)
+    after = imitate(dataset, "loops", "chance", epochs=1, start=first, rate=1e-9)
     assert after.shape == first.shape
     for name, array in first.parameters.items():
         np.testing.assert_allclose(after.parameters[name], array, atol=1e-5)

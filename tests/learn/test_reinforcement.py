@@ -19,8 +19,16 @@ from planish.models.network_policies import NetworkPolicy
 from planish.models.networks import Shape
 from planish.models.policy_files import load_policy
 from planish.search.policies import followed
-from planish.train.environment import Ground, Observation, StepEnvironment
-from planish.train.reinforcement import ALGORITHMS, Course, Look, Tuned, draw_looks, read_looks, reinforce
+from planish.train.environment import EpisodeTask, Observation, StepEnvironment
+from planish.train.reinforcement import (
+    ALGORITHMS,
+    EvalRecord,
+    TrainConfig,
+    Tuned,
+    plot_records,
+    read_records,
+    reinforce,
+)
 
 SPACE = CursorSpace(matmul(64, 64, 64))
 
@@ -31,7 +39,7 @@ def rate(candidate: Candidate) -> float:
 
 
 def environment() -> StepEnvironment:
-    return StepEnvironment(lambda number: Ground(f"ground {number}", SPACE, rate, 40.0), 2, steps=4)
+    return StepEnvironment(lambda number: EpisodeTask(f"task {number}", SPACE, rate, 40.0), 2, steps=4)
 
 
 @pytest.fixture(scope="module")
@@ -50,22 +58,22 @@ def ray(cluster: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
     return cluster
 
 
-def course(folder: Path, algorithm: str = "ppo", seconds: float = 0.0) -> Course:
-    return Course("loops", "mine", algorithm, environment, environment, folder, ("one", "two"), seconds)
+def config(folder: Path, algorithm: str = "ppo", seconds: float = 0.0) -> TrainConfig:
+    return TrainConfig("loops", "mine", algorithm, environment, environment, folder, ("one", "two"), seconds)
 
 
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("algorithm", ["ppo", "dqn"])
 def test_training_goes_on_from_its_checkpoint(algorithm: str, ray: object, tmp_path: Path) -> None:
     del ray
-    first = reinforce(course(tmp_path, algorithm))
-    (look,) = read_looks(tmp_path)
-    assert look.steps > 0
-    again = reinforce(course(tmp_path, algorithm))
-    looks = read_looks(tmp_path)
-    assert [one.steps for one in looks] == sorted({one.steps for one in looks})
-    assert looks[1].steps > look.steps
-    best = max(one.held for one in looks)
+    first = reinforce(config(tmp_path, algorithm))
+    (record,) = read_records(tmp_path)
+    assert record.steps > 0
+    again = reinforce(config(tmp_path, algorithm))
+    records = read_records(tmp_path)
+    assert [one.steps for one in records] == sorted({one.steps for one in records})
+    assert records[1].steps > record.steps
+    best = max(one.held for one in records)
     assert again.metrics["share of the peak"] == best >= first.metrics["share of the peak"]
     assert load_policy(tmp_path / "best.safetensors").shape == again.shape
     (end,) = followed(NetworkPolicy(again), SPACE)
@@ -77,7 +85,7 @@ class Noting(StepEnvironment):
     """Writes a line for each illegal action to a file, which runners in other processes share."""
 
     def __init__(self, path: Path) -> None:
-        super().__init__(lambda number: Ground(f"ground {number}", SPACE, rate, 40.0), 2, steps=4)
+        super().__init__(lambda number: EpisodeTask(f"task {number}", SPACE, rate, 40.0), 2, steps=4)
         self._path = path
 
     def step(self, action: np.int64) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
@@ -93,7 +101,7 @@ def test_no_illegal_action_is_tried(algorithm: str, ray: object, tmp_path: Path)
     """An agent draws at first: by chance, the cursor would be sent up from the outermost loop."""
     del ray
     path = tmp_path / "steps"
-    mine = replace(course(tmp_path, algorithm), environment=partial(Noting, path))
+    mine = replace(config(tmp_path, algorithm), environment=partial(Noting, path))
     shape = reinforce(mine).shape
     assert load_policy(tmp_path / "best.safetensors").shape == shape
     assert set(path.read_text().split()) == {"False"}
@@ -102,9 +110,9 @@ def test_no_illegal_action_is_tried(algorithm: str, ray: object, tmp_path: Path)
 @pytest.mark.filterwarnings("ignore")
 def test_a_policy_learns_what_is_rewarded(ray: object, tmp_path: Path) -> None:
     del ray
-    looks = list[Look]()
-    reinforce(course(tmp_path, seconds=30.0), looks.append)
-    assert max(look.held for look in looks) >= 0.75 > rate(SPACE.start()) / 40.0
+    records = list[EvalRecord]()
+    reinforce(config(tmp_path, seconds=30.0), records.append)
+    assert max(record.held for record in records) >= 0.75 > rate(SPACE.start()) / 40.0
 
 
 @pytest.mark.parametrize(
@@ -121,11 +129,11 @@ def test_a_training_goes_on_with_what_it_began_with(
 ) -> None:
     monkeypatch.setattr("planish.train.reinforcement.built", unbuilt)
     with pytest.raises(NotImplementedError):
-        reinforce(course(tmp_path))
+        reinforce(config(tmp_path))
     with pytest.raises(PlanishError, match=told):
-        reinforce(replace(course(tmp_path), **other))
+        reinforce(replace(config(tmp_path), **other))
     with pytest.raises(NotImplementedError):
-        reinforce(replace(course(tmp_path), seconds=9.0, runners=2))
+        reinforce(replace(config(tmp_path), seconds=9.0, runners=2))
 
 
 def unbuilt(*given: object) -> None:
@@ -144,7 +152,7 @@ def test_what_is_swept_reaches_the_algorithm() -> None:
 @pytest.mark.filterwarnings("ignore")
 def test_a_network_of_another_size_is_trained(ray: object, tmp_path: Path) -> None:
     del ray
-    found = reinforce(replace(course(tmp_path), tuned=Tuned(width=16, depth=2, rate=1e-3)))
+    found = reinforce(replace(config(tmp_path), tuned=Tuned(width=16, depth=2, rate=1e-3)))
     assert isinstance(found.shape, Shape)
     assert (found.shape.width, found.shape.depth) == (16, 2)
     assert list(followed(NetworkPolicy(found), SPACE))
@@ -156,10 +164,10 @@ def test_a_full_disk_leaves_the_last_checkpoint(ray: object, tmp_path: Path) -> 
 
     del ray
     folder = tmp_path / "disk"
-    mine = replace(course(folder), tuned=Tuned(width=64), seconds=60.0)
+    mine = replace(config(folder), tuned=Tuned(width=64), seconds=60.0)
 
-    def fill(look: Look) -> None:
-        del look
+    def fill(record: EvalRecord) -> None:
+        del record
         (folder / "more").write_bytes(bytes(1_500_000))
 
     with small_disk(folder, 2000):
@@ -174,13 +182,13 @@ def test_a_full_disk_leaves_the_last_checkpoint(ray: object, tmp_path: Path) -> 
 def test_without_rllib_the_extra_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(__import__("sys").modules, "ray", None)
     with pytest.raises(PlanishError, match="needs RLlib"):
-        reinforce(course(tmp_path))
+        reinforce(config(tmp_path))
 
 
-def test_looks_are_drawn_and_one_that_was_cut_off_is_left_out(tmp_path: Path) -> None:
-    look = Look(1.0, 1000, 0.25, 0.5)
+def test_records_are_plotted_and_one_that_was_cut_off_is_left_out(tmp_path: Path) -> None:
+    record = EvalRecord(1.0, 1000, 0.25, 0.5)
     text = '{"seconds": 1.0, "steps": 1000, "reward": 0.25, "held": 0.5}\n{"seconds": 2.0, "st'
-    (tmp_path / "looks.jsonl").write_text(text)
-    assert read_looks(tmp_path) == [look]
-    draw_looks([look, replace(look, steps=2000)], tmp_path / "reward.html")
+    (tmp_path / "records.jsonl").write_text(text)
+    assert read_records(tmp_path) == [record]
+    plot_records([record, replace(record, steps=2000)], tmp_path / "reward.html")
     assert "steps of the environment" in (tmp_path / "reward.html").read_text()

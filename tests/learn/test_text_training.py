@@ -22,12 +22,12 @@ SHAPE = DecoderShape(tokens=12, context=32, width=16, depth=1, heads=2)
 TRAINING = """
 import json, sys, time
 from pathlib import Path
-from learn.test_text_training import SHAPE, course, texts
+from learn.test_text_training import SHAPE, config, texts
 from planish.train.text_training import train_text
 def told(p):
     print(json.dumps([p.step, p.loss, p.held]), flush=True)
     time.sleep(float(sys.argv[2]))
-train_text(texts(40), texts(8, 1), SHAPE, course(Path(sys.argv[1])), told)
+train_text(texts(40), texts(8, 1), SHAPE, config(Path(sys.argv[1])), told)
 """
 
 
@@ -42,10 +42,10 @@ def texts(count: int, seed: int = 0) -> list[Sample]:
     return found
 
 
-def course(checkpoint: Path, **others: object) -> object:
-    from planish.train.text_training import TextCourse
+def config(checkpoint: Path, **others: object) -> object:
+    from planish.train.text_training import TextConfig
 
-    return replace(TextCourse(12, 0, checkpoint, batch=100, accumulated=2, every=4, rate=1e-2), **others)  # type: ignore[arg-type]
+    return replace(TextConfig(12, 0, checkpoint, batch=100, accumulated=2, every=4, rate=1e-2), **others)  # type: ignore[arg-type]
 
 
 def test_batches_have_all_texts_once_and_are_full() -> None:
@@ -103,7 +103,7 @@ def test_it_learns_to_answer_and_nothing_of_prompts(tmp_path: Path) -> None:
         texts(120),
         texts(20, 1),
         SHAPE,
-        course(tmp_path / "c", steps=80, every=40, batch=400, accumulated=1),  # type: ignore[arg-type]
+        config(tmp_path / "c", steps=80, every=40, batch=400, accumulated=1),  # type: ignore[arg-type]
         judge=lambda arrays: shown.append(set(arrays)) or {},
     )
     assert shown == [set(SHAPE.parameters())] * 2
@@ -123,7 +123,7 @@ def test_gradients_that_are_accumulated_are_those_of_one_batch(tmp_path: Path) -
     given, losses = texts(10), dict[int, list[float]]()
     for parts, batch in ((1, 10_000), (2, 5 * 12)):
         losses[parts] = []
-        some = course(tmp_path / f"{parts}", steps=3, every=3, batch=batch, accumulated=parts)
+        some = config(tmp_path / f"{parts}", steps=3, every=3, batch=batch, accumulated=parts)
         equal = [Sample(np.resize(one.tokens, 12), 6) for one in given]
         train_text(equal, equal, SHAPE, some, lambda p, to=losses[parts]: to.append(p.loss))  # type: ignore[arg-type, misc]
     assert losses[1] == pytest.approx(losses[2], rel=1e-3)
@@ -161,12 +161,12 @@ def test_a_checkpoint_of_another_training_is_refused(tmp_path: Path) -> None:
     from planish.train.text_training import train_text
 
     path = tmp_path / "c"
-    train_text(texts(9), texts(2), SHAPE, course(path, steps=1))  # type: ignore[arg-type]
+    train_text(texts(9), texts(2), SHAPE, config(path, steps=1))  # type: ignore[arg-type]
     for other, shape in (
-        (course(path, steps=2), SHAPE),
-        (course(path, steps=1), replace(SHAPE, depth=2)),
+        (config(path, steps=2), SHAPE),
+        (config(path, steps=1), replace(SHAPE, depth=2)),
     ):
         with pytest.raises(PlanishError, match="is of another training"):
             train_text(texts(9), texts(2), shape, other)  # type: ignore[arg-type]
     with pytest.raises(PlanishError, match="no text to be learnt from is short enough for the context of 32"):
-        train_text([], texts(2), SHAPE, course(path))  # type: ignore[arg-type]
+        train_text([], texts(2), SHAPE, config(path))  # type: ignore[arg-type]

@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from learn.test_lists import CODE, LISTS, MORE, lessons, space
+from learn.test_lists import CODE, LISTS, MORE, dataset, space
 from planish.core import PlanishError
 from planish.levels.llvm.ir.instruction_rows import SIZES, instruction_schema, observe_module
 from planish.levels.llvm.passes import PassSpace, elements, passes_of
@@ -137,7 +137,7 @@ def test_it_is_kept_as_it_is_and_refused_where_it_does_not_fit(tmp_path: Path) -
 
 
 def test_its_lists_are_judged_by_labels() -> None:
-    policy, known = made(), lessons()
+    policy, known = made(), dataset()
     found = how_probable(policy, known)
     assert known.lists == LISTS
     writing = WritingPolicy(policy, free=True)
@@ -163,24 +163,24 @@ def _of(policy: WritingPolicy, where: PassSpace, passes: tuple[str, ...]) -> flo
 TRAINING = """
 import json, sys, time
 from pathlib import Path
-from learn.test_lists import lessons
-from learn.test_writing import course
+from learn.test_lists import dataset
+from learn.test_writing import config
 from planish.train.list_writer import Texts, train_writer
-def told(stand):
-    print(json.dumps([stand.step, stand.loss, stand.held]), flush=True)
+def told(progress):
+    print(json.dumps([progress.step, progress.loss, progress.held]), flush=True)
     time.sleep(float(sys.argv[2]))
-train_writer(*course(Path(sys.argv[1])), told)
+train_writer(*config(Path(sys.argv[1])), told)
 """
 
 
-def course(checkpoint: Path) -> tuple[object, ...]:
+def config(checkpoint: Path) -> tuple[object, ...]:
     """All that a tiny training takes."""
-    from planish.train.list_writer import Texts, WritingCourse
+    from planish.train.list_writer import Texts, WriterConfig
 
-    known = lessons()
+    known = dataset()
     texts = Texts.of(LISTS, ("default<Oz>",))
     shape = replace(SHAPE, tokens=len(texts.steps), longest=2, once=(), width=16, depth=1)
-    return known, texts, shape, WritingCourse(8, 0, checkpoint, every=3), known.groups == "p3"
+    return known, texts, shape, WriterConfig(8, 0, checkpoint, every=3), known.groups == "p3"
 
 
 def trained(checkpoint: Path, wait: float = 0.0, lines: int = 0) -> dict[int, list[float]]:
@@ -203,14 +203,15 @@ def trained(checkpoint: Path, wait: float = 0.0, lines: int = 0) -> dict[int, li
 
 def test_a_training_that_is_killed_goes_on_to_the_same_losses(tmp_path: Path) -> None:
     pytest.importorskip("torch")
-    from planish.train.list_writer import Stand, train_writer
+    from planish.train.list_writer import train_writer
+    from planish.train.optimisation import TrainingProgress
 
     whole: dict[int, list[float]] = {}
 
-    def told(stand: Stand) -> None:
-        whole[stand.step] = [stand.loss, stand.held]  # type: ignore[list-item]
+    def show(progress: TrainingProgress) -> None:
+        whole[progress.step] = [progress.loss, progress.held]  # type: ignore[list-item]
 
-    train_writer(*course(tmp_path / "a.checkpoint"), told)  # type: ignore[arg-type]
+    train_writer(*config(tmp_path / "a.checkpoint"), show)  # type: ignore[arg-type]
     begun = trained(tmp_path / "b.checkpoint", wait=0.05, lines=5)
     rest = trained(tmp_path / "b.checkpoint")
     assert sorted(whole) == list(range(1, 17))
@@ -221,11 +222,11 @@ def test_a_training_that_is_killed_goes_on_to_the_same_losses(tmp_path: Path) ->
 
 def test_training_learns_which_list_saves_where(tmp_path: Path) -> None:
     pytest.importorskip("torch")
-    from planish.train.list_writer import Texts, WritingCourse, train_writer
+    from planish.train.list_writer import Texts, WriterConfig, train_writer
 
-    known, texts, shape, _, held = course(tmp_path / "c.checkpoint")
+    known, texts, shape, _, held = config(tmp_path / "c.checkpoint")
     assert isinstance(texts, Texts)
-    long = WritingCourse(40, 0, tmp_path / "c.checkpoint")
+    long = WriterConfig(40, 0, tmp_path / "c.checkpoint")
     arrays, metrics = train_writer(known, texts, shape, long, held)  # type: ignore[arg-type]
     assert metrics["bits held back"] < 1
     saved = SavedPolicy("p", "llvm", instruction_schema(), texts.steps, 2, shape, arrays, {}, 3)  # type: ignore[arg-type]
@@ -237,26 +238,26 @@ def test_training_learns_which_list_saves_where(tmp_path: Path) -> None:
 
 def test_without_auxiliary_tasks_lists_alone_are_learnt(tmp_path: Path) -> None:
     pytest.importorskip("torch")
-    from planish.train.list_writer import WritingCourse, train_writer
+    from planish.train.list_writer import WriterConfig, train_writer
 
-    known, texts, shape, _, held = course(tmp_path / "c.checkpoint")
-    for telling in (0.0, 0.3):
-        taken = WritingCourse(1, 0, tmp_path / f"{telling}.checkpoint", telling=telling)
+    known, texts, shape, _, held = config(tmp_path / "c.checkpoint")
+    for auxiliary in (0.0, 0.3):
+        taken = WriterConfig(1, 0, tmp_path / f"{auxiliary}.checkpoint", auxiliary=auxiliary)
         arrays, _ = train_writer(known, texts, shape, taken, held)  # type: ignore[arg-type]
         # Biases begin with 0, and stay there where nothing is learnt.
-        assert arrays["told bias"].any() == (telling > 0)
+        assert arrays["costs bias"].any() == (auxiliary > 0)
         assert arrays["next bias"].any()
 
 
 def test_a_checkpoint_of_another_training_is_refused(tmp_path: Path) -> None:
     pytest.importorskip("torch")
-    from planish.train.list_writer import WritingCourse, train_writer
+    from planish.train.list_writer import WriterConfig, train_writer
 
     path = tmp_path / "c.checkpoint"
-    first = course(path)
-    train_writer(*first[:3], WritingCourse(1, 0, path), first[4])  # type: ignore[arg-type]
+    first = config(path)
+    train_writer(*first[:3], WriterConfig(1, 0, path), first[4])  # type: ignore[arg-type]
     with pytest.raises(PlanishError, match="is of another training"):
-        train_writer(*first[:3], WritingCourse(2, 0, path), first[4])  # type: ignore[arg-type]
+        train_writer(*first[:3], WriterConfig(2, 0, path), first[4])  # type: ignore[arg-type]
     path.write_bytes(path.read_bytes()[:100])
     with pytest.raises(PlanishError, match="cannot read a checkpoint"):
-        train_writer(*first[:3], WritingCourse(1, 0, path), first[4])  # type: ignore[arg-type]
+        train_writer(*first[:3], WriterConfig(1, 0, path), first[4])  # type: ignore[arg-type]

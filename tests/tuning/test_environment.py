@@ -18,8 +18,8 @@ def test_what_was_measured_is_never_measured_again(tmp_path: Path) -> None:
     for _ in range(2):
         environment = gymnasium.make(NAME, programs=PROGRAMS, store=tmp_path / "s.db")
         found: list[float] = []
-        for ground in range(2):
-            _, info = environment.reset(options={"ground": ground})
+        for number in range(2):
+            _, info = environment.reset(options={"task": number})
             found.append(info["rate"])
             downs = (environment.step(np.int64(action))[4]["rate"] for action in (1, 1, 0))  # and up
             found.extend(downs)
@@ -39,8 +39,8 @@ def test_a_program_has_one_run_however_often_it_is_visited(
     place = tmp_path / "s.db"
     for action in (1, 4):  # what the second environment measures is new
         environment = make_environment(PROGRAMS, store=place)
-        for ground in (0, 1, 0, 1):
-            environment.reset(options={"ground": ground})
+        for number in (0, 1, 0, 1):
+            environment.reset(options={"task": number})
             environment.step(np.int64(action))
         environment.close()
     with open_store(place) as store:
@@ -61,5 +61,5 @@ def test_a_program_of_too_many_loops_is_refused(tmp_path: Path) -> None:
         make_environment([deep], store=tmp_path / "s.db")
     environment = make_environment([*PROGRAMS, deep], store=tmp_path / "s.db")
     with pytest.raises(PlanishError, match="has 11 loops"):
-        environment.reset(options={"ground": 2})
+        environment.reset(options={"task": 2})
     environment.close()

@@ -20,18 +20,16 @@ if TYPE_CHECKING:
     from planish.models.decoder import DecoderShape
     from planish.models.ir_text import Tokenizer
     from planish.models.policy_files import SavedPolicy
-    from planish.train.corpus.lessons import TextLesson
-    from planish.train.list_ranker import Epoch
-    from planish.train.list_writer import Stand
-    from planish.train.samples import Lessons, Sample
-    from planish.train.text_training import Progress
+    from planish.train.corpus.datasets import TextExample
+    from planish.train.optimisation import TrainingProgress
+    from planish.train.samples import ListDataset, Sample
 
 Asked = Literal["all", "counts", "code", "none"]
 Kind = Literal["short", "long", "fast"]
 JUDGED, FED_BACK = 24, 2_000
-"""So many functions are answered at each look; so many answers, at most, are learnt from with feedback."""
-BATCH, LOOKS = 8192, 10
-"""Tokens of a step; looks at what is held back in a training, with a checkpoint each."""
+"""Functions that are answered at each evaluation; answers, at most, that are learnt from with feedback."""
+BATCH, EVALUATIONS = 8192, 10
+"""Tokens of a step; evaluations on what is held back in a training, with a checkpoint each."""
 
 
 @dataclass(frozen=True)
@@ -62,7 +60,7 @@ class _Start:
 
 
 def learnt_text(
-    lessons: Sequence[TextLesson],
+    examples: Sequence[TextExample],
     held: NDArray[np.bool_],
     objective: str,
     path: Path,
@@ -72,8 +70,8 @@ def learnt_text(
     """Train a language model on functions, and the best lists that are known of them.
 
     Args:
-        lessons: what is known.
-        held: which of them tell what is best, and are not learnt from.
+        examples: what is known.
+        held: which of them are held back from training, to choose the best network.
         objective: what is made less.
         path: where the policy will go; the checkpoint lies beside it.
         size: how much is trained.
@@ -84,27 +82,27 @@ def learnt_text(
     """
     from planish.levels.llvm.ir.instruction_rows import instruction_schema
     from planish.models.policy_files import SavedPolicy
-    from planish.train.text_training import TextCourse, train_text
+    from planish.train.text_training import TextConfig, train_text
 
     mine, others = (
-        [a for a, b in zip(lessons, held, strict=True) if bool(b) == back] for back in (False, True)
+        [a for a, b in zip(examples, held, strict=True) if bool(b) == back] for back in (False, True)
     )
     others = others or mine
     start = _start(mine, size, text)
     samples, back = (_samples(start, some, text) for some in (mine, others))
     typer.echo(
-        f"{len(lessons):,} functions: {len(samples):,} texts are learnt from, {len(back):,} tell when to "
-        f"stop; others are longer than {text.context:,} tokens",
+        f"{len(examples):,} functions: {len(samples):,} texts are learnt from, {len(back):,} decide when "
+        f"to stop; others are longer than {text.context:,} tokens",
         err=True,
     )
     steps = max(1, round(size.epochs * sum(len(one.tokens) for one in samples) / BATCH))
     checkpoint = path.with_name(path.stem + ".checkpoint")
-    course = TextCourse(
+    config = TextConfig(
         steps,
         size.seed,
         checkpoint,
         BATCH,
-        every=-(-steps // LOOKS),
+        every=-(-steps // EVALUATIONS),
         device=size.device,
         first=start.parameters,
     )
@@ -112,14 +110,14 @@ def learnt_text(
     def judge(parameters: Mapping[str, NDArray[np.float32]]) -> Mapping[str, float]:
         return _judged(replace(start, parameters=parameters), others[:JUDGED])
 
-    parameters, metrics = train_text(samples, back, start.shape, course, _step, judge)
-    schema, longest = instruction_schema(objective), max(len(one.answer.passes) for one in lessons)
+    parameters, metrics = train_text(samples, back, start.shape, config, _show_step, judge)
+    schema, longest = instruction_schema(objective), max(len(one.answer.passes) for one in examples)
     names, programs = start.tokenizer.passes, len(samples)
     made = path.stem, "llvm", schema, names, longest, start.shape, parameters, metrics, programs
     return SavedPolicy(*made, vocabulary=start.tokenizer.to_json(), feedback=start.feedback)
 
 
-def _start(lessons: Sequence[TextLesson], size: Size, text: TextSize) -> _Start:
+def _start(examples: Sequence[TextExample], size: Size, text: TextSize) -> _Start:
     from planish.levels.llvm.passes import elements
     from planish.models.decoder import DecoderShape
     from planish.models.ir_text import Tokenizer
@@ -128,42 +126,42 @@ def _start(lessons: Sequence[TextLesson], size: Size, text: TextSize) -> _Start:
     if text.first is None:
         if text.feedback:
             raise PlanishError("feedback is learnt from the answers of a policy", "Name it: --first FILE.")
-        tokenizer = Tokenizer.learnt((one.ir for one in lessons), [*elements()])
+        tokenizer = Tokenizer.learnt((one.ir for one in examples), [*elements()])
         return _Start(tokenizer, DecoderShape(tokenizer.size, text.context, size.width, size.depth))
     first = load_policy(text.first)
     if not isinstance(first.shape, DecoderShape):
         raise PlanishError(f"{text.first} is no language model", "Train one: --network decoder.")
-    require_passes(first, {name for one in lessons for name in one.answer.passes})
+    require_passes(first, {name for one in examples for name in one.answer.passes})
     shape = replace(first.shape, context=text.context)  # no array depends on it: places are rotations
     # What it learnt from feedback stays with it where it learns on without.
     return _Start(Tokenizer.read(first.vocabulary), shape, first.parameters, text.feedback or first.feedback)
 
 
-def _samples(start: _Start, lessons: Sequence[TextLesson], text: TextSize) -> list[Sample]:
-    """Write lessons as texts: all of them plainly, and some with feedback, too."""
+def _samples(start: _Start, examples: Sequence[TextExample], text: TextSize) -> list[Sample]:
+    """Write examples as texts: all of them plainly, and some with feedback, too."""
     from planish.models.ir_text import Tasks
     from planish.train.corpus.answers import answers_of, feedback_samples, judge_answers
-    from planish.train.corpus.lessons import text_samples
+    from planish.train.corpus.datasets import text_samples
 
     tasks = Tasks(text.asked in ("all", "counts"), text.asked in ("all", "code"))
-    plain = text_samples(start.tokenizer, lessons, text.context, tasks)
+    plain = text_samples(start.tokenizer, examples, text.context, tasks)
     if text.feedback is None or start.parameters is None:
         return plain
-    some, code = lessons[:FED_BACK], text.feedback != "fast"
+    some, code = examples[:FED_BACK], text.feedback != "fast"
     answers = answers_of(start.shape, start.parameters, start.tokenizer, some, code=code)
     judged = judge_answers(some, answers)
     return plain + feedback_samples(start.tokenizer, judged, text.context, text.feedback, tasks)
 
 
-def _judged(start: _Start, lessons: Sequence[TextLesson]) -> Mapping[str, float]:
+def _judged(start: _Start, examples: Sequence[TextExample]) -> Mapping[str, float]:
     from planish.train.corpus.answers import answers_of, judge_answers, summary
 
     assert start.parameters is not None
-    answers = answers_of(start.shape, start.parameters, start.tokenizer, lessons, code=False)
-    return summary(judge_answers(lessons, answers))
+    answers = answers_of(start.shape, start.parameters, start.tokenizer, examples, code=False)
+    return summary(judge_answers(examples, answers))
 
 
-def _step(progress: Progress) -> None:
+def _show_step(progress: TrainingProgress) -> None:
     if progress.held is not None:
         saved = progress.judged.get("improvement with -Oz as backup", 0.0)
         typer.echo(
@@ -237,7 +235,7 @@ def learnt_lists(
     except ImportError as error:
         raise PlanishError("training a policy needs torch", "pip install planish[train].") from error
     require_device(size.device)
-    from planish.train.corpus.lessons import held_back, read_list_lessons
+    from planish.train.corpus.datasets import held_back, read_list_dataset
     from planish.train.cost_tables import read_joined
     from planish.train.labelling.choice import lists_of_table
 
@@ -246,44 +244,44 @@ def learnt_lists(
     if network == "decoder":
         import numpy as np
 
-        from planish.train.corpus.lessons import read_text_lessons
+        from planish.train.corpus.datasets import read_text_examples
 
-        texts = read_text_lessons(corpus, [table], objective, lists, "train")
+        texts = read_text_examples(corpus, [table], objective, lists, "train")
         back = held_back(np.array([one.package for one in texts]))
         return learnt_text(texts, back, objective, path, size, text)
-    lessons = read_list_lessons(corpus, [table], objective, lists)
-    held = held_back(lessons.groups)
-    typer.echo(f"{len(lessons):,} functions, {held.sum():,} of them tell when to stop", err=True)
-    return (_writer if network == "writer" else _reader)(lessons, held, path, size)
+    dataset = read_list_dataset(corpus, [table], objective, lists)
+    held = held_back(dataset.groups)
+    typer.echo(f"{len(dataset):,} functions, {held.sum():,} of them decide when to stop", err=True)
+    return (_writer if network == "writer" else _reader)(dataset, held, path, size)
 
 
-def _reader(lessons: Lessons, held: NDArray[np.bool_], path: Path, size: Size) -> SavedPolicy:
+def _reader(dataset: ListDataset, held: NDArray[np.bool_], path: Path, size: Size) -> SavedPolicy:
     from planish.models.policy_files import SavedPolicy
-    from planish.train.list_ranker import Course, train_reader
+    from planish.train.list_ranker import RankerConfig, train_reader
 
-    course = Course(size.epochs, size.seed, _checkpoint(path), size.width, size.depth, size.device)
-    shape, parameters, metrics = train_reader(lessons, course, held, _told)
-    actions, steps = tuple(map(",".join, lessons.lists)), max(map(len, lessons.lists))
-    made = path.stem, "llvm", lessons.schema, actions, steps, shape, parameters, metrics, len(lessons)
+    config = RankerConfig(size.epochs, size.seed, _checkpoint(path), size.width, size.depth, size.device)
+    shape, parameters, metrics = train_reader(dataset, config, held, _show_epoch)
+    actions, steps = tuple(map(",".join, dataset.lists)), max(map(len, dataset.lists))
+    made = path.stem, "llvm", dataset.schema, actions, steps, shape, parameters, metrics, len(dataset)
     return SavedPolicy(*made)
 
 
-def _writer(lessons: Lessons, held: NDArray[np.bool_], path: Path, size: Size) -> SavedPolicy:
+def _writer(dataset: ListDataset, held: NDArray[np.bool_], path: Path, size: Size) -> SavedPolicy:
     from planish.levels.llvm.passes import elements, find_element, oz_of
     from planish.models.policy_files import SavedPolicy
     from planish.models.writer import WriterShape
-    from planish.train.list_writer import Texts, WritingCourse, train_writer
+    from planish.train.list_writer import Texts, WriterConfig, train_writer
 
     oz = oz_of({*elements()})
     assert oz is not None
-    texts = Texts.of(lessons.lists, (oz,))
+    texts = Texts.of(dataset.lists, (oz,))
     once = tuple(place for place, text in enumerate(texts.steps) if find_element(text).is_pipeline)
     longest = texts.lists.shape[1]
-    read = lessons.sizes, lessons.observed.shape[1]
+    read = dataset.sizes, dataset.observed.shape[1]
     shape = WriterShape(*read, len(texts.steps), longest, once, size.width, size.depth)
-    course = WritingCourse(size.epochs, size.seed, _checkpoint(path), device=size.device)
-    parameters, metrics = train_writer(lessons, texts, shape, course, held, _list_step)
-    made = path.stem, "llvm", lessons.schema, texts.steps, longest, shape, parameters, metrics, len(lessons)
+    config = WriterConfig(size.epochs, size.seed, _checkpoint(path), device=size.device)
+    parameters, metrics = train_writer(dataset, texts, shape, config, held, _show_list_step)
+    made = path.stem, "llvm", dataset.schema, texts.steps, longest, shape, parameters, metrics, len(dataset)
     return SavedPolicy(*made)
 
 
@@ -291,18 +289,19 @@ def _checkpoint(path: Path) -> Path:
     return path.with_name(path.stem + ".checkpoint")
 
 
-def _list_step(stand: Stand) -> None:
-    if stand.held is not None:
+def _show_list_step(progress: TrainingProgress) -> None:
+    if progress.held is not None:
         typer.echo(
-            f"step {stand.step:,} of {stand.steps:,}: loss {stand.loss:.3f}, a list held back costs "
-            f"{stand.held:.2f} bits; {stand.rate:,.0f} tokens a second, {stand.left / 60:.0f} minutes left",
+            f"step {progress.step:,} of {progress.steps:,}: loss {progress.loss:.3f}, a list held back costs "
+            f"{progress.held:.2f} bits; {progress.rate:,.0f} tokens a second, "
+            f"{progress.left / 60:.0f} minutes left",
             err=True,
         )
 
 
-def _told(epoch: Epoch) -> None:
+def _show_epoch(epoch: TrainingProgress) -> None:
     typer.echo(
-        f"epoch {epoch.number} of {epoch.epochs}: loss {epoch.loss:.3f}, held back {epoch.held:.3f} "
+        f"epoch {epoch.step} of {epoch.steps}: loss {epoch.loss:.3f}, held back {epoch.held:.3f} "
         f"of expecting nothing; {epoch.rate:,.0f} instructions a second, {epoch.left / 60:.0f} minutes left",
         err=True,
     )

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
     from planish.models.policy_files import SavedPolicy
-    from planish.train.corpus.lessons import TextLesson
+    from planish.train.corpus.datasets import TextExample
 
 
 def require_passes(policy: SavedPolicy, named: Collection[str] = ()) -> None:
@@ -83,7 +83,7 @@ def _list(form: str) -> None:
 
     found = readable(places(), load_policy)
     if form == "json":
-        document({"policies": [{"name": name, **told(*pair)} for name, pair in found.items()]})
+        document({"policies": [{"name": name, **policy_document(*pair)} for name, pair in found.items()]})
         return
     heads = ["policy", "level", "observes", "network", "programs", "vectors", "regret", "file"]
     rows = [
@@ -102,7 +102,7 @@ def _regret(policy: SavedPolicy) -> str:
     return "" if value is None else f"{value:.4f}"
 
 
-def told(path: Path, policy: SavedPolicy) -> dict[str, object]:
+def policy_document(path: Path, policy: SavedPolicy) -> dict[str, object]:
     """Return what --format json says of a policy."""
     return {
         "level": policy.level,
@@ -175,7 +175,7 @@ def _by_store(policy: SavedPolicy, store: str | None) -> tuple[int, Mapping[str,
     from planish.levels.registry import level_named
     from planish.models.transfer import known_tasks
     from planish.store import open_store
-    from planish.train.continuations import judge_steps, read_lessons
+    from planish.train.continuations import judge_steps, read_state_dataset
 
     level, hint = level_named(policy.level), "Search in its space first: --searcher beam-bfs."
     problem: PlanishError | None = None
@@ -183,12 +183,12 @@ def _by_store(policy: SavedPolicy, store: str | None) -> tuple[int, Mapping[str,
         tasks = known_tasks(opened, level)
         for space in level.spaces:
             try:
-                lessons = read_lessons(opened, level, tasks, space)
+                dataset = read_state_dataset(opened, level, tasks, space)
             except PlanishError as error:
                 problem = error  # the last: the first spaces may be of no numbered actions at all
                 continue
-            if not (why := policy.unfit(lessons.space)):
-                return len(lessons.programs), judge_steps(policy, lessons)
+            if not (why := policy.unfit(dataset.space)):
+                return len(dataset.programs), judge_steps(policy, dataset)
             problem = PlanishError(f"the policy {policy.name} {why}", hint)
     assert problem is not None
     raise problem
@@ -199,7 +199,7 @@ def _by_labels(
 ) -> tuple[int, Mapping[str, float]]:
     from planish.core import PlanishError
     from planish.train.continuations import judge_lists, writable
-    from planish.train.corpus.lessons import read_list_lessons, read_text_lessons
+    from planish.train.corpus.datasets import read_list_dataset, read_text_examples
     from planish.train.cost_tables import read_joined
 
     if corpus is None or not labels:
@@ -216,21 +216,21 @@ def _by_labels(
         if policy.shape.kind == "decoder":
             require_passes(policy)
             return _by_answers(
-                policy, read_text_lessons(corpus, [table], objective, table.columns.lists, split)
+                policy, read_text_examples(corpus, [table], objective, table.columns.lists, split)
             )
         chosen = writable(policy, table.columns.lists)
-    lessons = read_list_lessons(corpus, [table], objective, chosen, split)
-    return len(lessons), judge_lists(policy, lessons)
+    dataset = read_list_dataset(corpus, [table], objective, chosen, split)
+    return len(dataset), judge_lists(policy, dataset)
 
 
-def _by_answers(policy: SavedPolicy, lessons: Sequence[TextLesson]) -> tuple[int, Mapping[str, float]]:
+def _by_answers(policy: SavedPolicy, examples: Sequence[TextExample]) -> tuple[int, Mapping[str, float]]:
     from planish.models.decoder import ROOM, DecoderShape, cut
     from planish.models.ir_text import Tokenizer
     from planish.train.corpus.answers import answers_of, judge_answers, summary
 
     shape, tokenizer = policy.shape, Tokenizer.read(policy.vocabulary)
     assert isinstance(shape, DecoderShape)
-    some = lessons[:: max(1, len(lessons) // ANSWERED)][:ANSWERED]
+    some = examples[:: max(1, len(examples) // ANSWERED)][:ANSWERED]
     if long := cut(shape, tokenizer, (one.ir for one in some)):
         what = f"{long:,} of {len(some):,} functions are longer than what the model reads"
         typer.echo(f"{what}, their first {shape.context - ROOM:,} tokens", err=True)

@@ -13,14 +13,14 @@ from planish.cli import options as given
 from planish.cli.language_training import Asked, Kind, Size, TextSize, learnt_lists
 from planish.cli.options import level_names, refuse, refuse_unread
 from planish.cli.output import writing
-from planish.cli.policies import told
+from planish.cli.policies import policy_document
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Mapping, Sequence
 
     from planish.models.policy_files import SavedPolicy
     from planish.train.imitation import Epoch
-    from planish.train.reinforcement import Look
+    from planish.train.reinforcement import EvalRecord
 
 LevelName = Annotated[
     str, typer.Option("--level", metavar="LEVEL", help="Whose candidates.", autocompletion=level_names)
@@ -228,7 +228,7 @@ def _imitated(
     from planish.levels.registry import level_named
     from planish.models.transfer import known_tasks
     from planish.store import open_store
-    from planish.train.continuations import read_lessons
+    from planish.train.continuations import read_state_dataset
 
     try:
         from planish.train.imitation import imitate
@@ -236,8 +236,8 @@ def _imitated(
         raise PlanishError("training a policy needs torch", "pip install planish[train].") from error
     with open_store(store, read_only=True) as opened:
         found = level_named(level)
-        lessons = read_lessons(opened, found, known_tasks(opened, found), space)
-    return imitate(lessons, level, path.stem, kind=network, epochs=epochs, seed=seed, told=_epoch)
+        dataset = read_state_dataset(opened, found, known_tasks(opened, found), space)
+    return imitate(dataset, level, path.stem, kind=network, epochs=epochs, seed=seed, on_epoch=_show_epoch)
 
 
 def _reinforced(
@@ -256,7 +256,7 @@ def _reinforced(
 
     try:
         from planish.train.environment import make_environment
-        from planish.train.reinforcement import Course, Tuned, draw_looks, read_looks, reinforce
+        from planish.train.reinforcement import TrainConfig, Tuned, plot_records, read_records, reinforce
     except ImportError as error:
         raise PlanishError(
             f"training by {algorithm} needs RLlib", "pip install planish[distributed]."
@@ -268,12 +268,12 @@ def _reinforced(
         partial(make_environment, part, space=space or "steps", store=store) for part in (mine, held)
     )
     with writing(folder):
-        course = Course(
+        config = TrainConfig(
             level, path.stem, algorithm, environment, other, folder, mine, 3600 * hours, runners, seed,
             Tuned(**tuned),
         )  # fmt: skip
-        found = reinforce(course, partial(_look, 3600 * hours))
-        draw_looks(read_looks(folder), folder / "reward.html")
+        found = reinforce(config, partial(_show_record, 3600 * hours))
+        plot_records(read_records(folder), folder / "reward.html")
     return found
 
 
@@ -303,23 +303,23 @@ def _programs(level: str, named: str) -> list[str]:
     return texts
 
 
-def _epoch(epoch: Epoch) -> None:
+def _show_epoch(epoch: Epoch) -> None:
     losses = f"loss {epoch.loss:.5f}, held back {epoch.held_loss:.5f}"
     typer.echo(f"epoch {epoch.number}: {losses}, regret {epoch.regret:.4f}", err=True)
 
 
-def _look(seconds: float, look: Look) -> None:
-    rate = look.steps / look.seconds
-    gained = f"reward {look.reward:.3f}, held back at {100 * look.held:.1f} % of the peak"
-    left = max(0.0, seconds - look.seconds) / 60
-    typer.echo(f"{look.steps:,} steps, {rate:.0f} a second: {gained}; {left:.0f} minutes left", err=True)
+def _show_record(seconds: float, record: EvalRecord) -> None:
+    rate = record.steps / record.seconds
+    gained = f"reward {record.reward:.3f}, held back at {100 * record.held:.1f} % of the peak"
+    left = max(0.0, seconds - record.seconds) / 60
+    typer.echo(f"{record.steps:,} steps, {rate:.0f} a second: {gained}; {left:.0f} minutes left", err=True)
 
 
 def _show(path: Path, policy: SavedPolicy, form: str) -> None:
     from planish.cli.output import document, facts
 
     if form == "json":
-        document(told(path, policy))
+        document(policy_document(path, policy))
         return
     metrics = {name: f"{value:.3g}" for name, value in policy.metrics.items()}
     facts({"wrote": str(path), "programs": f"{policy.programs:,}", **metrics})

@@ -47,7 +47,7 @@ class SavedPolicy:
         version: planish's, that trained it.
         vocabulary: of a language model, as `planish.models.ir_text.Tokenizer.to_json` writes it.
         feedback: what kind of it a language model was trained with; "" for none, or where that was not kept.
-        vector_bytes: of the processor that it learnt on; 0 where its lessons do not depend on one.
+        vector_bytes: of the processor that it learnt on; 0 where what it learnt does not depend on one.
     """
 
     name: str

@@ -78,8 +78,8 @@ class ListGrammar:
         return table.reshape(-1, self.tokens + 1)
 
 
-TOLD = ("before", "after", "saved")
-"""What the heads tell: an eighth of the logarithm of what the program costs, as it is and after the baseline,
+COSTS = ("before", "after", "saved")
+"""What the heads predict: an eighth of the logarithm of what the program costs, as it is and after -Oz,
 and the share that the best list saves beside it, in units of `planish.train.samples.GAIN`."""
 _LOOKS = ("self", "cross")
 Floats = NDArray[np.float32]
@@ -98,7 +98,7 @@ class WriterShape:
         width: of a layer.
         depth: layers that read, and as many that write.
         heads: of attention; they divide the width.
-        kind: tells this shape from those of other policies.
+        kind: distinguishes this shape from those of other policies.
     """
 
     sizes: tuple[int, ...]
@@ -127,7 +127,7 @@ class WriterShape:
             found |= {f"write {layer} up": (width, inner), f"write {layer} down": (inner, width)}
             found |= {f"write {layer} up bias": (inner,), f"write {layer} down bias": (width,)}
         found |= {"next": (width, self.tokens + 1), "next bias": (self.tokens + 1,)}
-        return found | {"told": (inner, len(TOLD)), "told bias": (len(TOLD),)}
+        return found | {"costs": (inner, len(COSTS)), "costs bias": (len(COSTS),)}
 
 
 @dataclass(frozen=True)
@@ -139,14 +139,14 @@ class Read:
         values: the same.
         there: (programs, 1, longest), which rows there are.
         begin: (programs, width), what lists begin with.
-        told: (programs, `TOLD`).
+        costs: (programs, `COSTS`).
     """
 
     keys: Sequence[Array]
     values: Sequence[Array]
     there: Array
     begin: Array
-    told: Array
+    costs: Array
 
 
 def read_programs(
@@ -164,8 +164,8 @@ def read_programs(
     names = [f"write {layer} cross" for layer in range(shape.depth)]
     keys, values = ([rows @ parameters[f"{name} {kind}"] for name in names] for kind in ("key", "value"))
     there = xp.swapaxes(given[2].sum(axis=-1, keepdims=True), 1, 2)
-    told = whole @ parameters["told"] + parameters["told bias"]
-    return Read(keys, values, there, whole @ parameters["begin"], told)
+    costs = whole @ parameters["costs"] + parameters["costs bias"]
+    return Read(keys, values, there, whole @ parameters["begin"], costs)
 
 
 def said(xp: ModuleType, shape: WriterShape, parameters: Parameters, programs: Read, tokens: Array) -> Array:

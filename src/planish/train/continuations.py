@@ -14,7 +14,7 @@ from planish.models.networks import HEADS, ReaderShape, Shape, expected, scaled,
 from planish.models.policy_files import SavedPolicy
 from planish.models.writer import WriterShape, read_one, said
 from planish.store import Reader, StoredTask
-from planish.train.samples import Lessons as ListLessons
+from planish.train.samples import ListDataset
 
 STEPS = 10
 """Actions of an episode (thesis 3.6.2)."""
@@ -25,24 +25,24 @@ SHARPNESS = 0.01
 FARTHEST = 0.25
 """What is worse than the best action by more is as bad as if it were by so much: it is not to be taken."""
 MOMENTS = 3
-"""A state is learnt from with so many numbers of steps left: who comes late must know it."""
+"""A state is learnt from with so many numbers of steps left: few steps left are another situation."""
 FEWEST = 50
 """States of a program, below which there is little to see of its continuations."""
 UNKNOWN = -2.0
-"""The worth of an action whose outcome nobody has measured: below all that are known."""
+"""The value of an action whose outcome was not measured: below all that are known."""
 
 Floats = NDArray[np.float32]
 
 
 @dataclass(frozen=True)
-class StateLessons:
+class StateDataset:
     """What a network learns from: a row for each state.
 
     Args:
         observed: (states, rows, columns), as the space gives it.
         left: (states,), the share of steps that are left.
         short: (states, actions + 1), by how much what an action leads to, or at last the state itself, is
-            slower than the program's best, as a share of that; NaN where nobody knows where it leads. What is
+            slower than the program's best, as a share of that; NaN where that is unknown. What is
             behind the state's best action by more than `FARTHEST` is so by that; the end is not.
         groups: (states,), the place of its program among `programs`.
         programs: canonical texts.
@@ -57,9 +57,9 @@ class StateLessons:
     space: CanObserve
 
 
-def read_lessons(
+def read_state_dataset(
     store: Reader, level: Level[Any], tasks: Sequence[StoredTask], space_name: str = ""
-) -> StateLessons:
+) -> StateDataset:
     """Read from a store what is known of a level's programs in a space of numbered actions.
 
     Args:
@@ -86,7 +86,7 @@ def read_lessons(
         known = _Known(mine, store.trials(stored.key, level.steps), stored)
         if len(known.nodes) < FEWEST:
             continue
-        parts.append(known.lessons())
+        parts.append(known.rows())
         programs.append(stored.program)
         space = mine
     if space is None:
@@ -98,15 +98,15 @@ def read_lessons(
         )
     observed, left, short = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
     groups = np.repeat(np.arange(len(parts)), [len(part[0]) for part in parts])
-    return StateLessons(observed, left, short, groups, programs, space)
+    return StateDataset(observed, left, short, groups, programs, space)
 
 
 def shortfalls(speeds: NDArray[np.float64], ahead: NDArray[np.float64]) -> Floats:
-    """Return what `StateLessons.short` has.
+    """Return what `StateDataset.short` has.
 
     Args:
         speeds: (states,), as shares of the program's best.
-        ahead: (states, actions), what each action gains in the end, discounted; `UNKNOWN` where nobody knows.
+        ahead: (states, actions), what each action gains in the end, discounted; `UNKNOWN` where unmeasured.
     """
     # Never below the end, which gains 0: it is among what the best action is compared with.
     least = np.maximum(ahead.max(axis=1, keepdims=True), 0.0) - FARTHEST
@@ -133,7 +133,7 @@ class _Known:
             if cost is not None and (state := _state(space, candidate)) is not None:
                 self.nodes.setdefault(state, (candidate, cost))
 
-    def lessons(self) -> tuple[NDArray[np.int64], Floats, Floats]:
+    def rows(self) -> tuple[NDArray[np.int64], Floats, Floats]:
         """Return what is observed in each state, the share of steps left, and how short actions fall."""
         speeds = self._speeds()
         worth = worths(speeds, self._follows())
@@ -145,7 +145,7 @@ class _Known:
 
     def _moments(self, done: Sequence[int]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Choose for each state how many steps are left: as many as can be, and some fewer."""
-        # Of the number of states alone: reading the same store again gives the same lessons.
+        # Of the number of states alone: reading the same store again gives the same rows.
         random = rng(0, len(done))
         most = np.maximum(STEPS - np.array(done), 0)
         less = [np.ceil(most * random.random(len(done))).astype(np.int64) for _ in range(MOMENTS - 1)]
@@ -164,7 +164,7 @@ class _Known:
         for row, (candidate, _) in enumerate(self.nodes.values()):
             for step in self._space.steps(candidate):
                 after = self._space.state_key(self._space.extend(candidate, step))
-                # Known only where it was measured: what nobody tried is left out of the loss, and not taken
+                # Known only where it was measured: what was not tried is left out of the loss, and not taken
                 # for bad.
                 found[row, number[step]] = place.get(after, -1)
         return found
@@ -214,42 +214,42 @@ ROWS = 4096
 """States that the network is asked about at once."""
 
 
-def judge_steps(policy: SavedPolicy, lessons: StateLessons) -> dict[str, float]:
+def judge_steps(policy: SavedPolicy, dataset: StateDataset) -> dict[str, float]:
     """Return what the action that a policy prefers in a state is worth; unknown actions are not chosen.
 
     Args:
         policy: that walks.
-        lessons: what a store knows of the same space.
+        dataset: what a store knows of the same space.
 
     Returns:
         "regret", by how much it is behind the best known action, as a share of the best speed, and "best",
         the share of states where none is better.
     """
     assert isinstance(policy.shape, Shape)
-    rows = scaled(lessons.observed, lessons.left)
+    rows = scaled(dataset.observed, dataset.left)
     parts = np.array_split(rows, -(-len(rows) // ROWS))
     said = np.concatenate([scores(np, policy.shape, policy.parameters, part) for part in parts])
-    known = np.where(np.isnan(lessons.short), -np.inf, said)
-    chosen = np.take_along_axis(lessons.short, known.argmax(axis=1)[:, None], axis=1)[:, 0]
-    behind = chosen - np.nanmin(lessons.short, axis=1)
+    known = np.where(np.isnan(dataset.short), -np.inf, said)
+    chosen = np.take_along_axis(dataset.short, known.argmax(axis=1)[:, None], axis=1)[:, 0]
+    behind = chosen - np.nanmin(dataset.short, axis=1)
     return {"regret": float(behind.mean()), "best": float((behind <= 0).mean())}
 
 
-def judge_lists(policy: SavedPolicy, lessons: ListLessons) -> Mapping[str, float]:
+def judge_lists(policy: SavedPolicy, dataset: ListDataset) -> Mapping[str, float]:
     """Return what the lists save that a policy holds for the most probable, with the baseline behind them.
 
     Args:
         policy: that writes lists.
-        lessons: of lists.
+        dataset: of lists.
 
     Returns:
         The share of all programs' cost that is saved: "saved at 1", at 3 and so on, evaluations of each.
     """
-    order = np.argsort(-how_probable(policy, lessons), axis=1, kind="stable")
+    order = np.argsort(-how_probable(policy, dataset), axis=1, kind="stable")
     # The best so far, since whoever evaluates n lists keeps the best of them.
-    best = np.maximum.accumulate(np.take_along_axis(lessons.shares, order, axis=1), axis=1)
+    best = np.maximum.accumulate(np.take_along_axis(dataset.shares, order, axis=1), axis=1)
     # Weighted by size: the share of all code that is saved, and not the mean of shares.
-    saved = lessons.baseline @ best / lessons.baseline.sum()
+    saved = dataset.baseline @ best / dataset.baseline.sum()
     return {f"saved at {n}": float(saved[n - 1]) for n in EVALUATIONS if n <= len(saved)}
 
 
@@ -260,25 +260,25 @@ def writable(policy: SavedPolicy, lists: Sequence[Sequence[str]]) -> list[tuple[
     return [tuple(each) for each in lists if len(each) <= longest and {*each} <= known]
 
 
-def how_probable(policy: SavedPolicy, lessons: ListLessons) -> NDArray[np.floating]:
+def how_probable(policy: SavedPolicy, dataset: ListDataset) -> NDArray[np.floating]:
     """Give how probable a policy has each list: (programs, lists), as logarithms up to a number each program.
 
     Args:
         policy: that writes lists.
-        lessons: of lists; in its order, where it chooses among them.
+        dataset: of lists; in its order, where it chooses among them.
     """
     if isinstance(policy.shape, ReaderShape):
-        return expected(policy.shape, policy.parameters, lessons.observed)[:, HEADS.index("choice")]
+        return expected(policy.shape, policy.parameters, dataset.observed)[:, HEADS.index("choice")]
     shape = policy.shape
     assert isinstance(shape, WriterShape)
     end = len(policy.actions)
-    rows = np.full((len(lessons.lists), shape.longest + 1), end)
-    for place, each in enumerate(lessons.lists):
+    rows = np.full((len(dataset.lists), shape.longest + 1), end)
+    for place, each in enumerate(dataset.lists):
         rows[place, : len(each)] = [policy.actions.index(step) for step in each]
     # One place more than the list has steps: its end counts, too.
-    there = np.arange(shape.longest + 1) <= np.array([len(each) for each in lessons.lists])[:, None]
-    found = np.zeros((len(lessons), len(rows)))
-    for place, observed in enumerate(lessons.observed):
+    there = np.arange(shape.longest + 1) <= np.array([len(each) for each in dataset.lists])[:, None]
+    found = np.zeros((len(dataset), len(rows)))
+    for place, observed in enumerate(dataset.observed):
         read = read_one(shape, policy.parameters, observed[None])
         read = replace(read, begin=np.repeat(read.begin, len(rows), axis=0))
         scores = said(np, shape, policy.parameters, read, np.minimum(rows[:, :-1], end - 1)).astype(

@@ -30,7 +30,7 @@ FEWEST = 8
 """Trials of a program, below which there is little to learn of their order."""
 TOP = 8
 HELD = 5
-"""Every fifth program, by its name's hash, is held back to tell how good the model is."""
+"""Every fifth program, by its name's hash, is held back, to measure how good the model is."""
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ FORMAT = 1
 FAILED = -1
 """The cost of a list that failed on a function: refused by LLVM, invalid, not reproducible, or a crash."""
 UNCOUNTED = -1
-"""The lexemes of a function that nobody has counted: tables had none before November 2026."""
+"""The lexemes of a function where they were not counted: tables had none before November 2026."""
 _ABOUT, _WORD = "about", 16  # bytes of an identity
 BY_FUNCTION = "identities", "packages", "unoptimised", "baseline", "costs", "features", "lexemes"
 """The arrays with a row for each function."""
@@ -84,7 +84,7 @@ class CostTable:
         baseline: (n, objectives), after -Oz.
         costs: (n, lists, objectives); `FAILED` where a list failed.
         features: (n, 2, features), before and after -Oz.
-        lexemes: (n, 2), before and after -Oz; `UNCOUNTED` where nobody has.
+        lexemes: (n, 2), before and after -Oz; `UNCOUNTED` where they were not counted.
     """
 
     columns: Columns
@@ -162,7 +162,7 @@ def write_costs(table: CostTable, path: Path) -> None:
     """
     packages = sorted(table.splits)
     about = {"format": FORMAT, **vars(table.columns), "packages": [[p, table.splits[p]] for p in packages]}
-    # A list fails for all objectives or for none, so the first tells.
+    # A list fails for all objectives or for none, so the first decides.
     failed = table.costs[:, :, 0] == FAILED
     costs = np.where(failed[..., None], 0, table.costs - table.baseline[:, None])
     arrays = {
@@ -263,23 +263,24 @@ def require_alike(
     for kind in kinds:
         mine, its = getattr(one[1], kind), getattr(other[1], kind)
         if mine != its:
-            values = "" if kind in _LONG else f": {_told(mine)} and {_told(its)}"
+            values = "" if kind in _LONG else f": {_formatted(mine)} and {_formatted(its)}"
             raise PlanishError(f"{one[0]} and {other[0]} differ in {_WORDS.get(kind, kind)}{values}", hint)
 
 
 def require_same_baseline(identity: str, one: Sequence[int], other: Sequence[int]) -> None:
     """Raise PlanishError where a function's cost after -Oz is not the same in two tables."""
     if list(one) != list(other):
-        what = f"function {identity} costs {_told(one)} after -Oz in one table, and {_told(other)} in another"
+        costs = f"{_formatted(one)} after -Oz in one table, and {_formatted(other)} in another"
+        what = f"function {identity} costs {costs}"
         raise PlanishError(what, "They are of different tools: leave one of them out, or make it anew.")
 
 
-def _told(value: object) -> str:
+def _formatted(value: object) -> str:
     return ", ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
 
 
 UNKNOWN = -2
-"""The cost of a list that a table lacks, until another table tells it."""
+"""The cost of a list that a table lacks, until another table supplies it."""
 Passes = tuple[str, ...]
 
 
@@ -305,7 +306,7 @@ def join_tables(
     """Put functions of several tables into one.
 
     Of a function that several tables have, the first one's row is taken; but where one of them has it in a
-    package that is held back, that one's is. What the row lacks of the lists, the other tables tell.
+    package that is held back, that one's is. The other tables supply the lists that the row lacks.
 
     Args:
         tables: by names for messages, as of their files.
@@ -321,7 +322,7 @@ def join_tables(
         PlanishError: a table lacks the objective; they are of two LLVMs or machines, or describe functions
             by other features; a package is for training here and held back there; there is no list that
             all have, or no function with all lists that are wanted; a function costs otherwise after -Oz in
-            a table that tells what another one lacks.
+            a table that supplies what another one lacks.
     """
     (one, first), *_ = tables.items()
     for name, table in tables.items():

@@ -44,8 +44,8 @@ Observation = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
-class Ground:
-    """Where an episode takes place: one program.
+class EpisodeTask:
+    """Program of an episode.
 
     Args:
         name: for people.
@@ -65,24 +65,24 @@ class StepEnvironment(gymnasium.Env[Observation, np.int64]):
     """Takes a fixed number of actions; the reward is what the rate gains, as a share of the peak.
 
     There is no ending action, as in the thesis (3.6.2). An illegal action changes nothing and gives nothing;
-    `info["action_mask"]` tells which are legal, 1 for each. `info["rate"]` is where the episode stands.
+    `info["action_mask"]` has 1 for each that is legal. `info["rate"]` is where the episode stands.
 
     Args:
-        ground: gives the program of an episode by its number; all have the same actions and observations.
-        grounds: how many there are; an episode draws one, or takes `options["ground"]` of `reset`.
+        task_at: returns the program of an episode by its number; all have the same actions and observations.
+        task_count: how many there are; an episode draws one, or takes `options["task"]` of `reset`.
         steps: of an episode.
         closing: is called when the environment is closed.
     """
 
     def __init__(
         self,
-        ground: Callable[[int], Ground],
-        grounds: int,
+        task_at: Callable[[int], EpisodeTask],
+        task_count: int,
         steps: int = 10,
         closing: Callable[[], None] = lambda: None,
     ) -> None:
-        self._ground, self.grounds, self._steps, self._closing = ground, grounds, steps, closing
-        self._now = ground(0)
+        self._task_at, self.task_count, self._steps, self._closing = task_at, task_count, steps, closing
+        self._now = task_at(0)
         self._candidate, self._taken = self._now.space.start(), 0
         shape = self._now.space.observe(self._candidate).shape
         self.observation_space = gymnasium.spaces.Box(0, np.iinfo(np.int64).max, shape, np.int64)
@@ -94,8 +94,8 @@ class StepEnvironment(gymnasium.Env[Observation, np.int64]):
         return self._steps
 
     @property
-    def ground(self) -> Ground:
-        """Where this episode takes place."""
+    def task(self) -> EpisodeTask:
+        """Return the program of this episode."""
         return self._now
 
     @property
@@ -108,9 +108,9 @@ class StepEnvironment(gymnasium.Env[Observation, np.int64]):
     ) -> tuple[Observation, dict[str, Any]]:
         """Begin an episode."""
         super().reset(seed=seed)
-        # Drawn in any case: an episode with a given ground leaves later draws as they would be.
-        drawn = int(self.np_random.integers(self.grounds))
-        self._now = self._ground((options or {}).get("ground", drawn))
+        # Drawn in any case: an episode with a given program leaves later draws as they would be.
+        drawn = int(self.np_random.integers(self.task_count))
+        self._now = self._task_at((options or {}).get("task", drawn))
         self._candidate, self._taken = self._now.space.start(), 0
         return self._seen(), self._info()
 
@@ -138,7 +138,7 @@ class StepEnvironment(gymnasium.Env[Observation, np.int64]):
     def _info(self) -> dict[str, Any]:
         legal = set(self._now.space.steps(self._candidate))
         mask = np.array([action in legal for action in self._now.space.actions], np.int8)
-        return {"action_mask": mask, "ground": self._now.name, "rate": self._now.rate(self._candidate)}
+        return {"action_mask": mask, "task": self._now.name, "rate": self._now.rate(self._candidate)}
 
 
 Floats = NDArray[np.float32]
@@ -213,11 +213,11 @@ def make_environment(
     """
     if not programs:
         raise PlanishError("an environment needs programs", "Give at least one.")
-    field = _Field([_read(program) for program in programs], space, store)
+    measured = _MeasuredPrograms([_read(program) for program in programs], space, store)
     try:
-        return StepEnvironment(lru_cache(REMEMBERED)(field.ground), len(programs), steps, field.close)
+        return StepEnvironment(lru_cache(REMEMBERED)(measured.task), len(programs), steps, measured.close)
     except BaseException:
-        field.close()
+        measured.close()
         raise
 
 
@@ -228,7 +228,7 @@ def _read(program: str | Program) -> Program:
     return load_program(text, "loops", {"size": sizes})[1]
 
 
-class _Field:
+class _MeasuredPrograms:
     """The programs, and the worker that measures them.
 
     Args:
@@ -250,13 +250,13 @@ class _Field:
         """End the worker and the runs, and close the store where it was opened here."""
         self._resources.close()
 
-    def ground(self, number: int) -> Ground:
-        """Return a program as the ground of episodes."""
+    def task(self, number: int) -> EpisodeTask:
+        """Return a program for episodes."""
         task = task_of(self._level, self._programs[number], Settings(cores=1))
         space = self._level.space(task, self._space)
         if not isinstance(space, CanObserve):
             raise PlanishError(f"the space '{self._space}' has no numbered actions", "Take --space steps.")
-        return Ground(task.program.text, space, self._rate(task, space), _peak(task))
+        return EpisodeTask(task.program.text, space, self._rate(task, space), _peak(task))
 
     def _rate(self, task: Task, space: CanObserve) -> Callable[[Candidate], float]:
         """Return what measures a candidate, each state once."""

@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 from planish.core import StoppedError
 from planish.models.networks import Shape, scaled, scores
 from planish.models.policy_files import SavedPolicy, vector_bytes_of
-from planish.train.continuations import SHARPNESS, STEPS, StateLessons
+from planish.train.continuations import SHARPNESS, STEPS, StateDataset
 
 HELD = 10
-"""Every tenth program, by its name's hash, is held back to tell when to stop."""
+"""Every tenth program, by its name's hash, is held back, to decide when to stop."""
 BATCH = 512
 RATE = 2e-3
 CHOICE = 0.01
@@ -42,7 +42,7 @@ class Epoch:
 
 
 def imitate(
-    lessons: StateLessons,
+    dataset: StateDataset,
     level: str,
     name: str,
     *,
@@ -51,16 +51,16 @@ def imitate(
     seed: int = 0,
     start: SavedPolicy | None = None,
     rate: float = RATE,
-    told: Callable[[Epoch], None] = lambda _: None,
+    on_epoch: Callable[[Epoch], None] = lambda _: None,
 ) -> SavedPolicy:
     """Learn how good what each action leads to is; the best epoch on held-back programs is kept.
 
     Its scores are shares of the program's best speed in units of `SHARPNESS`, so that the best known actions
-    are the probable ones, and that of the end tells how good the state is. A network that learnt which action
+    are the probable ones, and that of the end is how good the state is. A network that learnt which action
     is the best would, where several ways are as good, go to and fro.
 
     Args:
-        lessons: what is known.
+        dataset: what is known.
         level: of the programs.
         name: of the policy.
         kind: of the network.
@@ -68,20 +68,20 @@ def imitate(
         seed: of the first weights and of the order.
         start: whose weights are the first ones, and whose kind of network it is; None for random ones.
         rate: of learning, at its highest.
-        told: is told of each epoch.
+        on_epoch: receives the progress after each epoch.
 
     Raises:
         StoppedError: it was stopped before its first epoch was over.
     """
-    _, rows, columns = lessons.observed.shape
+    _, rows, columns = dataset.observed.shape
     width, depth = (64, 2) if kind == "attention" else (256, 3)
-    shape = Shape(kind, rows, columns, lessons.short.shape[1], width, depth)
-    training = _Training(lessons, start or shape, epochs, seed, rate)
+    shape = Shape(kind, rows, columns, dataset.short.shape[1], width, depth)
+    training = _Training(dataset, start or shape, epochs, seed, rate)
     kept, found = training.copied(), Epoch(0, np.inf, np.inf, np.inf)
     with suppress(KeyboardInterrupt):
         for number in range(1, epochs + 1):
             epoch = training.epoch(number)
-            told(epoch)
+            on_epoch(epoch)
             if epoch.held_loss < found.held_loss:
                 kept, found = training.copied(), epoch
     if not found.number:
@@ -89,9 +89,9 @@ def imitate(
     # They may be the same programs that its first weights are from, so they are not added.
     metrics = {"epoch": float(found.number), "held back loss": found.held_loss, "regret": found.regret}
     return SavedPolicy(
-        name, level, lessons.space.observed, tuple(map(str, lessons.space.actions)), STEPS, training.shape,
-        kept, metrics, max(len(lessons.programs), start.programs if start else 0),
-        vector_bytes=vector_bytes_of(lessons.space),
+        name, level, dataset.space.observed, tuple(map(str, dataset.space.actions)), STEPS, training.shape,
+        kept, metrics, max(len(dataset.programs), start.programs if start else 0),
+        vector_bytes=vector_bytes_of(dataset.space),
     )  # fmt: skip
 
 
@@ -99,7 +99,7 @@ class _Training:
     """A network, and what it learns from.
 
     Args:
-        lessons: what is known.
+        dataset: what is known.
         first: the network, whose weights are random; or a policy that has some.
         epochs: how often all will be read; the rate of learning rises, and falls to 0 at the end.
         seed: of the first weights and of the order.
@@ -107,7 +107,7 @@ class _Training:
     """
 
     def __init__(
-        self, lessons: StateLessons, first: Shape | SavedPolicy, epochs: int, seed: int, rate: float
+        self, dataset: StateDataset, first: Shape | SavedPolicy, epochs: int, seed: int, rate: float
     ) -> None:
         torch.manual_seed(seed)
         shape = first.shape if isinstance(first, SavedPolicy) else first
@@ -117,8 +117,8 @@ class _Training:
             with torch.no_grad():
                 for name, tensor in self._parameters.items():
                     tensor.copy_(torch.from_numpy(first.parameters[name]))
-        self._inputs = torch.from_numpy(scaled(lessons.observed, lessons.left))
-        self._short, held = torch.from_numpy(lessons.short), torch.from_numpy(_held(lessons))
+        self._inputs = torch.from_numpy(scaled(dataset.observed, dataset.left))
+        self._short, held = torch.from_numpy(dataset.short), torch.from_numpy(_held(dataset))
         self._mine = torch.where(~held)[0]
         self._judged = torch.where(held)[0] if held.any() else self._mine
         self._batches = max(1, len(self._mine) // BATCH)
@@ -176,6 +176,6 @@ def _first(shape: Shape) -> dict[str, torch.Tensor]:
     return found
 
 
-def _held(lessons: StateLessons) -> NDArray[np.bool_]:
-    names = [int(hashlib.sha256(text.encode()).hexdigest()[:8], 16) for text in lessons.programs]
-    return np.array([name % HELD == 0 for name in names], bool)[lessons.groups]
+def _held(dataset: StateDataset) -> NDArray[np.bool_]:
+    names = [int(hashlib.sha256(text.encode()).hexdigest()[:8], 16) for text in dataset.programs]
+    return np.array([name % HELD == 0 for name in names], bool)[dataset.groups]

@@ -5,8 +5,9 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Generator, Mapping
+from collections.abc import Callable, Generator, Iterable, Mapping
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from safetensors.torch import save
 
 from planish.core import PlanishError, StoppedError
 from planish.core.files import replacing
-from planish.train.samples import Lessons
+from planish.train.samples import ListDataset
 
 Tensors = dict[str, torch.Tensor]
 _STATE = ("step", "exp_avg", "exp_avg_sq")
@@ -59,8 +60,8 @@ class Checkpoint:
         }
         for name, tensor in weights.items():
             tensors |= {f"{key} {name}": value for key, value in optimiser.state[tensor].items()}
-        told = {"training": self._training, "about": json.dumps(about)}
-        whole = save({name: t.detach().contiguous().cpu() for name, t in tensors.items()}, told)
+        metadata = {"training": self._training, "about": json.dumps(about)}
+        whole = save({name: t.detach().contiguous().cpu() for name, t in tensors.items()}, metadata)
         try:
             with replacing(self._path) as part:
                 part.write_bytes(whole)
@@ -83,9 +84,9 @@ class Checkpoint:
         hint = "Remove it, or name another file: -o FILE."
         try:
             with safe_open(self._path, "pt") as held:
-                told = held.metadata() or {}
-                # To go on with other data or another shape would be a training that nobody asked for.
-                if told.get("training") != self._training:
+                metadata = held.metadata() or {}
+                # To go on with other data or another shape would be another training.
+                if metadata.get("training") != self._training:
                     raise PlanishError(f"{self._path} is of another training", hint)
                 tensors = {name: held.get_tensor(name) for name in held.keys()}  # noqa: SIM118
         except (OSError, SafetensorError) as error:
@@ -101,13 +102,100 @@ class Checkpoint:
             # The first space ends the kind: names of weights have spaces of their own.
             kind, _, whose = name.partition(" ")
             others.setdefault(kind, {})[whose] = tensor
-        return others, json.loads(told["about"])
+        return others, json.loads(metadata["about"])
 
 
-def digest(lessons: Lessons, held: NDArray[np.bool_]) -> str:
+@dataclass(frozen=True)
+class TrainingProgress:
+    """How far a training is.
+
+    Args:
+        step: steps that were taken; epochs, where progress is reported after each.
+        steps: how many there will be.
+        loss: of the step's batches, in the mean.
+        held: the error on what is held back, in the training's own unit; None where it was not evaluated.
+        rate: tokens or instructions in a second since the training began or was resumed.
+        left: seconds.
+        judged: what else was evaluated, such as what greedy answers save.
+    """
+
+    step: int
+    steps: int
+    loss: float
+    held: float | None
+    rate: float
+    left: float
+    judged: Mapping[str, float] = field(default_factory=dict[str, float])
+
+
+OnProgress = Callable[[TrainingProgress], None]
+
+
+class Training:
+    """Weights in training, the best of them so far, and their checkpoint, from which they are resumed.
+
+    Args:
+        first: the first weights; without a checkpoint the training begins with them.
+        device: "cpu" or "cuda".
+        rate: of learning, at its peak.
+        checkpoint: where it is kept after each evaluation.
+        recipe: what the training is of, as JSON has it; another training is not resumed from its checkpoint.
+
+    Attributes:
+        weights: on the device.
+        step: how many steps were taken.
+        best: the step whose weights are the best on what is held back, and their error there.
+        kept: these weights; empty before the first evaluation.
+
+    Raises:
+        PlanishError: the checkpoint is of another training, or damaged.
+    """
+
+    def __init__(self, first: Tensors, device: str, rate: float, checkpoint: Path, recipe: object) -> None:
+        self.weights: Tensors = {name: tensor.to(device).requires_grad_() for name, tensor in first.items()}
+        self._rate = rate
+        self._optimiser = torch.optim.AdamW(self.weights.values(), rate, BETAS, weight_decay=DECAY)
+        self.step, self.best, self.kept = 0, (0, math.inf), Tensors()
+        self._checkpoint = Checkpoint(checkpoint, recipe)
+        if checkpoint.exists():
+            others, about = self._checkpoint.read(self.weights, self._optimiser)
+            self.kept = dict(others.get("best", {}))
+            self.step, self.best = about["step"], (about["best"][0], about["best"][1])
+
+    def descend(self, share: float, losses: Iterable[torch.Tensor]) -> float:
+        """Take a step down the sum of some losses.
+
+        Args:
+            share: of the peak learning rate.
+            losses: computed one after the other, and each freed before the next.
+
+        Returns:
+            The sum.
+        """
+        for group in self._optimiser.param_groups:
+            group["lr"] = self._rate * share
+        self._optimiser.zero_grad()
+        whole = 0.0
+        for loss in losses:
+            loss.backward()
+            whole += loss.item()
+        torch.nn.utils.clip_grad_norm_(self.weights.values(), 1.0)
+        self._optimiser.step()
+        return whole
+
+    def evaluated(self, error: float) -> None:
+        """Keep the weights if they are the best so far, and write the checkpoint."""
+        if error < self.best[1]:
+            self.best = self.step, error
+            self.kept = {name: tensor.detach().clone() for name, tensor in self.weights.items()}
+        about = {"step": self.step, "best": self.best}
+        self._checkpoint.write(self.weights, self._optimiser, {"best": self.kept}, about)
+
+
+def digest(dataset: ListDataset, held: NDArray[np.bool_]) -> str:
     """Name what is learnt from."""
-    whole = hashlib.sha256(lessons.shares.tobytes())
-    whole.update(lessons.observed.tobytes())
+    whole = hashlib.sha256(dataset.shares.tobytes())
+    whole.update(dataset.observed.tobytes())
     whole.update(held.tobytes())
     return whole.hexdigest()
 
@@ -149,7 +237,7 @@ def first_weights(parameters: Mapping[str, tuple[int, ...]]) -> Tensors:
     for name, size in parameters.items():
         embedded = name in ("words", "places", "tokens", "steps")
         spread = 0.0 if name.endswith("bias") else 0.1 if embedded else size[0] ** -0.5
-        found[name] = torch.randn(size) * (0.1 * spread if name in ("lists", "told") else spread)
+        found[name] = torch.randn(size) * (0.1 * spread if name in ("lists", "costs") else spread)
     return found
 
 
@@ -161,7 +249,7 @@ def batches_of(
     Args:
         rows: the programs.
         lengths: by program, of all.
-        random: decides who meets whom.
+        random: decides which programs share a batch.
     """
     order = random.permutation(rows)
     pools = [order[at : at + POOL * BATCH] for at in range(0, len(order), POOL * BATCH)]

@@ -20,7 +20,7 @@ from planish.core.files import replace_text
 from planish.models.network_policies import NetworkPolicy
 from planish.models.networks import Shape
 from planish.models.policy_files import SavedPolicy, load_policy, vector_bytes_of, write_policy
-from planish.train.environment import Ground, ScaledObservation, StepEnvironment
+from planish.train.environment import EpisodeTask, ScaledObservation, StepEnvironment
 
 INTENSITY = 8
 """Steps that DQN learns from for each one that it takes; by default they are 32, and 60 steps a second."""
@@ -90,7 +90,7 @@ class Tuned:
 
 
 USUAL = Tuned()
-"""What nobody has swept."""
+"""The values where nothing is swept."""
 MASKED = {"dqn": "MaskedValues", "ppo": "MaskedActor", "impala": "MaskedActor", "appo": "MaskedTargetActor"}
 """Name to the class of `planish.train.masked` whose network it trains."""
 DISTRIBUTED = frozenset({"impala", "appo"})
@@ -166,15 +166,15 @@ def parameters(algorithm: Any, depth: int) -> dict[str, Any]:
     return {name: np.ascontiguousarray(array, np.float32) for name, array in found.items()}
 
 
-NAME = "course.json"
+NAME = "config.json"
 
 
-def require_same(folder: Path, course: Mapping[str, Any]) -> None:
+def require_same(folder: Path, config: Mapping[str, Any]) -> None:
     """Write what a training begins with, or make sure that it goes on with the same.
 
     Args:
         folder: of the training; is made.
-        course: name to value, as JSON has them.
+        config: name to value, as JSON has them.
 
     Raises:
         PlanishError: it began with something else, or what is there cannot be read.
@@ -183,14 +183,14 @@ def require_same(folder: Path, course: Mapping[str, Any]) -> None:
     path = folder / NAME
     folder.mkdir(parents=True, exist_ok=True)
     if not path.exists():
-        replace_text(path, json.dumps(course))
+        replace_text(path, json.dumps(config))
         return
     hint = f"Remove {folder} to begin anew, or name another file: --output."
     try:
         before = json.loads(path.read_text())
     except (OSError, ValueError) as error:
         raise PlanishError(f"cannot read {path}: {error}", hint) from error
-    for name, value in course.items():
+    for name, value in config.items():
         if (old := before.get(name)) != value:
             both = isinstance(value, str | float | int) and name != "programs"
             what = f"{name} {old}, and not {value}" if both else f"other {name}"
@@ -198,17 +198,17 @@ def require_same(folder: Path, course: Mapping[str, Any]) -> None:
 
 
 PATIENCE = 30
-"""It ends when so many looks at the held-back programs found nothing better."""
+"""It ends when so many records at the held-back programs found nothing better."""
 EVERY = 20.0
-"""Seconds from one look, and checkpoint, to the next, at least."""
+"""Seconds from one evaluation, and checkpoint, to the next, at least."""
 
 
 _CHECKPOINT = "checkpoint-"
 
 
 @dataclass(frozen=True)
-class Look:
-    """How far a training is.
+class EvalRecord:
+    """Evaluation of a training so far.
 
     Args:
         seconds: of training, those before it was interrupted included.
@@ -224,8 +224,8 @@ class Look:
 
 
 @dataclass(frozen=True)
-class Course:
-    """What is trained, and on what.
+class TrainConfig:
+    """Configuration of a training.
 
     Args:
         level: of the programs.
@@ -233,7 +233,7 @@ class Course:
         algorithm: one of `planish.train.reinforcement.ALGORITHMS`.
         environment: makes one of the programs to learn from.
         held: makes one of the programs that are held back.
-        folder: keeps checkpoints, the best policy, and a line of JSON for each look.
+        folder: keeps checkpoints, the best policy, and a line of JSON for each evaluation.
         programs: texts of those to learn from.
         seconds: of training in all.
         runners: processes that collect; 0: this one does.
@@ -254,45 +254,45 @@ class Course:
     tuned: Tuned = USUAL
 
 
-def reinforce(course: Course, told: Callable[[Look], None] = lambda _: None) -> SavedPolicy:
+def reinforce(config: TrainConfig, on_record: Callable[[EvalRecord], None] = lambda _: None) -> SavedPolicy:
     """Train a policy, from the last checkpoint on where there is one; give the best on held-back programs.
 
     Ctrl-C ends it as time does.
 
     Args:
-        course: what is trained, and on what.
-        told: is told of each look.
+        config: what is trained, and on what.
+        on_record: receives each evaluation.
 
     Raises:
-        StoppedError: it was stopped before its first look.
+        StoppedError: it was stopped before its first evaluation.
         PlanishError: RLlib is not installed, or the folder has another training.
     """
-    looks = read_looks(course.folder)
-    begun = time.monotonic() - (looks[-1].seconds if looks else 0.0)
-    with closing(course.held()) as environment:
-        require_same(course.folder, _told(course, environment.ground.space))
+    records = read_records(config.folder)
+    begun = time.monotonic() - (records[-1].seconds if records else 0.0)
+    with closing(config.held()) as environment:
+        require_same(config.folder, _recipe(config, environment.task.space))
         algorithm = built(
-            course.algorithm,
-            lambda: ScaledObservation(course.environment()),
-            course.runners,
-            course.seed,
-            course.tuned,
+            config.algorithm,
+            lambda: ScaledObservation(config.environment()),
+            config.runners,
+            config.seed,
+            config.tuned,
         )
         try:
-            _restore(algorithm, course)
+            _restore(algorithm, config)
             with suppress(KeyboardInterrupt):
                 for reward, steps in _rounds(algorithm):
-                    policy = _exported(algorithm, course, environment)
-                    held = float(np.mean([_share(policy, ground) for ground in _grounds(environment)]))
-                    looks.append(Look(time.monotonic() - begun, steps, reward, held))
+                    policy = _exported(algorithm, config, environment)
+                    held = float(np.mean([_share(policy, task) for task in _tasks(environment)]))
+                    records.append(EvalRecord(time.monotonic() - begun, steps, reward, held))
                     policy = replace(policy, metrics={"steps": float(steps), "share of the peak": held})
-                    _keep(algorithm, course, policy, looks)
-                    told(looks[-1])
-                    if looks[-1].seconds > course.seconds or _is_stuck(looks):
+                    _keep(algorithm, config, policy, records)
+                    on_record(records[-1])
+                    if records[-1].seconds > config.seconds or _is_stuck(records):
                         break
         finally:
             algorithm.stop()
-    best = course.folder / "best.safetensors"
+    best = config.folder / "best.safetensors"
     if not best.exists():
         raise StoppedError(
             "the training was stopped before there was anything to keep", "Nothing was written."
@@ -300,12 +300,12 @@ def reinforce(course: Course, told: Callable[[Look], None] = lambda _: None) -> 
     return load_policy(best)
 
 
-def read_looks(folder: Path) -> list[Look]:
-    """Read what a training has told so far; a line that was cut off is left out."""
-    path, found = folder / "looks.jsonl", list[Look]()
+def read_records(folder: Path) -> list[EvalRecord]:
+    """Read the evaluations of a training so far; a line that was cut off is left out."""
+    path, found = folder / "records.jsonl", list[EvalRecord]()
     for line in path.read_text().splitlines() if path.exists() else ():
         with suppress(ValueError, TypeError):
-            found.append(Look(**json.loads(line)))
+            found.append(EvalRecord(**json.loads(line)))
     return found
 
 
@@ -321,85 +321,85 @@ def _rounds(algorithm: Any) -> Iterator[tuple[float, int]]:
         yield float(runners.get("episode_return_mean", np.nan)), int(steps)
 
 
-def _grounds(environment: StepEnvironment) -> Iterator[Ground]:
-    for number in range(environment.grounds):
-        environment.reset(options={"ground": number})
-        yield environment.ground
+def _tasks(environment: StepEnvironment) -> Iterator[EpisodeTask]:
+    for number in range(environment.task_count):
+        environment.reset(options={"task": number})
+        yield environment.task
 
 
-def _share(policy: SavedPolicy, ground: Ground) -> float:
+def _share(policy: SavedPolicy, task: EpisodeTask) -> float:
     """Follow a policy without its end, and give the rate where it leads as a share of the peak."""
     walker = NetworkPolicy(policy)
-    state = walker.begin(ground.space)
+    state = walker.begin(task.space)
     # Without its end, as it was trained: what is judged is where all its steps lead.
     while len(steps := dict(walker.log_probabilities([state])[0])) > 1:
         state = walker.extend(state, max((s for s in steps if s is not None), key=lambda s: steps[s]))
-    return ground.rate(state.candidate) / ground.peak
+    return task.rate(state.candidate) / task.peak
 
 
-def _told(course: Course, space: CanObserve) -> dict[str, Any]:
+def _recipe(config: TrainConfig, space: CanObserve) -> dict[str, Any]:
     """Return what must not change where a training goes on."""
-    programs = hashlib.sha256("\n".join(course.programs).encode()).hexdigest()
+    programs = hashlib.sha256("\n".join(config.programs).encode()).hexdigest()
     return {
-        "level": course.level,
-        "algorithm": course.algorithm,
+        "level": config.level,
+        "algorithm": config.algorithm,
         "observations": f"{space.observed.name} {space.observed.version}",
         "actions": list(map(str, space.actions)),
-        "programs": f"{len(course.programs)} {programs[:16]}",
-        **asdict(course.tuned),
+        "programs": f"{len(config.programs)} {programs[:16]}",
+        **asdict(config.tuned),
     }
 
 
-def _exported(algorithm: Any, course: Course, environment: StepEnvironment) -> SavedPolicy:
-    space = environment.ground.space
+def _exported(algorithm: Any, config: TrainConfig, environment: StepEnvironment) -> SavedPolicy:
+    space = environment.task.space
     rows, columns = space.observe(space.start()).shape
-    tuned = course.tuned
+    tuned = config.tuned
     shape = Shape("mlp", rows, columns, len(space.actions) + 1, tuned.width, tuned.depth)
     return SavedPolicy(
-        course.name,
-        course.level,
+        config.name,
+        config.level,
         space.observed,
         tuple(map(str, space.actions)),
         environment.steps,
         shape,
         parameters(algorithm, tuned.depth),
         {},
-        len(course.programs),
+        len(config.programs),
         vector_bytes=vector_bytes_of(space),
     )
 
 
-def _is_stuck(looks: Sequence[Look]) -> bool:
+def _is_stuck(records: Sequence[EvalRecord]) -> bool:
     """Return whether nothing better was found for long."""
-    return len(looks) > PATIENCE and max(look.held for look in looks[-PATIENCE:]) < max(
-        look.held for look in looks
+    return len(records) > PATIENCE and max(record.held for record in records[-PATIENCE:]) < max(
+        record.held for record in records
     )
 
 
-def _keep(algorithm: Any, course: Course, policy: SavedPolicy, looks: Sequence[Look]) -> None:
+def _keep(algorithm: Any, config: TrainConfig, policy: SavedPolicy, records: Sequence[EvalRecord]) -> None:
     """Write the policy if it is the best so far, a line, and a checkpoint; a kill leaves the last one."""
     # By held-back programs: the reward is of what it trains on, and rises when it only remembers.
-    if looks[-1].held >= max(look.held for look in looks):
-        write_policy(policy, course.folder / "best.safetensors")
-    with (course.folder / "looks.jsonl").open("a") as file:
-        file.write(json.dumps(asdict(looks[-1])) + "\n")
-    before = _checkpoints(course)
-    part = course.folder / "part"
+    if records[-1].held >= max(record.held for record in records):
+        write_policy(policy, config.folder / "best.safetensors")
+    with (config.folder / "records.jsonl").open("a") as file:
+        file.write(json.dumps(asdict(records[-1])) + "\n")
+    before = _checkpoints(config)
+    part = config.folder / "part"
     shutil.rmtree(part, ignore_errors=True)
     try:
         algorithm.save_to_path(str(part.absolute()))
     except BaseException:  # the disk is full, or it is stopped: half a checkpoint would only take room
         shutil.rmtree(part, ignore_errors=True)
         raise
-    # On a busy machine a look may come before any further step.
-    part.rename(course.folder / f"{_CHECKPOINT}{looks[-1].steps:012}-{len(looks):06}")
+    # On a busy machine an evaluation may come before any further step.
+    part.rename(config.folder / f"{_CHECKPOINT}{records[-1].steps:012}-{len(records):06}")
     # After the new one is in place, so that a kill in between leaves one at least.
     for old in before:
         shutil.rmtree(old)
 
 
-def _restore(algorithm: Any, course: Course) -> None:
-    for path in _checkpoints(course)[-1:]:
+def _restore(algorithm: Any, config: TrainConfig) -> None:
+    for path in _checkpoints(config)[-1:]:
         try:
             algorithm.restore_from_path(str(path.absolute()))
         except Exception as error:
@@ -409,11 +409,11 @@ def _restore(algorithm: Any, course: Course) -> None:
             ) from error
 
 
-def _checkpoints(course: Course) -> list[Path]:
-    return sorted(course.folder.glob(f"{_CHECKPOINT}*"))
+def _checkpoints(config: TrainConfig) -> list[Path]:
+    return sorted(config.folder.glob(f"{_CHECKPOINT}*"))
 
 
-def draw_looks(looks: Sequence[Look], path: Path) -> None:
+def plot_records(records: Sequence[EvalRecord], path: Path) -> None:
     """Draw the reward, and how fast held-back programs become, by the steps of the environment.
 
     Raises:
@@ -421,9 +421,9 @@ def draw_looks(looks: Sequence[Look], path: Path) -> None:
     """
     import plotly.graph_objects as go
 
-    steps = [look.steps for look in looks]
+    steps = [record.steps for record in records]
     figure = go.Figure()
-    figure.add_scatter(x=steps, y=[look.reward for look in looks], name="reward of an episode")
-    figure.add_scatter(x=steps, y=[look.held for look in looks], name="held-back programs")
+    figure.add_scatter(x=steps, y=[record.reward for record in records], name="reward of an episode")
+    figure.add_scatter(x=steps, y=[record.held for record in records], name="held-back programs")
     figure.update_layout(xaxis_title="steps of the environment", yaxis_title="share of the peak")
     replace_text(path, figure.to_html(include_plotlyjs=True))

@@ -17,7 +17,7 @@ Floats = NDArray[np.float32]
 
 
 @dataclass(frozen=True)
-class Lessons:
+class ListDataset:
     """Programs, and what each of some lists saves on them.
 
     Args:

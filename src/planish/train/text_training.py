@@ -15,14 +15,22 @@ from torch.nn.functional import cross_entropy
 
 from planish.core import PlanishError, rng
 from planish.models.decoder import DecoderShape, hidden_rows
-from planish.train.optimisation import BETAS, DECAY, WARM_UP, Checkpoint, Tensors, arrays_of, until_stopped
+from planish.train.optimisation import (
+    WARM_UP,
+    OnProgress,
+    Tensors,
+    Training,
+    TrainingProgress,
+    arrays_of,
+    until_stopped,
+)
 from planish.train.samples import Sample, digest_of, in_batches
 
 
 def surprise(shape: DecoderShape, weights: Tensors, batch: Sequence[Sample], device: str) -> torch.Tensor:
     """Return the surprise of what is learnt of some texts, in nats, all together.
 
-    It does not depend on which texts are read together: padding comes last, where nothing looks back from.
+    It does not depend on which texts are read together: padding comes last, where nothing attends to it.
 
     Args:
         shape: of the network.
@@ -52,7 +60,7 @@ Arrays = dict[str, NDArray[np.float32]]
 
 
 @dataclass(frozen=True)
-class TextCourse:
+class TextConfig:
     """How a network is trained.
 
     Args:
@@ -62,7 +70,7 @@ class TextCourse:
         batch: tokens of a batch at most, padding included; at least one text.
         accumulated: batches whose gradients make one step.
         rate: the peak learning rate; the thesis has 1e-5 for 7 billion parameters, small networks take more.
-        every: steps between looks at what is held back, at each of which a checkpoint is written.
+        every: steps between evaluations on what is held back, at each of which a checkpoint is written.
         device: "cpu", or "cuda", where it computes in bfloat16: on processors that was slower.
         first: weights to begin with, as for fine-tuning; None draws them.
     """
@@ -78,35 +86,12 @@ class TextCourse:
     first: Mapping[str, NDArray[np.float32]] | None = field(default=None, repr=False)
 
 
-@dataclass(frozen=True)
-class Progress:
-    """How far the training is.
-
-    Args:
-        step: from 1.
-        steps: how many there will be.
-        loss: the mean surprise of the step's tokens, in nats.
-        held: the same of texts that are held back; None where they were not looked at.
-        judged: what the judge found, such as what greedy answers save.
-        rate: tokens in a second since the training began or went on.
-        left: seconds.
-    """
-
-    step: int
-    steps: int
-    loss: float
-    held: float | None
-    judged: Mapping[str, float]
-    rate: float
-    left: float
-
-
 def train_text(
     samples: Sequence[Sample],
     held: Sequence[Sample],
     shape: DecoderShape,
-    course: TextCourse,
-    told: Callable[[Progress], None] = lambda _: None,
+    config: TextConfig,
+    on_step: OnProgress = lambda _: None,
     judge: Callable[[Arrays], Mapping[str, float]] = lambda _: {},
 ) -> tuple[Arrays, dict[str, float]]:
     """Learn to continue texts; what surprises least by what is held back is kept.
@@ -115,9 +100,9 @@ def train_text(
         samples: what is learnt from, none longer than the context.
         held: what is not.
         shape: of the network.
-        course: how.
-        told: is told of each step.
-        judge: is shown the parameters at each look, as to compile greedy answers.
+        config: how.
+        on_step: receives the progress after each step.
+        judge: receives the parameters at each evaluation, as to compile greedy answers.
 
     Returns:
         The network's parameters, and what was found of it.
@@ -129,9 +114,9 @@ def train_text(
     if not samples or not held:
         what = "learnt from" if held else "held back"
         raise PlanishError(f"no text to be {what} is short enough for the context of {shape.context} tokens")
-    training = _Training(samples, held, shape, course)
-    with until_stopped(course.device):
-        training.run(told, judge)
+    training = _Training(samples, held, shape, config)
+    with until_stopped(config.device):
+        training.run(on_step, judge)
     return arrays_of(training.kept), {
         "step": float(training.best[0]),
         "perplexity held back": math.exp(training.best[1]),
@@ -159,89 +144,70 @@ def first_weights_of(shape: DecoderShape) -> Tensors:
     return found
 
 
-class _Training:
+class _Training(Training):
     """A network, its optimiser, and what it learns from."""
 
     def __init__(
-        self, samples: Sequence[Sample], held: Sequence[Sample], shape: DecoderShape, course: TextCourse
+        self, samples: Sequence[Sample], held: Sequence[Sample], shape: DecoderShape, config: TextConfig
     ) -> None:
-        self._samples, self._held, self._shape, self._course = samples, held, shape, course
-        torch.manual_seed(course.seed)
+        self._samples, self._held, self._shape, self._config = samples, held, shape, config
+        torch.manual_seed(config.seed)
         drawn = first_weights_of(shape)
-        if course.first is not None:
-            drawn = {name: torch.from_numpy(course.first[name].copy()) for name in drawn}
-        self._weights = {name: tensor.to(course.device).requires_grad_() for name, tensor in drawn.items()}
-        self._optimiser = torch.optim.AdamW(self._weights.values(), course.rate, BETAS, weight_decay=DECAY)
-        self.step, self.best, self.kept = 0, (0, math.inf), Tensors()
-        whole = [asdict(shape), *self._about(), digest_of(samples, held)]
-        self._checkpoint = Checkpoint(course.checkpoint, whole)
-        if course.checkpoint.exists():
-            others, about = self._checkpoint.read(self._weights, self._optimiser)
-            self.kept = dict(others.get("best", {}))
-            self.step, self.best = about["step"], (about["best"][0], about["best"][1])
+        if config.first is not None:
+            drawn = {name: torch.from_numpy(config.first[name].copy()) for name in drawn}
+        recipe = [asdict(shape), *self._about(), digest_of(samples, held)]
+        super().__init__(drawn, config.device, config.rate, config.checkpoint, recipe)
 
-    def run(self, told: Callable[[Progress], None], judge: Callable[[Arrays], Mapping[str, float]]) -> None:
+    def run(self, on_step: OnProgress, judge: Callable[[Arrays], Mapping[str, float]]) -> None:
         """Go on to the end."""
-        course, first, tokens, started = self._course, self.step, 0, time.monotonic()
+        config, first, tokens, started = self._config, self.step, 0, time.monotonic()
         coming = self._coming()
         # What was learnt before a stop is drawn again and passed over: the order is that of a training
         # without one.
-        for _ in range(self.step * course.accumulated):
+        for _ in range(self.step * config.accumulated):
             next(coming)
-        while self.step < course.steps:
-            loss, read = self._learn([next(coming) for _ in range(course.accumulated)])
+        while self.step < config.steps:
+            loss, read = self._learn([next(coming) for _ in range(config.accumulated)])
             self.step, tokens = self.step + 1, tokens + read
-            looks = self.step % course.every == 0 or self.step == course.steps
-            held, judged = self._look(judge) if looks else (None, {})
+            due = self.step % config.every == 0 or self.step == config.steps
+            held, judged = self._evaluate(judge) if due else (None, {})
             seconds = time.monotonic() - started
-            left = seconds / (self.step - first) * (course.steps - self.step)
-            told(Progress(self.step, course.steps, loss, held, judged, tokens / seconds, left))
+            left = seconds / (self.step - first) * (config.steps - self.step)
+            on_step(TrainingProgress(self.step, config.steps, loss, held, tokens / seconds, left, judged))
 
     def _coming(self) -> Iterator[list[Sample]]:
         """Yield batches for ever; which they are follows from the seed and the epoch."""
         epoch = 0
         while True:
-            random = rng(self._course.seed, epoch)
+            random = rng(self._config.seed, epoch)
             order = random.permutation(len(self._samples))
             for at in range(0, len(order), POOL):
                 pool = [self._samples[place] for place in order[at : at + POOL].tolist()]
-                batches = in_batches(pool, self._course.batch)
+                batches = in_batches(pool, self._config.batch)
                 yield from (batches[place] for place in random.permutation(len(batches)).tolist())
             epoch += 1
 
     def _learn(self, batches: Sequence[Sequence[Sample]]) -> tuple[float, int]:
         """Take a step; give its loss, and how many tokens were read."""
-        for group in self._optimiser.param_groups:
-            group["lr"] = self._course.rate * share_of_peak(self.step / self._course.steps)
-        self._optimiser.zero_grad()
         learnt = sum(len(one.tokens) - one.begin for batch in batches for one in batch)
-        whole = 0.0
-        for batch in batches:
-            # By the tokens of all batches, so that the gradient is that of one large batch.
-            loss = self._surprise(batch) / learnt
-            loss.backward()
-            whole += loss.item()
-        torch.nn.utils.clip_grad_norm_(self._weights.values(), 1.0)
-        self._optimiser.step()
+        # By the tokens of all batches, so that the gradient is that of one large batch.
+        losses = (self._surprise(batch) / learnt for batch in batches)
+        whole = self.descend(share_of_peak(self.step / self._config.steps), losses)
         return whole, sum(len(one.tokens) for batch in batches for one in batch)
 
     def _surprise(self, batch: Sequence[Sample]) -> torch.Tensor:
-        return surprise(self._shape, self._weights, batch, self._course.device)
+        return surprise(self._shape, self.weights, batch, self._config.device)
 
-    def _look(self, judge: Callable[[Arrays], Mapping[str, float]]) -> tuple[float, Mapping[str, float]]:
+    def _evaluate(self, judge: Callable[[Arrays], Mapping[str, float]]) -> tuple[float, Mapping[str, float]]:
         """Judge by what is held back, keep what is best, and where it stands."""
         with torch.no_grad():
-            whole = sum(float(self._surprise(batch)) for batch in in_batches(self._held, self._course.batch))
+            whole = sum(float(self._surprise(batch)) for batch in in_batches(self._held, self._config.batch))
         held = whole / sum(len(one.tokens) - one.begin for one in self._held)
-        if held < self.best[1]:
-            self.best = self.step, held
-            self.kept = {name: tensor.detach().clone() for name, tensor in self._weights.items()}
-        about = {"step": self.step, "best": self.best}
-        self._checkpoint.write(self._weights, self._optimiser, {"best": self.kept}, about)
-        return held, judge({name: tensor.detach().cpu().numpy() for name, tensor in self._weights.items()})
+        self.evaluated(held)
+        return held, judge({name: tensor.detach().cpu().numpy() for name, tensor in self.weights.items()})
 
     def _about(self) -> list[float]:
-        course = self._course
-        # Not the device, for a training may go on on another; `every` too, since the best of these looks is
-        # kept.
-        return [course.steps, course.seed, course.batch, course.accumulated, course.rate, course.every]
+        config = self._config
+        # Not the device, for a training may go on on another; `every` too, since the best of these
+        # evaluations is kept.
+        return [config.steps, config.seed, config.batch, config.accumulated, config.rate, config.every]

@@ -23,7 +23,7 @@ from planish.models.feedback import (
 )
 from planish.models.ir_text import ALL, Answer, Tasks, Tokenizer, answer_tokens, question, read_answer
 from planish.models.networks import Parameters
-from planish.train.corpus.lessons import TextLesson
+from planish.train.corpus.datasets import TextExample
 from planish.train.samples import Sample
 
 
@@ -32,7 +32,7 @@ class Judged:
     """An answer, and what came of it.
 
     Args:
-        lesson: of what.
+        example: of what.
         answer: the model's.
         compiled: what its list makes of the function; None where it failed.
         error: what is wrong with the code that it wrote, by its class; "" where nothing is.
@@ -40,7 +40,7 @@ class Judged:
         exact: whether it is the same.
     """
 
-    lesson: TextLesson
+    example: TextExample
     answer: Answer
     compiled: Compiled | None
     error: str = ""
@@ -50,7 +50,7 @@ class Judged:
     @property
     def cost(self) -> int:
         """Instructions after the list; without a list that can be run, the function's own."""
-        before = self.lesson.answer.before
+        before = self.example.answer.before
         return self.compiled.instructions if self.compiled else before or 0
 
 
@@ -58,7 +58,7 @@ def answers_of(
     shape: DecoderShape,
     parameters: Parameters,
     tokenizer: Tokenizer,
-    lessons: Sequence[TextLesson],
+    examples: Sequence[TextExample],
     *,
     code: bool,
 ) -> list[Answer]:
@@ -68,28 +68,28 @@ def answers_of(
         shape: of the network.
         parameters: of it.
         tokenizer: of it.
-        lessons: functions; long ones are cut, as whoever uses the model has them cut.
+        examples: functions; long ones are cut, as whoever uses the model has them cut.
         code: whether it writes the optimised code, too, which takes most of the time.
     """
     names = ("[end]",) if code else ("[code]", "[end]")
     ends: Set[int] = {tokenizer.token(name) for name in names}
     found = list[Answer]()
-    for lesson in lessons:
+    for example in examples:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", CutTextWarning)
-            _, memory = read_question(shape, parameters, tokenizer, lesson.ir)
+            _, memory = read_question(shape, parameters, tokenizer, example.ir)
         tokens, _ = continued(shape, parameters, memory, ends, None if code else ROOM)
         found.append(read_answer(tokenizer, [token for token in tokens if code or token not in ends]))
     return found
 
 
-def judge_answers(lessons: Sequence[TextLesson], answers: Sequence[Answer]) -> list[Judged]:
+def judge_answers(examples: Sequence[TextExample], answers: Sequence[Answer]) -> list[Judged]:
     """Compile the lists of answers, and read their code."""
     backend = open_backend()
-    jobs = [(lesson.ir, answer.passes) for lesson, answer in zip(lessons, answers, strict=True)]
+    jobs = [(example.ir, answer.passes) for example, answer in zip(examples, answers, strict=True)]
     found = [
-        Judged(lesson, answer, one)
-        for lesson, answer, one in zip(lessons, answers, compile_lists(backend, jobs), strict=True)
+        Judged(example, answer, one)
+        for example, answer, one in zip(examples, answers, compile_lists(backend, jobs), strict=True)
     ]
     for place, one in enumerate(found):
         if one.answer.code is not None:
@@ -109,10 +109,10 @@ def summary(judged: Sequence[Judged]) -> Mapping[str, float]:
 
     Shares are of all answers, those without code or counts included, unless a name says otherwise.
     """
-    oz = np.array([one.lesson.oz for one in judged], float)
+    oz = np.array([one.example.oz for one in judged], float)
     cost, best = (
         np.array(each, float)
-        for each in ([one.cost for one in judged], [one.lesson.answer.after for one in judged])
+        for each in ([one.cost for one in judged], [one.example.answer.after for one in judged])
     )
     found = {
         "functions": float(len(judged)),
@@ -134,7 +134,7 @@ def summary(judged: Sequence[Judged]) -> Mapping[str, float]:
 def _told(judged: Sequence[Judged]) -> Mapping[str, float]:
     """Return how good counts are: shares that are told right, and mean errors of those told (MAPE)."""
     pairs = {
-        "before": [(one.answer.before, one.lesson.answer.before) for one in judged],
+        "before": [(one.answer.before, one.example.answer.before) for one in judged],
         "after": [(one.answer.after, one.compiled.instructions if one.compiled else None) for one in judged],
     }
     found = dict[str, float]()
@@ -160,7 +160,7 @@ def feedback_on(one: Judged) -> Feedback:
     """Return what a compiler tells of an answer."""
     made = one.compiled
     after, code = (made.instructions, made.code) if made else (None, None)
-    return feedback_of(one.answer, one.lesson.ir, after, code, one.error, one.bleu or 0.0)
+    return feedback_of(one.answer, one.example.ir, after, code, one.error, one.bleu or 0.0)
 
 
 def retry_prompt(tokenizer: Tokenizer, one: Judged, kind: Kind) -> list[int]:
@@ -168,7 +168,7 @@ def retry_prompt(tokenizer: Tokenizer, one: Judged, kind: Kind) -> list[int]:
 
     For fast feedback the answer ends before its code, which was never written.
     """
-    asked = question(tokenizer, one.lesson.ir)
+    asked = question(tokenizer, one.example.ir)
     answer = answer_tokens(tokenizer, one.answer, Tasks(code=kind != "fast"))
     told = feedback_tokens(tokenizer, feedback_on(one), kind)
     return [*asked, *(answer[:-1] if kind == "fast" else answer), *told]
@@ -193,7 +193,7 @@ def feedback_samples(
     for one in judged:
         given = retry_prompt(tokenizer, one, kind)
         verdict = verdict_token(tokenizer, sure=feedback_on(one).sure)
-        whole = [*given, verdict, *answer_tokens(tokenizer, one.lesson.answer, tasks)]
+        whole = [*given, verdict, *answer_tokens(tokenizer, one.example.answer, tasks)]
         if len(whole) <= context:
             found.append(Sample(np.array(whole, np.int32), len(given)))
     return found

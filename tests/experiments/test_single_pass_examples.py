@@ -1,17 +1,17 @@
 """What single passes are learnt from."""
 
-from corpus.test_text_lessons import tokenizer
+from corpus.test_text_examples import tokenizer
 from planish.levels.llvm.backend import open_backend
 from planish.levels.llvm.passes.compiled_lists import compile_lists
 from planish.models.ir_text import canonical
 from planish.train.corpus.reader import read_corpus
-from thesis_ch4.single_pass_lessons import single_pass_lessons, translated, translation, translation_samples
+from thesis_ch4.single_pass_examples import single_pass_examples, translated, translation, translation_samples
 
 
 def test_single_passes_are_learnt_from_what_llvm_makes() -> None:
     rows = [row for row in read_corpus() if row.chars < 600][:20]
-    found = single_pass_lessons(rows, ("sroa<modify-cfg>", "instcombine<no-verify-fixpoint>"), 6, 0)
-    again = single_pass_lessons(rows, ("sroa<modify-cfg>", "instcombine<no-verify-fixpoint>"), 6, 0)
+    found = single_pass_examples(rows, ("sroa<modify-cfg>", "instcombine<no-verify-fixpoint>"), 6, 0)
+    again = single_pass_examples(rows, ("sroa<modify-cfg>", "instcombine<no-verify-fixpoint>"), 6, 0)
     assert found == again
     starts = {row.ir for row in rows}
     for name, pairs in found.items():

@@ -15,7 +15,7 @@ from programs import cursor_space
 
 from planish.levels.loops.lang.program import Program
 from planish.levels.loops.space.cursor import ACTIONS_MAX
-from planish.train.continuations import FARTHEST, StateLessons
+from planish.train.continuations import FARTHEST, StateDataset
 
 PRICE = 0.005
 """Of an action, as a share of the best speed: of ways that lead as far the shortest is the best."""
@@ -110,21 +110,21 @@ def _chosen(
     }
 
 
-def lessons_of(
+def examples_of(
     programs: Mapping[int, Program],
     model: xgboost.Booster,
     known: Mapping[int, Mapping[str, float]],
     random: Generator,
-) -> StateLessons:
+) -> StateDataset:
     """Tell, for states of each program, what its actions lead to at best."""
-    parts = [_lessons(walk(program, model, random, known.get(n))) for n, program in programs.items()]
+    parts = [_rows_of(walk(program, model, random, known.get(n))) for n, program in programs.items()]
     seen, left, short = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
     groups = np.repeat(np.arange(len(parts)), [len(part[0]) for part in parts])
     texts = [program.text for program in programs.values()]
-    return StateLessons(seen, left, short, groups, texts, cursor_space(next(iter(programs.values()))))
+    return StateDataset(seen, left, short, groups, texts, cursor_space(next(iter(programs.values()))))
 
 
-def _lessons(found: Walked) -> tuple[NDArray[np.int64], Floats, Floats]:
+def _rows_of(found: Walked) -> tuple[NDArray[np.int64], Floats, Floats]:
     """Reckon from the last layer to the first; what was not gone on from is worth what it is itself."""
     top = max(found.speeds.values())
     start = found.layers[0][0][0]

@@ -19,10 +19,10 @@ from planish.train.corpus.answers import (
     retry_prompt,
     summary,
 )
-from planish.train.corpus.lessons import (
-    TextLesson,
+from planish.train.corpus.datasets import (
+    TextExample,
     best_list,
-    read_text_lessons,
+    read_text_examples,
     text_samples,
 )
 from planish.train.corpus.reader import SAMPLE, read_corpus
@@ -45,8 +45,8 @@ def tokenizer() -> Tokenizer:
     return Tokenizer.learnt([CODE], [*elements()])
 
 
-def lesson(**others: object) -> TextLesson:
-    return replace(TextLesson("1", "p", CODE, Answer(("sroa<modify-cfg>",), 5, 1, SMALL), 1), **others)  # type: ignore[arg-type]
+def example(**others: object) -> TextExample:
+    return replace(TextExample("1", "p", CODE, Answer(("sroa<modify-cfg>",), 5, 1, SMALL), 1), **others)  # type: ignore[arg-type]
 
 
 def test_lists_are_run_in_order_and_those_that_fail_are_none() -> None:
@@ -81,7 +81,7 @@ def test_counts_are_of_instructions_whatever_is_made_less() -> None:
         labels, columns=replace(labels.columns, objectives=("text_bytes",)), baseline=labels.baseline * 9
     )
     (row, *_) = read_corpus(SAMPLE, "train")
-    (found, *_) = read_text_lessons(SAMPLE, [bytes_of], "text_bytes", LISTS, "train")
+    (found, *_) = read_text_examples(SAMPLE, [bytes_of], "text_bytes", LISTS, "train")
     oz, best = compile_lists(open_backend(), [(row.ir, OZ), (row.ir, LISTS[0])])
     assert oz is not None
     assert best is not None
@@ -94,13 +94,13 @@ def test_counts_are_of_instructions_whatever_is_made_less() -> None:
 
 
 def test_samples_are_prompts_and_answers_that_fit() -> None:
-    (sample,) = text_samples(tokenizer(), [lesson()], 512)
+    (sample,) = text_samples(tokenizer(), [example()], 512)
     assert read_answer(tokenizer(), sample.tokens[sample.begin :].tolist()) == Answer(
         ("sroa<modify-cfg>",), 5, 1, canonical(SMALL)
     )
-    (without,) = text_samples(tokenizer(), [lesson()], 512, Tasks(False, False))
+    (without,) = text_samples(tokenizer(), [example()], 512, Tasks(False, False))
     assert len(without.tokens) - without.begin == 3  # the pass, the list's end, the end
-    assert not text_samples(tokenizer(), [lesson()], len(sample.tokens) - 1)
+    assert not text_samples(tokenizer(), [example()], len(sample.tokens) - 1)
 
 
 def test_answers_are_judged_by_compiling() -> None:
@@ -109,7 +109,7 @@ def test_answers_are_judged_by_compiling() -> None:
         Answer(("sroa<modify-cfg>",), 4, 1, CODE.replace("%3, 0", "%9, 0")),
         Answer(("no such pass",), None, None, None),
     ]
-    judged = judge_answers([lesson()] * 3, answers)
+    judged = judge_answers([example()] * 3, answers)
     assert [one.compiled.instructions if one.compiled else None for one in judged] == [1, 2, None]
     assert [one.cost for one in judged] == [1, 2, 5]
     assert [one.error for one in judged] == ["", "undefined value", ""]
@@ -128,7 +128,7 @@ def test_answers_are_judged_by_compiling() -> None:
 
 @pytest.mark.parametrize("kind", ["short", "long", "fast"])
 def test_feedback_is_learnt_from_answers(kind: str) -> None:
-    wrong = Judged(lesson(), Answer(OZ, 5, 3, canonical(SMALL)), Compiled(1, SMALL), "", 1.0, exact=True)
+    wrong = Judged(example(), Answer(OZ, 5, 3, canonical(SMALL)), Compiled(1, SMALL), "", 1.0, exact=True)
     right = replace(wrong, answer=replace(wrong.answer, after=1))
     assert not feedback_on(wrong).sure
     assert feedback_on(right).sure

@@ -27,22 +27,22 @@ from planish.models.ir_text import (
 from planish.train.corpus.reader import read_corpus
 from planish.train.corpus.shards import Row
 from planish.train.cost_tables import CostTable
-from planish.train.samples import Lessons, Sample
+from planish.train.samples import ListDataset, Sample
 
 HELD = 8
-"""Every eighth package tells when to stop, and is not learnt from."""
+"""Every eighth package is held back from training, and decides when to stop."""
 
 
-def read_list_lessons(
+def read_list_dataset(
     corpus: Path,
     tables: Sequence[CostTable],
     objective: str,
     lists: Sequence[tuple[str, ...]],
     split: str = "train",
-) -> Lessons:
+) -> ListDataset:
     """Read functions before and after -Oz, with what each list saves on them.
 
-    A `CutWarning` tells how many are longer than what is observed.
+    A `CutWarning` says how many are longer than what is observed.
 
     Args:
         corpus: the folder of a corpus, or a file of JSON lines.
@@ -73,7 +73,7 @@ def read_list_lessons(
         what = f"of {cut:,} of the {len(rows):,} functions that are read, the end is left out"
         warnings.warn(f"{what}: they are longer than what is observed", CutWarning, stacklevel=2)
     labels = [known[row.identity] for row in rows]
-    return Lessons(
+    return ListDataset(
         [row.identity for row in rows],
         np.stack(observed),
         np.stack([shares for shares, _ in labels]),
@@ -102,7 +102,7 @@ def labels_of(
 
 
 def held_back(packages: NDArray[np.str_]) -> NDArray[np.bool_]:
-    """Tell which functions are of a package that tells when to stop; none where there is but one package."""
+    """Return which functions are held back, by package; none where there is but one package."""
     names = np.unique(packages)
     return np.isin(packages, names[::HELD] if len(names) > 1 else [])
 
@@ -118,16 +118,16 @@ def _observed(backend: Backend, ir: str) -> tuple[NDArray[np.int16], bool] | Non
     try:
         module.run(print_pipeline((oz,)))
         # Counted: a line for each function would hide all others.
-        with warnings.catch_warnings(record=True) as told:
+        with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always", CutWarning)
-            return observe_module(ir, module.text()).astype(np.int16), bool(told)
+            return observe_module(ir, module.text()).astype(np.int16), bool(caught)
     finally:
         module.close()
 
 
 @dataclass(frozen=True)
-class TextLesson:
-    """A function.
+class TextExample:
+    """A function, and the answer that a language model is to give.
 
     Args:
         identity: the hash of its IR.
@@ -144,9 +144,9 @@ class TextLesson:
     oz: int
 
 
-def read_text_lessons(
+def read_text_examples(
     corpus: Path, tables: Sequence[CostTable], objective: str, lists: Sequence[Passes], split: str | None
-) -> list[TextLesson]:
+) -> list[TextExample]:
     """Read functions that have labels, and compile each with the best of its lists; else with -Oz.
 
     Args:
@@ -171,11 +171,11 @@ def read_text_lessons(
     made = compile_lists(backend, [(row.ir, passes) for row, passes in zip(rows, best, strict=True)])
     baseline = [int(known[row.identity][1]) for row in rows]
     if objective != "instructions":
-        # The labels have another unit, and all that a model tells and is told are instructions.
+        # The labels have another unit, and a model counts in instructions.
         small = compile_lists(backend, [(row.ir, (_oz(),)) for row in rows])
         baseline = [0 if one is None else one.instructions for one in small]
     return [
-        TextLesson(
+        TextExample(
             row.identity, row.package, row.ir,
             Answer(passes, row.instructions, one.instructions, one.code), oz,
         )
@@ -196,13 +196,13 @@ def _oz() -> str:
 
 
 def text_samples(
-    tokenizer: Tokenizer, lessons: Sequence[TextLesson], context: int, tasks: Tasks = ALL
+    tokenizer: Tokenizer, examples: Sequence[TextExample], context: int, tasks: Tasks = ALL
 ) -> list[Sample]:
-    """Write lessons as prompts and answers (figure 4.1); those that are too long are left out (4.3.1)."""
+    """Write examples as prompts and answers (figure 4.1); those that are too long are left out (4.3.1)."""
     found = list[Sample]()
-    for lesson in lessons:
-        asked = question(tokenizer, lesson.ir)
-        whole = [*asked, *answer_tokens(tokenizer, lesson.answer, tasks)]
+    for example in examples:
+        asked = question(tokenizer, example.ir)
+        whole = [*asked, *answer_tokens(tokenizer, example.answer, tasks)]
         if len(whole) <= context:
             found.append(Sample(np.array(whole, np.int32), len(asked)))
     return found

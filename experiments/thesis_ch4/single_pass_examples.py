@@ -27,7 +27,7 @@ def translated(tokenizer: Tokenizer, ir: str) -> list[int]:
     return tokenizer.encode_parts([*lexemes(ir), "[end]"])
 
 
-def single_pass_lessons(
+def single_pass_examples(
     rows: Sequence[Row], passes: Sequence[str], each: int, seed: int
 ) -> Mapping[str, list[tuple[str, str]]]:
     """Make what single passes are learnt from (4.5.3): for each, code before and after it.
@@ -60,11 +60,11 @@ def single_pass_lessons(
 
 
 def translation_samples(
-    tokenizer: Tokenizer, lessons: Mapping[str, Sequence[tuple[str, str]]], context: int
+    tokenizer: Tokenizer, examples: Mapping[str, Sequence[tuple[str, str]]], context: int
 ) -> list[Sample]:
     """Write single passes as prompts and answers (figure 4.20); those that are too long are left out."""
     found = list[Sample]()
-    for name, pairs in lessons.items():
+    for name, pairs in examples.items():
         for before, after in pairs:
             asked = translation(tokenizer, before, name)
             whole = [*asked, *translated(tokenizer, after)]
