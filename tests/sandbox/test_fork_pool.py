@@ -326,9 +326,12 @@ CRASHED, LEFT = "killed by SIGSEGV", "exited with code 1"
     ("work", "end"),
     [
         (crash, ExitStatus(CRASHED, CRASHED, from_outside=False)),
-        (leave, ExitStatus(LEFT, f"{LEFT}: LLVM ERROR: no fixpoint", from_outside=False)),
+        (leave, ExitStatus(LEFT, f"{LEFT}: LLVM ERROR: no fixpoint", from_outside=False, exited=True)),
         (spin, ExitStatus("killed by SIGPROF", "killed by SIGPROF", from_outside=False, hung=True)),
-        (lambda: os._exit(0), ExitStatus("exited with code 0", "exited with code 0", from_outside=False)),
+        (
+            lambda: os._exit(0),
+            ExitStatus("exited with code 0", "exited with code 0", from_outside=False, exited=True),
+        ),
     ],
 )
 def test_a_child_that_ends_early_is_told_of(work: Callable[[], str], end: ExitStatus) -> None:

@@ -25,7 +25,7 @@ from planish.cc.object_cache import CachedObject, ObjectCache, atomic_write, dig
 from planish.cc.settings import CompileSettings, UsageError
 from planish.core import PlanishError
 from planish.levels.llvm.backend.elf import code_bytes, function_bytes, loaded_bytes
-from planish.sandbox.fork import ForkedChild, Send, wait
+from planish.sandbox.child import ForkedChild, Send, wait
 from planish.sandbox.plain_data import DataError, dumps, loads
 from planish.sandbox.scratch import Scratch
 

@@ -2,6 +2,7 @@
 
 from subprocess import DEVNULL, PIPE
 
+from planish.sandbox.child import SpawnedChild
 from planish.sandbox.confinement import SandboxPolicy
 from planish.sandbox.fork_pool import Done, ForkLimits, ForkPool, Watchdog, forked, in_child
 from planish.sandbox.limits import (
@@ -13,12 +14,11 @@ from planish.sandbox.limits import (
     worker_loss_notes,
 )
 from planish.sandbox.scratch import Scratch
-from planish.sandbox.tool import ChildProcess, Ran, run_tool
+from planish.sandbox.tool import Ran, run_tool
 
 __all__ = [
     "DEVNULL",
     "PIPE",
-    "ChildProcess",
     "Done",
     "ExitStatus",
     "ForkLimits",
@@ -28,6 +28,7 @@ __all__ = [
     "Ran",
     "SandboxPolicy",
     "Scratch",
+    "SpawnedChild",
     "Watchdog",
     "describe_exit",
     "forked",

@@ -16,9 +16,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from planish.core import Candidate, PlanishError
+from planish.sandbox.child import SpawnedChild
 from planish.sandbox.confinement import SandboxPolicy
-from planish.sandbox.limits import ExitStatus, describe_exit, is_external_signal
-from planish.sandbox.plain_data import FrameReader
+from planish.sandbox.limits import ExitStatus
 from planish.sandbox.protocol import (
     REPLY_BYTES,
     STAGE_CLOCK_BYTES,
@@ -33,7 +33,6 @@ from planish.sandbox.protocol import (
     encode_command,
     send,
 )
-from planish.sandbox.tool import ChildProcess
 
 _LOOK_S = 0.1  # how often it is looked at
 _STARVES = 10
@@ -163,7 +162,7 @@ _FAREWELL_S = 1.0  # for an idle worker to end by itself
 _DEATH_S = 0.2  # for a worker that closed its pipe to be dead
 
 
-class WorkerProcess:
+class WorkerProcess(SpawnedChild):
     """A worker process, started at once in a session and process group of its own.
 
     Temporary files of it, and of what it starts, go to a folder of its own, which ends with it.
@@ -189,32 +188,28 @@ class WorkerProcess:
         self.errors, error_end = os.pipe()
         shared_clock = _shared_memory()
         inherited = (command_end, reply_end, shared_clock)
-        self._child = ChildProcess(
-            WORKER, inherited, stdin=subprocess.DEVNULL, stdout=error_end, stderr=error_end
+        super().__init__(
+            WORKER,
+            inherited,
+            stdin=subprocess.DEVNULL,
+            stdout=error_end,
+            stderr=error_end,
+            replies=self.replies,
+            most_bytes=REPLY_BYTES,
         )
-        self._process = self._child.process
         self.clock = StageClockShm(memoryview(mmap.mmap(shared_clock, STAGE_CLOCK_BYTES)))
         # The child's ends: a pipe tells of its death only when no other process holds them.
         for descriptor in (*inherited, error_end):
             os.close(descriptor)
-        # A worker may be killed in the middle of an answer: the rest must not be waited for.
-        os.set_blocking(self.replies, False)
         os.set_blocking(self.errors, False)
-        self._frames = FrameReader(REPLY_BYTES)
         self._tail = b""
-        self._malformed = ""
         self.serial = 0
         self.sandbox: SandboxPolicy | None = None
         self.making = False
         self.evaluated = 0
         self.pending: deque[int] = deque()
-        self.stalls = StallDetector(self._process.pid)
+        self.stalls = StallDetector(self.pid)
         self._send(encode_command(setup))
-
-    @property
-    def pid(self) -> int:
-        """The number of the process."""
-        return self._process.pid
 
     @property
     def busy(self) -> bool:
@@ -223,7 +218,7 @@ class WorkerProcess:
 
     def is_alive(self) -> bool:
         """Return whether the process still runs."""
-        return self._process.poll() is None
+        return self.process.poll() is None
 
     def make(self, serial: int, spec: bytes, sandbox: SandboxPolicy | None) -> None:
         """Have it make another evaluator; in the sandbox in which it is, where it is in one."""
@@ -242,21 +237,16 @@ class WorkerProcess:
         Raises:
             EOFError: no more will come.
         """
-        with suppress(BlockingIOError):
-            data = os.read(self.replies, _READ_BYTES)
-            if not data:
-                raise EOFError
+        for body in self._read(self.replies):
             self._tail = b""  # whatever it printed belongs to what is finished
             self._mark()
             try:
-                for body in self._frames.feed(data):
-                    reply = decode_reply(body)
-                    self._note(reply)
-                    yield reply
+                reply = decode_reply(body)
+                self._note(reply)
             except ValueError as error:
                 # Evaluated code may write to the pipe: then nothing that comes after can be believed.
-                self._malformed = f"sent what is not an answer: {error}"
-                raise EOFError(self._malformed) from error
+                self.reject(error)
+            yield reply
 
     def _note(self, reply: Reply) -> None:
         if isinstance(reply, Made) and self.making and reply.serial == self.serial:
@@ -287,23 +277,18 @@ class WorkerProcess:
 
     def exit_status(self) -> ExitStatus:
         """Return how it ended."""
-        code, exited = 0, False
         try:
             # One that sent what is not an answer is alive, and is ended because of that.
-            code = self._process.wait(0.0 if self._malformed else _DEATH_S)
+            code = self.process.wait(0.0 if self._malformed else _DEATH_S)
         except subprocess.TimeoutExpired:
-            cause = self._malformed or "closed its pipe"
-        else:
-            cause = self._malformed or describe_exit(code)
-            exited = code >= 0 and not self._malformed
+            code = None
         self.drain()
         last = self._tail.decode(errors="replace").splitlines()[-_TAIL_LINES:]
-        outside = is_external_signal(code) and not self._malformed
-        return ExitStatus(cause, "\n".join([cause, *last]), outside, exited=exited)
+        return self._status(code, "\n".join(last), "\n")
 
     def kill(self) -> None:
         """End it and all that it started."""
-        self._child.kill()
+        super().kill()
         for descriptor in (self._commands, self.replies, self.errors):
             with suppress(OSError):
                 os.close(descriptor)
@@ -316,7 +301,7 @@ class WorkerProcess:
     def join(self) -> None:
         """Wait up to a second for it to end by itself, after `close_commands`."""
         with suppress(subprocess.TimeoutExpired):
-            self._process.wait(_FAREWELL_S)
+            self.process.wait(_FAREWELL_S)
 
     def _send(self, frame: bytes) -> None:
         self._mark()

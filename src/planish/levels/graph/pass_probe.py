@@ -17,7 +17,7 @@ from planish.core import PlanishError
 from planish.core.files import copy_regular
 from planish.levels.graph.program import GraphProgram
 from planish.levels.graph.sessions import SessionSettings, weights_of
-from planish.sandbox import DEVNULL, PIPE, ChildProcess, describe_exit
+from planish.sandbox import DEVNULL, PIPE, SpawnedChild, describe_exit
 from planish.sandbox.plain_data import DataError, FrameReader, loads
 
 PATIENCE_S = 40.0
@@ -183,7 +183,7 @@ class _Child:
     """The process, with the folder that it works in; both end with this object."""
 
     def __init__(self, program: GraphProgram, settings: SessionSettings) -> None:
-        child = ChildProcess(
+        child = SpawnedChild(
             "planish.levels.graph.pass_probe_server",
             stdin=PIPE,
             stdout=PIPE,

@@ -1,7 +1,8 @@
-"""Forked child process: a crash, exit, hang or leak of native code in it ends the child alone.
+"""Child processes: how they are started, send messages, are killed with all that they started, and ended.
 
-A fork takes some milliseconds, where a new interpreter and its libraries take half a second, and the child
-has everything that this process has loaded.
+A spawned child is a new interpreter. A fork takes some milliseconds, where that and its libraries take half a
+second, and a forked child has everything that this process has loaded; a crash, exit, hang or leak of native
+code in it ends the child alone.
 """
 
 from __future__ import annotations
@@ -11,12 +12,13 @@ import math
 import os
 import resource
 import signal
+import subprocess
 import sys
 import tempfile
 import time
 import traceback
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, suppress
 from functools import partial
 from pathlib import Path
@@ -26,18 +28,151 @@ from typing import NoReturn
 from planish.sandbox.confinement import cap_memory, die_with_parent
 from planish.sandbox.limits import ExitStatus, describe_exit, is_external_signal, is_timeout
 from planish.sandbox.linux import hide
-from planish.sandbox.plain_data import DataError, FrameReader, framed
+from planish.sandbox.plain_data import MOST_BYTES, DataError, FrameReader, framed
+from planish.sandbox.scratch import Scratch
 
-_SAID = 2000
+_OUTPUT_BYTES = 2000
 _READ_BYTES = 1 << 20
 Send = Callable[[bytes], None]
 """Sends a message to the parent; it is plain data, for the child runs what may go wrong in any way."""
 _OF_PROCESS = 2  # what Linux calls the clock of a process's time on the processor
 _lifelines: set[int] = set()
-"""The ends that this process holds; children that held them too would keep each other alive."""
+"""The ends that this process holds; forked children that held them too would keep other children alive."""
 
 
-class ForkedChild:
+class Child:
+    """A process in a process group of its own, which is killed whole.
+
+    Args:
+        pid: its number.
+        replies: the descriptor on which its messages come; None: it sends none.
+        most_bytes: size limit of a message.
+    """
+
+    def __init__(self, pid: int, replies: int | None, most_bytes: int = MOST_BYTES) -> None:
+        self.pid = pid
+        self._frames, self._malformed = FrameReader(most_bytes), ""
+        if replies is not None:
+            # A child may be killed in the middle of a message: the rest must not be waited for.
+            os.set_blocking(replies, False)
+
+    def reject(self, error: ValueError) -> NoReturn:
+        """Believe nothing more of it, for it sent a message that is malformed; raises EOFError."""
+        self._malformed = f"sent what is not an answer: {error}"
+        raise EOFError(self._malformed) from error
+
+    def _read(self, replies: int) -> Iterator[bytes]:
+        """Yield the messages that have come whole; there may be none.
+
+        Raises:
+            EOFError: it sends nothing any more, or sent what is no message.
+        """
+        with suppress(BlockingIOError):
+            if not (data := os.read(replies, _READ_BYTES)):
+                raise EOFError
+            try:
+                yield from self._frames.feed(data)
+            except DataError as error:
+                self.reject(error)
+
+    def _kill_group(self) -> None:
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(self.pid, signal.SIGKILL)
+
+    def _status(self, code: int | None, output: str, separator: str) -> ExitStatus:
+        """Return how it ended, by its exit code (None: it has not ended yet) and by what it printed."""
+        ended = describe_exit(code) if code is not None else "closed its pipe"
+        cause, believed = self._malformed or ended, None if self._malformed else code
+        return ExitStatus(
+            cause,
+            f"{cause}{separator}{output}" if output else cause,
+            from_outside=believed is not None and is_external_signal(believed),
+            hung=believed is not None and is_timeout(believed),
+            exited=believed is not None and believed >= 0,
+        )
+
+
+def _open_lifeline() -> tuple[int, int]:
+    """Return the end that a child watches (`die_with_parent`), and the one that this process holds."""
+    watched, held = os.pipe()
+    _lifelines.add(held)
+    return watched, held
+
+
+def _close_lifeline(held: int) -> None:
+    _lifelines.discard(held)
+    os.close(held)
+
+
+_STORE, _SERVER = "PLANISH_STORE", "PG"
+
+
+def _environment() -> dict[str, str]:
+    """Return the environment without the store's location and what reaches a PostgreSQL server."""
+    return {
+        name: value for name, value in os.environ.items() if name != _STORE and not name.startswith(_SERVER)
+    }
+
+
+class SpawnedChild(Child):
+    """Runs a module; what it is, what it started and its folder end by `kill`.
+
+    It is given its descriptors as arguments, and a last one, the lifeline: with that it shall call
+    `die_with_parent`.
+
+    Args:
+        module: by name.
+        descriptors: that it inherits.
+        stdin, stdout, stderr: `PIPE`, `DEVNULL`, or a descriptor.
+        replies, most_bytes: as `Child` takes them.
+
+    Attributes:
+        process: it.
+        scratch: the folder.
+    """
+
+    def __init__(
+        self,
+        module: str,
+        descriptors: Sequence[int] = (),
+        *,
+        stdin: int,
+        stdout: int,
+        stderr: int,
+        replies: int | None = None,
+        most_bytes: int = MOST_BYTES,
+    ) -> None:
+        self.scratch = Scratch()
+        lifeline, self._held = _open_lifeline()
+        inherited = (*descriptors, lifeline)
+        self.process = subprocess.Popen(
+            # -P: a file in the folder where planish was started must not be imported in place of a module.
+            [sys.executable, "-P", "-m", module, *map(str, inherited)],
+            stdin=stdin,
+            stdout=stdout,
+            stderr=stderr,
+            pass_fds=inherited,
+            start_new_session=True,
+            env={**_environment(), "TMPDIR": str(self.scratch.path)},
+        )
+        # The child's end: the lifeline breaks only when no other process holds the parent's.
+        os.close(lifeline)
+        super().__init__(self.process.pid, replies, most_bytes)
+
+    def kill(self) -> None:
+        """End it and all that it started; called once."""
+        self._kill_group()
+        # Without it the dead child stays as a zombie.
+        self.process.wait()
+        for pipe in (self.process.stdin, self.process.stdout):
+            if pipe is not None:
+                with suppress(BrokenPipeError):  # what is not read any more
+                    pipe.close()
+        _close_lifeline(self._held)
+        self.scratch.remove()  # files that a descendant in another session writes meanwhile stay
+
+
+class ForkedChild(Child):
     """A child in a process group of its own, which is killed whole: at its end, and when this process dies.
 
     Its standard input is empty, and what it prints is kept for `end`.
@@ -53,19 +188,15 @@ class ForkedChild:
     """
 
     def __init__(self, work: Callable[[Send], object], memory_bytes: int, scratch: Path) -> None:
-        self._frames, self._malformed = FrameReader(), ""
         with ExitStack() as theirs, ExitStack() as ours:
             self._answers, sends = os.pipe()
             ours.callback(os.close, self._answers)
             theirs.callback(os.close, sends)
-            # A child may end in the middle of a message: the rest must not be waited for.
-            os.set_blocking(self._answers, False)
-            lifeline, held = os.pipe()
-            ours.callback(_let_go, held)
+            lifeline, held = _open_lifeline()
+            ours.callback(_close_lifeline, held)
             theirs.callback(os.close, lifeline)
-            _lifelines.add(held)
-            self._said = ours.enter_context(tempfile.TemporaryFile())
-            self.pid = _fork()
+            self._output = ours.enter_context(tempfile.TemporaryFile())
+            super().__init__(_fork(), self._answers)
             if not self.pid:
                 self._work_and_exit(work, sends, lifeline, memory_bytes, scratch)
             with suppress(OSError):  # it was quicker
@@ -92,48 +223,35 @@ class ForkedChild:
                 it sent what is not a message: then it is killed.
         """
         dead = bool(wait(self.ends[1:], 0))
-        messages: list[bytes] = []
-        with suppress(BlockingIOError):
-            # No more than has to be read: a child may send without end.
-            while not messages:
-                if not (data := os.read(self._answers, _READ_BYTES)):
-                    dead = True
-                    break
-                try:
-                    messages += self._frames.feed(data)
-                except DataError as error:
-                    self.reject(error)
+        try:
+            messages = list(self._read(self._answers))
+        except EOFError:
+            self._kill_group()
+            raise
         # What it had sent before it died counts.
         if dead and not messages:
             raise EOFError
         return messages
 
-    def reject(self, error: DataError) -> NoReturn:
+    def reject(self, error: ValueError) -> NoReturn:
         """Kill it for a message that is malformed; raises EOFError."""
-        self._malformed = f"sent what is not an answer: {error}"
         self._kill_group()
-        raise EOFError from error
+        super().reject(error)
 
     def end(self) -> ExitStatus:
         """Wait for its death, end what it started, and say how it ended."""
         os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOWAIT)  # until it is buried, its group is its own
         self._kill_group()
         code = os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
-        cause = self._malformed or describe_exit(code)
-        self._said.seek(max(0, self._said.seek(0, os.SEEK_END) - _SAID))
-        said = self._said.read().decode(errors="replace").strip()
+        self._output.seek(max(0, self._output.seek(0, os.SEEK_END) - _OUTPUT_BYTES))
+        output = self._output.read().decode(errors="replace").strip()
         self._ours.close()
-        outside = is_external_signal(code) and not self._malformed
-        return ExitStatus(cause, f"{cause}: {said}" if said else cause, outside, is_timeout(code))
+        return self._status(code, output, ": ")
 
     def kill(self) -> None:
         """End it and all that it started."""
         self._kill_group()
         self.end()
-
-    def _kill_group(self) -> None:
-        with suppress(ProcessLookupError, PermissionError):
-            os.killpg(self.pid, signal.SIGKILL)
 
     def _work_and_exit(
         self,
@@ -172,7 +290,7 @@ class ForkedChild:
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
         os.environ["TMPDIR"] = tempfile.tempdir = str(scratch)
         nothing = os.open(os.devnull, os.O_RDONLY)
-        for ours, theirs in ((nothing, 0), (self._said.fileno(), 1), (self._said.fileno(), 2)):
+        for ours, theirs in ((nothing, 0), (self._output.fileno(), 1), (self._output.fileno(), 2)):
             os.dup2(ours, theirs)
         if memory_bytes:
             cap_memory(memory_bytes)
@@ -205,11 +323,6 @@ def _death_of(pid: int) -> int | None:
         with suppress(OSError):  # an old system, or no more descriptors: its pipe will tell
             return os.pidfd_open(pid)
     return None
-
-
-def _let_go(lifeline: int) -> None:
-    _lifelines.discard(lifeline)
-    os.close(lifeline)
 
 
 def forget_output() -> None:
