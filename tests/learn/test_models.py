@@ -10,9 +10,10 @@ import pytest
 from numpy.typing import NDArray
 
 from planish.core import FeatureSchema, PlanishError
+from planish.core.ranks import rank_correlation
 from planish.models import trees
 from planish.models.combined import Bootstrap, Combined, acquire
-from planish.models.cost_model import Dataset, Prediction, dataset_of, rank_correlation, top_recall
+from planish.models.cost_model import Dataset, Prediction, dataset_of, top_recall
 from planish.models.model_files import SavedModel, load_model, made_model, places, required, write_model
 from planish.models.trees import BoostedTrees, XgboostTrees
 

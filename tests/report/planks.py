@@ -150,6 +150,7 @@ def save_run(
     task: Task | None = None,
     end: bool = True,
     searcher: str = "random",
+    importance: Sequence[tuple[str, float]] = (),
 ) -> str:
     """Store a run that began now; the trials' times are kept apart from `STARTED` as they were."""
     run_id = store.begin_run(
@@ -162,6 +163,8 @@ def save_run(
     )
     late = store.run(run_id).started - STARTED
     store.add_trials(run_id, [replace(t, time=t.time + late) for t in trials])
+    if importance:
+        store.save_importance(run_id, importance)
     comparison = (
         found if isinstance(found, Comparison) else compared(found, (task or task_of("oak")).objectives)
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 from typing import Protocol
 
@@ -25,9 +26,12 @@ from planish.core import (
     SearchContext,
     Searcher,
     Target,
+    Trial,
+    best_trial,
     rng,
 )
 from planish.models.cost_model import dataset_of
+from planish.models.learner import batch_sizes, make_learner
 from planish.models.model_files import made_model, write_model
 from planish.models.trees import XgboostTrees
 from planish.search import make_searcher
@@ -322,3 +326,44 @@ def test_it_finds_better_than_random_search_on_the_spaces_of_all_levels(make: Ca
         return float(np.mean(np.log(ways)))
 
     assert found("model-guided", model="none") < found("random")
+
+
+def test_a_prediction_is_the_score_of_the_model_before_the_batch_is_measured() -> None:
+    searcher = make_searcher("model-guided", ROUGH, [ROUGH.objective], 7, {"model": "none"})
+    learner = make_learner(ROUGH, 7, "none", "rank", "mean", 0.0)
+    learned = 0
+    for size in islice(batch_sizes(), 8):
+        batch = searcher.ask(size)
+        predictions = [searcher.prediction(candidate) for candidate in batch]
+        if learner.knows:
+            scores = learner.score(batch).tolist()
+            assert [each.learned for each in predictions if each] == [learned] * len(batch)
+            assert [each.value for each in predictions if each] == pytest.approx(scores)
+        else:
+            assert predictions == [None] * len(batch)
+        trials = [Trial(candidate, ROUGH.outcome(candidate)) for candidate in batch]
+        searcher.tell(trials)
+        learner.learn(batch, [trial.cost(ROUGH.objective) for trial in trials])
+        learned += len(batch)
+    assert learner.knows
+
+
+def test_what_makes_the_best_good_comes_first() -> None:
+    searcher = make_searcher("model-guided", ROUGH, [ROUGH.objective], 7, {"model": "none"})
+    trials = drive(searcher, ROUGH.outcome, 100)
+    best = best_trial(trials, ROUGH.objective)
+    assert best is not None
+    found = searcher.importance(best.candidate, lambda: [trial.candidate for trial in trials])
+    assert {name for name, _ in found} <= {*ROUGH.schema.names}
+    assert found[0][1] > 0
+    values = [abs(worse) for _, worse in found]
+    assert values == sorted(values, reverse=True)
+
+
+def test_who_knows_nothing_calls_nothing_important() -> None:
+    searcher = make_searcher("model-guided", ROUGH, [ROUGH.objective], 7, {"model": "none"})
+
+    def never() -> Sequence[Candidate]:
+        raise AssertionError
+
+    assert searcher.importance(ROUGH.start(), never) == ()

@@ -18,7 +18,17 @@ from hypothesis import strategies as st
 
 from fake_executors import HashExecutor, SameProcessExecutor
 from planish.budget import Budget
-from planish.core import Candidate, Executor, Measured, Outcome, PlanishError, Searcher, Task, Trial
+from planish.core import (
+    Candidate,
+    Executor,
+    Measured,
+    Outcome,
+    PlanishError,
+    Searcher,
+    Task,
+    Trial,
+    TrialPrediction,
+)
 from planish.levels.registry import load_program
 from planish.search import Nsga2
 from planish.settings import Settings
@@ -220,6 +230,27 @@ def test_a_run_of_an_older_planish_is_taught_what_the_store_had_when_it_began(
     with open_store(tmp_path / "b.db") as store:
         _, found = tuned(store, "resnet50-small-torchscript", 50, by_name)
     assert found == straight
+
+
+def test_predictions_are_stored_with_trials_also_of_a_resumed_run(tmp_path: Path) -> None:
+    settings = Settings(workers=1, searcher="model-guided", searcher_options={"model": "none"})
+
+    def predictions(place: Path, *trials: int) -> list[TrialPrediction | None]:
+        with open_store(place) as store:
+            for most in trials:
+                tune_program(
+                    Plain(), Text(), budget=Budget(trials=most), settings=settings, store=store,
+                    executor=HashExecutor(["time_s", "error"]), compares=False,
+                )  # fmt: skip
+            (run,) = store.runs()
+            assert run.importance
+            return [trial.prediction for trial in store.run_trials(run.id, Plain().steps)]
+
+    straight = predictions(tmp_path / "a.db", 20)
+    assert straight[0] is None
+    assert straight[-1] is not None
+    assert straight[-1].learned > 0
+    assert predictions(tmp_path / "b.db", 10, 20) == straight
 
 
 def test_a_session_that_fails_leaves_a_result_that_there_was(tmp_path: Path) -> None:

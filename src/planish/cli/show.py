@@ -95,17 +95,17 @@ def _show_run(store: Reader, run_id: str, files: Sequence[Path], form: given.For
     level = level_named(store.task(run.task_key).level)
     name_files(level, files)
     data = read_report_data(store, run.id, level)
-    guidance, proposals = model_section(data, level), policy_section(data, level)
+    model, proposals = model_section(data), policy_section(data)
     if form == "json":
-        documents = model_document(guidance), policy_document(proposals)
+        documents = model_document(model), policy_document(proposals)
         document({**result_document(data), **documents[0], **documents[1]})
         return
     show_run(data)
     say()
     show_result(data)
     show_winner(data)
-    if guidance is not None:
-        show_model(guidance)
+    if model is not None:
+        show_model(model)
     if proposals:
         show_policy(proposals, data.objective)
     show_notes(data.notes)

@@ -16,7 +16,7 @@ from typing import Protocol
 
 from planish.core.step import Candidate, Step
 from planish.core.task import Machine
-from planish.core.trial import Evaluation, Outcome, Stage, Trial
+from planish.core.trial import Evaluation, Outcome, Stage, Trial, TrialPrediction
 
 
 @dataclass(frozen=True)
@@ -139,6 +139,30 @@ class Searcher(Protocol):
     def model_s(self) -> float:
         """Seconds that models took so far, a part of the time of `ask` and `tell`."""
         return 0.0
+
+    def prediction(self, candidate: Candidate) -> TrialPrediction | None:
+        """Return what a model predicts for a candidate that was proposed just now; it is stored with it.
+
+        Called once for each proposal, right after `ask`. None where no model was asked.
+        """
+        del candidate
+        return None
+
+    def importance(
+        self, candidate: Candidate, others: Callable[[], Sequence[Candidate]]
+    ) -> Sequence[tuple[str, float]]:
+        """Return which features make a candidate good, by the model as it is at the end of the search.
+
+        Args:
+            candidate: the best of the search.
+            others: reads other candidates of the search, which have other values of the features.
+
+        Returns:
+            Feature to how much worse the candidate is predicted to be with other candidates' values of it, in
+            standard deviations of predictions; the greatest first. Empty where no model was asked.
+        """
+        del candidate, others
+        return ()
 
     def replay(self, proposed: Callable[[int], Candidate | None]) -> None:
         """Receive what the same search proposed before; called before `ask` and `tell`.

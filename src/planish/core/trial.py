@@ -223,6 +223,20 @@ def _no_outcome(returned: object) -> Failed:
 
 
 @dataclass(frozen=True)
+class TrialPrediction:
+    """What a searcher predicted for a candidate that it proposed.
+
+    Args:
+        value: a cost model's score, of which less is better, or the probability that a policy writes the
+            candidate.
+        learned: how many trials of the search the model had learned from.
+    """
+
+    value: float
+    learned: int = 0
+
+
+@dataclass(frozen=True)
 class Trial:
     """A candidate with its outcome and provenance.
 
@@ -235,6 +249,7 @@ class Trial:
         host: the machine that measured it.
         time: when it ended, in seconds since the epoch; 0 when unknown.
         cached: whether the outcome was taken from the store instead of measured.
+        prediction: what the searcher predicted before; None where it predicts nothing.
     """
 
     candidate: Candidate
@@ -245,6 +260,7 @@ class Trial:
     host: str = ""
     time: float = 0.0
     cached: bool = False
+    prediction: TrialPrediction | None = None
 
     def cost(self, objective: Objective) -> float | None:
         """Return the objective's cost (less is better), or None where the trial failed or was lost."""

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from planish.core.ranks import rank_correlation
 from planish.models.cost_model import (
     CostModel,
     Dataset,
@@ -17,7 +18,6 @@ from planish.models.cost_model import (
     LocalModel,
     Prediction,
     Predicts,
-    rank_correlation,
 )
 from planish.models.model_files import SavedModel
 

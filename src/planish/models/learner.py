@@ -203,6 +203,11 @@ class Learner:
         return self._asked_first or self._measured
 
     @property
+    def learned(self) -> int:
+        """Return from how many trials it has learned."""
+        return len(self._costs)
+
+    @property
     def notes(self) -> Sequence[str]:
         """Return what the user should know of it: which models guided, and why it learnt nothing."""
         return [note for note in (self._guides, self.lacks, _nothing_in(self._costs)) if note]

@@ -140,27 +140,3 @@ def policy_named(space: Space, name: str, context: SearchContext = UNTAUGHT) -> 
         what = f"no policy is for the space {type(space).__name__}: it describes no candidate to one"
         raise PlanishError(what, "Name another space, or another searcher: planish searchers.")
     return policy_of(policy_for(space, name))
-
-
-def chances(policy: Policy, space: Space, candidates: Sequence[Candidate]) -> list[float]:
-    """Return how probable candidates are to a policy, as their steps stand; 0 where it cannot write them."""
-    start = policy.begin(space)
-    known: dict[tuple[Step, ...], tuple[PolicyState, Mapping[Step | None, float]]] = {}
-
-    def said(taken: tuple[Step, ...]) -> Mapping[Step | None, float]:
-        # Candidates share beginnings, and each question to a network takes a while.
-        if taken not in known:
-            state = policy.extend(known[taken[:-1]][0], taken[-1]) if taken else start
-            known[taken] = state, policy.log_probabilities([state])[0]
-        return known[taken][1]
-
-    def chance(candidate: Candidate) -> float:
-        total = 0.0
-        for place, step in enumerate((*candidate.steps, None)):
-            found = said(candidate.steps[:place])
-            if step not in found:
-                return 0.0
-            total += found[step]
-        return math.exp(total)
-
-    return [chance(candidate) for candidate in candidates]

@@ -185,7 +185,7 @@ def write_report(store: Reader, run_id: str, level: Level, path: Path) -> Path:
         PlanishError: the file cannot be written.
     """
     data = read_report_data(store, run_id, level)
-    page = _render(data, model_section(data, level), policy_section(data, level))
+    page = _render(data, model_section(data), policy_section(data))
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         # What failed programs say may hold halves of characters.

@@ -12,12 +12,23 @@ from dataclasses import dataclass
 from itertools import count
 from typing import TYPE_CHECKING, Annotated, Protocol
 
-from planish.core import UNTAUGHT, Candidate, CanEvolve, CanFeaturise, Objective, SearchContext, rng
+from planish.core import (
+    UNTAUGHT,
+    Candidate,
+    CanEvolve,
+    CanFeaturise,
+    Objective,
+    ScheduleError,
+    SearchContext,
+    TrialPrediction,
+    rng,
+)
 from planish.models.learner import (
     FEW,
     FIRST,
     GROWTH,
     MOST,
+    CanBeLearnt,
     Learner,
     batch_sizes,
     distinct_seeds,
@@ -231,12 +242,15 @@ class ModelGuided(RoundSearcher):
         ] = FEW,
     ) -> None:
         plan = GuidedPlan(batch, first, growth, chains, steps, temperature, restarts, epsilon, top, alpha)
+        self._predictions: dict[str, TrialPrediction] = {}
+        self._space = space
         self._learner = learner = make_learner(space, seed, model, objective, acquisition, bound, local, few)
         if learner.lacks:  # at once, and not only when the search is over
             _log.warning("%s", learner.lacks)
         seeds = distinct_seeds(space, context)
         recall = Recall()
-        super().__init__(objectives, guided(space, seed, plan, learner, seeds, recall), recall)
+        rounds = guided(space, seed, plan, learner, seeds, recall, self._predictions)
+        super().__init__(objectives, rounds, recall)
 
     @property
     def model_s(self) -> float:
@@ -248,6 +262,49 @@ class ModelGuided(RoundSearcher):
         """Which models guided it, and why nothing was learnt; see `planish.core.Searcher`."""
         return self._learner.notes
 
+    def prediction(self, candidate: Candidate) -> TrialPrediction | None:
+        """Return the model's score of a candidate of the last batch; see `planish.core.Searcher`."""
+        return self._predictions.get(candidate.hash)
+
+    def importance(
+        self, candidate: Candidate, others: Callable[[], Sequence[Candidate]]
+    ) -> Sequence[tuple[str, float]]:
+        """Vary the candidate's features one by one; see `planish.core.Searcher`."""
+        if not self._learner.knows:
+            return ()
+        return feature_importance(self._space, self._learner, candidate, others())
+
+
+SHOWN_FEATURES = 12
+"""The number of features whose importance is kept."""
+
+
+def feature_importance(
+    space: CanBeLearnt, learner: Learner, candidate: Candidate, others: Sequence[Candidate]
+) -> Sequence[tuple[str, float]]:
+    """Predict a candidate with other candidates' values, one feature at a time; see `Searcher.importance`."""
+    import numpy as np
+
+    if not others:
+        return ()
+    try:
+        base = space.features([candidate])[0]
+    except ScheduleError:  # it need not be of the space, as a library's call
+        return ()
+    rows = space.features(others)
+    varied = np.flatnonzero((rows != base).any(axis=0))
+    if not len(varied):
+        return ()
+    changed = np.tile(base, (len(varied), len(rows), 1))
+    for number, column in enumerate(varied):
+        changed[number, :, column] = rows[:, column]
+    unit = float(learner.predict(rows).std()) or 1.0
+    found = learner.predict(changed.reshape(-1, rows.shape[1])).reshape(len(varied), len(rows))
+    worse = (found.mean(axis=1) - learner.predict(base[None])[0]) / unit
+    order = np.argsort(-np.abs(worse), kind="stable")[:SHOWN_FEATURES]
+    names = space.schema.names
+    return [(names[varied[i]], float(worse[i])) for i in order if worse[i]]
+
 
 def guided(
     space: CanBeGuided,
@@ -256,6 +313,7 @@ def guided(
     learner: Learner,
     seeds: Sequence[Candidate] = (),
     recall: Recall | None = None,
+    predictions: dict[str, TrialPrediction] | None = None,
 ) -> Rounds:
     """Measure batch after batch, no candidate twice, until nothing new is found.
 
@@ -268,12 +326,16 @@ def guided(
         learner: the model, which learns from each batch.
         seeds: what is known to be good, each state once; the chains begin there.
         recall: what was proposed before; whole eras of it are taken without asking the model.
+        predictions: where the model's scores of each batch are kept, by hash, until the next one.
     """
     search = _Search(space, seed, plan, learner, seeds, recall or Recall())
     for number in count():
         batch = search.batch(number)
         if not batch:
             return
+        if predictions is not None:
+            predictions.clear()
+            predictions.update(search.predictions(batch))
         search.learn(batch, (yield batch))
 
 
@@ -297,6 +359,7 @@ class _Search:
         self._size_of: list[int] = []
         self._best: list[tuple[float, Candidate]] = []
         self._recalled: list[Candidate] = []
+        self._was_recalled = False
 
     def batch(self, number: int) -> list[Candidate]:
         """Choose the next candidates; none where nothing new is found."""
@@ -307,7 +370,8 @@ class _Search:
             # go on as the earlier session did.
             self._recalled = self._visited.all_recalled(sum(self._size(each) for each in era))
         size = self._size(number)
-        if self._recalled:
+        self._was_recalled = len(self._recalled) > 0
+        if self._was_recalled:
             batch, self._recalled = self._recalled[:size], self._recalled[size:]
             return batch
         generator = rng(self._seed, number)
@@ -320,6 +384,14 @@ class _Search:
         while len(batch) < size and (drawn := new_sample(self._space, self._visited, generator)):
             batch.append(drawn)
         return batch
+
+    def predictions(self, batch: Sequence[Candidate]) -> Mapping[str, TrialPrediction]:
+        """Return the model's scores of a batch, by hash; none where it is recalled, or nothing is known."""
+        if self._was_recalled or not self._learner.knows:
+            return {}
+        scores = self._learner.score(batch)
+        learned = self._learner.learned
+        return {c.hash: TrialPrediction(float(s), learned) for c, s in zip(batch, scores, strict=True)}
 
     def learn(self, batch: Sequence[Candidate], costs: Costs) -> None:
         """Note what a batch cost."""

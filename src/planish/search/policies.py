@@ -28,6 +28,7 @@ from planish.core import (
     SearchContext,
     Space,
     Step,
+    TrialPrediction,
 )
 from planish.search.decoding import (
     METHODS,
@@ -37,7 +38,6 @@ from planish.search.decoding import (
     PrefixTree,
     decode,
     prioritised,
-    priority_samples,
     ranking,
 )
 from planish.search.factory import Option
@@ -115,11 +115,22 @@ class PolicySearcher(RoundSearcher):
     def __init__(self, objectives: Sequence[Objective], policy: TimedPolicy, rounds: Rounds) -> None:
         super().__init__(objectives, rounds)
         self._policy = policy
+        self._predictions: dict[str, TrialPrediction] = {}
 
     @property
     def model_s(self) -> float:
         """Seconds that the policy took; see `planish.core.Searcher`."""
         return self._policy.seconds
+
+    def prediction(self, candidate: Candidate) -> TrialPrediction | None:
+        """Return the probability of the steps by which the policy reached a candidate."""
+        return self._predictions.pop(candidate.hash, None)
+
+    def _propose(self, node: Node) -> Candidate:
+        """Return the candidate of a node, and keep its probability."""
+        candidate = node.candidate
+        self._predictions[candidate.hash] = TrialPrediction(math.exp(node.log_probability))
+        return candidate
 
 
 def timed_policy(space: CanStep, name: str, context: SearchContext = UNTAUGHT) -> TimedPolicy:
@@ -187,8 +198,13 @@ class PrioritySampling(PolicySearcher):
         # Checked here, for the generator below checks it only when the first candidate is asked for.
         ranking(by)
         named = timed_policy(space, policy, context)
-        found = new_programs(space, priority_samples(named, space, branches=branches or None, by=by))
+        found = new_programs(space, self._sampled(named, space, branches or None, by))
         super().__init__(objectives, named, once(islice(found, samples) if samples else found))
+
+    def _sampled(self, policy: Policy, space: Space, branches: int | None, by: str) -> Iterator[Candidate]:
+        """Begin when the first one is asked for: to read a program takes a while."""
+        tree = PrefixTree(policy, space)
+        yield from map(self._propose, prioritised(tree, branches=branches, by=by, width=WIDTH))
 
 
 class PolicySamples(PolicySearcher):
@@ -214,13 +230,11 @@ class PolicySamples(PolicySearcher):
     ) -> None:
         named = timed_policy(space, policy, context)
         how = Decoding(method, samples, seed, temperature, top_k, top_p, groups, penalty)
-        super().__init__(objectives, named, once(new_programs(space, _decoded(named, space, how))))
+        super().__init__(objectives, named, once(new_programs(space, self._decoded(named, space, how))))
 
-
-def _decoded(policy: Policy, space: CanStep, how: Decoding) -> Iterator[Candidate]:
-    """Begin when the first one is asked for: to read a program takes a while."""
-    for node in decode(PrefixTree(policy, space), how):
-        yield node.candidate
+    def _decoded(self, policy: Policy, space: Space, how: Decoding) -> Iterator[Candidate]:
+        """Begin when the first one is asked for: to read a program takes a while."""
+        yield from map(self._propose, decode(PrefixTree(policy, space), how))
 
 
 UNLIKELY = 3.0
@@ -245,12 +259,28 @@ class FollowPolicy(PolicySearcher):
         improve: Annotated[bool, Option("then leave the best way at each of its states, and so on")] = False,
     ) -> None:
         named = timed_policy(space, policy, context)
-        ends = followed(named, space, whole=True) if path else hoped(named, space)
-        rounds = improved(named, space) if improve else once(ends)
+        propose = self._propose
+        ends = (
+            followed(named, space, whole=True, propose=propose)
+            if path
+            else hoped(named, space, propose=propose)
+        )
+        rounds = improved(named, space, propose) if improve else once(ends)
         super().__init__(objectives, named, rounds)
 
 
-def hoped(policy: Policy, space: Space, ways: int = WAYS) -> Iterator[Candidate]:
+Propose = Callable[[Node], Candidate]
+"""Returns the candidate of a node that is proposed."""
+
+
+def candidate_of(node: Node) -> Candidate:
+    """Return the candidate of a node."""
+    return node.candidate
+
+
+def hoped(
+    policy: Policy, space: Space, ways: int = WAYS, propose: Propose = candidate_of
+) -> Iterator[Candidate]:
     """Yield the end that a policy holds for the best, of its greedy way and its most probable others.
 
     Where actions lead is harder to foresee than what a schedule is worth that one stands on, so that a greedy
@@ -261,6 +291,7 @@ def hoped(policy: Policy, space: Space, ways: int = WAYS) -> Iterator[Candidate]
         policy: is followed.
         space: from whose start.
         ways: that it chooses among.
+        propose: what is done with the node that is proposed.
     """
     tree = PrefixTree(policy, space)
     *_, end = _walked(tree, space, tree.root)
@@ -274,10 +305,12 @@ def hoped(policy: Policy, space: Space, ways: int = WAYS) -> Iterator[Candidate]
                 break
         worth = policy.worth([node.state for node in several.values()])
         end = max(zip(several.values(), worth, strict=True), key=lambda pair: pair[1])[0]
-    yield end.candidate
+    yield propose(end)
 
 
-def followed(policy: Policy, space: Space, *, whole: bool = False) -> Iterator[Candidate]:
+def followed(
+    policy: Policy, space: Space, *, whole: bool = False, propose: Propose = candidate_of
+) -> Iterator[Candidate]:
     """Yield where the most probable steps end; with `whole`, every state on the way before it.
 
     No step leads back to where the way has been: where two ways are as good, a network may go to and fro.
@@ -286,15 +319,16 @@ def followed(policy: Policy, space: Space, *, whole: bool = False) -> Iterator[C
         policy: is followed.
         space: from whose start.
         whole: whether the way counts too.
+        propose: what is done with each node that is proposed.
     """
     tree = PrefixTree(policy, space)
     *way, end = _walked(tree, space, tree.root)
     if whole:
-        yield from (node.candidate for node in way)
-    yield end.candidate
+        yield from map(propose, way)
+    yield propose(end)
 
 
-def improved(policy: Policy, space: Space) -> Rounds:
+def improved(policy: Policy, space: Space, propose: Propose = candidate_of) -> Rounds:
     """Search from a policy's way on: what it is worth to leave the way, the policy itself tells.
 
     All states of the way are measured. Then the way to the best of them is left, at each of its states, by
@@ -306,9 +340,10 @@ def improved(policy: Policy, space: Space) -> Rounds:
     Args:
         policy: is followed.
         space: from whose start.
+        propose: what is done with each node that is proposed.
     """
     known, lowest, tree = set[str](), math.inf, PrefixTree(policy, space)
-    candidates = (node.candidate for node in _walked(tree, space, tree.root))
+    candidates = map(propose, _walked(tree, space, tree.root))
     while True:
         asked = list[Candidate]()
         costs = yield noted(new_states(space, candidates, known), asked)
@@ -319,10 +354,10 @@ def improved(policy: Policy, space: Space) -> Rounds:
         # Only what is strictly better is worth another round: each costs as many measurements as the way has
         # other steps, and equal states could take turns for ever.
         lowest = found[best]
-        candidates = _aside(tree, space, best)
+        candidates = map(propose, _aside(tree, space, best))
 
 
-def _aside(tree: PrefixTree, space: Space, candidate: Candidate) -> Iterator[Candidate]:
+def _aside(tree: PrefixTree, space: Space, candidate: Candidate) -> Iterator[Node]:
     """Leave the way to a candidate at each of its states, the end included, and follow the policy on."""
     node = tree.root
     # The end included: the best state may lie in the middle of a way that went on from it.
@@ -331,7 +366,7 @@ def _aside(tree: PrefixTree, space: Space, candidate: Candidate) -> Iterator[Can
         for place, step in enumerate(node.steps):
             # Not the end: that prefix was a state of the way, and is measured already.
             if step is not None and step != taken:
-                yield from (after.candidate for after in _walked(tree, space, tree.child(node, place)))
+                yield from _walked(tree, space, tree.child(node, place))
         if taken is not None:
             node = tree.child(node, node.steps.index(taken))
 

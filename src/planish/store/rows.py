@@ -4,7 +4,7 @@ import json
 import time
 from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import astuple, dataclass, field
 from typing import Any, Literal
 
 from planish.core import (
@@ -16,6 +16,7 @@ from planish.core import (
     Target,
     Task,
     Trial,
+    TrialPrediction,
     candidate_from_json,
     canonical_json,
     content_hash,
@@ -59,7 +60,8 @@ class Run:
         seconds: stage name to seconds, over the whole run; empty before the end.
         trials: how many trials are stored.
         taught: what it began with because other programs had shown it: candidates as JSON, the best first.
-            None where its level does not learn.
+            None where it is not known.
+        importance: feature of a candidate to its importance for the best one, by the searcher's model.
     """
 
     id: str
@@ -76,6 +78,7 @@ class Run:
     seconds: Mapping[str, float]
     trials: int
     taught: Sequence[Any] | None = None
+    importance: Sequence[tuple[str, float]] = ()
 
 
 @dataclass(frozen=True)
@@ -198,6 +201,7 @@ def trial_row(trial: Trial, run_id: str, task_key: str) -> dict[str, Any]:
         "host": trial.host,
         "time": float(trial.time) + 0.0,  # SQLite has no -0.0
         "cached": bool(trial.cached),
+        "prediction": None if trial.prediction is None else to_json(astuple(trial.prediction)),
     }
     return sealed("trials", row)
 
@@ -229,11 +233,13 @@ def trials_from_rows(rows: Iterable[Record], steps: Steps, label: str) -> list[T
             for row in rows:
                 if row[-1] != checksum(row[1:-1]):
                     raise damaged_trial(label, row[0], row[2])
-                _, _, _, index, name, candidate, outcome, seconds, seed, host, ended, cached, _ = row
-                became, spent = read(f"[{outcome},{seconds}]")
+                *_, index, name, candidate, outcome, seconds, seed, host, ended, cached, predicted, _ = row
+                became, spent, guess = read(f"[{outcome},{seconds},{predicted or 'null'}]")
                 sequence = stored_candidate(candidate, name, steps, seen)
                 known = outcome_from_json(became)
-                found.append(Trial(sequence, known, index, seed, spent, host, ended, cached))
+                prediction = None if guess is None else TrialPrediction(*guess)
+                trial = Trial(sequence, known, index, seed, spent, host, ended, cached, prediction)
+                found.append(trial)
     except _UNREADABLE as error:
         raise _unreadable(label, f"row {row[0]} of table trials", error, row[2]) from error
     return found
@@ -280,6 +286,7 @@ def run_from_row(row: Mapping[Any, Any], written: bool, label: str) -> Run:
         fields = {name: row[name] for name in RUN_FIELDS}
         fields |= {name: json.loads(row[name]) for name in ("options", "versions", "seconds")}
         fields["taught"] = None if row["taught"] is None else json.loads(row["taught"])
+        fields["importance"] = [(str(k), float(v)) for k, v in json.loads(row["importance"] or "[]")]
         if row["status"] == "running" and not written:
             fields["status"] = "interrupted"
         return Run(**fields, trials=row["stored"])

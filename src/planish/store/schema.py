@@ -28,11 +28,11 @@ TASK = (
 )
 RUN = (
     *("id", "task_key", "searcher", "space", "seed", "options", "versions", "host", "started", "ended"),
-    *("status", "seconds", "taught", "stored", "trials_sum", "results_sum"),
+    *("status", "seconds", "taught", "importance", "stored", "trials_sum", "results_sum"),
 )
 TRIAL = (
     *("task_key", "run_id", "index", "candidate_hash", "candidate", "outcome", "seconds", "seed", "host"),
-    *("time", "cached"),
+    *("time", "cached", "prediction"),
 )
 RESULT = ("run_id", "rank", "task_key", "candidate", "ratio", "data")
 COVERED: Mapping[str, Sequence[str]] = {"tasks": TASK, "runs": RUN, "trials": TRIAL, "results": RESULT}
@@ -76,7 +76,7 @@ def damaged(label: str, what: str, run_id: str = "") -> StoreError:
     return StoreError(f"the store {label} is damaged: {what}", f"Go back to a copy of the store, {rest}.")
 
 
-SCHEMA = 4
+SCHEMA = 5
 """Raised whenever a table below changes. A store of any other number is refused."""
 
 metadata = MetaData()
@@ -117,6 +117,7 @@ runs = Table(
     Column("status", Text, nullable=False),
     Column("seconds", Text, nullable=False),
     Column("taught", Text),
+    Column("importance", Text),
     Column("stored", BigInteger, nullable=False, server_default="0"),
     Column("trials_sum", BigInteger, nullable=False, server_default="0"),
     Column("results_sum", BigInteger, nullable=False, server_default="0"),
@@ -140,6 +141,7 @@ trials = Table(
     Column("host", Text, nullable=False),
     Column("time", Double, nullable=False),
     Column("cached", Boolean, nullable=False),
+    Column("prediction", Text),
     Column("checksum", BigInteger),
     UniqueConstraint("run_id", "index", name="one_trial_per_index"),
     Index("trials_by_candidate", "task_key", "candidate_hash"),

@@ -85,6 +85,7 @@ class Store(Reader):
             "status": "running",
             "seconds": "{}",
             "taught": None if taught is None else to_json(list(taught)),
+            "importance": None,
             "stored": 0,
             "trials_sum": 0,
             "results_sum": 0,
@@ -210,6 +211,23 @@ class Store(Reader):
     def renew_claims(self, run_id: str) -> None:
         """Let what a run has claimed be its own for two minutes more."""
         self._session.write(lambda connection, _: renew(connection, run_id))
+
+    def save_importance(self, run_id: str, importance: Sequence[tuple[str, float]]) -> None:
+        """Store which features make the best candidate good, in place of what was stored before.
+
+        Raises:
+            StoreError: the run is not held here.
+        """
+
+        def write(connection: Connection, again: bool) -> _Row:
+            held = self._own(run_id, again)
+            new = _changed(held, importance=to_json(importance))
+            if not (again and self._was_stored(connection, held, new)):
+                _rewrite(connection, new)
+            return new
+
+        with uninterrupted():  # what is held here is what is stored
+            self._held[run_id] = self._session.write(write)
 
     def save_result(self, run_id: str, finalists: Sequence[ResultRow]) -> None:
         """Store what a run found, in place of what was stored before.

@@ -3,7 +3,18 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from planish.core import Candidate, Failed, Measured, Objective, Outcome, Step, Target, Task, Trial
+from planish.core import (
+    Candidate,
+    Failed,
+    Measured,
+    Objective,
+    Outcome,
+    Step,
+    Target,
+    Task,
+    Trial,
+    TrialPrediction,
+)
 
 TIME = Objective("time_s", "s")
 ERROR = Objective("error")
@@ -43,7 +54,7 @@ def make_candidate(number: int, steps: int = 2) -> Candidate:
 
 
 def make_trial(index: int, number: int | None = None, *, cached: bool = False, steps: int = 2) -> Trial:
-    """Make a trial; every third has failed.
+    """Make a trial; every third has failed, and every other was predicted.
 
     Args:
         index: its place in the run.
@@ -53,7 +64,9 @@ def make_trial(index: int, number: int | None = None, *, cached: bool = False, s
     """
     candidate = make_candidate(index if number is None else number, steps)
     seconds = {"build": 1e-3, "run": 0.1 + 0.2}
-    return Trial(candidate, _outcome(index), index, 7, seconds, "anvil-1", 1.7e9 + index / 8, cached)
+    prediction = TrialPrediction(0.1 * index, index // 4) if index % 2 else None
+    ended = 1.7e9 + index / 8
+    return Trial(candidate, _outcome(index), index, 7, seconds, "anvil-1", ended, cached, prediction)
 
 
 def _outcome(index: int) -> Outcome:

@@ -39,6 +39,16 @@ class StoreConformance:
             assert store.run_trials(run_id, STEPS) == added
             assert store.trials(make_task().key, STEPS) == added
 
+    def test_importance_is_that_which_was_stored_last(self) -> None:
+        with self.open() as store:
+            run_id = begin(store)
+            assert store.run(run_id).importance == []
+            store.save_importance(run_id, [("size", 2.0)])
+            store.save_importance(run_id, [("depth", 0.1), ("size", -1.5)])
+            store.finish_run(run_id)
+        with self.open(read_only=True) as store:
+            assert store.run(run_id).importance == [("depth", 0.1), ("size", -1.5)]
+
     def test_what_was_lost_is_not_kept(self) -> None:
         lost = Trial(make_candidate(1), Lost("run", "killed"), 1)
         with self.open() as store:

@@ -19,7 +19,8 @@ from planish.core import (
     Task,
     Trial,
 )
-from planish.models.cost_model import Dataset, Floats, Predicts, dataset_of, rank_correlation, top_recall
+from planish.core.ranks import rank_correlation
+from planish.models.cost_model import Dataset, Floats, Predicts, dataset_of, top_recall
 from planish.models.model_files import SavedModel, made_model
 from planish.models.transfer import known_tasks
 from planish.models.tree_gru import TreeGru

@@ -125,6 +125,9 @@ class Spending(SearchLimits):
 REPEATS_MAX = 3_200
 """Proposals in a row that are none for the first time, after which a search is at its end."""
 
+IMPORTANCE_TRIALS = 64
+"""Trials, evenly chosen, whose features the best candidate is given one by one."""
+
 REPLAYED = 64
 """What a run had when it was taken up is proposed again so many at once: nobody is waited for."""
 
@@ -234,6 +237,9 @@ class SearchLoop:
             return ()
         with self._journal.timed("search"):
             asked = self._searcher.ask(room if left is None else min(room, left))
+            for candidate in asked:
+                if prediction := self._searcher.prediction(candidate):
+                    self._journal.predict(candidate, prediction)
         if asked:
             self._journal.introduce()
         self._untold.update(candidate.hash for candidate in asked)
@@ -339,6 +345,20 @@ class TuningRun:
                     *self.searcher.notes,
                     *self._ended_early(spending),
                 )
+            self._store_importance()
+
+    def _store_importance(self) -> None:
+        """Store which features make the best candidate good, where a model guided the search."""
+        journal = self.journal
+        if journal.progress.best is None or self.stops.count > 0:
+            return
+
+        def others() -> Sequence[Candidate]:
+            every = [trial.candidate for trial in journal.trials]
+            return every[:: -(-len(every) // IMPORTANCE_TRIALS)]
+
+        if importance := self.searcher.importance(journal.progress.best.candidate, others):
+            journal.store.save_importance(journal.run_id, importance)
 
     def _ended_early(self, spending: Spending) -> Sequence[str]:
         """Describe why a search ended before its budget was spent; nothing where it did not."""

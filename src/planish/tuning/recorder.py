@@ -26,6 +26,7 @@ from planish.core import (
     Step,
     Task,
     Trial,
+    TrialPrediction,
 )
 from planish.core.trial import checked_for
 from planish.sandbox.protocol import HOST
@@ -248,6 +249,9 @@ class Recorder:
     def introduce(self) -> None:
         """Note what is known of the program by now."""
 
+    def predict(self, candidate: Candidate, prediction: TrialPrediction) -> None:
+        """Note what was predicted for a candidate, to be stored with its trial; not stored by default."""
+
     def place(self, candidate: Candidate) -> None:
         """Assign an index to a candidate."""
 
@@ -293,6 +297,9 @@ class Journal(Recorder):
         trials: so far; what the store holds of this run is its beginning, which costs no budget.
         lost: those of which nothing is known, since they were lost with their workers, by hash.
         seconds: spent, by stage.
+
+    Attributes:
+        predictions: what the searcher predicted for candidates without a trial, by hash.
     """
 
     level: Level
@@ -304,6 +311,7 @@ class Journal(Recorder):
     trials: Trials
     lost: dict[str, Trial] = field(default_factory=dict[str, Trial])
     seconds: dict[str, float] = field(default_factory=dict[str, float])
+    predictions: dict[str, TrialPrediction] = field(default_factory=dict[str, TrialPrediction], init=False)
 
     @property
     def run_id(self) -> str:
@@ -323,6 +331,11 @@ class Journal(Recorder):
     def introduce(self) -> None:
         """Note what the level knows of the program by now; a proposal may have found out more."""
         self.progress.summary = self.level.summary(self.task)
+
+    def predict(self, candidate: Candidate, prediction: TrialPrediction) -> None:
+        """Note what was predicted for a candidate that has no trial yet."""
+        if not self.has(candidate):
+            self.predictions[candidate.hash] = prediction
 
     def place(self, candidate: Candidate) -> None:
         """Return a candidate its place in the run: it is that of its first proposal."""
@@ -354,7 +367,12 @@ class Journal(Recorder):
         for candidate in candidates:
             if (old := elsewhere.get(candidate.hash)) is not None:
                 place = self.trials.index(candidate)
-                found.append(replace(old, candidate=candidate, index=place, seed=self.seed, cached=True))
+                guess = self.predictions.pop(candidate.hash, None)
+                found.append(
+                    replace(
+                        old, candidate=candidate, index=place, seed=self.seed, cached=True, prediction=guess
+                    )
+                )
                 self._add(found[-1])
         return found
 
@@ -365,7 +383,8 @@ class Journal(Recorder):
             self.seconds[stage] = self.seconds.get(stage, 0.0) + spent
         place, host = self.trials.index(candidate), evaluation.host or HOST
         outcome = checked_for(evaluation.outcome, self.task.objectives)
-        trial = Trial(candidate, outcome, place, self.seed, seconds, host, time.time())
+        guess = self.predictions.get(candidate.hash)
+        trial = Trial(candidate, outcome, place, self.seed, seconds, host, time.time(), prediction=guess)
         if isinstance(outcome, Lost):
             self.lost[candidate.hash] = trial
             self.progress.lost = len(self.lost)
@@ -374,6 +393,7 @@ class Journal(Recorder):
         return trial
 
     def _add(self, trial: Trial) -> None:
+        self.predictions.pop(trial.candidate.hash, None)
         if self.lost.pop(trial.candidate.hash, None):
             self.progress.lost = len(self.lost)
         with self.timed("store"):
