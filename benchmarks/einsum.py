@@ -37,7 +37,7 @@ from numpy.typing import NDArray
 import planish
 from planish.core import ProgramError, usable_cores
 from planish.einsum.backends import contraction_of
-from planish.einsum.decision_store import decided, known_of
+from planish.einsum.decision_store import read_history, stored_backend
 from planish.einsum.planning import task_of
 from planish.levels.loops.compiled import CompiledKernel
 from planish.measure import wait_for_idle_threads
@@ -165,12 +165,12 @@ def way_of(subscripts: str, operands: list[Array], place: Path) -> tuple[str, Co
     for cores in {usable_cores(), 1}:
         task = task_of(contraction, cores)
         with open_store(place) as store:
-            found = known_of(store, task)
+            found = read_history(store, task)
         if found.decision is not None:
             call = found.call
-            way = decided(found, contraction, task, [])
-            kernel = way.call if way is not None else None
-            text = f"{call['way']}, cores {call['cores']}, kernels {call['kernels']}"
+            backend = stored_backend(found, contraction, task, [])
+            kernel = backend.call if backend is not None else None
+            text = f"{call['backend']}, cores {call['cores']}, kernels {call['kernels']}"
             return text, kernel if isinstance(kernel, CompiledKernel) else None
     return "?", None
 
@@ -247,7 +247,7 @@ def main() -> None:
             return
         print(
             f"{'case':<11}{' '.join(f'{c:>10}' for c in COLUMNS)} {'over':>8}{'bound':>8} {'ratio':>6} "
-            f"control {'first':>6} {'rounds':>7}  way"
+            f"control {'first':>6} {'rounds':>7}  backend"
         )
         for name in names:
             measure(name, Path(folder), options.budget, options.seconds)

@@ -1,9 +1,9 @@
 """Comparison of `planish.einsum` with `numpy.einsum` on random calls.
 
 `PYTHONPATH=tests python tools/fuzz_einsum.py --calls 10000` takes some minutes. Every kind of operand and
-argument takes part; see `tests/einsum/calls.py`. What a kernel can compute takes kernels and NumPy's ways by
-turns, untuned. Prints each difference with the seed that gives the call again, and how many calls took which
-way; the exit code is 1 if there was a difference.
+argument takes part; see `tests/einsum/calls.py`. What a kernel can compute is computed by kernels and NumPy's
+backends in turn, untuned. Prints each difference with the seed that gives the call again, and how many calls
+each backend took; the exit code is 1 if there was a difference.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from tempfile import TemporaryDirectory
 
 from einsum.calls import call
 from einsum.sameness import difference
-from einsum.untuned import every_way, forget
+from einsum.untuned import every_backend, forget
 from planish import einsum
 from planish.store import open_store
 
@@ -29,7 +29,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0, help="of the first call; the others follow")
     options = parser.parse_args()
     wrong, started = 0, time.monotonic()
-    with TemporaryDirectory() as folder, open_store(Path(folder) / "fuzz.db") as store, every_way() as taken:
+    with TemporaryDirectory() as folder, open_store(Path(folder) / "a.db") as store, every_backend() as taken:
         for seed in range(options.seed, options.seed + options.calls):
             found = difference(partial(einsum, store=store), seed)
             if found:
@@ -37,9 +37,9 @@ def main() -> int:
                 print(f"seed {seed}: {call(seed)}\n    {found}", flush=True)
             if seed % 1000 == 999:
                 forget()
-    ways = ", ".join(f"{name} {count}" for name, count in sorted(taken.items()))
+    backends = ", ".join(f"{name} {count}" for name, count in sorted(taken.items()))
     seconds = time.monotonic() - started
-    print(f"{options.calls} calls in {seconds:.0f} s, {wrong} differ; planned ways: {ways}")
+    print(f"{options.calls} calls in {seconds:.0f} s, {wrong} differ; selected backends: {backends}")
     return 1 if wrong else 0
 
 

@@ -10,15 +10,16 @@ TYPE_CHECKING = False  # as `typing` has it, whose import takes longer than all 
 if TYPE_CHECKING:
     from typing import Any
 
+    from planish.core.version import __version__
     from planish.einsum import einsum, kernel
     from planish.tuning.api import tune
     from planish.tuning.result import Result
     from planish.tuning.validate import validate
 
-__version__ = "0.1.0"
 __all__ = ["Result", "__version__", "einsum", "kernel", "tune", "validate"]
 
 _LAZY = {
+    "__version__": "planish.core.version",
     "einsum": "planish.einsum",
     "kernel": "planish.einsum",
     "Result": "planish.tuning.result",

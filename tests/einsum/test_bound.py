@@ -16,11 +16,11 @@ import pytest
 from numpy.typing import NDArray
 
 import planish
-from einsum.untuned import every_way, forget
+from einsum.untuned import every_backend, forget
 from planish.core import PlanishError, ProgramError, usable_cores
 from planish.einsum import BoundEinsum, planning
-from planish.einsum.backends import Way
-from planish.einsum.selection import Choice
+from planish.einsum.backends import EinsumBackend
+from planish.einsum.selection import Selection
 
 A = np.arange(35, dtype=np.float32).reshape(7, 5)
 B = np.arange(45, dtype=np.float32).reshape(5, 9)
@@ -28,20 +28,20 @@ B = np.arange(45, dtype=np.float32).reshape(5, 9)
 
 @pytest.fixture(params=["kernel", "matmul", "einsum"])
 def bound(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[BoundEinsum]:
-    """An einsum bound in each way that there is."""
+    """An einsum bound in each backend that there is."""
 
-    def choose(ways: list[Way], *_: object) -> Choice:
-        return Choice(next(way for way in ways if way.name == request.param), {})
+    def choose(backends: list[EinsumBackend], *_: object) -> Selection:
+        return Selection(next(backend for backend in backends if backend.name == request.param), {})
 
-    with every_way(), pytest.MonkeyPatch.context() as patch:
-        patch.setattr(planning, "fastest", choose)
+    with every_backend(), pytest.MonkeyPatch.context() as patch:
+        patch.setattr(planning, "select_fastest", choose)
         yield planish.kernel("mk,kn->mn", A, B, store=tmp_path / "a.db")
 
 
 def test_it_computes_what_comes(bound: BoundEinsum) -> None:
     for factor in (1, 2, 3):
         np.testing.assert_array_equal(bound(factor * A, B), factor * (A @ B))
-    assert bound.way in repr(bound)
+    assert bound.backend in repr(bound)
 
 
 def test_it_can_be_pickled(bound: BoundEinsum) -> None:
@@ -51,7 +51,7 @@ def test_it_can_be_pickled(bound: BoundEinsum) -> None:
     np.testing.assert_array_equal(again(A, B), bound(A, B))
     with pytest.raises(ProgramError):
         again(A, A)
-    assert pickle.loads(pickle.dumps(again)).way == bound.way
+    assert pickle.loads(pickle.dumps(again)).backend == bound.backend
 
 
 @pytest.mark.parametrize(
@@ -119,8 +119,10 @@ def test_threads_may_call_at_once(cores: int, tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     a, b = (rng.integers(-8, 8, (160, 160)).astype(np.float32) for _ in range(2))
 
-    def kernels(ways: list[Way], *_: object) -> Choice:
-        return Choice(next(way for way in ways if way.name == "kernel" and way.cores == cores), {})
+    def kernels(backends: list[EinsumBackend], *_: object) -> Selection:
+        return Selection(
+            next(backend for backend in backends if backend.name == "kernel" and backend.cores == cores), {}
+        )
 
     wrong: list[NDArray[Any]] = []
 
@@ -130,8 +132,8 @@ def test_threads_may_call_at_once(cores: int, tmp_path: Path) -> None:
             if not np.array_equal(got, factor * (a @ b)):
                 wrong.append(got)
 
-    with every_way(), pytest.MonkeyPatch.context() as patch:
-        patch.setattr(planning, "fastest", kernels)
+    with every_backend(), pytest.MonkeyPatch.context() as patch:
+        patch.setattr(planning, "select_fastest", kernels)
         bound_ = planish.kernel("mk,kn->mn", a, b, store=tmp_path / "a.db")
     threads = [threading.Thread(target=work, args=(factor,)) for factor in range(1, 5)]
     for thread in threads:
@@ -149,11 +151,11 @@ def test_what_kernels_cannot_compute_is_refused(tmp_path: Path) -> None:
 
 
 def test_scalars_and_turned_results_are_numpys(tmp_path: Path) -> None:
-    def kernels(ways: list[Way], *_: object) -> Choice:
-        return Choice(ways[-1], {})
+    def kernels(backends: list[EinsumBackend], *_: object) -> Selection:
+        return Selection(backends[-1], {})
 
-    with every_way(), pytest.MonkeyPatch.context() as patch:
-        patch.setattr(planning, "fastest", kernels)
+    with every_backend(), pytest.MonkeyPatch.context() as patch:
+        patch.setattr(planning, "select_fastest", kernels)
         total = planish.kernel("ij->", A, store=tmp_path / "a.db")
         turned = planish.kernel("ij,jk->ik", A.T.copy().T, B.T.copy().T, store=tmp_path / "a.db")
     assert type(total(A)) is np.float32
@@ -164,7 +166,7 @@ def test_scalars_and_turned_results_are_numpys(tmp_path: Path) -> None:
 
 
 def test_a_bound_einsum_that_nobody_has_frees_its_kernel(tmp_path: Path) -> None:
-    with every_way():
+    with every_backend():
         bound_ = planish.kernel("mk,kn->mn", A, B, store=tmp_path / "a.db")
     bound_(A, B)
     gone = weakref.ref(bound_)

@@ -12,15 +12,15 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from einsum.untuned import every_way, forget
+from einsum.untuned import every_backend, forget
 from loops.mutants import mutants
 from planish import einsum
 from planish.core import Candidate, Measured, ProgramError, Task, Trial
 from planish.einsum import FallbackWarning, contraction_of, planning
-from planish.einsum import backends as ways_module
-from planish.einsum.backends import Way
-from planish.einsum.decision_store import ATTEMPTS, COMPARISONS, NUMPY, is_final, known_of
-from planish.einsum.selection import Choice
+from planish.einsum import backends as backends_module
+from planish.einsum.backends import EinsumBackend
+from planish.einsum.decision_store import ATTEMPTS, COMPARISONS, NUMPY, is_final, read_history
+from planish.einsum.selection import Selection
 from planish.levels.loops.build import Backend, tree_of
 from planish.levels.loops.ir.tree import LoopTree
 from planish.levels.loops.lang.program import Program
@@ -54,13 +54,13 @@ def arrays(*shapes: tuple[int, ...] | None, dtype: str = "float32") -> list[NDAr
     return [generator.standard_normal(shape).astype(dtype) for shape in shapes if shape is not None]
 
 
-def _run(operands: Sequence[NDArray[Any]], subscripts: str, ways: Sequence[Way]) -> None:
+def _run(operands: Sequence[NDArray[Any]], subscripts: str, backends: Sequence[EinsumBackend]) -> None:
     expected = np.einsum(subscripts, *operands)
-    for way in ways:
-        got = way.call(*operands)
-        np.testing.assert_allclose(got, expected, rtol=1e-5, atol=1e-5, err_msg=way.name)
-        assert got.dtype == expected.dtype, way.name
-        assert got.strides == expected.strides, way.name
+    for backend in backends:
+        got = backend.call(*operands)
+        np.testing.assert_allclose(got, expected, rtol=1e-5, atol=1e-5, err_msg=backend.name)
+        assert got.dtype == expected.dtype, backend.name
+        assert got.strides == expected.strides, backend.name
 
 
 @pytest.mark.parametrize(("subscripts", "a", "b"), CASES)
@@ -74,13 +74,15 @@ def test_every_way_gives_what_numpy_gives(
     operands = arrays(a, b)
     seen: list[str] = []
 
-    def each(ways: Sequence[Way], _: object, given: Sequence[NDArray[Any]], __: float) -> Choice:
-        _run(given, subscripts, ways)
-        seen.extend(way.name for way in ways)
-        return Choice(ways[-1], {})
+    def each(
+        backends: Sequence[EinsumBackend], _: object, given: Sequence[NDArray[Any]], __: float
+    ) -> Selection:
+        _run(given, subscripts, backends)
+        seen.extend(backend.name for backend in backends)
+        return Selection(backends[-1], {})
 
-    with every_way(), monkeypatch.context() as patch:
-        patch.setattr(planning, "fastest", each)
+    with every_backend(), monkeypatch.context() as patch:
+        patch.setattr(planning, "select_fastest", each)
         einsum(subscripts, *operands, store=tmp_path / "a.db")
         forget()
         einsum(subscripts, *[np.asfortranarray(o) for o in operands], store=tmp_path / "a.db")
@@ -98,7 +100,7 @@ def test_the_first_call_tunes_and_the_next_process_takes_its_decision(tmp_path: 
             got = einsum("mk,kn->mn", a, b, budget_s=budget_s, cores=1, store=place)
             np.testing.assert_allclose(got, a @ b)
             call, runs = decision(place, a, b)
-    assert call["way"] in ("kernel", "matmul", "einsum")
+    assert call["backend"] in ("kernel", "matmul", "einsum")
     assert sorted(run.trials > 0 for run in runs) == [False, True]
     forget()
     np.testing.assert_allclose(einsum("mk,kn->mn", a, b, budget_s=0, cores=1, store=place), a @ b)
@@ -109,7 +111,7 @@ def decision(place: Path, a: NDArray[Any], b: NDArray[Any]) -> tuple[Mapping[str
     """Read what was decided on a matrix multiplication, and the runs that there are."""
     task = planning.task_of(contraction_of("mk,kn->mn", [a, b]), 1)
     with open_store(place) as store:
-        return known_of(store, task).call, store.runs()
+        return read_history(store, task).call, store.runs()
 
 
 def test_what_cannot_be_tuned_in_time_is_guessed_and_tried_again_and_then_kept(tmp_path: Path) -> None:
@@ -126,31 +128,33 @@ def test_what_cannot_be_tuned_in_time_is_guessed_and_tried_again_and_then_kept(t
         call, _ = decision(tmp_path / "a.db", a, b)
         assert (call["attempts"], call["kernels"]) == (attempt, 0)
         # Guesses were compared, of which nothing had been measured.
-        assert "kernel" in [each["way"] for each in call["compared"]]
+        assert "kernel" in [each["backend"] for each in call["compared"]]
     forget()
     einsum("mk,kn->mn", a, b, cores=1, store=tmp_path / "a.db")
     assert decision(tmp_path / "a.db", a, b)[0] == call
 
 
-@pytest.mark.parametrize("way", ["kernel", "matmul", "einsum"])
+@pytest.mark.parametrize("backend", ["kernel", "matmul", "einsum"])
 def test_a_decision_in_the_store_is_taken_and_nothing_is_timed(
-    way: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    backend: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     a, b = arrays((24, 16), (16, 32))
     task = planning.task_of(contraction_of("mk,kn->mn", [a, b]), 1)
-    candidate = Candidate() if way == "kernel" else NUMPY
+    candidate = Candidate() if backend == "kernel" else NUMPY
     with open_store(tmp_path / "a.db") as store:
         run = store.begin_run(task, searcher="random", space="template", seed=0)
-        store.save_result(run, [ResultRow(candidate, 1.0, {"call": {"way": way, "cores": 1, "kernels": 1}})])
+        store.save_result(
+            run, [ResultRow(candidate, 1.0, {"call": {"backend": backend, "cores": 1, "kernels": 1}})]
+        )
         store.finish_run(run)
-    monkeypatch.delattr(planning, "fastest")
+    monkeypatch.delattr(planning, "select_fastest")
     got = einsum("mk,kn->mn", a, b, cores=1, store=tmp_path / "a.db")
     np.testing.assert_allclose(got, a @ b, rtol=1e-5, atol=1e-5)
 
 
 def test_new_values_give_new_results(tmp_path: Path) -> None:
     a, b = arrays((24, 16), (16, 32))
-    with every_way():
+    with every_backend():
         for factor in (1, 2, 3):
             got = einsum("mk,kn->mn", factor * a, b, store=tmp_path / "a.db")
             np.testing.assert_allclose(got, factor * a @ b, rtol=1e-5, atol=1e-5)
@@ -215,13 +219,13 @@ def test_while_one_thread_plans_the_others_are_given_numpys_answer(
     a, b = arrays((8, 8), (8, 8))
     planning_, done = threading.Event(), threading.Event()
 
-    def slow(ways: Sequence[Way], *_: object) -> Choice:
+    def slow(backends: Sequence[EinsumBackend], *_: object) -> Selection:
         planning_.set()
         assert done.wait(30)
-        return Choice(ways[0], {})
+        return Selection(backends[0], {})
 
-    with every_way(), monkeypatch.context() as patch:
-        patch.setattr(planning, "fastest", slow)
+    with every_backend(), monkeypatch.context() as patch:
+        patch.setattr(planning, "select_fastest", slow)
         first = threading.Thread(target=einsum, args=("mk,kn->mn", a, b), kwargs={"store": tmp_path / "a.db"})
         first.start()
         assert planning_.wait(30)
@@ -253,11 +257,11 @@ def test_the_first_guess_is_timed_beside_the_best_of_the_search(
     guess = first_guess(task)
     seen: list[Candidate | None] = []
 
-    def look(ways: Sequence[Way], *_: object) -> Choice:
-        seen.extend(way.candidate for way in ways if way.name == "kernel")
-        return Choice(ways[0], {ways[0]: [1.0]})
+    def look(backends: Sequence[EinsumBackend], *_: object) -> Selection:
+        seen.extend(backend.candidate for backend in backends if backend.name == "kernel")
+        return Selection(backends[0], {backends[0]: [1.0]})
 
-    monkeypatch.setattr(planning, "fastest", look)
+    monkeypatch.setattr(planning, "select_fastest", look)
     with open_store(tmp_path / "a.db") as store:
         run = store.begin_run(task, searcher="random", space="template", seed=0)
         measured = ((guess, 3e-6), (Candidate(), 1.5e-6), (guess.then(Backend("portable")), 1e-6))
@@ -292,12 +296,14 @@ def test_a_kernel_that_is_wrong_on_further_inputs_is_not_kept(
     def known(task: Task, _: object) -> Sequence[Candidate]:
         return [Candidate(), first_guess(task)]
 
-    def fastest_is_wrong(ways: Sequence[Way], *_: object) -> Choice:
-        return Choice(next(w for w in ways if w.candidate == Candidate()), {w: [1.0] for w in ways[::-1]})
+    def fastest_is_wrong(backends: Sequence[EinsumBackend], *_: object) -> Selection:
+        return Selection(
+            next(w for w in backends if w.candidate == Candidate()), {w: [1.0] for w in backends[::-1]}
+        )
 
-    monkeypatch.setattr(ways_module, "tree_of", wrong_of)
+    monkeypatch.setattr(backends_module, "tree_of", wrong_of)
     monkeypatch.setattr(planning, "best_known", known)
-    monkeypatch.setattr(planning, "fastest", fastest_is_wrong)
+    monkeypatch.setattr(planning, "select_fastest", fastest_is_wrong)
     with pytest.warns(RuntimeWarning, match="is wrong and not used: out"):
         got = einsum("mk,kn->mn", a, b, cores=1, store=tmp_path / "a.db")
     np.testing.assert_allclose(got, a @ b, rtol=1e-5, atol=1e-5)

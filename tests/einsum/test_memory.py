@@ -18,7 +18,7 @@ from importlib import import_module
 sys.path.insert(0, {tests!r})
 import numpy as np
 import planish
-from einsum.untuned import every_way, forget
+from einsum.untuned import every_backend, forget
 from planish.einsum.call import release_memory
 from planish.levels.loops.codegen.x86 import assembler
 
@@ -28,7 +28,7 @@ call._MOST, assembler._ENCODED_MAX = 20, 2000
 
 def resident():
     # What is kept of the last calls is not counted: it is as much after few as after many.
-    assert len(call._ways) <= call._MOST and len(assembler._encoded) <= assembler._ENCODED_MAX
+    assert len(call._backends) <= call._MOST and len(assembler._encoded) <= assembler._ENCODED_MAX
     forget()
     assembler._encoded.clear()
     for each in gc.get_objects():
@@ -44,7 +44,7 @@ def call_of(number):
     for _ in range(2):
         assert (planish.einsum("mk,kn->mn", a, b, cores=1, store={store!r}) == k).all()
 
-with every_way():
+with every_backend():
     for number in range({warm}):
         call_of(number)
     before = resident()

@@ -14,10 +14,10 @@ from planish.budget import Budget
 from planish.cli import app
 from planish.core import Candidate, PlanishError, ProgramError, Task
 from planish.einsum import contraction_of
-from planish.einsum.backends import Way, compile_kernel, multiplication
-from planish.einsum.decision_store import Known, record
+from planish.einsum.backends import EinsumBackend, compile_kernel, multiplication
+from planish.einsum.decision_store import TaskHistory, record
 from planish.einsum.planning import task_of
-from planish.einsum.selection import Choice
+from planish.einsum.selection import Selection
 from planish.levels.loops.build import Library
 from planish.levels.loops.lang.parse import parse
 from planish.levels.loops.lang.program import Program
@@ -75,13 +75,17 @@ def test_what_einsum_decided_is_shown(chosen: str, tmp_path: Path) -> None:
     forget()
     contraction = contraction_of("mk,kn->mn", [A, B])
     task = task_of(contraction, 1)
-    kernel = Way("kernel", compile_kernel(contraction, Candidate(), task.target), 1, Candidate())
-    ways = {"kernel": kernel, "matmul": Way("matmul", np.dot), "einsum": Way("einsum", np.einsum)}
-    samples = {way: [2e-6, 2.1e-6, 1.9e-6] for way in ways.values()}
-    samples[ways[chosen]] = [1e-6, 1.1e-6, 1.05e-6]
+    kernel = EinsumBackend("kernel", compile_kernel(contraction, Candidate(), task.target), 1, Candidate())
+    backends = {
+        "kernel": kernel,
+        "matmul": EinsumBackend("matmul", np.dot),
+        "einsum": EinsumBackend("einsum", np.einsum),
+    }
+    samples = {backend: [2e-6, 2.1e-6, 1.9e-6] for backend in backends.values()}
+    samples[backends[chosen]] = [1e-6, 1.1e-6, 1.05e-6]
     place = tmp_path / "a.db"
     with open_store(place) as store:
-        record(store, task, Choice(ways[chosen], samples), 1, Known())
+        record(store, task, Selection(backends[chosen], samples), 1, TaskHistory())
         run = store.runs()[0].id
         assert read_result(store, run).gain == pytest.approx(1.9 if chosen == "kernel" else 1.0, abs=0.1)
     page = str(tmp_path / "page.html")
@@ -93,9 +97,9 @@ def test_what_einsum_decided_is_shown(chosen: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("size", [8, 80])
 def test_multiplications_report_no_overflow_as_einsum_reports_none(size: int) -> None:
     huge = np.full((size, size), 1e38, np.float32)
-    way = multiplication(contraction_of("ij,jk->ik", [huge, huge]))
-    assert way is not None
+    backend = multiplication(contraction_of("ij,jk->ik", [huge, huge]))
+    assert backend is not None
     with np.errstate(all="raise"):
-        assert np.isinf(way(huge, huge)).all()
+        assert np.isinf(backend(huge, huge)).all()
         with pytest.raises(FloatingPointError):
             np.matmul(huge, huge)

@@ -7,7 +7,7 @@ import pytest
 
 from einsum.calls import call
 from einsum.sameness import difference
-from einsum.untuned import every_way
+from einsum.untuned import every_backend
 from planish import einsum
 from planish.store import open_store
 
@@ -18,7 +18,7 @@ BATCHES = 4
 @pytest.mark.parametrize("batch", range(BATCHES))
 def test_random_calls_differ_in_nothing(batch: int, tmp_path: Path) -> None:
     """`fuzz_einsum.py` compares as many calls as one likes, in the same way."""
-    with open_store(tmp_path / "a.db") as store, every_way() as taken:
+    with open_store(tmp_path / "a.db") as store, every_backend() as taken:
         for seed in range(batch, CALLS, BATCHES):
             found = difference(partial(einsum, store=store), seed)
             assert found is None, f"seed {seed}: {call(seed)}: {found}"

@@ -1,4 +1,4 @@
-"""Has einsum take each way that there is, by turns, without tuning any."""
+"""Has einsum take each backend that there is, by turns, without tuning any."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from unittest.mock import patch
 
 from planish.core import Candidate, Task
 from planish.einsum import call, decision_store, planning
-from planish.einsum.backends import Way
-from planish.einsum.selection import Choice
+from planish.einsum.backends import EinsumBackend
+from planish.einsum.selection import Selection
 from planish.levels.loops.lang.program import Program
 from planish.levels.loops.space import TemplateSpace
 
@@ -36,22 +36,22 @@ def _first_guess(task: Task, _: object) -> Sequence[Candidate]:
 
 
 @contextmanager
-def every_way() -> Generator[dict[str, int]]:
-    """Let calls that a kernel can compute take kernels and NumPy's ways by turns; gives how often each."""
+def every_backend() -> Generator[dict[str, int]]:
+    """Use kernels and NumPy's backends by turns; yields how often each was used."""
     taken: dict[str, int] = {}
     turns = itertools.count()
 
-    def turn(ways: Sequence[Way], *_: object) -> Choice:
-        kernels = [way for way in ways if way.name == "kernel"]
+    def turn(backends: Sequence[EinsumBackend], *_: object) -> Selection:
+        kernels = [backend for backend in backends if backend.name == "kernel"]
         number = next(turns)
-        way = kernels[number % len(kernels)] if number % 2 else ways[number // 2 % len(ways)]
-        taken[way.name] = taken.get(way.name, 0) + 1
-        return Choice(way, {})
+        backend = kernels[number % len(kernels)] if number % 2 else backends[number // 2 % len(backends)]
+        taken[backend.name] = taken.get(backend.name, 0) + 1
+        return Selection(backend, {})
 
     with (
         patch.object(planning, "tune_kernels", _nothing),
         patch.object(planning, "best_known", _first_guess),
-        patch.object(planning, "fastest", turn),
+        patch.object(planning, "select_fastest", turn),
         patch.object(planning, "_workers", _nobody),
         patch.object(decision_store, "record", _kept),
     ):
@@ -63,5 +63,12 @@ def every_way() -> Generator[dict[str, int]]:
 def forget() -> None:
     """Begin anew, as a fresh process does."""
     made: Any = call
-    for known in (made._ways, made._tables, made._calls, made._barren, made._for_now, made._said):
+    for known in (
+        made._backends,
+        made._tables,
+        made._calls,
+        made._negative_cache,
+        made._provisional,
+        made._warned,
+    ):
         known.clear()

@@ -12,7 +12,6 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from planish import __version__
 from planish.cli.bench_passes import bench_passes
 from planish.cli.cc import AS_CLANG, cc, cxx
 from planish.cli.compare import compare
@@ -31,6 +30,7 @@ from planish.cli.runs import runs
 from planish.cli.show import show
 from planish.cli.tune import tune
 from planish.cli.validate import validate
+from planish.core.version import __version__
 
 
 def open_closed_streams() -> None:

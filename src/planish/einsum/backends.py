@@ -65,8 +65,8 @@ class Contraction:
         return Program((Statement(accesses["out"], reduce, value),), tuple(sorted(self.sizes.items())), types)
 
 
-def _access(tensor: str, letters: str, spec: ArraySpec) -> Access:
-    return Access(tensor, tuple(Index(((letters[d], 1),)) for d in spec.order))
+def _access(tensor: str, term: str, spec: ArraySpec) -> Access:
+    return Access(tensor, tuple(Index(((term[d], 1),)) for d in spec.order))
 
 
 def contraction_of(subscripts: str, operands: Sequence[Array]) -> Contraction:
@@ -76,7 +76,7 @@ def contraction_of(subscripts: str, operands: Sequence[Array]) -> Contraction:
         ProgramError: a kernel cannot compute it, or not just as NumPy does.
     """
     _check_arrays(operands)
-    terms, output = _letters(subscripts, len(operands))
+    terms, output = _split_subscripts(subscripts, len(operands))
     sizes = _sizes(terms, operands)
     if not set(output) <= sizes.keys() or len(set(output)) != len(output):
         raise ProgramError(f"einsum output '{output}'", "Supported: distinct letters of the operands.")
@@ -104,16 +104,16 @@ def _check_arrays(operands: Sequence[Array]) -> None:
         )
 
 
-def _letters(subscripts: str, operands: int) -> tuple[tuple[str, ...], str]:
+def _split_subscripts(subscripts: str, operands: int) -> tuple[tuple[str, ...], str]:
     """Split subscripts into the operands' letters and the result's, which NumPy sorts where it is implied."""
     left, arrow, output = subscripts.partition("->")  # NumPy allows for no space within the arrow
     output = output.replace(" ", "")
     terms = tuple(left.replace(" ", "").split(","))
-    letters = "".join(terms)
-    known = (letters + output).isalpha() and (letters + output).isascii()
-    if not known or not all(terms) or len(terms) != operands:
+    joined = "".join(terms)
+    supported = (joined + output).isalpha() and (joined + output).isascii()
+    if not supported or not all(terms) or len(terms) != operands:
         raise ProgramError(f"einsum subscripts '{subscripts}'", "Supported: one letter for each dimension.")
-    return terms, output if arrow else "".join(sorted(c for c in set(letters) if letters.count(c) == 1))
+    return terms, output if arrow else "".join(sorted(c for c in set(joined) if joined.count(c) == 1))
 
 
 def _sizes(terms: Sequence[str], operands: Sequence[Array]) -> dict[str, int]:
@@ -129,8 +129,8 @@ def _sizes(terms: Sequence[str], operands: Sequence[Array]) -> dict[str, int]:
 
 def _allocated(terms: Sequence[str], output: str, operands: Sequence[Array]) -> Array:
     """Have NumPy allocate the result: by the iterator that its einsum uses, with the same flags."""
-    letters = output + "".join(sorted(set("".join(terms)) - set(output)))
-    axes = [[term.find(c) for c in letters] for term in (*terms, output)]
+    every = output + "".join(sorted(set("".join(terms)) - set(output)))
+    axes = [[term.find(c) for c in every] for term in (*terms, output)]
     result = ["readwrite", "nbo", "aligned", "allocate", "no_broadcast"]
     iterator: Any = np.nditer  # its types know neither an operand to be allocated nor all flags
     return iterator(
@@ -154,7 +154,7 @@ _QUIET.run(np.seterr, all="ignore")
 
 @dataclass(frozen=True)
 class _Roles:
-    """What the letters do; each list in the order of the memory.
+    """Roles of the subscripts; each list in the order of the memory.
 
     Args:
         batch: letters of both operands and the result.
@@ -231,8 +231,8 @@ def _roles(contraction: Contraction) -> _Roles | None:
     return None
 
 
-def _in_memory(letters: str, order: Sequence[int]) -> list[str]:
-    return [letters[d] for d in order]
+def _in_memory(term: str, order: Sequence[int]) -> list[str]:
+    return [term[d] for d in order]
 
 
 def _matrix(contraction: Contraction, place: int, groups: Sequence[list[str]], stacked: bool) -> Matrix:
@@ -246,12 +246,12 @@ def _matrix(contraction: Contraction, place: int, groups: Sequence[list[str]], s
 
 
 @dataclass(frozen=True)
-class Way:
-    """A way to compute an einsum.
+class EinsumBackend:
+    """Implementation of an einsum.
 
     Args:
         name: "einsum", "matmul", or "kernel".
-        call: takes the operands, and gives what `numpy.einsum` does.
+        call: takes the operands, and returns what `numpy.einsum` does.
         cores: how many a kernel uses; NumPy decides for itself.
         candidate: what was compiled; None for NumPy's.
     """
@@ -262,23 +262,25 @@ class Way:
     candidate: Candidate | None = None
 
 
-def enter(table: Table, way: Way, operands: Sequence[Array], subscripts: str | None = None) -> None:
-    """Let a table take calls with such operands, in a way.
+def add_to_table(
+    table: Table, backend: EinsumBackend, operands: Sequence[Array], subscripts: str | None = None
+) -> None:
+    """Add calls with such operands to a table.
 
     Args:
         table: of calls that begin with subscripts, or that have none.
-        way: how they are computed.
+        backend: what computes them.
         operands: arrays; those that come must be like them.
         subscripts: what calls begin with; None for nothing.
     """
     if not operands[0].shape or not all(a.flags.aligned for a in operands):
         return
-    compiled = way.call
+    compiled = backend.call
     if isinstance(compiled, CompiledKernel):
         if compiled.is_direct:
             table.add_kernel(compiled.kernel, compiled.operands, compiled.result, subscripts)
         return
-    whole = subscripts is not None and way.name == "einsum"
+    whole = subscripts is not None and backend.name == "einsum"
     specs = [ArraySpec(a.shape, a.strides, a.dtype.name) for a in operands]
     table.add_function(
         specs,
@@ -300,17 +302,17 @@ def compile_kernel(contraction: Contraction, candidate: Candidate, target: Targe
     return CompiledKernel(kernel, contraction.operands, contraction.result)
 
 
-def numpy_ways(contraction: Contraction, subscripts: str) -> Iterator[Way]:
-    """List NumPy's ways to sum the same products; its einsum is the first."""
-    yield Way("einsum", partial(c_einsum(), subscripts))
+def numpy_backends(contraction: Contraction, subscripts: str) -> Iterator[EinsumBackend]:
+    """List NumPy's backends to sum the same products; its einsum is the first."""
+    yield EinsumBackend("einsum", partial(c_einsum(), subscripts))
     multiplied = multiplication(contraction)
     if multiplied is not None:
-        yield Way("matmul", multiplied)
+        yield EinsumBackend("matmul", multiplied)
 
 
 @cache
 def c_einsum() -> Callable[..., Any]:
-    """Find what `numpy.einsum` calls when it is told of plain arrays alone."""
+    """Return what `numpy.einsum` calls for plain arrays."""
     try:
         from numpy._core.multiarray import c_einsum
     except ImportError:  # another NumPy may keep it elsewhere
@@ -319,7 +321,7 @@ def c_einsum() -> Callable[..., Any]:
 
 
 PLANNING = free_after_fork()
-"""Held by the thread that tunes and times: two at once would disturb each other."""
+"""Lock of the thread that tunes and times: two at once would disturb each other."""
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planish.core import PlanishError, ProgramError
-from planish.einsum.backends import PLANNING, EinsumRequest, Way, contraction_of, enter, numpy_ways
+from planish.einsum.backends import (
+    PLANNING,
+    EinsumBackend,
+    EinsumRequest,
+    add_to_table,
+    contraction_of,
+    numpy_backends,
+)
 from planish.levels.loops.compiled import CompiledKernel, check_operands
 from planish.levels.loops.runtime.dispatch import ArraySpec, Table
 
@@ -46,38 +53,38 @@ class FallbackWarning(UserWarning):
 
 
 @dataclass(frozen=True)
-class _ForNow:
-    """A way that is taken until it is decided again.
+class _Provisional:
+    """A backend that is used until the next selection.
 
     Args:
         call: takes the operands.
-        due: when that is, by the monotonic clock.
-        decisions: how many there were.
+        retry_at: when that is due, by the monotonic clock.
+        selections: how many there were.
     """
 
     call: Callable[..., Any]
-    due: float
-    decisions: int
+    retry_at: float
+    selections: int
 
 
-PAUSE_S = 10.0
-"""Seconds until the second decision; twice as many until each further one."""
-DECISIONS = 5
-"""Of a process at most; the last one is kept."""
-_UNKNOWN = object()
+RETRY_AFTER_S = 10.0
+"""Seconds until the second selection; twice as many until each further one."""
+SELECTIONS = 5
+"""Of a process at most, for each kind of call; the last one is kept."""
+_MISS = object()
 _MOST = 1024
 """Kinds of calls that are known at most, of some 50 KB each and what their kernels keep; with more of them
 all are forgotten, and what is called again is looked up in the store."""
-_ways: dict[Hashable, Callable[..., Any]] = {}
-"""What is done with the operands, by all that a call is told."""
+_backends: dict[Hashable, Callable[..., Any]] = {}
+"""Backend of each kind of call: what it is called with, but for the operands' elements."""
 _tables: dict[int | None, Table] = {}
 _calls: dict[int | None, Callable[..., Any]] = {}
 """The tables' built-in functions, which know most calls, by the number of cores that is asked for."""
-_barren: dict[Hashable, EinsumRequest] = {}
-"""Requests that led to nothing: the same one does so again."""
-_for_now: dict[Hashable, _ForNow] = {}
-"""What is done until another decision, where others disturbed the last one."""
-_said: set[str] = set()
+_negative_cache: dict[Hashable, EinsumRequest] = {}
+"""Requests that found no backend: the same one does so again."""
+_provisional: dict[Hashable, _Provisional] = {}
+"""Backends that are used until another selection, where others disturbed the last one."""
+_warned: set[str] = set()
 
 
 def einsum(
@@ -87,16 +94,16 @@ def einsum(
     store: Store | str | Path | None = None,
     **arguments: Any,
 ) -> Any:
-    """Evaluate Einstein's summation as `numpy.einsum` does, by the fastest way that is known.
+    """Evaluate Einstein's summation as `numpy.einsum` does, by the fastest backend that is known.
 
-    Where no way is known for subscripts and operands of these shapes, types and strides, the first call
+    Where no backend is known for subscripts and operands of these shapes, types and strides, the first call
     tunes a kernel and compares whole calls of it with NumPy's, on one core and on all of them. Later calls,
-    in other processes too, take what was the fastest. Where others disturbed the comparison, NumPy's way is
-    taken for now, or a kernel on one core that beats it all the same, and a later call compares again. NumPy
-    computes, with the very arguments of the call: operands that are not plain float32 or float64 arrays of
-    one type without gaps, letters that an operand repeats, "...", what NumPy gives as a view, and calls with
-    any argument of NumPy's beside the operands. A process keeps the kernels of 1,024 kinds of calls at most;
-    with more of them it forgets all, and looks up in the store what is called again.
+    in other processes too, use what was the fastest. Where others disturbed the comparison, NumPy's backend
+    is used provisionally, or a kernel on one core that beats it all the same, and a later call compares
+    again. NumPy computes, with the very arguments of the call: operands that are not plain float32 or
+    float64 arrays of one type without gaps, letters that an operand repeats, "...", what NumPy gives as a
+    view, and calls with any argument of NumPy's beside the operands. A process keeps the kernels of 1,024
+    kinds of calls at most; with more of them it forgets all, and looks up in the store what is called again.
 
     Args:
         operands: as for `numpy.einsum`: subscripts and arrays.
@@ -120,17 +127,17 @@ def einsum(
     call = _calls.get(cores)
     if call is not None:
         found = call(*operands)
-        if found is not _UNKNOWN:
+        if found is not _MISS:
             return found
     key = _key(operands, cores)
     if key is None:
         return np.einsum(*operands)
-    way = _ways.get(key) or _planned(key, operands, cores, EinsumRequest(budget_s, cores, store))
-    return np.einsum(*operands) if way is None else way(*operands[1:])
+    backend = _backends.get(key) or _plan_call(key, operands, cores, EinsumRequest(budget_s, cores, store))
+    return np.einsum(*operands) if backend is None else backend(*operands[1:])
 
 
 def _key(operands: tuple[Any, ...], cores: int | None) -> Hashable:
-    """Tell calls apart; None for those that only NumPy takes."""
+    """Return the kind of a call; None for those that only NumPy takes."""
     if len(operands) < 2 or type(operands[0]) is not str:
         return None
     arrays = operands[1:]
@@ -139,76 +146,81 @@ def _key(operands: tuple[Any, ...], cores: int | None) -> Hashable:
     return operands[0], cores, *((a.shape, a.strides, a.dtype, a.flags.aligned) for a in arrays)
 
 
-def _planned(
+def _plan_call(
     key: Hashable, operands: tuple[Any, ...], cores: int | None, request: EinsumRequest
 ) -> Callable[..., Any] | None:
-    """Plan a kind of call, unless another thread is planning; None leaves this call to NumPy."""
+    """Select the backend of a kind of call, unless another thread does; None leaves this call to NumPy."""
     started = monotonic()
-    if _barren.get(key) == request:
+    if _negative_cache.get(key) == request:
         return None
-    last = _for_now.get(key)
+    last = _provisional.get(key)
     if not PLANNING.acquire(blocking=False):
         return last.call if last else None
-    kept = True
+    conclusive = True
     try:
         from planish.einsum.planning import plan
 
-        choice = plan(operands[0], operands[1:], request, started)
-        way, kept = choice.way, choice.sure
+        selection = plan(operands[0], operands[1:], request, started)
+        backend, conclusive = selection.backend, selection.conclusive
     except ProgramError:
-        way = Way("einsum", partial(np.einsum, operands[0]))
+        backend = EinsumBackend("einsum", partial(np.einsum, operands[0]))
     except PlanishError as error:
-        _barren[key] = request
-        _tell(str(error))
+        _negative_cache[key] = request
+        _warn_once(str(error))
         return None
     finally:
         PLANNING.release()
         release_memory()
-    decisions = 1 + (last.decisions if last else 0)
-    if kept or decisions >= DECISIONS:
-        _for_now.pop(key, None)
-        _learn(key, way, operands, cores)
+    selections = 1 + (last.selections if last else 0)
+    if conclusive or selections >= SELECTIONS:
+        _provisional.pop(key, None)
+        _remember(key, backend, operands, cores)
     else:
-        taken = _ForNow(way.call, monotonic() + PAUSE_S * 2 ** (decisions - 1), decisions)
-        _learn(key, Way("for now", _until(taken, key, operands[0], cores, request)), operands, cores)
-        _for_now[key] = taken
-    return way.call
+        taken = _Provisional(backend.call, monotonic() + RETRY_AFTER_S * 2 ** (selections - 1), selections)
+        _remember(
+            key,
+            EinsumBackend("provisional", _until_retry(taken, key, operands[0], cores, request)),
+            operands,
+            cores,
+        )
+        _provisional[key] = taken
+    return backend.call
 
 
-def _until(
-    taken: _ForNow, key: Hashable, subscripts: str, cores: int | None, request: EinsumRequest
+def _until_retry(
+    taken: _Provisional, key: Hashable, subscripts: str, cores: int | None, request: EinsumRequest
 ) -> Callable[..., Any]:
-    """Make what takes a way until it is due, and then decides again."""
+    """Return what calls a provisional backend until its retry is due, and then selects again."""
 
     def call(*arrays: Any) -> Any:
-        if monotonic() < taken.due:
+        if monotonic() < taken.retry_at:
             return taken.call(*arrays)
-        known = _ways.get(key)
-        if known is call:  # nothing was decided since
-            known = _planned(key, (subscripts, *arrays), cores, request)
+        known = _backends.get(key)
+        if known is call:  # nothing was selected since
+            known = _plan_call(key, (subscripts, *arrays), cores, request)
         return (known or taken.call)(*arrays)
 
     return call
 
 
-def _learn(key: Hashable, way: Way, operands: tuple[Any, ...], cores: int | None) -> None:
-    """Take a way from now on; machine code looks it up where it can."""
-    if len(_ways) >= _MOST:
-        for known in (_ways, _tables, _calls, _barren, _for_now):
+def _remember(key: Hashable, backend: EinsumBackend, operands: tuple[Any, ...], cores: int | None) -> None:
+    """Use a backend for this kind of call from now on; machine code looks it up where it can."""
+    if len(_backends) >= _MOST:
+        for known in (_backends, _tables, _calls, _negative_cache, _provisional):
             known.clear()
-    _ways[key] = way.call
-    table = _tables.setdefault(cores, Table(_unknown, subscripts=True))
-    enter(table, way, operands[1:], operands[0])
+    _backends[key] = backend.call
+    table = _tables.setdefault(cores, Table(_miss, subscripts=True))
+    add_to_table(table, backend, operands[1:], operands[0])
     _calls[cores] = table.call
 
 
-def _unknown(*_: Any) -> object:
-    return _UNKNOWN
+def _miss(*_: Any) -> object:
+    return _MISS
 
 
-def _tell(reason: str) -> None:
-    if reason not in _said:
-        _said.add(reason)
+def _warn_once(reason: str) -> None:
+    if reason not in _warned:
+        _warned.add(reason)
         warnings.warn(f"NumPy computes this einsum: {reason}", FallbackWarning, stacklevel=4)
 
 
@@ -223,24 +235,24 @@ class BoundEinsum:
     Attributes:
         subscripts: as for `numpy.einsum`.
         operands: how the arrays must lie.
-        way: what was the fastest: a "kernel", or NumPy's "einsum" or "matmul".
+        backend: the fastest: a "kernel", or NumPy's "einsum" or "matmul".
         cores: how many a kernel uses.
     """
 
-    def __init__(self, subscripts: str, arrays: tuple[Array, ...], way: Way) -> None:
+    def __init__(self, subscripts: str, arrays: tuple[Array, ...], backend: EinsumBackend) -> None:
         self.subscripts = subscripts
         self.operands = tuple(map(ArraySpec.of, arrays))
-        self.way, self.cores = way.name, way.cores
-        self._generic = way.call
-        table = Table(self._refer)
-        enter(table, way, arrays)
+        self.backend, self.cores = backend.name, backend.cores
+        self._generic = backend.call
+        table = Table(self._fall_back)
+        add_to_table(table, backend, arrays)
         self._call = table.call
 
     def __call__(self, *operands: Array) -> Any:
         """Compute it.
 
         Args:
-            operands: arrays of the kinds that `operands` tells.
+            operands: arrays laid out as the attribute `operands` has it.
 
         Returns:
             What `numpy.einsum` gives.
@@ -252,13 +264,13 @@ class BoundEinsum:
 
     def __reduce__(self) -> tuple[Callable[..., BoundEinsum], tuple[Any, ...]]:
         kernel = self._generic if isinstance(self._generic, CompiledKernel) else None
-        return _restored, (self.subscripts, self.operands, self.way, self.cores, kernel)
+        return _restored, (self.subscripts, self.operands, self.backend, self.cores, kernel)
 
     def __repr__(self) -> str:
-        return f"<einsum '{self.subscripts}' of {', '.join(map(str, self.operands))} by {self.way}>"
+        return f"<einsum '{self.subscripts}' of {', '.join(map(str, self.operands))} by {self.backend}>"
 
-    def _refer(self, *operands: Any) -> Any:
-        """Take a call that the table does not: it is wrong, or another thread computes just now."""
+    def _fall_back(self, *operands: Any) -> Any:
+        """Compute a call that the table does not take: it is wrong, or another thread computes just now."""
         check_operands([f"operand {i}" for i in range(len(self.operands))], self.operands, operands)
         return self._generic(*operands)
 
@@ -269,9 +281,9 @@ def _restored(
     """Make what was pickled."""
     arrays = tuple(spec.empty() for spec in operands)
     if kernel is not None:
-        return BoundEinsum(subscripts, arrays, Way(name, kernel, cores))
-    ways = numpy_ways(contraction_of(subscripts, arrays), subscripts)
-    return BoundEinsum(subscripts, arrays, next(way for way in ways if way.name == name))
+        return BoundEinsum(subscripts, arrays, EinsumBackend(name, kernel, cores))
+    backends = numpy_backends(contraction_of(subscripts, arrays), subscripts)
+    return BoundEinsum(subscripts, arrays, next(backend for backend in backends if backend.name == name))
 
 
 def kernel(
@@ -281,9 +293,9 @@ def kernel(
     cores: int | None = None,
     store: Store | str | Path | None = None,
 ) -> BoundEinsum:
-    """Bind an einsum to the kind of its operands: the fastest way for it is found now, and calls are short.
+    """Bind an einsum to the kind of its operands: its fastest backend is found now, and calls are short.
 
-    Where others disturb the machine so much that none can be told, it is NumPy's; bind it anew later.
+    Where others disturb the machine so much that none can be timed, it is NumPy's; bind it anew later.
 
     Args:
         subscripts: as for `numpy.einsum`; one letter for each dimension.
@@ -304,5 +316,5 @@ def kernel(
     started = time.monotonic()
     contraction_of(subscripts, operands)
     with PLANNING:
-        way = plan(subscripts, operands, EinsumRequest(budget_s, cores, store), started).way
-    return BoundEinsum(subscripts, operands, way)
+        backend = plan(subscripts, operands, EinsumRequest(budget_s, cores, store), started).backend
+    return BoundEinsum(subscripts, operands, backend)

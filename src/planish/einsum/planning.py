@@ -16,13 +16,13 @@ from numpy.typing import NDArray
 from planish.core import AllFailedError, Candidate, PlanishError, Task, usable_cores
 from planish.einsum.backends import (
     Contraction,
+    EinsumBackend,
     EinsumRequest,
-    Way,
     compile_kernel,
     contraction_of,
-    numpy_ways,
+    numpy_backends,
 )
-from planish.einsum.selection import Choice, fastest
+from planish.einsum.selection import Selection, select_fastest
 from planish.executors import LocalExecutor
 from planish.levels.loops.compiled import CompiledKernel
 from planish.levels.loops.evaluator import LoopsEvaluatorSpec
@@ -35,7 +35,7 @@ from planish.levels.loops.workloads import matmul
 from planish.measure import exclusive
 
 if TYPE_CHECKING:
-    from planish.einsum.decision_store import Known
+    from planish.einsum.decision_store import TaskHistory
     from planish.store import Store
 
 Array = NDArray[Any]
@@ -60,7 +60,7 @@ WORTH_CORES_S = 30e-6
 FLOPS, BYTES = 5e10, 1e10
 """What a core does in a second at most, roughly: to guess which work is worth sharing."""
 FAR = 2.0
-"""No luck of measuring makes so much."""
+"""No noise of a measurement makes so much."""
 KEPT = 2
 """Of the best kernels so many are compared by whole calls: the best of many was often lucky."""
 GUESSES = 3
@@ -71,12 +71,12 @@ class BudgetError(PlanishError):
     """No kernel is known, and the budget allows no tuning."""
 
 
-def plan(subscripts: str, operands: Sequence[Array], request: EinsumRequest, started: float) -> Choice:
-    """Find the fastest way that is known or that tuning finds; tells whether it is kept from now on.
+def plan(subscripts: str, operands: Sequence[Array], request: EinsumRequest, started: float) -> Selection:
+    """Select the fastest backend that is known or that tuning finds, and whether it is kept from now on.
 
     Args:
         subscripts: as for `numpy.einsum`.
-        operands: what the call was given; they are computed with while ways are timed.
+        operands: what the call was given; they are computed with while backends are timed.
         request: budget, cores and store.
         started: when the call began, by the monotonic clock.
 
@@ -86,27 +86,29 @@ def plan(subscripts: str, operands: Sequence[Array], request: EinsumRequest, sta
         PlanishError: the store cannot be used, or the machine has fewer cores.
     """
     contraction = contraction_of(subscripts, operands)
-    ways = list(numpy_ways(contraction, subscripts))
+    backends = list(numpy_backends(contraction, subscripts))
     cores = _worthwhile(contraction, usable_cores() if request.cores is None else request.cores)
     task = task_of(contraction, cores)
     with _workers(task, request) as executor:
         # Heavy libraries: they are imported while the workers start.
-        from planish.einsum.decision_store import decided, known_of, record
+        from planish.einsum.decision_store import read_history, record, stored_backend
         from planish.store import store_at
 
         with store_at(request.store) as store:
-            known = known_of(store, task)
-            stored = decided(known, contraction, task, ways)
+            history = read_history(store, task)
+            stored = stored_backend(history, contraction, task, backends)
             if stored is not None:
-                return Choice(stored, {})
+                return Selection(stored, {})
             if executor is not None:
                 _load_compiler(contraction, task)
-            candidates, measured = _candidates(task, known, store, executor, request, started)
-            ways += _kernels(contraction, task, candidates)
+            candidates, measured = _candidates(task, history, store, executor, request, started)
+            backends += _kernels(contraction, task, candidates)
             with exclusive(patience_s=PATIENCE * request.budget_s):
-                choice = fastest(ways, contraction, operands, min(COMPARISON_S, COMPARED * request.budget_s))
-            choice = replace(choice, way=_verified(choice, ways[0]))
-            return replace(choice, sure=record(store, task, choice, measured, known))
+                selection = select_fastest(
+                    backends, contraction, operands, min(COMPARISON_S, COMPARED * request.budget_s)
+                )
+            selection = replace(selection, backend=_verified(selection, backends[0]))
+            return replace(selection, conclusive=record(store, task, selection, measured, history))
 
 
 @contextmanager
@@ -123,7 +125,7 @@ def _workers(task: Task, request: EinsumRequest) -> Generator[LocalExecutor | No
 
 def _candidates(
     task: Task,
-    known: Known,
+    history: TaskHistory,
     store: Store,
     executor: LocalExecutor | None,
     request: EinsumRequest,
@@ -134,8 +136,8 @@ def _candidates(
     Where none could be measured in time, these are guesses, and it knows none of them.
     """
 
-    if known.kernels:
-        return known.kernels, len(known.kernels)
+    if history.kernels:
+        return history.kernels, len(history.kernels)
     found = best_known(task, store)
     if found:
         return found, len(found)
@@ -184,31 +186,33 @@ def _load_compiler(contraction: Contraction, task: Task) -> None:
     compile_kernel(contraction, guess, LoopsLevel().target(contraction.program, 1))
 
 
-def _kernels(contraction: Contraction, task: Task, candidates: Sequence[Candidate]) -> Iterator[Way]:
+def _kernels(
+    contraction: Contraction, task: Task, candidates: Sequence[Candidate]
+) -> Iterator[EinsumBackend]:
     """Compile candidates, for one core and, if they share work, for all."""
     for candidate in candidates:
         shares = any(isinstance(step, Parallel) for step in candidate.steps)
         for cores in sorted({1, task.target.cores if shares else 1}):
             compiled = compile_kernel(contraction, candidate, LoopsLevel().target(contraction.program, cores))
-            yield Way("kernel", compiled, cores, candidate)
+            yield EinsumBackend("kernel", compiled, cores, candidate)
 
 
-def _verified(choice: Choice, numpys: Way) -> Way:
-    """Take the fastest way that is right on inputs which the search did not see; NumPy's are."""
-    samples = choice.samples
-    others = sorted(samples, key=lambda way: statistics.median(samples[way]))
-    return next((way for way in (choice.way, *others) if _is_right(way)), numpys)
+def _verified(selection: Selection, numpys: EinsumBackend) -> EinsumBackend:
+    """Take the fastest backend that is right on inputs which the search did not see; NumPy's are."""
+    samples = selection.samples
+    others = sorted(samples, key=lambda backend: statistics.median(samples[backend]))
+    return next((backend for backend in (selection.backend, *others) if _is_right(backend)), numpys)
 
 
-def _is_right(way: Way) -> bool:
-    wrong = verify_again(way.call.kernel) if isinstance(way.call, CompiledKernel) else None
+def _is_right(backend: EinsumBackend) -> bool:
+    wrong = verify_again(backend.call.kernel) if isinstance(backend.call, CompiledKernel) else None
     if wrong:
         warnings.warn(f"a kernel of this einsum is wrong and not used: {wrong}", RuntimeWarning, stacklevel=5)
     return wrong is None
 
 
 def guess_kernels(task: Task[Program]) -> Sequence[Candidate]:
-    """Give kernels that seem good, of which nothing was measured: the first guess, and what a model predicts.
+    """Return kernels that seem good though none was measured: the first guess, and what a model predicts.
 
     On six kinds of einsum the best of them took 1 to 6 % longer than what a second of tuning found.
     """

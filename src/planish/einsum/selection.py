@@ -12,231 +12,257 @@ from typing import Any
 from numpy.typing import NDArray
 
 from planish.core import rng
-from planish.einsum.backends import Contraction, Way
+from planish.einsum.backends import Contraction, EinsumBackend
 from planish.measure import Clocks, repeated, runqueue_delay, wait_for_idle_threads
 from planish.measure.intervals import ratio
 from planish.measure.timing import Took, timed
 
 Array = NDArray[Any]
 Block = Callable[[int], Took]
-"""Makes n calls, and tells how long they took."""
+"""Makes n calls and returns how long they took."""
 
-ROUNDS = 12
-"""How often the ways are timed by turns at most."""
-LEAST_ROUNDS = 2
+ROUNDS, LEAST_ROUNDS = 12, 2
+"""Rounds of a comparison at most, and at least."""
 BLOCKS = 4
-"""Times that each way is timed in a round, where calls are short; each time for `BLOCK_S`."""
+"""Blocks of each backend in a round, where calls are short; each takes `BLOCK_S`."""
 BLOCK_S = 1e-3
 """Long enough that a kernel's threads, which still wait for work, are asleep for most of it."""
-TURN_S = 0.01
-"""A way's blocks of a round take no longer, unless a single call does; there are more rounds then."""
-REST_S = 0.15
+ROUND_S = 0.01
+"""Of a backend's blocks in a round, unless a single call takes longer; there are more rounds then."""
+IDLE_WAIT_S = 0.15
 """OpenBLAS's threads look for work no longer after a multiplication."""
+SPIN_S = 2 * BLOCK_S
+"""The threads of a kernel wait for work no longer: those of the next backend would have to wait for them."""
 SHARED = 1.2
 """Where the process uses so many times the processor time of the calling thread, several cores work."""
-
 DISTURBED = 0.1
-"""Where a thread had no core for so great a share of the time, the clock tells who had to wait."""
+"""Where a thread had no core for so great a share of the time, wall time measures the others, too."""
+SAMPLE = 1 << 20
+"""Multiplications of the part of an einsum that shows whether NumPy's own loop is worth a whole call."""
+LONG_S = 0.02
+"""A call of so many seconds is timed once: noise is small beside it."""
+HOPELESS = 1.5
+"""A backend whose shortest call is so many times as long as the best one's is timed no further."""
+WORTH = 0.97
+"""A kernel that takes more than this share of the time of NumPy's best backend is not taken: noise."""
+DOUBT = 2
+"""On a loaded machine NumPy's loop is taken where it seems so many times as fast as its multiplication."""
 
 
 @dataclass(frozen=True)
 class CallComparison:
-    """How long calls took.
+    """Times of calls.
 
     Args:
-        wall: seconds of a call in each block, by way; as many for each way, those at one place are of
+        wall: seconds of a call in each block, by backend; as many for each backend, those at one index are of
             neighbouring moments.
         processor: the same by the calling thread's processor time.
         delayed: the share of the time in which a thread of this process had no core, because of others.
-        one_core: whether the calling thread did all the work; its processor time tells how long that takes.
+        one_core: whether the calling thread did all the work, so that its processor time measures it.
     """
 
-    wall: Mapping[Way, Sequence[float]]
-    processor: Mapping[Way, Sequence[float]]
+    wall: Mapping[EinsumBackend, Sequence[float]]
+    processor: Mapping[EinsumBackend, Sequence[float]]
     delayed: float
     one_core: bool
 
 
-def block_of_calls(way: Way, operands: Sequence[Array]) -> Block:
-    """Make of a way what times calls of it."""
-    call = way.call
+def block_of_calls(backend: EinsumBackend, operands: Sequence[Array]) -> Block:
+    """Return what times calls of a backend."""
+    call = backend.call
     return timed(repeated(lambda: call(*operands)), Clocks(time.perf_counter_ns, time.thread_time_ns))
 
 
-def compare(blocks: Mapping[Way, Block], calls: Mapping[Way, int], turn: int, end: float) -> CallComparison:
-    """Time ways by turns: kernels first, then NumPy's, whose threads go to sleep before the next round.
+def compare(
+    blocks: Mapping[EinsumBackend, Block],
+    calls: Mapping[EinsumBackend, int],
+    blocks_per_round: int,
+    end: float,
+) -> CallComparison:
+    """Time backends in interleaved blocks: kernels first in each round, then NumPy's.
+
+    NumPy's threads go to sleep before the next round. `planish.measure.rounds` interleaves programs that are
+    each alone in a process, for seconds; here all share the caller's process, for some milliseconds.
 
     Args:
-        blocks: what times a way.
+        blocks: what times a backend.
         calls: how many are timed at once.
-        turn: blocks of each way in a round.
-        end: begin no round later, by the monotonic clock; there are a few in any case.
+        blocks_per_round: of each backend.
+        end: begin no round later, by the monotonic clock; there are `LEAST_ROUNDS` in any case.
     """
-    wall: dict[Way, list[float]] = {way: [] for way in blocks}
-    processor: dict[Way, list[float]] = {way: [] for way in blocks}
-    kernels = [way for way in blocks if way.name == "kernel"]
-    several = any(way.cores > 1 for way in kernels)
-    groups = (kernels, [way for way in blocks if way not in kernels])
+    wall: dict[EinsumBackend, list[float]] = {backend: [] for backend in blocks}
+    processor: dict[EinsumBackend, list[float]] = {backend: [] for backend in blocks}
+    kernels = [backend for backend in blocks if backend.name == "kernel"]
+    several = any(backend.cores > 1 for backend in kernels)
+    groups = (kernels, [backend for backend in blocks if backend not in kernels])
     delayed, ran = runqueue_delay(), [time.process_time(), time.thread_time()]
     for number in range(ROUNDS):
-        if number >= LEAST_ROUNDS + (turn == 1) and time.monotonic() > end:
+        if number >= LEAST_ROUNDS + (blocks_per_round == 1) and time.monotonic() > end:
             break
         if number and several and delayed() > DISTURBED:
-            break  # there is nothing to learn
-        wait_for_idle_threads(REST_S)
+            break  # several cores are needed, and others hold some: more rounds would say nothing
+        wait_for_idle_threads(IDLE_WAIT_S)
         for group in groups:
-            for way in _by_turns(group, turn, number):
-                if calls[way] > 1:
-                    blocks[way](1)  # wakes its threads
-                took = blocks[way](calls[way])
-                wall[way].append(took.wall / calls[way])
-                processor[way].append(took.processor / calls[way])
-    whole, own = time.process_time() - ran[0], time.thread_time() - ran[1]
-    one_core = whole <= SHARED * own and not several
+            for backend in _shuffled(group, blocks_per_round, number):
+                if calls[backend] > 1:
+                    blocks[backend](1)  # wakes its threads
+                took = blocks[backend](calls[backend])
+                wall[backend].append(took.wall / calls[backend])
+                processor[backend].append(took.processor / calls[backend])
+    process_s, thread_s = time.process_time() - ran[0], time.thread_time() - ran[1]
+    one_core = process_s <= SHARED * thread_s and not several
     return CallComparison(wall, processor, delayed(), one_core)
 
 
-def _by_turns(ways: Sequence[Way], times: int, number: int) -> Sequence[Way]:
-    """Return each way so many times, in an order that differs from time to time."""
+def _shuffled(backends: Sequence[EinsumBackend], times: int, number: int) -> Sequence[EinsumBackend]:
+    """Return each backend so many times, in an order that differs from time to time."""
     drawn = rng(0, number)
-    return [ways[place] for _ in range(times) for place in drawn.permutation(len(ways)).tolist()]
-
-
-SAMPLE = 1 << 20
-"""Multiplications of the part of an einsum that tells whether NumPy's own loop is worth a whole call."""
-PAUSE_S = 2 * BLOCK_S
-"""The threads of a kernel wait for work no longer: those of the next way would have to wait for them."""
-LONG_S = 0.02
-"""A call of so many seconds shows at once how long it is."""
-HOPELESS = 1.5
-"""A way whose shortest call is so many times as long as the best one's is timed no further."""
-WORTH = 0.97
-"""A kernel that takes more than this share of the time of NumPy's best way is not taken: it may be luck."""
-DOUBT = 2
-"""On a busy machine NumPy's loop is taken where it seems so many times as fast as its multiplication."""
+    return [backends[index] for _ in range(times) for index in drawn.permutation(len(backends)).tolist()]
 
 
 @dataclass(frozen=True)
-class Choice:
-    """What is taken.
+class Selection:
+    """The backend that is selected.
 
     Args:
-        way: the fastest; NumPy's better one where that is in doubt.
-        samples: seconds of a call in each block, by way; of those that are hopeless, what showed it.
-        sure: whether it holds from now on. It does not where others disturbed the comparison.
+        backend: the fastest; NumPy's better one where that is in doubt.
+        samples: seconds of a call in each block, by backend; of those that are hopeless, what showed it.
+        conclusive: whether it holds from now on; it does not where others disturbed the comparison.
     """
 
-    way: Way
-    samples: Mapping[Way, Sequence[float]]
-    sure: bool = True
+    backend: EinsumBackend
+    samples: Mapping[EinsumBackend, Sequence[float]]
+    conclusive: bool = True
 
 
-def fastest(
-    ways: Sequence[Way], contraction: Contraction, operands: Sequence[Array], seconds: float
-) -> Choice:
-    """Find the way whose whole call takes the least time.
+def select_fastest(
+    backends: Sequence[EinsumBackend], contraction: Contraction, operands: Sequence[Array], seconds: float
+) -> Selection:
+    """Select the backend whose whole call takes the least time.
 
     Args:
-        ways: NumPy's einsum first.
+        backends: NumPy's einsum first.
         contraction: what they compute.
         operands: to compute it of.
-        seconds: to spend; every way that is not hopeless takes a few blocks all the same.
+        seconds: to spend; every backend that is not hopeless takes a few blocks all the same.
     """
     end = time.monotonic() + seconds
-    wait_for_idle_threads(REST_S)  # the caller may have multiplied just now
+    wait_for_idle_threads(IDLE_WAIT_S)  # the caller may have multiplied just now
     delayed = runqueue_delay()
     # Kernels first: after a multiplication, OpenBLAS's threads still look for work.
-    own, *others = sorted(ways, key=lambda way: (way is not ways[0], way.name != "kernel"))
-    blocks = {way: block_of_calls(way, operands) for way in others}
-    shortest = {way: _least(block, after_s=PAUSE_S) for way, block in blocks.items()}
-    by_part = _seconds_by_part(own, contraction, operands)
-    least = {**{way: took.wall for way, took in shortest.items()}, own: by_part}
-    processor = {**{way: [took.processor] for way, took in shortest.items()}, own: [by_part]}
+    loop, *others = sorted(
+        backends, key=lambda backend: (backend is not backends[0], backend.name != "kernel")
+    )
+    blocks = {backend: block_of_calls(backend, operands) for backend in others}
+    shortest = {backend: _shortest_call(block, after_s=SPIN_S) for backend, block in blocks.items()}
+    by_part = _estimate_from_part(loop, contraction, operands)
+    least = {**{backend: took.wall for backend, took in shortest.items()}, loop: by_part}
+    processor = {**{backend: [took.processor] for backend, took in shortest.items()}, loop: [by_part]}
     best = min(least.values())
     if by_part < HOPELESS * best:
-        blocks[own] = block_of_calls(own, operands)
-    kept = {way: blocks[way] for way in blocks if least[way] <= max(HOPELESS * best, BLOCK_S)}
-    known = {way: [seconds] for way, seconds in least.items()}
+        blocks[loop] = block_of_calls(loop, operands)
+    timed_further = {
+        backend: blocks[backend] for backend in blocks if least[backend] <= max(HOPELESS * best, BLOCK_S)
+    }
+    known = {backend: [seconds] for backend, seconds in least.items()}
     before = delayed()
-    numpys = _numpys((way for way in ways if way.name != "kernel"), processor)
-    if not _kernels(ways):
-        return Choice(numpys if before > DISTURBED else _best(kept, known), known)
+    numpys = _best_numpy((backend for backend in backends if backend.name != "kernel"), processor)
+    if not _kernels(backends):
+        return Selection(numpys if before > DISTURBED else _best(timed_further, known), known)
     if before > DISTURBED:
-        # What several cores do says nothing now; what one core does, processor time tells.
-        one = {way: block for way, block in blocks.items() if way.cores == 1}
-        most = max(HOPELESS * min(least[way] for way in one), BLOCK_S)
-        kept = {way: block for way, block in one.items() if way.name != "kernel" or least[way] <= most}
-        if not _kernels(kept):
-            return Choice(numpys, known, sure=all(way.cores == 1 for way in ways))
-    if len(kept) == 1:
-        return Choice(next(iter(kept)), known)
-    return decide(_compared(kept, least, end), known, before)
+        # Times of several cores say nothing now; the processor time of one does.
+        one = {backend: block for backend, block in blocks.items() if backend.cores == 1}
+        most = max(HOPELESS * min(least[backend] for backend in one), BLOCK_S)
+        timed_further = {
+            backend: block
+            for backend, block in one.items()
+            if backend.name != "kernel" or least[backend] <= most
+        }
+        if not _kernels(timed_further):
+            return Selection(numpys, known, conclusive=all(backend.cores == 1 for backend in backends))
+    if len(timed_further) == 1:
+        return Selection(next(iter(timed_further)), known)
+    return select(_compared(timed_further, least, end), known, before)
 
 
-def decide(found: CallComparison, known: Mapping[Way, Sequence[float]], before: float = 0.0) -> Choice:
-    """Choose by a comparison: a kernel only where it is clearly better, NumPy's way in doubt.
+def select(
+    found: CallComparison, known: Mapping[EinsumBackend, Sequence[float]], before: float = 0.0
+) -> Selection:
+    """Select by a comparison: a kernel only where it is clearly better, NumPy's backend in doubt.
 
     A comparison that others disturbed counts where one core does all the work, by processor time. Where only
-    NumPy's way uses several, a kernel is taken for now whose processor time is below the best that NumPy did.
+    NumPy's backend uses several, a kernel is taken provisionally whose processor time is below NumPy's best
+    wall time.
 
     Args:
-        found: of the ways that are not hopeless.
-        known: seconds of a call of each way, as they were seen first.
+        found: of the backends that are not hopeless.
+        known: seconds of a call of each backend, as they were seen first.
         before: the share of the time in which a thread had no core when they were.
     """
     disturbed = max(found.delayed, before) > DISTURBED
     samples = found.processor if disturbed and found.one_core else found.wall
     seen = {**known, **samples}
     kernels = _kernels(samples)
-    others = [way for way in samples if way not in kernels]
+    others = [backend for backend in samples if backend not in kernels]
     if not (kernels and others):
-        return Choice(_best(samples, samples), seen)
+        return Selection(_best(samples, samples), seen)
     kernel = _best(kernels, samples)
-    numpys = _numpys(others, found.processor) if disturbed else _best(others, samples)
+    numpys = _best_numpy(others, found.processor) if disturbed else _best(others, samples)
     over = ratio([samples[kernel]], [samples[numpys]])
     if not disturbed:
-        return Choice(kernel if over.value < WORTH else numpys, seen)
+        return Selection(kernel if over.value < WORTH else numpys, seen)
     if found.one_core and over.high < 1:
-        return Choice(kernel, seen)
-    ahead = None if found.one_core else _ahead(kernels, others, found)
+        return Selection(kernel, seen)
+    ahead = None if found.one_core else _faster_kernel(kernels, others, found)
     if ahead is not None:
-        return Choice(ahead, seen, sure=False)
-    return Choice(numpys, seen, sure=found.one_core and over.low > WORTH)
+        return Selection(ahead, seen, conclusive=False)
+    return Selection(numpys, seen, conclusive=found.one_core and over.low > WORTH)
 
 
-def _ahead(kernels: Iterable[Way], numpys: Iterable[Way], found: CallComparison) -> Way | None:
-    """Give the kernel on one core that takes less than the best block of NumPy's threads, if there is one."""
-    shortest = min(min(found.wall[way]) for way in numpys)
-    took = {way: statistics.median(found.processor[way]) for way in kernels if way.cores == 1}
-    best = min(took, key=lambda way: took[way], default=None)
+def _faster_kernel(
+    kernels: Iterable[EinsumBackend], numpys: Iterable[EinsumBackend], found: CallComparison
+) -> EinsumBackend | None:
+    """Return the kernel on one core that beats the best block of NumPy's threads; None if none does."""
+    shortest = min(min(found.wall[backend]) for backend in numpys)
+    took = {backend: statistics.median(found.processor[backend]) for backend in kernels if backend.cores == 1}
+    best = min(took, key=lambda backend: took[backend], default=None)
     return best if best is not None and took[best] < WORTH * shortest else None
 
 
-def _kernels(ways: Iterable[Way]) -> Sequence[Way]:
-    return [way for way in ways if way.name == "kernel"]
+def _kernels(backends: Iterable[EinsumBackend]) -> Sequence[EinsumBackend]:
+    return [backend for backend in backends if backend.name == "kernel"]
 
 
-def _best(ways: Iterable[Way], samples: Mapping[Way, Sequence[float]]) -> Way:
-    return min(ways, key=lambda way: statistics.median(samples[way]))
+def _best(
+    backends: Iterable[EinsumBackend], samples: Mapping[EinsumBackend, Sequence[float]]
+) -> EinsumBackend:
+    return min(backends, key=lambda backend: statistics.median(samples[backend]))
 
 
-def _numpys(ways: Iterable[Way], processor: Mapping[Way, Sequence[float]]) -> Way:
-    """Give NumPy's better way by the calling thread's processor time: its multiplication where that is near.
+def _best_numpy(
+    backends: Iterable[EinsumBackend], processor: Mapping[EinsumBackend, Sequence[float]]
+) -> EinsumBackend:
+    """Return NumPy's better backend by the calling thread's processor time, in doubt its multiplication.
 
-    The thread's share of a multiplication tells roughly how long that takes on cores that nobody else wants.
+    The thread's share of a multiplication is roughly its wall time on cores that nothing else uses.
     """
     return min(
-        ways, key=lambda way: (DOUBT if way.name == "einsum" else 1) * statistics.median(processor[way])
+        backends,
+        key=lambda backend: (
+            (DOUBT if backend.name == "einsum" else 1) * statistics.median(processor[backend])
+        ),
     )
 
 
-def _compared(blocks: Mapping[Way, Block], least: Mapping[Way, float], end: float) -> CallComparison:
-    calls = {way: math.ceil(BLOCK_S / least[way]) for way in blocks}
-    longest = max(BLOCK_S, *(least[way] for way in blocks))
-    return compare(blocks, calls, max(1, min(BLOCKS, int(TURN_S / longest))), end)
+def _compared(
+    blocks: Mapping[EinsumBackend, Block], least: Mapping[EinsumBackend, float], end: float
+) -> CallComparison:
+    calls = {backend: math.ceil(BLOCK_S / least[backend]) for backend in blocks}
+    longest = max(BLOCK_S, *(least[backend] for backend in blocks))
+    return compare(blocks, calls, max(1, min(BLOCKS, int(ROUND_S / longest))), end)
 
 
-def _least(block: Block, after_s: float) -> Took:
+def _shortest_call(block: Block, after_s: float) -> Took:
     """Return the seconds of a short call by each clock, after a pause; one that takes long is made once."""
     time.sleep(after_s)
     first = block(1)
@@ -244,10 +270,10 @@ def _least(block: Block, after_s: float) -> Took:
     return Took(min(took.wall for took in found), min(took.processor for took in found))
 
 
-def _seconds_by_part(way: Way, contraction: Contraction, operands: Sequence[Array]) -> float:
+def _estimate_from_part(backend: EinsumBackend, contraction: Contraction, operands: Sequence[Array]) -> float:
     """Estimate a call from one on a part of the operands: NumPy's loop may take minutes for all of them.
 
-    One core does it, and processor time tells it however busy the machine is.
+    One core does it, so processor time measures it however loaded the machine is.
     """
     sizes = dict(contraction.sizes)
     whole = math.prod(sizes.values())
@@ -258,6 +284,6 @@ def _seconds_by_part(way: Way, contraction: Contraction, operands: Sequence[Arra
         array[tuple(slice(sizes[letter]) for letter in term)]
         for array, term in zip(operands, contraction.terms, strict=True)
     ]
-    block = block_of_calls(way, parts)
+    block = block_of_calls(backend, parts)
     block(1)  # warms up
     return min(block(1).processor for _ in range(3)) * whole / math.prod(sizes.values())

@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from planish import __version__
 from planish.core import FeatureSchema, PlanishError
 from planish.core.files import DAMAGED, replacing, why
+from planish.core.version import __version__
 from planish.models.cost_model import Dataset
 from planish.models.tree_gru import TreeGru
 from planish.models.trees import BoostedTrees

@@ -14,9 +14,9 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from planish import __version__
 from planish.core import CanObserve, FeatureSchema, PlanishError
 from planish.core.files import replacing
+from planish.core.version import __version__
 from planish.models.decoder import DecoderShape
 from planish.models.feedback import KINDS, Kind
 from planish.models.ir_text import Tokenizer

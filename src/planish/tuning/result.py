@@ -33,8 +33,8 @@ from planish.store.rows import StoredTask
 from planish.tuning.comparison import Compared, Comparison, Finalist
 from planish.tuning.comparison_codec import decode, decode_notes
 
-OF_CALLS = {"decides": "einsum"}
-"""Options of a run that holds how an einsum is computed, by whole calls; no search takes it up."""
+OF_CALLS = {"selects": "einsum"}
+"""Options of a run that holds the selected backend of an einsum, by whole calls; no search resumes it."""
 
 
 @dataclass(frozen=True)

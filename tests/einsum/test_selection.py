@@ -1,4 +1,4 @@
-"""How an einsum is computed is decided by what others did not disturb; in doubt it is NumPy's way."""
+"""How an einsum is computed is decided by what others did not disturb; in doubt it is NumPy's backend."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from einsum.untuned import every_way
+from einsum.untuned import every_backend
 from planish import einsum
 from planish.core import Candidate
 from planish.einsum import call, contraction_of, decision_store, planning
-from planish.einsum.backends import Way
-from planish.einsum.decision_store import COMPARISONS, decided, known_of, record
-from planish.einsum.selection import CallComparison, Choice, decide, fastest
+from planish.einsum.backends import EinsumBackend
+from planish.einsum.decision_store import COMPARISONS, read_history, record, stored_backend
+from planish.einsum.selection import CallComparison, Selection, select, select_fastest
 from planish.levels.loops.level import LoopsLevel
 from planish.levels.loops.steps import Parallel
 from planish.store import ResultRow, open_store
@@ -27,12 +27,15 @@ Array = NDArray[Any]
 A = np.arange(384, dtype=np.float64).reshape(24, 16)
 B = np.arange(512, dtype=np.float64).reshape(16, 32)
 SUBSCRIPTS = "mk,kn->mn"
-EINSUM, MATMUL = Way("einsum", np.einsum), Way("matmul", np.dot)
-KERNEL, SHARED = Way("kernel", np.dot, 1, Candidate()), Way("kernel", np.dot, 2, Candidate())
+EINSUM, MATMUL = EinsumBackend("einsum", np.einsum), EinsumBackend("matmul", np.dot)
+KERNEL, SHARED = (
+    EinsumBackend("kernel", np.dot, 1, Candidate()),
+    EinsumBackend("kernel", np.dot, 2, Candidate()),
+)
 
 
 def compared(
-    kernel: float, numpys: float, *, by: Way = KERNEL, delayed: float = 0.0, processor: float = 1.0
+    kernel: float, numpys: float, *, by: EinsumBackend = KERNEL, delayed: float = 0.0, processor: float = 1.0
 ) -> CallComparison:
     """Compare a kernel with NumPy's multiplication, with some noise; processor time is a part of the time."""
     noise = [1.0, 1.02, 0.99, 1.01, 0.98, 1.0, 1.015, 0.985]
@@ -41,47 +44,49 @@ def compared(
     return CallComparison(wall, own, delayed, by.cores == 1)
 
 
-@pytest.mark.parametrize(("share", "way"), [(0.5, KERNEL), (0.99, MATMUL), (1.0, MATMUL), (1.5, MATMUL)])
-def test_a_kernel_is_taken_only_where_it_is_clearly_better(share: float, way: Way) -> None:
-    found = decide(compared(share, 1.0), {})
-    assert (found.way, found.sure) == (way, True)
+@pytest.mark.parametrize(("share", "backend"), [(0.5, KERNEL), (0.99, MATMUL), (1.0, MATMUL), (1.5, MATMUL)])
+def test_a_kernel_is_taken_only_where_it_is_clearly_better(share: float, backend: EinsumBackend) -> None:
+    found = select(compared(share, 1.0), {})
+    assert (found.backend, found.conclusive) == (backend, True)
 
 
 @pytest.mark.parametrize("share", [0.2, 5.0])
 def test_a_disturbed_comparison_of_several_cores_says_nothing(share: float) -> None:
-    found = decide(compared(share, 1.0, by=SHARED, delayed=0.4), {})
-    assert (found.way, found.sure) == (MATMUL, False)
-    found = decide(compared(share, 1.0, by=SHARED), {}, before=0.4)
-    assert (found.way, found.sure) == (MATMUL, False)
+    found = select(compared(share, 1.0, by=SHARED, delayed=0.4), {})
+    assert (found.backend, found.conclusive) == (MATMUL, False)
+    found = select(compared(share, 1.0, by=SHARED), {}, before=0.4)
+    assert (found.backend, found.conclusive) == (MATMUL, False)
 
 
 @pytest.mark.parametrize(
-    ("share", "way", "sure"), [(0.5, KERNEL, True), (1.5, MATMUL, True), (0.99, MATMUL, False)]
+    ("share", "backend", "conclusive"), [(0.5, KERNEL, True), (1.5, MATMUL, True), (0.99, MATMUL, False)]
 )
 def test_where_one_core_works_processor_time_decides_on_a_loaded_machine(
-    share: float, way: Way, *, sure: bool
+    share: float, backend: EinsumBackend, *, conclusive: bool
 ) -> None:
     for wall in (0.1, 10.0):
-        found = decide(compared(wall, 1.0, delayed=0.4, processor=share), {})
-        assert (found.way, found.sure) == (way, sure)
+        found = select(compared(wall, 1.0, delayed=0.4, processor=share), {})
+        assert (found.backend, found.conclusive) == (backend, conclusive)
 
 
-@pytest.mark.parametrize(("share", "way"), [(0.5, KERNEL), (0.96, MATMUL), (1.5, MATMUL)])
+@pytest.mark.parametrize(("share", "backend"), [(0.5, KERNEL), (0.96, MATMUL), (1.5, MATMUL)])
 def test_on_a_loaded_machine_a_kernel_is_taken_for_now_if_it_beats_the_best_of_numpys_threads(
-    share: float, way: Way
+    share: float, backend: EinsumBackend
 ) -> None:
     for wall in (0.1, 10.0):
         found = replace(compared(wall, 1.0, delayed=0.4, processor=share), one_core=False)
-        assert (decide(found, {}).way, decide(found, {}).sure) == (way, False)
+        assert (select(found, {}).backend, select(found, {}).conclusive) == (backend, False)
 
 
 def test_what_is_timed_is_decided() -> None:
     contraction = contraction_of(SUBSCRIPTS, [A, B])
-    found = fastest([Way("einsum", lambda *x: np.einsum(SUBSCRIPTS, *x)), MATMUL], contraction, [A, B], 0.01)
-    assert found.way.name in ("einsum", "matmul")
-    slow = Way("kernel", _slow, 1, Candidate())
-    found = fastest([EINSUM_OF_ALL, MATMUL, slow], contraction, [A, B], 0.01)
-    assert found.way.name in ("einsum", "matmul")
+    found = select_fastest(
+        [EinsumBackend("einsum", lambda *x: np.einsum(SUBSCRIPTS, *x)), MATMUL], contraction, [A, B], 0.01
+    )
+    assert found.backend.name in ("einsum", "matmul")
+    slow = EinsumBackend("kernel", _slow, 1, Candidate())
+    found = select_fastest([EINSUM_OF_ALL, MATMUL, slow], contraction, [A, B], 0.01)
+    assert found.backend.name in ("einsum", "matmul")
     assert set(found.samples) == {EINSUM_OF_ALL, MATMUL, slow}
 
 
@@ -91,38 +96,40 @@ def _slow(a: Array, b: Array) -> Array:
     return a @ b
 
 
-EINSUM_OF_ALL = Way("einsum", lambda *x: np.einsum(SUBSCRIPTS, *x))
+EINSUM_OF_ALL = EinsumBackend("einsum", lambda *x: np.einsum(SUBSCRIPTS, *x))
 
 
 class _Doubtful:
     """In place of `fastest`: is disturbed so many times, then sure of a kernel."""
 
     def __init__(self, times: int) -> None:
-        self.left, self.decisions = times, 0
+        self.left, self.selections = times, 0
 
-    def __call__(self, ways: Sequence[Way], *_: object) -> Choice:
-        self.decisions += 1
+    def __call__(self, backends: Sequence[EinsumBackend], *_: object) -> Selection:
+        self.selections += 1
         self.left -= 1
-        samples = {way: [1.0] for way in ways}
+        samples = {backend: [1.0] for backend in backends}
         if self.left >= 0:
-            return Choice(next(way for way in ways if way.name == "matmul"), samples, sure=False)
-        return Choice(next(way for way in ways if way.name == "kernel"), samples)
+            return Selection(
+                next(backend for backend in backends if backend.name == "matmul"), samples, conclusive=False
+            )
+        return Selection(next(backend for backend in backends if backend.name == "kernel"), samples)
 
 
-def _sure(_store: object, _task: object, choice: Choice, *_: object) -> bool:
-    return choice.sure
+def _sure(_store: object, _task: object, selection: Selection, *_: object) -> bool:
+    return selection.conclusive
 
 
 @pytest.fixture
 def doubt(tmp_path: Path) -> Any:
     """Give what makes a caller whose first decisions are disturbed, and the clock that it goes by."""
     now = [0.0]
-    with every_way(), pytest.MonkeyPatch.context() as patch:
+    with every_backend(), pytest.MonkeyPatch.context() as patch:
         patch.setattr(call, "monotonic", lambda: now[0])
 
         def begin(times: int) -> tuple[_Doubtful, Callable[[], Any], list[float]]:
             found = _Doubtful(times)
-            patch.setattr(planning, "fastest", found)
+            patch.setattr(planning, "select_fastest", found)
             patch.setattr(decision_store, "record", _sure)
             return found, lambda: einsum(SUBSCRIPTS, A, B, cores=1, store=tmp_path / "a.db"), now
 
@@ -133,13 +140,13 @@ def test_after_a_disturbed_decision_a_later_call_decides_again(doubt: Any) -> No
     found, compute, now = doubt(1)
     for _ in range(3):
         np.testing.assert_array_equal(compute(), A @ B)
-    assert found.decisions == 1
+    assert found.selections == 1
     now[0] = 1000.0
     for _ in range(3):
         np.testing.assert_array_equal(compute(), A @ B)
     now[0] = 9000.0
     compute()
-    assert found.decisions == 2
+    assert found.selections == 2
 
 
 def test_a_process_decides_again_only_so_often(doubt: Any) -> None:
@@ -147,7 +154,7 @@ def test_a_process_decides_again_only_so_often(doubt: Any) -> None:
     for _ in range(50):
         now[0] += 1000.0
         np.testing.assert_array_equal(compute(), A @ B)
-    assert found.decisions == call.DECISIONS
+    assert found.selections == call.SELECTIONS
 
 
 def test_until_then_numpy_gets_the_arguments_of_the_call(doubt: Any) -> None:
@@ -161,22 +168,22 @@ def test_until_then_numpy_gets_the_arguments_of_the_call(doubt: Any) -> None:
         np.testing.assert_array_equal(einsum(SUBSCRIPTS, 2 * A, B, cores=1), 2 * A @ B)
     with pytest.raises(ValueError, match="could not be broadcast"):
         einsum(SUBSCRIPTS, A, A, cores=1)
-    assert found.decisions == 1
+    assert found.selections == 1
 
 
 def test_another_process_does_not_take_a_disturbed_decision(tmp_path: Path) -> None:
     contraction = contraction_of(SUBSCRIPTS, [A, B])
     task = planning.task_of(contraction, 1)
-    ways = [EINSUM_OF_ALL, MATMUL]
-    doubtful = Choice(MATMUL, {way: [1.0] for way in ways}, sure=False)
+    backends = [EINSUM_OF_ALL, MATMUL]
+    doubtful = Selection(MATMUL, {backend: [1.0] for backend in backends}, conclusive=False)
     with open_store(tmp_path / "a.db") as store:
         run = store.begin_run(task, searcher="random", space="template", seed=0)
         store.finish_run(run)
         for attempt in range(1, COMPARISONS + 1):
-            known = known_of(store, task)
-            assert decided(known, contraction, task, ways) is None
-            assert record(store, task, doubtful, 1, known) is (attempt == COMPARISONS)
-        assert decided(known_of(store, task), contraction, task, ways) is MATMUL
+            history = read_history(store, task)
+            assert stored_backend(history, contraction, task, backends) is None
+            assert record(store, task, doubtful, 1, history) is (attempt == COMPARISONS)
+        assert stored_backend(read_history(store, task), contraction, task, backends) is MATMUL
 
 
 def test_a_decision_leaves_the_users_own_result_as_it_is_and_considers_it_once(tmp_path: Path) -> None:
@@ -189,11 +196,11 @@ def test_a_decision_leaves_the_users_own_result_as_it_is_and_considers_it_once(t
             store.save_result(run, [ResultRow(kernel, gain, {"said": "by the user's run"})])
             store.finish_run(run, seconds={"search": 1.0})
             held = store.run(run), store.result_rows(run, steps)
-            known = known_of(store, task)
-            assert decided(known, contraction, task, [MATMUL]) is None
-            assert known.kernels == [kernel]
-            assert record(store, task, Choice(MATMUL, {MATMUL: [1.0]}), 1, known)
-            assert decided(known_of(store, task), contraction, task, [MATMUL]) is MATMUL
+            history = read_history(store, task)
+            assert stored_backend(history, contraction, task, [MATMUL]) is None
+            assert history.kernels == [kernel]
+            assert record(store, task, Selection(MATMUL, {MATMUL: [1.0]}), 1, history)
+            assert stored_backend(read_history(store, task), contraction, task, [MATMUL]) is MATMUL
             assert (store.run(run), store.result_rows(run, steps)) == held
             store.resume_run(run)
         assert len(store.runs()) == 2
@@ -208,11 +215,11 @@ def test_until_then_machine_code_takes_the_calls(doubt: Any) -> None:
     np.testing.assert_array_equal(made._calls[1](SUBSCRIPTS, A, B), A @ B)
 
 
-@pytest.mark.parametrize(("loop", "way"), [(0.3, EINSUM), (0.9, MATMUL), (20.0, MATMUL)])
+@pytest.mark.parametrize(("loop", "backend"), [(0.3, EINSUM), (0.9, MATMUL), (20.0, MATMUL)])
 def test_on_a_busy_machine_processor_time_tells_which_way_of_numpys_is_the_better(
-    loop: float, way: Way
+    loop: float, backend: EinsumBackend
 ) -> None:
     wall = {SHARED: [1.0], MATMUL: [50.0], EINSUM: [20.0]}
     processor = {SHARED: [1.0], MATMUL: [1.0], EINSUM: [loop]}
-    found = decide(CallComparison(wall, processor, 0.5, one_core=False), {})
-    assert (found.way, found.sure) == (way, False)
+    found = select(CallComparison(wall, processor, 0.5, one_core=False), {})
+    assert (found.backend, found.conclusive) == (backend, False)
