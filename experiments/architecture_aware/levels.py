@@ -20,7 +20,7 @@ from pathlib import Path
 
 from planish.levels.graph.installed import SETTINGS
 from planish.levels.graph.model_protos import identity
-from planish.levels.graph.pass_probe import Examiner
+from planish.levels.graph.pass_probe import PassProbe
 from planish.levels.graph.passes import passes_of_kind
 from planish.levels.graph.sessions import SessionSettings, open_session
 from planish.levels.graph.source import read_model
@@ -72,8 +72,8 @@ def _same(made: Mapping[str, tuple[str, int]]) -> str:
 
 def _idle(path: Path) -> str:
     """Tell how many of the transformers change nothing."""
-    with closing(Examiner(read_model(path, {}), SessionSettings())) as examiner:
-        fired = examiner.fired(())
+    with closing(PassProbe(read_model(path, {}), SessionSettings())) as probe:
+        fired = probe.effective(())
     known: Sequence[str] = [each.name for each in passes_of_kind("transformer")]
     return f"{sum(not fired.get(name, False) for name in known)} of {len(known)} transformers"
 

@@ -16,7 +16,7 @@ from docs.plugins import EXAMPLES, install
 from planish import core, store
 from planish.core import PlanishError
 from planish.einsum.planning import BudgetError
-from planish.levels.graph.pass_probe import ExaminerError
+from planish.levels.graph.pass_probe import PassProbeError
 from planish.levels.graph.rewriting import RewriteError
 from planish.levels.graph.sessions import RefusedError
 from planish.levels.llvm import execution
@@ -67,7 +67,7 @@ def test_errors_of_modules_that_load_late_are_known() -> None:
     late: set[type[PlanishError]] = {
         batch.RegressionError,
         execution.NotRunnableError,
-        ExaminerError,
+        PassProbeError,
         RefusedError,
     }
     late |= {RewriteError, BudgetError, NoRegisterError, LostError, LostConnectionError}

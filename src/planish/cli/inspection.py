@@ -103,13 +103,13 @@ def inspected(level: Level, task: Task[GraphProgram], store: str | None, *, rele
 
 
 def _relevance(task: Task[GraphProgram]) -> Relevance:
-    from planish.levels.graph.pass_probe import Examiner
+    from planish.levels.graph.pass_probe import PassProbe
     from planish.levels.graph.relevance import THOROUGH_S, analyse, remembered
     from planish.levels.graph.task_setup import widest_settings
 
     program, settings = task.program, widest_settings(task)
-    with closing(Examiner(program, settings)) as examiner:
-        return remembered(program, settings, lambda: analyse(examiner, THOROUGH_S), complete=True)
+    with closing(PassProbe(program, settings)) as probe:
+        return remembered(program, settings, lambda: analyse(probe, THOROUGH_S), complete=True)
 
 
 def _learnt(

@@ -12,7 +12,7 @@ from typing import Any
 
 from planish.core import Candidate, Executor, Measured, Task, evaluate
 from planish.levels.graph.installed import OPENVINO
-from planish.levels.graph.pass_probe import Examiner, ExaminerError
+from planish.levels.graph.pass_probe import PassProbe, PassProbeError
 from planish.levels.graph.passes import IN_BFLOAT16, Disable, Offline, Selection, selection_of
 from planish.levels.graph.program import GraphProgram
 from planish.levels.graph.relevance import Relevance, known_relevance
@@ -68,14 +68,14 @@ class Nodes:
     usual: Counter[str] | None = None
 
     @staticmethod
-    def count(examiner: Examiner, chosen: Selection) -> Nodes:
+    def count(probe: PassProbe, chosen: Selection) -> Nodes:
         """Count the nodes of a selection."""
         lists = [chosen.rewrites[:length] for length in range(len(chosen.rewrites) + 1)]
         made = (chosen.rewrites, sorted(chosen.disabled), chosen.session.get("optimization", ""))
         return Nodes(
-            [_counted(lambda each=each: examiner.counts(each)) for each in lists],
-            _counted(lambda: examiner.optimised(*made).counts),
-            _counted(lambda: examiner.optimised(()).counts),
+            [_counted(lambda each=each: probe.counts(each)) for each in lists],
+            _counted(lambda: probe.optimised(*made).counts),
+            _counted(lambda: probe.optimised(()).counts),
         )
 
     def to_json(self) -> Mapping[str, Any]:
@@ -121,7 +121,7 @@ def _counter(told: Mapping[str, int] | None) -> Counter[str] | None:
 def _counted(count: Callable[[], Mapping[str, int]]) -> Counter[str] | None:
     try:
         return Counter(count())
-    except ExaminerError:  # what cannot be counted is shown as such
+    except PassProbeError:  # what cannot be counted is shown as such
         return None
 
 
@@ -190,8 +190,8 @@ def analyze(task: Task[GraphProgram], candidate: Candidate, executor: Executor) 
     alone = [each for pair in steps.values() for each in pair if each not in compared]
     analysis: dict[str, Any] = {"compared": measured(executor, compared)}
     analysis["parts"] = measured(executor, [program.baseline, chosen, *alone]) if alone else {}
-    with closing(Examiner(program, settings_of(task).of_onnxruntime)) as examiner:
-        analysis["nodes"] = Nodes.count(examiner, chosen).to_json()
+    with closing(PassProbe(program, settings_of(task).of_onnxruntime)) as probe:
+        analysis["nodes"] = Nodes.count(probe, chosen).to_json()
     return analysis
 
 

@@ -138,6 +138,10 @@ DRAWING = frozenset(
 )
 """Types of operators that may draw numbers at random."""
 _SIGMAS = 3.0
+_PACE = 20e6
+"""Bytes of a model for which each stage is given another second, beyond its usual limit."""
+_COPIES_IN_MEMORY = 16
+"""So many times a model's size is a worker's memory: of it as it came, rewritten, and in sessions."""
 _COPIES = 4
 """So many times a model's size a file of a worker may have, beyond the usual."""
 _ACCURACY = "accuracy"
@@ -383,6 +387,19 @@ def sandbox_of(
     """
     largest = FILE_BYTES + _COPIES * program.size
     return SandboxPolicy.for_code(writes, card=settings.provider == "cuda", file_bytes=largest)
+
+
+def limits_of(program: GraphProgram) -> Limits:
+    """Return the limits of a worker that rewrites a model and runs it."""
+    more = program.size / _PACE
+    return Limits(
+        transform=45 + more,
+        build=20 + more,
+        verify=20 + more,
+        run=30 + more,
+        worker=60 + more,
+        memory_bytes=max(4 << 30, _COPIES_IN_MEMORY * program.size),
+    )
 
 
 def wrong_by_default(program: GraphProgram) -> str:

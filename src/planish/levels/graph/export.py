@@ -11,7 +11,7 @@ from typing import Any
 
 from planish.core import Candidate, Task
 from planish.levels.graph.installed import OPENVINO, versions
-from planish.levels.graph.pass_probe import Examiner
+from planish.levels.graph.pass_probe import PassProbe
 from planish.levels.graph.passes import Selection, selection_of
 from planish.levels.graph.program import GraphProgram
 from planish.levels.graph.sessions import PROVIDERS, SessionSettings, configuration, weights_of
@@ -86,7 +86,7 @@ def deliver_model(task: Task[GraphProgram], candidate: Candidate, path: Path) ->
         settings as JSON.
 
     Raises:
-        ExaminerError: a pass fails, or ONNX Runtime does not take the model.
+        PassProbeError: a pass fails, or ONNX Runtime does not take the model.
         OSError: a file cannot be written.
     """
     program, chosen = task.program, selection_of(candidate)
@@ -104,8 +104,8 @@ def deliver_model(task: Task[GraphProgram], candidate: Candidate, path: Path) ->
 
 def _write_model(program: GraphProgram, chosen: Selection, settings: SessionSettings, file: Path) -> None:
     """Write the model by a process in a sandbox: passes read a file of others, and may crash."""
-    with closing(Examiner(program, settings.of_onnxruntime, _PATIENCE_S)) as examiner:
-        examiner.write(chosen.rewrites, file, sorted(chosen.disabled), offline=chosen.offline)
+    with closing(PassProbe(program, settings.of_onnxruntime, _PATIENCE_S)) as probe:
+        probe.write(chosen.rewrites, file, sorted(chosen.disabled), offline=chosen.offline)
 
 
 def _facts(program: GraphProgram, chosen: Selection, settings: SessionSettings, model: str) -> dict[str, Any]:

@@ -1,128 +1,146 @@
-"""Probe of graph passes: a process that applies them to a model, and that they may crash."""
+"""Probe of graph passes: an evaluator that applies them to a model in a sandboxed process.
+
+A question is a candidate of one step, and its answer is made of numbers, as every outcome: an identity of 128
+bits is sent as four numbers of 32.
+"""
 
 from __future__ import annotations
 
-import json
 import os
+import re
+import struct
+import tempfile
 import time
 import weakref
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from select import select
-from typing import Any
 
-from planish.core import PlanishError
+from planish.core import Candidate, Failed, Measured, Outcome, PlanishError, StageClock, Step, evaluate
+from planish.core.disk_cache import DiskCache
 from planish.core.files import copy_regular
+from planish.executors import LocalExecutor
+from planish.levels.graph.evaluator import limits_of, sandbox_of
+from planish.levels.graph.model_protos import identity, node_counts
 from planish.levels.graph.program import GraphProgram
-from planish.levels.graph.sessions import SessionSettings, weights_of
-from planish.sandbox import DEVNULL, PIPE, SpawnedChild, describe_exit
-from planish.sandbox.plain_data import DataError, FrameReader, loads
+from planish.levels.graph.rewriting import Rewriter, model_cache_of
+from planish.levels.graph.sessions import SessionSettings, first_line, open_session, weights_of
+from planish.sandbox import Limits
+from planish.sandbox.confinement import SandboxPolicy
+from planish.sandbox.scratch import shared_cache, shared_folder
 
-PATIENCE_S = 40.0
+ANSWER_S = 40.0
 """Seconds for one answer, and one more for each 20 MB of the model."""
 _PACE = 20e6
-_READ_BYTES = 1 << 16
+_MODIFIED = re.compile(rb"GraphTransformer (\S+) modified: ([01])")
+_KEY = struct.Struct(">4I")
+_SECONDS = "processor seconds"
+_OF_WORKER = frozenset({"crash", "timeout", "killed", "stopped", "starved", "exited"})
+"""Reasons of outcomes that an executor makes where a process ends."""
+
+
+@dataclass(frozen=True)
+class Question(Step):
+    """A question about a model after some passes.
+
+    Args:
+        what: a method of `_Evaluator`.
+        rewrites: rewriting passes, in their order.
+        disabled: the runtime's passes that are left out.
+        optimization: the session's level; by default that of the settings.
+        file: where to write the model; empty where it is not written.
+        offline: whether the runtime optimises the model that is written.
+    """
+
+    what: str
+    rewrites: tuple[str, ...]
+    disabled: tuple[str, ...] = ()
+    optimization: str = ""
+    file: str = ""
+    offline: bool = False
 
 
 @dataclass(frozen=True)
 class Optimised:
-    """What the runtime makes of a model: its name, and its nodes by type."""
+    """A model that the runtime made.
 
-    name: str
+    Args:
+        key: its identity.
+        counts: its nodes by type.
+    """
+
+    key: str
     counts: Mapping[str, int]
 
 
-ANSWERS: Mapping[str, Any] = {
-    "name": str,
-    "counts": Mapping[str, int],
-    "load": bool,
-    "fired": Mapping[str, bool],
-    "optimised": Optimised,
-    "write": bool,
-}
-"""Questions, and the types of their answers."""
-
-
-def reply_type(what: str) -> Any:
-    """Return the type of a reply: the answer, else why there is none; and the processor's seconds so far."""
-    return tuple[ANSWERS[what] | None, str, float]
-
-
-class ExaminerError(PlanishError):
+class PassProbeError(PlanishError):
     """A pass failed, crashed or hung."""
 
     exit_code = 3
 
 
-class Examiner:
-    """Applies passes to a model in a process of its own, which is started again where one ends it.
+class PassProbe:
+    """Applies passes to a model in a worker process, which is started again where one ends it.
 
     Args:
         program: the model.
         settings: of the runtime's sessions.
-        patience_s: seconds for one answer; by default by the model's size.
+        answer_s: seconds for one answer; by default by the model's size.
     """
 
-    def __init__(self, program: GraphProgram, settings: SessionSettings, patience_s: float = 0.0) -> None:
+    def __init__(self, program: GraphProgram, settings: SessionSettings, answer_s: float = 0.0) -> None:
         self._program, self._settings = program, settings
-        self._patience = patience_s or PATIENCE_S + program.size / _PACE
-        self._child: _Child | None = None
-        self._lost = self._running = 0.0
-        self._names: dict[tuple[str, ...], str] = {}
+        self._answer_s = answer_s or ANSWER_S + program.size / _PACE
+        self._executor: LocalExecutor | None = None
+        self._spent = 0.0
+        self._keys: dict[tuple[str, ...], str] = {}
 
     @property
     def spent(self) -> float:
-        """Seconds of a processor that answers took, so far; what was lost with a process, by the clock."""
-        return self._lost + self._running
+        """Seconds of a processor that answers took, so far; by the clock where the process ended."""
+        return self._spent
 
-    @property
-    def pid(self) -> int | None:
-        """The process's number; None while there is none."""
-        return self._child.pid if self._child else None
+    def state_key(self, rewrites: Sequence[str]) -> str:
+        """Return the identity of the model after some rewriting passes, or of the list where one fails."""
+        try:
+            return self.model_key(rewrites)
+        except PassProbeError:
+            return self._keys.setdefault(tuple(rewrites), " ".join(("fails:", *rewrites)))
 
-    def name(self, rewrites: Sequence[str]) -> str:
-        """Name the model after some rewriting passes; where one fails, the list names itself."""
+    def model_key(self, rewrites: Sequence[str]) -> str:
+        """Return the identity of the model after rewriting passes; raises PassProbeError where one fails."""
         wanted = tuple(rewrites)
-        if wanted not in self._names:
-            try:
-                self._names[wanted] = self._ask("name", wanted)
-            except ExaminerError:
-                self._names[wanted] = " ".join(("fails:", *wanted))
-        return self._names[wanted]
-
-    def made(self, rewrites: Sequence[str]) -> str:
-        """Name the model after some rewriting passes; raises ExaminerError where one fails."""
-        wanted = tuple(rewrites)
-        if wanted not in self._names:
-            self._names[wanted] = self._ask("name", wanted)
-        return self._names[wanted]
+        if wanted not in self._keys:
+            self._keys[wanted] = _key_in(self._ask(Question("model_key", wanted)))
+        return self._keys[wanted]
 
     def counts(self, rewrites: Sequence[str]) -> Mapping[str, int]:
-        """Count the nodes by type after some rewriting passes; raises ExaminerError where one fails."""
-        return self._ask("counts", rewrites)
+        """Count the nodes by type after some rewriting passes; raises PassProbeError where one fails."""
+        return _counts_in(self._ask(Question("counts", tuple(rewrites))))
 
     def load(self, rewrites: Sequence[str]) -> None:
         """Load the model after some rewriting passes by the runtime.
 
         Raises:
-            ExaminerError: a rewriting pass fails, or the runtime does not take what it makes.
+            PassProbeError: a rewriting pass fails, or the runtime does not take the model.
         """
-        self._ask("load", rewrites)
+        self._ask(Question("load", tuple(rewrites)))
 
-    def fired(self, rewrites: Sequence[str]) -> Mapping[str, bool]:
-        """Return which of the runtime's transformers there are, and whether each changes the model.
+    def effective(self, rewrites: Sequence[str]) -> Mapping[str, bool]:
+        """Return the runtime's transformers, and whether each changes the model.
 
         Raises:
-            ExaminerError: a rewriting pass fails, or the runtime does not take what it makes.
+            PassProbeError: a rewriting pass fails, or the runtime does not take the model.
         """
-        return self._ask("fired", rewrites)
+        return {
+            name: value != 0
+            for name, value in self._ask(Question("effective", tuple(rewrites))).values.items()
+        }
 
     def optimised(
         self, rewrites: Sequence[str], disabled: Sequence[str] = (), optimization: str = ""
     ) -> Optimised:
-        """Return the name and the nodes of what the runtime makes where some of its passes are left out.
+        """Return the identity and the nodes of what the runtime makes where some of its passes are left out.
 
         Args:
             rewrites: rewriting passes, in their order.
@@ -130,9 +148,10 @@ class Examiner:
             optimization: the session's level; by default that of the settings.
 
         Raises:
-            ExaminerError: a rewriting pass fails, or the runtime does not take what it makes.
+            PassProbeError: a rewriting pass fails, or the runtime does not take the model.
         """
-        return self._ask("optimised", rewrites, sorted(disabled), optimization)
+        found = self._ask(Question("optimised", tuple(rewrites), tuple(sorted(disabled)), optimization))
+        return Optimised(_key_in(found), _counts_in(found))
 
     def write(
         self, rewrites: Sequence[str], file: Path, disabled: Sequence[str] = (), *, offline: bool
@@ -146,90 +165,169 @@ class Examiner:
             offline: whether the runtime optimises it, too.
 
         Raises:
-            ExaminerError: a rewriting pass fails, or the runtime does not take what it makes.
+            PassProbeError: a rewriting pass fails, or the runtime does not take the model.
             OSError: a file cannot be written.
         """
-        self._ask("write", rewrites, sorted(disabled), [file.name], ["offline"] if offline else [])
-        assert self._child is not None
-        made = self._child.scratch / file.name
+        # A folder of its own: the process may write there, and only what it wrote is copied.
+        scratch = shared_cache()
+        made = scratch.folder / file.name
+        self._ask(Question("write", tuple(rewrites), tuple(sorted(disabled)), "", str(made), offline))
         copy_regular(made, file)
         if os.path.lexists(weights_of(made)):
             copy_regular(weights_of(made), weights_of(file))
 
     def close(self) -> None:
         """End the process; harmless when called twice."""
-        if self._child is not None:
-            self._child.close()
-            self._child = None
-            self._lost, self._running = self.spent, 0.0
+        if self._executor is not None:
+            self._executor.close()
+            self._executor = None
 
-    def _ask(self, what: str, *of: Sequence[str]) -> Any:
-        if self._child is None:
-            self._child = _Child(self._program, self._settings)
-        start = time.monotonic()
+    def _ask(self, question: Question) -> Measured:
+        if self._executor is None:
+            limits = replace(limits_of(self._program), transform=self._answer_s)
+            cache = model_cache_of(self._program)
+            self._executor = LocalExecutor(PassProbeSpec(self._program, self._settings, limits, cache))
+            # Also where it is not closed.
+            weakref.finalize(self, self._executor.close)
         try:
-            answer, error, self._running = self._child.ask(what, of, self._patience)
-        except ExaminerError:
-            self.close()
-            # By the clock: how much of the processor a dead process used is no longer known.
-            self._lost += time.monotonic() - start
-            raise
-        if answer is None:
-            raise ExaminerError(error)
-        return answer
+            (found,) = evaluate(self._executor, [Candidate((question,))])
+        except PlanishError as error:  # the evaluator cannot be made
+            raise PassProbeError(error.message) from error
+        if isinstance(found.outcome, Measured):
+            values = dict(found.outcome.values)
+            self._spent += values.pop(_SECONDS, 0.0)
+            return Measured(values, found.outcome.samples)
+        if found.outcome.reason in _OF_WORKER:
+            # By the clock: how much of the processor a dead process used is not known.
+            self._spent += sum(found.seconds.values())
+        first, *_ = found.outcome.detail.splitlines() or [found.outcome.reason]
+        raise PassProbeError(f"no answer, {first}" if found.outcome.reason == "timeout" else first)
 
 
-class _Child:
-    """The process, with the folder that it works in; both end with this object."""
+def _key_in(found: Measured) -> str:
+    try:
+        return _KEY.pack(*map(int, found.samples["identity"])).hex()
+    except (KeyError, struct.error) as error:
+        raise PassProbeError(f"the process sent what is not an answer: {error}") from error
 
-    def __init__(self, program: GraphProgram, settings: SessionSettings) -> None:
-        child = SpawnedChild(
-            "planish.levels.graph.pass_probe_server",
-            stdin=PIPE,
-            stdout=PIPE,
-            stderr=DEVNULL,
-        )
-        self._process, self._frames = child.process, FrameReader()
-        self.scratch = child.scratch.path
-        self.pid = self._process.pid
-        # Also where it is not closed.
-        self.close = weakref.finalize(self, child.kill)
-        self._write(
-            {
-                "program": replace(program, stored="").text,
-                "settings": asdict(settings),
-                "scratch": str(child.scratch.path),
-            }
-        )
 
-    def ask(self, what: str, of: Sequence[Sequence[str]], patience: float) -> tuple[Any, str, float]:
-        """Wait for a reply; raises ExaminerError where none comes."""
-        deadline = time.monotonic() + patience
-        with suppress(BrokenPipeError):  # it ended: that is seen below
-            self._write({"what": what, "of": of})
+def _counts_in(found: Measured) -> Mapping[str, int]:
+    return {name: int(value) for name, value in found.values.items()}
+
+
+@dataclass(frozen=True)
+class PassProbeSpec:
+    """Makes the evaluator of a probe in a worker.
+
+    Args:
+        program: the model.
+        settings: of the runtime's sessions.
+        limits: of one question.
+        model_cache: of rewritten models, which all processes of a search share.
+    """
+
+    program: GraphProgram
+    settings: SessionSettings
+    limits: Limits
+    model_cache: DiskCache
+
+    @property
+    def sandbox(self) -> SandboxPolicy:
+        """Return how a worker is confined; it shares rewritten models with others."""
+        return sandbox_of(self.program, self.settings, [shared_folder()])
+
+    def __call__(self) -> _Evaluator:
+        return _Evaluator(self)
+
+
+class _Evaluator:
+    def __init__(self, spec: PassProbeSpec) -> None:
+        self._settings = spec.settings
+        # The folder of temporary files is the worker's own, and ends with it.
+        self._scratch = Path(tempfile.mkdtemp())
+        self._rewriter = Rewriter(spec.program, spec.model_cache, self._scratch)
+        self._reported = 0.0
+
+    def evaluate(self, candidate: Candidate, clock: StageClock) -> Outcome:
+        """Answer a question; see `PassProbe`."""
+        (question,) = candidate.steps
+        assert isinstance(question, Question)
+        answer: Callable[[Question], Measured] = getattr(self, f"_{question.what}")
+        with clock("transform"):
+            try:
+                found = answer(question)
+            except PlanishError as error:
+                return Failed("transform", "a pass fails", error.message)
+            # Libraries raise anything on a model that they did not foresee.
+            except Exception as error:  # noqa: BLE001
+                return Failed("transform", "a pass fails", f"{type(error).__name__}: {first_line(error)}")
+        # Of questions that failed since the last answer, too.
+        before, self._reported = self._reported, time.process_time()
+        return Measured({**found.values, _SECONDS: self._reported - before}, found.samples)
+
+    def _model_key(self, asked: Question) -> Measured:
+        return _answer(self._rewriter.model_key(asked.rewrites))
+
+    def _counts(self, asked: Question) -> Measured:
+        return _answer("", node_counts(self._rewriter.model(asked.rewrites)))
+
+    def _load(self, asked: Question) -> Measured:
+        open_session(self._rewriter.rewritten(asked.rewrites).file, self._settings, as_it_is=True)
+        return _answer()
+
+    def _effective(self, asked: Question) -> Measured:
+        file = self._rewriter.rewritten(asked.rewrites).file
+        log = _stderr_of(lambda: open_session(file, self._settings, verbose=True))
+        found: dict[str, bool] = {}
+        # A transformer runs more than once, in several steps: any of them counts.
+        for name, modified in _MODIFIED.findall(log):
+            found[name.decode()] = found.get(name.decode(), False) or modified == b"1"
+        return Measured({name: float(each) for name, each in found.items()})
+
+    def _optimised(self, asked: Question) -> Measured:
+        import onnx
+
+        kept = self._scratch / "optimised.onnx"
+        settings = replace(self._settings, optimization=asked.optimization or self._settings.optimization)
+        file = self._rewriter.rewritten(asked.rewrites).file
+        open_session(file, settings, asked.disabled, keep=kept)
+        made = onnx.load(kept, load_external_data=False)
+        # The runtime names the files of weights that it did not change as they stand beside the model.
+        onnx.load_external_data_for_model(made, str(file.parent))
+        return _answer(identity(made), node_counts(made))
+
+    def _write(self, asked: Question) -> Measured:
+        import onnx
+
+        # Made here, and not read from the cache, which other processes write to.
+        model, file = self._rewriter.model(asked.rewrites), Path(asked.file)
+        if not asked.offline:
+            onnx.save(model, file)
+            return _answer()
+        if asked.rewrites:
+            made = self._scratch / "written.onnx"
+            onnx.save(model, made)
+        else:
+            made = self._rewriter.rewritten(()).file
+        open_session(made, self._settings, asked.disabled, keep=file, apart=True)
+        return _answer()
+
+
+def _answer(key: str = "", counts: Mapping[str, int] | None = None) -> Measured:
+    values = {name: float(count) for name, count in (counts or {}).items()}
+    return Measured(values, {"identity": tuple(map(float, _KEY.unpack(bytes.fromhex(key))))} if key else {})
+
+
+def _stderr_of(work: Callable[[], object]) -> bytes:
+    """Do work, and return what native code wrote to standard error meanwhile."""
+    with tempfile.TemporaryFile() as file:
+        # By descriptor: native code writes past Python's sys.stderr.
+        old = os.dup(2)
+        os.dup2(file.fileno(), 2)
         try:
-            return loads(self._message(deadline, patience), reply_type(what))
-        except DataError as error:
-            raise ExaminerError(f"the process sent what is not an answer: {error}") from error
-
-    def _message(self, deadline: float, patience: float) -> bytes:
-        assert self._process.stdout is not None
-        messages: list[bytes] = []
-        while not messages:
-            if not select([self._process.stdout], [], [], max(0.0, deadline - time.monotonic()))[0]:
-                raise ExaminerError(f"no answer in {patience:.0f} s")
-            data = os.read(self._process.stdout.fileno(), _READ_BYTES)
-            if not data:
-                code = self._process.wait()
-                raise ExaminerError(
-                    f"the process {describe_exit(code)}" if code >= 0 else describe_exit(code)
-                )
-            messages = list(self._frames.feed(data))
-        if len(messages) > 1:
-            raise DataError("more than one answer")
-        return messages[0]
-
-    def _write(self, document: Mapping[str, Any]) -> None:
-        assert self._process.stdin is not None
-        self._process.stdin.write(f"{json.dumps(document)}\n".encode())
-        self._process.stdin.flush()
+            work()
+        finally:
+            os.dup2(old, 2)
+            os.close(old)
+        file.seek(0)
+        return file.read()

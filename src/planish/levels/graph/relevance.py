@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 from planish.core import PlanishError, content_hash
 from planish.levels.graph.installed import versions
-from planish.levels.graph.pass_probe import Examiner, ExaminerError
+from planish.levels.graph.pass_probe import PassProbe, PassProbeError
 from planish.levels.graph.passes import EXACT, find_pass, passes, passes_of_kind
 from planish.levels.graph.program import GraphProgram, user_cache
 from planish.levels.graph.sessions import SessionSettings
@@ -124,22 +124,22 @@ _BUSY = 2.5
 """On a machine that is busy with other work, so many times as long by the clock."""
 
 
-class PatienceClock:
+class CpuBudget:
     """Tells whether there is time left: by the processor, so that a busy machine leaves nothing out.
 
     Args:
-        examiner: whose time it is.
+        probe: whose time it is.
         patience_s: seconds of a processor.
     """
 
-    def __init__(self, examiner: Examiner, patience_s: float) -> None:
-        self._examiner, self._patience = examiner, patience_s
-        self._before, self._start = examiner.spent, time.monotonic()
+    def __init__(self, probe: PassProbe, patience_s: float) -> None:
+        self._probe, self._patience = probe, patience_s
+        self._before, self._start = probe.spent, time.monotonic()
 
     @property
     def spent(self) -> float:
         """Seconds of a processor, so far."""
-        return self._examiner.spent - self._before
+        return self._probe.spent - self._before
 
     def __call__(self, share: float, things: Sequence[T], work: Callable[[T], None]) -> int:
         """Work through things while there is time; gives how many were.
@@ -165,10 +165,10 @@ class Rewriting:
         problems: questions that got no answer, and why.
     """
 
-    def __init__(self, examiner: Examiner) -> None:
-        self._examiner = examiner
+    def __init__(self, probe: PassProbe) -> None:
+        self._probe = probe
         self._counts: dict[tuple[str, ...], Mapping[str, int] | None] = {}
-        self._original = examiner.made(())
+        self._original = probe.model_key(())
         self.alone: list[str] = []
         self.after: dict[str, str] = {}
         self.failing: dict[str, str] = {}
@@ -183,7 +183,7 @@ class Rewriting:
         seen = self._seen(before)
         return seen is None or find_pass(name).may_matter(frozenset(seen))
 
-    def strongest(self) -> list[str]:
+    def ranked(self) -> list[str]:
         """List what matters alone; first what leaves the fewest nodes."""
         return sorted(self.alone, key=lambda name: sum((self._seen((name,)) or {}).values()))
 
@@ -192,16 +192,16 @@ class Rewriting:
         if not self.may_matter(name):
             return
         try:
-            if self._examiner.made((name,)) != self._original:
-                self._examiner.load((name,))
+            if self._probe.model_key((name,)) != self._original:
+                self._probe.load((name,))
                 self.alone.append(name)
-        except ExaminerError as error:
+        except PassProbeError as error:
             self.failing[name] = error.message
 
     def pairs(self, names: Sequence[str]) -> list[tuple[str, str]]:
         """List what is to be tried after what."""
         rest = [name for name in names if not self.has_said(name)]
-        return [(first, name) for first in self.strongest() for name in rest if self.may_matter(name, first)]
+        return [(first, name) for first in self.ranked() for name in rest if self.may_matter(name, first)]
 
     def try_after(self, pair: tuple[str, str]) -> None:
         """Try a pass after another one, unless it is known to matter."""
@@ -209,18 +209,18 @@ class Rewriting:
         if self.has_said(name):
             return
         try:
-            if self._examiner.made(pair) != self._examiner.made((first,)):
-                self._examiner.load(pair)
+            if self._probe.model_key(pair) != self._probe.model_key((first,)):
+                self._probe.load(pair)
                 self.after[name] = first
-        except ExaminerError as error:
+        except PassProbeError as error:
             self.failing[name] = f"after {first}: {error.message}"
 
     def _seen(self, rewrites: tuple[str, ...]) -> Mapping[str, int] | None:
         """Count the nodes after some passes; None where they cannot be counted."""
         if rewrites not in self._counts:
             try:
-                self._counts[rewrites] = self._examiner.counts(rewrites)
-            except ExaminerError as error:
+                self._counts[rewrites] = self._probe.counts(rewrites)
+            except PassProbeError as error:
                 self._counts[rewrites] = None
                 self.problems.append(f"nodes after {', '.join(rewrites) or 'no pass'}: {error.message}")
         return self._counts[rewrites]
@@ -233,8 +233,8 @@ class Runtime:
         problems: questions that got no answer, and why.
     """
 
-    def __init__(self, examiner: Examiner) -> None:
-        self._examiner = examiner
+    def __init__(self, probe: PassProbe) -> None:
+        self._probe = probe
         self._there: set[str] = set()
         self._fired: set[str] = set()
         self._whole: str | None = None
@@ -243,8 +243,8 @@ class Runtime:
     def look(self, rewrites: tuple[str, ...]) -> None:
         """Note the transformers that change the model after some rewriting passes."""
         try:
-            told = self._examiner.fired(rewrites)
-        except ExaminerError as error:
+            told = self._probe.effective(rewrites)
+        except PassProbeError as error:
             self.problems.append(
                 f"the runtime's passes after {', '.join(rewrites) or 'none'}: {error.message}"
             )
@@ -257,8 +257,8 @@ class Runtime:
         if self._whole is None:
             self._whole = self._optimised()
         try:
-            rest = self._examiner.optimised((), [name]).name
-        except ExaminerError:  # to leave it out is a candidate's failure, in its turn
+            rest = self._probe.optimised((), [name]).key
+        except PassProbeError:  # to leave it out is a candidate's failure, in its turn
             rest = ""
         # Without an answer the rule may matter.
         if not rest or rest != self._whole:
@@ -267,8 +267,8 @@ class Runtime:
     def _optimised(self) -> str:
         """Name what the runtime makes of the model as it came; empty where that cannot be found out."""
         try:
-            return self._examiner.optimised(()).name
-        except ExaminerError as error:
+            return self._probe.optimised(()).key
+        except PassProbeError as error:
             self.problems.append(f"the model that the runtime makes: {error.message}")
             return ""
 
@@ -293,7 +293,7 @@ _AFTER = 3
 """After so many rewriting passes, those that leave the fewest nodes, the runtime's passes are looked at."""
 
 
-def analyse(examiner: Examiner, patience_s: float = PATIENCE_S) -> Relevance:
+def analyse(probe: PassProbe, patience_s: float = PATIENCE_S) -> Relevance:
     """Find out which passes change a model at all, alone and after each other (section 3.2 of the paper).
 
     First each rewriting pass is tried alone; then each that changed nothing, after those that did. A pass is
@@ -301,11 +301,11 @@ def analyse(examiner: Examiner, patience_s: float = PATIENCE_S) -> Relevance:
     Whatever goes wrong is noted, and passes about which too little is known may matter.
 
     Args:
-        examiner: of the model.
+        probe: of the model.
         patience_s: seconds of a processor for all.
     """
     try:
-        return _analyse(examiner, patience_s)
+        return _analyse(probe, patience_s)
     except Exception as error:  # noqa: BLE001
         every = tuple(each.name for each in passes_of_kind(*EXACT))
         runtime = tuple(each.name for each in passes_of_kind("rule", "transformer"))
@@ -313,17 +313,17 @@ def analyse(examiner: Examiner, patience_s: float = PATIENCE_S) -> Relevance:
         return Relevance((), runtime=runtime, untried=every, problems=(f"the model as it came: {reason}",))
 
 
-def _analyse(examiner: Examiner, patience_s: float) -> Relevance:
-    until = PatienceClock(examiner, patience_s)
-    found = Rewriting(examiner)
-    runtime = Runtime(examiner)
+def _analyse(probe: PassProbe, patience_s: float) -> Relevance:
+    until = CpuBudget(probe, patience_s)
+    found = Rewriting(probe)
+    runtime = Runtime(probe)
     runtime.look(())
     rules = [each.name for each in passes_of_kind("rule") if found.may_matter(each.name)]
     looked = until(_RULES, rules, runtime.try_rule)
     names = [each.name for each in passes_of_kind(*EXACT)]
     # Alone before after each other: there are as many of these as passes, and of pairs their square.
     tried = until(_ALONE, names, found.try_alone)
-    until(1, found.strongest()[:_AFTER], lambda name: runtime.look((name,)))
+    until(1, found.ranked()[:_AFTER], lambda name: runtime.look((name,)))
     # Only those that were tried alone: of the others nothing is known yet.
     pairs = found.pairs(names[:tried])
     done = until(1, pairs, found.try_after)

@@ -8,10 +8,10 @@ from dataclasses import replace
 from functools import cache, partial
 
 from planish.core import Candidate, Executor, Measured, Reference, Task, evaluate
-from planish.levels.graph.evaluator import LAST_TIMING, TIMING, GraphEvaluatorSpec, lacking
+from planish.levels.graph.evaluator import LAST_TIMING, TIMING, GraphEvaluatorSpec, lacking, limits_of
 from planish.levels.graph.installed import OPENVINO, OPENVINO_BFLOAT16
 from planish.levels.graph.machine import QUANTITIES, counters
-from planish.levels.graph.pass_probe import Examiner, ExaminerError
+from planish.levels.graph.pass_probe import PassProbe, PassProbeError
 from planish.levels.graph.passes import (
     BY_OPENVINO,
     EXACT,
@@ -31,12 +31,6 @@ from planish.levels.graph.sessions import SessionSettings
 from planish.levels.graph.space import Letters, SelectionSpace
 from planish.levels.graph.starting_lists import GOOD_LISTS, class_lists, recognition_of
 from planish.measure import SharedBaselineTime
-from planish.sandbox import Limits
-
-_PACE = 20e6
-"""Bytes of a model for which each stage is given another second, beyond its usual limit."""
-_COPIES = 16
-"""So many times a model's size is a worker's memory: of it as it came, rewritten, and in sessions."""
 
 
 def evaluator_spec_of(task: Task[GraphProgram], *, final: bool = False) -> GraphEvaluatorSpec:
@@ -55,7 +49,7 @@ def evaluator_spec_of(task: Task[GraphProgram], *, final: bool = False) -> Graph
         program,
         settings,
         names,
-        _limits(program),
+        limits_of(program),
         final_cache_of(program) if final else model_cache_of(program),
         LAST_TIMING if final else TIMING,
         # Counters of energy and heat would count the baseline's calls too.
@@ -125,7 +119,7 @@ def space_of(task: Task[GraphProgram], name: str) -> SelectionSpace:
     elsewhere = settings_of(task).elsewhere
     offline = any(objective.name == "compile_time" for objective in task.objectives) and not elsewhere
     settings, changes = widest_settings(task), settable(task)
-    examiner = Examiner(program, settings)
+    probe = PassProbe(program, settings)
 
     def every() -> Letters:
         rewrites = [each.name for each in passes_of_kind(*EXACT)]
@@ -133,11 +127,11 @@ def space_of(task: Task[GraphProgram], name: str) -> SelectionSpace:
         return Letters((*rewrites, *inexact(task)), tuple(out), offline, changes)
 
     def relevant() -> Letters:
-        found = remembered(program, settings, partial(analyse, examiner))
+        found = remembered(program, settings, partial(analyse, probe))
         out = () if elsewhere else found.runtime
         return Letters((*found.rewrites, *inexact(task)), out, offline, changes)
 
-    namer = examiner.name if name == "exact" else None
+    namer = probe.state_key if name == "exact" else None
     letters = every if name == "all" else relevant
     return SelectionSpace(
         letters,
@@ -202,18 +196,6 @@ def no_optimisation(task: Task[GraphProgram]) -> Reference:
     return Reference("ONNX Runtime", Candidate(), replace(spec, settings=spec.settings.of_onnxruntime))
 
 
-def _limits(program: GraphProgram) -> Limits:
-    more = program.size / _PACE
-    return Limits(
-        transform=45 + more,
-        build=20 + more,
-        verify=20 + more,
-        run=30 + more,
-        worker=60 + more,
-        memory_bytes=max(4 << 30, _COPIES * program.size),
-    )
-
-
 _OF_FILES = frozenset({"compile_time", "peak_memory", "model_size"})
 """Objectives by which two files differ though the runtime makes the same of them."""
 
@@ -228,7 +210,7 @@ def identities(task: Task[GraphProgram]) -> Generator[Callable[[Candidate], str]
     """
     by_file = not _OF_FILES.isdisjoint(objective.name for objective in task.objectives)
     settings = settings_of(task)
-    with closing(Examiner(task.program, settings.of_onnxruntime)) as examiner:
+    with closing(PassProbe(task.program, settings.of_onnxruntime)) as probe:
 
         @cache
         def name(candidate: Candidate) -> str:
@@ -236,23 +218,23 @@ def identities(task: Task[GraphProgram]) -> Generator[Callable[[Candidate], str]
             try:
                 # What another runtime makes of a file it does not tell.
                 elsewhere = chosen.elsewhere or settings != settings.of_onnxruntime
-                made = _made(examiner, chosen, by_file=by_file or elsewhere)
-            except ExaminerError:
+                made = _made(probe, chosen, by_file=by_file or elsewhere)
+            except PassProbeError:
                 return candidate.hash
             return f"{made} offline" if chosen.offline else made
 
         yield name
 
 
-def _made(examiner: Examiner, chosen: Selection, *, by_file: bool) -> str:
+def _made(probe: PassProbe, chosen: Selection, *, by_file: bool) -> str:
     if not by_file:
         # Which level it is shows in what is made, so its name does not count.
         session = dict(chosen.session)
         level = session.pop("optimization", "")
-        made = examiner.optimised(chosen.rewrites, sorted(chosen.disabled), level).name
+        made = probe.optimised(chosen.rewrites, sorted(chosen.disabled), level).key
         return " ".join([made, *(f"{name}={value}" for name, value in sorted(session.items()))])
     rest = replace(chosen, rewrites=(), offline=False).candidate.hash
-    return f"{examiner.made(chosen.rewrites)} {rest}"
+    return f"{probe.model_key(chosen.rewrites)} {rest}"
 
 
 def without_culprits(task: Task[GraphProgram], executor: Executor) -> GraphProgram | None:
