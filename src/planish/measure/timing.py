@@ -367,7 +367,7 @@ class SharedBaselineTime:
     @property
     def folder(self) -> Path:
         """Return the folder that copies in other processes read."""
-        return self._file.parent
+        return self._cache.folder
 
     def seconds(self, found: float) -> float:
         """Return the seconds; where none are known, set those measured now.
