@@ -75,6 +75,30 @@ def test_each_function_in_a_table(planish: Planish, module: Path, place: Path) -
     assert not found["stopped"]
 
 
+def test_a_module_made_smaller_by_functions_is_a_run_like_any_other(
+    planish: Planish, module: Path, tmp_path: Path
+) -> None:
+    out, page = tmp_path / "out", tmp_path / "report.html"
+    words = ("tune", module, "--per-function", "--export", out, "--trials", 6, "--seed", 2, "--workers", 1)
+    said = planish(*words, "--report", page)
+    assert said.code == 0
+    assert "baseline (default<Oz>)" in said.out
+    assert f"wrote {out / 'repeat.sh'}" in said.out
+    assert page.exists()
+    found = json.loads(planish(*words, "--format", "json").out)
+    assert (found["run"]["searcher"], found["run"]["space"], found["run"]["seed"]) == (
+        "parts",
+        "functions",
+        2,
+    )
+    run = found["run"]["id"]
+    shown = planish("show", run)
+    assert "\nfunctions\n---------\n" in shown.out
+    assert planish("export", run, tmp_path / "again").code == 0
+    objects = [(folder / "optimised.o").read_bytes() for folder in (out, tmp_path / "again")]
+    assert objects[0] == objects[1]
+
+
 def test_a_program_is_given_arguments_and_input(planish: Planish, tmp_path: Path) -> None:
     require_linker()
     (tmp_path / "echo.ll").write_text(ECHO)
@@ -105,14 +129,29 @@ WRONG: dict[tuple[str, ...], tuple[int, str]] = {
     ("--per-function", "--report", "out"): (PlanishError.exit_code, "out is for one run"),
     ("--per-function", "--export", "out", "--searcher", "genetc", "--seed", "3"): (
         PlanishError.exit_code,
-        "a search on a whole module does not read --searcher, --seed. Leave it out.",
+        "Did you mean 'genetic'?",
+    ),
+    ("--per-function", "--export", "out", "--searcher", "genetic"): (
+        PlanishError.exit_code,
+        "Searchers that fit: parts.",
+    ),
+    ("--per-function", "--export", "out", "--space", "passes"): (
+        PlanishError.exit_code,
+        "--per-function is the space 'functions'. Leave --space out.",
+    ),
+    ("--per-function", "--export", "out", "--objective", "instructions,text_bytes"): (
+        PlanishError.exit_code,
+        "functions are tuned by one objective",
     ),
     ("--per-function", "--objective", "time", "--space", "safe"): (
         PlanishError.exit_code,
         "--per-function is the space 'functions'",
     ),
     ("--per-function", "--objective", "time,text_bytes"): (PlanishError.exit_code, "by one objective"),
-    ("--space", "functions"): (PlanishError.exit_code, "by one objective"),
+    ("--space", "functions", "--objective", "text_bytes,instructions"): (
+        PlanishError.exit_code,
+        "by one objective",
+    ),
     ("--space", "pases"): (PlanishError.exit_code, "Did you mean 'passes'?"),
     ("--size", "m=3"): (PlanishError.exit_code, "level 'llvm' has no option 'size'"),
 }

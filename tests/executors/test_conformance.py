@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from planish.core import Candidate, EvaluatorSpec, Executor, Outcome, evaluate
-from planish.executors import InlineExecutor, LocalExecutor
+from planish.executors import ForkedExecutor, InlineExecutor, LocalExecutor
 from planish.sandbox import Limits
 from planish.testing.executors import ExecutorConformance
 from planish.testing.recorded import ReplayExecutor
@@ -22,6 +22,11 @@ class TestLocalExecutor(ExecutorConformance):
 
     def executor(self, spec: EvaluatorSpec) -> Executor:
         return LocalExecutor(spec, workers=2, limits=LIMITS, lock=self.lock)
+
+
+class TestForkedExecutor(TestLocalExecutor):
+    def executor(self, spec: EvaluatorSpec) -> Executor:
+        return ForkedExecutor(spec, workers=2, limits=LIMITS, lock=self.lock)
 
 
 class Recorded(ReplayExecutor):

@@ -1,29 +1,22 @@
-"""`planish tune --per-function --export`: one module, each function by a list of its own."""
+"""`planish tune --per-function` for a whole module: each function by a list of its own, in one run."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import asdict, replace
-from pathlib import Path
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from planish.cli.batch_table import now_and_then
-from planish.cli.options import Form
-from planish.cli.output import document, one_line, say, table
 from planish.cli.request import Request
-from planish.core import PlanishError, stoppable
+from planish.core import PlanishError
 
 if TYPE_CHECKING:
-    from planish.levels.llvm.modules import ModuleProgress, SizeResult, SizeRow
+    from planish.store import Store
+    from planish.tuning.recorder import Listener
+    from planish.tuning.result import Result
 
 OF_WHOLE_S = 20.0
 """Seconds of a search on a whole module, where the user says nothing else."""
-_SHOWN = 20
-_LIST = 70
 FUNCTIONS = "functions"
 """The space of lists for single functions."""
-_AFTERWARDS = 1.5
-"""How many times as long as -Oz it takes to compare measures and to write, within the seconds asked for."""
 
 
 def leads_by_time(objectives: tuple[str, ...]) -> bool:
@@ -32,7 +25,7 @@ def leads_by_time(objectives: tuple[str, ...]) -> bool:
 
 
 def by_function(request: Request) -> Request:
-    """Return the request to search a program's hot functions, a list of its own for each.
+    """Return the request to search a module's functions, for their size where nothing else is asked for.
 
     Raises:
         PlanishError: the program has no functions, or another space is asked for.
@@ -44,85 +37,27 @@ def by_function(request: Request) -> Request:
         raise PlanishError(f"'{request.program}' has no functions to tune", "Leave --per-function out.")
     if settings.space not in ("", FUNCTIONS):
         raise PlanishError(f"--per-function is the space '{FUNCTIONS}'", "Leave --space out.")
-    return request._replace(settings=replace(settings, level=level.name, space=FUNCTIONS))
+    objectives = settings.objectives or ("text_bytes",)
+    chosen = replace(settings, level=level.name, space=FUNCTIONS, objectives=objectives)
+    return request._replace(settings=chosen)
 
 
-def improve_and_export(request: Request, folder: Path, form: Form) -> None:
-    """Make a module smaller, write it, and show which functions became smaller."""
-    from planish.cli.output import writing
-    from planish.cli.request import require_places
-    from planish.levels.llvm.modules import compare_measures, export_improved, improve_module, read_for_size
+def tune_for_size(request: Request, store: Store, listener: Listener) -> Result:
+    """Make a module smaller by what is inlined and a list for each function.
 
-    require_places(None, folder)
-    objective, *others = request.settings.objectives or ("text_bytes",)
-    if others:
-        raise PlanishError("functions of a module are tuned by one objective", "Name the one that leads.")
-    code = read_for_size(request.program, request.settings.level, request.options)
-    with stoppable():
-        improved = improve_module(
-            code,
-            objective,
-            request.budget.seconds or OF_WHOLE_S,
-            request.budget.trials,
-            cores=request.settings.workers or request.settings.cores,
-            progress=now_and_then(_line) if form == "text" else None,
-            afterwards=_AFTERWARDS,
-        )
-    rows = compare_measures(improved)
-    with writing(folder):
-        files = export_improved(code, improved, folder)
-    if form == "json":
-        document(_document(improved, rows, files))
-    else:
-        _show(improved, objective, rows)
-        for file in files:
-            say(f"wrote {file}")
+    A C file is compiled as clang -Oz does it, up to LLVM's passes.
+    """
+    from planish.executors import ForkedExecutor
+    from planish.levels.llvm.level import LlvmLevel
+    from planish.levels.llvm.source import read_for_size
+    from planish.tuning.api import tune_program
 
-
-def _line(progress: ModuleProgress) -> str:
-    return f"{progress.seconds:5.1f} s  {progress.evaluations:,} lists  {progress.total:,}"
-
-
-def _show(improved: SizeResult, objective: str, rows: Sequence[SizeRow]) -> None:
-    what = "bytes of .text" if objective == "text_bytes" else "instructions"
-    shown = improved.functions[:_SHOWN]
-    if shown:
-        values = ["-Oz", "now", "saved"]
-        table(
-            ["function", *values, "passes"],
-            [
-                [
-                    each.name,
-                    f"{each.before:,}",
-                    f"{each.after:,}",
-                    f"{each.before - each.after:,}",
-                    _list(each.passes),
-                ]
-                for each in shown
-            ],
-            right=values,
-        )
-    if more := len(improved.functions) - len(shown):
-        say(f"... and {more:,} more, in the manifest")
-    saved = 1 - improved.total / improved.baseline if improved.baseline else 0
-    say(f"\n{improved.baseline:,} {what} by -Oz, now {improved.total:,}: {100 * saved:.2f} % less")
-    say(f"{improved.evaluations:,} lists were run on functions in {improved.seconds:.1f} s")
-    if apart := [row.name for row in rows if row.disagrees]:
-        listed = one_line(", ".join(apart), _LIST)
-        say(f"In {len(apart):,} function{'s' * (len(apart) != 1)} instructions and bytes disagree: {listed}")
-
-
-def _list(passes: Sequence[str]) -> str:
-    return one_line(", ".join(passes), _LIST) or "(as its callers are)"
-
-
-def _document(improved: SizeResult, rows: Sequence[SizeRow], files: Sequence[Path]) -> dict[str, object]:
-    return {
-        "baseline": improved.baseline,
-        "total": improved.total,
-        "evaluations": improved.evaluations,
-        "seconds": improved.seconds,
-        "functions": [asdict(gain) for gain in improved.functions],
-        "measures": [{**asdict(row), "disagrees": row.disagrees} for row in rows],
-        "files": [str(file) for file in files],
-    }
+    return tune_program(
+        LlvmLevel(),
+        read_for_size(request.program, request.options),
+        budget=request.budget,
+        settings=request.settings,
+        store=store,
+        listener=listener,
+        start=ForkedExecutor,
+    )

@@ -17,13 +17,6 @@ if TYPE_CHECKING:
     from planish.tuning.result import Result
 
 
-_OF_WHOLE = {
-    *("program", "args", "stdin", "run", "link", "backend", "option", "level", "objective"),
-    *("trials", "seconds", "cores", "workers", "per_function", "report", "export", "form"),
-}
-"""What a search on a whole module reads; `--report` is refused by a message of its own."""
-
-
 def tune(
     command: typer.Context,
     program: given.Source,
@@ -63,7 +56,6 @@ def tune(
     goes on where the last one ended. Ctrl-C ends the search and keeps the best.
     """
     from planish.budget import Budget
-    from planish.cli.options import refuse_unread
     from planish.cli.per_function import OF_WHOLE_S, by_function, leads_by_time
     from planish.cli.request import Request, budget_of, level_options, names
     from planish.search import split_settings
@@ -90,14 +82,13 @@ def tune(
     whole = export is not None or timed
     usual = (Budget(seconds=OF_WHOLE_S) if whole else OF_EACH) if per_function else OF_ONE
     request = Request(program, options, settings, budget_of(trials, seconds, target_value, usual))
-    if per_function and timed:
-        request = by_function(request)
-    elif per_function and whole:
-        refuse_unread(command, "a search on a whole module", _OF_WHOLE)
-    if per_function and not timed:
-        _for_each_function(request, store, form, report, export)
+    words = command.find_root().obj or ()
+    if per_function and whole:
+        _carry_out(by_function(request), store, form, report, export, words, for_size=not timed)
+    elif per_function:
+        _for_each_function(request, store, form, report)
     else:
-        _carry_out(request, store, form, report, export, command.find_root().obj or ())
+        _carry_out(request, store, form, report, export, words)
 
 
 def _for_each_function(
@@ -105,19 +96,13 @@ def _for_each_function(
     store: str | None,
     form: given.Form,
     report: Path | None,
-    export: Path | None,
 ) -> None:
     from planish.cli.batch_table import tune_each
     from planish.core import PlanishError
 
     if report is not None:
         raise PlanishError(f"{report} is for one run", "Leave --per-function out, or name a run afterwards.")
-    if export is None:
-        tune_each(request, store, form)
-    else:
-        from planish.cli.per_function import improve_and_export
-
-        improve_and_export(request, export, form)
+    tune_each(request, store, form)
 
 
 def _carry_out(
@@ -127,8 +112,12 @@ def _carry_out(
     report: Path | None,
     export: Path | None,
     words: Sequence[str],
+    *,
+    for_size: bool = False,
 ) -> None:
+    """Tune a program in one run; `for_size`: the functions of a module, read as `clang -Oz` does."""
     from planish import tune as tuned
+    from planish.cli.per_function import tune_for_size
     from planish.cli.request import require_places
     from planish.cli.watching import watching
     from planish.store import open_store
@@ -137,8 +126,12 @@ def _carry_out(
     program, options, settings, budget = request
     with open_store(store) as opened:
         with watching(form, opened, budget) as listener:
-            result = tuned(
-                program, budget=budget, settings=settings, store=opened, listener=listener, **options
+            result = (
+                tune_for_size(request, opened, listener)
+                if for_size
+                else tuned(
+                    program, budget=budget, settings=settings, store=opened, listener=listener, **options
+                )
             )
         _tell(opened, result, form, report, export, words, budget)
 

@@ -15,6 +15,8 @@ from planish.core.capabilities import (
     CanStep,
     CanVaryParts,
     HasNotes,
+    HasParts,
+    PartGroup,
 )
 from planish.core.cores import caches, processor, usable_cores
 from planish.core.errors import (
@@ -136,6 +138,7 @@ __all__ = [
     "FeatureSchema",
     "Growth",
     "HasNotes",
+    "HasParts",
     "Identify",
     "Identity",
     "Level",
@@ -147,6 +150,7 @@ __all__ = [
     "Opinion",
     "Outcome",
     "Outcomes",
+    "PartGroup",
     "PlanishError",
     "Policy",
     "PolicyState",

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from planish.core.protocols import (
@@ -153,6 +154,82 @@ class CanShrink(Space, Protocol):
             candidate: of this space.
             places: which of its steps, from 0, each once and in order; none of them gives the start.
         """
+        ...
+
+
+@dataclass(frozen=True)
+class PartGroup:
+    """Parts of a program that a transformation is tried on together.
+
+    Args:
+        parts: their names.
+        worth: the share of an evaluation's time that goes into the parts themselves, from 0 to 1.
+    """
+
+    parts: tuple[str, ...]
+    worth: float
+
+
+@runtime_checkable
+class HasParts(Space, Protocol):
+    """A space whose programs have parts, such as functions, that are transformed one by one.
+
+    A candidate has settings, by which parts may change each other (what is inlined), and for each part a
+    transformation that changes no other part. Costs of parts are those that evaluators report
+    (`Measured.parts`).
+
+    Offered by the space `functions` of `llvm`; used by `parts`.
+    """
+
+    def combined(
+        self, settings: Mapping[str, str], transformations: Mapping[str, Sequence[str]]
+    ) -> Candidate:
+        """Return the candidate with some settings and transformations.
+
+        Args:
+            settings: part to what it is set to, where that is not the default.
+            transformations: transformation to its parts; all other parts have the usual one, as in the start.
+        """
+        ...
+
+    def transformations(self) -> Sequence[tuple[str, float]]:
+        """List transformations that are good for most parts, with the share of the cost that each saves.
+
+        The first is the usual one. Each share is beside what those before it save.
+        """
+        ...
+
+    def draw(self, rng: Generator) -> str:
+        """Draw a transformation."""
+        ...
+
+    def groups(self, costs: Mapping[str, float]) -> Sequence[PartGroup]:
+        """Group the parts on which transformations are worth trying, by what they cost with the usual one."""
+        ...
+
+    def changes(self, settings: Mapping[str, str], costs: Mapping[str, float]) -> Sequence[tuple[str, str]]:
+        """List changes of one setting that are worth trying, the most promising first.
+
+        Args:
+            settings: so far.
+            costs: of the parts that there are with these settings.
+
+        Returns:
+            Parts, and what they are set to; "default" takes a setting back.
+        """
+        ...
+
+    def changed_by(self, part: str, present: Collection[str]) -> frozenset[str]:
+        """Name the parts that another setting of a part changes, itself among them.
+
+        Args:
+            part: its name.
+            present: the parts that there are.
+        """
+        ...
+
+    def below(self, parts: Iterable[str]) -> frozenset[str]:
+        """Name the parts that some parts depend on, directly or not."""
         ...
 
 

@@ -61,11 +61,14 @@ class SearchContext:
         tried: reads what was tried on other programs on the same target until this run began; it takes a
             while where the store has much.
         models: what can predict or propose, by name.
+        seconds: of the budget, for searchers that have phases; None where it has no such limit. The loop ends
+            the search, whatever it is.
     """
 
     taught: Sequence[Candidate] = ()
     tried: Callable[[], Tried] = _nothing
     models: Mapping[str, object] = field(default_factory=dict[str, object])
+    seconds: float | None = None
 
 
 UNTAUGHT = SearchContext()
@@ -162,6 +165,18 @@ class Searcher(Protocol):
             standard deviations of predictions; the greatest first. Empty where no model was asked.
         """
         del candidate, others
+        return ()
+
+    @property
+    def conclusion_s(self) -> float:
+        """Seconds of the budget that are reserved for measuring what `conclude` returns."""
+        return 0.0
+
+    def conclude(self) -> Sequence[Candidate]:
+        """Return what is measured once the budget is spent, such as what was found for parts, combined.
+
+        It may follow from all outcomes that were told by then, and may be known already.
+        """
         return ()
 
     def replay(self, proposed: Callable[[int], Candidate | None]) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Generator, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import ClassVar, Self
 
 from planish.core import STAGES, Candidate, Evaluation, EvaluatorSpec, Failed, Lost, PlanishError, Stage
 from planish.executors.inline import Queue
@@ -57,6 +57,8 @@ class LocalExecutor:
             processes.
     """
 
+    _forks: ClassVar[bool] = False
+
     def __init__(
         self,
         spec: EvaluatorSpec,
@@ -77,7 +79,9 @@ class LocalExecutor:
         self.notes: tuple[str, ...] = ()
         self.losses: Counter[str] = Counter()
         self.deadline = self._until = math.inf
-        self._pool = WorkerPool(workers, self._limits.memory_bytes, partial(Clock, lock=lock))
+        self._pool = WorkerPool(
+            workers, self._limits.memory_bytes, partial(Clock, lock=lock), forks=self._forks
+        )
         self._pace = _CHUNK_S / 4  # seconds that a candidate takes, lately
         self._next_look = 0.0
         self._unmade = 0  # evaluators in a row that were lost before they were there

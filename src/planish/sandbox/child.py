@@ -114,6 +114,83 @@ def _environment() -> dict[str, str]:
     }
 
 
+_DESCRIPTORS = Path("/dev/fd")
+_POLL_S = 1e-3
+
+
+class ForkedProcess:
+    """A process that was forked from this one, by the methods of `subprocess.Popen` that pools use.
+
+    Args:
+        pid: its number.
+    """
+
+    stdin = stdout = None
+
+    def __init__(self, pid: int) -> None:
+        self.pid = pid
+        self._code: int | None = None
+
+    def poll(self) -> int | None:
+        """Return its exit code, negative for a signal; None while it runs."""
+        if self._code is None:
+            pid, status = os.waitpid(self.pid, os.WNOHANG)
+            self._code = os.waitstatus_to_exitcode(status) if pid else None
+        return self._code
+
+    def wait(self, timeout: float | None = None) -> int:
+        """Wait for its end; raises `subprocess.TimeoutExpired` where it takes longer."""
+        end = time.monotonic() + (math.inf if timeout is None else timeout)
+        while (code := self.poll()) is None:
+            if time.monotonic() >= end:
+                raise subprocess.TimeoutExpired(str(self.pid), timeout or 0.0)
+            time.sleep(_POLL_S)
+        return code
+
+
+def _fork_and_call(
+    main: Callable[[Sequence[int]], object], inherited: Sequence[int], output: int, scratch: Path
+) -> ForkedProcess:
+    """Fork a process in a session of its own that calls a function with the descriptors that it keeps."""
+    if pid := _fork():
+        return ForkedProcess(pid)
+    code = 1
+    try:
+        os.setsid()
+        _forget_parent(inherited, output, scratch)
+        main(inherited)
+        code = 0
+    except BaseException:  # noqa: BLE001  (the child must not go on as if it were the parent)
+        traceback.print_exc()
+    finally:
+        # Not sys.exit: exit handlers and buffers are the parent's.
+        os._exit(code)
+
+
+def _forget_parent(inherited: Sequence[int], output: int, scratch: Path) -> None:
+    """Give up the descriptors, signal handlers and variables of the process that this one was forked from."""
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    os.dup2(output, 1)
+    os.dup2(output, 2)
+    kept = {0, 1, 2, *inherited}
+    # Pipes of siblings, above all: one tells of a death only when no other process holds it.
+    for descriptor in [int(path.name) for path in _DESCRIPTORS.iterdir()]:
+        if descriptor not in kept:
+            with suppress(OSError):  # that of the listing
+                os.close(descriptor)
+    _lifelines.clear()
+    sys.stdin = open(0, closefd=False, encoding="utf-8")  # noqa: SIM115  (it lasts as long as the process)
+    sys.stdout = open(1, "w", closefd=False, encoding="utf-8")  # noqa: SIM115
+    sys.stderr = open(2, "w", closefd=False, encoding="utf-8")  # noqa: SIM115
+    signal.set_wakeup_fd(-1)
+    for number in signal.valid_signals():
+        if callable(signal.getsignal(number)):
+            signal.signal(number, signal.SIG_DFL)
+    for name in set(os.environ) - set(_environment()):
+        del os.environ[name]
+    os.environ["TMPDIR"] = tempfile.tempdir = str(scratch)
+
+
 class SpawnedChild(Child):
     """Runs a module; what it is, what it started and its folder end by `kill`.
 
@@ -124,6 +201,9 @@ class SpawnedChild(Child):
         module: by name.
         descriptors: that it inherits.
         stdin, stdout, stderr: `PIPE`, `DEVNULL`, or a descriptor.
+        forked: what a process that is forked from this one calls in place of the module, with the
+            descriptors; its input is empty, and both its outputs are `stdout`. None: a new interpreter runs
+            it.
         replies, most_bytes: as `Child` takes them.
 
     Attributes:
@@ -139,22 +219,28 @@ class SpawnedChild(Child):
         stdin: int,
         stdout: int,
         stderr: int,
+        forked: Callable[[Sequence[int]], object] | None = None,
         replies: int | None = None,
         most_bytes: int = MOST_BYTES,
     ) -> None:
         self.scratch = Scratch()
         lifeline, self._held = _open_lifeline()
         inherited = (*descriptors, lifeline)
-        self.process = subprocess.Popen(
-            # -P: a file in the folder where planish was started must not be imported in place of a module.
-            [sys.executable, "-P", "-m", module, *map(str, inherited)],
-            stdin=stdin,
-            stdout=stdout,
-            stderr=stderr,
-            pass_fds=inherited,
-            start_new_session=True,
-            env={**_environment(), "TMPDIR": str(self.scratch.path)},
-        )
+        self.process: subprocess.Popen[bytes] | ForkedProcess
+        if forked is not None:
+            self.process = _fork_and_call(forked, inherited, stdout, self.scratch.path)
+        else:
+            self.process = subprocess.Popen(
+                # -P: a file in the folder where planish was started must not be imported in place of a
+                # module.
+                [sys.executable, "-P", "-m", module, *map(str, inherited)],
+                stdin=stdin,
+                stdout=stdout,
+                stderr=stderr,
+                pass_fds=inherited,
+                start_new_session=True,
+                env={**_environment(), "TMPDIR": str(self.scratch.path)},
+            )
         # The child's end: the lifeline breaks only when no other process holds the parent's.
         os.close(lifeline)
         super().__init__(self.process.pid, replies, most_bytes)

@@ -169,6 +169,7 @@ class WorkerProcess(SpawnedChild):
 
     Args:
         setup: the first message to it.
+        forks: whether it is forked from this process, and so has the libraries that are loaded here.
 
     Attributes:
         serial: the number of the evaluator that it was last asked to make.
@@ -182,7 +183,7 @@ class WorkerProcess(SpawnedChild):
         replies, errors: descriptors to listen on.
     """
 
-    def __init__(self, setup: Setup) -> None:
+    def __init__(self, setup: Setup, *, forks: bool = False) -> None:
         command_end, self._commands = os.pipe()
         self.replies, reply_end = os.pipe()
         self.errors, error_end = os.pipe()
@@ -194,6 +195,7 @@ class WorkerProcess(SpawnedChild):
             stdin=subprocess.DEVNULL,
             stdout=error_end,
             stderr=error_end,
+            forked=_serve if forks else None,
             replies=self.replies,
             most_bytes=REPLY_BYTES,
         )
@@ -314,6 +316,13 @@ class WorkerProcess(SpawnedChild):
         self.stalls.restart()
 
 
+def _serve(descriptors: Sequence[int]) -> None:
+    # Late: a new interpreter runs this module, which its package must not have imported by then.
+    from planish.sandbox.worker import main
+
+    main(descriptors)
+
+
 def _shared_memory() -> int:
     if sys.platform == "linux":
         # Without a file system: a full /dev/shm or /tmp cannot stop a worker.
@@ -332,14 +341,22 @@ class WorkerPool:
         count: how many.
         memory_bytes: what each may have beyond its start.
         clock: makes the clock that a worker's evaluators are given; it is pickled.
+        forks: whether workers are forked from this process.
 
     Attributes:
         count: how many are wanted.
         workers: those that run.
     """
 
-    def __init__(self, count: int, memory_bytes: int, clock: Callable[[StageClockShm], WorkerClock]) -> None:
-        self.count = count
+    def __init__(
+        self,
+        count: int,
+        memory_bytes: int,
+        clock: Callable[[StageClockShm], WorkerClock],
+        *,
+        forks: bool = False,
+    ) -> None:
+        self.count, self._forks = count, forks
         self.workers: list[WorkerProcess] = []
         self._memory_bytes = memory_bytes
         self._clock = clock
@@ -406,7 +423,7 @@ class WorkerPool:
         self._selector.close()
 
     def _spawn(self) -> None:
-        worker = WorkerProcess(Setup(tuple(sys.path), self._memory_bytes, self._clock))
+        worker = WorkerProcess(Setup(tuple(sys.path), self._memory_bytes, self._clock), forks=self._forks)
         self.workers.append(worker)
         self._selector.register(worker.replies, selectors.EVENT_READ, worker)
         self._selector.register(worker.errors, selectors.EVENT_READ, worker)

@@ -16,6 +16,7 @@ from planish.search.gevo import Gevo
 from planish.search.hottest_first import HottestFirst
 from planish.search.minimisation import RandomMinimise, WillDo, ddmin, shrink
 from planish.search.nsga2 import Nsga2
+from planish.search.parts import Parts
 from planish.search.portfolio import Portfolio
 from planish.search.random_search import Exhaustive, Random
 from planish.search.rounds import Costs, CostVectors, Rounds, RoundSearcher, VectorRounds, VectorRoundSearcher
@@ -37,6 +38,7 @@ __all__ = [
     "Option",
     "OptionInfo",
     "OptionValue",
+    "Parts",
     "Portfolio",
     "Random",
     "RandomMinimise",

@@ -62,6 +62,10 @@ MeasuredRounds = Generator[Iterable[Candidate], Mapping[str, Measured | None], N
 """Rounds that are sent all that was measured of each candidate; None where it failed."""
 
 
+TrialRounds = Generator[Iterable[Candidate], Mapping[str, Trial | None], None]
+"""Rounds that are sent the trials."""
+
+
 def once(candidates: Iterable[Candidate]) -> Rounds:
     """Make one round: nothing is learnt on the way."""
     yield candidates
@@ -195,6 +199,17 @@ class MeasuredRoundSearcher(_Asking[Measured]):
 
     def __init__(self, rounds: MeasuredRounds) -> None:
         super().__init__(rounds, lambda t: t.outcome if isinstance(t.outcome, Measured) else None, None)
+
+
+class TrialRoundSearcher(_Asking[Trial]):
+    """Searches by whole trials, by a generator of rounds.
+
+    Args:
+        rounds: the search.
+    """
+
+    def __init__(self, rounds: TrialRounds) -> None:
+        super().__init__(rounds, lambda trial: trial, None)
 
 
 def quality(cost: float, reference: float) -> float:

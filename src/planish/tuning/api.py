@@ -188,6 +188,7 @@ def _begin(
     started = time.time() if old is None else old.started
     # As of the run's beginning: a run that is taken up proposes what it would have without the interruption.
     context = context_of(store, level, task, started, None if old is None else old.taught)
+    context = replace(context, seconds=budget.seconds)
     space, seed = level.space(task, space_name), settings.seed
     others = _spaces(level, task)
     searcher = make_searcher(name, space, task.objectives, seed, settings.searcher_options, context, others)

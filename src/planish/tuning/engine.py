@@ -49,7 +49,13 @@ PATIENCE_S = 0.5
 
 
 class SearchLimits:
-    """When a search ends, as its loop asks; by default when its searcher proposes nothing more."""
+    """When a search ends, as its loop asks; by default when its searcher proposes nothing more.
+
+    Attributes:
+        concluding: whether the search is over, and what its searcher concludes is measured.
+    """
+
+    concluding: bool = False
 
     def trials_left(self) -> int | None:
         """Return how many more candidates may be proposed; None: any number."""
@@ -85,6 +91,7 @@ class Spending(SearchLimits):
         trials: what has a place in it.
         stops: how often Ctrl-C, or another signal that asks to stop, came.
         started: when, by the monotonic clock; what was spent on replaying is added.
+        reserve: returns the seconds that are kept for the conclusion of the search.
     """
 
     budget: Budget
@@ -92,6 +99,8 @@ class Spending(SearchLimits):
     trials: Trials
     stops: Stops
     started: float = field(default_factory=time.monotonic)
+    reserve: Callable[[], float] = float
+    concluding: bool = False
 
     def trials_left(self) -> int | None:
         """How many more candidates may be proposed; one that was lost keeps its place. None: any number."""
@@ -99,7 +108,10 @@ class Spending(SearchLimits):
 
     def is_spent(self) -> bool:
         """Return whether nothing more is to be proposed, unless it is for want of trials."""
-        return self.stops.count > 0 or self.is_reached() or self.budget.seconds_left(self.started) <= 0
+        if self.concluding:
+            return self.stops.count > 1
+        left = self.budget.seconds_left(self.started) - self.reserve()
+        return self.stops.count > 0 or self.is_reached() or left <= 0
 
     def is_over(self) -> bool:
         """Whether nothing more is to be waited for; what can be measured first is, however long it takes."""
@@ -113,7 +125,7 @@ class Spending(SearchLimits):
 
     def deadline(self) -> float:
         """Until when what is under way is waited for; what comes first has all the time that it takes."""
-        if self.progress.best is None or self.budget.seconds is None:
+        if self.progress.best is None or self.budget.seconds is None or self.concluding:
             return math.inf
         return self.started + self.budget.seconds + PATIENCE_S
 
@@ -170,6 +182,13 @@ class SearchLoop:
         with self._replay:
             self._replay.enter_context(uncollected())
             self.stream(self._ask)
+
+    def conclude(self) -> None:
+        """Measure what the searcher concludes once the budget is spent; a second Ctrl-C leaves it out."""
+        self._spending.concluding = True
+        for candidate in self._searcher.conclude():
+            self.measure(candidate)
+        self._spending.concluding = False
 
     def measure(self, candidate: Candidate) -> Trial | None:
         """Measure what the searcher need not have proposed; None where the search ends before."""
@@ -391,6 +410,7 @@ class TuningRun:
 
     def _loop(self, executor: Executor, spending: Spending) -> None:
         journal, under_way = self.journal, UnderWay(executor)
+        spending.reserve = lambda: self.searcher.conclusion_s
         claims = Pending(journal) if self.settings.remeasure else Claims(journal, journal.store)
         loop = SearchLoop(self.searcher, under_way, claims, journal, spending)
         try:
@@ -400,6 +420,8 @@ class TuningRun:
             else:
                 self.searcher.replay(journal.trials.proposed)
             loop.search()
+            if journal.progress.best is not None:
+                loop.conclude()
         finally:
             self.start_s = under_way.start_s
             if model_s := self.searcher.model_s:

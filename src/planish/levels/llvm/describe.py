@@ -30,6 +30,7 @@ from planish.core import (
     outcome_to_json,
 )
 from planish.levels.llvm.backend import open_backend
+from planish.levels.llvm.describe_functions import functions_table, measure_functions
 from planish.levels.llvm.evaluator import (
     NOT_RUN,
     baseline_passes,
@@ -38,8 +39,10 @@ from planish.levels.llvm.evaluator import (
     prepared,
     timed_spec_of,
 )
+from planish.levels.llvm.function_steps import is_of_functions, plan_of
 from planish.levels.llvm.hot.description import export_program, function_rows
 from planish.levels.llvm.hot.programs import is_by_function
+from planish.levels.llvm.modules.export import export_functions
 from planish.levels.llvm.passes import candidate_of, passes_of, print_pipeline
 from planish.levels.llvm.passes.pipeline import OBJECT, OPTIMISED, PREPARED, commands
 from planish.levels.llvm.program import IRProgram
@@ -80,17 +83,26 @@ def described(task: Task[IRProgram], candidate: Candidate, analysis: Mapping[str
         candidate: the pass list.
         analysis: what `measured` gave for it; empty where it was not asked.
     """
-    if is_by_function(candidate):
+    base, leads = baseline_passes(task), _leading(task)
+    if is_by_function(candidate) and leads == _TIME:
         return {
             **_functions(candidate, analysis),
             "verified": _verified(task, _checked(analysis)),
             "repeat": _REPEAT,
         }
-    passes, base, leads = passes_of(candidate), baseline_passes(task), _leading(task)
     found = {what: _read(analysis.get(what, {})) for what in _asked(leads)}
+    ends = {"unoptimised": Candidate(), ", ".join(base): candidate_of(base)}
+    if is_of_functions(candidate):
+        return {
+            "functions": functions_table(task, candidate, analysis),
+            "size": _sizes(found, {**ends, "lists of functions": candidate}),
+            "verified": _verified(task, _checked(analysis)),
+            "repeat": _REPEAT,
+        }
+    passes = passes_of(candidate)
     return {
         **_functions(candidate, analysis),
-        "size": _sizes(found, base, passes),
+        "size": _sizes(found, {**ends, "this pass list": candidate}),
         "passes": _contributions(found[leads], passes, leads),
         "verified": _verified(task, _checked(analysis)),
         "repeat": commands(task, passes),
@@ -110,6 +122,9 @@ def measured(task: Task[IRProgram], candidate: Candidate, executor: Executor) ->
         candidates are run: whether the answer was compared, and else why not.
     """
     leads = _leading(task)
+    if is_of_functions(candidate) and leads != _TIME:
+        sizes = measure_functions(task, candidate, executor)
+        return {**sizes, **_verification(task, candidate, executor)}
     found: dict[str, Any] = _measured_parts(task, candidate, executor) if leads == _TIME else {}
     whole = plain_spec_of(task)
     if is_by_function(candidate):
@@ -131,12 +146,18 @@ def measured(task: Task[IRProgram], candidate: Candidate, executor: Executor) ->
             running = whole.running if what == _TIME else None
             executor.serve(replace(whole, running=running, objectives=frozenset({what})))
             known |= _measured(executor, new, patience_s)
+    return {**found, **_verification(task, candidate, executor)}
+
+
+def _verification(task: Task[IRProgram], candidate: Candidate, executor: Executor) -> Mapping[str, Any]:
+    """Run a candidate, where it is run; returns `verified`, where there was time."""
+    whole = plain_spec_of(task)
     if whole.running is not None and seconds_left() > 0:
         executor.serve(replace(whole, objectives=frozenset({_COUNT})))
         outcomes = [answer.outcome for answer in evaluate(executor, [candidate], deadline())]
         if any(isinstance(outcome, Measured) for outcome in outcomes):
-            found[_CHECKED] = list(executor.notes)
-    return found
+            return {_CHECKED: list(executor.notes)}
+    return {}
 
 
 def _measured_parts(
@@ -192,12 +213,12 @@ def _of(found: Found, passes: Passes) -> Outcome | None:
     return found.get(candidate_of(passes).hash)
 
 
-def _sizes(found: Mapping[str, Found], base: Passes, passes: Passes) -> str:
+def _sizes(found: Mapping[str, Found], candidates: Mapping[str, Candidate]) -> str:
     columns = [what for what in _TITLES if what in found]
     rows = [["", *(_TITLES[what] for what in columns)]]
     rows += [
-        [name, *(_count(_of(found[what], each), what) for what in columns)]
-        for name, each in (("unoptimised", ()), (", ".join(base), base), ("this pass list", passes))
+        [name, *(_count(found[what].get(each.hash), what) for what in columns)]
+        for name, each in candidates.items()
     ]
     missing = any(_MISSING in row for row in rows)
     return _aligned(rows, texts=(0,)) + (f"\n{_WHY}" if missing else "")
@@ -302,6 +323,8 @@ def export_module(task: Task[IRProgram], candidate: Candidate, path: Path) -> Se
         PlanishError: LLVM refuses the list, or crashes.
         OSError: a file cannot be written.
     """
+    if is_of_functions(candidate) and _leading(task) != _TIME:
+        return export_functions(prepared(task), plan_of(candidate), _leading(task), path)
     if is_by_function(candidate):
         return export_program(prepared(task), task.target.toolchain["backend"], candidate, path)
     path.mkdir(parents=True, exist_ok=True)

@@ -13,8 +13,9 @@ import os
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field, fields, replace
-from functools import cache, partial
+from functools import cache, cached_property, partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from planish.core import (
     Candidate,
@@ -30,7 +31,7 @@ from planish.core import (
     Task,
 )
 from planish.levels.llvm.backend import Backend, IRError, Module, PassError, open_backend
-from planish.levels.llvm.backend.elf import code_bytes
+from planish.levels.llvm.backend.elf import code_bytes, function_bytes
 from planish.levels.llvm.execution import (
     CLOCKS,
     EndedError,
@@ -40,6 +41,7 @@ from planish.levels.llvm.execution import (
     linker_folders,
     reference_answer,
 )
+from planish.levels.llvm.function_steps import FunctionPlan, is_of_functions, plan_of
 from planish.levels.llvm.hot.programs import ProgramBuilder, is_by_function
 from planish.levels.llvm.hot.sampling import sampled_seconds
 from planish.levels.llvm.ir.attributes import for_size, without_optnone
@@ -49,6 +51,9 @@ from planish.levels.llvm.program import IRProgram, Running
 from planish.measure import PairedTimer, Samples, SharedBaselineTime, Timing, time_call
 from planish.sandbox import ForkLimits, Limits, describe_exit, in_child, is_external_signal
 from planish.sandbox.confinement import SandboxPolicy
+
+if TYPE_CHECKING:
+    from planish.levels.llvm.modules.evaluator import FunctionEvaluator
 
 RUNS = 3
 """A pass that goes by addresses in memory was caught by so many runs wherever it was by twelve."""
@@ -119,6 +124,7 @@ class LlvmEvaluatorSpec:
         timing: how long each candidate is timed.
         remember: whether what was compiled or run already is not again, whatever list made it. Most lists of
             a search end in one of a few texts, and to compile takes longer than the passes.
+        parts: whether the sizes of single functions are measured of pass lists, too.
     """
 
     ir: str
@@ -128,6 +134,7 @@ class LlvmEvaluatorSpec:
     limits: Limits
     timing: Timing = TIMING
     remember: bool = True
+    parts: bool = False
 
     @property
     def sandbox(self) -> SandboxPolicy:
@@ -183,6 +190,7 @@ class _Evaluator:
         self._backend = backend = open_backend(spec.backend)
         self._ir = spec.ir
         self._module = backend.parse(spec.ir)
+        self._reports_parts = spec.parts
         self._timing = spec.timing
         self._remember = spec.remember
         self._timed = "time_s" in spec.objectives
@@ -215,6 +223,8 @@ class _Evaluator:
         """Run the passes on a clone; verify it and measure."""
         if self._timed and is_by_function(candidate):
             return self._by_function(candidate, clock)
+        if is_of_functions(candidate):
+            return self._of_functions(plan_of(candidate), clock)
         with clock("transform"):
             module = self._module.clone()
         try:
@@ -238,6 +248,25 @@ class _Evaluator:
 
     def _run_by_function(self, code: bytes, clock: StageClock) -> Outcome:
         return self._run(code, clock, {})
+
+    def _of_functions(self, plan: FunctionPlan, clock: StageClock) -> Outcome:
+        """Evaluate steps on functions; the whole module is made where it is run, and at the end of a run."""
+        if self._counted and self._remember and self._runner is None:
+            return self._functions.measured(plan, clock)
+        try:
+            with clock("transform"):
+                module = self._functions.made(plan)
+        except PassError as error:
+            return Failed("transform", "refused by LLVM", error.message)
+        with closing(module):
+            return self._measured(module, clock)
+
+    @cached_property
+    def _functions(self) -> FunctionEvaluator:
+        from planish.levels.llvm.modules.evaluator import FunctionEvaluator
+        from planish.levels.llvm.modules.transform import single
+
+        return FunctionEvaluator(single(self._module), self._backend, self._counted or "text_bytes")
 
     def _transformed(self, module: Module, passes: Sequence[str], clock: StageClock) -> Outcome:
         try:
@@ -274,7 +303,7 @@ class _Evaluator:
     def _measured(self, module: Module, clock: StageClock) -> Outcome:
         values = {"instructions": float(module.instructions())}
         if not self._sized and self._runner is None:
-            return Measured(values)
+            return Measured(values, parts=self._instructions(module) if self._reports_parts else {})
         # Most lists of a search end in one of a few texts, and making code of one takes longer than the
         # passes.
         text = fingerprint(module)
@@ -294,7 +323,18 @@ class _Evaluator:
             return Failed("build", "no code is made of it", error.message)
         if self._sized:
             values["text_bytes"] = float(code_bytes(code))
-        return self._run(code, clock, values)
+        found = self._run(code, clock, values)
+        if self._reports_parts and isinstance(found, Measured):
+            sizes = function_bytes(code)
+            # Aliases are symbols too, of code that is counted already.
+            parts = {name: float(sizes[name]) for name in self._instructions(module) if name in sizes}
+            return replace(found, parts=parts)
+        return found
+
+    def _instructions(self, module: Module) -> dict[str, float]:
+        from planish.levels.llvm.modules.transform import single
+
+        return {name: float(count) for name, count in single(module).definitions().instructions().items()}
 
     def _run(self, code: bytes, clock: StageClock, values: dict[str, float]) -> Outcome:
         """Compare the answer with the unoptimised program's, and take the time, where it can run."""
@@ -582,6 +622,8 @@ def identities(task: Task[IRProgram]) -> Generator[Callable[[Candidate], Identit
     @cache
     def name(candidate: Candidate) -> Identity:
         nonlocal least
+        if is_of_functions(candidate):
+            return candidate.hash
         passes = passes_of(candidate)
         doubtful = vary(passes)
         # Other code from run to run: one measurement says nothing about the next.

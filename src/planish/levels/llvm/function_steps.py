@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from planish.core import Step
+from planish.core import Candidate, ProgramError, Step
+
+Attribute = Literal["noinline", "alwaysinline"]
 
 
 @dataclass(frozen=True)
@@ -18,7 +21,7 @@ class FunctionAttribute(Step):
     """
 
     function: str
-    attribute: Literal["noinline", "alwaysinline"]
+    attribute: Attribute
 
     def __str__(self) -> str:
         return f"{self.attribute} {self.function}"
@@ -30,11 +33,61 @@ class FunctionPasses(Step):
 
     Args:
         pipeline: as `opt -passes=` takes it.
-        functions: their names in the module.
+        functions: their names in the module; none means all that no other step names.
     """
 
     pipeline: str
     functions: tuple[str, ...]
 
     def __str__(self) -> str:
-        return f"{self.pipeline} on {', '.join(self.functions)}"
+        return f"{self.pipeline} on {', '.join(self.functions) or 'all others'}"
+
+
+@dataclass(frozen=True)
+class FunctionPlan:
+    """A candidate of steps on functions, as it is carried out.
+
+    Args:
+        inlining: functions and their attributes while the passes on the whole module run.
+        lists: pipelines, each with the functions that it runs on; at most one without, for all others.
+    """
+
+    inlining: tuple[tuple[str, Attribute], ...]
+    lists: tuple[tuple[str, tuple[str, ...]], ...]
+
+    def resolved(self, names: Iterable[str]) -> Iterator[tuple[str, tuple[str, ...]]]:
+        """Yield each pipeline with its functions, of those that there are when it runs."""
+        named = {name for _, functions in self.lists for name in functions}
+        for pipeline, functions in self.lists:
+            yield pipeline, functions or tuple(name for name in names if name not in named)
+
+    def list_of(self, name: str) -> str:
+        """Return the pipeline of a function; empty where it has none."""
+        others = ""
+        for pipeline, functions in self.lists:
+            if name in functions:
+                return pipeline
+            others = others if functions else pipeline
+        return others
+
+
+def is_of_functions(candidate: Candidate) -> bool:
+    """Return whether a candidate has steps on functions, and is no pass list."""
+    return any(isinstance(step, FunctionAttribute | FunctionPasses) for step in candidate.steps)
+
+
+def plan_of(candidate: Candidate) -> FunctionPlan:
+    """Return how a candidate of steps on functions is carried out.
+
+    Raises:
+        ProgramError: it has other steps, or two lists for one function.
+    """
+    marked = [step for step in candidate.steps if isinstance(step, FunctionAttribute)]
+    inlining: tuple[tuple[str, Attribute], ...] = tuple((s.function, s.attribute) for s in marked)
+    lists = tuple((s.pipeline, s.functions) for s in candidate.steps if isinstance(s, FunctionPasses))
+    named = [name for _, functions in lists for name in functions or ("",)]
+    if len(inlining) + len(lists) < len(candidate.steps):
+        raise ProgramError("a pass on the whole module stands among steps on functions")
+    if len(set(named)) < len(named) or len(dict(inlining)) < len(inlining):
+        raise ProgramError("a function has two lists, or two attributes")
+    return FunctionPlan(inlining, lists)

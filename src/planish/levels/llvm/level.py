@@ -126,17 +126,25 @@ class LlvmLevel(Level[IRProgram]):
 
     def _function_space(self, task: Task[IRProgram]) -> Space:
         from planish.levels.llvm.backend import open_backend
+        from planish.levels.llvm.evaluator import prepared
         from planish.levels.llvm.hot.programs import require_backend
         from planish.levels.llvm.hot.space import HotFunctionSpace
+        from planish.levels.llvm.modules.space import FunctionSpace
 
-        if [each.name for each in task.objectives] != ["time_s"]:
-            raise PlanishError("functions of a program are tuned by one objective", "Name time alone.")
-        require_backend(open_backend(task.target.toolchain["backend"]))
+        leads, *others = (each.name for each in task.objectives)
+        if others:
+            raise PlanishError("functions are tuned by one objective", "Name the one that leads.")
+        backend = task.target.toolchain["backend"]
+        if leads != "time_s":
+            return FunctionSpace(prepared(task), leads, backend)
+        require_backend(open_backend(backend))
         return HotFunctionSpace(task.program)
 
     def default_searcher(self, task: Task[IRProgram], space: str) -> str:
         """Name the searcher of a task's space where the user names none."""
-        return "hottest-first" if space == "functions" else super().default_searcher(task, space)
+        if space != "functions":
+            return super().default_searcher(task, space)
+        return "hottest-first" if task.objectives[0].name == "time_s" else "parts"
 
     def evaluator(self, task: Task[IRProgram], *, final: bool = False) -> LlvmEvaluatorSpec:
         """Make the spec for the task's evaluator.

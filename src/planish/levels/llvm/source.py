@@ -15,7 +15,7 @@ from planish.core import ProgramError, did_you_mean
 from planish.levels.llvm.backend import open_backend
 from planish.levels.llvm.backend.protocol import Backend
 from planish.levels.llvm.clang import FAST, Compiler, find_compiler
-from planish.levels.llvm.ir.attributes import for_processor, for_size
+from planish.levels.llvm.ir.attributes import for_processor
 from planish.levels.llvm.program import SOURCE, IRProgram, Running, read_bytes, running_by, running_of
 
 _ASSEMBLY = re.compile(r'\basm\b[^"\n]*"((?:[^"\\]|\\.)*)"')
@@ -257,25 +257,22 @@ def _compiled(path: str, processor: str, backend: Backend) -> IRProgram:
 _UNOPTIMISED = ("-Xclang", "-disable-llvm-passes")
 
 
-def read_for_size(source: str, level: str, options: Mapping[str, str]) -> str:
+def read_for_size(source: str, options: Mapping[str, str]) -> IRProgram:
     """Read a module from a `.ll`, `.bc` or `.c` file, or from IR itself.
 
     C is compiled as `clang -Oz` does it, up to LLVM's passes.
 
     Args:
         source: the file, or IR.
-        level: the level that the user names; empty or `llvm`.
         options: as `read_program` takes them.
 
     Raises:
         ProgramError: it is no module, or cannot be read.
         TargetError: it is C, and no compiler is found.
     """
-    if level not in ("", "llvm"):
-        what = f"programs of level '{level}' have no functions"
-        raise ProgramError(what, "Leave --per-function out.")
-    backend = open_backend(options.get("backend", ""))
+    name = options.get("backend", "")
+    backend = open_backend(name)
     if source.endswith(".c"):
         compiler = find_compiler(int(backend.version.partition(".")[0]))
         source = compiler.to_ir(source, _UNOPTIMISED, "Oz")
-    return for_size(read_program(source, options, backend).ir)
+    return replace(read_program(source, options, backend), backend=name)

@@ -9,12 +9,23 @@ from contextlib import closing
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
 from planish.core import PlanishError
+from planish.levels.llvm.function_steps import FunctionPlan
 from planish.levels.llvm.modules.budget import LIMITS
-from planish.levels.llvm.modules.results import ModuleRecipe, SizeResult
-from planish.levels.llvm.modules.transform import Sizes, begin, measured, single, whole_backend
+from planish.levels.llvm.modules.results import ModuleRecipe
+from planish.levels.llvm.modules.transform import (
+    LAST,
+    OZ,
+    MadeModule,
+    begin,
+    loose_start,
+    remake,
+    single,
+    whole_backend,
+)
+from planish.levels.llvm.passes import parse_pipeline
 from planish.levels.llvm.passes.pipeline import OBJECT, OPTIMISED, PREPARED
 from planish.sandbox import Watchdog, forked
 
@@ -133,42 +144,13 @@ Answer = TypeVar("Answer")
 Other = TypeVar("Other")
 
 
-@dataclass(frozen=True)
-class SizeRow:
-    """What a function costs after -Oz and in the improved module, by both measures; 0: it is not there."""
-
-    name: str
-    bytes_before: int
-    bytes_after: int
-    instructions_before: int
-    instructions_after: int
-
-    @property
-    def disagrees(self) -> bool:
-        """Return whether one measure became less and the other more."""
-        changes = self.bytes_after - self.bytes_before, self.instructions_after - self.instructions_before
-        return min(changes) < 0 < max(changes)
-
-
-def compare_measures(improved: SizeResult) -> tuple[SizeRow, ...]:
-    """Measure each function after -Oz and in the improved module, in bytes and in instructions.
-
-    Raises:
-        PlanishError: LLVM does not survive it.
-    """
-    modules = improved.before, improved.bitcode
-    before, after = _survived_all([partial(_both_sizes, each) for each in modules], tuple[Sizes, Sizes])
-    names = dict.fromkeys(name for sizes in (*before, *after) for name in sizes)
-    order = [measure for pair in zip(before, after, strict=True) for measure in pair]
-    return tuple(SizeRow(name, *(sizes.get(name, 0) for sizes in order)) for name in names)
-
-
-def export_improved(code: str, improved: SizeResult, folder: Path) -> Sequence[Path]:
+def export_functions(code: str, plan: FunctionPlan, objective: str, folder: Path) -> Sequence[Path]:
     """Write a module before and after, its bitcode and object, a manifest, and a script that repeats it.
 
     Args:
-        code: the module that was improved, as text.
-        improved: what came of it.
+        code: the module, prepared.
+        plan: what was found for it.
+        objective: what was made less.
         folder: made where it is missing.
 
     Returns:
@@ -179,10 +161,35 @@ def export_improved(code: str, improved: SizeResult, folder: Path) -> Sequence[P
         OSError: a file cannot be written.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    works = partial(_printed, improved.bitcode), partial(begun_names, code, improved.recipe)
-    (text, made), names = _survived_pair(*works, tuple[str, bytes] | BegunNames)
-    write_script(improved.recipe, names, folder)
-    return write_module(folder, code, text, improved.bitcode, made, _manifest(improved))
+    start = loose_start(whole_backend())
+    begun = _survived(partial(begun_names, code, ModuleRecipe(start, (), LAST, plan.inlining)), BegunNames)
+    recipe = ModuleRecipe(start, tuple(plan.resolved(begun.names)), LAST, plan.inlining)
+    base, made = (
+        _survived(partial(remake, code, each, objective), MadeModule)
+        for each in (ModuleRecipe(OZ, (), LAST), recipe)
+    )
+    text, machine_code = _survived(partial(_printed, made.bitcode), tuple[str, bytes])
+    write_script(recipe, begun, folder)
+    names = sorted(base.sizes.keys() | made.sizes.keys())
+    changed = [(name, base.sizes.get(name, 0), made.sizes.get(name, 0)) for name in names]
+    manifest = {
+        "llvm": whole_backend().version,
+        "baseline": base.total,
+        "total": made.total,
+        "functions": [
+            {"name": name, "passes": parse_pipeline(plan.list_of(name)), "before": before, "after": after}
+            for name, before, after in sorted(changed, key=lambda row: row[2] - row[1])
+            if before != after
+        ],
+        "recipe": asdict(recipe),
+    }
+    return write_module(folder, code, text, made.bitcode, machine_code, manifest)
+
+
+def _survived(work: Callable[[], Answer], kind: Any) -> Answer:
+    """Do a work in a child, since LLVM may crash."""
+    (answer,) = _survived_all([work], kind)
+    return answer
 
 
 def write_module(
@@ -204,22 +211,6 @@ def write_module(
     return [folder / name for name in (PREPARED, OPTIMISED, BITCODE, OBJECT, MANIFEST, REPEAT, STEPS)]
 
 
-def _manifest(improved: SizeResult) -> Mapping[str, object]:
-    return {
-        "llvm": whole_backend().version,
-        "baseline": improved.baseline,
-        "total": improved.total,
-        "functions": [asdict(gain) for gain in improved.functions],
-        "recipe": asdict(improved.recipe),
-    }
-
-
-def _survived_pair(one: Callable[[], Answer], other: Callable[[], Other], kinds: Any) -> tuple[Answer, Other]:
-    """Do two works in children, side by side; `kinds` is the union of the types of their answers."""
-    first, second = _survived_all([one, other], kinds)
-    return cast("tuple[Answer, Other]", (first, second))
-
-
 def _survived_all(works: Sequence[Callable[[], Answer]], kinds: Any) -> Sequence[Answer]:
     """Do works in children, side by side, since LLVM may crash."""
 
@@ -234,11 +225,6 @@ def _survived_all(works: Sequence[Callable[[], Answer]], kinds: Any) -> Sequence
             raise PlanishError(f"LLVM does not survive what it did before: {why}")
         (answers[done.item],) = done.answer
     return [answers[place] for place in range(len(works))]
-
-
-def _both_sizes(bitcode: bytes) -> tuple[Sizes, Sizes]:
-    """Return the bytes and the instructions of the functions of a module."""
-    return measured(bitcode, "text_bytes").sizes, measured(bitcode, "instructions").sizes
 
 
 def _printed(bitcode: bytes) -> tuple[str, bytes]:

@@ -1,6 +1,6 @@
 """Search for a smaller module: first what to inline, then a list for each function.
 
-`ModuleSearch` is the search; `improve_module` and `make_smaller` run it, compare it with -Oz and remember it.
+`ModuleSearch` is the search; `make_smaller` runs it and remembers what it found.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from math import inf
 
-from planish.core import PlanishError, unknown
 from planish.levels.llvm.backend.c_definitions import Calls
 from planish.levels.llvm.backend.c_module import CModule
 from planish.levels.llvm.modules.budget import LIMITS, EvaluationBudget
@@ -21,24 +20,19 @@ from planish.levels.llvm.modules.inlining import Flip, InliningSearch
 from planish.levels.llvm.modules.results import (
     CachedResult,
     Checkpoint,
-    FunctionGain,
     Inlining,
     Memory,
-    ModuleProgress,
     ModuleRecipe,
-    SizeResult,
     key_of,
     read_known,
 )
 from planish.levels.llvm.modules.transform import (
     LAST,
-    OZ,
     FunctionCosts,
     MadeModule,
     PreparedModule,
     begin_and_try,
     loose_start,
-    measured,
     remake,
     single,
     whole_backend,
@@ -169,11 +163,6 @@ class ModuleSearch:
             self._begin(module, found.inlining)
 
 
-OBJECTIVES = ("text_bytes", "instructions")
-_MEASURING_SHARE = 0.5
-"""Share of the time that -Oz takes with measuring which measuring alone takes."""
-
-
 @dataclass(frozen=True)
 class SearchedModule:
     """What a search gave, without asking what -Oz gives.
@@ -195,77 +184,16 @@ class SearchedModule:
         return {name: parse_pipeline(pipeline) for pipeline, names in self.recipe.lists for name in names}
 
 
-def improve_module(
-    code: str | bytes,
-    objective: str = "text_bytes",
-    seconds: float = 2.0,
-    evaluations: int | None = None,
-    remember: Memory | None = None,
-    cores: int = 1,
-    progress: Callable[[ModuleProgress], None] | None = None,
-    afterwards: float = 0.0,
-) -> SizeResult:
-    """Make a module smaller than -Oz does.
-
-    Args:
-        code: bitcode or text, unoptimised, of functions that are `minsize optsize`: what
-            `clang -Oz -Xclang -disable-llvm-passes -emit-llvm` writes.
-        objective: `text_bytes`, of the code that is generated, or `instructions`.
-        seconds: to search, with all that belongs to it; -Oz itself and putting together are done even where
-            they alone take longer.
-        evaluations: lists that may be run on functions, counted for each function; None: no limit.
-        remember: keeps what is found for modules.
-        cores: that are used.
-        progress: is told now and then how far it has come.
-        afterwards: how many times as long as -Oz the caller works on the result, within `seconds`.
-
-    Returns:
-        The module; that of -Oz where nothing smaller is found.
-
-    Raises:
-        PlanishError: there is no such objective, or LLVM crashes on the module at -Oz.
-        IRError: the module is malformed.
-        TargetError: no LLVM here can treat single functions.
-    """
-    spending = EvaluationBudget(seconds, evaluations, cores)
-    _check(objective)
-    oz = ModuleRecipe(OZ, (), LAST)
-    base = in_child(partial(remake, code, oz, objective), MadeModule, LIMITS)
-    if isinstance(base, ExitStatus):
-        raise PlanishError(f"LLVM does not survive -Oz: {base.detail}")
-    spending.reserve = (_MEASURING_SHARE + afterwards) * spending.passed
-    apart = base.total - sum(base.sizes.values())
-
-    def told(functions: int) -> None:
-        if progress:
-            # Never more than -Oz: that is what is given where nothing is better.
-            total = min(base.total, functions + apart)
-            progress(ModuleProgress(spending.passed, spending.done, base.total, total))
-
-    found = (
-        _searched(code, objective, spending, remember, told) if spending.left() > spending.passed else None
-    )
-    made = in_child(partial(measured, found.bitcode, objective), MadeModule, LIMITS) if found else base
-    # By the whole module: the sum of its functions leaves out what lies between them.
-    if found is None or isinstance(made, ExitStatus) or made.total >= base.total:
-        found, made = SearchedModule(base.bitcode, oz, spending.done, spending.seconds), base
-    if progress:
-        progress(ModuleProgress(spending.passed, spending.done, base.total, made.total))
-    gains = _gains(base, made, found)
-    totals = base.total, made.total
-    spent = found.evaluations, spending.passed
-    return SizeResult(made.bitcode, *totals, gains, *spent, (), found.recipe, base.bitcode)
-
-
 def make_smaller(
     code: bytes, seconds: float, evaluations: int | None = None, remember: Memory | None = None
 ) -> SearchedModule | None:
     """Make the code of a module smaller, and leave it to the caller whether it is smaller than -Oz makes it.
 
     Args:
-        code: as of `improve_module`.
+        code: bitcode or text, unoptimised, of functions that are `minsize optsize`: what
+            `clang -Oz -Xclang -disable-llvm-passes -emit-llvm` writes.
         seconds: of the processor, to search; making the module once is done even where that takes longer.
-        evaluations: as of `improve_module`.
+        evaluations: lists that may be run on functions, counted for each function; None: no limit.
         remember: keeps what is found for modules.
 
     Returns:
@@ -281,11 +209,6 @@ def make_smaller(
 
 def _tell_nobody(total: int) -> None:
     del total
-
-
-def _check(objective: str) -> None:
-    if objective not in OBJECTIVES:
-        raise unknown("modules have no objective", objective, OBJECTIVES)
 
 
 def _searched(
@@ -327,13 +250,3 @@ def _again(code: str | bytes, objective: str, known: CachedResult) -> SearchedMo
     return (
         None if isinstance(made, ExitStatus) else SearchedModule(made.bitcode, known.recipe, 0, known.seconds)
     )
-
-
-def _gains(base: MadeModule, made: MadeModule, found: SearchedModule) -> tuple[FunctionGain, ...]:
-    lists = found.passes()
-    gains = [
-        FunctionGain(name, lists.get(name, ()), size, made.sizes.get(name, 0))
-        for name, size in {**dict.fromkeys(made.sizes, 0), **base.sizes}.items()
-        if made.sizes.get(name, 0) != size
-    ]
-    return tuple(sorted(gains, key=lambda gain: gain.after - gain.before))

@@ -32,40 +32,6 @@ class Memory(Protocol):
 
 
 @dataclass(frozen=True)
-class ModuleProgress:
-    """How far a search has come.
-
-    Args:
-        seconds: since its beginning.
-        evaluations: lists that were run on functions.
-        baseline: what -Oz makes of the module.
-        total: what is expected of it with what was found so far.
-    """
-
-    seconds: float
-    evaluations: int
-    baseline: int
-    total: int
-
-
-@dataclass(frozen=True)
-class FunctionGain:
-    """A function that a list of its own makes smaller.
-
-    Args:
-        name: as the module calls it.
-        passes: the list, as the catalogue writes its passes.
-        before: what the function costs after -Oz.
-        after: what it costs after the list.
-    """
-
-    name: str
-    passes: tuple[str, ...]
-    before: int
-    after: int
-
-
-@dataclass(frozen=True)
 class ModuleRecipe:
     """How a module is made again.
 
@@ -88,33 +54,6 @@ def read_recipe(data: Mapping[str, Any]) -> ModuleRecipe:
     lists = tuple((pipeline, tuple(names)) for pipeline, names in data["lists"])
     inlining = tuple((name, attribute) for name, attribute in data["inlining"])
     return ModuleRecipe(data["passes"], lists, data["last"], inlining)
-
-
-@dataclass(frozen=True)
-class SizeResult:
-    """A module that was made smaller.
-
-    Args:
-        bitcode: the module.
-        baseline: what -Oz makes of it, in the objective's unit.
-        total: what this module has; never more.
-        functions: those that are smaller than after -Oz, the greatest gain first.
-        evaluations: lists that were run on functions.
-        seconds: that it took.
-        left_out: functions that were not searched, each with the reason.
-        recipe: how it is made again.
-        before: the module that -Oz makes, as bitcode.
-    """
-
-    bitcode: bytes
-    baseline: int
-    total: int
-    functions: tuple[FunctionGain, ...]
-    evaluations: int
-    seconds: float
-    left_out: tuple[tuple[str, str], ...]
-    recipe: ModuleRecipe
-    before: bytes
 
 
 _EVERY_S, _SHARE = 0.4, 0.1

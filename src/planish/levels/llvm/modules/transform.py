@@ -54,10 +54,17 @@ _NUMBERS = re.compile(r"([#!])\d+")
 
 @dataclass(frozen=True)
 class TriedLists:
-    """What functions cost after a list, and what texts cost that were not known before."""
+    """What functions cost after a list, and what texts cost that were not known before.
+
+    Args:
+        sizes: of the functions.
+        texts: what was not known: text to its cost.
+        rest: what the code that was made has besides functions.
+    """
 
     sizes: Sizes
     texts: Mapping[str, int]
+    rest: int = 0
 
 
 @dataclass(frozen=True)
@@ -88,14 +95,16 @@ class FunctionCosts:
             return TriedLists(definitions.instructions(), {})
         texts = {name: _named(name, text) for name, text in definitions.texts().items() if name}
         fresh = {name for name, text in texts.items() if text not in self.known}
-        new = dict[str, int]()
+        new, rest = dict[str, int](), 0
         if fresh:
             # Code generation takes most of the time, and most lists leave most functions as they were.
             keep_only(module, fresh)
-            found = function_bytes(module.object_code())
+            code = module.object_code()
+            found = function_bytes(code)
             new = {texts[name]: found[name] for name in fresh if name in found}
+            rest = code_bytes(code) - sum(new.values())
         known = {**self.known, **new}
-        return TriedLists({name: known[text] for name, text in texts.items() if text in known}, new)
+        return TriedLists({name: known[text] for name, text in texts.items() if text in known}, new, rest)
 
 
 def keep_only(module: CModule, names: Collection[str]) -> None:

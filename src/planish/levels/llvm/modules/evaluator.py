@@ -1,0 +1,206 @@
+"""Evaluator of candidates of steps on functions, which prepares the module once for many of them.
+
+A candidate is carried out in three parts: passes on the whole module, during which functions have their
+attributes for inlining; pipelines on functions; passes on the whole module again.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack, closing
+from dataclasses import dataclass, field, replace
+
+from planish.core import Failed, Measured, Outcome, StageClock
+from planish.levels.llvm.backend import Backend, IRError, PassError
+from planish.levels.llvm.backend.c_module import CModule
+from planish.levels.llvm.function_steps import FunctionPlan
+from planish.levels.llvm.modules.space import groups_of, usual_pipeline
+from planish.levels.llvm.modules.transform import (
+    LAST,
+    FunctionCosts,
+    TriedLists,
+    begin,
+    keep_only,
+    loose_start,
+    run_on,
+    single,
+)
+
+_KEPT = 3
+"""Prepared modules that are kept: groups are tried on the best of those that were measured last."""
+
+
+@dataclass
+class PreparedFunctions:
+    """A module after the passes on the whole module, and its functions by the usual list.
+
+    Args:
+        begun: its bitcode. Writing and reading changes the order of uses, and so what passes do: all that is
+            carried out begins with reading it.
+        total: the cost of the whole module by the usual list.
+        costs: of its functions.
+    """
+
+    begun: bytes
+    total: float = 0.0
+    costs: Mapping[str, float] = field(default_factory=dict[str, float])
+    _groups: dict[tuple[str, ...], CModule] = field(default_factory=dict[tuple[str, ...], CModule])
+    _held: ExitStack = field(default_factory=ExitStack)
+
+    def group(self, backend: Backend, names: tuple[str, ...], objective: str) -> CModule:
+        """Return the module in which some functions alone are defined."""
+        if not self._groups:
+            with closing(single(backend.parse(self.begun))) as module:
+                groups = [each.parts for each in groups_of(self.costs, objective)]
+                self._cut(module, groups)
+        if names not in self._groups:
+            with closing(single(backend.parse(self.begun))) as module:
+                self._cut(module, [names])
+        return self._groups[names]
+
+    def close(self) -> None:
+        """Free the modules of groups."""
+        self._held.close()
+
+    def _cut(self, module: CModule, groups: Sequence[tuple[str, ...]]) -> None:
+        """Cut by halves: each step copies what is left of the module, and not the whole."""
+        if not groups:
+            return
+        part = module.clone()
+        keep_only(part, {name for group in groups for name in group})
+        if len(groups) == 1:
+            self._groups[groups[0]] = part
+            self._held.callback(part.close)
+            return
+        middle = len(groups) // 2
+        with closing(part):
+            self._cut(part, groups[:middle])
+            self._cut(part, groups[middle:])
+
+
+class FunctionEvaluator:
+    """Carries out and measures candidates of steps on functions.
+
+    Args:
+        module: prepared; it is not changed.
+        backend: that made it.
+        objective: `text_bytes` or `instructions`, of single functions and of the whole.
+    """
+
+    def __init__(self, module: CModule, backend: Backend, objective: str) -> None:
+        self._module, self._backend, self._objective = module, backend, objective
+        self._start = loose_start(backend)
+        self._costs = FunctionCosts(objective)
+        self._prepared: OrderedDict[object, PreparedFunctions] = OrderedDict()
+        self._rest: float | None = None
+
+    def measured(self, plan: FunctionPlan, clock: StageClock) -> Outcome:
+        """Measure a candidate as a search does.
+
+        One with a list for a single group is measured on these functions alone: its total is that of the
+        module with the usual list, less what they cost there, and `parts` has those that changed. Of all
+        others the whole module is made, though code of no function whose text is known.
+        """
+        try:
+            if (group := _only_group(plan)) is not None:
+                return self._of_group(plan, *group, clock)
+            prepared, tried, total = self._whole(plan, clock)
+            if _is_usual(plan):
+                prepared.total, prepared.costs = total, tried.sizes
+            return Measured({self._objective: total}, parts=_floats(tried.sizes))
+        except PassError as error:
+            return Failed("transform", "refused by LLVM", error.message)
+        except IRError as error:
+            return Failed("build", "no code is made of it", error.message)
+
+    def made(self, plan: FunctionPlan) -> CModule:
+        """Make the whole module; the caller closes it.
+
+        Raises:
+            PassError: LLVM refuses a pipeline, or what is made is invalid.
+        """
+        module = single(self._backend.parse(self._prepare(plan).begun))
+        try:
+            finish(module, plan)
+        except BaseException:
+            module.close()
+            raise
+        return module
+
+    def _of_group(
+        self, plan: FunctionPlan, pipeline: str, names: tuple[str, ...], clock: StageClock
+    ) -> Outcome:
+        prepared = self._prepare(plan)
+        if not prepared.costs:
+            usual = replace(plan, lists=((usual_pipeline(), ()),))
+            _, tried, prepared.total = self._whole(usual, clock)
+            prepared.costs = tried.sizes
+        with clock("transform"):
+            module = prepared.group(self._backend, names, self._objective)
+            found = self._costs.try_list(module, pipeline)
+        if found is None:
+            return Failed("transform", "refused by LLVM", pipeline)
+        self._costs.known.update(found.texts)
+        before = prepared.costs
+        changed = {n: found.sizes[n] for n in names if found.sizes.get(n, before[n]) != before[n]}
+        total = prepared.total + sum(cost - before[name] for name, cost in changed.items())
+        return Measured({self._objective: total}, parts=_floats(changed))
+
+    def _whole(self, plan: FunctionPlan, clock: StageClock) -> tuple[PreparedFunctions, TriedLists, float]:
+        """Make a whole module and measure its functions."""
+        with clock("transform"):
+            prepared = self._prepare(plan)
+            module = self.made(plan)
+        with closing(module), clock("build"):
+            whole = float(module.instructions())
+            tried = self._costs.measure(module)
+        self._costs.known.update(tried.texts)
+        if self._objective == "instructions":
+            return prepared, tried, whole
+        # What lies between functions is measured once, when code of all of them is made.
+        self._rest = tried.rest if self._rest is None else self._rest
+        return prepared, tried, sum(tried.sizes.values()) + self._rest
+
+    def _prepare(self, plan: FunctionPlan) -> PreparedFunctions:
+        """Run the passes on the whole module with a plan's inlining, or take what was made before."""
+        if plan.inlining in self._prepared:
+            self._prepared.move_to_end(plan.inlining)
+            return self._prepared[plan.inlining]
+        with closing(self._module.clone()) as module:
+            begin(module, plan.inlining, self._start)
+            found = self._prepared[plan.inlining] = PreparedFunctions(module.bitcode())
+        while len(self._prepared) > _KEPT:
+            self._prepared.popitem(last=False)[1].close()
+        return found
+
+
+def finish(module: CModule, plan: FunctionPlan) -> None:
+    """Run a plan's pipelines, and what comes last, on a module that was begun.
+
+    Raises:
+        PassError: LLVM refuses a pipeline, or what is made is invalid.
+    """
+    for pipeline, names in plan.resolved(tuple(module.definitions().by_name)):
+        run_on(module, pipeline, names)
+    module.run(LAST)
+    # Passes can make invalid IR, of which code would still be made.
+    if wrong := module.verify():
+        raise PassError(f"invalid IR is made: {wrong}")
+
+
+def _is_usual(plan: FunctionPlan) -> bool:
+    return plan.lists == ((usual_pipeline(), ()),)
+
+
+def _only_group(plan: FunctionPlan) -> tuple[str, tuple[str, ...]] | None:
+    """Return the one list on some functions, where all others have the usual one."""
+    match plan.lists:
+        case ((pipeline, names), (others, ())) if names and others == usual_pipeline():
+            return pipeline, names
+        case _:
+            return None
+
+
+def _floats(sizes: Mapping[str, float]) -> dict[str, float]:
+    return {name: float(size) for name, size in sizes.items()}

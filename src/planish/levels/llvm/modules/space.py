@@ -1,0 +1,250 @@
+"""Space of whole modules: what is inlined, and a pass list for each function.
+
+The shipped lists are good for most functions, by greedy cover. Others are drawn: what -Oz runs, without some
+of it, and with few passes more.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from functools import cache, cached_property
+from importlib.resources import files
+from typing import TYPE_CHECKING, cast
+
+from planish.core import Candidate, PartGroup, Space, TargetError
+from planish.levels.llvm.backend import open_backend
+from planish.levels.llvm.backend.c_definitions import Calls
+from planish.levels.llvm.function_steps import Attribute, FunctionAttribute, FunctionPasses
+from planish.levels.llvm.modules.transform import single
+from planish.levels.llvm.passes import print_pipeline
+from planish.levels.llvm.passes.catalogue import drop_unsafe_passes
+
+if TYPE_CHECKING:
+    from numpy.random import Generator
+
+Passes = tuple[str, ...]
+_KEPT = (0.9, 0.7, 0.5, 0.3)
+_MOST_MORE = 3
+
+
+@dataclass(frozen=True)
+class Lists:
+    """Pass lists for single functions.
+
+    Args:
+        simplify: what -Oz runs on a function, as passes.
+        more: passes that are good at other positions too.
+        first: lists that are good for most functions, each with the share of the code that it saves beside
+            those before it.
+    """
+
+    simplify: Passes
+    more: Passes
+    first: tuple[tuple[Passes, float], ...]
+
+
+@cache
+def shipped_lists() -> Lists:
+    """Read the lists that come with planish; `experiments` says how they were found."""
+    data = json.loads((files("planish.levels.llvm.modules") / "lists.json").read_text(encoding="utf-8"))
+    first = tuple((tuple(each["passes"]), float(each["saves"])) for each in data["first"])
+    return Lists(tuple(data["simplify"]), tuple(data["more"]), first)
+
+
+@cache
+def usual_pipeline() -> str:
+    """Return the list that functions have which have none of their own."""
+    return print_pipeline(shipped_lists().first[0][0])
+
+
+_BYTES = 4.0
+"""Bytes of code that an instruction takes, about."""
+_LEAST = 3.0
+"""Functions of fewer instructions have nothing to choose."""
+_MOST, _MOST_INSTRUCTIONS = 150, 3000
+"""Functions and instructions of a group."""
+_OVERHEAD = 12.0
+"""Instructions for which a trial takes as long as it takes for a function at all."""
+
+
+def groups_of(costs: Mapping[str, float], objective: str) -> list[PartGroup]:
+    """Group the functions of a module, the largest first.
+
+    A list that is tried on a group costs nothing for all other functions.
+
+    Args:
+        costs: of the functions by the usual list.
+        objective: what the costs are.
+    """
+    unit = _BYTES if objective == "text_bytes" else 1.0
+    counts = {name: cost / unit for name, cost in costs.items() if cost >= _LEAST * unit}
+    found: list[PartGroup] = []
+    group: list[str] = []
+    size = 0.0
+    for name in sorted(counts, key=lambda name: -counts[name]):
+        if group and (len(group) == _MOST or size + counts[name] > _MOST_INSTRUCTIONS):
+            found.append(_group(group, size))
+            group, size = [], 0.0
+        group.append(name)
+        size += counts[name]
+    return [*found, _group(group, size)] if group else found
+
+
+def _group(names: Sequence[str], instructions: float) -> PartGroup:
+    mean = instructions / len(names)
+    return PartGroup(tuple(names), mean / (mean + _OVERHEAD))
+
+
+class CallRegions:
+    """The call graph, up and down.
+
+    Args:
+        callers: of each definition.
+    """
+
+    def __init__(self, callers: Mapping[str, Collection[str]]) -> None:
+        self._callers = callers
+        self._callees: dict[str, set[str]] = defaultdict(set)
+        for callee, names in callers.items():
+            for name in names:
+                self._callees[name].add(callee)
+
+    def of(self, name: str, kept: Collection[str]) -> frozenset[str]:
+        """Name a function and its callers, and the callers of those that are inlined themselves.
+
+        Args:
+            name: of the function.
+            kept: functions that are not inlined everywhere.
+        """
+        found, open_ = {name}, [name]
+        while open_:
+            for caller in self._callers[open_.pop()]:
+                if caller not in found:
+                    found.add(caller)
+                    # A caller that is inlined everywhere is a part of its own callers, which change with it.
+                    if caller not in kept:
+                        open_.append(caller)
+        return frozenset(found)
+
+    def below(self, names: Iterable[str]) -> frozenset[str]:
+        """Name what functions call, directly or not: it may be inlined or not as they are."""
+        found = set[str]()
+        open_ = list(names)
+        while open_:
+            fresh = self._callees[open_.pop()] - found
+            found |= fresh
+            open_ += fresh
+        return frozenset(found)
+
+
+_LARGEST = 4000
+"""Bytes that inlining one function everywhere may make of it at most, for it to be tried."""
+
+
+@dataclass(frozen=True)
+class _CallGraph:
+    """Calls among a module's definitions, and the functions that may be inlined otherwise than by default."""
+
+    callers: Mapping[str, Counter[str]]
+    regions: CallRegions
+    never: frozenset[str]
+    always: frozenset[str]
+
+
+class FunctionSpace(Space):
+    """Modules with an attribute for inlining on some functions, and a pass list for each.
+
+    A function that LLVM inlined everywhere may be `noinline`, one that it kept `alwaysinline`.
+
+    Args:
+        ir: the module, prepared.
+        objective: what is to be made less: `text_bytes` or `instructions`.
+        backend: the name of a back end that treats functions one by one.
+    """
+
+    def __init__(self, ir: str, objective: str, backend: str = "") -> None:
+        self._ir, self._objective, self._backend = ir, objective, backend
+
+    def start(self) -> Candidate:
+        """Return LLVM's own inlining, and the usual list for all functions.
+
+        Raises:
+            TargetError: the back end cannot treat functions one by one.
+        """
+        backend = open_backend(self._backend)
+        if not backend.full:
+            raise TargetError(f"{backend.name} cannot treat single functions", "Install LLVM 18 or newer.")
+        return self.combined({}, {})
+
+    def combined(
+        self, settings: Mapping[str, str], transformations: Mapping[str, Sequence[str]]
+    ) -> Candidate:
+        """Return the candidate of some attributes, and pipelines of some functions."""
+        marked = (FunctionAttribute(name, cast("Attribute", value)) for name, value in settings.items())
+        lists = (FunctionPasses(text, tuple(names)) for text, names in transformations.items())
+        return Candidate((*marked, *lists, FunctionPasses(usual_pipeline(), ())))
+
+    def transformations(self) -> Sequence[tuple[str, float]]:
+        """List the shipped lists as pipelines, with what each saves."""
+        return [(self._printed(passes), saves) for passes, saves in shipped_lists().first]
+
+    def draw(self, rng: Generator) -> str:
+        """Draw a list: what -Oz runs on a function, without some of it, and with few passes more."""
+        lists = shipped_lists()
+        kept = _KEPT[int(rng.integers(len(_KEPT)))]
+        passes = [text for text in lists.simplify if rng.random() < kept]
+        for _ in range(int(rng.integers(_MOST_MORE + 1))):
+            text = lists.more[int(rng.integers(len(lists.more)))]
+            passes.insert(int(rng.integers(len(passes) + 1)), text)
+        return self._printed(passes)
+
+    def groups(self, costs: Mapping[str, float]) -> Sequence[PartGroup]:
+        """Group the functions; see `groups_of`."""
+        return groups_of(costs, self._objective)
+
+    def changes(self, settings: Mapping[str, str], costs: Mapping[str, float]) -> Sequence[tuple[str, str]]:
+        """List functions that may be inlined otherwise, those with the least code at stake first."""
+        graph, unit = self._calls, 1.0 if self._objective == "text_bytes" else _BYTES
+        return [change for _, change in sorted(_changes(graph, settings, costs, _LARGEST / unit))]
+
+    def changed_by(self, part: str, present: Collection[str]) -> frozenset[str]:
+        """Name a function and its callers, and the callers of those that are inlined themselves."""
+        return self._calls.regions.of(part, present)
+
+    def below(self, parts: Iterable[str]) -> frozenset[str]:
+        """Name what functions call, directly or not."""
+        return self._calls.regions.below(parts)
+
+    def _printed(self, passes: Iterable[str]) -> str:
+        # For all functions: a list that breaks one function of a group would be lost for the others too.
+        return print_pipeline(drop_unsafe_passes(passes, self._ir))
+
+    @cached_property
+    def _calls(self) -> _CallGraph:
+        with closing(single(open_backend(self._backend).parse(self._ir))) as module:
+            calls = Calls(module.definitions())
+            callers = calls.callers()
+            return _CallGraph(callers, CallRegions(callers), *calls.free())
+
+
+def _changes(
+    graph: _CallGraph, settings: Mapping[str, str], costs: Mapping[str, float], largest: float
+) -> Iterator[tuple[float, tuple[str, str]]]:
+    """Yield changes of inlining, each with what is at stake."""
+    for name, callers in graph.callers.items():
+        calls = callers.total() - callers[name]
+        if not calls:
+            continue
+        if name in settings:
+            yield 0, (name, "default")
+        elif name not in costs:
+            if name in graph.never:
+                yield -calls, (name, "noinline")
+        elif name in graph.always and costs[name] * calls < largest:
+            yield costs[name] * (calls - 1) // 8, (name, "alwaysinline")
+        elif name in graph.never:
+            yield costs[name], (name, "noinline")
