@@ -46,8 +46,8 @@ def configurations(recognition: Recognition, seed: int, tries: int) -> Iterator[
     yield Configuration("BL", Selection())
     for order in range(2):
         yield Configuration(f"AS-{order}", selection_of(starting_list(recognition, order)))
-    letters = {CLASSES[name].paper for name in recognition.classes if name in CLASSES}
-    pool = [row for row in table4() if {*row.classes} & {*letters, "AD", "BL"} and _stands(row)]
+    symbols = {CLASSES[name].paper for name in recognition.classes if name in CLASSES}
+    pool = [row for row in table4() if {*row.classes} & {*symbols, "AD", "BL"} and _stands(row)]
     for place in range(RANDOM):
         drawn = list(_drawn(pool, rng(seed, place), tries))
         yield Configuration(f"PO-{place}", drawn[0], tuple(drawn[1:]))

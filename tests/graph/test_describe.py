@@ -76,15 +76,15 @@ def test_what_is_shown_at_the_end_of_a_run_is_told_and_of_a_front_the_passes_too
 def test_fewer_turns_than_usual_are_told(task: Task, monkeypatch: pytest.MonkeyPatch) -> None:
     values = {"latency": 2.0, "compile_time": 1.0, "model_size": 4e6}
 
-    def compared(turns: int) -> str:
+    def compared(rounds: int) -> str:
         def measured(_: Executor, wanted: Sequence[Selection]) -> Mapping[str, Mapping[str, float]]:
-            return {name_of(each): {**values, "turns": turns} for each in wanted}
+            return {name_of(each): {**values, "rounds": rounds} for each in wanted}
 
         monkeypatch.setattr(description, "measured", measured)
         return described(task)["compared"]
 
-    assert "turns" not in compared(3)
-    assert compared(1).endswith("Medians of 1 of 3 turns: there was no time for more.")
+    assert "rounds" not in compared(3)
+    assert compared(1).endswith("Medians of 1 of 3 rounds: there was no time for more.")
 
 
 def test_steps_that_cannot_matter_are_not_measured() -> None:
@@ -127,7 +127,7 @@ def test_the_unchanged_file_is_told_as_such(task: Task) -> None:
 
 def test_pruning_is_told_in_full() -> None:
     known = Relevance(("a",), {"b": "a"}, {"c": "crashed"}, ("d",), ("e", "f"), ("g",), 3, 4, 1.0)
-    text = description.told_relevance(known)
+    text = description.relevance_text(known)
     assert text.splitlines() == [
         "4 of 7 passes change this model, or may: the others left the space.",
         "alone: a",

@@ -13,10 +13,10 @@ from planish.core import (
     rng,
 )
 from planish.levels.graph.passes import STEPS, Disable, Rewrite, Selection, Set, selection_of
-from planish.levels.graph.space import LONGEST, Letters, SelectionSpace
+from planish.levels.graph.space import LONGEST, PassAlphabet, SelectionSpace
 from planish.testing.spaces import SpaceConformance
 
-LETTERS = Letters(
+LETTERS = PassAlphabet(
     ("onnxscript.optimize", "onnxoptimizer.fuse_bn_into_conv", "onnxscript.add_0"),
     ("ConvAddFusion", "NchwcTransformer", "ConstantFolding"),
     offline=True,
@@ -84,7 +84,7 @@ class TestNothing(TestSelections):
     """A model that no pass changes."""
 
     def space(self) -> SelectionSpace:
-        return SelectionSpace(lambda: Letters((), ()), None, lambda _: SEEDS[:1])
+        return SelectionSpace(lambda: PassAlphabet((), ()), None, lambda _: SEEDS[:1])
 
     def test_mutation_reaches_other_candidates(self) -> None:
         assert self.space().mutate(Candidate(), rng(0)) == Candidate()
@@ -97,7 +97,7 @@ def test_it_offers_what_the_searchers_need() -> None:
 
 
 def test_seeds_need_no_analysis() -> None:
-    def late() -> Letters:
+    def late() -> PassAlphabet:
         raise AssertionError("analysed before the seeds were measured")
 
     def named(_: tuple[str, ...]) -> str:

@@ -52,8 +52,8 @@ class Inspection:
             models = f"{self.learnt.models} other model{'s' * (self.learnt.models > 1)}"
             what = f"learnt from {self.learnt.trials:,} trials on {models} of class {self.learnt.name}"
             return f"{what}; expected cost over the baseline's: {self.learnt.expected:.2f}"
-        letters = [CLASSES[name].paper for name in self.recognition.classes if name in CLASSES]
-        return f"table 4 of the paper: {', '.join(dict.fromkeys(letters)) or 'nothing for this class'}"
+        symbols = [CLASSES[name].paper for name in self.recognition.classes if name in CLASSES]
+        return f"table 4 of the paper: {', '.join(dict.fromkeys(symbols)) or 'nothing for this class'}"
 
     def sections(self) -> Mapping[str, Sequence[str]]:
         """Return titles and lines, for people."""

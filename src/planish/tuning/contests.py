@@ -89,7 +89,7 @@ def compare_searches(
         trials: the budget of each run.
         seeds: how many runs each contestant has.
         store: an open store, or where it is; None for the user's own.
-        listener: is told how each run goes.
+        listener: is notified of each run's progress.
         start: starts the workers.
 
     Raises:

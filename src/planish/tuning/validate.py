@@ -26,7 +26,7 @@ class Check:
 
     Args:
         name: the question.
-        verdict: "undecided" where the interval is too wide to tell; "not done" where an earlier question was
+        verdict: "undecided" where the interval is too wide; "not done" where an earlier question was
             answered with no, or nothing can be compared.
         detail: what was found.
     """
@@ -193,11 +193,11 @@ def _values(result: Result, paired: Mapping[str, PairedSamples]) -> Check:
         (objective, _spans(result, objective, paired[objective.name])) for objective in result.task.objectives
     ]
     known = [(objective, spans) for objective, spans in pairs if spans is not None]
-    told = "; ".join(f"{what}: {now} now, {then} recorded" for _, (then, now, what) in known)
+    spans = "; ".join(f"{what}: {now} now, {then} recorded" for _, (then, now, what) in known)
     if not all(then.meets(now, 0.0 if objective.exact else LUCK) for objective, (then, now, _) in known):
-        return Check("value", "differs", f"{told}{_changes(result)}")
+        return Check("value", "differs", f"{spans}{_changes(result)}")
     is_wide = any(now.is_wide() and not objective.exact for objective, (_, now, _) in known)
-    return Check("value", "undecided" if is_wide else "holds", told)
+    return Check("value", "undecided" if is_wide else "holds", spans)
 
 
 def _spans(result: Result, objective: Objective, sampled: PairedSamples) -> tuple[_Span, _Span, str] | None:

@@ -33,7 +33,7 @@ def test_the_table_is_the_papers() -> None:
     assert len(rows) == 28
     assert [row.name for row in rows] == sorted((row.name for row in rows), key=str)
     counts = {
-        letter: sum(letter in row.classes for row in rows) for letter in ("BL", "RN", "MN", "SSD", "BR", "AD")
+        symbol: sum(symbol in row.classes for row in rows) for symbol in ("BL", "RN", "MN", "SSD", "BR", "AD")
     }
     assert counts == {"BL": 6, "RN": 13, "MN": 12, "SSD": 10, "BR": 6, "AD": 6}
 
@@ -53,8 +53,8 @@ def test_orders_and_exceptions_name_what_there_is() -> None:
     assert all(names.issuperset(order) for order in ORDERS)
     runtime = {name for row in table4() for name in row.runtime}
     assert all(runtime.issuperset(out) for out in LEFT_OUT.values())
-    letters = {letter for row in table4() for letter in row.classes}
-    assert letters.issuperset(kind.paper for kind in CLASSES.values())
+    symbols = {symbol for row in table4() for symbol in row.classes}
+    assert symbols.issuperset(kind.paper for kind in CLASSES.values())
 
 
 @pytest.mark.parametrize(("name", "exporter"), CASES)
@@ -69,7 +69,7 @@ def test_a_starting_list_is_a_legal_candidate_without_passes_that_change_results
 
 
 def test_a_mixture_begins_with_the_passes_of_all_its_classes() -> None:
-    one, other, both = (class_selection(letters) for letters in (["RN"], ["SSD"], ["RN", "SSD"]))
+    one, other, both = (class_selection(symbols) for symbols in (["RN"], ["SSD"], ["RN", "SSD"]))
     assert both.disabled == one.disabled & other.disabled
     assert set(both.rewrites) == {*one.rewrites, *other.rewrites}
     found = selection_of(starting_list(recognise(small_model("ssd-resnet50"))))

@@ -32,7 +32,7 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> GraphProgram:
 def found(program: GraphProgram) -> Relevance:
     probe = PassProbe(program, SessionSettings())
     try:
-        return analyse(probe, patience_s=120.0)
+        return analyse(probe, budget_s=120.0)
     finally:
         probe.close()
 
@@ -70,7 +70,7 @@ def test_the_catalogue_has_every_transformer_of_the_runtime(program: GraphProgra
 
 def test_without_time_everything_that_may_matter_stays(program: GraphProgram) -> None:
     probe = PassProbe(program, SessionSettings())
-    hasty = analyse(probe, patience_s=0.0)
+    hasty = analyse(probe, budget_s=0.0)
     probe.close()
     assert "onnxscript.fuse_batchnorm_into_conv" in hasty.untried
     assert "onnxscript.fuse_erf_gelu" not in hasty.untried
@@ -157,7 +157,7 @@ def test_a_pass_that_makes_the_model_invalid_leaves_the_space(
     opset: int, is_valid: bool, tmp_path: Path
 ) -> None:
     probe = PassProbe(read_model(write(hard_swish(opset), tmp_path / "h.onnx"), {}), SessionSettings())
-    found = analyse(probe, patience_s=120.0)
+    found = analyse(probe, budget_s=120.0)
     probe.close()
     assert ("onnxscript.fuse_hardswish" in found.rewrites) is is_valid
     assert ("HardSwish" in found.failing.get("onnxscript.fuse_hardswish", "")) is not is_valid
@@ -171,7 +171,7 @@ def test_what_goes_wrong_is_told_and_ends_nothing(
 
     probe = PassProbe(program, SessionSettings())
     monkeypatch.setattr(PassProbe, "counts", broken)
-    found = analyse(probe, patience_s=1.0)
+    found = analyse(probe, budget_s=1.0)
     assert "nodes after no pass: KeyError: 'w'" in found.problems
     assert not found.is_complete
     monkeypatch.setattr(PassProbe, "model_key", broken)
@@ -236,7 +236,7 @@ def test_a_rule_without_which_the_runtime_fails_stays(
     monkeypatch.setattr(PassProbe, "optimised", optimised)
     monkeypatch.setattr(PassProbe, "model_key", made)
     probe = PassProbe(program, SessionSettings())
-    found = analyse(probe, patience_s=120.0)
+    found = analyse(probe, budget_s=120.0)
     probe.close()
     assert "ConvAddFusion" in found.runtime
     assert "ConvMulFusion" in found.without
@@ -247,7 +247,7 @@ def test_what_the_installed_runtime_lacks_is_told(
 ) -> None:
     monkeypatch.setattr(PassProbe, "effective", _fired)
     probe = PassProbe(program, SessionSettings())
-    older = analyse(probe, patience_s=0.01)
+    older = analyse(probe, budget_s=0.01)
     probe.close()
     assert "SkipLayerNormFusion" in older.missing
     assert "NchwcTransformer" not in older.missing

@@ -83,12 +83,12 @@ class Nodes:
         return {"counts": list(self.counts), "after": self.after, "usual": self.usual}
 
     @staticmethod
-    def read(told: Mapping[str, Any]) -> Nodes:
+    def read(data: Mapping[str, Any]) -> Nodes:
         """Read what `to_json` gave."""
         return Nodes(
-            [_counter(each) for each in told.get("counts", ())],
-            _counter(told.get("after")),
-            _counter(told.get("usual")),
+            [_counter(each) for each in data.get("counts", ())],
+            _counter(data.get("after")),
+            _counter(data.get("usual")),
         )
 
     def change(self, place: int) -> str:
@@ -98,9 +98,9 @@ class Nodes:
             return "-"
         changes = {name: after[name] - before[name] for name in before.keys() | after.keys()}
         changed = sorted((n for n in changes if changes[n]), key=lambda name: (-abs(changes[name]), name))
-        told = [f"{changes[name]:+d} {name}" for name in changed[:_LISTED]]
+        listed = [f"{changes[name]:+d} {name}" for name in changed[:_LISTED]]
         more = [f"and {len(changed) - _LISTED} more types"] if len(changed) > _LISTED else []
-        return " ".join([*told, *more]) or "no change of counts"
+        return " ".join([*listed, *more]) or "no change of counts"
 
     def table(self) -> str:
         """List the nodes by type: as they came, rewritten, and as the runtime runs them."""
@@ -114,8 +114,8 @@ class Nodes:
         return aligned([head, total, *rows], texts=(0,))
 
 
-def _counter(told: Mapping[str, int] | None) -> Counter[str] | None:
-    return None if told is None else Counter(told)
+def _counter(counts: Mapping[str, int] | None) -> Counter[str] | None:
+    return None if counts is None else Counter(counts)
 
 
 def _counted(count: Callable[[], Mapping[str, int]]) -> Counter[str] | None:
@@ -125,7 +125,7 @@ def _counted(count: Callable[[], Mapping[str, int]]) -> Counter[str] | None:
         return None
 
 
-PATIENCE_S = 10.0
+BUDGET_S = 10.0
 """Seconds after which what is not yet measured stays unmeasured."""
 ROUNDS = 3
 
@@ -176,11 +176,11 @@ def name_of(selection: Selection) -> str:
 
 
 def analyze(task: Task[GraphProgram], candidate: Candidate, executor: Executor) -> Mapping[str, Any]:
-    """Measure what is told of a selection; see `planish.core.Level.analyzer`.
+    """Measure what a description of a selection shows; see `planish.core.Level.analyzer`.
 
     Returns:
         `compared` and `parts`: by the hash of a selection, medians of `latency`, `compile_time` and
-        `model_size`, and of how many `turns` they are; `nodes`: see `planish.levels.graph.description`.
+        `model_size`, and of how many `rounds` they are; `nodes`: see `planish.levels.graph.description`.
     """
     program, chosen = task.program, selection_of(candidate)
     known = known_relevance(program, widest_settings(task))
@@ -195,26 +195,26 @@ def analyze(task: Task[GraphProgram], candidate: Candidate, executor: Executor) 
     return analysis
 
 
-def measured(executor: Executor, selections: Sequence[Selection], patience_s: float = PATIENCE_S) -> Figures:
-    """Measure selections in turns, as often as there is time; what failed once is not measured again.
+def measured(executor: Executor, selections: Sequence[Selection], budget_s: float = BUDGET_S) -> Figures:
+    """Measure selections in interleaved rounds while there is time; what failed once is not measured again.
 
     Args:
         executor: evaluates selections of a model.
-        selections: the most telling first.
-        patience_s: seconds for all, or until the deadline.
+        selections: the most important first.
+        budget_s: seconds for all, or until the deadline.
     """
-    end = time.monotonic() + seconds_left(patience_s)
+    end = time.monotonic() + seconds_left(budget_s)
     samples: dict[Candidate, list[Mapping[str, float]]] = {
         each.candidate: [] for each in dict.fromkeys(selections)
     }
-    # In turns and not one after the other, so that drift of the machine meets all alike.
+    # Interleaved and not one after the other, so that drift of the machine affects all alike.
     for _ in range(ROUNDS):
         for result in evaluate(executor, list(samples), deadline()):
             if isinstance(result.outcome, Measured):
                 samples[result.candidate].append(result.outcome.values)
             if time.monotonic() > end:
                 return _medians(samples)
-        # What has no sample by now failed: it would fail in the next turn, too.
+        # What has no sample by now failed: it would fail in the next round, too.
         samples = {each: several for each, several in samples.items() if several}
     return _medians(samples)
 
@@ -224,7 +224,7 @@ def _medians(samples: Mapping[Candidate, Sequence[Mapping[str, float]]]) -> Figu
     return {
         each.hash: {
             **{name: statistics.median(values[name] for values in several) for name in names},
-            "turns": len(several),
+            "rounds": len(several),
         }
         for each, several in samples.items()
         if several
@@ -242,7 +242,7 @@ def described(
     Args:
         task: the model.
         candidate: the selection.
-        analysis: what `planish.levels.graph.description.analyze` measured; empty where nobody did.
+        analysis: what `planish.levels.graph.description.analyze` measured; empty where nothing was.
 
     Returns:
         `class`: what the model is, and why; `passes`: the effect of each, alone and left out; `nodes`: by
@@ -261,14 +261,14 @@ def described(
         **(first if len(task.objectives) == 1 else {"class and passes": "\n\n".join(first.values())}),
         "nodes": nodes.table() if "nodes" in analysis else UNMEASURED,
         "compared": _compared(program, beside(program, chosen), compared),
-        "relevance": told_relevance(known),
+        "relevance": relevance_text(known),
     }
 
 
 def introduced(task: Task[GraphProgram]) -> Sequence[str]:
     """List what is known of a model before it is measured: its classes and why, and how many passes matter.
 
-    What matters is not found out here: without a line of it, nobody has.
+    Relevance is not analysed here: there is no line of it where it is not known.
     """
     program = task.program
     known = known_relevance(program, widest_settings(task))
@@ -343,12 +343,12 @@ def _compared(program: GraphProgram, others: Mapping[str, Selection], found: Fig
                 f"{values['model_size'] / 1e6:.2f} MB",
             ]
         )
-    turns = min(int(values.get("turns", ROUNDS)) for values in found.values())
-    note = f"\nMedians of {turns} of {ROUNDS} turns: there was no time for more." if turns < ROUNDS else ""
+    rounds = min(int(values.get("rounds", ROUNDS)) for values in found.values())
+    note = f"\nMedians of {rounds} of {ROUNDS} rounds: there was no time for more." if rounds < ROUNDS else ""
     return aligned(rows, texts=(0,)) + note
 
 
-def told_relevance(known: Relevance | None) -> str:
+def relevance_text(known: Relevance | None) -> str:
     """Return how far the passes were pruned for a model."""
     if known is None:
         return "not looked at yet: see 'planish inspect'"

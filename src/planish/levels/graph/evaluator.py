@@ -106,7 +106,7 @@ class Timed:
         return timed.named({"latency": float, "throughput": rate}, one_core=self._one_core)
 
     def _begin(self, baseline_time: SharedBaselineTime, baseline: Runs) -> None:
-        """Time the baseline; whoever measures it first decides for all workers whether it is too short."""
+        """Time the baseline; the first worker to do so decides for all whether it is too short."""
         self._begun = True
         alone = time_call(baseline, self._timing)
         if baseline_time.seconds(alone.median) >= LEAST_S:
@@ -157,7 +157,7 @@ class GraphEvaluatorSpec:
         objectives: names of what is wanted; what costs nothing more is measured besides.
         limits: of one evaluation.
         timing: how long each candidate is timed.
-        baseline_time: what the baseline takes, in turns with which each is timed; None: each is timed alone.
+        baseline_time: of the baseline, with which each is interleaved; None: each is timed alone.
         remember: whether a model that was measured is not measured again, whatever passes made it. False at
             the end of a search, when answers are compared on further inputs too.
         model_cache: of rewritten models, which all processes of a search share.
@@ -178,7 +178,7 @@ class GraphEvaluatorSpec:
         return sandbox_of(self.program, self.settings, [shared_folder()])
 
     def anchor(self, baseline: Outcome) -> None:
-        """Let the baseline take the seconds that are known of it; see `planish.core.CanAnchor`."""
+        """Set the seconds of the baseline; see `planish.core.CanAnchor`."""
         if self.baseline_time is not None and isinstance(baseline, Measured):
             self.baseline_time.set(baseline.values["latency"])
 
@@ -378,7 +378,7 @@ class _Evaluator:
 def sandbox_of(
     program: GraphProgram, settings: SessionSettings, writes: Sequence[Path] = ()
 ) -> SandboxPolicy:
-    """Return the sandbox of who rewrites a model and runs it.
+    """Return the sandbox of a process that rewrites a model and runs it.
 
     Args:
         program: the model, which may be written whole.
@@ -429,7 +429,7 @@ def _answers(spec: GraphEvaluatorSpec, feeds: Sequence[Feed]) -> list[Sequence[A
     """Run the model as it came, with every optimisation off."""
     path = spec.program.file
     try:
-        # The runtime's own passes are among what is judged, so they cannot tell what is right.
+        # The runtime's own passes are among what is judged, so what they make cannot be the reference.
         session = open_session(path, spec.settings.of_onnxruntime, as_it_is=True)
         return [session.run(feed) for feed in feeds]
     except RefusedError as error:
@@ -443,7 +443,7 @@ def _require_finite(program: GraphProgram, answers: Sequence[Sequence[Any]]) -> 
 
 
 def lacking(objectives: frozenset[str], there: Mapping[str, object]) -> PlanishError | None:
-    """Say why an objective cannot be measured; None where all can."""
+    """Return the error for an objective that cannot be measured; None where all can."""
     for name in sorted(objectives & set(QUANTITIES)):
         if {"power": "energy"}.get(name, name) not in there:
             what = f"{name} is not available here: the machine has no counter of it"

@@ -55,7 +55,7 @@ for port in model.outputs:
     print(port.any_name, port.element_type.to_string(), list(found[port].shape))
 '''
 
-_PATIENCE_S = 600.0
+_ANSWER_S = 600.0
 """How long passes may take."""
 
 
@@ -104,13 +104,13 @@ def deliver_model(task: Task[GraphProgram], candidate: Candidate, path: Path) ->
 
 def _write_model(program: GraphProgram, chosen: Selection, settings: SessionSettings, file: Path) -> None:
     """Write the model by a process in a sandbox: passes read a file of others, and may crash."""
-    with closing(PassProbe(program, settings.of_onnxruntime, _PATIENCE_S)) as probe:
+    with closing(PassProbe(program, settings.of_onnxruntime, _ANSWER_S)) as probe:
         probe.write(chosen.rewrites, file, sorted(chosen.disabled), offline=chosen.offline)
 
 
 def _facts(program: GraphProgram, chosen: Selection, settings: SessionSettings, model: str) -> dict[str, Any]:
     """Return what the script sets, and what was done; an offline model is loaded as it is."""
-    told = {
+    facts = {
         "model": model,
         "inputs": [[port.name, port.dtype, port.shape] for port in program.inputs],
         "passes": list(chosen.rewrites),
@@ -119,14 +119,14 @@ def _facts(program: GraphProgram, chosen: Selection, settings: SessionSettings, 
     if settings.elsewhere:
         needs = {OPENVINO: version(OPENVINO)}
         return {
-            **told,
+            **facts,
             "needs": needs,
             OPENVINO: configuration(settings),
             "versions": {**versions(), **needs},
         }
     level = "none" if chosen.offline else settings.optimization
     return {
-        **told,
+        **facts,
         "providers": list(PROVIDERS[settings.provider]),
         "session": {
             "intra_op_num_threads": settings.cores,

@@ -40,7 +40,7 @@ def make_feeds(program: GraphProgram, model: ModelProto, *, further: bool = Fals
 
     Args:
         program: its own data is taken, cut into batches; without any, random inputs are made.
-        model: tells how large token ids may be.
+        model: its tables bound token ids.
         further: make more random inputs, which the search does not see.
 
     Raises:
@@ -256,24 +256,24 @@ def check_labels(labels: NDArray[np.int64], answers: Answers) -> None:
     first = [outputs[0] for outputs in answers]
     if not getattr(first[0], "shape", ()) or not first[0].size:
         raise ProgramError("the model's first output has no rows to be labelled", "Leave the labels out.")
-    count, classes = len(_told(answers)), first[0].shape[-1]
+    count, classes = len(_classes_in(answers)), first[0].shape[-1]
     if not count <= len(labels) < count + max(count // len(first), 1):
         raise ProgramError(
             f"there are {len(labels)} labels, and the model gives {count} answers", "Give one for each."
         )
     if labels.max() >= classes or labels.max() < 0:
-        what = f"the labels are up to {labels.max()}, and the model tells {classes} classes"
+        what = f"the labels are up to {labels.max()}, and the model has {classes} classes"
         raise ProgramError(what, "Give whole numbers from 0; those below 0 are left out.")
 
 
 def accuracy(labels: NDArray[np.int64], answers: Answers) -> float:
-    """Return the share of the labels that the largest number of the first output tells."""
-    told = _told(answers)
-    wanted = labels[: len(told)]
-    return float((told == wanted)[wanted >= 0].mean())
+    """Return the share of labels that the largest number of the first output is at."""
+    found = _classes_in(answers)
+    wanted = labels[: len(found)]
+    return float((found == wanted)[wanted >= 0].mean())
 
 
-def _told(answers: Answers) -> NDArray[Any]:
+def _classes_in(answers: Answers) -> NDArray[Any]:
     import numpy as np
 
     return np.concatenate([outputs[0].argmax(-1).reshape(-1) for outputs in answers])

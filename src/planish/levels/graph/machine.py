@@ -21,7 +21,7 @@ _NVML_MILLI = 1e-3
 
 
 def readers() -> Mapping[str, Callable[[], float]]:
-    """Find what the card tells: `energy` (joules since some time), and `temperature` (degrees Celsius).
+    """Find what the card reports: `energy` (joules since some time), and `temperature` (degrees Celsius).
 
     The card is the first of `CUDA_VISIBLE_DEVICES`, or the machine's first. The library is opened for each
     reading and closed after it, so that processes forked in between may read too.
@@ -143,11 +143,11 @@ class _Packages:
 def counter_facts() -> Mapping[str, str]:
     """Return which quantity is read from where."""
     there = [counters(provider) for provider in _METERED]
-    told = {
+    found = {
         name: ", ".join(found[name].source for found in there if name in found) or NOT_HERE
         for name in ("energy", "temperature")
     }
-    return {"power": told["energy"], **told}
+    return {"power": found["energy"], **found}
 
 
 class Meter:

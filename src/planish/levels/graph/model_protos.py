@@ -114,7 +114,7 @@ def _content(tensor: TensorProto) -> bytes:
         return head + _digest(*tensor.string_data)
     from onnx.numpy_helper import to_array
 
-    # Equal weights may be stored in several fields of the format: the array tells.
+    # Equal weights may be stored in several fields of the format: the array is the same.
     return head + to_array(tensor).tobytes()
 
 

@@ -126,7 +126,7 @@ def join(model: ModelProto, describe: Describe) -> ModelProto:
 
     Args:
         model: stays as it is.
-        describe: tells which nodes may be joined.
+        describe: returns which nodes may be joined.
 
     Returns:
         A new model; the one that was given, where there is nothing to join.
@@ -293,4 +293,4 @@ def _stays(tensor: TensorProto, used: set[str], constants: Mapping[str, TensorPr
 
 
 PASSES = {"combine_parallel_conv": convolution, "combine_parallel_dense": product}
-"""The name of a pass, without whose it is, to what tells which nodes it joins."""
+"""Name of a pass, without its library's, to a function that finds the nodes it joins."""

@@ -28,7 +28,7 @@ class GraphPass:
 
     Args:
         name: names it everywhere: "onnxoptimizer.fuse_bn_into_conv", "NchwcTransformer".
-        kind: whose it is.
+        kind: the library that it is of.
         what: what it does, in one line.
         when: types of operators, without one of which it changes nothing; empty: it may always matter.
         opset: the oldest that has all operators which it makes.
@@ -153,7 +153,7 @@ UNOPTIMISED = Set("optimization", "none")
 """Sets ONNX Runtime to do nothing of its own."""
 ONE_THREAD = Set("threads", "1")
 BY_OPENVINO = Set("provider", OPENVINO)
-"""Runs in another runtime, to which nothing that is told to ONNX Runtime matters."""
+"""Runs in another runtime, to which no setting of ONNX Runtime matters."""
 IN_BFLOAT16 = Set("provider", OPENVINO_BFLOAT16)
 """The same, with numbers of 16 bits inside: results change."""
 
@@ -162,7 +162,7 @@ STEPS: Mapping[str, type[Step]] = {"Rewrite": Rewrite, "Disable": Disable, "Offl
 
 @dataclass(frozen=True)
 class Selection:
-    """What a candidate selects; `Selection()` is the file as it came, under ONNX Runtime's defaults.
+    """Selection of passes and settings; `Selection()` is the file as it came, under ONNX Runtime's defaults.
 
     Args:
         rewrites: rewriting passes in their order; one may come again.
@@ -181,7 +181,7 @@ class Selection:
         """The candidate: the rewriting passes, then what is left out in the catalogue's order, then the rest.
 
         Where the session is set to optimise nothing, there is nothing to leave out; where it is set to one
-        thread, ONNX Runtime runs nothing in parallel, whatever it is told; another runtime is told nothing.
+        thread, ONNX Runtime runs nothing in parallel; another runtime has none of these settings.
         """
         out = sorted(self.disabled, key=_place) if self.optimises else []
         offline = [Offline()] if self.offline and not self.elsewhere else []
@@ -197,7 +197,7 @@ class Selection:
 
     @property
     def optimises(self) -> bool:
-        """Whether ONNX Runtime optimises: the session is not set to do nothing, or to another runtime."""
+        """Return whether ONNX Runtime optimises: it is not set to do nothing, nor another runtime chosen."""
         return UNOPTIMISED not in self.settings and not self.elsewhere
 
     @property

@@ -16,7 +16,7 @@ from planish.sandbox import run_tool
 
 _KIB = 1024
 _CALLS = 2
-_PATIENCE_S = 60.0
+_TIMEOUT_S = 60.0
 
 
 def peak_memory(
@@ -49,9 +49,9 @@ def peak_memory(
         }
         command = [sys.executable, "-P", "-m", "planish.levels.graph.peak_memory", json.dumps(asked)]
         try:
-            ran = run_tool(command, seconds=_PATIENCE_S)
+            ran = run_tool(command, seconds=_TIMEOUT_S)
         except TimeoutError as error:
-            raise RefusedError(f"it did not run within {_PATIENCE_S:g} s") from error
+            raise RefusedError(f"it did not run within {_TIMEOUT_S:g} s") from error
     if ran.code:
         raise RefusedError((ran.message.splitlines() or [f"exit code {ran.code}"])[-1])
     return float(ran.output)

@@ -50,7 +50,7 @@ class RidgeRow:
 
 @dataclass(frozen=True)
 class StepEffect:
-    """What one step does to the models of a class.
+    """Effect of one step on the models of a class.
 
     Args:
         step: the step.
@@ -163,7 +163,7 @@ MIXED = "+"
 
 @dataclass(frozen=True)
 class ClassList:
-    """What is known of a class of networks on one target.
+    """List of passes for a class of networks on one target.
 
     Args:
         name: of the class; of a mixture, the classes joined by "+".
@@ -171,7 +171,7 @@ class ClassList:
         trials: on all of them.
         effects: step to what it does, the greatest gain first.
         ranked: the lists to begin with, the best first; the first is empty where nothing helps.
-        expected: the first one's cost over the baseline's, as far as can be told before it is measured.
+        expected: the first one's cost over the baseline's, as expected before it is measured.
     """
 
     name: str
@@ -224,7 +224,7 @@ def _mixture(classes: Sequence[str]) -> str:
 def _learnt(name: str, records: Sequence[RidgeRow]) -> ClassList:
     found = effects(records)
     tried = _tried(records)
-    promises = _Promises(found, tried)
+    promises = _Expectations(found, tried)
     candidates = {Candidate(), _composed(found, tried), *tried}
     expected = {candidate: promises.expected(candidate) for candidate in candidates}
     # Rounded, since sums in another order differ in their last digits: then the shorter list is first.
@@ -247,8 +247,8 @@ def _tried(records: Sequence[RidgeRow]) -> Mapping[Candidate, Mapping[str, float
 
 
 @dataclass(frozen=True)
-class _Promises:
-    """What can be expected of candidates on a model that was not measured yet."""
+class _Expectations:
+    """Expected costs of candidates on a model that was not measured yet."""
 
     found: Mapping[Step, StepEffect]
     tried: Mapping[Candidate, Mapping[str, float]]
@@ -259,7 +259,7 @@ class _Promises:
         return min((fmean(changes.values()) for changes in self.tried.values()), default=0.0)
 
     def expected(self, candidate: Candidate) -> float:
-        """Tell a candidate's change.
+        """Return a candidate's change.
 
         What its steps promise, what it did on each model, and one model on which it did nothing, count
         alike: what few have seen is not believed whole.
@@ -297,7 +297,7 @@ def _places(tried: Mapping[Candidate, Mapping[str, float]]) -> Mapping[str, floa
 
 @dataclass(frozen=True)
 class ModelTrials:
-    """What was tried on one model.
+    """Trials of one model.
 
     Args:
         program: its canonical text.

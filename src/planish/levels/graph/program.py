@@ -24,7 +24,7 @@ class Port:
     Args:
         name: as in the model.
         dtype: of its elements, as NumPy names it: "float32".
-        shape: its extents; of an output None for what the model does not tell.
+        shape: its extents; of an output None for what the model leaves open.
     """
 
     name: str
@@ -164,7 +164,7 @@ def program_from(text: str) -> GraphProgram:
 def with_own_files(text: str) -> GraphProgram:
     """Read a canonical text as it comes from a store; of its files those are found which this user named.
 
-    The paths that the store has are not looked at: contents tell.
+    The paths that the store has are not looked at: contents decide.
 
     Raises:
         ProgramError: it is malformed.

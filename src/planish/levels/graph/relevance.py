@@ -18,7 +18,7 @@ from planish.levels.graph.sessions import SessionSettings
 
 @dataclass(frozen=True)
 class Relevance:
-    """What is known of a catalogue's passes for one model.
+    """Relevance of a catalogue's passes for one model.
 
     Args:
         alone: rewriting passes that change the model as it came.
@@ -125,15 +125,15 @@ _BUSY = 2.5
 
 
 class CpuBudget:
-    """Tells whether there is time left: by the processor, so that a busy machine leaves nothing out.
+    """Budget of processor time, so that a busy machine leaves nothing out.
 
     Args:
-        probe: whose time it is.
-        patience_s: seconds of a processor.
+        probe: its time is counted.
+        seconds: of a processor.
     """
 
-    def __init__(self, probe: PassProbe, patience_s: float) -> None:
-        self._probe, self._patience = probe, patience_s
+    def __init__(self, probe: PassProbe, seconds: float) -> None:
+        self._probe, self._seconds = probe, seconds
         self._before, self._start = probe.spent, time.monotonic()
 
     @property
@@ -142,7 +142,7 @@ class CpuBudget:
         return self._probe.spent - self._before
 
     def __call__(self, share: float, things: Sequence[T], work: Callable[[T], None]) -> int:
-        """Work through things while there is time; gives how many were.
+        """Work through things while there is time; return how many were done.
 
         Args:
             share: of the time, after which it is over.
@@ -152,14 +152,14 @@ class CpuBudget:
         for done, thing in enumerate(things):
             # Both: a process that hangs uses no processor, and would never be over.
             spent = max(self.spent, (time.monotonic() - self._start) / _BUSY)
-            if spent > share * self._patience:
+            if spent > share * self._seconds:
                 return done
             work(thing)
         return len(things)
 
 
 class Rewriting:
-    """Which rewriting passes matter, so far.
+    """Rewriting passes that matter, as far as is known.
 
     Attributes:
         problems: questions that got no answer, and why.
@@ -174,7 +174,7 @@ class Rewriting:
         self.failing: dict[str, str] = {}
         self.problems: list[str] = []
 
-    def has_said(self, name: str) -> bool:
+    def is_known(self, name: str) -> bool:
         """Return whether a pass is known to do something, be it to fail."""
         return name in self.alone or name in self.after or name in self.failing
 
@@ -200,13 +200,13 @@ class Rewriting:
 
     def pairs(self, names: Sequence[str]) -> list[tuple[str, str]]:
         """List what is to be tried after what."""
-        rest = [name for name in names if not self.has_said(name)]
+        rest = [name for name in names if not self.is_known(name)]
         return [(first, name) for first in self.ranked() for name in rest if self.may_matter(name, first)]
 
     def try_after(self, pair: tuple[str, str]) -> None:
         """Try a pass after another one, unless it is known to matter."""
         first, name = pair
-        if self.has_said(name):
+        if self.is_known(name):
             return
         try:
             if self._probe.model_key(pair) != self._probe.model_key((first,)):
@@ -227,7 +227,7 @@ class Rewriting:
 
 
 class Runtime:
-    """Which of the runtime's own passes matter, so far.
+    """The runtime's own passes that matter, as far as is known.
 
     Attributes:
         problems: questions that got no answer, and why.
@@ -243,14 +243,14 @@ class Runtime:
     def look(self, rewrites: tuple[str, ...]) -> None:
         """Note the transformers that change the model after some rewriting passes."""
         try:
-            told = self._probe.effective(rewrites)
+            found = self._probe.effective(rewrites)
         except PassProbeError as error:
             self.problems.append(
                 f"the runtime's passes after {', '.join(rewrites) or 'none'}: {error.message}"
             )
             return
-        self._there |= told.keys()
-        self._fired |= {name for name, modified in told.items() if modified}
+        self._there |= found.keys()
+        self._fired |= {name for name, modified in found.items() if modified}
 
     def try_rule(self, name: str) -> None:
         """Note a rule without which the runtime makes something else of the model as it came."""
@@ -273,7 +273,7 @@ class Runtime:
             return ""
 
     def missing(self) -> tuple[str, ...]:
-        """List the transformers that the runtime did not tell of, if it told of any."""
+        """List the transformers that the runtime did not report, if it reported any."""
         known = [each.name for each in passes_of_kind("transformer")] if self._there else []
         return tuple(name for name in known if name not in self._there)
 
@@ -283,17 +283,17 @@ class Runtime:
         return tuple(each.name for each in passes_of_kind("rule", "transformer") if each.name in known)
 
 
-PATIENCE_S = 6.0
+BUDGET_S = 6.0
 """Seconds of a processor after which what is not yet looked at stays unknown."""
 THOROUGH_S = 20.0
-"""The same where nobody waits for it to begin a search."""
+"""The same where no search waits for it."""
 _RULES, _ALONE = 0.2, 0.7
 """The shares of them after which the runtime's rules, and passes alone, stay unknown."""
 _AFTER = 3
 """After so many rewriting passes, those that leave the fewest nodes, the runtime's passes are looked at."""
 
 
-def analyse(probe: PassProbe, patience_s: float = PATIENCE_S) -> Relevance:
+def analyse(probe: PassProbe, budget_s: float = BUDGET_S) -> Relevance:
     """Find out which passes change a model at all, alone and after each other (section 3.2 of the paper).
 
     First each rewriting pass is tried alone; then each that changed nothing, after those that did. A pass is
@@ -302,10 +302,10 @@ def analyse(probe: PassProbe, patience_s: float = PATIENCE_S) -> Relevance:
 
     Args:
         probe: of the model.
-        patience_s: seconds of a processor for all.
+        budget_s: seconds of a processor for all.
     """
     try:
-        return _analyse(probe, patience_s)
+        return _analyse(probe, budget_s)
     except Exception as error:  # noqa: BLE001
         every = tuple(each.name for each in passes_of_kind(*EXACT))
         runtime = tuple(each.name for each in passes_of_kind("rule", "transformer"))
@@ -313,8 +313,8 @@ def analyse(probe: PassProbe, patience_s: float = PATIENCE_S) -> Relevance:
         return Relevance((), runtime=runtime, untried=every, problems=(f"the model as it came: {reason}",))
 
 
-def _analyse(probe: PassProbe, patience_s: float) -> Relevance:
-    until = CpuBudget(probe, patience_s)
+def _analyse(probe: PassProbe, budget_s: float) -> Relevance:
+    until = CpuBudget(probe, budget_s)
     found = Rewriting(probe)
     runtime = Runtime(probe)
     runtime.look(())
@@ -329,7 +329,7 @@ def _analyse(probe: PassProbe, patience_s: float) -> Relevance:
     done = until(1, pairs, found.try_after)
     matter = runtime.names(rules[looked:])
     untried = [name for name in names[tried:] if found.may_matter(name)]
-    silent = [name for name in names if not found.has_said(name) and name not in untried]
+    silent = [name for name in names if not found.is_known(name) and name not in untried]
     others = [each.name for each in passes_of_kind("rule", "transformer") if each.name not in matter]
     return Relevance(
         alone=tuple(found.alone),

@@ -143,7 +143,7 @@ def _without_twins(model: ModelProto) -> ModelProto:
 
 
 def _through_files(model: ModelProto, quantise: Callable[[Path, Path], None]) -> ModelProto:
-    """Have a quantiser read one file and write another."""
+    """Run a quantiser that reads one file and writes another."""
     import onnx
 
     with tempfile.TemporaryDirectory() as folder:

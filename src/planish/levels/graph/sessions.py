@@ -67,7 +67,7 @@ PROVIDERS = {
 }
 """Setting to the runtime's names; what the first cannot run, the second does."""
 _SILENT = 4  # fatal errors alone; the others are raised
-_TELLING = 0
+_VERBOSE = 0
 _WEIGHTS = "session.optimized_model_external_initializers"
 _SMALL = "1024"  # bytes of weights that stay in the model
 
@@ -80,7 +80,7 @@ class RefusedError(PlanishError):
 
 @dataclass(frozen=True)
 class SessionSettings:
-    """How a session runs.
+    """Settings of a session.
 
     Args:
         cores: threads within an operator.
@@ -199,7 +199,7 @@ def open_ort_session(
         keep: where the model is written that the runtime made of it.
         apart: whether its weights are kept beside it (see `weights_of`): the runtime maps that file, and does
             not read it.
-        verbose: whether the runtime tells on standard error what its passes do.
+        verbose: whether the runtime reports on standard error what its passes do.
 
     Raises:
         RefusedError: the runtime does not take the model.
@@ -207,7 +207,7 @@ def open_ort_session(
     import onnxruntime as ort
 
     options = ort.SessionOptions()
-    options.log_severity_level = _TELLING if verbose else _SILENT
+    options.log_severity_level = _VERBOSE if verbose else _SILENT
     options.intra_op_num_threads = settings.cores
     options.inter_op_num_threads = settings.cores
     options.enable_cpu_mem_arena = settings.arena
@@ -300,9 +300,9 @@ def open_openvino(model: Path, settings: SessionSettings) -> OpenVinoSession:
 
 
 def configuration(settings: SessionSettings) -> dict[str, int | str]:
-    """Return what OpenVINO is told.
+    """Return the configuration of OpenVINO.
 
-    On processors that have bfloat16 it computes in that by default; here it is told not to unless a candidate
+    On processors that have bfloat16 it computes in that by default; here it does not unless a candidate
     chose it, so that answers can be compared with the model's own.
     """
     return {
@@ -313,10 +313,10 @@ def configuration(settings: SessionSettings) -> dict[str, int | str]:
 
 
 def _refused(error: Exception) -> RefusedError:
-    """Tell the reason, which OpenVINO puts last, after the places of its own source."""
+    """Return an error with the reason, which OpenVINO puts last, after locations in its own source."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    told = [line for line in lines if not line.startswith(("Exception from", "Check '"))]
-    return RefusedError(f"OpenVINO: {(told or [first_line(error)])[0]}")
+    reasons = [line for line in lines if not line.startswith(("Exception from", "Check '"))]
+    return RefusedError(f"OpenVINO: {(reasons or [first_line(error)])[0]}")
 
 
 def open_session(
@@ -333,13 +333,13 @@ def open_session(
 
     Args:
         model: the file.
-        settings: of the session; they name the runtime. What follows is told to ONNX Runtime alone, see
+        settings: of the session; they name the runtime. What follows is for ONNX Runtime alone, see
             `planish.levels.graph.sessions.open_ort_session`.
         disabled: its passes that are left out.
         as_it_is: whether it optimises nothing.
         keep: where the model is written that it made.
         apart: whether the weights of that are kept beside it.
-        verbose: whether it tells what its passes do.
+        verbose: whether it reports what its passes do.
 
     Raises:
         RefusedError: the runtime does not take the model.

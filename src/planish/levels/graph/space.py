@@ -58,7 +58,7 @@ def selection_features(model: Features | None, candidates: Sequence[Candidate]) 
     """Describe selections; (selections, width of `selection_schema()`).
 
     Args:
-        model: what its graph is made of; None: nothing is told of it.
+        model: what its graph is made of; None: nothing is known of it.
         candidates: legal ones.
 
     Raises:
@@ -115,8 +115,8 @@ _OUT = 0.5
 
 
 @dataclass(frozen=True)
-class Letters:
-    """What selections are made of.
+class PassAlphabet:
+    """Alphabet of selections: the passes and settings that they are made of.
 
     Args:
         rewrites: rewriting passes.
@@ -135,20 +135,20 @@ class SelectionSpace(Space):
     """Selections of graph passes; every one is legal.
 
     Args:
-        letters: makes what selections are made of; it is called when something is drawn first, since to
+        alphabet: makes what selections are made of; it is called when something is drawn first, since to
             find out which passes matter takes time.
         name: names the model that some rewriting passes make: equal names mean equal models. It takes the
-            passes' time; None: lists name themselves, and an evaluator tells which models are equal.
+            passes' time; None: lists name themselves, and an evaluator finds out which models are equal.
         seeds: gives selections that are known to be good for models like this one, the best first, among
             them those that other models taught.
         longest: rewriting passes of the longest list.
-        model: tells what the model's graph is made of, when features are asked for first.
+        model: returns features of the model's graph, when features are asked for first.
         start: the selection to begin with; what it leaves out of the runtime, every one does.
     """
 
     def __init__(
         self,
-        letters: Callable[[], Letters],
+        alphabet: Callable[[], PassAlphabet],
         name: Callable[[tuple[str, ...]], str] | None = None,
         seeds: Callable[[Sequence[Candidate]], Sequence[Selection]] = lambda _: (),
         longest: int = LONGEST,
@@ -156,17 +156,17 @@ class SelectionSpace(Space):
         start: Selection = Selection(),  # noqa: B008
     ) -> None:
         self._start = start
-        self._tell_model = model
-        self._make_letters = letters
+        self._model_features = model
+        self._make_alphabet = alphabet
         self._name = name
         self._seeds_with = seeds
         self._untaught = frozenset(self.seeds())
         self._longest = longest
 
     @cached_property
-    def letters(self) -> Letters:
+    def alphabet(self) -> PassAlphabet:
         """Return what selections are made of."""
-        made = self._make_letters()
+        made = self._make_alphabet()
         return replace(made, disables=tuple(n for n in made.disables if n not in self._start.disabled))
 
     def start(self) -> Candidate:
@@ -186,7 +186,8 @@ class SelectionSpace(Space):
     def state_key(self, candidate: Candidate) -> str:
         """Name the rewritten model and how the runtime loads it, where the space names models; else the list.
 
-        Seeds are named by their lists, so that the first is measured sooner; but not those that were taught.
+        Seeds are named by their lists, so that the first is measured sooner; but not those that were learnt
+        from other models.
         """
         if self._name is None or candidate in self._untaught:
             return candidate.hash
@@ -196,11 +197,11 @@ class SelectionSpace(Space):
 
     def steps(self, candidate: Candidate) -> Sequence[Step]:
         """List every pass that can be added or left out, and every setting that is still the target's."""
-        chosen, letters = selection_of(candidate), self.letters
-        more = letters.rewrites if len(chosen.rewrites) < self._longest else ()
-        out = [name for name in letters.disables if chosen.optimises and name not in chosen.disabled]
-        offline = [Offline()] if letters.offline and not chosen.offline and not chosen.elsewhere else []
-        settings = [each for each in letters.settings if each.name not in chosen.session]
+        chosen, alphabet = selection_of(candidate), self.alphabet
+        more = alphabet.rewrites if len(chosen.rewrites) < self._longest else ()
+        out = [name for name in alphabet.disables if chosen.optimises and name not in chosen.disabled]
+        offline = [Offline()] if alphabet.offline and not chosen.offline and not chosen.elsewhere else []
+        settings = [each for each in alphabet.settings if each.name not in chosen.session]
         # A setting may make others idle, which leave the candidate then: that is no step further.
         longer = [
             each for each in settings if len(_having(chosen, each).candidate.steps) > len(candidate.steps)
@@ -222,35 +223,35 @@ class SelectionSpace(Space):
 
     def sample(self, rng: Generator) -> Candidate:
         """Draw a length, the longer the rarer, the passes, what is left out, and few or no settings."""
-        letters = self.letters
-        count = min(int(rng.geometric(_MORE)) - 1, self._longest) if letters.rewrites else 0
-        out = min(int(rng.geometric(_OUT)), len(letters.disables))
+        alphabet = self.alphabet
+        count = min(int(rng.geometric(_MORE)) - 1, self._longest) if alphabet.rewrites else 0
+        out = min(int(rng.geometric(_OUT)), len(alphabet.disables))
         chosen = Selection(
-            tuple(_drawn(letters.rewrites, count, rng)),
-            frozenset(rng.choice(letters.disables, out, replace=False).tolist() if out else ()),
-            letters.offline and bool(rng.random() < _OUT),
+            tuple(_drawn(alphabet.rewrites, count, rng)),
+            frozenset(rng.choice(alphabet.disables, out, replace=False).tolist() if out else ()),
+            alphabet.offline and bool(rng.random() < _OUT),
         )
-        for _ in range(int(rng.geometric(_OUT)) - 1 if letters.settings else 0):
-            chosen = _set(chosen, letters, rng)
+        for _ in range(int(rng.geometric(_OUT)) - 1 if alphabet.settings else 0):
+            chosen = _set(chosen, alphabet, rng)
         return self._made(chosen)
 
     def mutate(self, candidate: Candidate, rng: Generator) -> Candidate:
         """Insert, replace, delete or swap a rewriting pass, or change what the runtime does: each alike."""
-        chosen, letters = selection_of(candidate), self.letters
+        chosen, alphabet = selection_of(candidate), self.alphabet
         changes: list[Callable[[], Selection]] = []
-        if letters.rewrites and len(chosen.rewrites) < self._longest:
-            changes.append(lambda: _inserted(chosen, letters, rng))
-        if letters.rewrites and chosen.rewrites:
-            changes += [lambda: _replaced(chosen, letters, rng), lambda: _deleted(chosen, rng)]
+        if alphabet.rewrites and len(chosen.rewrites) < self._longest:
+            changes.append(lambda: _inserted(chosen, alphabet, rng))
+        if alphabet.rewrites and chosen.rewrites:
+            changes += [lambda: _replaced(chosen, alphabet, rng), lambda: _deleted(chosen, rng)]
         # Of equal passes, a swap makes the same list.
         if len(set(chosen.rewrites)) > 1:
             changes.append(lambda: _swapped(chosen, rng))
-        if letters.disables and chosen.optimises:
-            changes += [lambda: _toggled(chosen, letters, rng)] * 2
-        if letters.offline:
+        if alphabet.disables and chosen.optimises:
+            changes += [lambda: _toggled(chosen, alphabet, rng)] * 2
+        if alphabet.offline:
             changes.append(lambda: replace(chosen, offline=not chosen.offline))
-        if letters.settings:
-            changes.append(lambda: _set(chosen, letters, rng))
+        if alphabet.settings:
+            changes.append(lambda: _set(chosen, alphabet, rng))
         return self._made(changes[int(rng.integers(len(changes)))]()) if changes else candidate
 
     def crossover(self, a: Candidate, b: Candidate, rng: Generator) -> tuple[Candidate, Candidate]:
@@ -287,22 +288,22 @@ class SelectionSpace(Space):
 
     @cached_property
     def _model(self) -> Features | None:
-        return self._tell_model()
+        return self._model_features()
 
 
 def _drawn(names: Sequence[str], count: int, rng: Generator) -> list[str]:
     return [names[int(place)] for place in rng.integers(len(names), size=count)] if count else []
 
 
-def _inserted(chosen: Selection, letters: Letters, rng: Generator) -> Selection:
+def _inserted(chosen: Selection, alphabet: PassAlphabet, rng: Generator) -> Selection:
     place, names = int(rng.integers(len(chosen.rewrites) + 1)), chosen.rewrites
-    new = _drawn(letters.rewrites, 1, rng)
+    new = _drawn(alphabet.rewrites, 1, rng)
     return replace(chosen, rewrites=(*names[:place], *new, *names[place:]))
 
 
-def _replaced(chosen: Selection, letters: Letters, rng: Generator) -> Selection:
+def _replaced(chosen: Selection, alphabet: PassAlphabet, rng: Generator) -> Selection:
     place, names = int(rng.integers(len(chosen.rewrites))), chosen.rewrites
-    new = _drawn(letters.rewrites, 1, rng)
+    new = _drawn(alphabet.rewrites, 1, rng)
     return replace(chosen, rewrites=(*names[:place], *new, *names[place + 1 :]))
 
 
@@ -318,20 +319,20 @@ def _swapped(chosen: Selection, rng: Generator) -> Selection:
     return replace(chosen, rewrites=tuple(names))
 
 
-def _toggled(chosen: Selection, letters: Letters, rng: Generator) -> Selection:
-    return replace(chosen, disabled=chosen.disabled ^ {*_drawn(letters.disables, 1, rng)})
+def _toggled(chosen: Selection, alphabet: PassAlphabet, rng: Generator) -> Selection:
+    return replace(chosen, disabled=chosen.disabled ^ {*_drawn(alphabet.disables, 1, rng)})
 
 
 def _having(chosen: Selection, setting: Set) -> Selection:
     return replace(chosen, settings=chosen.settings | {setting})
 
 
-def _set(chosen: Selection, letters: Letters, rng: Generator) -> Selection:
+def _set(chosen: Selection, alphabet: PassAlphabet, rng: Generator) -> Selection:
     """Return one setting of the session another value; the target's own is one of them."""
-    names = list(dict.fromkeys(each.name for each in letters.settings))
+    names = list(dict.fromkeys(each.name for each in alphabet.settings))
     name = _drawn(names, 1, rng)[0]
     rest = frozenset(each for each in chosen.settings if each.name != name)
-    values = [rest, *(rest | {each} for each in letters.settings if each.name == name)]
+    values = [rest, *(rest | {each} for each in alphabet.settings if each.name == name)]
     others = [each for each in values if each != chosen.settings]
     return replace(chosen, settings=others[int(rng.integers(len(others)))])
 

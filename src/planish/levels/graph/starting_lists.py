@@ -87,16 +87,16 @@ def starting_list(recognition: Recognition, order: int = 0) -> Candidate:
     Returns:
         The candidate; the unchanged file for a network of no class.
     """
-    letters = [CLASSES[name].paper for name in recognition.classes if name in CLASSES]
-    if not letters:
+    symbols = [CLASSES[name].paper for name in recognition.classes if name in CLASSES]
+    if not symbols:
         return Selection().candidate
     operators = frozenset(recognition.features.operations)
-    return _matching(class_selection(letters, order), operators).candidate
+    return _matching(class_selection(symbols, order), operators).candidate
 
 
-def class_selection(letters: Iterable[str], order: int = 0) -> Selection:
-    """Select the passes of classes of table 4, by their letters."""
-    wanted = set(letters)
+def class_selection(symbols: Iterable[str], order: int = 0) -> Selection:
+    """Select the passes of classes of table 4, by their symbols."""
+    wanted = set(symbols)
     rows = [row for row in table4() if wanted & {*row.classes, *row.also}]
     places = {name: place for place, name in enumerate(ORDERS[order])}
     ordered = sorted(rows, key=lambda row: places.get(row.name, len(places)))

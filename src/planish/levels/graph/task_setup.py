@@ -28,7 +28,7 @@ from planish.levels.graph.program import GraphProgram
 from planish.levels.graph.relevance import analyse, remembered
 from planish.levels.graph.rewriting import final_cache_of, model_cache_of
 from planish.levels.graph.sessions import SessionSettings
-from planish.levels.graph.space import Letters, SelectionSpace
+from planish.levels.graph.space import PassAlphabet, SelectionSpace
 from planish.levels.graph.starting_lists import GOOD_LISTS, class_lists, recognition_of
 from planish.measure import SharedBaselineTime
 
@@ -64,7 +64,7 @@ def settings_of(task: Task[GraphProgram]) -> SessionSettings:
 
 
 def widest_settings(task: Task[GraphProgram]) -> SessionSettings:
-    """Give the settings with which ONNX Runtime runs as many passes as it may for any candidate of a task."""
+    """Return the settings with which ONNX Runtime runs as many passes as for any candidate of a task."""
     settings = settings_of(task).of_onnxruntime
     return replace(settings, optimization="all") if task.program.session else settings
 
@@ -77,7 +77,7 @@ def settable(task: Task[GraphProgram]) -> tuple[Set, ...]:
     values["provider"] = _runtimes(task)
     asked = {name for name in SETTABLE if name == "provider" or program.session}
     if own.elsewhere:
-        asked &= {"threads", "provider"}  # the others are told to ONNX Runtime
+        asked &= {"threads", "provider"}  # the others are settings of ONNX Runtime
     return tuple(
         Set(name, value)
         for name in SETTABLE
@@ -111,7 +111,7 @@ def space_of(task: Task[GraphProgram], name: str) -> SelectionSpace:
     """Make a space of a task.
 
     Args:
-        task: the model; its objectives tell whether files may be optimised offline.
+        task: the model; by its objectives, files may be optimised offline or not.
         name: "relevant": of the passes that change this model; "exact": the same, where models are equal that
             some lists make, and to find that out takes the passes' time; "all": of every pass.
     """
@@ -121,20 +121,20 @@ def space_of(task: Task[GraphProgram], name: str) -> SelectionSpace:
     settings, changes = widest_settings(task), settable(task)
     probe = PassProbe(program, settings)
 
-    def every() -> Letters:
+    def every() -> PassAlphabet:
         rewrites = [each.name for each in passes_of_kind(*EXACT)]
         out = [] if elsewhere else [each.name for each in passes_of_kind("rule", "transformer")]
-        return Letters((*rewrites, *inexact(task)), tuple(out), offline, changes)
+        return PassAlphabet((*rewrites, *inexact(task)), tuple(out), offline, changes)
 
-    def relevant() -> Letters:
+    def relevant() -> PassAlphabet:
         found = remembered(program, settings, partial(analyse, probe))
         out = () if elsewhere else found.runtime
-        return Letters((*found.rewrites, *inexact(task)), out, offline, changes)
+        return PassAlphabet((*found.rewrites, *inexact(task)), out, offline, changes)
 
     namer = probe.state_key if name == "exact" else None
-    letters = every if name == "all" else relevant
+    alphabet = every if name == "all" else relevant
     return SelectionSpace(
-        letters,
+        alphabet,
         namer,
         partial(seeds_of, task),
         model=lambda: recognition_of(program).features,
@@ -145,8 +145,8 @@ def space_of(task: Task[GraphProgram], name: str) -> SelectionSpace:
 def seeds_of(task: Task[GraphProgram], taught: Sequence[Candidate] = ()) -> Sequence[Selection]:
     """List what a search begins with.
 
-    That is the baseline, what other models of the class taught, the class's lists, what is good for most
-    models, and each setting that candidates may change, alone; but threads, which are many.
+    That is the baseline, what was learnt from other models of the class, the class's lists, what is good for
+    most models, and each setting that candidates may change, alone; but threads, which are many.
     """
     wanted = {objective.name for objective in task.objectives}
     lists = class_lists(task.program)
@@ -216,7 +216,7 @@ def identities(task: Task[GraphProgram]) -> Generator[Callable[[Candidate], str]
         def name(candidate: Candidate) -> str:
             chosen = selection_of(candidate)
             try:
-                # What another runtime makes of a file it does not tell.
+                # Another runtime does not report what it makes of a file.
                 elsewhere = chosen.elsewhere or settings != settings.of_onnxruntime
                 made = _made(probe, chosen, by_file=by_file or elsewhere)
             except PassProbeError:
@@ -245,7 +245,7 @@ def without_culprits(task: Task[GraphProgram], executor: Executor) -> GraphProgr
         executor: evaluates its candidates, each of which is verified.
 
     Returns:
-        The program whose baseline leaves them out; None where they are not to blame.
+        The program whose baseline leaves them out; None where they are not the cause.
     """
     if settings_of(task).elsewhere:
         return None
@@ -270,7 +270,7 @@ def fewest(names: Sequence[str], is_enough: Callable[[Sequence[str]], bool]) -> 
 
     Args:
         names: all of them are enough.
-        is_enough: tells whether some are.
+        is_enough: returns whether some are.
     """
     kept, size = list(names), len(names) // 2
     while size:

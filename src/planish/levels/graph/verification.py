@@ -27,7 +27,7 @@ _ROUNDING = 1e-5
 
 @dataclass(frozen=True)
 class Tolerance:
-    """How far numbers may be from what is expected.
+    """Tolerance of numbers: how far they may be from what is expected.
 
     Args:
         of_largest: as a share of the largest number of the expected output.
@@ -45,7 +45,7 @@ class Tolerance:
 
 
 FEWEST = 8
-"""Numbers of a part that tell how large such numbers are."""
+"""Numbers of a part that show how large such numbers are."""
 _NOISE, _NARROW_NOISE = 1e-5, 1e-3
 """What rounding alone may come to, as a share of an output's largest number; that in half precision."""
 _ZERO = 1e-6
@@ -77,7 +77,7 @@ def tolerance(changes: Collection[str], wanted: float | None = None, *, judged: 
 
 
 def similarity(found: Sequence[Any], expected: Sequence[Any]) -> float:
-    """Give how like the expected outputs others are, from 0 to 1; of several outputs that of the least alike.
+    """Return how similar outputs are to the expected ones, from 0 to 1; of several, the least of all.
 
     Of numbers with a fraction it is 1 less the length of the difference as a share of the expected one's
     length; a difference up to rounding is none. Of others it is the share that is equal.
@@ -177,8 +177,8 @@ def _difference(one: Any, other: Any, allowed: Tolerance, least: float) -> str:
 def _of_parts(one: list[Any], other: list[Any], allowed: Tolerance, least: float) -> str:
     if len(one) != len(other):
         return f"{len(one)} elements in place of {len(other)}"
-    told = (_difference(a, b, allowed, least) for a, b in zip(one, other, strict=True))
-    return next((f"element {i}: {said}" for i, said in enumerate(told) if said), "")
+    found = (_difference(a, b, allowed, least) for a, b in zip(one, other, strict=True))
+    return next((f"element {i}: {said}" for i, said in enumerate(found) if said), "")
 
 
 def _of_arrays(found: Any, expected: Any, allowed: Tolerance, least: float) -> str:
@@ -294,7 +294,7 @@ OF_BASELINE = 2.0
 OF_ROUNDING = 4.0
 """The same in terms of what answers change by when weights and inputs are rounded otherwise."""
 _BLIND = 0.1
-"""Answers tell nothing where rounding may come to this share of the largest of them."""
+"""Answers show nothing where rounding may come to this share of the largest of them."""
 _UNSTABLE = "the model's answers to all inputs depend on rounding, so that nothing can be compared with them"
 
 
@@ -322,7 +322,7 @@ class Batch:
         self.floors = [0.0] * len(self.expected)
 
     def widen(self, found: Answers, factor: float) -> None:
-        """Let outputs be off by a multiple of what others, which are right, are off by."""
+        """Raise the floors to a multiple of what other answers, which are right, are off by."""
         pairs = zip(self.floors, found, self.expected, strict=True)
         self.floors = [max(floor, factor * largest_difference(one, other)) for floor, one, other in pairs]
 

@@ -72,7 +72,7 @@ class Convolutional:
 
     @cached_property
     def patches(self) -> int:
-        """How many convolutions of what the model is given cut it into pieces, of which none overlap."""
+        """Return how many convolutions of an input cut it into pieces, of which none overlap."""
         return sum(
             max(self._kernel(node), default=1) > 1
             and tuple(node.attribute("strides", ())) == self._kernel(node)
@@ -115,7 +115,7 @@ class Convolutional:
 
     @cached_property
     def joints(self) -> int:
-        """How many concatenations join branches of one size between convolutions (Inception, DenseNet)."""
+        """Return how many concatenations join branches of one size between convolutions, as in Inception."""
         between = (node for node in self._concatenations if not self._joins_scales(node))
         return sum(self._feeds_convolution(node) for node in between)
 

@@ -1,4 +1,4 @@
-"""A model's graph as data flow: who computes what from what, without shapes, types and constants.
+"""Data flow of a model's graph, without shapes, types and constants.
 
 Exporters differ in what they write around an operation: constants as nodes or initialisers, weights behind
 casts and expansions, sizes computed on the way. What does not depend on the values of the model's inputs is
@@ -57,7 +57,7 @@ class Node:
 
 @dataclass(frozen=True)
 class Meeting:
-    """Where two values come from the same one.
+    """Meeting of two values: the nearest value that both come from.
 
     Args:
         first: the operations that lead from there to the first.

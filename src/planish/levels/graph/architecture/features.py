@@ -63,7 +63,7 @@ class Sequential:
 
     @cached_property
     def across(self) -> int:
-        """How many attentions have queries of one text and keys of another, as a decoder of two texts has."""
+        """Return how many attentions have queries of one text and keys of another, as between two texts."""
         return sum(self._is_across(node) for node in self.attentions)
 
     @cached_property
@@ -115,8 +115,8 @@ class Sequential:
 
     def _is_causal(self, node: Node) -> bool:
         if _is_fused(node):
-            told = node.attribute("unidirectional", 0) or node.attribute("is_causal", 0)
-            return bool(told) or node.op.startswith(("GroupQuery", "DecoderMasked", "Paged"))
+            causal = node.attribute("unidirectional", 0) or node.attribute("is_causal", 0)
+            return bool(causal) or node.op.startswith(("GroupQuery", "DecoderMasked", "Paged"))
         on_way = self._wiring.reached([node], lambda n: n.op in _AROUND_SCORES, back=True)
         steps = [node, *(n for n in on_way if n.op in _AROUND_SCORES)]
         # A mask is a constant beside what flows through; of Where any input may be one.
@@ -157,7 +157,7 @@ class Sequential:
         return False
 
     def _is_mean_square(self, mean: Node) -> bool:
-        # A normalisation by the root of the mean square: x / sqrt(mean(x^2) + epsilon), whoever wrote it out.
+        # A normalisation by the root of the mean square, in any form: x / sqrt(mean(x^2) + epsilon).
         squared = any(
             before.op == "Pow" or (before.op == "Mul" and len(set(before.inputs)) == 1)
             for before in self._wiring.before(mean)

@@ -41,7 +41,7 @@ class NetworkClass:
 
     Args:
         title: for people.
-        paper: the letters of the passes of table 4 that it begins with. The paper has RN, MN, SSD and BR; of
+        paper: the symbols of the passes of table 4 that it begins with. The paper has RN, MN, SSD and BR; of
             the classes that it lacks, decoders begin with BERT's, the others with ResNet's.
         clues: what speaks for it, the most telling first.
     """
@@ -286,7 +286,7 @@ class Match:
 
 @dataclass(frozen=True)
 class Recognition:
-    """What a network was recognised as.
+    """Recognition of a network.
 
     Args:
         matches: its classes, the strongest first; several for a mixture, such as a detector on a ResNet
