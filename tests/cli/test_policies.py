@@ -202,7 +202,7 @@ def test_pass_lists_are_learnt_from_a_corpus_and_labels(planish: Planish, tmp_pa
     assert "a policy over pass lists learns from a corpus and labels" in error
     assert list(tmp_path.iterdir()) == []
     error = planish("policy", "train", "--level", "llvm", "-o", tmp_path).error
-    assert error == f"cannot write {tmp_path}: it is a folder. Name another place, or make room there."
+    assert error == f"cannot write {tmp_path}: it is a folder. Name another path, or free space there."
 
 
 UNREAD: dict[tuple[str, ...], str] = {

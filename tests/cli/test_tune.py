@@ -144,7 +144,7 @@ def test_a_report_that_can_no_longer_be_written_loses_nothing(
     def was_fine(*_: object) -> None:
         (tmp_path / "file").write_text("")
 
-    monkeypatch.setattr(request, "require_places", was_fine)
+    monkeypatch.setattr(request, "check_output_paths", was_fine)
     said = planish("tune", PROGRAM, *SHORT, "--report", tmp_path / "file" / "r.html")
     assert said.code == 2
     assert said.err.splitlines()[-1].startswith("planish: error: the report cannot be written")

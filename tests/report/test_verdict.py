@@ -69,7 +69,7 @@ def test_an_interval_too_wide_to_tell_is_undecided_and_says_how_to_go_on(store: 
     assert found.kind == "undecided"
     assert found.headline == f"Undecided: about 1.50{X} as fast as the baseline, not settled"
     assert found.grounds[0].startswith("#1: 95 % confidence interval 0.79")
-    assert found.grounds[0].endswith(", which is too wide to tell")
+    assert found.grounds[0].endswith(", which is too wide to decide")
     assert found.grounds[-1] == (
         "repeat the command, or the call of planish.tune, that made this run: it settles the comparison first"
     )

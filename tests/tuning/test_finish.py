@@ -270,7 +270,7 @@ def test_who_is_left_out_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
 
 def doubtful(row: ResultRow) -> ResultRow:
-    """Return a stored row of one objective whose interval is too wide to tell."""
+    """Return a stored row of one objective whose interval is too wide to decide."""
     found = row.data["objectives"]["time_s"] | {"ratio": [0.7, 0.045, 50.0], "verdict": "undecided"}
     return replace(row, data={**row.data, "objectives": {"time_s": found}})
 

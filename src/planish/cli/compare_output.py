@@ -57,20 +57,20 @@ def contestants(
 def compare_programs(
     entrants: Sequence[Contestant], trials: int, seeds: int, processes: int, store: str | None, form: Form
 ) -> None:
-    """Let each contestant search, then measure the winners again."""
+    """Run the search of each contestant, then measure the winners again."""
     with open_store(store) as opened:
         with watching(form, opened, Budget(trials=trials)) as listener:
             curves = compare_searches(entrants, trials=trials, seeds=seeds, store=opened, listener=listener)
         rematches = compare_results(
             [curve.winner for curve in curves], store=opened, plan=Plan(most=processes)
         )
-    _tell(form, curves, rematches, _again(rematches, processes, store, form))
+    _show(form, curves, rematches, _again(rematches, processes, store, form))
 
 
 def compare_runs(run_ids: Sequence[str], processes: int, store: str | None, form: Form) -> None:
     """Measure the winners of runs again."""
     rematches = compare_results(run_ids, store=store, plan=Plan(most=processes))
-    _tell(form, [], rematches, _again(rematches, processes, store, form))
+    _show(form, [], rematches, _again(rematches, processes, store, form))
 
 
 def _again(rematches: Sequence[Rematch], processes: int, store: str | None, form: Form) -> str:
@@ -82,7 +82,7 @@ def _again(rematches: Sequence[Rematch], processes: int, store: str | None, form
     return command_of_more([*words, *(["--format", form] if form != "text" else [])], processes)
 
 
-def _tell(form: Form, curves: Sequence[Curves], rematches: Sequence[Rematch], again: str) -> None:
+def _show(form: Form, curves: Sequence[Curves], rematches: Sequence[Rematch], again: str) -> None:
     if form == "json":
         searches, winners = [*map(_curves_document, curves)], [*map(_rematch_document, rematches)]
         document({"searches": searches, "winners": winners, "again": again})
@@ -101,7 +101,7 @@ def _seen(each: Rematch) -> str:
     if each.gain is None:
         return f"run {each.result.run.id} was not measured: {one_line(each.sampled.why)}"
     seen = f"about {multiple(each.gain.value)}, {interval(each.gain)}"
-    return f"run {each.result.run.id} has {seen} of its baseline, which is too wide to tell"
+    return f"run {each.result.run.id} has {seen} of its baseline, which is too wide to decide"
 
 
 def _show_curves(program: str, curves: Sequence[Curves]) -> None:

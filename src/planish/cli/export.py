@@ -15,7 +15,7 @@ def export(
 ) -> None:
     """Write a winner for use without planish."""
     from planish.cli.output import document, say, writing
-    from planish.cli.summary import tell_stand_in
+    from planish.cli.summary import report_stand_in
     from planish.store import open_store
     from planish.tuning.result import read_result
 
@@ -24,7 +24,7 @@ def export(
     with writing(folder):
         folder.mkdir(parents=True, exist_ok=True)
         files = [str(file) for file in result.export(folder)]
-    tell_stand_in(result)
+    report_stand_in(result)
     if form == "json":
         document({"run": result.run_id, "files": files})
     else:

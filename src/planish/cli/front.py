@@ -25,7 +25,7 @@ _MARGIN = 0.04
 
 @dataclass(frozen=True)
 class Glyphs:
-    """What is drawn with.
+    """Characters to draw with.
 
     Args:
         front: of the front.
@@ -109,8 +109,8 @@ class _Axis:
         low, high = (f"{number(value * factor)} {unit}".rstrip() for value in (self.low, self.high))
         return low, high
 
-    def place(self, value: float, places: int) -> int:
-        return min(places - 1, int((value - self.low) / (self.high - self.low) * places))
+    def cell(self, value: float, cells: int) -> int:
+        return min(cells - 1, int((value - self.low) / (self.high - self.low) * cells))
 
 
 class _Grid:
@@ -122,7 +122,7 @@ class _Grid:
 
     def marks(self, points: Iterable[tuple[float, float]], glyph: str) -> None:
         for x, y in points:
-            row, column = self._place(x, y, 1, 1)
+            row, column = self._cell(x, y, 1, 1)
             self.rows[row][column] = glyph
 
     def dots(self, points: Iterable[tuple[float, float]], glyph: str) -> None:
@@ -131,14 +131,14 @@ class _Grid:
             self.marks(points, glyph)
             return
         for x, y in points:
-            row, column = self._place(x, y, 4, 2)
+            row, column = self._cell(x, y, 4, 2)
             cell = self.rows[row // 4][column // 2]
             bits = 0 if cell == " " else ord(cell) - _BLANK
             self.rows[row // 4][column // 2] = chr(_BLANK + (bits | _DOTS[row % 4][column % 2]))
 
-    def _place(self, x: float, y: float, fine_y: int, fine_x: int) -> tuple[int, int]:
+    def _cell(self, x: float, y: float, fine_y: int, fine_x: int) -> tuple[int, int]:
         high = len(self.rows) * fine_y
-        return high - 1 - self._axes[1].place(y, high), self._axes[0].place(x, self.width * fine_x)
+        return high - 1 - self._axes[1].cell(y, high), self._axes[0].cell(x, self.width * fine_x)
 
 
 def show_front(data: ReportData) -> None:
@@ -154,9 +154,9 @@ def show_front(data: ReportData) -> None:
     if front := data.front:
         made = front_table(front)
         say()
-        for places in _parts(made, width()):
-            columns = [made.columns[place] for place in places]
-            table(columns, [[row[place] for place in places] for row in made.rows], made.right)
+        for shown in _parts(made, width()):
+            columns = [made.columns[index] for index in shown]
+            table(columns, [[row[index] for index in shown] for row in made.rows], made.right)
             say()
         if made.note:
             say(made.note)
@@ -167,7 +167,7 @@ def show_front(data: ReportData) -> None:
 
 
 def _parts(made: FrontTable, most: int) -> list[list[int]]:
-    """List the places of the table's columns, some of which may have one name.
+    """List the indices of the table's columns, some of which may have one name.
 
     Where the table is too wide, they are those of two: the scores stand apart.
     """
@@ -177,7 +177,7 @@ def _parts(made: FrontTable, most: int) -> list[list[int]]:
         return [[*range(len(made.columns))]]
     name, *others = range(len(made.columns))
     return [
-        [name, *(place for place in others if (made.columns[place] in made.scores) is apart)]
+        [name, *(index for index in others if (made.columns[index] in made.scores) is apart)]
         for apart in (False, True)
     ]
 
@@ -189,8 +189,8 @@ def show_members(data: ReportData, *, effects: bool) -> None:
         data: of a run with several objectives.
         effects: whether to write what its steps do alone and together.
     """
-    for member, told in zip(data.finalists, data.descriptions, strict=False):
-        heading, text = next(iter(told.items()), ("", ""))
+    for member, texts in zip(data.finalists, data.descriptions, strict=False):
+        heading, text = next(iter(texts.items()), ("", ""))
         title = f"{member.name}: {heading}"
         say(f"\n{title}\n{'-' * len(title)}\n{text.rstrip()}")
         for note in member.notes:
@@ -200,15 +200,15 @@ def show_members(data: ReportData, *, effects: bool) -> None:
 
 
 def _show_grid(grid: Grid) -> None:
-    heads = [str(place) for place in range(1, len(grid.rows) + 1)]
+    heads = [str(number) for number in range(1, len(grid.rows) + 1)]
     rows = [
-        [head, *[""] * place, *(f"{cell.text}{'*' * cell.together}" for cell in row)]
-        for place, (head, row) in enumerate(zip(heads, grid.rows, strict=True))
+        [head, *[""] * index, *(f"{cell.text}{'*' * cell.together}" for cell in row)]
+        for index, (head, row) in enumerate(zip(heads, grid.rows, strict=True))
     ]
     say(f"\neffect of edits alone, and of pairs: {grid.name}")
     table(["", *heads], rows, heads)
-    for places, cell in grid.triples:
-        say(f"{places} together: {cell.text}{'*' * cell.together}")
+    for numbers, cell in grid.triples:
+        say(f"{numbers} together: {cell.text}{'*' * cell.together}")
     if any(cell.together for row in grid.rows for cell in row):
         say("* other than both by themselves make together")
 
@@ -242,13 +242,13 @@ def front_document(data: ReportData) -> Mapping[str, Any]:
 
 
 END = ("objectives", "scores", "second_opinion", "edits", "effects", "trial", "notes")
-"""What is told of a finalist as the store keeps it."""
+"""Return the JSON of a finalist's end, as the store keeps it."""
 
 
 def ending_document(finalist: Finalist, baseline: Compared) -> Mapping[str, Any]:
     """Return what is known of a finalist besides the leading objective."""
-    told = finalist_to_json(finalist, baseline)
-    return {name: told[name] for name in END}
+    document = finalist_to_json(finalist, baseline)
+    return {name: document[name] for name in END}
 
 
 def baseline_document(data: ReportData) -> Mapping[str, Any]:

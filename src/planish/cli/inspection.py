@@ -1,4 +1,4 @@
-"""What `planish inspect` finds out about a model, without measuring anything."""
+"""Inspection of a model without measuring anything: what `planish inspect` prints."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _EFFECTS = 8
 
 @dataclass(frozen=True)
 class Inspection:
-    """What was found out.
+    """Findings about a model.
 
     Args:
         recognition: the class and why.
@@ -47,7 +47,7 @@ class Inspection:
 
     @property
     def source(self) -> str:
-        """Where that list comes from."""
+        """Return the source of that list."""
         if self.learnt:
             models = f"{self.learnt.models} other model{'s' * (self.learnt.models > 1)}"
             what = f"learnt from {self.learnt.trials:,} trials on {models} of class {self.learnt.name}"
@@ -116,8 +116,8 @@ def _learnt(
     level: Level, task: Task[GraphProgram], classes: Sequence[str], store: str | None
 ) -> ClassList | None:
     """Learn from what the store has of other models."""
-    place = locate(store)
-    if store is None and isinstance(place, Path) and not place.exists():
+    location = locate(store)
+    if store is None and isinstance(location, Path) and not location.exists():
         return None
     with open_store(store, read_only=True) as opened:
         tried = tried_elsewhere(opened, level, task)

@@ -76,7 +76,7 @@ StorePlace = Annotated[
     str | None,
     typer.Option(
         "--store",
-        metavar="PLACE",
+        metavar="LOCATION",
         help="The store: a file, or postgresql://...; else PLANISH_STORE, else a file in your data folder.",
     ),
 ]
@@ -96,7 +96,7 @@ Processes = Annotated[
 ]
 RunStored = Annotated[
     bool,
-    typer.Option("--run", help="llvm: run the program that is stored; say so if you trust who stored it."),
+    typer.Option("--run", help="llvm: run the program that is stored; say so if you trust its author."),
 ]
 Format = Annotated[Form, typer.Option("--format", help="json writes one document to standard output.")]
 
@@ -234,7 +234,7 @@ def refuse_unread(
         command: that was called.
         what: is done, such as "a comparison of runs"; begins the message.
         read: names of the parameters that count for that.
-        hint: mends it.
+        hint: how to fix it.
 
     Raises:
         PlanishError: others were given.
@@ -250,7 +250,7 @@ def refuse(command: typer.Context, what: str, unread: Container[str], hint: str 
         command: that was called.
         what: is done; begins the message.
         unread: names of the parameters that do not count for that.
-        hint: mends it.
+        hint: how to fix it.
 
     Raises:
         PlanishError: one of them was given.

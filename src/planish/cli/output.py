@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 GAP = 3
 """Between the columns of a table."""
 
-_PIPE_WIDTH = 1000  # where nobody's window is too narrow
+_PIPE_WIDTH = 1000  # no window is as wide
 
 
 _CONTROL = {code: " " for code in (*range(0x20), *range(0x7F, 0xA0)) if chr(code) not in "\n\t"}
@@ -116,11 +116,11 @@ def _finite(value: Any) -> Any:
 Loaded = TypeVar("Loaded")
 
 
-def readable(places: Mapping[str, Path], load: Callable[[Path], Loaded]) -> dict[str, tuple[Path, Loaded]]:
+def readable(files: Mapping[str, Path], load: Callable[[Path], Loaded]) -> dict[str, tuple[Path, Loaded]]:
     """Load the files; say on standard error which cannot be read, and why.
 
     Args:
-        places: name to file.
+        files: name to file.
         load: reads one; raises PlanishError where it cannot.
 
     Returns:
@@ -129,7 +129,7 @@ def readable(places: Mapping[str, Path], load: Callable[[Path], Loaded]) -> dict
     from planish.core import PlanishError
 
     found = dict[str, tuple[Path, Loaded]]()
-    for name, path in places.items():
+    for name, path in files.items():
         try:
             found[name] = path, load(path)
         except PlanishError as error:
@@ -159,18 +159,18 @@ def guarded(action: Callable[[], None], *, debug: bool) -> int:
     except BrokenPipeError:
         _forget_output()
         return READER_GONE
-    except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001  (told to the user)
+    except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001  (shown to the user)
         if debug:
             with suppress(OSError):
                 _show(traceback.format_exc().rstrip("\n"))
-        code = _told(error)
+        code = _report_error(error)
         _give_up_unwritable_output()
         return code
     return 0
 
 
 @contextmanager
-def writing(path: Path, hint: str = "Name another place, or make room there.") -> Generator[None]:
+def writing(path: Path, hint: str = "Name another path, or free space there.") -> Generator[None]:
     """Raise PlanishError, with a hint, where a file or folder cannot be written."""
     try:
         yield
@@ -201,9 +201,9 @@ def _show(text: str) -> None:
     typer.echo(printable(redact(text)), err=True)
 
 
-def _told(error: BaseException) -> int:
+def _report_error(error: BaseException) -> int:
     code, line = _described(error)
-    with suppress(OSError):  # it is not read, or the disk is full that it goes to: the code tells the same
+    with suppress(OSError):  # it is not read, or the disk is full that it goes to: the code says the same
         _show(f"planish: error: {' '.join(line.split())}")
     return code
 
@@ -245,7 +245,7 @@ def _help_hint(error: TyperException) -> str:
 
 
 def _give_up_unwritable_output() -> None:
-    """Where output that is left cannot be written either, Python would end with a code of its own."""
+    """Drop output that cannot be written: Python would end with an exit code of its own."""
     lost = False
     for stream in (sys.stdout, sys.stderr):
         try:

@@ -16,7 +16,7 @@ from planish.settings import Settings
 from planish.tuning.api import DEFAULT_BUDGET, tune
 
 
-def require_places(report: Path | None, export: Path | None) -> None:
+def check_output_paths(report: Path | None, export: Path | None) -> None:
     """Raise PlanishError where a report cannot be written to a file, or a winner into a folder.
 
     Nothing is made. What becomes of them meanwhile, and a disk that is full by then, cannot be known.
@@ -46,7 +46,7 @@ def _require(path: Path, folder: Path) -> None:
 
 
 def _refused(path: Path, why: str) -> PlanishError:
-    return PlanishError(f"cannot write {path}: {why}", "Name another place, or make room there.")
+    return PlanishError(f"cannot write {path}: {why}", "Name another path, or free space there.")
 
 
 class Request(NamedTuple):

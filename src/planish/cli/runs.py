@@ -27,7 +27,9 @@ SomeIds = Annotated[
     list[str] | None, typer.Argument(metavar="[ID]...", help="Runs; all by default.", autocompletion=run_ids)
 ]
 NewFile = Annotated[Path, typer.Argument(metavar="FILE", help="A store that is made.")]
-Place = Annotated[str, typer.Argument(metavar="PLACE", help="The other store: a file, or postgresql://...")]
+Location = Annotated[
+    str, typer.Argument(metavar="LOCATION", help="The other store: a file, or postgresql://...")
+]
 Yes = Annotated[bool, typer.Option("--yes", help="Do not ask.")]
 
 
@@ -54,7 +56,7 @@ def delete(ids: Ids, yes: Yes = False, store: given.StorePlace = None, form: giv
         # All are found before the first one goes.
         found = dict.fromkeys(opened.run(run_id).id for run_id in ids)
         wanted = found if _agreed(len(found), yes) else {}
-        _tell("deleted", [opened.delete_run(run_id) for run_id in wanted], form)
+        _report("deleted", [opened.delete_run(run_id) for run_id in wanted], form)
 
 
 @runs.command()
@@ -79,16 +81,16 @@ def export(
                 part.replace(file)
             finally:
                 part.unlink(missing_ok=True)
-    _tell("exported", wanted, form)
+    _report("exported", wanted, form)
 
 
 @runs.command()
-def merge(place: Place, store: given.StorePlace = None, form: given.Format = "text") -> None:
+def merge(location: Location, store: given.StorePlace = None, form: given.Format = "text") -> None:
     """Copy the runs of another store into this one; what is there already stays."""
     from planish.store import open_store
 
-    with open_store(place, read_only=True) as source, open_store(store) as opened:
-        _tell("merged", _copy(source, opened, [run.id for run in reversed(source.runs())]), form)
+    with open_store(location, read_only=True) as source, open_store(store) as opened:
+        _report("merged", _copy(source, opened, [run.id for run in reversed(source.runs())]), form)
 
 
 def _copy(source: Reader, target: Store, ids: Sequence[str]) -> list[str]:
@@ -109,7 +111,7 @@ def _agreed(count: int, yes: bool) -> bool:
         return False
 
 
-def _tell(done: str, ids: Sequence[str], form: given.Form) -> None:
+def _report(done: str, ids: Sequence[str], form: given.Form) -> None:
     from planish.cli.output import document, say
 
     if form == "json":

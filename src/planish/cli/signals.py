@@ -20,7 +20,7 @@ _SHOW_CURSOR = b"\x1b[?25h"  # a live display may have hidden it
 
 
 def leave_at_once() -> None:
-    """Have these signals end this process with one line, and 128 + their number; ignored ones stay so."""
+    """Make these signals end this process with one line, and 128 + their number; ignored ones stay so."""
     for number in _STOPPING:
         if signal.getsignal(number) is not signal.SIG_IGN:
             signal.signal(number, _leave)
@@ -35,7 +35,7 @@ def _leave(number: int, _frame: FrameType | None) -> None:
 
 
 def _forget() -> None:
-    """Leave forked children to the system: they are nobody to speak to the user, or to stop a run."""
+    """Restore the system's handlers in forked children: they neither write to the user nor stop a run."""
     for number in (signal.SIGTERM, signal.SIGHUP):
         if callable(signal.getsignal(number)):
             signal.signal(number, signal.SIG_DFL)

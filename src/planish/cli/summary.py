@@ -86,9 +86,9 @@ def result_document(data: ReportData) -> dict[str, Any]:
 
 
 def unmeasured_document(data: ReportData) -> dict[str, Any]:
-    """Return the finalists who were not measured again, and why; nothing where there are none."""
+    """Return the finalists that were not measured again, and why; nothing where there are none."""
     unmeasured = data.comparison.unmeasured if data.comparison else ()
-    told = [
+    rows = [
         {
             **chosen_to_json(each),
             **candidate_document(each.candidate),
@@ -97,7 +97,7 @@ def unmeasured_document(data: ReportData) -> dict[str, Any]:
         }
         for each in unmeasured
     ]
-    return {"unmeasured": told} if told else {}
+    return {"unmeasured": rows} if rows else {}
 
 
 def candidate_document(candidate: Candidate) -> dict[str, Any]:
@@ -252,7 +252,7 @@ def _target(data: ReportData) -> str:
 
 
 def show_winner(data: ReportData, titles: Collection[str] | None = None) -> None:
-    """Write what the winner does: all that the level tells of it, or what has one of these titles.
+    """Write what the winner does: the level's whole description, or what has one of these titles.
 
     With several objectives it is what each of the front does, without titles also the effects of its steps.
     """
@@ -262,7 +262,7 @@ def show_winner(data: ReportData, titles: Collection[str] | None = None) -> None
     show_sections({h: text for h, text in data.winner.items() if titles is None or h in titles})
 
 
-def tell_stand_in(result: Result) -> None:
+def report_stand_in(result: Result) -> None:
     """Say, on standard error, where what is exported is not the winner, and why."""
     if not result.finalists and result.exported != result.candidate:
         remark("The best of the search was not compared with the original, so the original is written.")
@@ -279,7 +279,7 @@ def show_notes(notes: Sequence[str]) -> None:
 
 
 def show_sections(sections: Mapping[str, str]) -> None:
-    """Write what a level tells of a candidate: texts under their titles."""
+    """Write a level's description of a candidate: texts under their titles."""
     for heading, text in sections.items():
         say(f"\n{heading}\n{'-' * len(heading)}\n{text.rstrip()}")
 

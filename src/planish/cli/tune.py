@@ -118,11 +118,11 @@ def _carry_out(
     """Tune a program in one run; `for_size`: the functions of a module, read as `clang -Oz` does."""
     from planish import tune as tuned
     from planish.cli.per_function import tune_for_size
-    from planish.cli.request import require_places
+    from planish.cli.request import check_output_paths
     from planish.cli.watching import watching
     from planish.store import open_store
 
-    require_places(report, export)
+    check_output_paths(report, export)
     program, options, settings, budget = request
     with open_store(store) as opened:
         with watching(form, opened, budget) as listener:
@@ -178,7 +178,7 @@ def _tell(
 def _files(store: Store, result: Result, report: Path | None, export: Path | None) -> list[Path]:
     """Write the report and the winner, where they are wanted, or are what the level is used for."""
     from planish.cli.output import writing
-    from planish.cli.summary import tell_stand_in
+    from planish.cli.summary import report_stand_in
     from planish.levels.registry import level_named
     from planish.report import write_report
 
@@ -189,13 +189,13 @@ def _files(store: Store, result: Result, report: Path | None, export: Path | Non
     if export is not None:
         with writing(export):
             files += result.export(export)
-        tell_stand_in(result)
+        report_stand_in(result)
     else:
         with writing(Path.cwd(), f"The result is stored: 'planish export {result.run_id} DIR' writes it."):
             artifacts = level.write_artifacts(result.task, result.exported, Path())
         files += artifacts
         if artifacts:
-            tell_stand_in(result)
+            report_stand_in(result)
     return files
 
 

@@ -20,7 +20,7 @@ def validate(
     """Try a stored winner again: does it still hold?
 
     Does it replay, is its answer right, is its value within the noise of the recorded one? Ends with
-    exit code 7 where one of them does not. A value whose interval is too wide to tell is undecided.
+    exit code 7 where one of them does not. A value whose interval is too wide to decide is undecided.
     """
     from planish.cli.again import command_of_more
     from planish.cli.output import document, one_line, say, table
@@ -36,5 +36,5 @@ def validate(
         rows = [[check.name, check.verdict, one_line(check.detail, 300)] for check in found.checks]
         table(["", "verdict", "found"], rows)
         if again:
-            say(f"\nUndecided: the interval is too wide to tell. Run this command:\n    {again}")
+            say(f"\nUndecided: the interval is too wide to decide. Run this command:\n    {again}")
     found.require()

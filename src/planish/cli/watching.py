@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from rich.console import Console, RenderableType
 
 _SOON_S = 10
-_TOLD_S = 1.0
+_SHOWN_S = 1.0
 """Reading a program is spoken of where it takes so long."""
 _SHOWN = 3
 
@@ -56,7 +56,7 @@ class RunStatus:
     def plan(self) -> str:
         """Return how long it takes, as it begins; empty where that is not known."""
         loading, most = self.progress.loading_s, self.budget.seconds
-        parts = [f"read in {duration(loading)}"] if loading >= _TOLD_S else []
+        parts = [f"read in {duration(loading)}"] if loading >= _SHOWN_S else []
         parts += [] if most is None else [f"at most {_round(most)} of search"]
         if self.progress.compares:
             long = f"as long as that, or {LEAST_S:g} s," if most is None else _round(max(LEAST_S, most))
@@ -65,7 +65,7 @@ class RunStatus:
         return ", ".join(parts)
 
     def end(self) -> None:
-        """Let the clock stand still."""
+        """Stop the clock."""
         self.ended = self.ended or self.now()
 
     @property
@@ -81,7 +81,7 @@ class RunStatus:
         return f"best {amount(value, self.progress.objective.unit)}{rate}{self._gain(value)}"
 
     def _front(self, growth: Growth) -> str:
-        ends = (f"{label(o)} {self._ends(growth, place)}" for place, o in enumerate(growth.objectives))
+        ends = (f"{label(o)} {self._ends(growth, index)}" for index, o in enumerate(growth.objectives))
         return f"front of {len(growth.front)}: {', '.join(ends)}"
 
     @property
@@ -91,10 +91,10 @@ class RunStatus:
         volume = None if growth is None else growth.volume
         return "" if volume is None else f"hypervolume {number(volume)} (baseline 1)"
 
-    def _ends(self, growth: Growth, place: int) -> str:
+    def _ends(self, growth: Growth, index: int) -> str:
         """Return the range of an objective on the front."""
-        objective = growth.objectives[place]
-        values = sorted(objective.cost(costs[place]) for costs in growth.front)
+        objective = growth.objectives[index]
+        values = sorted(objective.cost(costs[index]) for costs in growth.front)
         ends = dict.fromkeys(amount(value, objective.unit) for value in (values[0], values[-1]))
         return " to ".join(ends)
 
@@ -113,7 +113,7 @@ class RunStatus:
 
     @property
     def failed(self) -> str:
-        """How many failed, and of what, and how many were lost with their workers; empty where none were."""
+        """Return how many failed, and why, and how many were lost with their workers; empty for none."""
         failures, lost = self.progress.failures, self.progress.lost
         reasons = ", ".join(f"{reason} {count:,}" for reason, count in failures.most_common(_SHOWN))
         failed = f"{failures.total():,} failed ({reasons})" if failures else ""
@@ -148,7 +148,7 @@ def _round(seconds: float) -> str:
 
 LINE_S = 1.0
 _LONGEST = 400
-"""Characters of a line that tells what a program is."""
+"""Characters of a line that describes a program."""
 _FRAMES_A_SECOND = 4
 _BAR = 40
 _LEAVE = "Ctrl-C skips the rest"

@@ -15,7 +15,7 @@ from planish.core.trial import Outcome
 Verdict = Literal["better", "same", "worse", "undecided", "failed"]
 """Compared with the baseline, by one objective.
 
-"same": the interval contains 1 and is narrow. "undecided": the interval contains 1 and is too wide to tell,
+"same": the interval contains 1 and is narrow. "undecided": the interval contains 1 and is too wide to decide,
 or nothing was measured because time ran out or workers were lost. "failed": it crashes, or its answer is
 wrong, also by the second opinion.
 """

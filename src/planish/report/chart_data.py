@@ -24,7 +24,7 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True)
 class Curve:
-    """What is drawn of a search, over trials or time.
+    """Curve of a search, over trials or time.
 
     Args:
         best: where the best value changed, and the end.
@@ -58,7 +58,7 @@ def by_number(trials: Sequence[Trial]) -> list[float]:
 
 @dataclass(frozen=True)
 class Timeline:
-    """When trials ended.
+    """Times at which trials ended.
 
     Args:
         seconds: that the run had been under way, by trial.
@@ -167,7 +167,7 @@ class ChartRow:
     """One line of the chart.
 
     Args:
-        name: whose samples.
+        name: of the side that the samples are of.
         box: of all of them.
         points: sorted; of many, evenly many of all parts, and both ends; none outside the window.
         jitter: a position for each point across the line, from 0 to 1.
@@ -188,7 +188,7 @@ class Strip:
     """The chart.
 
     Args:
-        rows: those who have samples.
+        rows: the sides that have samples.
         window: the range that holds all whiskers and some more. A machine's hiccups lie far beyond, and
             would press the boxes flat.
     """
@@ -243,7 +243,7 @@ class Dot:
     """Point in a trade-off: a side of the comparison.
 
     Args:
-        name: who.
+        name: of the side.
         at: by both objectives.
         unseen: the same, but the second on data that the search did not see; None where that is not known.
         hover: what is hover of it: the steps.
@@ -273,7 +273,7 @@ class Remeasured:
 
 
 def remeasured(front: Comparison, x: Objective, y: Objective) -> Remeasured:
-    """Place a front in the chart of two objectives."""
+    """Locate a front in the chart of two objectives."""
     return Remeasured(
         tuple(_dot(member, x, y) for member in front.finalists),
         _dot(front.baseline, x, y),

@@ -31,7 +31,7 @@ _FINE_DECADES = 2.5
 
 @dataclass(frozen=True)
 class PlotAxis:
-    """How values are put on an axis.
+    """Scale of an axis.
 
     Args:
         factor: what values are multiplied by.

@@ -151,7 +151,7 @@ class Grid:
     Args:
         objective: which.
         rows: for each step its effect alone, and then with each later one.
-        triples: the places of three steps, from 1, with their effect.
+        triples: the numbers of three steps, from 1, with their effect.
     """
 
     objective: Objective

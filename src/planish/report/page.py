@@ -272,9 +272,9 @@ def _search(data: ReportData) -> list[Mapping[str, Any]]:
     clock = by_time(data.trials, data.run.started).seconds
     return [
         figures.search_figure(
-            curve(data.trials, places, data.objective), data.objective, baseline, timed=timed
+            curve(data.trials, positions, data.objective), data.objective, baseline, timed=timed
         )
-        for places, timed in ((by_number(data.trials), False), (clock, True))
+        for positions, timed in ((by_number(data.trials), False), (clock, True))
     ]
 
 

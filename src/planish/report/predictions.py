@@ -36,7 +36,7 @@ class PredictedBatch:
 
 @dataclass(frozen=True)
 class ModelSection:
-    """What a model predicted in a run.
+    """Predictions of a run's model.
 
     Args:
         batches: those that were predicted before they were measured.

@@ -31,7 +31,7 @@ class Verdict:
     """The line, and what stands behind it.
 
     Args:
-        kind: "undecided" where the comparison is too uncertain to tell, or did not happen; "open" while the
+        kind: "undecided" where the comparison is too uncertain to decide, or did not happen; "open" while the
             search goes on; "nothing" where nothing was measured.
         headline: one line.
         grounds: sentences with the figures.
@@ -175,11 +175,11 @@ def _kept(data: ReportData, comparison: Comparison) -> Verdict:
 
 
 def _undecided(data: ReportData, finalist: Finalist) -> Verdict:
-    """Report what was seen of a finalist whose interval is too wide to tell, and how to settle it."""
+    """Report what was seen of a finalist whose interval is too wide to decide, and how to settle it."""
     gain = finalist.lead.gain
     quality = "fast" if data.objective.unit == "s" else "good"
     headline = f"Undecided: about {multiple(gain.value)} as {quality} as the baseline, not settled"
-    grounds = [f"{finalist.name}: {_interval(gain)}, which is too wide to tell"]
+    grounds = [f"{finalist.name}: {_interval(gain)}, which is too wide to decide"]
     if data.keeps_baseline:
         grounds.append("until it is settled, the result is the baseline itself")
     return Verdict("undecided", headline, (*grounds, _how(data)))

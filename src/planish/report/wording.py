@@ -1,4 +1,4 @@
-"""How numbers and texts are written for people."""
+"""Formatting of numbers and texts for people."""
 
 import math
 from datetime import UTC, datetime
@@ -86,7 +86,7 @@ def saved(gain: float) -> str:
 
 
 def is_count(objective: Objective) -> bool:
-    """Whether it is a count of something that should be less: what is saved tells more than a ratio."""
+    """Return whether it is a count of something that should be less, of which the saving is shown."""
     return objective.exact and objective.direction == "down"
 
 
@@ -106,7 +106,7 @@ def title(program: str) -> str:
 
 
 def words(objective: Objective) -> dict[str, str]:
-    """Say a comparison's verdicts in words that fit the objective: times are "faster"."""
+    """Return a comparison's verdicts in words that fit the objective: times are "faster"."""
     good, bad = "better", "worse"
     if objective.unit == "s":
         good, bad = "faster", "slower"
@@ -121,7 +121,7 @@ def verdict_word(verdict: str, objective: Objective) -> str:
 
 
 def outcome_words(objective: Objective, verdict: str) -> str:
-    """Say a comparison's verdict by one of several objectives: `faster`, `same time`, `more error`."""
+    """Return a comparison's verdict by one of several objectives: `faster`, `same time`, `more error`."""
     name = label(objective)
     if verdict not in ("better", "worse", "same"):
         return verdict

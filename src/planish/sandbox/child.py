@@ -305,7 +305,7 @@ class ForkedChild(Child):
         """Read the messages that have come whole, once one of the ends is ready; there may be none yet.
 
         Raises:
-            EOFError: it is dead, or sends nothing any more; whoever it started may hold its pipe still. Or
+            EOFError: it is dead, or sends nothing any more; a descendant may still hold its pipe. Or
                 it sent what is not a message: then it is killed.
         """
         dead = bool(wait(self.ends[1:], 0))
@@ -406,7 +406,7 @@ def _fork() -> int:
 
 def _death_of(pid: int) -> int | None:
     if sys.platform == "linux":
-        with suppress(OSError):  # an old system, or no more descriptors: its pipe will tell
+        with suppress(OSError):  # an old system, or no more descriptors: its pipe shows it
             return os.pidfd_open(pid)
     return None
 

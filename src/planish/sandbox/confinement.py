@@ -112,7 +112,7 @@ def die_with_parent(lifeline: int) -> None:
     if sys.platform == "linux":
         # As PR_SET_PDEATHSIG, but for the group, and not bound to the thread that started us.
         fcntl.fcntl(lifeline, fcntl.F_SETOWN, -os.getpgrp())
-        # SIGKILL in place of SIGIO: evaluated code may ignore all signals but this.
+        # SIGKILL and not SIGIO: evaluated code may ignore all signals but this.
         fcntl.fcntl(lifeline, fcntl.F_SETSIG, signal.SIGKILL)
         flags = fcntl.fcntl(lifeline, fcntl.F_GETFL)
         fcntl.fcntl(lifeline, fcntl.F_SETFL, flags | os.O_ASYNC)
@@ -210,7 +210,7 @@ class HasSandbox(Protocol):
 
 @dataclass(frozen=True)
 class SandboxPolicy:
-    """What a worker may do: compute, read what the system has, and write to its scratch.
+    """Permissions of a worker: to compute, to read what the system has, and to write to its scratch.
 
     Args:
         reads: further files and folders that may be read.
@@ -263,7 +263,7 @@ def apply_sandbox(policy: SandboxPolicy, folders: Sequence[Path] = ()) -> tuple[
 
     Args:
         policy: what may be done.
-        folders: that whoever confines the process goes on to read.
+        folders: further ones that may be read.
 
     Returns:
         What does not hold, and why; empty where all does.
@@ -291,9 +291,9 @@ def apply_sandbox(policy: SandboxPolicy, folders: Sequence[Path] = ()) -> tuple[
     drop_capabilities()
     hide()
     _on.append(policy)
-    who = "programs are" if policy.programs else "candidates are"
+    subject = "programs are" if policy.programs else "candidates are"
     return tuple(
-        f"{who} not confined by {name}: {why}"
+        f"{subject} not confined by {name}: {why}"
         for name, why in (("Landlock", files), ("seccomp", calls), ("a network of their own", network))
         if why
     )
@@ -315,7 +315,7 @@ def _read(policy: SandboxPolicy, folders: Sequence[Path]) -> Iterator[Path]:
 
 
 def sandbox_status() -> str:
-    """Say by what candidates, and programs, are confined here, and what is left open."""
+    """Describe the mechanisms that confine candidates and programs here, and what they leave open."""
     known = linux.abi()
     holds = [f"Landlock (ABI {known})"] if known else []
     holds += ["seccomp"] if linux.is_there() else []

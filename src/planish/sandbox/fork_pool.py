@@ -93,10 +93,10 @@ _LOSSES = 3
 
 @dataclass(frozen=True)
 class ForkLimits:
-    """What a forked child may use.
+    """Limits of a forked child.
 
     Args:
-        seconds: of the processor, for each part of the work that the watchdog is told of.
+        seconds: of the processor, for each part of the work that the watchdog guards.
         memory_bytes: that a child may have beyond this process's; 0: no limit.
         deaths: an item that ends so many children is given up.
     """
@@ -152,7 +152,7 @@ class ForkPool(Generic[Item, Answer]):
     blame for nothing.
 
     Args:
-        work: gives an item's answer; it tells the watchdog of its parts.
+        work: returns an item's answer; it enters its parts with the watchdog.
         answer: the type of answers, None apart: it is sent as plain data and checked by that
             (`planish.sandbox.plain_data`).
         jobs: children side by side.
@@ -193,7 +193,7 @@ class ForkPool(Generic[Item, Answer]):
         return sum(working.child.processor_s() for working in self._children)
 
     def add(self, items: Iterable[Item]) -> None:
-        """Have work done on these too."""
+        """Add items."""
         self._waiting += map(_Job, items)
 
     def over(self, seconds: float | None = None) -> Iterator[Done[Item, Answer]]:
@@ -267,7 +267,7 @@ class ForkPool(Generic[Item, Answer]):
         return Done(job.item, answer, tuple(job.refused))
 
     def _on_exit(self, working: _Working[Item]) -> Iterator[Done[Item, Answer]]:
-        """Note what a child died of; another goes on in its place."""
+        """Record how a child ended; another continues with its items."""
         self._children.remove(working)
         end = working.child.end()
         if working.jobs and self._is_given_up(working.jobs[0], end, working.note.read()):

@@ -121,7 +121,7 @@ _TIMERS = frozenset((signal.SIGALRM, signal.SIGVTALRM, signal.SIGPROF, signal.SI
 
 @dataclass(frozen=True)
 class ExitStatus:
-    """How a worker ended.
+    """Exit status of a worker.
 
     Args:
         cause: one line.

@@ -171,7 +171,7 @@ _LOAD, _EQUAL, _GREATER, _ANY, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
 _NUMBER, _ARCHITECTURE, _ARGUMENTS = 0, 4, 16
 _ALLOW, _ERROR = 0x7FFF0000, 0x00050000
 _REFUSE = (_RETURN, 0, 0, _ERROR | errno.EPERM)
-_SET_NO_NEW_PRIVILEGES, _SET_FILTER, _NO_SLOWDOWN, _TELL = 38, 1, 4, 21
+_SET_NO_NEW_PRIVILEGES, _SET_FILTER, _NO_SLOWDOWN, _GET_SECCOMP = 38, 1, 4, 21
 _SECCOMP = {"x86_64": 317, "aarch64": 277}
 
 Code = list[tuple[int, int, int, int]]
@@ -181,7 +181,7 @@ Code = list[tuple[int, int, int, int]]
 def is_there() -> bool:
     """Return whether this system has filters of calls, and we know its numbers."""
     known = sys.platform == "linux" and platform.machine() in _ARCHITECTURES
-    return known and ctypes.CDLL(None).prctl(_TELL, 0, 0, 0, 0) >= 0
+    return known and ctypes.CDLL(None).prctl(_GET_SECCOMP, 0, 0, 0, 0) >= 0
 
 
 def restrict_calls(worker: int | None = None, *, sockets: bool = True, code: bool = False) -> str:
@@ -276,9 +276,9 @@ def _requests(column: int, requests: Sequence[int]) -> Code:
     return _where(_IOCTL[column], _refused(1, requests))
 
 
-def _refused(place: int, values: Sequence[int]) -> Code:
+def _refused(index: int, values: Sequence[int]) -> Code:
     """Refuse some values of an argument."""
-    return [_argument(place), *(line for each in values for line in ((_EQUAL, 0, 1, each), _REFUSE))]
+    return [_argument(index), *(line for each in values for line in ((_EQUAL, 0, 1, each), _REFUSE))]
 
 
 def _own_limits(column: int) -> Code:
@@ -314,19 +314,19 @@ def _where(number: int, then: Sequence[tuple[int, int, int, int]]) -> Code:
     return [(_EQUAL, 0, len(then) + 1, number), *then, (_LOAD, 0, 0, _NUMBER)]
 
 
-def _argument(place: int) -> tuple[int, int, int, int]:
+def _argument(index: int) -> tuple[int, int, int, int]:
     """Load the lower half of an argument."""
-    return _LOAD, 0, 0, _ARGUMENTS + 8 * place
+    return _LOAD, 0, 0, _ARGUMENTS + 8 * index
 
 
 _CREATE, _ADD, _RESTRICT = 444, 445, 446
-_TELL_ABI, _PATH_BENEATH, _NO_NEW_PRIVILEGES = 1, 1, 38
+_GET_ABI, _PATH_BENEATH, _NO_NEW_PRIVILEGES = 1, 1, 38
 
 EXECUTE, WRITE, READ, LIST = 1, 2, 4, 8
 _CHANGES = 0x1FF0  # remove and make what there is of files, folders, devices, pipes and links
 _NAMED = 1 << 6 | 1 << 9 | 1 << 10 | 1 << 11  # make character devices, sockets, pipes, block devices
 _REFER, _TRUNCATE, _CONTROL = 1 << 13, 1 << 14, 1 << 15
-_SCOPES = 3  # no signals and no abstract sockets to whoever is outside
+_SCOPES = 3  # no signals and no abstract sockets to processes outside
 _TCP = 3  # bind and connect
 
 ALL, LOOK = -1, EXECUTE | READ | LIST
@@ -336,10 +336,10 @@ SCOPED, _NETWORKED = 6, 4  # the ABIs from which on there are these
 
 
 def abi() -> int:
-    """Tell the ABI that the kernel has; 0 without Landlock."""
+    """Return the ABI of Landlock that the kernel has; 0 without it."""
     if sys.platform != "linux":
         return 0
-    return max(0, ctypes.CDLL(None).syscall(_CREATE, None, 0, _TELL_ABI))
+    return max(0, ctypes.CDLL(None).syscall(_CREATE, None, 0, _GET_ABI))
 
 
 def restrict_files(beneath: Iterable[tuple[Path, int]]) -> str:
@@ -407,13 +407,13 @@ def _widest(beneath: Iterable[tuple[Path, int]]) -> Mapping[Path, int]:
 
 def _add(library: ctypes.CDLL, rules: int, path: Path, rights: int) -> None:
     with suppress(OSError):  # not there
-        place = os.open(path, os.O_PATH | os.O_CLOEXEC)
+        folder = os.open(path, os.O_PATH | os.O_CLOEXEC)
         try:
             # For a file the kernel refuses a rule with rights that only folders have.
             allowed = rights if path.is_dir() else rights & _OF_FILES
-            library.syscall(_ADD, rules, _PATH_BENEATH, struct.pack("<Qi", allowed, place), 0)
+            library.syscall(_ADD, rules, _PATH_BENEATH, struct.pack("<Qi", allowed, folder), 0)
         finally:
-            os.close(place)
+            os.close(folder)
 
 
 _USER, _NETWORK = 0x10000000, 0x40000000
@@ -435,8 +435,8 @@ def leave_network() -> str:
     if library.unshare(_USER | _NETWORK):
         return os.strerror(ctypes.get_errno())
     hide(on=False)  # else the files below belong to root
-    with suppress(OSError):  # without it we are nobody, who may do even less
-        # First: the kernel lets nobody map groups who could still leave one (user_namespaces(7)).
+    with suppress(OSError):  # without it the user is unknown (nobody), with fewer rights
+        # First: no process may map groups that could still leave one (user_namespaces(7)).
         Path("/proc/self/setgroups").write_text("deny", encoding="ascii")
         Path("/proc/self/uid_map").write_text(f"{user} {user} 1", encoding="ascii")
         Path("/proc/self/gid_map").write_text(f"{group} {group} 1", encoding="ascii")

@@ -61,7 +61,7 @@ class StageClockShm:
         self._words[1 + old] += now - since
         # As if the phase had no breaks, so that its limit holds for the whole of it.
         start = now - self._words[1 + new]
-        # Last: whoever reads the phase finds the time before it booked.
+        # Last: a reader of the phase finds the time before it booked.
         self._words[0] = start << _BITS | new
 
     def current(self) -> tuple[str, float]:
@@ -142,10 +142,10 @@ def _failure(stage: Stage, error: BaseException) -> Failed:
         case PlanishError():
             return Failed(stage, type(error).__name__, str(error)[:_DETAIL])
         case _:
-            return Failed(stage, type(error).__name__, f"{error} ({_place(error)})"[:_DETAIL])
+            return Failed(stage, type(error).__name__, f"{error} ({_line_of(error)})"[:_DETAIL])
 
 
-def _place(error: BaseException) -> str:
+def _line_of(error: BaseException) -> str:
     """Name the line that raised."""
     *_, (frame, line) = traceback.walk_tb(error.__traceback__)
     return f"{frame.f_code.co_name}, line {line} of {frame.f_code.co_filename}"
@@ -197,7 +197,7 @@ class Made:
 
     Args:
         serial: as in `Make`.
-        notes: what the evaluator has to tell the user.
+        notes: notes of the evaluator for the user.
         error: why there is none.
     """
 
@@ -244,7 +244,7 @@ def send(descriptor: int, frame: bytes) -> None:
     """Write all of an encoded message."""
     view = memoryview(frame)
     while view:
-        # A pipe takes what fits, 64 KiB by default, and tells how much.
+        # A pipe takes what fits, 64 KiB by default, and returns how much.
         view = view[os.write(descriptor, view) :]
 
 

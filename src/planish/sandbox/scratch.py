@@ -27,8 +27,8 @@ _shared: list[Scratch] = []
 class Scratch:
     """A new folder of temporary files.
 
-    It is held by a lock, which the kernel releases when this process dies. Who makes a folder first removes
-    those that no process holds any more, once in each process.
+    It is held by a lock, which the kernel releases when this process dies. The first one of a process removes
+    those that no process holds any more.
 
     Attributes:
         path: where it is.
@@ -51,7 +51,7 @@ class Scratch:
 
 
 def shared_folder() -> Path:
-    """Give the folder beneath which this process shares files with its workers; it ends with the process."""
+    """Return the folder of the files that this process shares with its workers; it ends with the process."""
     # Another process, as a cleaner of /tmp, may have removed it.
     if not (_shared and _shared[-1].path.exists()):
         _shared.append(Scratch())

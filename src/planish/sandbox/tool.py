@@ -12,22 +12,22 @@ from typing import NamedTuple
 
 
 class Ran(NamedTuple):
-    """What a program did.
+    """Exit code and output of a program.
 
     Args:
         code: its exit code; negative for a signal.
         output: what it wrote.
-        said: what it wrote to its standard error.
+        errors: what it wrote to its standard error.
     """
 
     code: int
     output: bytes
-    said: bytes
+    errors: bytes
 
     @property
     def message(self) -> str:
-        """Return what it said, as text."""
-        return self.said.decode(errors="replace")
+        """Return its standard error as text."""
+        return self.errors.decode(errors="replace")
 
 
 def run_tool(
@@ -62,13 +62,13 @@ def run_tool(
         env={**os.environ, **(variables or {})},
     ) as process:
         try:
-            output, said = process.communicate(given, seconds)
+            output, errors = process.communicate(given, seconds)
         except BaseException as error:
             _end(process.pid)
             if isinstance(error, subprocess.TimeoutExpired):
                 raise TimeoutError(f"{command[0]} did not end within {seconds:g} s") from error
             raise
-    return Ran(process.returncode, output, said)
+    return Ran(process.returncode, output, errors)
 
 
 def _end(pid: int) -> None:

@@ -97,10 +97,10 @@ def _encoded(reply: Answer) -> bytes:
 
 
 def _broken(serial: int, error: Exception) -> Made:
-    """Tell the parent why there is no evaluator; an error made for the user goes as it is."""
-    told = ErrorData.of(error)
+    """Return the reply that there is no evaluator, and why; an error made for the user stays as it is."""
+    data = ErrorData.of(error)
     if isinstance(error, PlanishError):
-        return Made(serial, error=told)
+        return Made(serial, error=data)
     if isinstance(error, MemoryError):
         what = f"a worker may not have as much memory as this takes: {error}".removesuffix(": ")
         shown: PlanishError = TargetError(what, "Give smaller sizes.")
@@ -109,7 +109,7 @@ def _broken(serial: int, error: Exception) -> Made:
             f"a worker cannot make its evaluator: {type(error).__name__}: {error}",
             "What is sent to workers must be importable there: not of __main__, no lambda, no closure.",
         )
-    return Made(serial, error=replace(ErrorData.of(shown), traceback=told.traceback))
+    return Made(serial, error=replace(ErrorData.of(shown), traceback=data.traceback))
 
 
 if __name__ == "__main__":

@@ -127,7 +127,7 @@ def _sample(pid: int) -> _Sample:
     states, ran, waited = dict[int, str](), dict[int, float](), dict[int, float]()
     for thread in _threads(pid):
         number = int(thread.name)
-        with suppress(OSError, ValueError):  # it ended meanwhile, or this system does not tell
+        with suppress(OSError, ValueError):  # it ended meanwhile, or this system does not show it
             # "pid (name) state ...", and the name may hold anything
             states[number] = (thread / "stat").read_text().rpartition(")")[2].split()[0]
             # See "schedstat" in the kernel's sched-stats.rst: nanoseconds run, nanoseconds waited.
@@ -148,7 +148,7 @@ def _threads(pid: int) -> Iterator[Path]:
 def _children(thread: Path) -> list[int]:
     try:
         return [int(word) for word in (thread / "children").read_text().split()]
-    except OSError:  # it ended meanwhile, or this kernel does not tell
+    except OSError:  # it ended meanwhile, or this kernel does not show it
         return []
 
 
@@ -200,7 +200,7 @@ class WorkerProcess(SpawnedChild):
             most_bytes=REPLY_BYTES,
         )
         self.clock = StageClockShm(memoryview(mmap.mmap(shared_clock, STAGE_CLOCK_BYTES)))
-        # The child's ends: a pipe tells of its death only when no other process holds them.
+        # The child's ends: a pipe shows its death only when no other process holds them.
         for descriptor in (*inherited, error_end):
             os.close(descriptor)
         os.set_blocking(self.errors, False)
@@ -223,12 +223,12 @@ class WorkerProcess(SpawnedChild):
         return self.process.poll() is None
 
     def make(self, serial: int, spec: bytes, sandbox: SandboxPolicy | None) -> None:
-        """Have it make another evaluator; in the sandbox in which it is, where it is in one."""
+        """Send the command to make another evaluator, in the same sandbox where it is in one."""
         self.serial, self.making, self.sandbox = serial, True, sandbox
         self._send(encode_command(Make(serial, spec, sandbox)))
 
     def evaluate(self, positions: Sequence[int], candidates: Sequence[Candidate]) -> None:
-        """Have it evaluate these; only while it is not busy, or the pipe may block."""
+        """Send candidates to evaluate; only while it is not busy, or the pipe may block."""
         frame = encode_command(Chunk(positions, candidates))
         self.pending.extend(positions)
         self._send(frame)
@@ -412,7 +412,7 @@ class WorkerPool:
         worker.kill()
 
     def close(self) -> None:
-        """Let idle workers end by themselves, and end the others."""
+        """Close the pipes of idle workers, so that they end by themselves, and kill the others."""
         for worker in self.workers:
             # All before any is waited for, so that they end side by side.
             worker.close_commands()

@@ -20,10 +20,10 @@ _RUNS = 0x706C616E  # "plan": the runs' part of a PostgreSQL database's advisory
 
 
 class RunLocks(Protocol):
-    """Which runs are being written to."""
+    """Locks of the runs that are being written to."""
 
     def take(self, run_id: str) -> bool:
-        """Hold a run's lock; tells whether it is held now. Harmless when it is held already."""
+        """Acquire a run's lock; return whether it is held now. Harmless when it is held already."""
         ...
 
     def release(self, run_id: str) -> None:
@@ -182,11 +182,11 @@ _CLAIMING = 0x706C6170  # a lock beside those of the runs
 def claim(
     connection: Connection, locks: RunLocks, run_id: str, task_key: str, hashes: Sequence[str], most: int
 ) -> list[str]:
-    """Claim candidates for a run, in place of what it had claimed before.
+    """Claim candidates for a run; what it had claimed before is released.
 
     Args:
         connection: in a transaction that may write.
-        locks: tell which runs live.
+        locks: show which runs live.
         run_id: the run.
         task_key: its task.
         hashes: of the candidates, the most wanted first.
@@ -216,6 +216,6 @@ def claim(
 
 
 def renew(connection: Connection, run_id: str) -> None:
-    """Let what a run has claimed last longer; what another one has taken since is lost to it."""
+    """Extend a run's claims; those that another run has taken since are lost to it."""
     until = time.time() + LEASE_S
     connection.execute(update(claims).where(claims.c.run_id == run_id).values(until=until))

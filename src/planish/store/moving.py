@@ -92,7 +92,7 @@ def pack(session: StoreSession, run_id: str) -> Parcel:
 
 
 def unpack(session: StoreSession, parcel: Parcel) -> bool:
-    """Write all rows of a run, in place of an earlier state of the same run.
+    """Write all rows of a run; they replace an earlier state of the same run.
 
     Returns:
         Whether anything was written: a run that is there as it is, or has come further, stays.

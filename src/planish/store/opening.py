@@ -168,7 +168,7 @@ class _Log:
     page: int
 
     def frames(self) -> Iterator[tuple[int, bool, bool, _Sums]]:
-        """Give of each frame where it begins, whether it is of this log, whether it commits, and its sums."""
+        """Yield of each frame its start, whether it is of this log, whether it commits, and its sums."""
         for start in range(
             _HEADER.size, len(self.content) - _FRAME.size - self.page + 1, _FRAME.size + self.page
         ):
@@ -244,7 +244,7 @@ def _summed(data: bytes, order: str, sums: _Sums) -> _Sums:
     return one, other
 
 
-# A text that is damaged is read all the same, so that its row can be named: the checksum tells.
+# A text that is damaged is read all the same, so that its row can be named: the checksum shows it.
 _TEXT = partial(str, encoding="utf-8", errors="surrogateescape")
 
 
@@ -272,9 +272,9 @@ def open_sqlite(path: Path, *, read_only: bool, timeout: float) -> StoreSession:
 
 def _for_writing(path: Path, timeout: float) -> Connection:
     path.parent.mkdir(parents=True, exist_ok=True)
-    for place in [path.parent, *([path] if path.exists() else [])]:
-        if not os.access(place, os.W_OK):
-            raise OSError(errno.EROFS, "Not writable", str(place))
+    for each in [path.parent, *([path] if path.exists() else [])]:
+        if not os.access(each, os.W_OK):
+            raise OSError(errno.EROFS, "Not writable", str(each))
     # NORMAL syncs at checkpoints only: a power cut may take the last commits, a killed process none.
     return _connect(f"{path.as_uri()}?mode=rwc", timeout, ["journal_mode=WAL", "synchronous=NORMAL"])
 
@@ -391,11 +391,11 @@ def open_store(url: str | Path | None = None, *, read_only: bool = False, timeou
     Raises:
         StoreError: it cannot be opened; the message says why and the hint what to do.
     """
-    place = locate(url)
-    if isinstance(place, URL):
-        session = open_postgres(place, read_only=read_only, timeout=timeout)
+    location = locate(url)
+    if isinstance(location, URL):
+        session = open_postgres(location, read_only=read_only, timeout=timeout)
     else:
-        session = open_sqlite(place, read_only=read_only, timeout=timeout)
+        session = open_sqlite(location, read_only=read_only, timeout=timeout)
     try:
         _ensure_schema(session, read_only=read_only)
     except BaseException:
@@ -406,7 +406,7 @@ def open_store(url: str | Path | None = None, *, read_only: bool = False, timeou
 
 @contextmanager
 def store_at(store: Store | str | Path | None) -> Generator[Store]:
-    """Give a store that is open as it is, and open any other for the block; raises as `open_store` does."""
+    """Provide a store for the block: one that is open as it is, any other opened; raises as `open_store`."""
     if isinstance(store, Store):
         yield store
         return
@@ -439,7 +439,7 @@ def _ensure_schema(session: StoreSession, *, read_only: bool) -> None:
 
 
 def _has_schema(connection: Connection, label: str) -> bool:
-    """Tell a store of this version from an empty database; anything else is an error."""
+    """Return True for a store of this version, False for an empty database; anything else is an error."""
     tables = inspect(connection).get_table_names()
     if not tables:
         return False

@@ -144,7 +144,7 @@ class Reader:
         return trials_from_rows(rows, steps, self._session.label)
 
     def each_trial(self, run_id: str, steps: Steps) -> Iterator[Trial]:
-        """Read a run's trials by index, a few at a time; nobody may write to the run meanwhile.
+        """Read a run's trials by index, a few at a time; no process may write to the run meanwhile.
 
         Args:
             run_id: the whole id.
@@ -257,7 +257,7 @@ class Reader:
         return self._session.read(lambda connection: [tuple(row) for row in connection.execute(query)])
 
     def _whole(self, query: _Query, which: ColumnElement[bool]) -> list[Record]:
-        """Give rows of trials that are all of some runs; a row that is lost is noticed by the runs' sums."""
+        """Yield the rows of all trials of some runs; a row that is lost is noticed by the runs' sums."""
 
         def read(connection: Connection) -> list[Record]:
             rows = [tuple(row) for row in connection.execute(query)]

@@ -110,7 +110,7 @@ class StoredTask:
 
 @dataclass(frozen=True)
 class ResultRow:
-    """What is kept of a finalist: one of a run's best few, as measured again at the end.
+    """Row of a finalist: one of a run's best few, as measured again at the end.
 
     Args:
         candidate: what was measured.

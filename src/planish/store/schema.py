@@ -41,7 +41,7 @@ _SEPARATOR = "\x1f"
 
 
 def checksum(values: Iterable[object]) -> int:
-    """Give the CRC-32 of a row's values, in the order of `COVERED`: 32 bits or fewer in a row cannot hide."""
+    """Return the CRC-32 of a row's values, in the order of `COVERED`: it detects any 32 bits in a row."""
     # With a separator: else what moves from the end of a value to the beginning of the next would not show.
     return zlib.crc32(_SEPARATOR.join(map(str, values)).encode("utf-8", "surrogatepass"))
 

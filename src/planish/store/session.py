@@ -39,7 +39,7 @@ def uninterrupted() -> Generator[None]:
     is_over = False
 
     def hold(number: int, frame: FrameType | None) -> None:
-        # What comes while the handlers are put back may leave this in the place of another: then it passes on
+        # A signal while the handlers are put back may leave this as the handler of another: it passes on
         # all that follows.
         if held or is_over:
             handlers[signal.Signals(number)](number, frame)
@@ -76,7 +76,10 @@ class HeldError(StoreError):
 _LOCKED: _Cause = ("is locked by another process", "Let that process end, then run the command again.")
 _READ_ONLY: _Cause = ("is read-only", f"Make the file and its folder writable, {_ELSEWHERE}.")
 _FULL: _Cause = ("cannot grow: the disk is full", f"Free some space and run the command again; {_SAFE}.")
-_CANNOT_OPEN: _Cause = ("cannot be opened", f"See who may use the file and its folder, {_ELSEWHERE}.")
+_CANNOT_OPEN: _Cause = (
+    "cannot be opened",
+    f"Check the permissions of the file and its folder, {_ELSEWHERE}.",
+)
 _NO_FOLDER: _Cause = ("cannot be made: its folder cannot be", f"Make the folder, {_ELSEWHERE}.")
 _TWICE: _Cause = ("holds that already", "A run holds one trial for each index.")
 _DENIED: _Cause = ("does not let this user in", "Look at the user and the password in the URL.")
@@ -211,14 +214,14 @@ def _explain(
 def _sqlite_cause(error: sqlite3.Error) -> _Cause | None:
     code: int = getattr(error, "sqlite_errorcode", 0)
     unsound = any(text in str(error) for text in _UNSOUND)
-    # An extended code tells more; its lowest byte is the plain one.
+    # An extended code says more; its lowest byte is the plain one.
     return _SQLITE.get(code) or _SQLITE.get(code & 0xFF) or (_DAMAGED if unsound else None)
 
 
 def _postgres_cause(error: BaseException) -> _Cause | None:
     state: str | None = getattr(error, "sqlstate", None)
     if state is not None:
-        # From the exact condition to its class, since only some are told apart.
+        # From the exact condition to its class, since only some are distinguished.
         return _POSTGRES.get(state) or _POSTGRES.get(state[:3]) or _POSTGRES.get(state[:2])
     if any(text in str(error) for text in _CUTS):
         return _LOST
@@ -241,7 +244,7 @@ def persist(attempt: Callable[[bool], _T]) -> _T:
     """Try until the server answers again, for `PATIENCE_S` at most; the pauses grow, and the wait is shown.
 
     Args:
-        attempt: what is tried; it is told whether it was tried before.
+        attempt: what is tried; its argument is whether it was tried before.
 
     Raises:
         StoreError: the connection stays lost, or what the attempt raises.
@@ -301,7 +304,7 @@ class StoreSession:
         """Write in one transaction; a connection that is lost is made again.
 
         Args:
-            action: writes; it is told whether it was tried before, for then it may have been stored already.
+            action: writes; its argument is whether it was tried before: it may have been stored already.
 
         Raises:
             StoreError: the store cannot be written.

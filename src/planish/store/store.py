@@ -179,7 +179,7 @@ class Store(Reader):
 
     @property
     def is_shared(self) -> bool:
-        """Whether other runs may be under way on this store, of whatever task; costs microseconds to know."""
+        """Return whether other runs may be under way on this store, of whatever task; takes microseconds."""
         return self._session.locks.are_others()
 
     def claim(self, run_id: str, candidates: Sequence[Candidate], most: int) -> list[Candidate]:
@@ -209,7 +209,7 @@ class Store(Reader):
         return [candidate for candidate in candidates if candidate.hash in mine]
 
     def renew_claims(self, run_id: str) -> None:
-        """Let what a run has claimed be its own for two minutes more."""
+        """Extend the claims of a run by two minutes."""
         self._session.write(lambda connection, _: renew(connection, run_id))
 
     def save_importance(self, run_id: str, importance: Sequence[tuple[str, float]]) -> None:
@@ -230,7 +230,7 @@ class Store(Reader):
             self._held[run_id] = self._session.write(write)
 
     def save_result(self, run_id: str, finalists: Sequence[ResultRow]) -> None:
-        """Store what a run found, in place of what was stored before.
+        """Store what a run found; it replaces what was stored before.
 
         Args:
             run_id: a run begun or resumed here.
@@ -322,7 +322,7 @@ class Store(Reader):
         for other in self._held if again else ():  # the lost connection held these locks
             self._session.locks.take(other)
         if not self._session.locks.take(run_id):
-            # It may be the lost connection that holds the lock: a server notices late that nobody is there.
+            # It may be the lost connection that holds the lock: a server notices late that a client is gone.
             kind = LostConnectionError if again else HeldError
             what = f"another process is writing to run {run_id}"
             raise kind(what, "Let it end, or begin another run.")
@@ -335,7 +335,7 @@ class Store(Reader):
         return self._held[run_id]
 
     def _was_stored(self, connection: Connection, held: _Row, new: _Row) -> bool:
-        """Whether what a lost connection cut off had been stored: each change of a run changes its row."""
+        """Return whether what a lost connection cut off was stored: each change of a run changes its row."""
         found = self._run_row(connection, held["id"])["checksum"]
         if found not in (held["checksum"], new["checksum"]):
             raise StoreError(f"another process has continued run {held['id']}", "Run the command again.")

@@ -34,7 +34,7 @@ def carried(op: ir.Operation, axes: Axes) -> Carried:
     Raises:
         ScheduleError: it mixes examples, or it is not known whether it does.
     """
-    rule = _carry_at_the_same_place if op.name in ELEMENTWISE else _RULES.get(op.name)
+    rule = _carry_elementwise if op.name in ELEMENTWISE else _RULES.get(op.name)
     if rule is None:
         raise _mixes(op)
     return rule(op, axes)
@@ -52,7 +52,7 @@ def _the_axis(op: ir.Operation, axes: Axes) -> int:
     return found.pop()
 
 
-def _carry_at_the_same_place(op: ir.Operation, axes: Axes) -> Carried:
+def _carry_elementwise(op: ir.Operation, axes: Axes) -> Carried:
     return _beside(op, _the_axis(op, axes))
 
 

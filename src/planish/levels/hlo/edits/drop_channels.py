@@ -332,12 +332,12 @@ def _source(reader: ir.Operation, every: frozenset[Axis]) -> Axis:
 def ties(op: ir.Operation) -> list[Tie]:
     """List axes that are one. An axis of the operation that is in no tie cannot be cut."""
     if op.name in ELEMENTWISE:
-        return list(_same_place(op))
+        return list(_elementwise(op))
     rule = _RULES.get(op.name)
     return list(rule(op)) if rule else []
 
 
-def _same_place(op: ir.Operation) -> Iterator[Tie]:
+def _elementwise(op: ir.Operation) -> Iterator[Tie]:
     values = [op.results[0], *(value for value in op.operands if shape_of(value))]
     for axis in range(len(shape_of(op.results[0]))):
         yield tuple((value, axis) for value in values)

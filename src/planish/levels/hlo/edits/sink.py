@@ -202,7 +202,7 @@ class Turned:
 
 def turned(op: ir.Operation, orders: Orders) -> Turned | None:
     """Return how an operation is done on the sources; None where no rule says so."""
-    rule = _same_place if op.name in ELEMENTWISE else _RULES.get(op.name)
+    rule = _elementwise if op.name in ELEMENTWISE else _RULES.get(op.name)
     return rule(op, orders) if rule else None
 
 
@@ -214,7 +214,7 @@ def _common(op: ir.Operation, orders: Orders) -> Order | None:
     return found.pop() if len(found) == 1 and all(map(is_free, others)) else None
 
 
-def _same_place(op: ir.Operation, orders: Orders) -> Turned | None:
+def _elementwise(op: ir.Operation, orders: Orders) -> Turned | None:
     order = _common(op, orders)
     return Turned(order, others=order) if order else None
 

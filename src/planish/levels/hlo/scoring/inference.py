@@ -78,7 +78,7 @@ NORMAL = 1.959964
 def known_within(right: NDArray[np.bool_], before: NDArray[np.bool_]) -> float:
     """Return half the width of the 95 % interval of the difference between two errors.
 
-    Only examples on which one of two modules alone is right tell them apart (McNemar 1947), so the difference
+    Only examples on which one of two modules alone is right separate them (McNemar 1947), so the difference
     is known better than either error. The interval is Wald's with half an example more of each of four kinds
     (Agresti and Min, Simple improved confidence intervals for comparing matched proportions, 2005).
 

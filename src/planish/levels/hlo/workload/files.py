@@ -50,7 +50,7 @@ def _bound(node: ast.AST) -> list[str]:
 
 
 VARIABLE = "PLANISH_DATA"
-_MEND = f"Name it with --data or by {VARIABLE}."
+_HINT = f"Name it with --data or by {VARIABLE}."
 
 
 def read_workload(path: Path, data: str = "", *, weights: bool = True) -> Workload:
@@ -195,7 +195,7 @@ def _located(workload: Workload, around: Path, given: str) -> Data:
 
 def _of_files(data: Data, folder: Path, which: str) -> Data:
     if not folder.exists():
-        raise ProgramError(f"the data '{folder}'{which} does not exist", _MEND)
+        raise ProgramError(f"the data '{folder}'{which} does not exist", _HINT)
     try:
         found = replace(data, folder=str(folder), stand_in="", digest=digest_of(folder))
     except OSError as error:
