@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
@@ -15,11 +16,12 @@ from onnx import helper
 from graph.models import constant, convolutions, model, write
 from planish.budget import Budget
 from planish.core import Candidate, Task
+from planish.executors import InlineExecutor
 from planish.levels.graph.level import GraphLevel
 from planish.levels.graph.passes import Disable, selection_of
 from planish.levels.graph.program import GraphProgram
 from planish.levels.graph.space import SelectionSpace
-from planish.levels.graph.task_setup import fewest
+from planish.levels.graph.task_setup import fewest, without_culprits
 from planish.settings import Settings
 from planish.store import open_store
 from planish.tuning.api import task_of, tune_program
@@ -69,6 +71,30 @@ def test_a_search_leaves_out_the_pass_that_makes_the_defaults_wrong(tmp_path: Pa
     result.level.export(result.task, program.baseline.candidate, tmp_path / "out")
     facts = json.loads((tmp_path / "out" / "p.planish.json").read_text())
     assert facts["disabled_optimizers"] == ["Pad_Fusion"]
+
+
+class Counting(InlineExecutor):
+    """Counts the candidates that it is given."""
+
+    count = 0
+
+    def submit(self, candidates: Sequence[Candidate], deadline: float = math.inf) -> None:
+        self.count += len(candidates)
+        super().submit(candidates, deadline)
+
+
+def test_what_was_found_once_is_tried_first(tmp_path: Path) -> None:
+    level, task = tasked(padded(tmp_path))
+    first, again, other = (Counting(level.evaluator(task)()) for _ in range(3))
+    found = without_culprits(task, first)
+    assert found is not None
+    assert found.without == ("Pad_Fusion",)
+    assert first.count > 5
+    assert without_culprits(task, again) == found
+    assert again.count == 1
+    looser = replace(task, program=replace(task.program, tolerance=0.5))
+    without_culprits(looser, other)
+    assert other.count > 1, "another tolerance may have other culprits"
 
 
 def test_the_space_leaves_it_out_of_every_selection(tmp_path: Path) -> None:

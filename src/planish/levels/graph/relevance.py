@@ -79,7 +79,7 @@ class Relevance:
 
 def known_relevance(program: GraphProgram, settings: SessionSettings) -> Relevance | None:
     """Return what is known of a model, in such a session; None where nothing is."""
-    known = user_cache().get_json(_key(program, settings))
+    known = user_cache().get_json(f"{cache_key(program, settings)}.json")
     try:
         return None if known is None else Relevance.from_json(known)
     except (TypeError, AttributeError):  # of another version of planish
@@ -106,16 +106,17 @@ def remembered(
         return known
     found = find_out()
     # Where it cannot be kept, as on a full disk, the next run finds it out again.
-    user_cache().put_json(_key(program, settings), found.to_json())
+    user_cache().put_json(f"{cache_key(program, settings)}.json", found.to_json())
     return found
 
 
-def _key(program: GraphProgram, settings: SessionSettings) -> str:
+def cache_key(program: GraphProgram, settings: SessionSettings) -> str:
+    """Return the key of what is known of a model's passes, in the user's cache."""
     session = (settings.optimization, settings.provider)
     # Another library, catalogue or session may change other things: what is known of one is not known of the
     # next.
     made_by = content_hash(json.dumps([dict(versions()), list(passes()), session]))[:8]
-    return f"{program.digest}-{made_by}.json"
+    return f"{program.digest}-{made_by}"
 
 
 T = TypeVar("T")

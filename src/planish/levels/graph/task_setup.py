@@ -7,7 +7,7 @@ from contextlib import closing, contextmanager
 from dataclasses import replace
 from functools import cache, partial
 
-from planish.core import Candidate, Executor, Measured, Reference, Task, evaluate
+from planish.core import Candidate, Executor, Measured, Reference, Task, content_hash, evaluate
 from planish.levels.graph.evaluator import LAST_TIMING, TIMING, GraphEvaluatorSpec, lacking, limits_of
 from planish.levels.graph.installed import OPENVINO, OPENVINO_BFLOAT16
 from planish.levels.graph.machine import QUANTITIES, counters
@@ -24,8 +24,8 @@ from planish.levels.graph.passes import (
     passes_of_kind,
     selection_of,
 )
-from planish.levels.graph.program import GraphProgram
-from planish.levels.graph.relevance import analyse, remembered
+from planish.levels.graph.program import GraphProgram, user_cache
+from planish.levels.graph.relevance import analyse, cache_key, remembered
 from planish.levels.graph.rewriting import final_cache_of, model_cache_of
 from planish.levels.graph.sessions import SessionSettings
 from planish.levels.graph.space import PassAlphabet, SelectionSpace
@@ -238,7 +238,7 @@ def _made(probe: PassProbe, chosen: Selection, *, by_file: bool) -> str:
 
 
 def without_culprits(task: Task[GraphProgram], executor: Executor) -> GraphProgram | None:
-    """Find the fewest passes without which the runtime answers rightly.
+    """Find the fewest passes without which the runtime answers rightly; those found before are tried first.
 
     Args:
         task: its baseline is wrong.
@@ -257,9 +257,18 @@ def without_culprits(task: Task[GraphProgram], executor: Executor) -> GraphProgr
     # Transformers first: they are tried first, and one of them runs all rules, so that a rule is named alone.
     kinds: tuple[Kind, ...] = ("transformer", "rule")
     every = [each.name for kind in kinds for each in passes_of_kind(kind)]
-    if task.program.without or not is_right(every):
+    if task.program.without:
         return None
-    return replace(task.program, without=tuple(sorted(fewest(every, is_right))), stored="")
+    # Inputs and tolerance decide what is wrong, too.
+    key = f"{cache_key(task.program, settings_of(task))}-{content_hash(task.program.text)[:8]}-culprits.json"
+    known = [name for name in user_cache().get_json(key) or () if name in every]
+    if known and is_right(known):
+        return replace(task.program, without=tuple(sorted(known)), stored="")
+    if not is_right(every):
+        return None
+    found = sorted(fewest(every, is_right))
+    user_cache().put_json(key, found)
+    return replace(task.program, without=tuple(found), stored="")
 
 
 def fewest(names: Sequence[str], is_enough: Callable[[Sequence[str]], bool]) -> Sequence[str]:
