@@ -8,7 +8,7 @@ from hypothesis import settings
 
 from golden_text import Golden
 from planish.core import STOPPING
-from planish.tuning import finish
+from planish.tuning import budget
 
 # What is started in the background ignores Ctrl-C, and so would all that the tests start.
 signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -51,5 +51,5 @@ def own_data(tmp_path_factory: pytest.TempPathFactory) -> Generator[None]:
 def patience() -> Generator[None]:
     """Let the end of a run take its time, on however busy a machine; who tests its limits sets them."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(finish, "LEAST_S", 600.0)
+        patch.setattr(budget, "LEAST_S", 600.0)
         yield

@@ -63,14 +63,14 @@ def test_a_run_that_is_written_here_is_not_deleted(place: str) -> None:
         assert store.run_trials(run_id, STEPS) == [make_trial(0)]
 
 
-def test_what_a_deleted_run_had_claimed_is_free(place: str) -> None:
+def test_what_a_deleted_run_had_leased_is_free(place: str) -> None:
     with open_store(place) as store:
-        store.claim(begin(store), [make_candidate(0)], 1)
+        store.lease(begin(store), [make_candidate(0)], 1)
     with open_store(place) as store:  # as after a kill: the run has not ended
         run_id = store.runs()[0].id
         store.delete_run(run_id)
     with open_store(place) as store:
-        assert store.claim(begin(store), [make_candidate(0)], 1) == [make_candidate(0)]
+        assert store.lease(begin(store), [make_candidate(0)], 1) == [make_candidate(0)]
 
 
 def test_a_run_is_the_same_in_another_store(place: str, tmp_path: Path) -> None:

@@ -360,7 +360,7 @@ def test_a_writer_may_do_all_that_a_search_does(shared: Mapping[str, URL]) -> No
     with open_store(as_text(shared["writer"])) as store:
         run_id = begin(store)
         wanted = [make_candidate(0), make_candidate(1)]
-        assert store.claim(run_id, wanted, 2) == wanted
+        assert store.lease(run_id, wanted, 2) == wanted
         store.add_trials(run_id, [make_trial(0), make_trial(1)])
         store.save_result(run_id, [ResultRow(make_candidate(0), 2.0)])
         store.finish_run(run_id, seconds={"run": 1.0})

@@ -21,13 +21,13 @@ from planish.measure import CutShortError, PairedSamples, Plan, Variant, remeasu
 from planish.settings import Settings
 from planish.store import ResultRow, open_store
 from planish.testing.lattice import Set
+from planish.tuning import budget as module
 from planish.tuning import finalist_steps, finish, remeasure
-from planish.tuning import finish as module
 from planish.tuning.api import tune_program
+from planish.tuning.budget import WEIGHTS, StageBudget
 from planish.tuning.comparison import Comparison, Finalist
 from planish.tuning.comparison_codec import decode, medians
 from planish.tuning.final_state import FinalState, SearchOutcome
-from planish.tuning.finish import WEIGHTS, Allowance
 from planish.tuning.result import Result
 from tuning.tradeoff_level import Full, Plain, Text, Trade, first
 
@@ -61,14 +61,14 @@ def ended(folder: Path, level: Plain, settings: Settings = SETTINGS, trials: int
 
 def no_time(monkeypatch: pytest.MonkeyPatch) -> None:
     """Leave no time for the end, however long the search took."""
-    monkeypatch.setattr(finish.Allowance, "__post_init__", over)
-    monkeypatch.setattr(finish, "LEAST_S", 0.0)
+    monkeypatch.setattr(StageBudget, "__post_init__", over)
+    monkeypatch.setattr(module, "LEAST_S", 0.0)
     monkeypatch.setattr(finish, "COMPARED", 0.0)
 
 
-def over(allowance: finish.Allowance) -> None:
+def over(budget: StageBudget) -> None:
     """Let the time be over."""
-    allowance.seconds, allowance.ends = 0.0, allowance.now()
+    budget.seconds, budget.ends = 0.0, budget.now()
 
 
 @pytest.fixture(scope="module")
@@ -457,29 +457,29 @@ def test_steps_that_keep_to_theirs_are_over_in_time(
     searched_s: float, steps: list[str], uses: list[float]
 ) -> None:
     clock = Clock()
-    allowance = Allowance(searched_s, steps, clock)
-    assert allowance.ends == 100 + max(module.LEAST_S, searched_s)
+    budget = StageBudget(searched_s, steps, clock)
+    assert budget.ends == 100 + max(module.LEAST_S, searched_s)
     for step, used in zip(steps, uses, strict=False):
-        until = allowance.until(step)
+        until = budget.until(step)
         reserved = max(module.LEAST_S, module.COMPARED * searched_s) * (step == "compare")
-        assert clock.now <= until <= max(allowance.ends, clock.now + reserved) + 1e-6
+        assert clock.now <= until <= max(budget.ends, clock.now + reserved) + 1e-6
         clock.now += used * (until - clock.now)
     if steps and steps[-1] != "compare":
-        least = max(allowance.ends, clock.now)
-        assert allowance.until(steps[-1]) == pytest.approx(least), "the last may take all that is left"
+        least = max(budget.ends, clock.now)
+        assert budget.until(steps[-1]) == pytest.approx(least), "the last may take all that is left"
 
 
 def test_what_a_step_leaves_is_there_for_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "LEAST_S", 5.0)
     clock = Clock()
-    allowance = Allowance(60.0, ["minimise", "compare", "describe"], clock)
-    assert allowance.until("compare") == pytest.approx(100 + 60 * 0.4 / 0.5)
+    budget = StageBudget(60.0, ["minimise", "compare", "describe"], clock)
+    assert budget.until("compare") == pytest.approx(100 + 60 * 0.4 / 0.5)
     clock.now += 50
-    assert allowance.until("describe") == pytest.approx(160)
-    assert allowance.told == "at most 10 s to the end"
-    assert (allowance.has(9.9, "describe"), allowance.has(10.1, "describe")) == (True, False)
+    assert budget.until("describe") == pytest.approx(160)
+    assert budget.message == "at most 10 s to the end"
+    assert (budget.has(9.9, "describe"), budget.has(10.1, "describe")) == (True, False)
     clock.now += 20
-    assert (allowance.has(0.0, "describe"), allowance.until("describe")) == (False, clock.now)
+    assert (budget.has(0.0, "describe"), budget.until("describe")) == (False, clock.now)
 
 
 @pytest.mark.parametrize(("searched_s", "reserved"), [(3.0, 5.0), (60.0, 12.0)])
@@ -488,7 +488,7 @@ def test_the_comparison_has_its_time_whatever_came_before_it_took(
 ) -> None:
     monkeypatch.setattr(module, "LEAST_S", 5.0)
     clock = Clock()
-    allowance = Allowance(searched_s, ["minimise", "compare", "describe"], clock)
+    budget = StageBudget(searched_s, ["minimise", "compare", "describe"], clock)
     clock.now += 2 * searched_s + 10
-    assert allowance.until("minimise") == clock.now
-    assert allowance.until("compare") == clock.now + reserved
+    assert budget.until("minimise") == clock.now
+    assert budget.until("compare") == clock.now + reserved

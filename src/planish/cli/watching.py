@@ -18,7 +18,7 @@ from planish.core import Growth, Trial
 from planish.report.trial_statistics import flops_of
 from planish.report.wording import MINUTE_S, amount, duration, label, multiple, number, title
 from planish.store import Reader
-from planish.tuning.finish import LEAST_S
+from planish.tuning.budget import LEAST_S
 from planish.tuning.recorder import Listener, Progress, Silent
 from planish.tuning.result import known_baseline
 

@@ -12,7 +12,7 @@ from typing import Protocol
 from sqlalchemy import Connection, delete, insert, or_, select, text, update
 
 from planish.core import is_locked
-from planish.store.schema import claims
+from planish.store.schema import leases
 
 # The lock of a killed process may outlive it by a moment, and a reader holds one while it looks.
 PATIENCE_S = 0.5
@@ -175,14 +175,14 @@ class AdvisoryLocks:
 
 
 LEASE_S = 120.0
-"""Seconds that a claim lasts at most, where its process hangs; one that is killed ends its claims at once."""
+"""Seconds that a lease lasts at most, where its process hangs; one that is killed ends its leases at once."""
 _CLAIMING = 0x706C6170  # a lock beside those of the runs
 
 
-def claim(
+def acquire(
     connection: Connection, locks: RunLocks, run_id: str, task_key: str, hashes: Sequence[str], most: int
 ) -> list[str]:
-    """Claim candidates for a run; what it had claimed before is released.
+    """Lease candidates for a run; what it had leased before is released.
 
     Args:
         connection: in a transaction that may write.
@@ -190,32 +190,32 @@ def claim(
         run_id: the run.
         task_key: its task.
         hashes: of the candidates, the most wanted first.
-        most: how many may be claimed.
+        most: how many may be leased.
 
     Returns:
-        Those that are claimed now; the others are claimed by runs that live.
+        Those that are leased now; the others are leased by runs that live.
     """
     if connection.dialect.name == "postgresql":  # an SQLite file has one writer anyway
-        # Between looking and writing another process must not claim the same; it ends with the transaction.
+        # Between looking and writing another process must not lease the same; it ends with the transaction.
         connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _CLAIMING})
     now = time.time()
-    connection.execute(delete(claims).where(or_(claims.c.run_id == run_id, claims.c.until < now)))
-    same = claims.c.task_key == task_key, claims.c.candidate_hash.in_(hashes)
-    owners = {row.candidate_hash: row.run_id for row in connection.execute(select(claims).where(*same))}
+    connection.execute(delete(leases).where(or_(leases.c.run_id == run_id, leases.c.until < now)))
+    same = leases.c.task_key == task_key, leases.c.candidate_hash.in_(hashes)
+    owners = {row.candidate_hash: row.run_id for row in connection.execute(select(leases).where(*same))}
     living = locks.held(set(owners.values())) if owners else set[str]()
     # By the runs' locks, which the kernel or the server lets go when a process dies: the lease is for those
     # that hang.
     free = [each for each in hashes if owners.get(each) not in living][:most]
     gone = [each for each in free if each in owners]
     if gone:
-        connection.execute(delete(claims).where(same[0], claims.c.candidate_hash.in_(gone)))
+        connection.execute(delete(leases).where(same[0], leases.c.candidate_hash.in_(gone)))
     if free:
         row = {"task_key": task_key, "run_id": run_id, "until": now + LEASE_S}
-        connection.execute(insert(claims), [{**row, "candidate_hash": each} for each in free])
+        connection.execute(insert(leases), [{**row, "candidate_hash": each} for each in free])
     return free
 
 
 def renew(connection: Connection, run_id: str) -> None:
-    """Extend a run's claims; those that another run has taken since are lost to it."""
+    """Extend a run's leases; those that another run has taken since are lost to it."""
     until = time.time() + LEASE_S
-    connection.execute(update(claims).where(claims.c.run_id == run_id).values(until=until))
+    connection.execute(update(leases).where(leases.c.run_id == run_id).values(until=until))

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from sqlalchemy import Connection, Insert, RowMapping, Table, delete, func, insert, select
 
 from planish.core import StoreError
-from planish.store.schema import COVERED, checksum, claims, damaged, results, runs, tasks, total, trials
+from planish.store.schema import COVERED, checksum, damaged, leases, results, runs, tasks, total, trials
 from planish.store.session import HeldError, StoreSession
 
 
@@ -135,7 +135,7 @@ def _hold(session: StoreSession, run_id: str) -> None:
 
 def _delete(connection: Connection, run_id: str) -> None:
     key = connection.execute(select(runs.c.task_key).where(runs.c.id == run_id)).scalar()
-    for table, column in ((claims, "run_id"), (results, "run_id"), (trials, "run_id"), (runs, "id")):
+    for table, column in ((leases, "run_id"), (results, "run_id"), (trials, "run_id"), (runs, "id")):
         connection.execute(delete(table).where(table.c[column] == run_id))
     others = select(func.count()).select_from(runs).where(runs.c.task_key == key)
     if not connection.execute(others).scalar():

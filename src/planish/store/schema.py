@@ -161,12 +161,12 @@ results = Table(
 )
 
 # What a run measures just now, until its lock ends, or a time in seconds since the epoch.
-claims = Table(
-    "claims",
+leases = Table(
+    "leases",
     metadata,
     Column("task_key", Text, primary_key=True),
     Column("candidate_hash", Text, primary_key=True),
     Column("run_id", Text, nullable=False),
     Column("until", Double, nullable=False),
-    Index("claims_by_run", "run_id"),
+    Index("leases_by_run", "run_id"),
 )

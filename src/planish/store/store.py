@@ -9,11 +9,11 @@ from typing import Any, Literal
 from sqlalchemy import Connection, bindparam, delete, insert, update
 
 from planish.core import Candidate, StoreError, Task, Trial
-from planish.store.locks import claim, renew
+from planish.store.locks import acquire, renew
 from planish.store.moving import drop, insert_new, unpack
 from planish.store.reader import Reader
 from planish.store.rows import ResultRow, damaged_trials, result_row, task_row, to_json, trial_row
-from planish.store.schema import RUN, claims, results, runs, sealed, tasks, total, trials
+from planish.store.schema import RUN, leases, results, runs, sealed, tasks, total, trials
 from planish.store.session import HeldError, LostConnectionError, StoreSession, uninterrupted
 
 _ADD = insert(trials)
@@ -182,19 +182,19 @@ class Store(Reader):
         """Return whether other runs may be under way on this store, of whatever task; takes microseconds."""
         return self._session.locks.are_others()
 
-    def claim(self, run_id: str, candidates: Sequence[Candidate], most: int) -> list[Candidate]:
-        """Claim candidates to be measured, so that no other run for the same task measures them meanwhile.
+    def lease(self, run_id: str, candidates: Sequence[Candidate], most: int) -> list[Candidate]:
+        """Lease candidates to be measured, so that no other run for the same task measures them meanwhile.
 
-        A claim ends with the run's next one, with its end, however that comes, and after two minutes at last
+        A lease ends with the run's next one, with its end, however that comes, and after two minutes at last
         if it is not renewed.
 
         Args:
             run_id: a run begun or resumed here.
             candidates: what is to be measured, the most wanted first.
-            most: how many may be claimed.
+            most: how many may be leased.
 
         Returns:
-            Those that are claimed; another run is measuring the others just now.
+            Those that are leased; another run is measuring the others just now.
 
         Raises:
             StoreError: the run is not held here.
@@ -203,13 +203,13 @@ class Store(Reader):
 
         def write(connection: Connection, again: bool) -> list[str]:
             held = self._own(run_id, again)
-            return claim(connection, self._session.locks, run_id, held["task_key"], hashes, most)
+            return acquire(connection, self._session.locks, run_id, held["task_key"], hashes, most)
 
         mine = set(self._session.write(write))
         return [candidate for candidate in candidates if candidate.hash in mine]
 
-    def renew_claims(self, run_id: str) -> None:
-        """Extend the claims of a run by two minutes."""
+    def renew_leases(self, run_id: str) -> None:
+        """Extend the leases of a run by two minutes."""
         self._session.write(lambda connection, _: renew(connection, run_id))
 
     def save_importance(self, run_id: str, importance: Sequence[tuple[str, float]]) -> None:
@@ -277,7 +277,7 @@ class Store(Reader):
             new = _changed(held, **end)
             if not (again and self._was_stored(connection, held, new)):
                 _rewrite(connection, new)
-            connection.execute(delete(claims).where(claims.c.run_id == run_id))
+            connection.execute(delete(leases).where(leases.c.run_id == run_id))
 
         with uninterrupted():
             self._session.write(write)

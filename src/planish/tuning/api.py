@@ -35,9 +35,9 @@ from planish.search import make_searcher
 from planish.settings import Settings
 from planish.store import HeldError, Store, store_at
 from planish.store import Run as StoredRun
+from planish.tuning.budget import LEAST_S
 from planish.tuning.engine import TuningRun
-from planish.tuning.finish import LEAST_S
-from planish.tuning.recorder import Journal, Listener, Progress, Silent, Trials
+from planish.tuning.recorder import Listener, Progress, Silent, TrialRecorder, Trials
 from planish.tuning.result import Result, read_comparison
 
 DEFAULT_BUDGET = Budget(seconds=10)
@@ -213,11 +213,11 @@ def _begin(
     loading_s = time.monotonic() - began
     progress = Progress(task, run_id, growth=growth, compares=compares, loading_s=loading_s)
     trials = Trials(store, run_id, level.steps)
-    journal = Journal(level, task, settings.seed, store, listener, progress, trials)
-    journal.seconds["load"] = progress.loading_s
+    recorder = TrialRecorder(level, task, settings.seed, store, listener, progress, trials)
+    recorder.seconds["load"] = progress.loading_s
     settles_s = _settling_s(store, level, task, budget, old) if compares and old is not None else None
     size = space.size() if isinstance(space, CanEnumerate) else None
-    return TuningRun(settings, budget, searcher, spec, start, journal, settles_s=settles_s, space_size=size)
+    return TuningRun(settings, budget, searcher, spec, start, recorder, settles_s=settles_s, space_size=size)
 
 
 def _settling_s(store: Store, level: Level, task: Task, budget: Budget, old: StoredRun) -> float | None:

@@ -8,7 +8,6 @@ with it while the search goes on, and finishes the run.
 from __future__ import annotations
 
 import logging
-import math
 import time
 from collections import Counter
 from collections.abc import Callable, Generator, Sequence
@@ -38,101 +37,12 @@ from planish.core import (
 )
 from planish.sandbox import LostError, worker_loss_notes
 from planish.settings import Settings
+from planish.tuning.budget import BudgetTracker, SearchLimits
 from planish.tuning.final_state import SearchOutcome
 from planish.tuning.finish import finish
-from planish.tuning.in_flight import POLL_S, Claims, Pending, UnderWay
-from planish.tuning.recorder import Journal, Progress, Recorder, Trials
+from planish.tuning.in_flight import POLL_S, InFlight, Leases, Pending
+from planish.tuning.recorder import Recorder, TrialRecorder
 from planish.tuning.result import Result
-
-PATIENCE_S = 0.5
-"""Seconds beyond the budget that what is under way may take to end by itself."""
-
-
-class SearchLimits:
-    """When a search ends, as its loop asks; by default when its searcher proposes nothing more.
-
-    Attributes:
-        concluding: whether the search is over, and what its searcher concludes is measured.
-    """
-
-    concluding: bool = False
-
-    def trials_left(self) -> int | None:
-        """Return how many more candidates may be proposed; None: any number."""
-        return None
-
-    def is_spent(self) -> bool:
-        """Return whether nothing more is to be proposed, unless it is for want of trials."""
-        return False
-
-    def is_over(self) -> bool:
-        """Return whether nothing more is to be waited for."""
-        return self.is_spent()
-
-    def is_reached(self) -> bool:
-        """Return whether the best is as good as is wanted."""
-        return False
-
-    def deadline(self) -> float:
-        """Return until when what is under way is waited for, by the monotonic clock."""
-        return math.inf
-
-    def give_back(self, seconds: float) -> None:
-        """Exclude time that was spent on what was known before."""
-
-
-@dataclass
-class Spending(SearchLimits):
-    """What a run's search has spent.
-
-    Args:
-        budget: when the search ends.
-        progress: how far it is.
-        trials: what has a place in it.
-        stops: how often Ctrl-C, or another signal that asks to stop, came.
-        started: when, by the monotonic clock; what was spent on replaying is added.
-        reserve: returns the seconds that are kept for the conclusion of the search.
-    """
-
-    budget: Budget
-    progress: Progress
-    trials: Trials
-    stops: Stops
-    started: float = field(default_factory=time.monotonic)
-    reserve: Callable[[], float] = float
-    concluding: bool = False
-
-    def trials_left(self) -> int | None:
-        """How many more candidates may be proposed; one that was lost keeps its place. None: any number."""
-        return self.budget.trials_left(self.trials.placed)
-
-    def is_spent(self) -> bool:
-        """Return whether nothing more is to be proposed, unless it is for want of trials."""
-        if self.concluding:
-            return self.stops.count > 1
-        left = self.budget.seconds_left(self.started) - self.reserve()
-        return self.stops.count > 0 or self.is_reached() or left <= 0
-
-    def is_over(self) -> bool:
-        """Whether nothing more is to be waited for; what can be measured first is, however long it takes."""
-        return self.is_spent() and (self.progress.best is not None or self.stops.count > 0)
-
-    def is_reached(self) -> bool:
-        """Return whether the best is as good as is wanted."""
-        best, wanted = self.progress.best_value, self.budget.value
-        cost = self.progress.objective.cost
-        return best is not None and wanted is not None and cost(best) <= cost(wanted)
-
-    def deadline(self) -> float:
-        """Until when what is under way is waited for; what comes first has all the time that it takes."""
-        if self.progress.best is None or self.budget.seconds is None or self.concluding:
-            return math.inf
-        return self.started + self.budget.seconds + PATIENCE_S
-
-    def give_back(self, seconds: float) -> None:
-        """Have time not counted that was spent on what was known before."""
-        self.started += seconds
-
 
 REPEATS_MAX = 3_200
 """Proposals in a row that are none for the first time, after which a search is at its end."""
@@ -155,22 +65,22 @@ class SearchLoop:
 
     Args:
         searcher: proposes candidates.
-        under_way: what the executor is at.
-        claims: what waits to be measured, here or by another run.
-        journal: keeps what became of it.
-        spending: when the search ends.
+        in_flight: what the executor is at.
+        leases: what waits to be measured, here or by another run.
+        recorder: keeps what became of it.
+        tracker: when the search ends.
     """
 
     def __init__(
         self,
         searcher: Searcher,
-        under_way: UnderWay,
-        claims: Pending,
-        journal: Recorder,
-        spending: SearchLimits,
+        in_flight: InFlight,
+        leases: Pending,
+        recorder: Recorder,
+        tracker: SearchLimits,
     ) -> None:
-        self._searcher, self._under_way, self._claims = searcher, under_way, claims
-        self._journal, self._spending = journal, spending
+        self._searcher, self._in_flight, self._leases = searcher, in_flight, leases
+        self._recorder, self._budget = recorder, tracker
         self._untold: Counter[str] = Counter()
         self._open: set[str] = set()
         self._proposed: set[str] = set()
@@ -185,56 +95,58 @@ class SearchLoop:
 
     def conclude(self) -> None:
         """Measure what the searcher concludes once the budget is spent; a second Ctrl-C leaves it out."""
-        self._spending.concluding = True
+        self._budget.concluding = True
         for candidate in self._searcher.conclude():
             self.measure(candidate)
-        self._spending.concluding = False
+        self._budget.concluding = False
 
     def measure(self, candidate: Candidate) -> Trial | None:
         """Measure what the searcher need not have proposed; None where the search ends before."""
         left = [candidate]
         self.stream(lambda _: [left.pop()] if left else ())
-        return self._journal.trial(candidate)
+        return self._recorder.trial(candidate)
 
     def stream(self, ask: Ask) -> None:
         """Evaluate what is proposed, until nothing is under way and nothing more is proposed."""
         try:
-            with self._claims.renewed():
+            with self._leases.renewed():
                 self._go(ask)
         finally:
-            self._under_way.cancel()
-            self._claims.release()
+            self._in_flight.cancel()
+            self._leases.release()
 
     def _go(self, ask: Ask) -> None:
         while self._fill(ask):
-            for evaluation in self._under_way.results():
-                self._tell(self._journal.answered(evaluation))
-                if self._spending.is_reached():
+            for evaluation in self._in_flight.results():
+                self._tell(self._recorder.record(evaluation))
+                if self._budget.is_reached():
                     return
                 # Once something is measured there is a deadline, for what is under way too.
-                self._under_way.extend(self._spending.deadline())
+                self._in_flight.extend(self._budget.deadline())
                 self._fill(ask)
-            if self._claims.waiting:  # another run measures what is waited for
+            if self._leases.pending:  # another run measures what is waited for
                 time.sleep(POLL_S)
 
     def _fill(self, ask: Ask) -> bool:
         """Return the executor as much as it has capacity for; whether there is anything to wait for."""
         self._submit()
-        while self._under_way.is_hungry and self._take(ask, self._under_way.room):
+        while self._in_flight.wants_more and self._take(ask, self._in_flight.free_slots):
             self._submit()
-        return self._under_way.count > 0 or (len(self._claims.waiting) > 0 and not self._spending.is_over())
+        return self._in_flight.count > 0 or (
+            len(self._leases.pending) > 0 and not self._budget.is_exhausted()
+        )
 
-    def _take(self, ask: Ask, room: int) -> bool:
+    def _take(self, ask: Ask, free_slots: int) -> bool:
         """Ask, and tell at once what is known; whether more may be asked for before any answer."""
         begun = time.monotonic()
-        asked = ask(max(room, min(REPLAYED, self._journal.old - len(self._proposed))))
-        for trial in self._journal.known(asked):
+        asked = ask(max(free_slots, min(REPLAYED, self._recorder.n_resumed - len(self._proposed))))
+        for trial in self._recorder.known(asked):
             self._tell(trial)
-        new = {c.hash: c for c in asked if not self._journal.has(c) and c.hash not in self._open}
-        self._claims.add(new.values())
+        new = {c.hash: c for c in asked if not self._recorder.has(c) and c.hash not in self._open}
+        self._leases.add(new.values())
         self._open |= new.keys()
-        if asked and all(map(self._journal.is_old, asked)):  # a replay costs none of the budget
-            self._spending.give_back(time.monotonic() - begun)
+        if asked and all(map(self._recorder.was_resumed, asked)):  # a replay costs none of the budget
+            self._budget.exclude(time.monotonic() - begun)
         else:
             self._replay.close()
         # Where nothing is open no answer will come: then asking again is the only way on.
@@ -242,25 +154,25 @@ class SearchLoop:
 
     def _submit(self) -> None:
         """Have measured what no run has measured or is measuring; what another run found is told."""
-        if self._claims.waiting and not self._spending.is_over():
-            found, mine = self._claims.settle(self._under_way)
+        if self._leases.pending and not self._budget.is_exhausted():
+            found, mine = self._leases.acquire(self._in_flight)
             for trial in found:
                 self._tell(trial)
             if mine:
-                self._under_way.submit(mine, self._spending.deadline())
+                self._in_flight.submit(mine, self._budget.deadline())
 
-    def _ask(self, room: int) -> Sequence[Candidate]:
+    def _ask(self, free_slots: int) -> Sequence[Candidate]:
         """Ask the searcher; once the budget is spent nothing is proposed."""
-        left = self._spending.trials_left()
-        if self._spending.is_spent() or left == 0 or self._repeats >= REPEATS_MAX:
+        left = self._budget.trials_left()
+        if self._budget.is_spent() or left == 0 or self._repeats >= REPEATS_MAX:
             return ()
-        with self._journal.timed("search"):
-            asked = self._searcher.ask(room if left is None else min(room, left))
+        with self._recorder.timed("search"):
+            asked = self._searcher.ask(free_slots if left is None else min(free_slots, left))
             for candidate in asked:
                 if prediction := self._searcher.prediction(candidate):
-                    self._journal.predict(candidate, prediction)
+                    self._recorder.predict(candidate, prediction)
         if asked:
-            self._journal.introduce()
+            self._recorder.introduce()
         self._untold.update(candidate.hash for candidate in asked)
         return asked
 
@@ -277,7 +189,7 @@ class SearchLoop:
         name = trial.candidate.hash
         self._open.discard(name)
         if times := self._untold.pop(name, 0):
-            with self._journal.timed("search"):
+            with self._recorder.timed("search"):
                 self._searcher.tell([trial] * times)
 
 
@@ -299,7 +211,7 @@ class TuningRun:
         searcher: proposes candidates.
         spec: makes the workers' evaluators.
         start: starts workers, for the search and for its end.
-        journal: keeps what became of them.
+        recorder: keeps what became of them.
         started: when, by the monotonic clock.
         stops: how often Ctrl-C, or another signal that asks to stop, came.
         stopped: whether it did, as far as is known by now.
@@ -315,7 +227,7 @@ class TuningRun:
     searcher: Searcher
     spec: EvaluatorSpec
     start: Start
-    journal: Journal
+    recorder: TrialRecorder
     started: float = field(default_factory=time.monotonic)
     stops: Stops = field(default_factory=Stops)
     stopped: bool = False
@@ -328,15 +240,15 @@ class TuningRun:
         """Search, compare the best few with the baseline, and store what was found."""
         with stoppable() as self.stops:
             self._search(executor)
-            return finish(self._outcome(executor), self.journal.listener, at_once=self.stops.count > 1)
+            return finish(self._outcome(executor), self.recorder.listener, at_once=self.stops.count > 1)
 
     def _search(self, executor: Executor | None) -> None:
-        journal = self.journal
-        spending = Spending(self.budget, journal.progress, journal.trials, self.stops, self.started)
+        recorder = self.recorder
+        tracker = BudgetTracker(self.budget, recorder.progress, recorder.trials, self.stops, self.started)
         try:
-            self._take_up(spending)
-            if self.settles_s is None or journal.progress.best is None:
-                self._search_with_workers(executor, spending)
+            self._resume(tracker)
+            if self.settles_s is None or recorder.progress.best is None:
+                self._search_with_workers(executor, tracker)
             else:
                 self.notes = (_SETTLES,)
         except KeyboardInterrupt:
@@ -344,58 +256,60 @@ class TuningRun:
         except BaseException:
             with suppress(StoreError):  # it may be why the search failed, and the first error tells more
                 # What an earlier session measured, and its result, is there all the same.
-                status = "failed" if journal.progress.best is None else "stopped"
-                journal.store.finish_run(journal.run_id, status, journal.seconds)
+                status = "failed" if recorder.progress.best is None else "stopped"
+                recorder.store.finish_run(recorder.run_id, status, recorder.seconds)
             raise
-        self.started = spending.started
+        self.started = tracker.started
         self.stopped |= self.stops.count > 0  # what is interrupted may have swallowed the exception
-        if journal.progress.best is None:
-            journal.store.finish_run(journal.run_id, "stopped" if self.stopped else "failed", journal.seconds)
+        if recorder.progress.best is None:
+            recorder.store.finish_run(
+                recorder.run_id, "stopped" if self.stopped else "failed", recorder.seconds
+            )
             raise self._nothing_measured()
 
-    def _search_with_workers(self, executor: Executor | None, spending: Spending) -> None:
+    def _search_with_workers(self, executor: Executor | None, tracker: BudgetTracker) -> None:
         with self._workers(executor) as ready:
             try:
-                self._loop(ready, spending)
+                self._loop(ready, tracker)
             finally:
                 self.notes = (
                     *ready.notes,
-                    *worker_loss_notes(ready.losses, len(self.journal.lost)),
+                    *worker_loss_notes(ready.losses, len(self.recorder.lost)),
                     *self.searcher.notes,
-                    *self._ended_early(spending),
+                    *self._ended_early(tracker),
                 )
             self._store_importance()
 
     def _store_importance(self) -> None:
         """Store which features make the best candidate good, where a model guided the search."""
-        journal = self.journal
-        if journal.progress.best is None or self.stops.count > 0:
+        recorder = self.recorder
+        if recorder.progress.best is None or self.stops.count > 0:
             return
 
         def others() -> Sequence[Candidate]:
-            every = [trial.candidate for trial in journal.trials]
+            every = [trial.candidate for trial in recorder.trials]
             return every[:: -(-len(every) // IMPORTANCE_TRIALS)]
 
-        if importance := self.searcher.importance(journal.progress.best.candidate, others):
-            journal.store.save_importance(journal.run_id, importance)
+        if importance := self.searcher.importance(recorder.progress.best.candidate, others):
+            recorder.store.save_importance(recorder.run_id, importance)
 
-    def _ended_early(self, spending: Spending) -> Sequence[str]:
+    def _ended_early(self, tracker: BudgetTracker) -> Sequence[str]:
         """Describe why a search ended before its budget was spent; nothing where it did not."""
-        if spending.is_spent() or spending.trials_left() == 0:
+        if tracker.is_spent() or tracker.trials_left() == 0:
             return ()
-        count = self.journal.trials.placed
+        count = self.recorder.trials.n_indexed
         if self.space_size is not None and count >= self.space_size:
             return (f"the search ended before its budget: all {count} candidates of the space were tried",)
         return (
             f"the search ended before its budget: the searcher proposed nothing new after {count} candidates",
         )
 
-    def _take_up(self, spending: Spending) -> None:
-        self.journal.introduce()
-        self.journal.listener.started(self.journal.progress)
+    def _resume(self, tracker: BudgetTracker) -> None:
+        self.recorder.introduce()
+        self.recorder.listener.started(self.recorder.progress)
         begun = time.monotonic()
-        self.journal.take_up()
-        spending.give_back(time.monotonic() - begun)
+        self.recorder.resume()
+        tracker.exclude(time.monotonic() - begun)
 
     @contextmanager
     def _workers(self, executor: Executor | None) -> Generator[Executor]:
@@ -404,28 +318,27 @@ class TuningRun:
             yield executor
             return
         with ExitStack() as stack:
-            with self.journal.timed("workers"):
+            with self.recorder.timed("workers"):
                 started = stack.enter_context(self.start(self.spec, workers=count_workers(self.settings)))
             yield started
 
-    def _loop(self, executor: Executor, spending: Spending) -> None:
-        journal, under_way = self.journal, UnderWay(executor)
-        spending.reserve = lambda: self.searcher.conclusion_s
-        claims = Pending(journal) if self.settings.remeasure else Claims(journal, journal.store)
-        loop = SearchLoop(self.searcher, under_way, claims, journal, spending)
+    def _loop(self, executor: Executor, tracker: BudgetTracker) -> None:
+        recorder, in_flight = self.recorder, InFlight(executor)
+        leases = Pending(recorder) if self.settings.remeasure else Leases(recorder, recorder.store)
+        loop = SearchLoop(self.searcher, in_flight, leases, recorder, tracker)
         try:
-            if journal.progress.growth is not None or isinstance(self.spec, CanAnchor):
+            if recorder.progress.growth is not None or isinstance(self.spec, CanAnchor):
                 # The baseline has an index too: a proposal's is not its place then.
                 self._measure_baseline(loop, executor)
             else:
-                self.searcher.replay(journal.trials.proposed)
+                self.searcher.replay(recorder.trials.candidate_at)
             loop.search()
-            if journal.progress.best is not None:
+            if recorder.progress.best is not None:
                 loop.conclude()
         finally:
-            self.start_s = under_way.start_s
+            self.start_s = in_flight.start_s
             if model_s := self.searcher.model_s:
-                journal.part("search", "model", model_s)
+                recorder.part("search", "model", model_s)
 
     def _measure_baseline(self, loop: SearchLoop, executor: Executor) -> None:
         """Measure what others are compared with, before there are any.
@@ -434,7 +347,7 @@ class TuningRun:
             WrongBaselineError: it answers wrongly; the level may have found another one.
             PlanishError: it fails.
         """
-        baseline = self.journal.level.baseline(self.journal.task)
+        baseline = self.recorder.level.baseline(self.recorder.task)
         trial = loop.measure(baseline)
         if trial is None:
             return
@@ -448,24 +361,24 @@ class TuningRun:
             hint = "Mend the program, or its data or metric; --remeasure tries it again."
             if stage != "verify":
                 raise PlanishError(told, hint)
-            level, task = self.journal.level, self.journal.task
+            level, task = self.recorder.level, self.recorder.task
             raise WrongBaselineError(told, hint, level.with_correct_baseline(task, executor))
         if isinstance(self.spec, CanAnchor):
             self.spec.anchor(trial.outcome)
-        if self.journal.progress.growth is not None:
-            with self.journal.timed("search"):
+        if self.recorder.progress.growth is not None:
+            with self.recorder.timed("search"):
                 self.searcher.tell([trial])
 
     def _outcome(self, executor: Executor | None) -> SearchOutcome:
-        journal = self.journal
+        recorder = self.recorder
         return SearchOutcome(
-            journal.level,
-            journal.task,
+            recorder.level,
+            recorder.task,
             self.settings,
-            journal.store,
-            journal.progress,
-            journal.trials,
-            journal.seconds,
+            recorder.store,
+            recorder.progress,
+            recorder.trials,
+            recorder.seconds,
             self.settles_s or time.monotonic() - self.started,
             self.stopped,
             self.start,
@@ -475,17 +388,17 @@ class TuningRun:
         )
 
     def _nothing_measured(self) -> PlanishError:
-        journal = self.journal
+        recorder = self.recorder
         if self.stopped:
             hint = "The same command goes on."
             return StoppedError("stopped before anything was measured", hint, self.stops.number)
-        found = journal.progress.failures.most_common(3)
-        found += [("lost with their workers", len(journal.lost))] * bool(journal.lost)
+        found = recorder.progress.failures.most_common(3)
+        found += [("lost with their workers", len(recorder.lost))] * bool(recorder.lost)
         reasons = ", ".join(f"{reason} ({n})" for reason, n in found)
-        asked = len(journal.trials) + len(journal.lost)
+        asked = len(recorder.trials) + len(recorder.lost)
         return AllFailedError(
             f"none of {asked} candidates could be measured: {reasons or 'none was proposed'}",
-            "; ".join(self.notes) + "." if journal.lost else f"See 'planish show {journal.run_id}'.",
+            "; ".join(self.notes) + "." if recorder.lost else f"See 'planish show {recorder.run_id}'.",
         )
 
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -28,6 +28,7 @@ from planish.core import (
 )
 from planish.measure import CutShortError, ends_by, seconds_left
 from planish.sandbox import LostError
+from planish.tuning.budget import StageBudget
 from planish.tuning.comparison import Finalist
 from planish.tuning.comparison_codec import decode, encode, encode_notes
 from planish.tuning.final_state import FinalState, SearchOutcome
@@ -36,67 +37,6 @@ from planish.tuning.recorder import Listener
 from planish.tuning.remeasure import compare, compare_reference, dispute, judge_by_held_back, order, settle
 from planish.tuning.result import Result
 from planish.tuning.selection import select
-
-LEAST_S = 5.0
-"""The end, and its comparison, may take so long even where the search took less."""
-COMPARED = 0.2
-"""The share of the search's time that is reserved for the comparison, whatever came before it took."""
-
-WEIGHTS = {
-    "minimise": 0.25,
-    "compare": 0.4,
-    "doubt": 0.1,
-    "score": 0.1,
-    "refer": 0.05,
-    "effects": 0.1,
-    "describe": 0.1,
-}
-"""What the steps are given of the time that is left, in their order; of those that there are."""
-
-
-@dataclass
-class Allowance:
-    """The seconds that the end of a run may take: as many as the search took, `LEAST_S` at least.
-
-    What a step does not use is there for the later ones. The comparison has its time in any case, since
-    without it there is no verdict.
-
-    Args:
-        searched_s: how long the search took.
-        steps: the end's, in their order: keys of `WEIGHTS`.
-        now: the monotonic clock.
-
-    Attributes:
-        seconds: of all steps together.
-        ends: when they are to be over.
-    """
-
-    searched_s: float
-    steps: Sequence[str]
-    now: Callable[[], float] = time.monotonic
-    seconds: float = field(init=False)
-    ends: float = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.seconds = max(LEAST_S, self.searched_s)
-        self.ends = self.now() + self.seconds
-
-    def has(self, seconds: float, step: str) -> bool:
-        """Whether a step that begins now has more than so many seconds, such as a process takes to start."""
-        return self.until(step) - self.now() > seconds
-
-    @property
-    def told(self) -> str:
-        """Return how long it takes from now on."""
-        return f"at most {max(1.0, self.ends - self.now()):.0f} s to the end"
-
-    def until(self, step: str) -> float:
-        """Give when a step that begins now is to be over."""
-        now, later = self.now(), self.steps[self.steps.index(step) :]
-        # Of what is left now, among those that are still to come: so an early end of one is the others' gain.
-        share = max(0.0, self.ends - now) * WEIGHTS[step] / sum(WEIGHTS[each] for each in later)
-        reserved = max(LEAST_S, COMPARED * self.searched_s) if step == "compare" else 0.0
-        return now + max(share, reserved)
 
 
 def doubt(search: SearchOutcome, state: FinalState, end: float) -> FinalState:
@@ -223,7 +163,7 @@ def stages(search: SearchOutcome) -> Iterator[FinalStage]:
 def finish(search: SearchOutcome, listener: Listener, *, at_once: bool = False) -> Result:
     """Compare the best few with the baseline, store the result and give it.
 
-    It takes as long as the search did at most (see `Allowance`), and says what did not fit. Ctrl-C leaves out
+    It takes at most as long as the search did (see `StageBudget`), and notes what did not fit. Ctrl-C skips
     what is not done yet; without the comparison the result is the search's best. There is none where the
     progress says so.
 
@@ -237,10 +177,10 @@ def finish(search: SearchOutcome, listener: Listener, *, at_once: bool = False) 
     """
     store, run_id, stopped = search.store, search.progress.run_id, search.stopped
     state = FinalState(notes=search.notes)
-    allowance = Allowance(search.wall_s, [*filter(None, (s.name for s in stages(search)))])
+    budget = StageBudget(search.wall_s, [*filter(None, (s.name for s in stages(search)))])
     try:
         if search.progress.compares and not at_once:
-            for reached in _states(search, state, allowance, listener):
+            for reached in _states(search, state, budget, listener):
                 state = reached
                 _save(search, state)
     except KeyboardInterrupt:
@@ -259,16 +199,16 @@ def finish(search: SearchOutcome, listener: Listener, *, at_once: bool = False) 
 
 
 def _states(
-    search: SearchOutcome, state: FinalState, allowance: Allowance, listener: Listener
+    search: SearchOutcome, state: FinalState, budget: StageBudget, listener: Listener
 ) -> Generator[FinalState]:
     """Go through the stages; each state outlives a kill once it is stored."""
     for stage in stages(search):
-        if stage.skip_message and not allowance.has(search.start_s, stage.name):
+        if stage.skip_message and not budget.has(search.start_s, stage.name):
             state = state.noted(f"{stage.skip_message}: no time left")
         else:
-            with _timed(search, stage, allowance) as end:
+            with _timed(search, stage, budget) as end:
                 if stage.said:
-                    said = stage.said.format(count=len(state.finalists), time=allowance.told)
+                    said = stage.said.format(count=len(state.finalists), time=budget.message)
                     listener.ending(search.progress, said)
                 state = _worked(stage, search, state, end)
         yield state
@@ -288,14 +228,14 @@ def _worked(stage: FinalStage, search: SearchOutcome, state: FinalState, end: fl
 
 
 @contextmanager
-def _timed(search: SearchOutcome, stage: FinalStage, allowance: Allowance) -> Generator[float]:
+def _timed(search: SearchOutcome, stage: FinalStage, budget: StageBudget) -> Generator[float]:
     """Time a stage, and give when it is to be over.
 
     The comparison and the scores may take all the time that is left: without them there is no verdict.
     """
-    end = allowance.until(stage.name) if stage.name else math.inf
+    end = budget.until(stage.name) if stage.name else math.inf
     # Minimising heeds its end by itself, between measurements.
-    whole = max(end, allowance.ends)
+    whole = max(end, budget.ends)
     limit = {"minimise": math.inf, "compare": whole, "score": whole}.get(stage.name, end)
     started = time.monotonic()
     try:

@@ -1,4 +1,4 @@
-"""Candidates in flight: evaluated by this run's executor, or claimed by another run for the same task.
+"""Candidates in flight: evaluated by this run's executor, or leased by another run for the same task.
 
 Several processes may search for one task with one store. Each candidate is measured by one of them, and the
 others receive its outcome from the store.
@@ -14,10 +14,10 @@ from threading import Event, Thread
 
 from planish.core import Candidate, Evaluation, Executor, StoreError, Trial
 from planish.store import Store
-from planish.tuning.recorder import Journal, Recorder
+from planish.tuning.recorder import Recorder, TrialRecorder
 
 
-class UnderWay:
+class InFlight:
     """The candidates that an executor evaluates just now.
 
     Args:
@@ -45,14 +45,14 @@ class UnderWay:
         return list(self._open.values())
 
     @property
-    def room(self) -> int:
+    def free_slots(self) -> int:
         """Return how many more the executor has capacity for; one at least where it has nothing to do."""
         return max(self._executor.capacity - self.count, 0 if self._open else 1)
 
     @property
-    def is_hungry(self) -> bool:
+    def wants_more(self) -> bool:
         """Whether half of the capacity is free: to ask for one candidate at a time would have its price."""
-        return 2 * self.room >= self._executor.capacity
+        return 2 * self.free_slots >= self._executor.capacity
 
     def submit(self, candidates: Sequence[Candidate], deadline: float) -> None:
         """Have candidates evaluated; see `planish.core.Executor.submit`."""
@@ -84,7 +84,7 @@ class UnderWay:
 POLL_S = 0.05
 """How often the store is asked for what another run is measuring."""
 RENEWED_S = 30.0
-"""How often claims are renewed: well before they end by themselves."""
+"""How often leases are renewed: well before they end by themselves."""
 
 
 class Pending:
@@ -94,67 +94,67 @@ class Pending:
         recorder: keeps what became of candidates.
 
     Attributes:
-        waiting: what is neither known nor measured by this search.
+        pending: what is neither known nor measured by this search.
     """
 
     def __init__(self, recorder: Recorder) -> None:
         self._recorder = recorder
-        self.waiting: list[Candidate] = []
+        self.pending: list[Candidate] = []
 
     def add(self, candidates: Iterable[Candidate]) -> None:
         """Have these measured, after all others; each gets its index."""
         for candidate in candidates:
-            self._recorder.place(candidate)
-            self.waiting.append(candidate)
+            self._recorder.assign_index(candidate)
+            self.pending.append(candidate)
 
-    def settle(self, under_way: UnderWay) -> tuple[list[Trial], list[Candidate]]:
+    def acquire(self, in_flight: InFlight) -> tuple[list[Trial], list[Candidate]]:
         """Take what waits no longer.
 
         Args:
-            under_way: what this search measures already.
+            in_flight: what this search measures already.
 
         Returns:
             What others have measured by now, and what this search is to measure.
         """
-        del under_way
-        mine, self.waiting = self.waiting, []
+        del in_flight
+        mine, self.pending = self.pending, []
         return [], mine
 
     def renewed(self) -> AbstractContextManager[None]:
-        """Keep within the block what this search has claimed."""
+        """Keep within the block what this search has leased."""
         return nullcontext()
 
     def release(self) -> None:
-        """Let go of what was claimed and will not be measured here."""
+        """Let go of what was leased and will not be measured here."""
 
 
-class Claims(Pending):
+class Leases(Pending):
     """What waits to be measured; of what several runs propose, each candidate is measured by one of them.
 
     Args:
-        journal: keeps what became of candidates.
+        recorder: keeps what became of candidates.
         store: where runs see what the others measure.
     """
 
-    def __init__(self, journal: Journal, store: Store) -> None:
-        super().__init__(journal)
-        self._journal, self._store = journal, store
+    def __init__(self, recorder: TrialRecorder, store: Store) -> None:
+        super().__init__(recorder)
+        self._recorder, self._store = recorder, store
         self._next_look = 0.0
         self._handed_out = -POLL_S
-        self._claimed = False
+        self._leased = False
 
     def add(self, candidates: Iterable[Candidate]) -> None:
         """Have these measured, after all others, and look at once for what others know of them."""
-        before = len(self.waiting)
+        before = len(self.pending)
         super().add(candidates)
-        if len(self.waiting) > before:
+        if len(self.pending) > before:
             self._next_look = 0.0
 
-    def settle(self, under_way: UnderWay) -> tuple[list[Trial], list[Candidate]]:
+    def acquire(self, in_flight: InFlight) -> tuple[list[Trial], list[Candidate]]:
         """Look what waits no longer.
 
         Args:
-            under_way: what this run measures already; its claims are renewed.
+            in_flight: what this run measures already; its leases are renewed.
 
         Returns:
             What other runs have measured by now, and what this run is to measure: it is nobody else's.
@@ -162,15 +162,15 @@ class Claims(Pending):
         if time.monotonic() < self._next_look:
             return [], []
         self._next_look = time.monotonic() + POLL_S
-        mine = self._claim(under_way)
-        # Asked after the claim: another run may have let them go just before, with an outcome.
+        mine = self._lease(in_flight)
+        # Asked after the lease: another run may have let them go just before, with an outcome.
         found = self._recall(mine)
-        found += self._recall(self.waiting)
-        return found, [candidate for candidate in mine if not self._journal.has(candidate)]
+        found += self._recall(self.pending)
+        return found, [candidate for candidate in mine if not self._recorder.has(candidate)]
 
     @contextmanager
     def renewed(self) -> Generator[None]:
-        """Renew within the block what this run has claimed: to measure it may take longer than a claim lasts.
+        """Renew within the block what this run has leased: to measure it may take longer than a lease lasts.
 
         A thread does it, since the loop hears nothing while it waits for an answer.
         """
@@ -187,21 +187,21 @@ class Claims(Pending):
     def _renew_until(self, over: Event) -> None:
         while not over.wait(RENEWED_S):
             with suppress(StoreError):  # the loop will see it, too
-                self._store.renew_claims(self._journal.run_id)
+                self._store.renew_leases(self._recorder.run_id)
 
     def release(self) -> None:
-        """Let go of what was claimed and will not be measured here, so that no other run waits for it."""
-        if self._claimed:
-            self._claimed = False
-            with suppress(StoreError):  # claims end by themselves, too
-                self._store.claim(self._journal.run_id, (), 0)
+        """Let go of what was leased and will not be measured here, so that no other run waits for it."""
+        if self._leased:
+            self._leased = False
+            with suppress(StoreError):  # leases end by themselves, too
+                self._store.lease(self._recorder.run_id, (), 0)
 
-    def _claim(self, under_way: UnderWay) -> list[Candidate]:
-        if not self.waiting:
+    def _lease(self, in_flight: InFlight) -> list[Candidate]:
+        if not self.pending:
             return []
-        mine = self._free(under_way) if self._is_needless() else self._claimed_of(under_way)
+        mine = self._free(in_flight) if self._is_needless() else self._leased_of(in_flight)
         names = {candidate.hash for candidate in mine}
-        self.waiting = [candidate for candidate in self.waiting if candidate.hash not in names]
+        self.pending = [candidate for candidate in self.pending if candidate.hash not in names]
         if mine:
             self._handed_out = time.monotonic()
         return mine
@@ -209,24 +209,24 @@ class Claims(Pending):
     def _is_needless(self) -> bool:
         """Whether nobody else is there, and answers come so fast that hardly more than one is measured twice.
 
-        A run that begins meanwhile is seen at the next answer. Claims would take a tenth of such a search.
+        A run that begins meanwhile is seen at the next answer. Leases would take a tenth of such a search.
         """
         return time.monotonic() - self._handed_out < POLL_S and not self._store.is_shared
 
-    def _free(self, under_way: UnderWay) -> list[Candidate]:
+    def _free(self, in_flight: InFlight) -> list[Candidate]:
         self.release()
-        return self.waiting[: under_way.room]
+        return self.pending[: in_flight.free_slots]
 
-    def _claimed_of(self, under_way: UnderWay) -> list[Candidate]:
-        held = under_way.candidates
-        wanted = [*held, *self.waiting]
-        with self._journal.timed("store"):
-            claimed = self._store.claim(self._journal.run_id, wanted, len(held) + under_way.room)
-        self._claimed = True
-        names = {candidate.hash for candidate in claimed}
-        return [candidate for candidate in self.waiting if candidate.hash in names]
+    def _leased_of(self, in_flight: InFlight) -> list[Candidate]:
+        held = in_flight.candidates
+        wanted = [*held, *self.pending]
+        with self._recorder.timed("store"):
+            leased = self._store.lease(self._recorder.run_id, wanted, len(held) + in_flight.free_slots)
+        self._leased = True
+        names = {candidate.hash for candidate in leased}
+        return [candidate for candidate in self.pending if candidate.hash in names]
 
     def _recall(self, candidates: list[Candidate]) -> list[Trial]:
-        found = self._journal.recall(candidates)
-        self.waiting = [candidate for candidate in self.waiting if not self._journal.has(candidate)]
+        found = self._recorder.recall(candidates)
+        self.pending = [candidate for candidate in self.pending if not self._recorder.has(candidate)]
         return found

@@ -1,7 +1,7 @@
 """Recorder of a run's trials: indices, storage, counts and notification of listeners.
 
-`Progress` is what a listener observes, `Trials` is the window on the stored trials, and `Journal` records
-each outcome in both.
+`Progress` is what a listener observes, `Trials` is the window on the stored trials, and `TrialRecorder`
+records each outcome in both.
 """
 
 from __future__ import annotations
@@ -123,7 +123,7 @@ class Silent:
 
 AHEAD = 500
 """Trials that are read at once where a run is replayed."""
-NEAR = 2 * AHEAD
+CACHED = 2 * AHEAD
 """Trials that are held in memory at most."""
 
 
@@ -143,13 +143,13 @@ class Trials:
     def __init__(self, store: Store, run_id: str, steps: Mapping[str, type[Step]]) -> None:
         self._store, self._run_id, self._steps = store, run_id, steps
         self._stored: dict[str, int] = {}
-        self._under_way: dict[str, int] = {}
-        self._near: dict[int, Trial] = {}
+        self._in_flight: dict[str, int] = {}
+        self._cache: dict[int, Trial] = {}
         self._free: Iterator[int] = count()
         self._gaps: frozenset[int] = frozenset()
         self._end = self._read_to = 0
 
-    def take_up(self) -> Iterator[Trial]:
+    def resume(self) -> Iterator[Trial]:
         """Yield what the store holds of the run, by index; each candidate once.
 
         Raises:
@@ -169,9 +169,9 @@ class Trials:
         return len(self._stored)
 
     @property
-    def placed(self) -> int:
+    def n_indexed(self) -> int:
         """Return how many candidates have an index; those that have no outcome yet too, or were lost."""
-        return len(self._stored) + len(self._under_way)
+        return len(self._stored) + len(self._in_flight)
 
     def __iter__(self) -> Iterator[Trial]:
         """Read all from the store, by index."""
@@ -182,12 +182,12 @@ class Trials:
         return candidate.hash in self._stored
 
     @property
-    def old(self) -> int:
-        """Return how many there were when the run was taken up."""
+    def n_resumed(self) -> int:
+        """Return how many there were when the run was resumed."""
         return self._end - len(self._gaps)
 
-    def is_old(self, candidate: Candidate) -> bool:
-        """Return whether a candidate had an outcome when the run was taken up."""
+    def was_resumed(self, candidate: Candidate) -> bool:
+        """Return whether a candidate had an outcome when the run was resumed."""
         index = self._stored.get(candidate.hash, self._end)
         return index < self._end and index not in self._gaps
 
@@ -196,21 +196,21 @@ class Trials:
         name = candidate.hash
         if name in self._stored:
             return self._stored[name]
-        if name not in self._under_way:
-            self._under_way[name] = next(self._free)
-        return self._under_way[name]
+        if name not in self._in_flight:
+            self._in_flight[name] = next(self._free)
+        return self._in_flight[name]
 
     def add(self, trial: Trial) -> None:
         """Note a trial that is stored now."""
         name = trial.candidate.hash
-        self._under_way.pop(name, None)
+        self._in_flight.pop(name, None)
         self._stored[name] = trial.index
         self._hold([trial])
 
     def of(self, candidates: Iterable[Candidate]) -> dict[str, Trial]:
         """Return the trials of those candidates that have an outcome, by hash."""
         places = {c.hash: self._stored[c.hash] for c in candidates if self.has(c)}
-        found = {place: self._near[place] for place in places.values() if place in self._near}
+        found = {place: self._cache[place] for place in places.values() if place in self._cache}
         if far := {place for place in places.values() if place not in found}:
             if min(far) >= self._read_to:  # a replay goes on so
                 far.update(range(min(far), min(far) + AHEAD))
@@ -220,29 +220,29 @@ class Trials:
             self._hold(read.values())
         return {name: found[place] for name, place in places.items()}
 
-    def proposed(self, place: int) -> Candidate | None:
-        """Return what had this index when the run was taken up; None where nothing had it."""
-        if place >= self._end or place in self._gaps:
+    def candidate_at(self, index: int) -> Candidate | None:
+        """Return what had this index when the run was resumed; None where nothing had it."""
+        if index >= self._end or index in self._gaps:
             return None
-        if place not in self._near:
-            self._hold(self._read(range(place, place + AHEAD)))
-        return self._near[place].candidate
+        if index not in self._cache:
+            self._hold(self._read(range(index, index + AHEAD)))
+        return self._cache[index].candidate
 
     def _read(self, places: Iterable[int]) -> Iterable[Trial]:
         return self._store.trials_at(self._run_id, places, self._steps)
 
     def _hold(self, trials: Iterable[Trial]) -> None:
         """Keep trials at hand, and let go of those that were taken up first."""
-        self._near.update((trial.index, trial) for trial in trials)
-        for place in list(islice(self._near, max(0, len(self._near) - NEAR))):
-            del self._near[place]
+        self._cache.update((trial.index, trial) for trial in trials)
+        for place in list(islice(self._cache, max(0, len(self._cache) - CACHED))):
+            del self._cache[place]
 
 
 class Recorder:
     """Outcomes of one search; a subclass keeps them. By default nothing is known from an earlier session."""
 
     @property
-    def old(self) -> int:
+    def n_resumed(self) -> int:
         """Return how many outcomes there were when the search was resumed."""
         return 0
 
@@ -252,14 +252,14 @@ class Recorder:
     def predict(self, candidate: Candidate, prediction: TrialPrediction) -> None:
         """Note what was predicted for a candidate, to be stored with its trial; not stored by default."""
 
-    def place(self, candidate: Candidate) -> None:
+    def assign_index(self, candidate: Candidate) -> None:
         """Assign an index to a candidate."""
 
     def trial(self, candidate: Candidate) -> Trial | None:
         """Return what became of a candidate; None where nothing did."""
         raise NotImplementedError
 
-    def answered(self, evaluation: Evaluation) -> Trial:
+    def record(self, evaluation: Evaluation) -> Trial:
         """Keep an evaluation; gives the trial."""
         raise NotImplementedError
 
@@ -267,7 +267,7 @@ class Recorder:
         """Return whether a candidate has an outcome."""
         return self.trial(candidate) is not None
 
-    def is_old(self, candidate: Candidate) -> bool:
+    def was_resumed(self, candidate: Candidate) -> bool:
         """Return whether it had one when the search was resumed."""
         del candidate
         return False
@@ -284,7 +284,7 @@ class Recorder:
 
 
 @dataclass
-class Journal(Recorder):
+class TrialRecorder(Recorder):
     """The outcomes of a run.
 
     Args:
@@ -319,13 +319,13 @@ class Journal(Recorder):
         return self.progress.run_id
 
     @property
-    def old(self) -> int:
-        """Return how many outcomes there were when the run was taken up."""
-        return self.trials.old
+    def n_resumed(self) -> int:
+        """Return how many outcomes there were when the run was resumed."""
+        return self.trials.n_resumed
 
-    def take_up(self) -> None:
+    def resume(self) -> None:
         """Begin with what the store holds of this run; the searcher will propose it again, and be told."""
-        for trial in self.trials.take_up():
+        for trial in self.trials.resume():
             self._tell(replace(trial, cached=True))
 
     def introduce(self) -> None:
@@ -337,7 +337,7 @@ class Journal(Recorder):
         if not self.has(candidate):
             self.predictions[candidate.hash] = prediction
 
-    def place(self, candidate: Candidate) -> None:
+    def assign_index(self, candidate: Candidate) -> None:
         """Return a candidate its place in the run: it is that of its first proposal."""
         self.trials.index(candidate)
 
@@ -345,9 +345,9 @@ class Journal(Recorder):
         """Return whether a candidate has an outcome in this run."""
         return self.trials.has(candidate)
 
-    def is_old(self, candidate: Candidate) -> bool:
-        """Return whether it had one when the run was taken up."""
-        return self.trials.is_old(candidate)
+    def was_resumed(self, candidate: Candidate) -> bool:
+        """Return whether it had one when the run was resumed."""
+        return self.trials.was_resumed(candidate)
 
     def trial(self, candidate: Candidate) -> Trial | None:
         """Return what became of a candidate, lost ones too; None where nothing did."""
@@ -376,7 +376,7 @@ class Journal(Recorder):
                 self._add(found[-1])
         return found
 
-    def answered(self, evaluation: Evaluation) -> Trial:
+    def record(self, evaluation: Evaluation) -> Trial:
         """Store the result of an evaluation; return its trial."""
         candidate, seconds = evaluation.candidate, evaluation.seconds
         for stage, spent in seconds.items():

@@ -30,8 +30,9 @@ from planish.sandbox import Watchdog
 from planish.search import Portfolio, RandomMinimise, Rounds, RoundSearcher
 from planish.search.minimisation import minimise
 from planish.search.proposals import Archive
-from planish.tuning.engine import SearchLimits, SearchLoop
-from planish.tuning.in_flight import Pending, UnderWay
+from planish.tuning.budget import SearchLimits
+from planish.tuning.engine import SearchLoop
+from planish.tuning.in_flight import InFlight, Pending
 from planish.tuning.recorder import Recorder
 
 Passes = tuple[str, ...]
@@ -209,9 +210,9 @@ class FunctionCosts(Recorder):
         """Run those of some lists that have not been run."""
         new = list({each.hash: each for each in candidates if not self.has(each)}.values())
         for evaluation in evaluate(self.executor, new):
-            self.answered(evaluation)
+            self.record(evaluation)
 
-    def answered(self, evaluation: Evaluation) -> Trial:
+    def record(self, evaluation: Evaluation) -> Trial:
         """Rank a list by what was measured.
 
         Raises:
@@ -337,4 +338,4 @@ def _shortened(space: PassSpace, best: Candidate) -> Rounds:
 
 
 def _search(searcher: Searcher, costs: FunctionCosts, limits: FunctionLimits) -> None:
-    SearchLoop(searcher, UnderWay(costs.executor), Pending(costs), costs, limits).search()
+    SearchLoop(searcher, InFlight(costs.executor), Pending(costs), costs, limits).search()

@@ -31,7 +31,7 @@ def another(place: Path) -> Generator[tuple[Store, str]]:
         yield store, begin(store, task_of(LEVEL, Text(), SETTINGS))
 
 
-def test_a_claim_outlasts_its_lease_while_its_candidate_is_measured(
+def test_a_lease_is_renewed_while_its_candidate_is_measured(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(locks, "LEASE_S", 0.5)
@@ -41,7 +41,7 @@ def test_a_claim_outlasts_its_lease_while_its_candidate_is_measured(
     class Slow(FakeExecutor):
         def _evaluate(self, candidate: Candidate) -> Evaluation:
             time.sleep(1.0)
-            taken.extend(store.claim(run, [candidate], 1))
+            taken.extend(store.lease(run, [candidate], 1))
             return Evaluation(candidate, Trade().outcome(candidate))
 
     with another(place) as (store, run):
@@ -65,7 +65,7 @@ def test_what_a_search_leaves_unmeasured_is_free_before_its_end(tmp_path: Path) 
             del what
             left.update(executor.asked)
             left.difference_update(each.candidate for each in store.run_trials(progress.run_id, LEVEL.steps))
-            free.update(store.claim(run, [*left], len(left)))
+            free.update(store.lease(run, [*left], len(left)))
 
     left, free = set[Candidate](), set[Candidate]()
     with another(place) as (store, run):
@@ -83,7 +83,7 @@ def test_what_a_search_leaves_unmeasured_is_free_before_its_end(tmp_path: Path) 
     assert free == left
 
 
-def test_a_run_that_was_alone_claims_once_there_is_another(tmp_path: Path) -> None:
+def test_a_run_that_was_alone_takes_leases_once_there_is_another(tmp_path: Path) -> None:
     place, met, taken = tmp_path / "a.db", list[tuple[Store, str]](), list[Candidate]()
 
     class Met(FakeExecutor):
@@ -93,7 +93,7 @@ def test_a_run_that_was_alone_claims_once_there_is_another(tmp_path: Path) -> No
                 met.append(stack.enter_context(another(place)))
             if len(seen) > ALONE + 1:  # the one before was asked for when there was no other run
                 [(store, run)] = met
-                taken.extend(store.claim(run, [candidate], 1))
+                taken.extend(store.lease(run, [candidate], 1))
             return Evaluation(candidate, Trade().outcome(candidate))
 
     seen = list[Candidate]()

@@ -1,0 +1,163 @@
+"""Budgets of a run: of its search, and of the stages at its end."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from planish.budget import Budget
+from planish.core import Stops
+from planish.tuning.recorder import Progress, Trials
+
+PATIENCE_S = 0.5
+"""Seconds beyond the budget that what is under way may take to end by itself."""
+
+
+class SearchLimits:
+    """When a search ends, as its loop asks; by default when its searcher proposes nothing more.
+
+    Attributes:
+        concluding: whether the search is over, and what its searcher concludes is measured.
+    """
+
+    concluding: bool = False
+
+    def trials_left(self) -> int | None:
+        """Return how many more candidates may be proposed; None: any number."""
+        return None
+
+    def is_spent(self) -> bool:
+        """Return whether nothing more is to be proposed, unless it is for want of trials."""
+        return False
+
+    def is_exhausted(self) -> bool:
+        """Return whether nothing more is to be waited for."""
+        return self.is_spent()
+
+    def is_reached(self) -> bool:
+        """Return whether the best is as good as is wanted."""
+        return False
+
+    def deadline(self) -> float:
+        """Return until when what is under way is waited for, by the monotonic clock."""
+        return math.inf
+
+    def exclude(self, seconds: float) -> None:
+        """Exclude time that was spent on what was known before."""
+
+
+@dataclass
+class BudgetTracker(SearchLimits):
+    """What a run's search has spent.
+
+    Args:
+        budget: when the search ends.
+        progress: how far it is.
+        trials: what has an index in it.
+        stops: how often Ctrl-C, or another signal that asks to stop, came.
+        started: when, by the monotonic clock; what was spent on replaying is added.
+        reserve: returns the seconds that are kept for the conclusion of the search.
+    """
+
+    budget: Budget
+    progress: Progress
+    trials: Trials
+    stops: Stops
+    started: float = field(default_factory=time.monotonic)
+    reserve: Callable[[], float] = float
+    concluding: bool = False
+
+    def trials_left(self) -> int | None:
+        """Return how many more candidates may be proposed; one that was lost counts. None: any number."""
+        return self.budget.trials_left(self.trials.n_indexed)
+
+    def is_spent(self) -> bool:
+        """Return whether nothing more is to be proposed, unless it is for want of trials."""
+        if self.concluding:
+            return self.stops.count > 1
+        left = self.budget.seconds_left(self.started) - self.reserve()
+        return self.stops.count > 0 or self.is_reached() or left <= 0
+
+    def is_exhausted(self) -> bool:
+        """Return whether nothing more is waited for; what can be measured first is, however long it takes."""
+        return self.is_spent() and (self.progress.best is not None or self.stops.count > 0)
+
+    def is_reached(self) -> bool:
+        """Return whether the best is as good as is wanted."""
+        best, wanted = self.progress.best_value, self.budget.value
+        cost = self.progress.objective.cost
+        return best is not None and wanted is not None and cost(best) <= cost(wanted)
+
+    def deadline(self) -> float:
+        """Return until when evaluations under way are waited for; the first has all the time."""
+        if self.progress.best is None or self.budget.seconds is None or self.concluding:
+            return math.inf
+        return self.started + self.budget.seconds + PATIENCE_S
+
+    def exclude(self, seconds: float) -> None:
+        """Exclude time that was spent on what was known before."""
+        self.started += seconds
+
+
+LEAST_S = 5.0
+"""The end, and its comparison, may take so long even where the search took less."""
+COMPARED = 0.2
+"""The share of the search's time that is reserved for the comparison, whatever came before it took."""
+
+WEIGHTS = {
+    "minimise": 0.25,
+    "compare": 0.4,
+    "doubt": 0.1,
+    "score": 0.1,
+    "refer": 0.05,
+    "effects": 0.1,
+    "describe": 0.1,
+}
+"""What the steps are given of the time that is left, in their order; of those that there are."""
+
+
+@dataclass
+class StageBudget:
+    """The seconds that the end of a run may take: as many as the search took, `LEAST_S` at least.
+
+    What a step does not use is there for the later ones. The comparison has its time in any case, since
+    without it there is no verdict.
+
+    Args:
+        searched_s: how long the search took.
+        steps: the end's, in their order: keys of `WEIGHTS`.
+        now: the monotonic clock.
+
+    Attributes:
+        seconds: of all steps together.
+        ends: when they are to be over.
+    """
+
+    searched_s: float
+    steps: Sequence[str]
+    now: Callable[[], float] = time.monotonic
+    seconds: float = field(init=False)
+    ends: float = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.seconds = max(LEAST_S, self.searched_s)
+        self.ends = self.now() + self.seconds
+
+    def has(self, seconds: float, step: str) -> bool:
+        """Return whether a step that begins now has more than so many seconds."""
+        return self.until(step) - self.now() > seconds
+
+    @property
+    def message(self) -> str:
+        """Return how long it takes from now on, for people."""
+        return f"at most {max(1.0, self.ends - self.now()):.0f} s to the end"
+
+    def until(self, step: str) -> float:
+        """Return when a step that begins now is to be over, by the monotonic clock."""
+        now, later = self.now(), self.steps[self.steps.index(step) :]
+        # Of what is left now, among those that are still to come: so an early end of one is the others' gain.
+        share = max(0.0, self.ends - now) * WEIGHTS[step] / sum(WEIGHTS[each] for each in later)
+        reserved = max(LEAST_S, COMPARED * self.searched_s) if step == "compare" else 0.0
+        return now + max(share, reserved)
