@@ -50,12 +50,12 @@ def walked(steps: int, number: int) -> dict[str, float]:
 
 def rate(environment: StepEnvironment, steps: int, number: int) -> float:
     """Walk by random legal actions; give steps a second, once the worker has started."""
-    for ground in range(environment.grounds):
-        environment.reset(options={"ground": ground})
+    for task in range(environment.task_count):
+        environment.reset(options={"task": task})
     drawn = np.random.default_rng(number)
     begun = time.perf_counter()
     for episode in range(steps // environment.steps):
-        _, info = environment.reset(options={"ground": episode % environment.grounds})
+        _, info = environment.reset(options={"task": episode % environment.task_count})
         for _ in range(environment.steps):
             action = drawn.choice(np.flatnonzero(info["action_mask"]))
             *_, info = environment.step(np.int64(action))

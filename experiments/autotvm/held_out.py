@@ -14,7 +14,8 @@ from recorded import Recorded, recorded
 from representations import REPRESENTATIONS
 from transferring import DEPTH, RATE, ROUNDS
 
-from planish.models.cost_model import dataset_of, rank_correlation
+from planish.core.ranks import rank_correlation
+from planish.models.cost_model import dataset_of
 from planish.models.trees import XgboostTrees
 
 FOLDS, EACH, LEAST, TOP = 4, 240, 100, 8

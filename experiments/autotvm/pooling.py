@@ -21,8 +21,8 @@ from numpy.typing import NDArray
 from record import SETTINGS
 from recorded import Recorded, recorded
 
+from planish.core.ranks import rank_correlation
 from planish.models.combined import SAMPLE
-from planish.models.cost_model import rank_correlation
 from planish.models.trees import XgboostTrees
 
 TURNS, HELD, KIN = 4, 8, 3

@@ -9,7 +9,7 @@ import pytest
 
 from planish.core import Candidate, Objective, PlanishError, Searcher, Space, Step
 from planish.levels.graph.passes import Selection, selection_of
-from planish.levels.graph.space import Letters, SelectionSpace
+from planish.levels.graph.space import PassAlphabet, SelectionSpace
 from planish.models.named_policies import ESCAPE, ComposedPolicy, policy_named
 from planish.search.decoding import PrefixTree, prioritised, priority_samples
 from planish.search.policies import PolicySamples, PrioritySampling
@@ -19,7 +19,7 @@ from search.table_policy import Take, word
 
 
 class Alphabet(Space):
-    """Words of any letters but Q; the same letter again changes nothing."""
+    """Words of any alphabet but Q; the same letter again changes nothing."""
 
     def start(self) -> Candidate:
         return Candidate()
@@ -34,8 +34,8 @@ class Alphabet(Space):
         return candidate if candidate.steps[-1:] == (step,) else candidate.then(step)
 
 
-def spelled(letters: str) -> Candidate:
-    return Candidate(tuple(map(Take, letters)))
+def spelled(alphabet: str) -> Candidate:
+    return Candidate(tuple(map(Take, alphabet)))
 
 
 def listed(*words: str) -> ComposedPolicy:
@@ -95,10 +95,10 @@ def test_lists_of_graph_passes_are_composed() -> None:
     out = frozenset({"ConvAddFusion"})
     lists = [Selection((fold, fuse)), Selection((fuse,), out), Selection((fold,), out, offline=True)]
 
-    def letters() -> Letters:
+    def alphabet() -> PassAlphabet:
         raise AssertionError("finding out which passes matter takes time")
 
-    space = SelectionSpace(letters, seeds=lambda _: lists)
+    space = SelectionSpace(alphabet, seeds=lambda _: lists)
     found = list(priority_samples(policy_named(space, "auto"), space))
     assert {each.candidate for each in lists} <= {*found}
     assert Selection((fold, fuse), out).candidate in found

@@ -9,8 +9,9 @@ import pytest
 from numpy.typing import NDArray
 
 from planish.core import FeatureSchema
+from planish.core.ranks import rank_correlation
 from planish.models.combined import Pooled, shares
-from planish.models.cost_model import Dataset, Predicts, rank_correlation
+from planish.models.cost_model import Dataset, Predicts
 from planish.models.model_files import SavedModel, made_model
 from planish.models.trees import XgboostTrees
 

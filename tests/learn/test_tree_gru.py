@@ -10,9 +10,10 @@ import pytest
 from numpy.typing import NDArray
 
 from planish.core import Candidate, FeatureSchema, PlanishError, rng
+from planish.core.ranks import rank_correlation
 from planish.models import tree_gru
 from planish.models.combined import Combined
-from planish.models.cost_model import Dataset, dataset_of, rank_correlation
+from planish.models.cost_model import Dataset, dataset_of
 from planish.models.learner import make_learner
 from planish.models.model_files import SavedModel, load_model, made_model, model_named, write_model
 from planish.models.tree_gru import TreeGru

@@ -300,13 +300,13 @@ def _hlo() -> Guidable:
 def _graph() -> Guidable:
     pytest.importorskip("onnxruntime")
     from planish.levels.graph.passes import REWRITING, RUNTIME, Selection, passes_of_kind
-    from planish.levels.graph.space import Letters, SelectionSpace
+    from planish.levels.graph.space import PassAlphabet, SelectionSpace
 
     rewrites, disables = (
         tuple(each.name for each in passes_of_kind(*kinds)) for kinds in (REWRITING, RUNTIME)
     )
-    letters = Letters(rewrites[:8], disables[:8], offline=True)
-    return SelectionSpace(lambda: letters, None, lambda _: (Selection(),))
+    alphabet = PassAlphabet(rewrites[:8], disables[:8], offline=True)
+    return SelectionSpace(lambda: alphabet, None, lambda _: (Selection(),))
 
 
 @pytest.mark.parametrize("make", [_loops, _llvm, _hlo, _graph])

@@ -232,8 +232,8 @@ def _content(file: Path) -> object:
     with open_store(file, read_only=True) as store:
         runs = store.runs()
         tasks = [store.task(run.task_key) for run in runs]
-        trials = [store.run_trials(run.id, LatticeLevel.steps) for run in runs]
-        finalists = [store.result_rows(run.id, LatticeLevel.steps) for run in runs]
+        trials = [store.run_trials(run.id, LatticeLevel().steps) for run in runs]
+        finalists = [store.result_rows(run.id, LatticeLevel().steps) for run in runs]
     return runs, tasks, trials, finalists
 
 

@@ -124,13 +124,13 @@ class Session:
     def compared(self) -> bool:
         """Return whether the newest run's finalists were measured again beside the baseline."""
         with open_store(self.place, read_only=True) as store:
-            return len(store.result_rows(store.runs(limit=1)[0].id, LatticeLevel.steps)) > 0
+            return len(store.result_rows(store.runs(limit=1)[0].id, LatticeLevel().steps)) > 0
 
     def _stored(self) -> Mapping[str, Trial]:
         found: dict[str, Trial] = {}
         with suppress(StoreError), open_store(self.place, read_only=True) as store:  # it may be empty yet
             for run in store.runs():
-                trials = store.run_trials(run.id, LatticeLevel.steps)
+                trials = store.run_trials(run.id, LatticeLevel().steps)
                 found |= {trial.candidate.hash: trial for trial in trials}
         return found
 
