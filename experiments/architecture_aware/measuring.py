@@ -18,9 +18,8 @@ from configurations import Configuration, configurations
 from planish.core import PlanishError, rng
 from planish.levels.graph.evaluator import within_three_sigma
 from planish.levels.graph.feeds import make_feeds
-from planish.levels.graph.machine import Meter, counters
+from planish.levels.graph.machine import Meter, counters, peak_memory
 from planish.levels.graph.passes import Selection
-from planish.levels.graph.peak_memory import peak_memory
 from planish.levels.graph.program import GraphProgram
 from planish.levels.graph.rewriting import Rewriter, model_cache_of, rewrite
 from planish.levels.graph.sessions import SessionSettings, open_session

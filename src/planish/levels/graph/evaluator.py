@@ -22,10 +22,9 @@ from planish.levels.graph.feeds import (
     labelled,
     make_feeds,
 )
-from planish.levels.graph.machine import QUANTITIES, Meter
+from planish.levels.graph.machine import QUANTITIES, Meter, peak_memory
 from planish.levels.graph.model_protos import all_nodes
 from planish.levels.graph.passes import Selection, selection_of
-from planish.levels.graph.peak_memory import peak_memory
 from planish.levels.graph.program import GraphProgram
 from planish.levels.graph.rewriting import RewriteError, Rewriter, RewrittenModel
 from planish.levels.graph.sessions import (

@@ -1,11 +1,14 @@
-"""This machine as the level sees it: libraries, providers, and counters of energy and temperature."""
+"""This machine as the level sees it: libraries, providers, energy, temperature and memory."""
 
 from __future__ import annotations
 
+import json
 import os
+import sys
+import tempfile
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from functools import partial
 from importlib import import_module
 from importlib.metadata import version
@@ -13,8 +16,10 @@ from pathlib import Path
 from typing import Any
 
 from planish.core import PlanishError, Target, TargetError, processor, usable_cores
+from planish.levels.graph.feeds import Feed
 from planish.levels.graph.installed import OPENVINO, has_openvino, session_settings, versions
-from planish.levels.graph.sessions import PROVIDERS
+from planish.levels.graph.sessions import PROVIDERS, RefusedError, SessionSettings, open_session
+from planish.sandbox import run_tool
 from planish.sandbox.confinement import sandbox_status
 
 _NVML_MILLI = 1e-3
@@ -248,3 +253,79 @@ def machine_facts() -> Mapping[str, str]:
         **counter_facts(),
         "candidates are confined by": sandbox_status(),
     }
+
+
+_KIB = 1024
+_CALLS = 2
+_TIMEOUT_S = 60.0
+
+
+def peak_memory(
+    model: Path, settings: SessionSettings, disabled: Collection[str], feed: Feed, *, as_it_is: bool = False
+) -> float:
+    """Return the most memory (MiB) that loading and running a model takes beyond the process's own.
+
+    Args:
+        model: the file.
+        settings: of the session.
+        disabled: the runtime's passes that are left out.
+        feed: what it is run on.
+        as_it_is: whether the runtime optimises nothing.
+
+    Raises:
+        RefusedError: it does not run.
+    """
+    import numpy as np
+
+    with tempfile.TemporaryDirectory() as folder:
+        arrays = Path(folder) / "feed.npz"
+        np.savez(arrays, *feed.values())  # not by name: an input may be called as a parameter of `savez` is
+        asked = {
+            "model": str(model),
+            "inputs": [(name, array.dtype.name) for name, array in feed.items()],
+            "settings": asdict(settings),
+            "disabled": sorted(disabled),
+            "feed": str(arrays),
+            "as_it_is": as_it_is,
+        }
+        command = [sys.executable, "-P", "-m", "planish.levels.graph.machine", json.dumps(asked)]
+        try:
+            ran = run_tool(command, seconds=_TIMEOUT_S)
+        except TimeoutError as error:
+            raise RefusedError(f"it did not run within {_TIMEOUT_S:g} s") from error
+    if ran.code:
+        raise RefusedError((ran.message.splitlines() or [f"exit code {ran.code}"])[-1])
+    return float(ran.output)
+
+
+def _measure_peak(asked: dict[str, object]) -> float:
+    import numpy as np
+
+    loaded = np.load(str(asked["feed"]))
+    inputs: list[tuple[str, str]] = asked["inputs"]  # type: ignore[assignment]
+    settings = SessionSettings(**asked["settings"])  # type: ignore[arg-type]
+    # The runtime's own memory is not the model's, nor what knows numbers that NumPy does not.
+    import_module("openvino" if settings.elsewhere else "onnxruntime")
+    arrays = [loaded[f"arr_{place}"] for place in range(len(inputs))]
+    if any(array.dtype.kind == "V" for array in arrays):
+        import_module("onnx")
+    feed = {name: array.view(dtype) for array, (name, dtype) in zip(arrays, inputs, strict=True)}
+    before = _most_kib()
+    disabled: list[str] = asked["disabled"]  # type: ignore[assignment]
+    session = open_session(Path(str(asked["model"])), settings, disabled, as_it_is=bool(asked["as_it_is"]))
+    for _ in range(_CALLS):
+        session.run(feed)
+    return (_most_kib() - before) / _KIB
+
+
+def _most_kib() -> int:
+    """Read the largest resident set so far, in KiB.
+
+    Not from `getrusage`, which on Linux begins with what the parent had.
+    """
+    status = Path("/proc/self/status").read_text(encoding="ascii").splitlines()
+    return next(int(line.split()[1]) for line in status if line.startswith("VmHWM"))
+
+
+if __name__ == "__main__":
+    sys.stdout.write(str(_measure_peak(json.loads(sys.argv[1]))))
