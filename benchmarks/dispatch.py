@@ -14,7 +14,7 @@ from collections.abc import Callable
 import numpy as np
 
 from planish.core import usable_cores
-from planish.levels.loops.codegen.llvm import compile_tree
+from planish.levels.loops.codegen.llvm.compile import compile_tree
 from planish.levels.loops.ir.schedule import unscheduled
 from planish.levels.loops.lang.parse import parse
 from planish.levels.loops.lower.lowering import lower

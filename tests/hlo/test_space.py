@@ -31,7 +31,7 @@ from planish.levels.hlo.level import HloLevel
 from planish.levels.hlo.patch import original, replay
 from planish.levels.hlo.space import PatchSpace, Wants, children
 from planish.search import make_searcher
-from planish.testing.driving import drive
+from planish.testing.searchers import drive
 from planish.testing.spaces import SpaceConformance
 
 

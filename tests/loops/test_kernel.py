@@ -13,7 +13,7 @@ from loops.odd_trees import COPY, tree
 from loops.trees import ENTRY, Kind
 from planish.core import ProgramError
 from planish.levels.loops.codegen.kernel import ALIGNMENT, Entry, Layout, MachineCode, layout
-from planish.levels.loops.codegen.llvm import compile_tree
+from planish.levels.loops.codegen.llvm.compile import compile_tree
 from planish.levels.loops.compiled import CompiledKernel
 from planish.levels.loops.ir.annotated import MEMORY, REGISTERS, STACK, AnnotatedTree, Vectors
 from planish.levels.loops.ir.schedule import unscheduled

@@ -13,7 +13,8 @@ from loops.odd_trees import TREES, A, Z, along, call, tree
 from loops.random_trees import random_trees
 from loops.trees import Array, Kind, buffers, execute, integers, matmul, ref
 from planish.core import TargetError
-from planish.levels.loops.codegen.llvm import compile_tree, describe, emit, emit_object
+from planish.levels.loops.codegen.llvm.compile import compile_tree, emit, emit_object
+from planish.levels.loops.codegen.llvm.jit import describe
 from planish.levels.loops.ir.tree import Leaf, Loop, LoopTree
 from planish.levels.loops.lang.program import Const, Program
 from planish.levels.loops.lower.lowering import lower

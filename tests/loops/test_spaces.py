@@ -8,7 +8,7 @@ from loops.trees import integers
 from planish.core import Candidate, Step
 from planish.levels.loops.build import tree_of
 from planish.levels.loops.codegen.kernel import layout
-from planish.levels.loops.codegen.llvm import compile_tree
+from planish.levels.loops.codegen.llvm.compile import compile_tree
 from planish.levels.loops.ir.annotated import MEMORY, REGISTERS, STACK, AnnotatedTree, Vectors
 from planish.levels.loops.ir.tree import LoopTree
 from planish.levels.loops.lang.parse import parse

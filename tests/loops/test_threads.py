@@ -17,7 +17,7 @@ import pytest
 
 from planish.core import usable_cores
 from planish.levels.loops.codegen.kernel import Entry
-from planish.levels.loops.codegen.llvm import compile_tree
+from planish.levels.loops.codegen.llvm.compile import compile_tree
 from planish.levels.loops.ir.schedule import unscheduled
 from planish.levels.loops.lang.parse import parse
 from planish.levels.loops.lower.lowering import lower

@@ -21,9 +21,8 @@ from planish.search import (
     make_searcher,
 )
 from planish.search.guided import ModelGuided
-from planish.testing.driving import drive
 from planish.testing.lattice import RIDGE_HEIGHT, Lattice
-from planish.testing.searchers import SearcherConformance
+from planish.testing.searchers import SearcherConformance, drive
 from search.test_factory import OURS
 
 

@@ -32,8 +32,8 @@ from planish.search import Annealing, Genetic, Gevo, Random, make_searcher
 from planish.search.genetic import POOL, TAKEN, promising
 from planish.search.proposals import Visited
 from planish.search.rounds import quality
-from planish.testing.driving import best_so_far, drive
 from planish.testing.lattice import Lattice
+from planish.testing.searchers import best_so_far, drive
 from search.spaces import BOTH
 
 TIME = Lattice.objective

@@ -22,7 +22,7 @@ from planish.core import (
     Trial,
 )
 from planish.search import HottestFirst, fitting_searchers
-from planish.testing.driving import drive, drive_disorderly
+from planish.testing.searchers import drive, drive_disorderly
 
 TIME = Objective("time_s", "s")
 COSTS = {"a": 1.0, "b": 6.0, "c": 3.0, "d": 0.1}

@@ -11,8 +11,8 @@ from planish.core import Candidate, Measured, Trial, best_trial
 from planish.search import Portfolio, Random, RandomMinimise, Rounds, RoundSearcher, ddmin, shrink
 from planish.search.minimisation import minimise
 from planish.search.proposals import Archive
-from planish.testing.driving import drive
 from planish.testing.lattice import Lattice, Set
+from planish.testing.searchers import drive
 from search.spaces import TIME, Focusable, Words, holds, spell, word
 
 

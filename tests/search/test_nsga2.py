@@ -24,8 +24,8 @@ from planish.core import (
 )
 from planish.search import Nsga2, Random
 from planish.search.nsga2 import TRIES, Individual, ranked
-from planish.testing.driving import drive
 from planish.testing.lattice import Lattice
+from planish.testing.searchers import drive
 from search.spaces import BOTH, REFERENCE, Tradeoff
 
 ROUGH = Tradeoff(0.5)

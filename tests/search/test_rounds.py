@@ -29,8 +29,8 @@ from planish.search import (
     make_searcher,
 )
 from planish.settings import Settings
-from planish.testing.driving import drive
 from planish.testing.lattice import Lattice
+from planish.testing.searchers import drive
 from planish.tuning.api import task_of
 from search.spaces import TIME, Go
 from search.test_factory import OURS

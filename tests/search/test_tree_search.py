@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from planish.core import Measured, Objective
 from planish.search import BeamBFS, BeamDFS, Greedy1, Greedy2
-from planish.testing.driving import drive
+from planish.testing.searchers import drive
 from search.spaces import TIME, Trail
 
 GREEDY = {1: Greedy1, 2: Greedy2}

@@ -9,9 +9,9 @@ import pytest
 
 from planish.core import Candidate, Failed, Measured, Objective, StoreError, evaluate
 from planish.search import make_searcher
-from planish.testing.driving import drive
 from planish.testing.lattice import Lattice, Set
 from planish.testing.recorded import Recording, ReplayExecutor, load_recording, record, save_recording
+from planish.testing.searchers import drive
 
 LATTICE = Lattice()
 FIRST, SECOND = LATTICE.at([1, 0, 0]), LATTICE.at([2, 0, 0])

@@ -4,9 +4,8 @@ from collections.abc import Sequence
 
 from planish.core import Objective, Searcher
 from planish.search import make_searcher
-from planish.testing.driving import drive
 from planish.testing.lattice import Lattice
-from planish.testing.searchers import SearcherConformance
+from planish.testing.searchers import SearcherConformance, drive
 from planish_climb import Climb
 
 

@@ -8,14 +8,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from planish.core import Candidate, ProgramError, Step, Target, TargetError, did_you_mean
-from planish.levels.loops.backends import PREFERRED, Executable, backend_named, backend_names
+from planish.levels.loops.backends import PREFERRED, Executable, HostBackend, backend_named, backend_names
 from planish.levels.loops.codegen.kernel import MachineCode
 from planish.levels.loops.ir.annotated import AnnotatedTree
 from planish.levels.loops.ir.schedule import Schedule
 from planish.levels.loops.ir.tree import LoopTree
 from planish.levels.loops.lang.program import Program
 from planish.levels.loops.lower.lowering import lower
-from planish.levels.loops.runtime.host import HostBackend
 from planish.levels.loops.space import resolve
 
 if TYPE_CHECKING:
