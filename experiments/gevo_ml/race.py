@@ -16,7 +16,7 @@ import numpy as np
 
 from planish.core import Trial, pareto_front
 from planish.levels.hlo.level import HloLevel
-from planish.levels.hlo.scoring.inference import Race
+from planish.levels.hlo.scoring.scorers import Race
 from planish.store import open_store
 
 OBJECTIVES = (HloLevel.objectives["time_s"], HloLevel.objectives["error"])

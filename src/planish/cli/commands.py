@@ -16,7 +16,6 @@ from planish.cli.bench_passes import bench_passes
 from planish.cli.cc import AS_CLANG, cc, cxx
 from planish.cli.compare import compare
 from planish.cli.corpus import corpus
-from planish.cli.export import export
 from planish.cli.inspect import inspect
 from planish.cli.listings import levels, searchers, targets
 from planish.cli.models import models
@@ -25,11 +24,9 @@ from planish.cli.output import guarded
 from planish.cli.passes import passes
 from planish.cli.policies import evaluate, policy
 from planish.cli.policy_training import train
-from planish.cli.report import report
 from planish.cli.runs import runs
-from planish.cli.show import show
+from planish.cli.stored_runs import export, report, show, validate
 from planish.cli.tune import tune
-from planish.cli.validate import validate
 from planish.core.version import __version__
 
 

@@ -12,7 +12,7 @@ import typer
 from planish.cli import options as given
 from planish.cli.options import refuse_before, run_ids
 from planish.cli.output import writing
-from planish.cli.show import list_runs
+from planish.cli.stored_runs import list_runs
 
 if TYPE_CHECKING:
     from planish.store import Reader, Store

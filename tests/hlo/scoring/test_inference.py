@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from planish.levels.hlo.ir import TensorType
 from planish.levels.hlo.scoring import Prediction, error_of
-from planish.levels.hlo.scoring.inference import CHANCE, Race, known_within
+from planish.levels.hlo.scoring.scorers import CHANCE, Race, known_within
 from planish.levels.hlo.workload import Labelled, RoleCall
 
 BATCH, COUNT = 20, 1000

@@ -1,6 +1,5 @@
 """Scores of compiled modules: what a metric gives for their answers, and their time."""
 
-from planish.levels.hlo.scoring.inference import Calling, Inference, Prediction, Scores
 from planish.levels.hlo.scoring.metrics import (
     MetricError,
     NotFiniteError,
@@ -8,7 +7,7 @@ from planish.levels.hlo.scoring.metrics import (
     error_of,
     metric_of,
 )
-from planish.levels.hlo.scoring.training import Trainer, TrainingRun
+from planish.levels.hlo.scoring.scorers import Calling, Inference, Prediction, Scores, Trainer, TrainingRun
 
 __all__ = [
     "Calling",

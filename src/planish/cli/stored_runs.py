@@ -1,0 +1,234 @@
+"""Commands on stored runs: `planish show`, `report`, `export` and `validate`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from planish.cli import options as given
+from planish.cli.options import Form, refuse_unread
+
+if TYPE_CHECKING:
+    from planish.store import Reader
+
+
+def show(
+    command: typer.Context,
+    run_id: given.SomeRunId = None,
+    limit: Annotated[int, typer.Option(min=1, help="How many runs to list.")] = 20,
+    file: given.Files = None,
+    store: given.StorePlace = None,
+    form: given.Format = "text",
+) -> None:
+    """Show a run with its result; without ID, list the runs."""
+    from planish.core import uncollected
+
+    if run_id is None:
+        refuse_unread(command, "the list of runs", {"limit", "store", "form"}, "Name a run, or leave it out.")
+        list_runs(limit, store, form)
+        return
+    refuse_unread(command, "a run", {"run_id", "file", "store", "form"})
+    with uncollected():
+        from planish.store import open_store
+
+        with open_store(store, read_only=True) as opened:
+            _show_run(opened, run_id, file or (), form)
+
+
+def list_runs(limit: int, store: str | None, form: given.Form) -> None:
+    """List the newest runs of a store."""
+    from planish.cli.output import document, one_line, say, table
+    from planish.cli.summary import run_document, task_document
+    from planish.core import uncollected
+    from planish.report.wording import title, when
+
+    with uncollected():
+        from planish.store import open_store
+
+        with open_store(store, read_only=True) as opened:
+            runs = opened.runs(limit=limit)
+            tasks = {key: opened.task(key) for key in {run.task_key for run in runs}}
+    if form == "json":
+        listed = [{**run_document(run), "task": task_document(tasks[run.task_key])} for run in runs]
+        document({"runs": listed})
+        return
+    if not runs:
+        say("no runs yet")
+        return
+    columns = ["run", "status", "begun", "trials", "searcher", "level", "program"]
+    rows = [
+        [
+            run.id,
+            run.status,
+            when(run.started),
+            f"{run.trials:,}",
+            run.searcher,
+            tasks[run.task_key].level,
+            one_line(title(tasks[run.task_key].program), 80),
+        ]
+        for run in runs
+    ]
+    table(columns, rows, right=["trials"])
+
+
+def _show_run(store: Reader, run_id: str, files: Sequence[Path], form: given.Form) -> None:
+    from planish.cli.output import document, say
+    from planish.cli.summary import (
+        model_document,
+        policy_document,
+        result_document,
+        show_model,
+        show_notes,
+        show_policy,
+        show_result,
+        show_run,
+        show_winner,
+    )
+    from planish.levels.registry import level_named, name_files
+    from planish.report.data import read_report_data
+    from planish.report.predictions import model_section, policy_section
+
+    run = store.run(run_id)
+    level = level_named(store.task(run.task_key).level)
+    name_files(level, files)
+    data = read_report_data(store, run.id, level)
+    model, proposals = model_section(data), policy_section(data)
+    if form == "json":
+        documents = model_document(model), policy_document(proposals)
+        document({**result_document(data), **documents[0], **documents[1]})
+        return
+    show_run(data)
+    say()
+    show_result(data)
+    show_winner(data)
+    if model is not None:
+        show_model(model)
+    if proposals:
+        show_policy(proposals, data.objective)
+    show_notes(data.notes)
+
+
+def show_build(folder: Path, form: Form) -> None:
+    """Show what was compiled into a folder.
+
+    Args:
+        folder: in or below which the objects are.
+        form: "text" or "json".
+
+    Raises:
+        PlanishError: nothing there was compiled by `planish cc`, as far as the cache knows.
+    """
+    from planish.cc.object_cache import open_cache
+    from planish.cc.reporting import builds, lines
+    from planish.cli.output import document, say
+    from planish.core import PlanishError
+
+    cache = open_cache()
+    done = builds(cache, folder.resolve())
+    if not done:
+        what = f"nothing in {folder} was compiled by planish cc, says the cache {cache.folder}"
+        raise PlanishError(what, 'Build with CC="planish cc" and -Oz, and name the folder of the objects.')
+    if form == "json":
+        document({"build": str(folder), "sources": [asdict(one) for one in done]})
+        return
+    for line in lines(done, folder.resolve()):
+        say(line)
+
+
+def report(
+    command: typer.Context,
+    run_id: given.RunOrBuild = None,
+    output: given.OutputFile = None,
+    file: given.Files = None,
+    store: given.StorePlace = None,
+    form: given.Format = "text",
+) -> None:
+    """Write a run as one HTML file, or show what `planish cc` saved in a build.
+
+    Without ID, it is the run that was last worked on. The path is printed. Of a folder, what `planish cc`
+    compiled into it is shown: what was saved, by file and function, and what took time.
+    """
+    if run_id is not None and Path(run_id).is_dir():
+        refuse_unread(command, "the report of a build", {"run_id", "form"})
+        show_build(Path(run_id), form)
+        return
+    from planish.cli.output import document, say
+    from planish.core import StoreError
+    from planish.levels.registry import level_named, name_files
+    from planish.report import write_report
+    from planish.store import open_store
+
+    with open_store(store, read_only=True) as opened:
+        run = opened.last_run() if run_id is None else opened.run(run_id)
+        if run is None:
+            raise StoreError("there is no run to report yet", "Tune something first.")
+        level = level_named(opened.task(run.task_key).level)
+        name_files(level, file or ())
+        path = write_report(opened, run.id, level, output or Path(f"planish-{run.id}.html"))
+    if form == "json":
+        document({"run": run.id, "report": str(path)})
+    else:
+        say(str(path))
+
+
+def export(
+    run_id: given.RunId,
+    folder: given.Folder,
+    pick: given.Pick = 1,
+    file: given.Files = None,
+    store: given.StorePlace = None,
+    form: given.Format = "text",
+) -> None:
+    """Write a winner for use without planish."""
+    from planish.cli.output import document, say, writing
+    from planish.cli.summary import report_stand_in
+    from planish.store import open_store
+    from planish.tuning.result import read_result
+
+    with open_store(store, read_only=True) as opened:
+        result = read_result(opened, run_id, pick, file or ())
+    with writing(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+        files = [str(file) for file in result.export(folder)]
+    report_stand_in(result)
+    if form == "json":
+        document({"run": result.run_id, "files": files})
+    else:
+        say("\n".join(files))
+
+
+def validate(
+    command: typer.Context,
+    run_id: given.RunId,
+    pick: given.PickOrBest = None,
+    run: given.RunStored = False,
+    processes: given.Processes = 5,
+    file: given.Files = None,
+    store: given.StorePlace = None,
+    form: given.Format = "text",
+) -> None:
+    """Try a stored winner again: does it still hold?
+
+    Does it replay, is its answer right, is its value within the noise of the recorded one? Ends with
+    exit code 7 where one of them does not. A value whose interval is too wide to decide is undecided.
+    """
+    from planish.cli.again import command_of_more
+    from planish.cli.output import document, one_line, say, table
+    from planish.tuning.validate import validate as tried
+
+    found = tried(run_id, pick=pick, run=run, files=file or (), store=store, processes=processes)
+    is_undecided = found.value.verdict == "undecided"
+    again = command_of_more(command.find_root().obj or (), processes) if is_undecided else ""
+    if form == "json":
+        checks = {check.name: {"verdict": check.verdict, "detail": check.detail} for check in found.checks}
+        document({"run": found.run_id, "holds": found.holds, **checks, "again": again})
+    else:
+        rows = [[check.name, check.verdict, one_line(check.detail, 300)] for check in found.checks]
+        table(["", "verdict", "found"], rows)
+        if again:
+            say(f"\nUndecided: the interval is too wide to decide. Run this command:\n    {again}")
+    found.require()
