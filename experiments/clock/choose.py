@@ -17,20 +17,25 @@ import json
 import math
 import random
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from contextlib import closing
+from functools import partial
 from multiprocessing import Process
 from pathlib import Path
 from statistics import median
+from typing import NamedTuple
 
 import numpy as np
 from programs import ROOT, linked, made_inputs
 from training import TRAINING
 
+from planish.core import Candidate, Measured, PlanishError, evaluate
+from planish.executors import LocalExecutor
 from planish.levels.llvm.backend import open_backend
+from planish.levels.llvm.evaluator import prepared
 from planish.levels.llvm.execution import CLOCKS, EndedError, NotRunnableError, RunAnswer, Runner
-from planish.levels.llvm.hot.bench import Bench, answer_of
-from planish.levels.llvm.hot.search import O3, HotSearch
-from planish.levels.llvm.hot.versions import (
+from planish.levels.llvm.function_steps import FunctionPasses
+from planish.levels.llvm.hot.lists import (
     DISTRIBUTE,
     MORE,
     SIMPLIFY,
@@ -40,14 +45,17 @@ from planish.levels.llvm.hot.versions import (
     VECTORISE,
     VERSIONS,
     Parts,
-    PreparedProgram,
     before,
-    make,
+    pipeline,
     without,
 )
+from planish.levels.llvm.hot.programs import ProgramBuild, ProgramBuilder
+from planish.levels.llvm.hot.space import O3, HotFunctionSpace
 from planish.levels.llvm.level import LlvmLevel
-from planish.levels.llvm.modules.results import ModuleRecipe
 from planish.levels.llvm.program import IRProgram
+from planish.sandbox import in_child
+from planish.settings import Settings
+from planish.tuning.api import task_of
 
 KEPT = ROOT / "choice.jsonl"
 _HOTTEST = 2
@@ -120,38 +128,64 @@ def measure_all(over: float, part: int) -> None:
 
 def measure(run: str, program: IRProgram, over: float) -> None:
     """Measure lists on a program's hottest functions."""
-    assert program.running
-    base = make(program.ir, ModuleRecipe(O3, (), ""))
-    bench = Bench(program.running, base.code, answer_of(program.running, base.code, base.code))
-    counts = bench.sampled()
-    search = HotSearch(PreparedProgram.of(program.ir), bench, 0.0, over, None, None)
-    hot = [name for name in search.hot(counts) if counts[name] >= _SHARE * counts.total()][:_HOTTEST]
-    print(f"{run}: {bench.expected.seconds * 1e3:.0f} ms; {', '.join(hot)}", flush=True)
-    runner = Runner(program.running, open_backend())
-    with runner.executable(base.code) as before:
+    level = LlvmLevel()
+    task = task_of(level, program, Settings(objectives=("time_s",)))
+    with LocalExecutor(level.evaluator(task)) as executor:
+        (found,) = evaluate(executor, [level.baseline(task)])
+    assert isinstance(found.outcome, Measured)
+    parts = found.outcome.parts
+    hot = [name for name in HotFunctionSpace(task.program).parts(parts) if is_hot(name, parts)][:_HOTTEST]
+    assert task.program.running
+    runner = Runner(task.program.running, open_backend())
+    with closing(open_backend().parse(prepared(task))) as module:
+        module.run(O3)
+        base = module.object_code()
+    builder = ProgramBuilder(prepared(task), open_backend())
+    with runner.executable(base) as before:
+        expected = runner.answer(before)
+        print(f"{run}: {expected.seconds * 1e3:.0f} ms; {', '.join(hot)}", flush=True)
         for place, name in enumerate(hot):
             share = (over - time.monotonic()) / (len(hot) - place)
-            on_function(search, runner, before, run, name, time.monotonic() + share)
+            side = Side(runner, before, expected)
+            on_function(builder, side, run, name, time.monotonic() + share)
 
 
-def on_function(search: HotSearch, runner: Runner, before: Path, run: str, name: str, over: float) -> None:
+def is_hot(name: str, parts: Mapping[str, float]) -> bool:
+    """Tell whether a function is hot enough to choose lists by."""
+    return parts[name] >= _SHARE * sum(parts.values())
+
+
+class Side(NamedTuple):
+    """What versions of a program are measured beside: that of -O3, and its answer."""
+
+    runner: Runner
+    before: Path
+    expected: RunAnswer
+
+
+def on_function(builder: ProgramBuilder, side: Side, run: str, name: str, over: float) -> None:
     """Measure lists on a function, and keep what they take over -O3's time."""
     known = {row["list"] for row in kept() if (row["program"], row["function"]) == (run, name)}
     lists, seen = pool(), dict[bytes, float]()
     for other in random.Random(0).sample(sorted(lists), len(lists)):
         if other in known or time.monotonic() > over:
             continue
-        made = search.version(name, lists[other])
-        if made and made.code not in seen:
-            seen[made.code] = beside(runner, before, made.code, search.bench.expected)
-        row = {
-            "program": run,
-            "function": name,
-            "list": other,
-            "ratio": seen[made.code] if made else math.inf,
-        }
+        made = version(builder, name, lists[other])
+        if made and made not in seen:
+            seen[made] = beside(side.runner, side.before, made, side.expected)
+        row = {"program": run, "function": name, "list": other, "ratio": seen[made] if made else math.inf}
         with KEPT.open("a") as file:
             file.write(json.dumps(row) + "\n")
+
+
+def version(builder: ProgramBuilder, name: str, parts: Parts) -> bytes:
+    """Make the object of a program with a list on one function; empty where LLVM refuses it."""
+    candidate = Candidate((FunctionPasses(pipeline(parts), (name,)),))
+    try:
+        made = in_child(partial(builder.build, candidate), ProgramBuild)
+    except PlanishError:
+        return b""
+    return made.code if isinstance(made, ProgramBuild) else b""
 
 
 def beside(runner: Runner, before: Path, code: bytes, expected: RunAnswer) -> float:

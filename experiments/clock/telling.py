@@ -5,47 +5,67 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
-from planish.core import PlanishError, Ratio
-from planish.levels.llvm.hot import RuntimeResult, optimize_runtime
-from planish.levels.llvm.hot.versions import USUAL, pipeline
+from planish.budget import Budget
+from planish.core import Candidate, Measured, PlanishError, Ratio
+from planish.levels.llvm.function_steps import FunctionPasses
+from planish.levels.llvm.hot.lists import USUAL, pipeline
 from planish.levels.llvm.level import LlvmLevel
+from planish.settings import Settings
+from planish.store import open_store
+from planish.tuning.api import tune_program
 
 HEAD = (
     "| program | -O3, ms | times faster | 95 % interval | verdict | lists | hot functions, and how |\n"
     "|---|--:|--:|---|---|--:|---|"
 )
 _SHOWN = 6
+_SETTINGS = Settings(objectives=("time_s",), space="functions", finalists=1)
 
 
 def tuned(name: str, source: Path, seconds: float, options: Mapping[str, str]) -> list[float]:
     """Make a program faster, print its line, and give how many times; nothing where that failed."""
     level = LlvmLevel()
-    try:
-        program = level.specialize(level.load(str(source), options), [level.objectives["time_s"]])
-        found = optimize_runtime(program, seconds)
-    except PlanishError as error:
-        print(f"| {name} | | | | {error} | | |", flush=True)
+    # A store of its own: what is found for one program is tried first on the next.
+    with TemporaryDirectory() as folder, open_store(Path(folder) / "runs.db") as store:
+        try:
+            budget, program = Budget(seconds=seconds), level.load(str(source), options)
+            found = tune_program(level, program, budget=budget, settings=_SETTINGS, store=store)
+        except PlanishError as error:
+            print(f"| {name} | | | | {error} | | |", flush=True)
+            return []
+        trials = list(store.each_trial(found.run_id, level.steps))
+    if not found.comparison:
+        print(f"| {name} | | | | undecided: {'; '.join(found.notes)} | {len(trials)} | |", flush=True)
         return []
-    gain = found.ratio.gain(level.objectives["time_s"]) if found.ratio else Ratio(1.0, 1.0, 1.0)
+    unchanged = level.baseline(found.task)
+    best = next((each for each in found.finalists if each.candidate != unchanged), None)
+    gain = best.lead.gain if best else Ratio(1.0, 1.0, 1.0)
+    (parts,) = (
+        t.outcome.parts for t in trials if t.candidate == unchanged and isinstance(t.outcome, Measured)
+    )
     cells = (
         name,
-        f"{found.baseline_s * 1e3:,.1f}",
+        f"{found.comparison.baseline.lead.median * 1e3:,.1f}",
         f"{gain.value:.3f}",
         f"{gain.low:.3f} to {gain.high:.3f}",
-        found.verdict if found.ratio else "nothing found",
-        str(found.tried),
-        _functions(found),
+        best.lead.verdict if best else "nothing found",
+        str(len(trials)),
+        _functions(parts, best.candidate if best else unchanged),
     )
     print(f"| {' | '.join(cells)} |", flush=True)
     # What is not better is not kept: the program is then that of -O3.
-    return [gain.value if found.verdict == "better" else 1.0]
+    return [gain.value if best and best.lead.verdict == "better" else 1.0]
 
 
-def _functions(found: RuntimeResult) -> str:
-    shown = [each for each in found.functions if each.passes] or found.functions[:2]
-    said = (f"{each.name or 'elsewhere'} {each.share:.0%}{_differs(each.passes)}" for each in shown)
-    return "; ".join(said)
+def _functions(parts: Mapping[str, float], candidate: Candidate) -> str:
+    lists = {each.functions[0]: each.pipeline for each in candidate.steps if isinstance(each, FunctionPasses)}
+    shown = list(lists) or list(parts)[:2]
+    total = sum(parts.values())
+    return "; ".join(
+        f"{each} {parts.get(each, 0.0) / total:.0%}{_differs(lists.get(each, ''))}" for each in shown
+    )
 
 
 def _differs(passes: str) -> str:

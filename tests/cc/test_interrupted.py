@@ -6,6 +6,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,7 @@ from llvm.modules import require_linker
 from planish.cc.clang import run
 from planish.core import TargetError
 from planish.levels.llvm.backend import open_backend
-from planish.levels.llvm.hot.versions import BEGIN, USUAL, pipeline
+from planish.levels.llvm.hot.lists import BEGIN, USUAL, pipeline
 
 SPINS = """
 #include <stdio.h>
@@ -167,11 +168,22 @@ def test_an_interrupted_timed_link_leaves_clangs_program(place: Place, number: s
     before = place.files()
     link = ["spins.o", "-o", "program", "--planish-objective", "time"]
 
-    def is_measured(session: int) -> bool:
-        return "program" in processes_of(session)
+    temporary = place.folder.parent / "temporary"
+
+    def programs() -> list[Path]:
+        """List the programs that are run in folders of the search; workers have sessions of their own."""
+        found = list[Path]()
+        for process in Path("/proc").glob("[0-9]*/exe"):
+            with suppress(OSError):
+                found.append(process.readlink())
+        return [path for path in found if path.is_relative_to(temporary) and path.name == "program"]
+
+    def is_measured(_: int) -> bool:
+        return bool(programs())
 
     done = Interrupted(place, [*CC, *link], number, is_measured, **run)
     assert (done.was_time, done.code, done.survivors, done.half_written) == (True, -number, [], [])
+    assert programs() == []
     assert place.files() == {**before, "program": before["clangs"]}
     again = place.cc(*link, **{**run, "PLANISH_SECONDS": "0"})
     assert (again.returncode, again.stderr) == (0, "")

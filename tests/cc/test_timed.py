@@ -5,23 +5,23 @@ import os
 import shutil
 import subprocess
 import time
-from itertools import count
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from cc.conftest import Place
+from llvm.clocked import ClockedLevel, by_clock, inline
 from llvm.modules import require_linker
-from planish.cc import timed_program
+from planish.cc import timed_program, timed_search
 from planish.cc.clang import Compiler
 from planish.cc.command import main
 from planish.cc.object_cache import digest, open_cache
 from planish.cc.reporting import builds
 from planish.cc.timed_objects import exchanged, link_parts, read_unit, without_output
+from planish.core import Candidate
 from planish.levels.llvm.backend import open_backend
-from planish.levels.llvm.hot.bench import Bench, Times
-from planish.levels.llvm.hot.search import HotSearch
-from planish.levels.llvm.hot.versions import BEGIN, USUAL, pipeline
+from planish.levels.llvm.hot.lists import BEGIN, USUAL, pipeline
 
 KERNEL = """
 double spread(double *c, const double *a, const double *b, int n) {
@@ -72,7 +72,7 @@ def built(objects: Path, tmp_path: Path, clang: Compiler, monkeypatch: pytest.Mo
     place = Place(tmp_path / "work", clang)
     monkeypatch.chdir(place.folder)
     for name in ("PLANISH_CACHE", "PLANISH_SECONDS"):
-        monkeypatch.setenv(name, {**place.environment, "PLANISH_SECONDS": "600"}[name])
+        monkeypatch.setenv(name, {**place.environment, "PLANISH_SECONDS": "0.5"}[name])
     monkeypatch.setenv("PLANISH_RUN", "./program size")
     return place
 
@@ -81,23 +81,16 @@ def link(*words: str) -> int:
     return main(["main.o", "-o", "program", "libkernel.a", *words, *OBJECTIVE], plus=False)
 
 
-def faster(monkeypatch: pytest.MonkeyPatch, ratio: float) -> list[bytes]:
-    """Have clocks say that the first version is faster and no other, and that time is over soon."""
-    seen, looks = list[bytes](), count()
+def faster(monkeypatch: pytest.MonkeyPatch, ratio: float) -> list[Candidate]:
+    """Have clocks say that the second list on a function is faster and no other."""
+    seen, times = list[Candidate](), by_clock(ratio)
 
-    def beside(bench: Bench, code: bytes, seconds: float, *, patient: bool = False) -> Times:
-        del bench, seconds
-        seen.append(code)
-        own = ratio if patient or code == seen[0] else 1.0
-        noise = (1.0, 1.001, 0.999, 1.0, 1.002)
-        return Times(noise, tuple(own * each for each in reversed(noise)), (0.0,), (0.0,))
+    def seconds(candidate: Candidate, final: bool) -> float:
+        seen.append(candidate)
+        return times(candidate, final)
 
-    def has_left(search: HotSearch) -> bool:
-        del search
-        return next(looks) % 5 < 4
-
-    monkeypatch.setattr(Bench, "beside", beside)
-    monkeypatch.setattr(HotSearch, "_has_left", has_left)
+    monkeypatch.setattr(timed_search, "LlvmLevel", partial(ClockedLevel, seconds, "spread"))
+    monkeypatch.setattr(timed_search, "LocalExecutor", inline)
     return seen
 
 
@@ -141,7 +134,7 @@ def test_a_second_time_it_is_known(built: Place, monkeypatch: pytest.MonkeyPatch
 @pytest.mark.usefixtures("built")
 def test_a_search_that_load_cuts_short_is_gone_on_with(monkeypatch: pytest.MonkeyPatch) -> None:
     def half(*_: float) -> float:
-        return 300.0  # of 600
+        return 0.25  # of 0.5
 
     monkeypatch.setattr(timed_program, "_had", half)
     for is_known in (False, False, True):

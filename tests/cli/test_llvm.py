@@ -14,7 +14,7 @@ from cli.conftest import Planish
 from llvm.modules import ECHO, SUM, require_compiler, require_linker
 from planish.core import AllFailedError, PlanishError, ProgramError
 from planish.levels.llvm.backend import open_backend
-from planish.levels.llvm.hot.versions import BEGIN, USUAL, pipeline
+from planish.levels.llvm.hot.lists import BEGIN, USUAL, pipeline
 from planish.measure import Timing
 from planish.store import open_store
 from planish.tuning.batch import RegressionError

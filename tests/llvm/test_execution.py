@@ -98,7 +98,7 @@ def test_a_program_that_gives_different_answers_is_not_run() -> None:
     )
     module = backend.parse(asks + "  %d = and i32 %c, 63\n  ret i32 %d\n}\n")
     with pytest.raises(NotRunnableError, match="two runs of the unoptimised program differ: exit code"):
-        reference_answer(module, Runner(Running(), backend))
+        reference_answer(module.object_code(), Runner(Running(), backend))
 
 
 def test_nothing_is_left_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

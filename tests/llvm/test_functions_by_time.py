@@ -7,20 +7,20 @@ import random
 import re
 import shutil
 import subprocess
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from llvm.clocked import SECOND, ClockedLevel, Times, by_clock, inline
 from llvm.modules import require_compiler, require_linker
 from planish.budget import Budget
 from planish.core import (
     UNTAUGHT,
     Candidate,
-    Evaluator,
     EvaluatorSpec,
     Failed,
     Measured,
@@ -28,7 +28,6 @@ from planish.core import (
     PlanishError,
     ProgramError,
     SearchContext,
-    StageClock,
     Step,
     Task,
     evaluate,
@@ -40,9 +39,7 @@ from planish.levels.llvm.backend import open_backend
 from planish.levels.llvm.evaluator import TimedEvaluatorSpec, evaluator_spec_of, plain_spec_of, prepared
 from planish.levels.llvm.execution import Runner
 from planish.levels.llvm.function_steps import FunctionPasses
-from planish.levels.llvm.hot.programs import ProgramBuild, ProgramBuilder, function_lists
-from planish.levels.llvm.hot.space import O3, HotFunctionSpace
-from planish.levels.llvm.hot.versions import (
+from planish.levels.llvm.hot.lists import (
     BEGIN,
     USUAL,
     Parts,
@@ -52,6 +49,8 @@ from planish.levels.llvm.hot.versions import (
     pipeline,
     without,
 )
+from planish.levels.llvm.hot.programs import ProgramBuild, ProgramBuilder, function_lists
+from planish.levels.llvm.hot.space import O3, HotFunctionSpace
 from planish.levels.llvm.level import LlvmLevel
 from planish.levels.llvm.passes import candidate_of
 from planish.levels.llvm.program import IRProgram
@@ -284,48 +283,6 @@ def test_functions_are_tuned_by_time_alone(program: IRProgram) -> None:
 # -- whole runs
 
 
-Times = Callable[[Candidate, bool], float]
-
-
-@dataclass(frozen=True)
-class Clocked:
-    """Makes evaluators whose clocks say what they are told; in this process alone."""
-
-    times: Times
-    final: bool
-
-    def __call__(self) -> Evaluator:
-        return self
-
-    def evaluate(self, candidate: Candidate, clock: StageClock) -> Outcome:
-        del clock
-        parts = {"busy": 0.9, "(libraries, the system)": 0.1} if candidate == BASELINE else {}
-        return Measured({"time_s": self.times(candidate, self.final)}, parts=parts)
-
-
-class ClockedLevel(LlvmLevel):
-    """The level, whose evaluators have such clocks.
-
-    Args:
-        times: a candidate's seconds, in the search and at its end.
-    """
-
-    def __init__(self, times: Times) -> None:
-        self._times = times
-
-    def evaluator(self, task: Task[IRProgram], *, final: bool = False) -> Any:
-        del task
-        return Clocked(self._times, final)
-
-    def analyzer(self, task: Task[IRProgram]) -> Any:
-        del task
-
-
-def here(spec: EvaluatorSpec, /, *, workers: int = 1) -> InlineExecutor:
-    del workers
-    return InlineExecutor(spec())
-
-
 def tuned(program: IRProgram, times: Times, store: Path, trials: int = 4, **settings: Any) -> Result:
     return tune_program(
         ClockedLevel(times),
@@ -333,22 +290,8 @@ def tuned(program: IRProgram, times: Times, store: Path, trials: int = 4, **sett
         budget=Budget(trials=trials),
         settings=replace(BY_TIME, **settings),
         store=store,
-        start=here,
+        start=inline,
     )
-
-
-SECOND = pipeline(list(first_lists())[1])
-
-
-def by_clock(second: float, at_the_end: float | None = None) -> Times:
-    """Return times by which the second list that is tried takes another time than all else."""
-
-    def seconds(candidate: Candidate, final: bool) -> float:
-        is_second = any(isinstance(s, FunctionPasses) and s.pipeline == SECOND for s in candidate.steps)
-        own = at_the_end if final and at_the_end else second
-        return own if is_second else 1.0
-
-    return seconds
 
 
 def test_what_is_faster_is_kept(program: IRProgram, tmp_path: Path) -> None:

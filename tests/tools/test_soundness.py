@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from planish.levels.llvm.backend import Backend
 from planish.levels.llvm.clang import Compiler
 from planish.levels.llvm.execution import NotRunnableError, find_linker
-from planish.levels.llvm.hot.versions import BEGIN, LAST, first_lists
+from planish.levels.llvm.hot.lists import BEGIN, LAST, first_lists
 from planish.levels.llvm.passes import elements, load_coreset, print_pipeline
 from soundness.campaign import Tally, try_cases
 from soundness.cases import Case, coreset_lists, hot_lists, in_contexts, random_lists

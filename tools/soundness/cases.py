@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from planish.core import rng
-from planish.levels.llvm.hot.versions import BEGIN, LAST, USUAL, drawn, first_lists, pipeline
+from planish.levels.llvm.hot.lists import BEGIN, LAST, USUAL, drawn, first_lists, pipeline
 from planish.levels.llvm.passes import PassElement, PassSpace, load_coreset, passes_of, print_pipeline
 
 LONGEST = 20

@@ -9,6 +9,7 @@ TYPE_CHECKING = False  # as `typing` has it
 if TYPE_CHECKING:
     from collections.abc import Callable
     from types import FrameType, TracebackType
+    from typing import NoReturn
 
     Handler = Callable[[int, FrameType | None], object] | int | None
 
@@ -42,7 +43,12 @@ def die_of_interrupt() -> None:
     os.kill(os.getpid(), _last)
 
 
-def _stop(number: int, frame: FrameType | None) -> None:
+def interrupt(number: int) -> NoReturn:
+    """Raise KeyboardInterrupt for a signal that asked to stop; later ones are ignored."""
+    _stop(number, None)
+
+
+def _stop(number: int, frame: FrameType | None) -> NoReturn:
     global _last
     del frame
     _last = signal.Signals(number)

@@ -222,7 +222,7 @@ _PATIENCE, _PATIENCE_S = 20.0, 30.0
 _SLOWEST = 6.0
 """How many seconds by the clock one of the search may take, in all."""
 _VERSION = re.compile(rb"clang version (\d+)\.")
-_CODE_ONLY = ("-Xclang", "-disable-llvm-passes", "-Qunused-arguments", "-w", "-c", "-x", "ir", "-")
+CODE_ONLY = ("-Xclang", "-disable-llvm-passes", "-Qunused-arguments", "-w", "-c", "-x", "ir", "-")
 
 
 def improve(
@@ -341,7 +341,7 @@ def code_of(compiler: Compiler, options: list[str], bitcode: bytes, scratch: Scr
         SearchError: it makes none.
     """
     path = scratch.path / "improved.o"
-    ended = run([*compiler.command, *options, *_CODE_ONLY, "-o", str(path)], bitcode)
+    ended = run([*compiler.command, *options, *CODE_ONLY, "-o", str(path)], bitcode)
     if ended.code:
         last = (ended.messages.decode(errors="replace").strip().splitlines() or [f"exit code {ended.code}"])[
             0

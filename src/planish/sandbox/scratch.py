@@ -59,6 +59,14 @@ def shared_folder() -> Path:
     return _shared[-1].path
 
 
+def remove_shared_folder() -> None:
+    """Remove what this process shares with its workers, before it dies of a signal: then no exits are run."""
+    while _shared:
+        scratch = _shared.pop()
+        atexit.unregister(scratch.remove)
+        scratch.remove()
+
+
 def shared_cache(room: int = ROOM, *, evicts: bool = True) -> DiskCache:
     """Make a cache that this process shares with its workers, in a folder beneath `shared_folder`.
 

@@ -261,6 +261,7 @@ class TuningRun:
             raise
         self.started = tracker.started
         self.stopped |= self.stops.count > 0  # what is interrupted may have swallowed the exception
+        recorder.progress.stopped = self.stopped
         if recorder.progress.best is None:
             recorder.store.finish_run(
                 recorder.run_id, "stopped" if self.stopped else "failed", recorder.seconds

@@ -48,6 +48,7 @@ class Progress:
         growth: how the front grows; None with one objective.
         summary: what the level knows of the program by now, in lines.
         compares: whether the best few are measured again once the search is over.
+        stopped: whether the user ended the search.
         loading_s: how long it took to read the program and make its space; no budget counts it.
     """
 
@@ -61,6 +62,7 @@ class Progress:
     growth: Growth | None = None
     summary: Sequence[str] = ()
     compares: bool = True
+    stopped: bool = False
     loading_s: float = 0.0
 
     @property

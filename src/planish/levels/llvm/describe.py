@@ -33,6 +33,7 @@ from planish.levels.llvm.backend import open_backend
 from planish.levels.llvm.describe_functions import functions_table, measure_functions
 from planish.levels.llvm.evaluator import (
     NOT_RUN,
+    baseline_of,
     baseline_passes,
     is_run,
     plain_spec_of,
@@ -75,8 +76,8 @@ Found = Mapping[str, Outcome]
 def described(task: Task[IRProgram], candidate: Candidate, analysis: Mapping[str, Any]) -> Mapping[str, str]:
     """Show what a candidate does: `size`, `passes`, `verified` and `repeat`.
 
-    Where the time leads, `functions` shows where it goes. A candidate that treats functions apart has no
-    `size` and no `passes`.
+    Where the time leads, `functions` shows where it goes. A candidate that treats functions apart, or is a
+    part of a linked program, has no `size` and no `passes`.
 
     Args:
         task: the module and the objectives.
@@ -84,7 +85,7 @@ def described(task: Task[IRProgram], candidate: Candidate, analysis: Mapping[str
         analysis: what `measured` gave for it; empty where it was not asked.
     """
     base, leads = baseline_passes(task), _leading(task)
-    if is_by_function(candidate) and leads == _TIME:
+    if leads == _TIME and (is_by_function(candidate) or task.program.linked):
         return {
             **_functions(candidate, analysis),
             "verified": _verified(task, _checked(analysis)),
@@ -127,7 +128,7 @@ def measured(task: Task[IRProgram], candidate: Candidate, executor: Executor) ->
         return {**sizes, **_verification(task, candidate, executor)}
     found: dict[str, Any] = _measured_parts(task, candidate, executor) if leads == _TIME else {}
     whole = plain_spec_of(task)
-    if is_by_function(candidate):
+    if is_by_function(candidate) or task.program.linked:
         return {**found, _CHECKED: []}  # its time was measured, so it was run
     passes, base = passes_of(candidate), baseline_passes(task)
     shorter = [candidate_of(each) for each in _shorter(passes)]
@@ -164,7 +165,7 @@ def _measured_parts(
     task: Task[IRProgram], candidate: Candidate, executor: Executor
 ) -> dict[str, Mapping[str, float]]:
     """Measure where the time goes: with the baseline, and with the candidate."""
-    ends = {_BEFORE: candidate_of(baseline_passes(task)), _AFTER: candidate}
+    ends = {_BEFORE: baseline_of(task), _AFTER: candidate}
     both = list(dict.fromkeys(ends.values()))
     executor.serve(timed_spec_of(task, both))
     found = {each.candidate: each.outcome for each in evaluate(executor, both, deadline())}

@@ -42,12 +42,12 @@ from planish.levels.llvm.execution import (
     reference_answer,
 )
 from planish.levels.llvm.function_steps import FunctionPlan, is_of_functions, plan_of
-from planish.levels.llvm.hot.programs import ProgramBuilder, is_by_function
+from planish.levels.llvm.hot.programs import ProgramBuilder, compiled, is_by_function
 from planish.levels.llvm.hot.sampling import sampled_seconds
 from planish.levels.llvm.ir.attributes import for_size, without_optnone
 from planish.levels.llvm.machine import elements_of
 from planish.levels.llvm.passes import candidate_of, oz_of, passes_of, print_pipeline, vary
-from planish.levels.llvm.program import IRProgram, Running
+from planish.levels.llvm.program import IRProgram, LinkedObject, Running
 from planish.measure import PairedTimer, Samples, SharedBaselineTime, Timing, time_call
 from planish.sandbox import ForkLimits, Limits, describe_exit, in_child, is_external_signal
 from planish.sandbox.confinement import SandboxPolicy
@@ -125,6 +125,7 @@ class LlvmEvaluatorSpec:
         remember: whether what was compiled or run already is not again, whatever list made it. Most lists of
             a search end in one of a few texts, and to compile takes longer than the passes.
         parts: whether the sizes of single functions are measured of pass lists, too.
+        linked: the program that the module is a part of; None: it is the whole program.
     """
 
     ir: str
@@ -135,13 +136,15 @@ class LlvmEvaluatorSpec:
     timing: Timing = TIMING
     remember: bool = True
     parts: bool = False
+    linked: LinkedObject | None = None
 
     @property
     def sandbox(self) -> SandboxPolicy:
         """Return how a worker is confined: more closely where it runs the program."""
         if self.running is None:
             return SandboxPolicy.for_code()
-        return SandboxPolicy((*linker_folders(), *filter(os.path.isabs, self.running.args)))
+        reads = self.linked.link.reads if self.linked else linker_folders()
+        return SandboxPolicy((*reads, *filter(os.path.isabs, self.running.args)))
 
     def __call__(self) -> _Evaluator:
         return _Evaluator(self)
@@ -152,12 +155,12 @@ class TimedEvaluatorSpec(LlvmEvaluatorSpec):
     """Makes an evaluator for a search by time, whose baseline is measured before all others.
 
     Args:
-        baseline: the passes that candidates that treat functions apart are measured in turns with.
+        baseline: candidates that treat functions apart are measured in turns with it.
         sampled: hashes of the candidates whose parts are measured: the seconds spent in each function.
         baseline_time: what the baseline takes.
     """
 
-    baseline: tuple[str, ...] = ()
+    baseline: Candidate = field(default_factory=Candidate)
     sampled: frozenset[str] = frozenset()
     baseline_time: SharedBaselineTime = field(default_factory=SharedBaselineTime)
 
@@ -188,7 +191,7 @@ class _Evaluator:
 
     def __init__(self, spec: LlvmEvaluatorSpec) -> None:
         self._backend = backend = open_backend(spec.backend)
-        self._ir = spec.ir
+        self._ir, self._linked = spec.ir, spec.linked
         self._module = backend.parse(spec.ir)
         self._reports_parts = spec.parts
         self._timing = spec.timing
@@ -210,8 +213,10 @@ class _Evaluator:
 
     def _try_to_run(self, running: Running, backend: Backend) -> None:
         try:
-            runner = Runner(running, backend)
-            self._expected = reference_answer(self._module, runner)
+            linked = self._linked
+            runner = Runner(running, backend, linked.link if linked else None)
+            code = linked.code if linked else self._module.object_code()
+            self._expected = reference_answer(code, runner)
         except (NotRunnableError, IRError, TargetError) as error:
             if self._timed:
                 raise
@@ -221,7 +226,7 @@ class _Evaluator:
 
     def evaluate(self, candidate: Candidate, clock: StageClock) -> Outcome:
         """Run the passes on a clone; verify it and measure."""
-        if self._timed and is_by_function(candidate):
+        if self._timed and (self._linked or is_by_function(candidate)):
             return self._by_function(candidate, clock)
         if is_of_functions(candidate):
             return self._of_functions(plan_of(candidate), clock)
@@ -235,16 +240,28 @@ class _Evaluator:
     def _by_function(self, candidate: Candidate, clock: StageClock) -> Outcome:
         try:
             with clock("transform"):
-                code = self._codes.get(candidate.hash) or self._built_by_function(candidate)
+                code = self._codes.get(candidate.hash) or self._code_of(candidate)
         except (PassError, IRError, ProgramError) as error:
             return Failed("transform", "refused by LLVM", error.message)
         if not self._remember:  # it comes in each round of a comparison
             self._codes[candidate.hash] = code
         return self._run_by_function(code, clock)
 
-    def _built_by_function(self, candidate: Candidate) -> bytes:
-        self._builder = self._builder or ProgramBuilder(self._ir, self._backend)
-        return self._builder.build(candidate).code
+    def _code_of(self, candidate: Candidate) -> bytes:
+        """Make the object of a candidate.
+
+        Raises:
+            PassError, IRError, ProgramError: it cannot be made.
+        """
+        if self._linked and not candidate.steps:
+            return self._linked.code
+        if self._linked or is_by_function(candidate):
+            self._builder = self._builder or ProgramBuilder(self._ir, self._backend)
+            build = self._builder.build(candidate)
+            return compiled(build.bitcode, self._linked) if self._linked else build.code
+        with closing(self._module.clone()) as module:
+            module.run(print_pipeline(passes_of(candidate)))
+            return module.object_code()
 
     def _run_by_function(self, code: bytes, clock: StageClock) -> Outcome:
         return self._run(code, clock, {})
@@ -400,7 +417,8 @@ class _TimedEvaluator(_Evaluator):
 
     def __init__(self, spec: TimedEvaluatorSpec) -> None:
         super().__init__(spec)
-        self._baseline_time, self._sampled, self._passes = spec.baseline_time, spec.sampled, spec.baseline
+        self._baseline_time, self._sampled = spec.baseline_time, spec.sampled
+        self._unchanged = spec.baseline
         self._timers = [
             PairedTimer(spec.baseline_time, each, patience=1, clocks=CLOCKS) for each in PAIRED_TIMINGS
         ]
@@ -424,20 +442,13 @@ class _TimedEvaluator(_Evaluator):
             self.notes = (*self.notes, f"{NOT_SAMPLED}: {error}")
             return {}
 
-    def _code_of(self, candidate: Candidate) -> bytes:
-        if is_by_function(candidate):
-            return self._built_by_function(candidate)
-        with closing(self._module.clone()) as module:
-            module.run(print_pipeline(passes_of(candidate)))
-            return module.object_code()
-
     def _run_by_function(self, code: bytes, clock: StageClock) -> Outcome:
         known = self._baseline_time.known
         if known is None or self._runner is None:  # there is no baseline yet
             return super()._run_by_function(code, clock)
         if not self._baseline:
             with clock("build"):
-                self._baseline = self._code_of(candidate_of(self._passes))
+                self._baseline = self._code_of(self._unchanged)
             self._paired[hashlib.sha256(self._baseline).digest()] = Measured({"time_s": known})
             self._best = known
         # By its code: many lists make the same, and measuring is what takes the time.
@@ -498,7 +509,7 @@ def evaluator_spec_of(task: Task[IRProgram], *, final: bool = False) -> LlvmEval
     spec = plain_spec_of(task, final=final)
     if final or _leads(task) != "time_s":
         return spec
-    return timed_spec_of(task, [candidate_of(baseline_passes(task))])
+    return timed_spec_of(task, [baseline_of(task)])
 
 
 def plain_spec_of(task: Task[IRProgram], *, final: bool = False) -> LlvmEvaluatorSpec:
@@ -518,6 +529,8 @@ def plain_spec_of(task: Task[IRProgram], *, final: bool = False) -> LlvmEvaluato
             f"{program.title} has no 'main' that could be timed",
             "Give one that calls it: --option harness=FILE.c.",
         )
+    if program.linked and not program.linked.code:
+        raise ProgramError(f"{program.title} is a part of a linked program", "Link it again by planish cc.")
     backend = task.target.toolchain["backend"]
     limits = _limits(program.instructions, open_backend(backend).lifetime)
     return LlvmEvaluatorSpec(
@@ -528,6 +541,7 @@ def plain_spec_of(task: Task[IRProgram], *, final: bool = False) -> LlvmEvaluato
         limits,
         LAST_TIMING if final else TIMING,
         remember=not final,
+        linked=program.linked,
     )
 
 
@@ -541,7 +555,7 @@ def timed_spec_of(task: Task[IRProgram], sampled: Sequence[Candidate]) -> TimedE
     known = {each.name: getattr(plain, each.name) for each in fields(plain)}
     known["limits"] = replace(plain.limits, run=plain.limits.run + _PAIRED_S)
     hashes = frozenset(each.hash for each in sampled)
-    return TimedEvaluatorSpec(**known, baseline=baseline_passes(task), sampled=hashes)
+    return TimedEvaluatorSpec(**known, baseline=baseline_of(task), sampled=hashes)
 
 
 def is_run(task: Task[IRProgram]) -> bool:
@@ -562,6 +576,11 @@ def prepared(task: Task[IRProgram]) -> str:
     """
     change = without_optnone if _leads(task) == "time_s" else for_size
     return change(task.program.ir)
+
+
+def baseline_of(task: Task[IRProgram]) -> Candidate:
+    """Return what a user has without planish; of a linked program the object as the compiler made it."""
+    return Candidate() if task.program.linked else candidate_of(baseline_passes(task))
 
 
 def baseline_passes(task: Task[IRProgram]) -> tuple[str, ...]:

@@ -20,35 +20,11 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from planish.core import ProgramError, TargetError
-from planish.levels.llvm.backend.protocol import Backend, Module
-from planish.levels.llvm.program import Harness, Running
+from planish.levels.llvm.backend.protocol import Backend
+from planish.levels.llvm.program import OBJECTS, PROGRAM, Harness, LinkCommand, Running
 from planish.measure import Clocks
 from planish.sandbox import run_tool
 from planish.sandbox.confinement import end_orphans, launch, program_environment
-
-OBJECTS, PROGRAM = "\0objects", "\0program"
-"""What stands in a command for the objects that are exchanged, and for the program: no word is like them."""
-
-
-@dataclass(frozen=True)
-class LinkCommand:
-    """The command that links objects to a program.
-
-    Args:
-        compiler: what compiles and links.
-        words: what follows; `OBJECTS` and `PROGRAM` stand for them.
-        reads: files and folders that linking reads, and running.
-    """
-
-    compiler: tuple[str, ...]
-    words: tuple[str, ...]
-    reads: tuple[str, ...] = ()
-
-    def filled(self, objects: Sequence[Path], program: Path) -> list[str]:
-        """Return what follows the compiler to make a program of some objects."""
-        given = {OBJECTS: list(map(str, objects)), PROGRAM: [str(program)]}
-        return [each for word in self.words for each in given.get(word, [word])]
-
 
 OUTPUT_MOST = 64 << 20
 LIMIT_S = 10.0
@@ -205,13 +181,17 @@ class Runner:
                 yield process
 
 
-def reference_answer(module: Module, runner: Runner) -> RunAnswer:
+def reference_answer(code: bytes, runner: Runner) -> RunAnswer:
     """Run the unoptimised program twice, and give its answer.
+
+    Args:
+        code: its object.
+        runner: links and runs it.
 
     Raises:
         NotRunnableError: it cannot be linked or ended, or its two answers differ.
     """
-    with runner.executable(module.object_code()) as path:
+    with runner.executable(code) as path:
         first, second = runner.answer(path), runner.answer(path)
     if wrong := second.differs(first):
         raise NotRunnableError(f"two runs of the unoptimised program differ: {wrong}")

@@ -157,11 +157,10 @@ class LlvmLevel(Level[IRProgram]):
         return evaluator_spec_of(task, final=final)
 
     def baseline(self, task: Task[IRProgram]) -> Candidate:
-        """Return -Oz as clang means it, or -O3 where the time leads; see `baseline_passes`."""
-        from planish.levels.llvm.evaluator import baseline_passes
-        from planish.levels.llvm.passes import candidate_of
+        """Return -Oz as clang means it, or -O3 where the time leads; see `evaluator.baseline_of`."""
+        from planish.levels.llvm.evaluator import baseline_of
 
-        return candidate_of(baseline_passes(task))
+        return baseline_of(task)
 
     def variants(self, task: Task[IRProgram], candidate: Candidate) -> Sequence[Candidate]:
         """Return the baseline where size leads: the winner then is never worse than it."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shlex
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -16,6 +16,7 @@ SOURCE = re.compile(r'^source_filename = "([^"]*)"', re.MULTILINE)
 _ESCAPED = re.compile(rb"\\([0-9A-Fa-f]{2})")
 _DEFINITION = re.compile(r'^define [^\n]*?@("[^"]*"|[-\w$.]+)\(', re.MULTILINE)
 _RUN = "; planish runs it with "
+_LINK = "; planish links it with "
 # Stored programs bring theirs: other flags, and paths, could have the linker run or read anything.
 _LINKED = re.compile(r"-l\w[\w+.-]*|-pthread", re.ASCII)
 _SANITIZERS = re.compile(r"-l(clang_rt\.)?(a|l|m|t|hwa)san\b.*|-fsanitize=.*", re.ASCII)
@@ -92,6 +93,49 @@ class Running:
         return Running(args, stdin, harness, bool(data.get("run")), link)
 
 
+OBJECTS, PROGRAM = "\0objects", "\0program"
+"""What stands in a command for the objects that are exchanged, and for the program: no word is like them."""
+
+
+@dataclass(frozen=True)
+class LinkCommand:
+    """The command that links objects to a program.
+
+    Args:
+        compiler: what compiles and links.
+        words: what follows; `OBJECTS` and `PROGRAM` stand for them.
+        reads: files and folders that linking reads, and running.
+    """
+
+    compiler: tuple[str, ...]
+    words: tuple[str, ...]
+    reads: tuple[str, ...] = ()
+
+    def filled(self, objects: Sequence[Path], program: Path) -> list[str]:
+        """Return what follows the compiler to make a program of some objects."""
+        given = {OBJECTS: list(map(str, objects)), PROGRAM: [str(program)]}
+        return [each for word in self.words for each in given.get(word, [word])]
+
+
+@dataclass(frozen=True)
+class LinkedObject:
+    """What a module is a part of: a program that is linked of several objects.
+
+    Args:
+        link: links the program; the module's object stands in it as `OBJECTS`.
+        compile: words that make an object, `OBJECTS`, of the bitcode on standard input.
+        code: the object that the user's compiler made, which is the baseline.
+        functions: what is defined in this object alone.
+        key: names all that the program is made of besides; it is a part of the canonical text.
+    """
+
+    link: LinkCommand
+    compile: tuple[str, ...]
+    code: bytes = field(repr=False)
+    functions: frozenset[str]
+    key: str
+
+
 @dataclass(frozen=True)
 class IRProgram:
     """A module of LLVM IR.
@@ -102,6 +146,8 @@ class IRProgram:
         running: how it is run; None: never, since it is a part of a program.
         backend: which LLVM the user asked for; empty for the preferred one. It is of the target, and not of
             the text.
+        linked: the program that it is a part of, where that is linked of several objects. It is of this
+            machine; a stored program has its key alone.
         fast: the same source as clang -O3 gives it to its passes; None where the source is IR. It is what is
             tuned where time leads, and of no other program's text.
     """
@@ -110,6 +156,7 @@ class IRProgram:
     instructions: int
     running: Running | None = field(default_factory=Running)
     backend: str = field(default="", compare=False)
+    linked: LinkedObject | None = field(default=None, repr=False)
     fast: IRProgram | None = field(default=None, compare=False, repr=False)
     level: str = "llvm"
 
@@ -117,7 +164,8 @@ class IRProgram:
     def text(self) -> str:
         """The canonical text: a line that names the module, how it is run, and the module."""
         run = "null" if self.running is None else self.running.text
-        return f"; {self.title}\n" + (f"{_RUN}{run}\n" if run else "") + self.ir
+        linked = f"{_LINK}{self.linked.key}\n" if self.linked else ""
+        return f"; {self.title}\n" + (f"{_RUN}{run}\n" if run else "") + linked + self.ir
 
     @cached_property
     def definitions(self) -> tuple[str, ...]:
@@ -136,9 +184,11 @@ class IRProgram:
 
     @property
     def can_run(self) -> bool:
-        """Return whether it is a program with a `main`, here or in the harness."""
+        """Return whether it is a program with a `main`: here, in the harness, or in another object."""
         running = self.running
-        return running is not None and (running.harness is not None or "main" in self.definitions)
+        if running is None:
+            return False
+        return self.linked is not None or running.harness is not None or "main" in self.definitions
 
 
 def _readable(name: str) -> str:
@@ -146,6 +196,14 @@ def _readable(name: str) -> str:
     plain = _ESCAPED.sub(lambda found: bytes([int(found[1], 16)]), name.encode())
     text = plain.decode(errors="replace")
     return text if text.isprintable() and "\ufffd" not in text else name
+
+
+def linked_of(text: str) -> LinkedObject | None:
+    """Return what a program is a part of that was printed as a canonical text: its key alone is known."""
+    for line in text.split("\n", 3)[1:3]:
+        if line.startswith(_LINK):
+            return LinkedObject(LinkCommand((), ()), (), b"", frozenset(), line.removeprefix(_LINK))
+    return None
 
 
 def running_of(text: str) -> Running | None:

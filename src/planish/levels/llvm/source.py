@@ -16,7 +16,15 @@ from planish.levels.llvm.backend import open_backend
 from planish.levels.llvm.backend.protocol import Backend
 from planish.levels.llvm.clang import FAST, Compiler, find_compiler
 from planish.levels.llvm.ir.attributes import for_processor
-from planish.levels.llvm.program import SOURCE, IRProgram, Running, read_bytes, running_by, running_of
+from planish.levels.llvm.program import (
+    SOURCE,
+    IRProgram,
+    Running,
+    linked_of,
+    read_bytes,
+    running_by,
+    running_of,
+)
 
 _ASSEMBLY = re.compile(r'\basm\b[^"\n]*"((?:[^"\\]|\\.)*)"')
 # LLVM writes quotes, and what cannot be printed, as a backslash and two hexadecimal digits.
@@ -179,7 +187,7 @@ def read_text(text: str, backend: Backend) -> IRProgram:
     program = _printed(text, "the stored program", backend)
     check_assembly(program.ir)
     try:
-        return replace(program, running=running_of(text))
+        return replace(program, running=running_of(text), linked=linked_of(text))
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         raise ProgramError(f"the stored program does not say how it is run: {error}") from error
 

@@ -12,8 +12,8 @@ from pathlib import Path
 from planish.core import Candidate, PlanishError
 from planish.levels.llvm.backend import open_backend
 from planish.levels.llvm.function_steps import FunctionPasses
+from planish.levels.llvm.hot.lists import USUAL, passes_within
 from planish.levels.llvm.hot.programs import ProgramBuild, ProgramBuilder, function_lists, is_by_function
-from planish.levels.llvm.hot.versions import USUAL, passes_within
 from planish.levels.llvm.modules.export import BegunNames, begun_names, write_module, write_script
 from planish.levels.llvm.modules.results import ModuleRecipe
 from planish.sandbox import ExitStatus, ForkLimits, in_child

@@ -7,23 +7,28 @@ same for each list that is tried on one function.
 
 from __future__ import annotations
 
+import tempfile
 from collections import OrderedDict
 from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass
+from pathlib import Path
 
 from planish.core import Candidate, ProgramError, TargetError
-from planish.levels.llvm.backend import Backend
+from planish.levels.llvm.backend import Backend, IRError
 from planish.levels.llvm.function_steps import FunctionPasses
-from planish.levels.llvm.hot.versions import BEGIN, LAST, MORE, SIMPLIFY, USUAL, pipeline
+from planish.levels.llvm.hot.lists import BEGIN, LAST, MORE, SIMPLIFY, USUAL, pipeline
 from planish.levels.llvm.modules.results import ModuleRecipe
 from planish.levels.llvm.modules.transform import begin, end, single
 from planish.levels.llvm.passes.catalogue import base_name, elements
 from planish.levels.llvm.passes.pipeline import PipelineItem, read_items
+from planish.levels.llvm.program import OBJECTS, LinkedObject
+from planish.sandbox import run_tool
 
 _PREPARED = 4
 """Modules that are kept of which all but one function is done."""
 
+_COMPILE_S = 60.0
 _MANAGERS = frozenset(("function", "loop", "loop-mssa"))
 Lists = tuple[tuple[str, tuple[str, ...]], ...]
 """Pipelines, and the functions that each is run on."""
@@ -40,6 +45,24 @@ class ProgramBuild:
 
     code: bytes
     bitcode: bytes
+
+
+def compiled(bitcode: bytes, linked: LinkedObject) -> bytes:
+    """Have the user's compiler make the object of a module that is a part of a linked program.
+
+    Raises:
+        IRError: it makes none.
+    """
+    with tempfile.TemporaryDirectory(prefix="planish-", ignore_cleanup_errors=True) as folder:
+        path = Path(folder) / "module.o"
+        words = [str(path) if word == OBJECTS else word for word in linked.compile]
+        try:
+            ran = run_tool(words, seconds=_COMPILE_S, given=bitcode)
+        except TimeoutError as error:
+            raise IRError(str(error)) from error
+        if ran.code:
+            raise IRError(f"the compiler makes no code of the module: {' '.join(ran.message.split())}")
+        return path.read_bytes()
 
 
 def is_by_function(candidate: Candidate) -> bool:

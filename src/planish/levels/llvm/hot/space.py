@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from planish.core import UNTAUGHT, Candidate, CanVaryParts, SearchContext
 from planish.levels.llvm.function_steps import FunctionPasses
-from planish.levels.llvm.hot.versions import USUAL, drawn, first_lists, passes_within, pipeline
+from planish.levels.llvm.hot.lists import USUAL, drawn, first_lists, passes_within, pipeline
 from planish.levels.llvm.modules.transform import plain_text
 from planish.levels.llvm.passes import candidate_of
 
@@ -38,8 +38,8 @@ class HotFunctionSpace(CanVaryParts):
         self._program = program
 
     def start(self) -> Candidate:
-        """Return -O3 for the whole module."""
-        return candidate_of((O3,))
+        """Return -O3 for the whole module; of a linked program the object as the compiler made it."""
+        return Candidate() if self._program.linked else candidate_of((O3,))
 
     def parts(self, measured: Mapping[str, float]) -> Sequence[str]:
         """List the hot functions of the module, the hottest first.
@@ -47,7 +47,8 @@ class HotFunctionSpace(CanVaryParts):
         Args:
             measured: seconds by function, of all that the program runs.
         """
-        defined, least = frozenset(self._program.definitions), HOT * sum(measured.values())
+        linked, least = self._program.linked, HOT * sum(measured.values())
+        defined = linked.functions if linked else frozenset(self._program.definitions)
         hot = [name for name, value in measured.items() if name in defined and value >= least]
         return sorted(hot, key=lambda name: -measured[name])[:_MOST_HOT]
 

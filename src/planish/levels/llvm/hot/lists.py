@@ -1,24 +1,16 @@
-"""Versions of a program: clang's -O3 in three parts, of which the second is exchanged on hot functions.
+"""Pass lists for hot functions: clang's -O3 in three parts, of which the second is exchanged.
 
-Each version is made in a child, since LLVM may crash.
+`BEGIN` prepares the whole module, and inlines; then a list is run on each function, which is `USUAL` in -O3;
+`LAST` ends the module.
 """
 
 from __future__ import annotations
 
 import random
-import re
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing
-from dataclasses import dataclass
-from functools import partial
+from collections.abc import Iterator, Sequence
 
-from planish.core import PlanishError, ProgramError
-from planish.core.hashing import content_hash
-from planish.levels.llvm.backend import IRError, PassError
-from planish.levels.llvm.modules.results import ModuleRecipe
-from planish.levels.llvm.modules.transform import begin, end, plain_text, single, whole_backend
+from planish.core import ProgramError
 from planish.levels.llvm.passes.pipeline import PipelineItem, read_items
-from planish.sandbox import ExitStatus, ForkLimits, in_child
 
 Parts = tuple[str, ...]
 """Passes within a function manager."""
@@ -147,106 +139,3 @@ def before(parts: Parts, text: str, more: Sequence[str]) -> Parts:
     """Put passes before another one."""
     place = parts.index(text)
     return (*parts[:place], *more, *parts[place:])
-
-
-_LIMITS = ForkLimits(seconds=60.0)
-_PROCESSOR = re.compile(r'"target-(?:cpu|features)"="[^"]*"')
-
-
-Lists = tuple[tuple[str, tuple[str, ...]], ...]
-"""Pipelines, and the functions that each is run on."""
-
-
-@dataclass(frozen=True)
-class HotBuild:
-    """What a recipe makes: an object, and the module that it is made of."""
-
-    code: bytes
-    bitcode: bytes
-
-
-@dataclass(frozen=True)
-class PreparedProgram:
-    """A module after what -O3 runs on the whole of it.
-
-    Args:
-        bitcode: it.
-        identities: of the functions that it defines: name to a hash of what it is, and for which processor.
-    """
-
-    bitcode: bytes
-    identities: Mapping[str, str]
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """Name the functions that it defines."""
-        return tuple(self.identities)
-
-    @staticmethod
-    def of(ir: str | bytes) -> PreparedProgram:
-        """Begin a module.
-
-        Raises:
-            PlanishError: LLVM does not survive it.
-        """
-        made = in_child(partial(_begun, ir), tuple[bytes, dict[str, str]], _LIMITS)
-        if isinstance(made, ExitStatus):
-            raise PlanishError(f"LLVM does not survive what -O3 begins with: {made.detail}")
-        return PreparedProgram(*made)
-
-    def after(self, lists: Lists) -> PreparedProgram | None:
-        """Run lists on functions; None where LLVM refuses it."""
-        made = in_child(partial(_after, self.bitcode, ModuleRecipe("", lists, "")), bytes | None, _LIMITS)
-        return (
-            None if isinstance(made, ExitStatus) or made is None else PreparedProgram(made, self.identities)
-        )
-
-    def finished(self, recipe: ModuleRecipe) -> HotBuild | None:
-        """Do what a recipe says after the beginning; None where LLVM refuses it."""
-        made = in_child(partial(_finished, self.bitcode, recipe), HotBuild | None, _LIMITS)
-        return None if isinstance(made, ExitStatus) else made
-
-
-def make(ir: str, recipe: ModuleRecipe) -> HotBuild:
-    """Make a module by a recipe.
-
-    Raises:
-        PlanishError: LLVM does not survive it.
-    """
-    made = in_child(partial(_made, ir, recipe), HotBuild, _LIMITS)
-    if isinstance(made, ExitStatus):
-        raise PlanishError(f"LLVM does not survive {recipe.passes or 'making code'}: {made.detail}")
-    return made
-
-
-def _begun(ir: str | bytes) -> tuple[bytes, dict[str, str]]:
-    with closing(single(whole_backend().parse(ir))) as module:
-        begin(module, (), BEGIN)
-        texts, processors = module.definitions().texts(), sorted(set(_PROCESSOR.findall(module.text())))
-        identities = {name: content_hash(f"{processors} {plain_text(text)}") for name, text in texts.items()}
-        return module.bitcode(), {name: identity for name, identity in identities.items() if name}
-
-
-def _after(begun: bytes, recipe: ModuleRecipe) -> bytes | None:
-    with closing(single(whole_backend().parse(begun))) as module:
-        try:
-            end(module, recipe)
-            return module.bitcode()
-        except (PassError, IRError):
-            return None
-
-
-def _finished(begun: bytes, recipe: ModuleRecipe) -> HotBuild | None:
-    with closing(single(whole_backend().parse(begun))) as module:
-        try:
-            end(module, recipe)
-            return HotBuild(module.object_code(), module.bitcode())
-        except (PassError, IRError):
-            return None
-
-
-def _made(ir: str, recipe: ModuleRecipe) -> HotBuild:
-    with closing(single(whole_backend().parse(ir))) as module:
-        begin(module, (), recipe.passes)
-        end(module, recipe)
-        return HotBuild(module.object_code(), module.bitcode())
