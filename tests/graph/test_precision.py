@@ -71,8 +71,8 @@ def test_labels_tell_accuracy_where_there_are_some(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("labels", "said"),
     [
-        ([0] * 3, "there are 3 labels, and the model gives 4 answers"),
-        ([0] * 8, "there are 8 labels, and the model gives 4 answers"),
+        ([0] * 3, "there are 3 labels, and the model has 4 answers"),
+        ([0] * 8, "there are 8 labels, and the model has 4 answers"),
         ([0, 1, 2, 5], "labels are up to 5, and the model has 5 classes"),
         ([-1] * 4, "labels are up to -1"),
     ],

@@ -327,7 +327,7 @@ def evaluator_of(program: GraphProgram) -> InlineExecutor:
 def test_answers_that_are_not_finite_before_anything_is_changed_are_told(tmp_path: Path) -> None:
     nodes = [helper.make_node("Mul", ["x", "w"], ["m"]), helper.make_node("Log", ["m"], ["y"])]
     broken = model(nodes, [constant("w", np.full((), -np.inf, np.float32))])
-    with pytest.raises(ProgramError, match="gives numbers that are not finite, before anything is changed"):
+    with pytest.raises(ProgramError, match="returns numbers that are not finite, before anything is changed"):
         evaluator_of(read_model(write(broken, tmp_path / "net.onnx"), {}))
 
 

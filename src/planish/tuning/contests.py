@@ -40,10 +40,10 @@ class Contestant:
 
 @dataclass(frozen=True)
 class Curves:
-    """How a contestant's best value went with the number of trials, once for each seed.
+    """Best values of a contestant by the number of trials, once for each seed.
 
     Args:
-        contestant: whose.
+        contestant: that they are of.
         objective: what was improved.
         runs: the runs' ids in the store, by seed.
         best: by seed, then by trial: the best value so far; not a number before the first measured one.
@@ -79,7 +79,7 @@ def compare_searches(
     listener: Listener | None = None,
     start: Start = LocalExecutor,
 ) -> list[Curves]:
-    """Tune by each contestant's way, once for each seed, and give the best values against the trials.
+    """Tune by each contestant's way, once for each seed; return the best values by the number of trials.
 
     All runs are stored. A candidate that several searches propose is measured once, so that luck favours
     none of them.
@@ -137,7 +137,7 @@ def _curves(
                 compares=False,
             )
         )
-        # Ctrl-C ended one run in order; who compares must not go on with the next.
+        # Ctrl-C ended one run in order; a comparison must not go on with the next.
         if results[-1].stopped:
             raise KeyboardInterrupt
     objective = results[0].objective

@@ -38,7 +38,7 @@ class Check:
 
 @dataclass(frozen=True)
 class Validation:
-    """What became of the three questions.
+    """Answers to the three questions of a validation.
 
     Args:
         run_id: the run whose winner was tried.
@@ -151,7 +151,7 @@ def _is_recorded(result: Result, store: Reader) -> bool:
 
 
 def _measured(result: Result, processes: int, start: Start) -> Mapping[str, PairedSamples]:
-    """Measure the winner beside the baseline, as at the end of a run; gives how it did by each objective."""
+    """Measure the winner beside the baseline, as at the end of a run; return its samples by objective."""
     result.level.target(result.task.program, result.task.target.cores)  # raises where there are not so many
     spec = result.level.evaluator(result.task, final=True)
     baseline = Variant("baseline", result.level.baseline(result.task), spec)

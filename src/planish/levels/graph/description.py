@@ -29,11 +29,11 @@ def aligned(rows: Sequence[Sequence[str]], texts: Collection[int]) -> str:
         rows: the first is the head.
         texts: columns that are aligned to the left; the others are numbers.
     """
-    widths = [max(len(row[place]) for row in rows) for place in range(len(rows[0]))]
+    widths = [max(len(row[index]) for row in rows) for index in range(len(rows[0]))]
     lines = (
         "  ".join(
-            cell.ljust(width) if place in texts else cell.rjust(width)
-            for place, (cell, width) in enumerate(zip(row, widths, strict=True))
+            cell.ljust(width) if index in texts else cell.rjust(width)
+            for index, (cell, width) in enumerate(zip(row, widths, strict=True))
         )
         for row in rows
     )
@@ -84,16 +84,16 @@ class Nodes:
 
     @staticmethod
     def read(data: Mapping[str, Any]) -> Nodes:
-        """Read what `to_json` gave."""
+        """Read what `to_json` returned."""
         return Nodes(
             [_counter(each) for each in data.get("counts", ())],
             _counter(data.get("after")),
             _counter(data.get("usual")),
         )
 
-    def change(self, place: int) -> str:
-        """Return what the pass of this place changed: `-35 Identity +2 Constant`; the most first."""
-        before, after = [*self.counts[place : place + 2], None, None][:2]
+    def change(self, index: int) -> str:
+        """Return what the pass at this index changed: `-35 Identity +2 Constant`; the most first."""
+        before, after = [*self.counts[index : index + 2], None, None][:2]
         if before is None or after is None:
             return "-"
         changes = {name: after[name] - before[name] for name in before.keys() | after.keys()}
@@ -142,10 +142,10 @@ def parts(chosen: Selection, matter: Collection[str]) -> Mapping[str, tuple[Sele
     """
     found: dict[str, tuple[Selection, Selection]] = {}
     steps = chosen.candidate.steps
-    for place, step in enumerate(steps):
+    for index, step in enumerate(steps):
         if not isinstance(step, Disable | Offline) or (isinstance(step, Disable) and step.name in matter):
-            rest = Candidate(steps[:place] + steps[place + 1 :])
-            found[f"{place + 1}. {step}"] = (selection_of(Candidate((step,))), selection_of(rest))
+            rest = Candidate(steps[:index] + steps[index + 1 :])
+            found[f"{index + 1}. {step}"] = (selection_of(Candidate((step,))), selection_of(rest))
     return found
 
 
@@ -299,8 +299,8 @@ def _passes(
         return f"none: the file stays as it is, under {defaults_of(program)}"
     base, whole = found.get(name_of(program.baseline)), found.get(name_of(chosen))
     rows = [["", "gain alone", "loss without it", "nodes"]]
-    for place, (text, (alone, rest)) in enumerate(steps.items()):
-        change = nodes.change(place) if place < len(chosen.rewrites) else ""
+    for index, (text, (alone, rest)) in enumerate(steps.items()):
+        change = nodes.change(index) if index < len(chosen.rewrites) else ""
         rows.append(
             [
                 text,

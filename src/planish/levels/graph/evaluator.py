@@ -95,7 +95,7 @@ class Timed:
         """Return samples as an outcome keeps them.
 
         Args:
-            timed: what `time` gave.
+            timed: as `time` returned it.
             batch: the items of a call.
         """
 
@@ -313,7 +313,7 @@ class _Evaluator:
         return open_session(file, self._settings(chosen), chosen.disabled)
 
     def _kept(self, chosen: Selection, file: Path, kept: Path) -> float:
-        """Keep what the runtime makes; gives the seconds that this takes."""
+        """Keep what the runtime makes; return the seconds that this takes."""
         settings = self._settings(chosen)
         return open_session(file, settings, chosen.disabled, keep=kept, apart=True).seconds
 
@@ -437,7 +437,7 @@ def _answers(spec: GraphEvaluatorSpec, feeds: Sequence[Feed]) -> list[Sequence[A
 
 def _require_finite(program: GraphProgram, answers: Sequence[Sequence[Any]]) -> None:
     if any(map(not_finite, answers)):
-        what = f"'{program.file}' gives numbers that are not finite, before anything is changed"
+        what = f"'{program.file}' returns numbers that are not finite, before anything is changed"
         raise ProgramError(what, "Give it inputs that suit it: --option inputs=FILE.npz.")
 
 

@@ -50,8 +50,8 @@ def make_feeds(program: GraphProgram, model: ModelProto, *, further: bool = Fals
         return batches(program, arrays_in(program.data.file))
     bounds = {port.name: _bound(model, port) for port in program.inputs}
     return [
-        {port.name: _random(port, bounds[port.name], rng(_SEED, number, place), below_0=number == BELOW_0)
-         for place, port in enumerate(program.inputs)}
+        {port.name: _random(port, bounds[port.name], rng(_SEED, number, index), below_0=number == BELOW_0)
+         for index, port in enumerate(program.inputs)}
         for number in range(COUNT + FURTHER * further)
     ]  # fmt: skip
 
@@ -165,16 +165,16 @@ def derived(feeds: Sequence[Feed], count: int) -> Sequence[Feed]:
     found: list[Feed] = []
     for number in range(count):
         made: dict[str, Any] = {}
-        for place, name in enumerate(feeds[0]):
+        for index, name in enumerate(feeds[0]):
             given = [np.asarray(feed[name]) for feed in feeds[:_BATCHES]]
-            made[name] = _shuffled(given, rng(_DERIVED_SEED, number, place))
+            made[name] = _shuffled(given, rng(_DERIVED_SEED, number, index))
         if not any(_same(made, each) for each in (*feeds, *found)):
             found.append(made)
     return found
 
 
 def _shuffled(given: Sequence[NDArray[Any]], generator: Generator) -> NDArray[Any]:
-    """Shuffle the values of an input of all batches, and give as many of them as are in one."""
+    """Shuffle the values of an input of all batches, and return as many of them as are in one."""
     import numpy as np
 
     first = given[0]
@@ -259,7 +259,7 @@ def check_labels(labels: NDArray[np.int64], answers: Answers) -> None:
     count, classes = len(_classes_in(answers)), first[0].shape[-1]
     if not count <= len(labels) < count + max(count // len(first), 1):
         raise ProgramError(
-            f"there are {len(labels)} labels, and the model gives {count} answers", "Give one for each."
+            f"there are {len(labels)} labels, and the model has {count} answers", "Give one for each."
         )
     if labels.max() >= classes or labels.max() < 0:
         what = f"the labels are up to {labels.max()}, and the model has {classes} classes"

@@ -92,7 +92,7 @@ class Counter:
 
     Args:
         source: what is read.
-        read: gives joules since some time (energy), watts (power) or degrees Celsius (temperature).
+        read: returns joules since some time (energy), watts (power) or degrees Celsius (temperature).
         cumulative: whether it counts up: power then is the difference by the time.
     """
 
@@ -306,7 +306,7 @@ def _measure_peak(asked: dict[str, object]) -> float:
     settings = SessionSettings(**asked["settings"])  # type: ignore[arg-type]
     # The runtime's own memory is not the model's, nor what knows numbers that NumPy does not.
     import_module("openvino" if settings.elsewhere else "onnxruntime")
-    arrays = [loaded[f"arr_{place}"] for place in range(len(inputs))]
+    arrays = [loaded[f"arr_{index}"] for index in range(len(inputs))]
     if any(array.dtype.kind == "V" for array in arrays):
         import_module("onnx")
     feed = {name: array.view(dtype) for array, (name, dtype) in zip(arrays, inputs, strict=True)}

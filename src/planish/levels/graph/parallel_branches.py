@@ -20,7 +20,7 @@ class Branch:
     Args:
         node: reads one value and constants.
         key: what joined nodes have in common: the value, the attributes, types, and whether there is a bias.
-        joined: place of a constant input to the axis along which it is joined with the others'.
+        joined: index of a constant input to the axis along which it is joined with the others'.
         axis: of the result, along which it is cut again.
         width: the result's extent there.
         bias: whether an addition of constants of one dimension, right after it, may be joined too.
@@ -149,7 +149,7 @@ def _constants(model: ModelProto) -> Mapping[str, TensorProto]:
 
 
 class _Joining:
-    """Puts wide nodes in the places of the first of those that they stand for."""
+    """Puts wide nodes at the indices of the first of those that they stand for."""
 
     def __init__(self, model: ModelProto, constants: Mapping[str, TensorProto], opset: int) -> None:
         self._model, self._constants, self._opset = model, constants, opset
@@ -169,7 +169,7 @@ class _Joining:
         self._tensors: list[TensorProto] = []
 
     def joined(self, groups: Sequence[Sequence[Branch]]) -> ModelProto:
-        """Join each group; gives a new model."""
+        """Join each group; return a new model."""
         from onnx import ModelProto
 
         for group in groups:
@@ -212,11 +212,11 @@ class _Joining:
 
         made = NodeProto()
         made.CopyFrom(nodes[0])
-        for place, name in enumerate(nodes[0].input):
-            if place in joined:
-                made.input[place] = self._concatenated([node.input[place] for node in nodes], joined[place])
+        for index, name in enumerate(nodes[0].input):
+            if index in joined:
+                made.input[index] = self._concatenated([node.input[index] for node in nodes], joined[index])
             else:
-                made.input[place] = renamed.get(name, name)
+                made.input[index] = renamed.get(name, name)
         made.output[0] = self._name(f"{nodes[0].output[0]}_joined")
         made.name = self._name(f"{nodes[0].name}_joined") if nodes[0].name else ""
         self._gone.update(node.output[0] for node in nodes)
@@ -244,19 +244,19 @@ class _Joining:
             # What is computed may come too late: the wide node stands where the first branch was.
             fixed = all(not name or name in self._constants for name in bounds[0])
             return (after, {}) if fixed and all(each == bounds[0] for each in bounds) else None
-        place = self._bias_place(after, group)
-        return None if place is None else (after, {place: 0})
+        index = self._bias_index(after, group)
+        return None if index is None else (after, {index: 0})
 
-    def _bias_place(self, after: Sequence[NodeProto], group: Sequence[Branch]) -> int | None:
+    def _bias_index(self, after: Sequence[NodeProto], group: Sequence[Branch]) -> int | None:
         if not group[0].bias or not is_standard(after[0], "Add"):
             return None
-        for place in (0, 1):
-            found = [self._constants.get(node.input[place]) for node in after]
+        for index in (0, 1):
+            found = [self._constants.get(node.input[index]) for node in after]
             if all(
                 each is not None and tuple(each.dims) == (branch.width,)
                 for each, branch in zip(found, group, strict=True)
             ):
-                return place
+                return index
         return None
 
     def _concatenated(self, names: Sequence[str], axis: int) -> str:

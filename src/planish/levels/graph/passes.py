@@ -183,7 +183,7 @@ class Selection:
         Where the session is set to optimise nothing, there is nothing to leave out; where it is set to one
         thread, ONNX Runtime runs nothing in parallel; another runtime has none of these settings.
         """
-        out = sorted(self.disabled, key=_place) if self.optimises else []
+        out = sorted(self.disabled, key=_order_of) if self.optimises else []
         offline = [Offline()] if self.offline and not self.elsewhere else []
         idle = ["execution"] if ONE_THREAD in self.settings else []
         idle += ["optimization", "execution", "arena"] if self.elsewhere else []
@@ -226,7 +226,7 @@ def selection(
 
     Raises:
         ProgramError: a pass is unknown or kept out; a setting or its value is unknown.
-        ScheduleError: a pass is not of the kind that its place takes; a setting is there twice.
+        ScheduleError: a pass is not of the kind that its position takes; a setting is there twice.
     """
     chosen = Selection(tuple(rewrites), frozenset(disabled), offline, frozenset(settings))
     for name in (*chosen.rewrites, *chosen.disabled):
@@ -280,9 +280,9 @@ def _disable(name: str) -> Disable:
 
 
 @cache
-def _places() -> Mapping[str, int]:
-    return {name: place for place, name in enumerate(passes())}
+def _positions() -> Mapping[str, int]:
+    return {name: index for index, name in enumerate(passes())}
 
 
-def _place(name: str) -> int:
-    return _places()[name]
+def _order_of(name: str) -> int:
+    return _positions()[name]

@@ -117,17 +117,17 @@ def _of_program(records: Sequence[RidgeRow]) -> Mapping[Step, tuple[float, float
     steps = sorted({step for candidate, _ in known for step in candidate.steps}, key=str)
     if not steps:
         return {}
-    place = {step: i for i, step in enumerate(steps)}
+    index = {step: i for i, step in enumerate(steps)}
     has = np.zeros((len(known), len(steps)))
     for row, (candidate, _) in enumerate(known):
-        has[row, [place[step] for step in candidate.steps]] = 1
+        has[row, [index[step] for step in candidate.steps]] = 1
     changes = _ridge(has, np.array([change for _, change in known]))
     counts = has.sum(axis=0)
     # Without any trial that lacks the step there is only the baseline, whose ratio is 1, to compare with.
     fewer = np.minimum(counts, len(known) - counts + 1)
     # By the rarer of the two sides: many trials with a step say little where none lacks it.
     weights = fewer / (fewer + PENALTY)
-    return {step: (float(changes[i]), float(weights[i])) for step, i in place.items()}
+    return {step: (float(changes[i]), float(weights[i])) for step, i in index.items()}
 
 
 def _ridge(has: NDArray[np.float64], changes: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -277,22 +277,22 @@ def _composed(found: Mapping[Step, StepEffect], tried: Mapping[Candidate, Mappin
     """Make a list of all steps that help, each rewriting pass where it stood in the lists that were good."""
     helpful = [e.step for e in found.values() if e.change < -MARGIN and not e.fails]
     rewrites = [step.name for step in helpful if isinstance(step, Rewrite)][:LONGEST]
-    places = _places(tried)
+    positions = _positions(tried)
     out = [step.name for step in helpful if isinstance(step, Disable)]
     # What stood in no good list goes to the middle.
-    ordered = sorted(rewrites, key=lambda name: (places.get(name, 0.5), name))
+    ordered = sorted(rewrites, key=lambda name: (positions.get(name, 0.5), name))
     return selection(ordered, out, offline=Offline() in helpful).candidate
 
 
-def _places(tried: Mapping[Candidate, Mapping[str, float]]) -> Mapping[str, float]:
+def _positions(tried: Mapping[Candidate, Mapping[str, float]]) -> Mapping[str, float]:
     """Return where in a list each rewriting pass stood on average, from 0 to 1, where the list was a gain."""
     found: defaultdict[str, list[float]] = defaultdict(list)
     for candidate, changes in tried.items():
         names = [step.name for step in candidate.steps if isinstance(step, Rewrite)]
         if sum(changes.values()) < 0:
-            for place, name in enumerate(names):
-                found[name].append(place / max(1, len(names) - 1))
-    return {name: sum(places) / len(places) for name, places in found.items()}
+            for index, name in enumerate(names):
+                found[name].append(index / max(1, len(names) - 1))
+    return {name: sum(positions) / len(positions) for name, positions in found.items()}
 
 
 @dataclass(frozen=True)

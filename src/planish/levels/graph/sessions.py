@@ -26,7 +26,7 @@ _TYPE = "tensor(bfloat16)"
 
 
 def has_bfloat16(session: Any) -> bool:
-    """Return whether a session of the runtime takes or gives a tensor of this type."""
+    """Return whether a session of the runtime has inputs or outputs of this type."""
     return any(port.type == _TYPE for port in [*session.get_inputs(), *session.get_outputs()])
 
 
@@ -153,7 +153,7 @@ class ModelSession:
     Args:
         inner: the runtime's own session.
         seconds: that it took to make it.
-        bfloat16: whether it takes or gives what NumPy has no type for.
+        bfloat16: whether inputs or outputs are of a type that NumPy lacks.
     """
 
     inner: Any
@@ -270,7 +270,7 @@ class OpenVinoSession(ModelSession):
             found = self.inner.infer(dict(feed), share_inputs=True)
         except (RuntimeError, TypeError, ValueError) as error:
             raise _refused(error) from error
-        return [found[place] for place in range(len(found))]
+        return [found[index] for index in range(len(found))]
 
     def bound(self, feed: Mapping[str, NDArray[np.generic]]) -> Callable[[], Sequence[Any]]:
         """Return what runs the model on some inputs and nothing besides, for timing it."""

@@ -161,8 +161,8 @@ def read_model(path: Path, options: Mapping[str, str]) -> GraphProgram:
     named = {name: data_file(Path(options[name])) for name in ("inputs", "labels") if options.get(name)}
     # Weights are beside the file itself, where a link leads to it: ONNX Runtime looks for them there.
     digest = digest_of(file, content, model)
-    for known, place in ((digest, file), *((file.digest, file.path) for file in named.values())):
-        remember(known, place)
+    for known, known_path in ((digest, file), *((file.digest, file.path) for file in named.values())):
+        remember(known, known_path)
     return GraphProgram(
         str(file),
         digest,

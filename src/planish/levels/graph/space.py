@@ -37,8 +37,8 @@ OF_SELECTION = (
 )
 OF_REWRITE = (
     "times",  # that the pass comes
-    "first",  # its first place, from 1; 0 where it does not come
-    "after last",  # rewriting passes after its last place, and 1; 0 where it does not come
+    "first",  # its first index, from 1; 0 where it does not come
+    "after last",  # rewriting passes after its last index, and 1; 0 where it does not come
 )
 SHARES = ("depthwise_share", "pointwise_share", "residual_share")
 COUNTS = tuple(field.name for field in fields(Features) if field.name != "operations")
@@ -81,12 +81,12 @@ def _describe(row: NDArray[np.float32], chosen: Selection) -> None:
     names, settings = chosen.rewrites, chosen.session
     threads = int(settings.get("threads", 0))
     row[: len(OF_SELECTION)] = len(names), len(chosen.disabled), chosen.offline, threads
-    for place, name in enumerate(names):
+    for index, name in enumerate(names):
         column = _column()[f"times {name}"]
         row[column] += 1
-        row[column + 1] = row[column + 1] or place + 1
-        # Overwritten each time it comes: what stays is of the last place.
-        row[column + 2] = len(names) - place
+        row[column + 1] = row[column + 1] or index + 1
+        # Overwritten each time it comes: what stays is of the last index.
+        row[column + 2] = len(names) - index
     for name in chosen.disabled:
         row[_column()[f"without {name}"]] = 1
     for name, value in settings.items():
@@ -101,7 +101,7 @@ def _valued() -> list[str]:
 
 @cache
 def _column() -> dict[str, int]:
-    return {name: place for place, name in enumerate(selection_schema().names)}
+    return {name: index for index, name in enumerate(selection_schema().names)}
 
 
 LONGEST = 8
@@ -139,7 +139,7 @@ class SelectionSpace(Space):
             find out which passes matter takes time.
         name: names the model that some rewriting passes make: equal names mean equal models. It takes the
             passes' time; None: lists name themselves, and an evaluator finds out which models are equal.
-        seeds: gives selections that are known to be good for models like this one, the best first, among
+        seeds: returns selections that are known to be good for models like this one, the best first, among
             them those that other models taught.
         longest: rewriting passes of the longest list.
         model: returns features of the model's graph, when features are asked for first.
@@ -270,13 +270,13 @@ class SelectionSpace(Space):
             self._made(Selection(second[: self._longest], both | rest, other.offline, others)),
         )
 
-    def selected(self, candidate: Candidate, places: Sequence[int]) -> Candidate:
-        """Return the steps at these places alone; every list is legal."""
-        return Candidate(tuple(candidate.steps[place] for place in places))
+    def selected(self, candidate: Candidate, indices: Sequence[int]) -> Candidate:
+        """Return the steps at these indices alone; every list is legal."""
+        return Candidate(tuple(candidate.steps[index] for index in indices))
 
     @property
     def schema(self) -> FeatureSchema:
-        """Return what `features` gives; see `planish.levels.graph.space`."""
+        """Return the schema of `features`; see `planish.levels.graph.space`."""
         return selection_schema()
 
     def features(self, candidates: Sequence[Candidate]) -> NDArray[np.float32]:
@@ -292,24 +292,24 @@ class SelectionSpace(Space):
 
 
 def _drawn(names: Sequence[str], count: int, rng: Generator) -> list[str]:
-    return [names[int(place)] for place in rng.integers(len(names), size=count)] if count else []
+    return [names[int(index)] for index in rng.integers(len(names), size=count)] if count else []
 
 
 def _inserted(chosen: Selection, alphabet: PassAlphabet, rng: Generator) -> Selection:
-    place, names = int(rng.integers(len(chosen.rewrites) + 1)), chosen.rewrites
+    index, names = int(rng.integers(len(chosen.rewrites) + 1)), chosen.rewrites
     new = _drawn(alphabet.rewrites, 1, rng)
-    return replace(chosen, rewrites=(*names[:place], *new, *names[place:]))
+    return replace(chosen, rewrites=(*names[:index], *new, *names[index:]))
 
 
 def _replaced(chosen: Selection, alphabet: PassAlphabet, rng: Generator) -> Selection:
-    place, names = int(rng.integers(len(chosen.rewrites))), chosen.rewrites
+    index, names = int(rng.integers(len(chosen.rewrites))), chosen.rewrites
     new = _drawn(alphabet.rewrites, 1, rng)
-    return replace(chosen, rewrites=(*names[:place], *new, *names[place + 1 :]))
+    return replace(chosen, rewrites=(*names[:index], *new, *names[index + 1 :]))
 
 
 def _deleted(chosen: Selection, rng: Generator) -> Selection:
-    place, names = int(rng.integers(len(chosen.rewrites))), chosen.rewrites
-    return replace(chosen, rewrites=(*names[:place], *names[place + 1 :]))
+    index, names = int(rng.integers(len(chosen.rewrites))), chosen.rewrites
+    return replace(chosen, rewrites=(*names[:index], *names[index + 1 :]))
 
 
 def _swapped(chosen: Selection, rng: Generator) -> Selection:

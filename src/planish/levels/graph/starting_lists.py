@@ -98,8 +98,8 @@ def class_selection(symbols: Iterable[str], order: int = 0) -> Selection:
     """Select the passes of classes of table 4, by their symbols."""
     wanted = set(symbols)
     rows = [row for row in table4() if wanted & {*row.classes, *row.also}]
-    places = {name: place for place, name in enumerate(ORDERS[order])}
-    ordered = sorted(rows, key=lambda row: places.get(row.name, len(places)))
+    indices = {name: index for index, name in enumerate(ORDERS[order])}
+    ordered = sorted(rows, key=lambda row: indices.get(row.name, len(indices)))
     out = frozenset[str]().union(*(LEFT_OUT.get(letter, frozenset()) for letter in wanted))
     kept = {name for row in rows for name in row.runtime} - out
     return Selection(_first(ordered), _all_but(kept))

@@ -134,10 +134,10 @@ def difference(
         allowed: the tolerance.
         floors: what numbers of each output may be off by in any case; by default nothing.
     """
-    for place, (one, other) in enumerate(zip(found, expected, strict=True)):
-        said = _difference(one, other, allowed, floors[place] if floors else 0.0)
+    for index, (one, other) in enumerate(zip(found, expected, strict=True)):
+        said = _difference(one, other, allowed, floors[index] if floors else 0.0)
         if said:
-            return f"output {place}: {said}"
+            return f"output {index}: {said}"
     return ""
 
 
@@ -206,9 +206,9 @@ def _of_arrays(found: Any, expected: Any, allowed: Tolerance, least: float) -> s
     beyond = off - np.maximum(share * np.maximum(part, _ZERO), floor)
     if not (beyond > 0).any():
         return ""
-    place = np.unravel_index(int(np.argmax(beyond)), off.shape)
-    around = float(np.broadcast_to(part, off.shape)[place])
-    return f"off by {float(off[place]):.3g} where the largest number is {around:.3g}"
+    index = np.unravel_index(int(np.argmax(beyond)), off.shape)
+    around = float(np.broadcast_to(part, off.shape)[index])
+    return f"off by {float(off[index]):.3g} where the largest number is {around:.3g}"
 
 
 def scales(size: NDArray[Any]) -> NDArray[Any]:
@@ -406,7 +406,7 @@ class Verifier:
 
     @cached_property
     def _roundings(self) -> Sequence[Answers]:
-        """The answers to all batches with other roundings; empty where the runtime refuses to give them."""
+        """The answers to all batches with other roundings; empty where the runtime refuses the model."""
         try:
             return self._moved([batch.feed for batch in self._all])
         except RefusedError:

@@ -33,7 +33,7 @@ class Residual:
 
     Args:
         depthwise: whether there is a depthwise convolution in the branch.
-        convolutions: places of the branch's convolutions; none where the branch is made of dense layers.
+        convolutions: indices of the branch's convolutions; none where the branch is made of dense layers.
     """
 
     depthwise: bool
@@ -54,19 +54,19 @@ class Convolutional:
     @cached_property
     def depthwise(self) -> frozenset[int]:
         """Places of the convolutions with a filter for each channel."""
-        return frozenset(node.place for node in self.convolutions if self._is_depthwise(node))
+        return frozenset(node.index for node in self.convolutions if self._is_depthwise(node))
 
     @cached_property
     def pointwise(self) -> frozenset[int]:
         """Places of the convolutions with kernels of 1x1."""
-        kernels = ((node.place, self._kernel(node)) for node in self.convolutions)
-        return frozenset(place for place, kernel in kernels if kernel and set(kernel) == {1})
+        kernels = ((node.index, self._kernel(node)) for node in self.convolutions)
+        return frozenset(index for index, kernel in kernels if kernel and set(kernel) == {1})
 
     @cached_property
     def over_frames(self) -> int:
         """Return how many depthwise convolutions go along one axis alone, as speech models' do."""
         return sum(
-            node.place in self.depthwise and sum(side > 1 for side in self._kernel(node)) == 1
+            node.index in self.depthwise and sum(side > 1 for side in self._kernel(node)) == 1
             for node in self.convolutions
         )
 
@@ -98,9 +98,9 @@ class Convolutional:
         busy: set[int] = set()
         # Backwards, so that all that comes after a node is known.
         for node in reversed(self._wiring.nodes):
-            if any(after.op in _HEAVY or after.place in busy for after in self._wiring.after(node)):
-                busy.add(node.place)
-        return [node for node in self.convolutions if node.place not in busy]
+            if any(after.op in _HEAVY or after.index in busy for after in self._wiring.after(node)):
+                busy.add(node.index)
+        return [node for node in self.convolutions if node.index not in busy]
 
     @cached_property
     def scales(self) -> frozenset[Scale]:
@@ -141,8 +141,8 @@ class Convolutional:
         branch = [*meeting.first, *meeting.second, *([node] if node.op in CONVOLUTIONS else [])]
         if any(n.op in UPSAMPLINGS for n in branch) or not any(n.op in _HEAVY for n in branch):
             return None
-        places = tuple(n.place for n in branch if n.op in CONVOLUTIONS)
-        return Residual(any(place in self.depthwise for place in places), places)
+        indices = tuple(n.index for n in branch if n.op in CONVOLUTIONS)
+        return Residual(any(index in self.depthwise for index in indices), indices)
 
     def _met(self, node: Node) -> Meeting | None:
         return self._wiring.meeting(*node.data[:2]) if len(node.data) >= 2 else None
@@ -211,8 +211,8 @@ def _any(node: Node) -> bool:
 
 
 def _filter(node: Node) -> str:
-    place = 3 if node.op == "QLinearConv" else 1
-    return node.inputs[place] if len(node.inputs) > place else ""
+    index = 3 if node.op == "QLinearConv" else 1
+    return node.inputs[index] if len(node.inputs) > index else ""
 
 
 def _growth(node: Node) -> float:

@@ -32,7 +32,7 @@ class Node:
     """One operation.
 
     Args:
-        place: in the order of computation.
+        index: in the order of computation.
         op: the operation's name, without its domain.
         inputs: names of values; empty for one left out.
         outputs: names of values.
@@ -40,7 +40,7 @@ class Node:
         proto: the node as ONNX has it.
     """
 
-    place: int
+    index: int
     op: str
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
@@ -84,7 +84,7 @@ class Wiring:
         self._data |= {given.name for given in graph.input if given.name not in self.weights}
         self.declared |= {value.name: _dimensions(value) for value in graph.value_info}
         for proto in graph.node:
-            # Before the node: places are in the order of computation, and its results are the bodies'.
+            # Before the node: indices are in the order of computation, and its results are the bodies'.
             for body in bodies(proto):
                 self._add(body)
             node = self._node(proto)
@@ -151,11 +151,11 @@ class Wiring:
 
         def push(name: str, side: int) -> None:
             made = self.producers.get(name)
-            # Inputs of the model come before all nodes: their places are negative.
-            place = made.place if made else -1 - self._inputs[name]
-            if not sides[place]:
-                heappush(heap, -place)
-            sides[place] |= side
+            # Inputs of the model come before all nodes: their indices are negative.
+            index = made.index if made else -1 - self._inputs[name]
+            if not sides[index]:
+                heappush(heap, -index)
+            sides[index] |= side
 
         push(first, 1)
         push(second, 2)
@@ -163,18 +163,18 @@ class Wiring:
         # The latest first: all that leads from a node has been met before it, so the first meeting is the
         # nearest.
         while heap:
-            place = -heappop(heap)
-            if sides[place] == 3:  # both sides lead here
+            index = -heappop(heap)
+            if sides[index] == 3:  # both sides lead here
                 return Meeting(tuple(ways[1]), tuple(ways[2]))
-            if place >= 0:
-                ways[sides[place]].append(self.nodes[place])
-                for name in self.nodes[place].data:
-                    push(name, sides[place])
+            if index >= 0:
+                ways[sides[index]].append(self.nodes[index])
+                for name in self.nodes[index].data:
+                    push(name, sides[index])
         return None
 
     @cached_property
     def _inputs(self) -> Mapping[str, int]:
-        return {name: place for place, name in enumerate(sorted(self._data - set(self.producers)))}
+        return {name: index for index, name in enumerate(sorted(self._data - set(self.producers)))}
 
     def reached(
         self, starts: Iterable[Node], through: Callable[[Node], bool], *, back: bool = False
@@ -188,8 +188,8 @@ class Wiring:
         while todo:
             node = todo.pop()
             for other in self.before(node) if back else self.after(node):
-                if other.place not in seen:
-                    seen.add(other.place)
+                if other.index not in seen:
+                    seen.add(other.index)
                     yield other
                     if through(other):
                         todo.append(other)

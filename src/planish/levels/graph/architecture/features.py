@@ -144,7 +144,7 @@ class Sequential:
         return False
 
     def _counts(self, name: str) -> bool:
-        """Return whether a value numbers places: 0, 1, 2 and so on."""
+        """Return whether a value numbers indices: 0, 1, 2 and so on."""
         for _ in range(_BEHIND_MASK):
             tensor, made = self._wiring.tensor(name), self._wiring.producers.get(name)
             if tensor is not None:
