@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from representations import Represented
 from searching import Setting
 
-from planish.core import UNTAUGHT, Cache, Candidate, FeatureSchema, Machine, SearchContext, Space, Target
+from planish.core import EMPTY_CONTEXT, Cache, Candidate, FeatureSchema, Machine, SearchContext, Space, Target
 
 FOLDER = Path(__file__).parent / "recordings"
 CACHES = (Cache(1, 48 << 10), Cache(2, 1 << 20), Cache(3, 32 << 20))
@@ -138,7 +138,7 @@ class RecordedSpace(Space):
         """Give the first guess."""
         return self._recorded.candidates[0]
 
-    def seeds(self, context: SearchContext = UNTAUGHT) -> tuple[Candidate, ...]:  # noqa: ARG002
+    def seeds(self, context: SearchContext = EMPTY_CONTEXT) -> tuple[Candidate, ...]:  # noqa: ARG002
         """Give the first guess."""
         return (self.start(),)
 

@@ -91,7 +91,7 @@ def run(task: Task, searcher: Searcher, count: int) -> list[Trial]:
             found = evaluate_in_order(executor, asked)
             told = [Trial(result.candidate, result.outcome) for result in found if result]
             if not trials:
-                spec.anchor(told[0].outcome)  # as a run does: all times are shares of this one
+                spec.set_baseline(told[0].outcome)  # as a run does: all times are shares of this one
             searcher.tell(told)
             trials += told
             asked = searcher.ask(min(8, count + 1 - len(trials))) if len(trials) <= count else ()

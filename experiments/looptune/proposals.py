@@ -66,7 +66,7 @@ def _measured(program: Program, policy: SavedPolicy) -> dict[str, float]:
     for place, candidate in enumerate(several):
         for step in candidate.steps:
             states[place] = walker.extend(states[place], step)
-    worth = walker.worth(states)
+    worth = walker.value(states)
     rates = dict[int, float]()
     for place in sorted(range(len(several)), key=lambda place: (place > 0, -worth[place])):
         if time.monotonic() < end:

@@ -181,7 +181,7 @@ class Drawing:
             return [], PrefixTree(self._policy, space)
         end = greedy_end(self._policy, self._policy.begin(space))
         (cost,) = costs_of(self._example, [end.candidate])
-        state = self._policy.reconsider(end, cost)
+        state = self._policy.revise(end, cost)
         return [end.candidate], None if state is None else PrefixTree(Begun(self._policy, state), space)
 
 

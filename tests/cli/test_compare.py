@@ -15,13 +15,13 @@ from planish.core import (
     Candidate,
     Evaluation,
     EvaluatorSpec,
+    ExecutorFactory,
     Failed,
     Lost,
     Measured,
     Objective,
     Outcome,
     PlanishError,
-    Start,
     StoreError,
     Task,
 )
@@ -153,7 +153,7 @@ class SecondBaseline(FakeExecutor):
         return Evaluation(candidate, became)
 
 
-def measuring(became: Outcome) -> Start:
+def measuring(became: Outcome) -> ExecutorFactory:
     """Give what starts such executors."""
 
     def start(spec: EvaluatorSpec, /, *, workers: int = 1) -> SecondBaseline:

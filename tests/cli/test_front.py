@@ -14,7 +14,7 @@ from planish.budget import Budget
 from planish.cli import front, watching
 from planish.cli.front import show_front, show_members
 from planish.cli.watching import Display, RunStatus
-from planish.core import Candidate, Growth
+from planish.core import Candidate, HypervolumeTracker
 from planish.report.data import ReportData, read_report_data
 from planish.report.front_table import FrontTable
 from planish.store import open_store
@@ -117,7 +117,7 @@ def test_without_a_terminal_lines_tell_of_the_front(
 def test_the_live_plot_fits_the_terminal(data: ReportData, width: int) -> None:
     console = Console(file=StringIO(), width=width, force_terminal=True, color_system=None)
     display = Display(lambda progress: RunStatus(progress, Budget(trials=10)), console)
-    progress = Progress(task_of("elm", *BOTH), "1a2b3c4d", growth=Growth(BOTH, START.candidate))
+    progress = Progress(task_of("elm", *BOTH), "1a2b3c4d", growth=HypervolumeTracker(BOTH, START.candidate))
     display.started(progress)
     for trial in data.trials:
         progress.add(trial)

@@ -3,13 +3,15 @@
 import pytest
 
 from planish.cli.front import ASCII, FULL, Glyphs, scatter
-from planish.core import Candidate, Growth, Measured, Objective, Step, Trial, growth_of
+from planish.core import Candidate, HypervolumeTracker, Measured, Objective, Step, Trial, growth_of
 
 TIME, ERROR, RATE = Objective("time_s", "s"), Objective("error", exact=True), Objective("rate", "/s", "up")
 START = Candidate()
 
 
-def grown(*points: tuple[float, float], objectives: tuple[Objective, ...] = (TIME, ERROR)) -> Growth:
+def grown(
+    *points: tuple[float, float], objectives: tuple[Objective, ...] = (TIME, ERROR)
+) -> HypervolumeTracker:
     """Give the growth of some points; the first is the baseline."""
     names = [o.name for o in objectives]
     trials = [
@@ -20,7 +22,7 @@ def grown(*points: tuple[float, float], objectives: tuple[Objective, ...] = (TIM
 
 
 def test_nothing_measured_is_nothing_drawn() -> None:
-    assert scatter(Growth((TIME, ERROR))) == []
+    assert scatter(HypervolumeTracker((TIME, ERROR))) == []
 
 
 def test_each_is_where_it_belongs() -> None:

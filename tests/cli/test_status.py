@@ -4,7 +4,7 @@ import pytest
 
 from planish.budget import Budget
 from planish.cli.watching import RunStatus
-from planish.core import Candidate, Failed, Growth, Measured, Objective, Outcome, Trial
+from planish.core import Candidate, Failed, HypervolumeTracker, Measured, Objective, Outcome, Trial
 from planish.report.wording import amount, multiple
 from planish.testing.stored import make_candidate, make_task
 from planish.tuning.recorder import Progress
@@ -69,7 +69,7 @@ def test_the_best_is_told_with_its_rate_and_its_gain(hand: Hand) -> None:
 
 def test_with_several_objectives_the_front_is_told(hand: Hand) -> None:
     both = (make_task("flat").objectives[0], GFLOPS)
-    made = Progress(make_task("flat", *both), "1a2b3c4d", growth=Growth(both, Candidate()))
+    made = Progress(make_task("flat", *both), "1a2b3c4d", growth=HypervolumeTracker(both, Candidate()))
     status = RunStatus(made, Budget(), now=hand)
     assert (status.best, status.volume) == ("nothing measured yet", "")
     for i, (time, rate) in enumerate([(4e-6, 1.0), (2e-6, 0.5)]):

@@ -18,7 +18,7 @@ from planish.core import (
     Outcome,
     Step,
     Trial,
-    best_harmless,
+    best_non_regressing,
     crowding_distances,
     dominates,
     front_of,
@@ -118,13 +118,13 @@ def test_of_several_objectives_the_best_harms_nothing_and_may_be_the_baseline() 
     base, destroyed, good = trial(0, 1.0, 0.1), trial(1, 0.1, 0.9), trial(2, 0.8, 0.1)
     failed = Trial(Candidate((Step(),) * 3), Failed("build", "refused"), 3)
     trials = [base, destroyed, good, failed]
-    assert best_harmless(trials, [time, error], base.candidate) == good
-    assert best_harmless([base, destroyed, failed], [time, error], base.candidate) == base
-    assert best_harmless([destroyed, good], [time, error], base.candidate) == destroyed, (
+    assert best_non_regressing(trials, [time, error], base.candidate) == good
+    assert best_non_regressing([base, destroyed, failed], [time, error], base.candidate) == base
+    assert best_non_regressing([destroyed, good], [time, error], base.candidate) == destroyed, (
         "none to compare with"
     )
-    assert best_harmless(trials, [time], base.candidate) == destroyed
-    assert best_harmless([failed], [time, error], base.candidate) is None
+    assert best_non_regressing(trials, [time], base.candidate) == destroyed
+    assert best_non_regressing([failed], [time, error], base.candidate) is None
 
 
 TIME_ERROR = (Objective("time_s", "s"), Objective("error", exact=True))

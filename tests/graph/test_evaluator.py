@@ -121,7 +121,7 @@ def test_what_takes_a_millisecond_is_timed_in_turns_with_the_baseline(
 
     def latencies(anchor: float) -> list[Measured]:
         spec = replace(evaluator_spec_of(task), timing=ONCE)
-        spec.anchor(Measured({"latency": anchor}))
+        spec.set_baseline(Measured({"latency": anchor}))
         batch = [Candidate(), unoptimised().candidate]
         return [measured(answer.outcome) for answer in evaluate(InlineExecutor(spec()), batch)]
 

@@ -157,7 +157,7 @@ def test_an_edit_that_is_not_legal_is_a_failure(tmp_path: Path) -> None:
 
 def test_times_are_relative_to_what_an_earlier_run_found_of_the_baseline(tmp_path: Path) -> None:
     spec = evaluator_spec_of(task(write_all(tmp_path, PREDICT, INFERENCE)))
-    spec.anchor(Measured({"time_s": 1000.0, "error": 0.5}))
+    spec.set_baseline(Measured({"time_s": 1000.0, "error": 0.5}))
     (answer,) = evaluate(InlineExecutor(spec()), [Candidate()])
     assert isinstance(answer.outcome, Measured)
     assert 100 < answer.outcome.values["time_s"] < 10_000

@@ -61,7 +61,7 @@ def measured(path: Path, edit: Edit, *, final: bool = False) -> list[Measured]:
     spec = evaluator_spec_of(task(write_all(path, STEP, TRAINING)), final=final)
     executor = InlineExecutor(spec())
     (unchanged,) = evaluate(executor, [Candidate()])
-    spec.anchor(unchanged.outcome)
+    spec.set_baseline(unchanged.outcome)
     (other,) = evaluate(executor, [Candidate((edit,))])
     assert isinstance(unchanged.outcome, Measured)
     assert isinstance(other.outcome, Measured)

@@ -138,7 +138,7 @@ def test_it_is_told_what_came_of_its_list_by_fast_feedback() -> None:
     policy, learnt = AnsweringPolicy(made()), tokenizer()
     state = policy.begin(here())
     state = policy.extend(state, next(one for one in here().actions if str(one) == "gvn"))
-    other = policy.reconsider(state, 5.0)
+    other = policy.revise(state, 5.0)
     parameters = dict(made().parameters)
     given = [*question(learnt, CODE), learnt.token("gvn"), learnt.token("[end of list]")]
     before = remembered(shape(), parameters, given)
@@ -177,7 +177,7 @@ def test_it_is_told_what_it_was_trained_to_be_told(
         state = policy.begin(PassSpace(steps, ir=CODE, objective=objective))
         state = policy.extend(state, next(one for one in here().actions if str(one) == "gvn"))
         # Whatever is made less, a model tells of instructions, and is told of them.
-        if other := policy.reconsider(
+        if other := policy.revise(
             state, float(made_of.instructions) if objective == "instructions" else 999.0
         ):
             wanted = remembered(shape(1024), made(seed, 1024).parameters, given)

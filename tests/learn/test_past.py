@@ -88,7 +88,7 @@ def test_a_resumed_run_knows_of_others_what_it_knew_when_it_began(
             if not known:
                 found = Measured({"time_s": 1.0, "error": 1.0})
                 store.add_trials(other, [Trial(Candidate(), found, time=time.time())])
-            known.append(context.tried())
+            known.append(context.history())
             return make_searcher(*given)
 
         monkeypatch.setattr(api, "make_searcher", late)

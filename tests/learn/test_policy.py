@@ -125,7 +125,7 @@ def test_a_candidate_is_worth_what_the_end_scores(kind: str) -> None:
     states = [policy.begin(SPACE)]
     states += [policy.extend(states[0], step) for step in SPACE.steps(Candidate())]
     sure = policy.log_probabilities(states)
-    for state, worth, found in zip(states, policy.worth(states), sure, strict=True):
+    for state, worth, found in zip(states, policy.value(states), sure, strict=True):
         rows = scaled(
             SPACE.observe(state.candidate)[None],
             np.array([1 - len(state.candidate.steps) / STEPS], np.float32),

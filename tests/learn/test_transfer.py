@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from planish.core import UNTAUGHT, Candidate, CanSeed, Measured, Outcome, Trial
+from planish.core import EMPTY_CONTEXT, Candidate, CanSeed, Measured, Outcome, Trial
 from planish.levels.registry import load_program
 from planish.models import transfer
 from planish.models.transfer import context_of, tried_elsewhere
@@ -41,8 +41,8 @@ def test_a_search_begins_with_what_helped_other_models_and_not_with_what_changes
         expected = [(Candidate(), 1.0), (good, 0.25), (intended, 0.1)]
         assert tried_elsewhere(store, level, task) == {other.text: expected}
         context, untaught = context_of(store, level, task), context_of(store, level, there)
-        assert context.tried() == {other.text: expected}
-        assert untaught.tried() == {}
+        assert context.history() == {other.text: expected}
+        assert untaught.history() == {}
     space = level.space(task, "all")
     assert isinstance(space, CanSeed)
     seeds = space.seeds(context)
@@ -52,7 +52,7 @@ def test_a_search_begins_with_what_helped_other_models_and_not_with_what_changes
     for name in ("portfolio", "genetic"):
         first = make_searcher(name, space, task.objectives, 0, context=context).ask(2)
         assert list(first) == [Candidate(), good]
-        assert good not in make_searcher(name, space, task.objectives, 0, context=UNTAUGHT).ask(2)
+        assert good not in make_searcher(name, space, task.objectives, 0, context=EMPTY_CONTEXT).ask(2)
 
 
 def test_only_the_programs_that_were_tuned_last_are_read(

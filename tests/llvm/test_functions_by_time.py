@@ -19,7 +19,7 @@ from llvm.clocked import SECOND, ClockedLevel, Times, by_clock, inline
 from llvm.modules import require_compiler, require_linker
 from planish.budget import Budget
 from planish.core import (
-    UNTAUGHT,
+    EMPTY_CONTEXT,
     Candidate,
     EvaluatorSpec,
     Failed,
@@ -143,7 +143,7 @@ def test_the_time_of_a_program_is_measured_in_seconds_of_the_known_baseline(
 ) -> None:
     spec = quickly(evaluator_spec_of(task), monkeypatch)
     assert isinstance(spec, TimedEvaluatorSpec)
-    spec.anchor(Measured({"time_s": 1000.0}))
+    spec.set_baseline(Measured({"time_s": 1000.0}))
     other, usual, again = outcomes(spec, SLOW, on("idle", USUAL), SLOW)
     assert isinstance(other, Measured)
     assert other.values["time_s"] > 100.0
@@ -165,7 +165,7 @@ def test_what_makes_the_baselines_code_is_not_measured(
     monkeypatch.setattr(ProgramBuilder, "build", build)
     spec = quickly(evaluator_spec_of(task), monkeypatch)
     assert isinstance(spec, TimedEvaluatorSpec)
-    spec.anchor(Measured({"time_s": 1000.0}))
+    spec.set_baseline(Measured({"time_s": 1000.0}))
     assert outcomes(spec, SLOW) == [Measured({"time_s": 1000.0})]
 
 
@@ -272,7 +272,7 @@ def test_what_made_a_function_faster_in_another_program_is_suggested_first(progr
         first, *_ = space.suggestions(
             space.start(), "busy", SearchContext((), lambda text=text: {text: outcomes})
         )
-        assert first == (found or space.suggestions(space.start(), "busy", UNTAUGHT)[0])
+        assert first == (found or space.suggestions(space.start(), "busy", EMPTY_CONTEXT)[0])
 
 
 def test_functions_are_tuned_by_time_alone(program: IRProgram) -> None:

@@ -11,12 +11,12 @@ from planish.core import (
     Candidate,
     Evaluation,
     EvaluatorSpec,
+    ExecutorFactory,
     Measured,
     Objective,
     Outcome,
     PlanishError,
     StageClock,
-    Start,
 )
 from planish.executors import InlineExecutor, LocalExecutor
 from planish.measure import Plan, Variant, remeasure, remeasure_all
@@ -27,7 +27,7 @@ COST = Objective("cost")
 
 
 @pytest.fixture
-def inline(tmp_path: Path) -> Start:
+def inline(tmp_path: Path) -> ExecutorFactory:
     def start(spec: EvaluatorSpec, **_: object) -> InlineExecutor:
         return InlineExecutor(spec(), lock=tmp_path / "lock")
 
@@ -41,7 +41,7 @@ def _actor(name: str, value: float, act_name: str = "measure") -> Variant:
 BASE = _actor("base", 2.0)
 
 
-def test_the_verdicts(inline: Start) -> None:
+def test_the_verdicts(inline: ExecutorFactory) -> None:
     others = [_actor("good", 1.0), _actor("same", 2.0), _actor("bad", 3.0)]
     paired = remeasure(BASE, others, COST, inline)
     assert [s.name for s in paired] == ["base", "good", "same", "bad"]
@@ -50,12 +50,12 @@ def test_the_verdicts(inline: Start) -> None:
     assert [s.median for s in paired] == [2.0, 1.0, 2.0, 3.0]
 
 
-def test_more_may_be_better(inline: Start) -> None:
+def test_more_may_be_better(inline: ExecutorFactory) -> None:
     (_, more) = remeasure(BASE, [_actor("more", 3.0)], Objective("cost", "", "up"), inline)
     assert more.verdict == "better"
 
 
-def test_all_values_and_samples_are_given(inline: Start) -> None:
+def test_all_values_and_samples_are_given(inline: ExecutorFactory) -> None:
     (base,) = remeasure(BASE, [], COST, inline, Plan(processes=2, rounds=4))
     assert base.values == ((2.0,) * 4,) * 2
     assert base.samples == (2.0,) * 2 * 2 * 4
@@ -74,7 +74,7 @@ class Drifting:
         return Measured({"cost": outcome.values["cost"] * (1 + self._calls / 100)})
 
 
-def test_a_gain_within_the_noise_is_none(inline: Start) -> None:
+def test_a_gain_within_the_noise_is_none(inline: ExecutorFactory) -> None:
     def drifting(name: str, value: float) -> Variant:
         return Variant(name, act(value=value), make)
 
@@ -86,7 +86,7 @@ def test_a_gain_within_the_noise_is_none(inline: Start) -> None:
     assert (same.verdict, half.verdict) == ("same", "better")
 
 
-def test_a_failure_is_told(inline: Start) -> None:
+def test_a_failure_is_told(inline: ExecutorFactory) -> None:
     (_, broken) = remeasure(BASE, [_actor("broken", 1.0, "raise")], COST, inline)
     assert (broken.verdict, broken.ratio, broken.values) == ("failed", None, ())
     assert {failure.reason for failure in broken.failures} == {"ZeroDivisionError"}
@@ -112,7 +112,7 @@ def test_an_exact_objective_is_measured_once(tmp_path: Path) -> None:
     ],
 )
 def test_what_cannot_be_compared(
-    inline: Start, baseline: Variant, objective: Objective, plan: Plan, message: str
+    inline: ExecutorFactory, baseline: Variant, objective: Objective, plan: Plan, message: str
 ) -> None:
     with pytest.raises(PlanishError, match=message):
         remeasure(baseline, [], objective, inline, plan)
@@ -158,7 +158,7 @@ class Both:
         return Measured({"cost": outcome.values["cost"], "error": 1 / outcome.values["cost"]})
 
 
-def test_one_batch_tells_of_all_objectives(inline: Start) -> None:
+def test_one_batch_tells_of_all_objectives(inline: ExecutorFactory) -> None:
     base, good, broken = (
         Variant(name, act(how, value), Both)
         for name, how, value in (("base", "measure", 2.0), ("good", "measure", 1.0), ("broken", "raise", 1.0))

@@ -5,7 +5,17 @@ from dataclasses import dataclass
 
 from numpy.random import Generator
 
-from planish.core import UNTAUGHT, Candidate, Failed, Measured, Objective, Outcome, SearchContext, Space, Step
+from planish.core import (
+    EMPTY_CONTEXT,
+    Candidate,
+    Failed,
+    Measured,
+    Objective,
+    Outcome,
+    SearchContext,
+    Space,
+    Step,
+)
 from planish.testing.lattice import Lattice
 
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
@@ -72,7 +82,7 @@ class Words(Space):
         cut = int(rng.integers(min(len(one), len(other)) + 1))
         return spell(one[:cut] + other[cut:]), spell(other[:cut] + one[cut:])
 
-    def seeds(self, context: SearchContext = UNTAUGHT) -> Sequence[Candidate]:  # noqa: ARG002
+    def seeds(self, context: SearchContext = EMPTY_CONTEXT) -> Sequence[Candidate]:  # noqa: ARG002
         return [spell(text) for text in self._seeds]
 
     def focused(self, candidates: Sequence[Candidate]) -> "Words":

@@ -308,7 +308,7 @@ def test_the_most_probable_steps_are_followed() -> None:
 class Judge(Table):
     """Holds long words for good, and of them those that begin late in the alphabet."""
 
-    def worth(self, states: Sequence[PolicyState]) -> Sequence[float]:
+    def value(self, states: Sequence[PolicyState]) -> Sequence[float]:
         words = [word(state.candidate) for state in states]
         return [len(each) + ord(each[0]) / 100 for each in words]
 

@@ -14,7 +14,7 @@ import pytest
 from numpy.typing import NDArray
 
 from planish.core import (
-    UNTAUGHT,
+    EMPTY_CONTEXT,
     Candidate,
     CanEvolve,
     CanFeaturise,
@@ -218,7 +218,7 @@ def test_of_fewer_chains_than_before_the_best_go_on(fewer: int) -> None:
 class Seeded(Lattice):
     """Begins with more candidates than the batches that follow the first one have."""
 
-    def seeds(self, context: SearchContext = UNTAUGHT) -> list[Candidate]:
+    def seeds(self, context: SearchContext = EMPTY_CONTEXT) -> list[Candidate]:
         del context
         return [self.sample(rng(8, i)) for i in range(12)]
 
@@ -226,7 +226,7 @@ class Seeded(Lattice):
 class Illegal(Lattice):
     """Has no legal candidate but the start, which nothing proposes."""
 
-    def seeds(self, context: SearchContext = UNTAUGHT) -> list[Candidate]:
+    def seeds(self, context: SearchContext = EMPTY_CONTEXT) -> list[Candidate]:
         del context
         return []
 

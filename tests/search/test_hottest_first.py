@@ -9,7 +9,7 @@ import pytest
 from numpy.random import Generator
 
 from planish.core import (
-    UNTAUGHT,
+    EMPTY_CONTEXT,
     Candidate,
     CanVaryParts,
     Failed,
@@ -51,7 +51,7 @@ class Parts(CanVaryParts):
         return sorted((name for name in measured if measured[name] >= self.least), key=lambda n: -measured[n])
 
     def suggestions(
-        self, candidate: Candidate, part: str, context: SearchContext = UNTAUGHT
+        self, candidate: Candidate, part: str, context: SearchContext = EMPTY_CONTEXT
     ) -> Sequence[Candidate]:
         del context
         return [_with(candidate, part, number) for number in self.suggested]

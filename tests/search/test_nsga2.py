@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from numpy.random import Generator
 
 from planish.core import (
-    UNTAUGHT,
+    EMPTY_CONTEXT,
     Candidate,
     Failed,
     Measured,
@@ -163,7 +163,7 @@ def test_what_a_space_knows_to_be_good_comes_first() -> None:
     known = [ROUGH.at((0, 3, 3, 0, 0, 0)), ROUGH.at((0, 5, 5, 0, 0, 0))]
 
     class Seeded(Tradeoff):
-        def seeds(self, context: SearchContext = UNTAUGHT) -> list[Candidate]:
+        def seeds(self, context: SearchContext = EMPTY_CONTEXT) -> list[Candidate]:
             del context
             return [self.start(), *known]
 
@@ -178,7 +178,7 @@ def test_what_does_not_fit_is_half_of_later_generations() -> None:
     known = [ROUGH.at((3 * i, i, 9 - i, i, 9 - i, i)) for i in range(1, 10)]
 
     class Seeded(Tradeoff):
-        def seeds(self, context: SearchContext = UNTAUGHT) -> list[Candidate]:
+        def seeds(self, context: SearchContext = EMPTY_CONTEXT) -> list[Candidate]:
             del context
             return known
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from numpy.random import Generator
 
 from planish.core import (
-    UNTAUGHT,
+    EMPTY_CONTEXT,
     Candidate,
     Failed,
     HasParts,
@@ -184,7 +184,7 @@ def test_what_an_unfinished_round_told_is_concluded_too() -> None:
 
 
 def test_settings_take_their_share_of_the_time() -> None:
-    few = Parts(Program(), [SIZE], 0, replace(UNTAUGHT, seconds=0.1))
+    few = Parts(Program(), [SIZE], 0, replace(EMPTY_CONTEXT, seconds=0.1))
     (start,) = driven(few, 1, 1)
     assert start.candidate == Program().start()
     settings = [json.loads(str(getattr(t.candidate.steps[0], "text")))[0] for t in driven(few, 9, 1)]  # noqa: B009

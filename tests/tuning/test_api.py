@@ -18,7 +18,7 @@ from planish.core import (
     Candidate,
     CanEnumerate,
     Failed,
-    Growth,
+    HypervolumeTracker,
     Level,
     Measured,
     PlanishError,
@@ -221,7 +221,7 @@ def test_outcomes_are_types() -> None:
 
 def test_with_several_objectives_the_baseline_comes_first_and_the_front_grows_from_it(tmp_path: Path) -> None:
     class Watcher(Diary):
-        growth: Growth | None = None
+        growth: HypervolumeTracker | None = None
 
         def trial(self, trial: Trial, progress: Progress) -> None:
             super().trial(trial, progress)

@@ -19,10 +19,10 @@ from planish.core import (
     Candidate,
     EvaluatorSpec,
     Executor,
+    ExecutorFactory,
     Measured,
     Opinion,
     Outcome,
-    Start,
     Task,
     evaluate,
 )
@@ -50,12 +50,16 @@ class AskedFirst(Asked):
 class Asking(Full):
     """A level that has its second opinions, scores and analyses evaluated."""
 
-    def second_opinion(self, task: Task, candidates: Sequence[Candidate], start: Start) -> Sequence[Opinion]:
+    def second_opinion(
+        self, task: Task, candidates: Sequence[Candidate], start: ExecutorFactory
+    ) -> Sequence[Opinion]:
         del task
         with start(AskedFirst()) as executor:
             return [Opinion(isinstance(each.outcome, Measured)) for each in evaluate(executor, candidates)]
 
-    def scores(self, task: Task, candidates: Sequence[Candidate], start: Start) -> Sequence[Outcome]:
+    def scores(
+        self, task: Task, candidates: Sequence[Candidate], start: ExecutorFactory
+    ) -> Sequence[Outcome]:
         del task
         with start(Asked()) as executor:
             return [each.outcome for each in evaluate(executor, candidates)]

@@ -196,8 +196,8 @@ def test_a_run_is_taught_the_same_when_resumed(tmp_path: Path, by_name: HashExec
         _, straight = tuned(other, "resnet50-small-torchscript", 50, by_name)
         assert first.run_id == second.run_id
         assert found == straight
-        assert store.run(first.run_id).taught == other.runs()[0].taught
-        assert store.run(first.run_id).taught
+        assert store.run(first.run_id).warm_start == other.runs()[0].warm_start
+        assert store.run(first.run_id).warm_start
 
 
 def test_a_model_is_tuned_on_after_a_similar_one(tmp_path: Path) -> None:
@@ -225,8 +225,10 @@ def test_a_run_of_an_older_planish_is_taught_what_the_store_had_when_it_began(
     with closing(sqlite3.connect(tmp_path / "b.db", isolation_level=None)) as connection:
         connection.row_factory = sqlite3.Row
         for row in connection.execute("SELECT * FROM runs").fetchall():
-            seal = sealed("runs", {**row, "taught": None})["checksum"]
-            connection.execute("UPDATE runs SET taught = NULL, checksum = ? WHERE id = ?", [seal, row["id"]])
+            seal = sealed("runs", {**row, "warm_start": None})["checksum"]
+            connection.execute(
+                "UPDATE runs SET warm_start = NULL, checksum = ? WHERE id = ?", [seal, row["id"]]
+            )
     with open_store(tmp_path / "b.db") as store:
         _, found = tuned(store, "resnet50-small-torchscript", 50, by_name)
     assert found == straight
@@ -280,7 +282,7 @@ class Anchored(Measuring):
 
     noted: list[float] = field(default_factory=list[float])
 
-    def anchor(self, baseline: Outcome) -> None:
+    def set_baseline(self, baseline: Outcome) -> None:
         assert isinstance(baseline, Measured)
         self.noted.append(baseline.values["time_s"])
 

@@ -21,7 +21,7 @@ from planish.core import (
     Target,
     Task,
     Trial,
-    best_harmless,
+    best_non_regressing,
     bounds,
     front_of,
 )
@@ -104,7 +104,7 @@ def test_the_best_that_is_worse_than_the_baseline_in_nothing_is_found_on_the_way
     ]
     _, best = choose(LEVEL, both, Tried(tried), None, GUESS)
     assert best == tried[2], "the earliest of equals"
-    assert best == best_harmless(tried, both.objectives, LEVEL.baseline(both))
+    assert best == best_non_regressing(tried, both.objectives, LEVEL.baseline(both))
 
 
 def test_the_unchanged_program_is_no_guess() -> None:

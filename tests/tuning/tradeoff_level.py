@@ -19,6 +19,7 @@ from typing import Any
 from planish.core import (
     NO_ANALYSIS,
     Candidate,
+    ExecutorFactory,
     Failed,
     Level,
     Measured,
@@ -31,7 +32,6 @@ from planish.core import (
     Review,
     Space,
     StageClock,
-    Start,
     Step,
     Target,
     Task,
@@ -166,7 +166,9 @@ class Full(Plain):
             partial(self.reference, task), partial(self.scores, task), partial(self.second_opinion, task)
         )
 
-    def scores(self, task: Task, candidates: Sequence[Candidate], start: Start) -> Sequence[Outcome]:
+    def scores(
+        self, task: Task, candidates: Sequence[Candidate], start: ExecutorFactory
+    ) -> Sequence[Outcome]:
         """Add 0.01 to the error; with knob 0 at 2 it fails."""
         del task, start
         self._check("scores")
@@ -179,7 +181,9 @@ class Full(Plain):
             return Failed("verify", "not finite", "none is")
         return Measured({"error_final": outcome.values["error"] + 0.01})
 
-    def second_opinion(self, task: Task, candidates: Sequence[Candidate], start: Start) -> Sequence[Opinion]:
+    def second_opinion(
+        self, task: Task, candidates: Sequence[Candidate], start: ExecutorFactory
+    ) -> Sequence[Opinion]:
         """Differ where knob 0 is at its last value."""
         del task, start
         self._check("second_opinion")

@@ -9,7 +9,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from planish.cli.output import GAP, say, table, width
-from planish.core import Costs, Growth, Measured, Objective, growth_of, pareto_front, reference_point
+from planish.core import (
+    Costs,
+    HypervolumeTracker,
+    Measured,
+    Objective,
+    growth_of,
+    pareto_front,
+    reference_point,
+)
 from planish.report.data import ReportData
 from planish.report.front_table import FrontTable, Grid, effect_grids, front_table
 from planish.report.wording import label, number, scale
@@ -46,7 +54,9 @@ ASCII = Glyphs("o", "#", ".", "+|-", "u")
 FULL = Glyphs()
 
 
-def scatter(growth: Growth, glyphs: Glyphs = FULL, width: int = WIDTH, height: int = HEIGHT) -> list[str]:
+def scatter(
+    growth: HypervolumeTracker, glyphs: Glyphs = FULL, width: int = WIDTH, height: int = HEIGHT
+) -> list[str]:
     """Draw all that was measured, the front, and the baseline; the second objective over the first.
 
     What is more than twice as bad as the baseline is left out.
@@ -82,7 +92,7 @@ def scatter(growth: Growth, glyphs: Glyphs = FULL, width: int = WIDTH, height: i
     return [line.rstrip().replace("µ", glyphs.micro) for line in lines]
 
 
-def _values(growth: Growth, costs: Iterable[Costs]) -> list[tuple[float, float]]:
+def _values(growth: HypervolumeTracker, costs: Iterable[Costs]) -> list[tuple[float, float]]:
     """Return the first two objectives' values of what is not too bad to be drawn."""
     across, up = growth.objectives[:2]
     worst = None if growth.baseline is None else reference_point(growth.baseline)

@@ -25,14 +25,14 @@ def show(
     form: given.Format = "text",
 ) -> None:
     """Show a run with its result; without ID, list the runs."""
-    from planish.core import uncollected
+    from planish.core import gc_paused
 
     if run_id is None:
         refuse_unread(command, "the list of runs", {"limit", "store", "form"}, "Name a run, or leave it out.")
         list_runs(limit, store, form)
         return
     refuse_unread(command, "a run", {"run_id", "file", "store", "form"})
-    with uncollected():
+    with gc_paused():
         from planish.store import open_store
 
         with open_store(store, read_only=True) as opened:
@@ -43,10 +43,10 @@ def list_runs(limit: int, store: str | None, form: given.Form) -> None:
     """List the newest runs of a store."""
     from planish.cli.output import document, one_line, say, table
     from planish.cli.summary import run_document, task_document
-    from planish.core import uncollected
+    from planish.core import gc_paused
     from planish.report.wording import title, when
 
-    with uncollected():
+    with gc_paused():
         from planish.store import open_store
 
         with open_store(store, read_only=True) as opened:

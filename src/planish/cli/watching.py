@@ -14,7 +14,7 @@ from planish.budget import Budget
 from planish.cli.front import ASCII, FULL, WIDTH, scatter
 from planish.cli.options import Form
 from planish.cli.output import one_line, printable, remark
-from planish.core import Growth, Trial
+from planish.core import HypervolumeTracker, Trial
 from planish.report.trial_statistics import flops_of
 from planish.report.wording import MINUTE_S, amount, duration, label, multiple, number, title
 from planish.store import Reader
@@ -80,7 +80,7 @@ class RunStatus:
         rate = f", {number(work / value)} GFLOPS" if work and value else ""
         return f"best {amount(value, self.progress.objective.unit)}{rate}{self._gain(value)}"
 
-    def _front(self, growth: Growth) -> str:
+    def _front(self, growth: HypervolumeTracker) -> str:
         ends = (f"{label(o)} {self._ends(growth, index)}" for index, o in enumerate(growth.objectives))
         return f"front of {len(growth.front)}: {', '.join(ends)}"
 
@@ -91,7 +91,7 @@ class RunStatus:
         volume = None if growth is None else growth.volume
         return "" if volume is None else f"hypervolume {number(volume)} (baseline 1)"
 
-    def _ends(self, growth: Growth, index: int) -> str:
+    def _ends(self, growth: HypervolumeTracker, index: int) -> str:
         """Return the range of an objective on the front."""
         objective = growth.objectives[index]
         values = sorted(objective.cost(costs[index]) for costs in growth.front)

@@ -1,14 +1,11 @@
 """The vocabulary and the protocols of planish; imports nothing else of it."""
 
 from planish.core.capabilities import (
-    CanAnchor,
     CanCompile,
     CanEnumerate,
     CanEvolve,
     CanFeaturise,
-    CanJudge,
     CanObserve,
-    CanReconsider,
     CanSample,
     CanSeed,
     CanShrink,
@@ -16,7 +13,10 @@ from planish.core.capabilities import (
     CanVaryParts,
     HasNotes,
     HasParts,
+    MultiTurnPolicy,
+    NeedsBaseline,
     PartGroup,
+    ValueHead,
 )
 from planish.core.cores import caches, processor, usable_cores
 from planish.core.errors import (
@@ -35,8 +35,8 @@ from planish.core.errors import (
 from planish.core.files import cache_folder, is_locked, place_of, private_folder, remember, unnamed
 from planish.core.front import (
     Costs,
-    Growth,
-    best_harmless,
+    HypervolumeTracker,
+    best_non_regressing,
     bounds,
     crowding_distances,
     dominates,
@@ -49,12 +49,13 @@ from planish.core.front import (
 )
 from planish.core.hashing import canonical_json, content_hash, rng
 from planish.core.level import NO_ANALYSIS, NOTES, Analyze, Identify, Identity, Level, describe
-from planish.core.process import STOPPING, Stops, stoppable, stopped_by, uncollected
+from planish.core.process import STOPPING, Stops, gc_paused, stoppable, stopped_by
 from planish.core.protocols import (
-    UNTAUGHT,
+    EMPTY_CONTEXT,
     Evaluator,
     EvaluatorSpec,
     Executor,
+    ExecutorFactory,
     FeatureSchema,
     Outcomes,
     Policy,
@@ -63,7 +64,6 @@ from planish.core.protocols import (
     Searcher,
     Space,
     StageClock,
-    Start,
     Tried,
     evaluate,
     evaluate_in_order,
@@ -102,6 +102,7 @@ from planish.core.verdicts import (
 )
 
 __all__ = [
+    "EMPTY_CONTEXT",
     "EQUAL",
     "HELD_BACK",
     "NOTES",
@@ -109,19 +110,15 @@ __all__ = [
     "NO_ANALYSIS",
     "STAGES",
     "STOPPING",
-    "UNTAUGHT",
     "VERDICTS",
     "AllFailedError",
     "Analyze",
     "Cache",
-    "CanAnchor",
     "CanCompile",
     "CanEnumerate",
     "CanEvolve",
     "CanFeaturise",
-    "CanJudge",
     "CanObserve",
-    "CanReconsider",
     "CanSample",
     "CanSeed",
     "CanShrink",
@@ -134,11 +131,12 @@ __all__ = [
     "Evaluator",
     "EvaluatorSpec",
     "Executor",
+    "ExecutorFactory",
     "Failed",
     "FeatureSchema",
-    "Growth",
     "HasNotes",
     "HasParts",
+    "HypervolumeTracker",
     "Identify",
     "Identity",
     "Level",
@@ -146,6 +144,8 @@ __all__ = [
     "Machine",
     "Measured",
     "MismatchError",
+    "MultiTurnPolicy",
+    "NeedsBaseline",
     "Objective",
     "Opinion",
     "Outcome",
@@ -165,7 +165,6 @@ __all__ = [
     "Space",
     "Stage",
     "StageClock",
-    "Start",
     "Step",
     "StoppedError",
     "Stops",
@@ -176,9 +175,10 @@ __all__ = [
     "Trial",
     "TrialPrediction",
     "Tried",
+    "ValueHead",
     "Verdict",
     "WrongBaselineError",
-    "best_harmless",
+    "best_non_regressing",
     "best_trial",
     "bounds",
     "cache_folder",
@@ -193,6 +193,7 @@ __all__ = [
     "evaluate",
     "evaluate_in_order",
     "front_of",
+    "gc_paused",
     "growth_of",
     "held_back",
     "held_back_within",
@@ -213,7 +214,6 @@ __all__ = [
     "stoppable",
     "stopped_by",
     "stored_candidate",
-    "uncollected",
     "unknown",
     "unnamed",
     "usable_cores",

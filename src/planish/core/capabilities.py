@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from planish.core.protocols import (
-    UNTAUGHT,
+    EMPTY_CONTEXT,
     Evaluator,
     EvaluatorSpec,
     FeatureSchema,
@@ -90,11 +90,11 @@ class CanSeed(CanEvolve, Protocol):
     `genetic` and `nsga2`, and by the policy `seeds`.
     """
 
-    def seeds(self, context: SearchContext = UNTAUGHT) -> Sequence[Candidate]:
+    def seeds(self, context: SearchContext = EMPTY_CONTEXT) -> Sequence[Candidate]:
         """List legal candidates that are known to be good for other programs, the best first.
 
         Args:
-            context: what was learned before the search; a space whose level learns takes what was taught.
+            context: what was learned before the search; its warm start is among the seeds.
         """
         ...
 
@@ -123,7 +123,7 @@ class CanVaryParts(Space, Protocol):
         ...
 
     def suggestions(
-        self, candidate: Candidate, part: str, context: SearchContext = UNTAUGHT
+        self, candidate: Candidate, part: str, context: SearchContext = EMPTY_CONTEXT
     ) -> Sequence[Candidate]:
         """List candidates that differ in one part alone, which is treated as is often good.
 
@@ -322,26 +322,26 @@ class CanCompile(CanObserve, Protocol):
 
 
 @runtime_checkable
-class CanJudge(Policy, Protocol):
+class ValueHead(Policy, Protocol):
     """A policy that tells what it holds a candidate for, without a measurement.
 
     Offered by networks that score actions alone, whose score of the end tells it; used by the searcher
     `policy`.
     """
 
-    def worth(self, states: Sequence[PolicyState]) -> Sequence[float]:
+    def value(self, states: Sequence[PolicyState]) -> Sequence[float]:
         """Return how good the candidate of each state is; more is better, among candidates of one program."""
         ...
 
 
 @runtime_checkable
-class CanReconsider(Policy, Protocol):
+class MultiTurnPolicy(Policy, Protocol):
     """A policy that learns what came of a candidate, and gives another.
 
     Offered by language models alone, which were trained on feedback; used by the searcher `feedback`.
     """
 
-    def reconsider(self, state: PolicyState, cost: float | None) -> PolicyState | None:
+    def revise(self, state: PolicyState, cost: float | None) -> PolicyState | None:
         """Return the state before the first step of another candidate.
 
         Args:
@@ -355,13 +355,13 @@ class CanReconsider(Policy, Protocol):
 
 
 @runtime_checkable
-class CanAnchor(EvaluatorSpec, Protocol):
+class NeedsBaseline(EvaluatorSpec, Protocol):
     """A spec whose evaluators measure relative to the baseline.
 
     Offered by the evaluators of `hlo` and `graph`; used by the loop, before anything else is measured.
     """
 
-    def anchor(self, baseline: Outcome) -> None:
+    def set_baseline(self, baseline: Outcome) -> None:
         """Take what the baseline was measured as, perhaps by an earlier run; it comes before all others."""
         ...
 

@@ -119,7 +119,7 @@ def pareto_front(trials: Iterable[Trial], objectives: Sequence[Objective]) -> li
     return [trial for trial, _ in sorted(front, key=itemgetter(1))]
 
 
-def best_harmless(
+def best_non_regressing(
     trials: Iterable[Trial], objectives: Sequence[Objective], baseline: Candidate | None
 ) -> Trial | None:
     """Find the best trial by the first objective of those that are worse than the baseline in none.
@@ -217,7 +217,7 @@ def bounds(baseline: Costs, objectives: Sequence[Objective], times: float = 2.0)
 
 
 @dataclass
-class Growth:
+class HypervolumeTracker:
     """The front as it grows; a pure function of the trials, in their order.
 
     The hypervolume is in units of the baseline's own: 1 where nothing found is better than the baseline in
@@ -272,7 +272,9 @@ class Growth:
             self.volumes.append((self.evaluations, volume))
 
 
-def growth_of(trials: Iterable[Trial], objectives: Sequence[Objective], start: Candidate | None) -> Growth:
+def growth_of(
+    trials: Iterable[Trial], objectives: Sequence[Objective], start: Candidate | None
+) -> HypervolumeTracker:
     """Return how the front of some trials grew.
 
     Args:
@@ -280,7 +282,7 @@ def growth_of(trials: Iterable[Trial], objectives: Sequence[Objective], start: C
         objectives: at least two.
         start: the baseline; None where it is not known.
     """
-    growth = Growth(objectives, start)
+    growth = HypervolumeTracker(objectives, start)
     for trial in trials:
         growth.add(trial)
     return growth

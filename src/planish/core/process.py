@@ -96,7 +96,7 @@ def free_after_fork() -> Lock:
 
 
 @contextmanager
-def uncollected() -> Generator[None]:
+def gc_paused() -> Generator[None]:
     """Hold the garbage collector back where much is made and nothing thrown away: it takes half as long."""
     enabled = gc.isenabled()
     gc.disable()

@@ -57,22 +57,22 @@ class SearchContext:
     """What was learned before a search; it is part of the search, as its seed is.
 
     Args:
-        taught: candidates that other programs recommend, the best first; they are stored with the run.
-        tried: reads what was tried on other programs on the same target until this run began; it takes a
+        warm_start: candidates that other programs recommend, the best first; they are stored with the run.
+        history: reads what was tried on other programs on the same target until this run began; it takes a
             while where the store has much.
         models: what can predict or propose, by name.
         seconds: of the budget, for searchers that have phases; None where it has no such limit. The loop ends
             the search, whatever it is.
     """
 
-    taught: Sequence[Candidate] = ()
-    tried: Callable[[], Tried] = _nothing
+    warm_start: Sequence[Candidate] = ()
+    history: Callable[[], Tried] = _nothing
     models: Mapping[str, object] = field(default_factory=dict[str, object])
     seconds: float | None = None
 
 
-UNTAUGHT = SearchContext()
-"""What is known where nothing is."""
+EMPTY_CONTEXT = SearchContext()
+"""The context of a search that knows nothing of other programs."""
 
 
 class Space(Protocol):
@@ -317,7 +317,7 @@ class EvaluatorSpec(Protocol):
         ...
 
 
-class Start(Protocol):
+class ExecutorFactory(Protocol):
     """Starts executors: `planish.executors.LocalExecutor`, or what takes its place on a cluster or in a test.
 
     Whatever evaluates is handed one, and starts nothing else: the search, and each stage of the end.

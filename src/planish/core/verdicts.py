@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, get_args
 
-from planish.core.protocols import EvaluatorSpec, Start
+from planish.core.protocols import EvaluatorSpec, ExecutorFactory
 from planish.core.step import Candidate
 from planish.core.task import Objective
 from planish.core.trial import Outcome
@@ -143,8 +143,8 @@ class Review:
     """
 
     reference: Callable[[], Reference] | None = None
-    scores: Callable[[Sequence[Candidate], Start], Sequence[Outcome]] | None = None
-    second_opinion: Callable[[Sequence[Candidate], Start], Sequence[Opinion]] | None = None
+    scores: Callable[[Sequence[Candidate], ExecutorFactory], Sequence[Outcome]] | None = None
+    second_opinion: Callable[[Sequence[Candidate], ExecutorFactory], Sequence[Opinion]] | None = None
 
 
 _WITHIN = "_within"

@@ -19,14 +19,14 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
-from planish.core import Objective, Outcome, PlanishError, Start
+from planish.core import ExecutorFactory, Objective, Outcome, PlanishError
 from planish.core.trial import checked_for
 from planish.measure.intervals import PairedSamples, baseline_failed, judged, tally
 from planish.measure.rounds import CutShortError, LossCounter, Plan, ProcessPlan, Round, Variant, measured
 
 
 def measure_interleaved(
-    sides: Sequence[Variant], plan: Plan, start: Start, least: int = 2
+    sides: Sequence[Variant], plan: Plan, start: ExecutorFactory, least: int = 2
 ) -> list[list[Round]]:
     """Measure the baseline and variants, interleaved; each process has a share of the time that is left.
 
@@ -83,7 +83,7 @@ Table = list[list[Round]]
 
 
 def sequential_test(
-    sides: Sequence[Variant], plan: Plan, start: Start, undecided: Callable[[Table], Sequence[int]]
+    sides: Sequence[Variant], plan: Plan, start: ExecutorFactory, undecided: Callable[[Table], Sequence[int]]
 ) -> Table:
     """Measure all variants, then the undecided ones again in as many fresh processes (group-sequential test).
 
@@ -131,7 +131,7 @@ def remeasure(
     baseline: Variant,
     variants: Sequence[Variant],
     objective: Objective,
-    start: Start,
+    start: ExecutorFactory,
     plan: Plan | None = None,
 ) -> list[PairedSamples]:
     """Measure as `remeasure_all` does, by one objective; return the samples of each."""
@@ -143,7 +143,7 @@ def remeasure_all(
     baseline: Variant,
     variants: Sequence[Variant],
     objectives: Sequence[Objective],
-    start: Start,
+    start: ExecutorFactory,
     plan: Plan | None = None,
 ) -> list[Mapping[str, PairedSamples]]:
     """Measure variants and baseline again, interleaved, and judge by what is beyond the noise.

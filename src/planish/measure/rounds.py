@@ -14,12 +14,12 @@ from planish.core import (
     Evaluator,
     EvaluatorSpec,
     Executor,
+    ExecutorFactory,
     Failed,
     Lost,
     Measured,
     Outcome,
     StageClock,
-    Start,
     Step,
     evaluate,
     rng,
@@ -230,7 +230,7 @@ class _ProcessLostError(Exception):
         self.index, self.lost = index, lost
 
 
-def measured(work: ProcessPlan, start: Start, losses: LossCounter) -> RoundsDone:
+def measured(work: ProcessPlan, start: ExecutorFactory, losses: LossCounter) -> RoundsDone:
     """Measure in one fresh process, until its end and the end of all by the clock, but one round at least.
 
     Args:
@@ -270,7 +270,7 @@ def measured(work: ProcessPlan, start: Start, losses: LossCounter) -> RoundsDone
     raise LostError(f"one process after the other was lost: {cause}")
 
 
-def _process(work: ProcessPlan, start: Start, losses: LossCounter) -> RoundsDone:
+def _process(work: ProcessPlan, start: ExecutorFactory, losses: LossCounter) -> RoundsDone:
     variants, found = work.variants, list[Round]()
     took, began, later = 0.0, time.monotonic(), work.plan.processes - work.process - 1
     losses.excused = False

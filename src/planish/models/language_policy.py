@@ -137,7 +137,7 @@ class AnsweringPolicy:
         """Share the probability among passes and the list's end: what else the model would say is illegal."""
         return [self._next(state) for state in states if isinstance(state, Text)]
 
-    def reconsider(self, state: PolicyState, cost: float | None) -> Text | None:
+    def revise(self, state: PolicyState, cost: float | None) -> Text | None:
         """Tell the model what came of its list, and let it try again (thesis, figure 5.3).
 
         It is told what it was trained to be told, and of the last answer alone, so that the text stays short.

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from planish.core import (
-    UNTAUGHT,
+    EMPTY_CONTEXT,
     Candidate,
     CanFeaturise,
     CanSample,
@@ -33,7 +33,7 @@ FIRST, MOST, GROWTH = 4, 64, 0.125
 """The defaults of `batch_sizes`."""
 
 
-def distinct_seeds(space: Space, context: SearchContext = UNTAUGHT) -> list[Candidate]:
+def distinct_seeds(space: Space, context: SearchContext = EMPTY_CONTEXT) -> list[Candidate]:
     """Return what a search begins with, each state once; nothing where the space knows nothing good."""
     seeds = space.seeds(context) if isinstance(space, CanSeed) else ()
     return [*{space.state_key(each): each for each in seeds}.values()]

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from planish.core import (
-    UNTAUGHT,
+    EMPTY_CONTEXT,
     Candidate,
     CanObserve,
     CanSeed,
@@ -121,7 +121,7 @@ AUTO, SEEDS = "auto", "seeds"
 """Name the first policy that fits, and the one that is made of what the space begins with."""
 
 
-def policy_named(space: Space, name: str, context: SearchContext = UNTAUGHT) -> Policy:
+def policy_named(space: Space, name: str, context: SearchContext = EMPTY_CONTEXT) -> Policy:
     """Find a policy.
 
     Args:

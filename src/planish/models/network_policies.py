@@ -74,7 +74,7 @@ class NetworkPolicy:
                 found[place] = _masked(standing[place].space.actions, legal[place], row)
         return found
 
-    def worth(self, states: Sequence[PolicyState]) -> Sequence[float]:
+    def value(self, states: Sequence[PolicyState]) -> Sequence[float]:
         """Return the scores of the end: what the network holds each candidate for."""
         standing = [state for state in states if isinstance(state, Standing)]
         return self._scores(standing)[:, -1].tolist()

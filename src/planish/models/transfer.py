@@ -77,7 +77,7 @@ class Past:
 
 
 def context_of(
-    store: Reader, level: Level, task: Task, before: float = math.inf, taught: Sequence[Any] | None = None
+    store: Reader, level: Level, task: Task, before: float = math.inf, warm_start: Sequence[Any] | None = None
 ) -> SearchContext:
     """Return what is known before a search begins.
 
@@ -87,17 +87,17 @@ def context_of(
         task: what is to be tuned.
         before: when the run began, in seconds since the epoch: one that is resumed knows what it knew then,
             so that it proposes what it would have without the interruption.
-        taught: what it was taught then, as `stored` gives it; None where the run begins now.
+        warm_start: what it began with then, as `stored` returns it; None where the run begins now.
     """
     tried = cache(partial(tried_elsewhere, store, level, task, before))
-    if taught is not None:
-        return SearchContext([candidate_from_json(each, level.steps) for each in taught], tried)
+    if warm_start is not None:
+        return SearchContext([candidate_from_json(each, level.steps) for each in warm_start], tried)
     return SearchContext(level.warm_start(task, tried), tried)
 
 
 def stored(context: SearchContext) -> list[Any]:
-    """Return what is stored with a run of what it was taught."""
-    return [[step.to_json() for step in candidate.steps] for candidate in context.taught]
+    """Return the warm start of a run as JSON, as it is stored with the run."""
+    return [[step.to_json() for step in candidate.steps] for candidate in context.warm_start]
 
 
 def tried_elsewhere(store: Reader, level: Level, task: Task, before: float = math.inf) -> Tried:

@@ -9,7 +9,7 @@ from typing import Any
 
 import plotly.graph_objects as go
 
-from planish.core import Growth, Objective
+from planish.core import HypervolumeTracker, Objective
 from planish.report.chart_data import (
     UNSEEN,
     ChartRow,
@@ -392,7 +392,7 @@ def _hover_texts(dots: Sequence[Dot]) -> list[str]:
     return [f"<b>{dot.name}</b><br>{dot.hover}" for dot in dots]
 
 
-def volume_figure(growth: Growth) -> Figure | None:
+def volume_figure(growth: HypervolumeTracker) -> Figure | None:
     """Draw the hypervolume over evaluations; None where it is not known."""
     if growth.volume is None:
         return None

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import count
 from typing import TYPE_CHECKING, Annotated
 
-from planish.core import UNTAUGHT, Candidate, CanEvolve, Objective, SearchContext, rng
+from planish.core import EMPTY_CONTEXT, Candidate, CanEvolve, Objective, SearchContext, rng
 from planish.search.factory import Option
 from planish.search.proposals import Visited, neighbour, new_sample
 from planish.search.rounds import Rounds, RoundSearcher, quality
@@ -29,7 +29,7 @@ class Annealing(RoundSearcher):
         space: CanEvolve,
         objectives: Sequence[Objective],
         seed: int,
-        context: SearchContext = UNTAUGHT,  # noqa: ARG002
+        context: SearchContext = EMPTY_CONTEXT,  # noqa: ARG002
         *,
         chains: Annotated[int, Option("Markov chains side by side", least=1)] = 4,
         hot: Annotated[float, Option("temperature at first", least=1e-6)] = 0.5,

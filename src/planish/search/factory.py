@@ -11,7 +11,16 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import Annotated, Any, Protocol, get_args, get_origin, runtime_checkable
 
-from planish.core import UNTAUGHT, Objective, PlanishError, SearchContext, Searcher, Space, registry, unknown
+from planish.core import (
+    EMPTY_CONTEXT,
+    Objective,
+    PlanishError,
+    SearchContext,
+    Searcher,
+    Space,
+    registry,
+    unknown,
+)
 
 OptionValue = bool | int | float | str
 
@@ -185,7 +194,7 @@ def make_searcher(
     objectives: Sequence[Objective],
     seed: int,
     options: Mapping[str, OptionValue] | None = None,
-    context: SearchContext = UNTAUGHT,
+    context: SearchContext = EMPTY_CONTEXT,
     others: Mapping[str, Callable[[], Space]] | None = None,
 ) -> Searcher:
     """Make a searcher by name.

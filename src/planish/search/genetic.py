@@ -11,7 +11,7 @@ from itertools import chain, count
 from typing import TYPE_CHECKING, Annotated
 
 from planish.core import (
-    UNTAUGHT,
+    EMPTY_CONTEXT,
     Candidate,
     CanEvolve,
     CanSample,
@@ -74,7 +74,7 @@ class Genetic(RoundSearcher):
         space: CanEvolve,
         objectives: Sequence[Objective],
         seed: int,
-        context: SearchContext = UNTAUGHT,
+        context: SearchContext = EMPTY_CONTEXT,
         *,
         population: Annotated[int, Option("candidates of each generation", least=2)] = 100,
         elite: Annotated[int, Option("best candidates so far that stay parents", least=0)] = 3,

@@ -8,7 +8,7 @@ from functools import partial
 from itertools import chain, count
 from typing import TYPE_CHECKING, Annotated
 
-from planish.core import UNTAUGHT, Candidate, CanEvolve, Objective, PlanishError, SearchContext, rng
+from planish.core import EMPTY_CONTEXT, Candidate, CanEvolve, Objective, PlanishError, SearchContext, rng
 from planish.search.factory import Option
 from planish.search.nsga2 import Individual, ranked, winner
 from planish.search.proposals import neighbour
@@ -33,7 +33,7 @@ class Gevo(VectorRoundSearcher):
         space: CanEvolve,
         objectives: Sequence[Objective],
         seed: int,
-        context: SearchContext = UNTAUGHT,  # noqa: ARG002
+        context: SearchContext = EMPTY_CONTEXT,  # noqa: ARG002
         *,
         population: Annotated[int, Option("individuals of each generation", least=2)] = 128,
         elites: Annotated[int, Option("of them that are copied unchanged", least=0)] = 16,

@@ -13,7 +13,7 @@ from itertools import count
 from typing import TYPE_CHECKING, Annotated, Protocol
 
 from planish.core import (
-    UNTAUGHT,
+    EMPTY_CONTEXT,
     Candidate,
     CanEvolve,
     CanFeaturise,
@@ -212,7 +212,7 @@ class ModelGuided(RoundSearcher):
         space: CanBeGuided,
         objectives: Sequence[Objective],
         seed: int,
-        context: SearchContext = UNTAUGHT,
+        context: SearchContext = EMPTY_CONTEXT,
         *,
         batch: Annotated[int, Option("candidates measured at most before it learns again", least=2)] = MOST,
         first: Annotated[int, Option("candidates of the first batch, and of each at least", least=2)] = FIRST,

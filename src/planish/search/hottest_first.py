@@ -8,7 +8,7 @@ from itertools import count
 from typing import TYPE_CHECKING, Annotated
 
 from planish.core import (
-    UNTAUGHT,
+    EMPTY_CONTEXT,
     Candidate,
     CanVaryParts,
     Measured,
@@ -37,7 +37,7 @@ class HottestFirst(MeasuredRoundSearcher):
         space: CanVaryParts,
         objectives: Sequence[Objective],
         seed: int,
-        context: SearchContext = UNTAUGHT,
+        context: SearchContext = EMPTY_CONTEXT,
         *,
         gain: Annotated[float, Option("share that a change has to gain", least=0, most=1)] = 0.01,
         width: Annotated[int, Option("random changes of a part that are measured side by side", least=1)] = 4,

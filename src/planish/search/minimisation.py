@@ -9,7 +9,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from itertools import chain, count
 from typing import Annotated, Protocol
 
-from planish.core import UNTAUGHT, Candidate, CanSample, CanShrink, Objective, SearchContext, rng
+from planish.core import EMPTY_CONTEXT, Candidate, CanSample, CanShrink, Objective, SearchContext, rng
 from planish.search.factory import Option
 from planish.search.proposals import Archive, new_sample
 from planish.search.rounds import Recall, Rounds, RoundSearcher
@@ -146,7 +146,7 @@ class RandomMinimise(RoundSearcher):
         space: Shrinkable,
         objectives: Sequence[Objective],
         seed: int,
-        context: SearchContext = UNTAUGHT,  # noqa: ARG002
+        context: SearchContext = EMPTY_CONTEXT,  # noqa: ARG002
         *,
         samples: Annotated[int, Option("random candidates before each minimisation", least=1)] = 1000,
     ) -> None:

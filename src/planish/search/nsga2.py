@@ -12,7 +12,7 @@ from itertools import chain, count, islice
 from typing import TYPE_CHECKING, Annotated
 
 from planish.core import (
-    UNTAUGHT,
+    EMPTY_CONTEXT,
     Candidate,
     CanEvolve,
     CanSeed,
@@ -198,7 +198,7 @@ class Nsga2(VectorRoundSearcher):
         space: CanEvolve,
         objectives: Sequence[Objective],
         seed: int,
-        context: SearchContext = UNTAUGHT,
+        context: SearchContext = EMPTY_CONTEXT,
         *,
         population: Annotated[int, Option("candidates of each generation", least=2)] = 8,
         crossover: Annotated[float, Option("chance of two parents to be crossed", least=0, most=1)] = 0.8,

@@ -13,7 +13,7 @@ from itertools import count, islice
 from typing import Annotated
 
 from planish.core import (
-    UNTAUGHT,
+    EMPTY_CONTEXT,
     Candidate,
     HasParts,
     Measured,
@@ -217,7 +217,7 @@ class Parts(TrialRoundSearcher):
         space: HasParts,
         objectives: Sequence[Objective],
         seed: int,
-        context: SearchContext = UNTAUGHT,
+        context: SearchContext = EMPTY_CONTEXT,
         *,
         settings: Annotated[
             float, Option("share of the time that settings may take", least=0, most=1)

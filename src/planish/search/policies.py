@@ -15,12 +15,11 @@ from itertools import chain, islice
 from typing import Annotated
 
 from planish.core import (
-    UNTAUGHT,
+    EMPTY_CONTEXT,
     CanCompile,
     Candidate,
-    CanJudge,
-    CanReconsider,
     CanStep,
+    MultiTurnPolicy,
     Objective,
     PlanishError,
     Policy,
@@ -29,6 +28,7 @@ from planish.core import (
     Space,
     Step,
     TrialPrediction,
+    ValueHead,
 )
 from planish.search.decoding import (
     METHODS,
@@ -86,14 +86,14 @@ class TimedPolicy:
 class TimedJudge(TimedPolicy):
     """Counts the seconds of telling what candidates are worth, too."""
 
-    def __init__(self, policy: CanJudge) -> None:
+    def __init__(self, policy: ValueHead) -> None:
         super().__init__(policy)
         self._judge = policy
 
-    def worth(self, states: Sequence[PolicyState]) -> Sequence[float]:
+    def value(self, states: Sequence[PolicyState]) -> Sequence[float]:
         """Judge as the policy does."""
         with self._timed():
-            return self._judge.worth(states)
+            return self._judge.value(states)
 
 
 Name = Annotated[
@@ -133,7 +133,7 @@ class PolicySearcher(RoundSearcher):
         return candidate
 
 
-def timed_policy(space: CanStep, name: str, context: SearchContext = UNTAUGHT) -> TimedPolicy:
+def timed_policy(space: CanStep, name: str, context: SearchContext = EMPTY_CONTEXT) -> TimedPolicy:
     """Find a policy, whose time is counted.
 
     Args:
@@ -147,7 +147,7 @@ def timed_policy(space: CanStep, name: str, context: SearchContext = UNTAUGHT) -
     from planish.models.named_policies import policy_named
 
     policy = policy_named(space, name, context)
-    return TimedJudge(policy) if isinstance(policy, CanJudge) else TimedPolicy(policy)
+    return TimedJudge(policy) if isinstance(policy, ValueHead) else TimedPolicy(policy)
 
 
 def new_states(space: Space, candidates: Iterable[Candidate], known: set[str]) -> Iterator[Candidate]:
@@ -186,7 +186,7 @@ class PrioritySampling(PolicySearcher):
         space: CanStep,
         objectives: Sequence[Objective],
         seed: int,  # noqa: ARG002
-        context: SearchContext = UNTAUGHT,
+        context: SearchContext = EMPTY_CONTEXT,
         *,
         policy: Name = "auto",
         samples: Annotated[int, Option("candidates; 0: until there is no other", least=0)] = 0,
@@ -215,7 +215,7 @@ class PolicySamples(PolicySearcher):
         space: CanStep,
         objectives: Sequence[Objective],
         seed: int,
-        context: SearchContext = UNTAUGHT,
+        context: SearchContext = EMPTY_CONTEXT,
         *,
         policy: Name = "auto",
         method: Annotated[str, Option(f"one of {', '.join(METHODS)}")] = "nucleus",
@@ -252,7 +252,7 @@ class FollowPolicy(PolicySearcher):
         space: CanStep,
         objectives: Sequence[Objective],
         seed: int,  # noqa: ARG002
-        context: SearchContext = UNTAUGHT,
+        context: SearchContext = EMPTY_CONTEXT,
         *,
         policy: Name = "auto",
         path: Annotated[bool, Option("measure every state on the way, too")] = False,
@@ -295,7 +295,7 @@ def hoped(
     """
     tree = PrefixTree(policy, space)
     *_, end = _walked(tree, space, tree.root)
-    if isinstance(policy, CanJudge):
+    if isinstance(policy, ValueHead):
         # Of the same tree: the policy is asked once about what the ways have in common.
         sampled = prioritised(tree, samples=ways, by="whole", width=WIDTH)
         name, several = name_of_program(space), dict[str, Node]()
@@ -303,7 +303,7 @@ def hoped(
             several.setdefault(name(node.candidate), node)
             if len(several) == ways:
                 break
-        worth = policy.worth([node.state for node in several.values()])
+        worth = policy.value([node.state for node in several.values()])
         end = max(zip(several.values(), worth, strict=True), key=lambda pair: pair[1])[0]
     yield propose(end)
 
@@ -413,7 +413,7 @@ class Feedback(PolicySearcher):
         space: CanCompile,
         objectives: Sequence[Objective],
         seed: int,  # noqa: ARG002
-        context: SearchContext = UNTAUGHT,  # noqa: ARG002
+        context: SearchContext = EMPTY_CONTEXT,  # noqa: ARG002
         *,
         policy: Annotated[str, Option("a policy's name, a file, or auto: the first one that can")] = "auto",
         tries: Annotated[int, Option("lists at most, the first one included", least=1)] = 5,
@@ -422,7 +422,7 @@ class Feedback(PolicySearcher):
         super().__init__(objectives, timed, reconsidered(timed, space, tries))
 
 
-def reconsidered(policy: CanReconsider, space: CanCompile, tries: int = 5) -> Rounds:
+def reconsidered(policy: MultiTurnPolicy, space: CanCompile, tries: int = 5) -> Rounds:
     """Follow a policy greedily, tell it what came of it, and so on, until it holds to its candidate.
 
     Where a candidate comes again, the policy is told what is known of it; nothing is measured twice.
@@ -442,7 +442,7 @@ def reconsidered(policy: CanReconsider, space: CanCompile, tries: int = 5) -> Ro
         if name not in known:
             costs = yield [end.candidate]
             known[name] = costs.get(name)
-        state = policy.reconsider(end, known[name])
+        state = policy.revise(end, known[name])
 
 
 def greedy_end(policy: Policy, state: PolicyState) -> PolicyState:
@@ -455,7 +455,7 @@ def greedy_end(policy: Policy, state: PolicyState) -> PolicyState:
         state = policy.extend(state, step)
 
 
-def reconsidering_policy(space: CanCompile, name: str) -> CanReconsider:
+def reconsidering_policy(space: CanCompile, name: str) -> MultiTurnPolicy:
     """Find a policy that can be told what came of its candidate.
 
     Args:
@@ -472,12 +472,12 @@ def reconsidering_policy(space: CanCompile, name: str) -> CanReconsider:
     if name == AUTO:
         held = (load_policy(path) for path in places().values())
         found = (policy_of(each) for each in held if each.fits(space))
-        policy = next((each for each in found if isinstance(each, CanReconsider)), None)
+        policy = next((each for each in found if isinstance(each, MultiTurnPolicy)), None)
         if policy is None:
             raise PlanishError("no policy that fits can be told what came of its list", _HINT)
         return policy
     policy = policy_of(policy_for(space, name))
-    if not isinstance(policy, CanReconsider):
+    if not isinstance(policy, MultiTurnPolicy):
         raise PlanishError(f"the policy '{name}' cannot be told what came of its list", _HINT)
     return policy
 
@@ -485,11 +485,11 @@ def reconsidering_policy(space: CanCompile, name: str) -> CanReconsider:
 class _TimedReconsidering(TimedPolicy):
     """Counts the seconds of trying again, too."""
 
-    def __init__(self, policy: CanReconsider) -> None:
+    def __init__(self, policy: MultiTurnPolicy) -> None:
         super().__init__(policy)
         self._can = policy
 
-    def reconsider(self, state: PolicyState, cost: float | None) -> PolicyState | None:
+    def revise(self, state: PolicyState, cost: float | None) -> PolicyState | None:
         """Reconsider as the policy does."""
         with self._timed():
-            return self._can.reconsider(state, cost)
+            return self._can.revise(state, cost)

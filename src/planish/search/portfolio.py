@@ -9,7 +9,7 @@ from itertools import count
 from typing import TYPE_CHECKING, Annotated, Protocol
 
 from planish.core import (
-    UNTAUGHT,
+    EMPTY_CONTEXT,
     Candidate,
     CanEvolve,
     CanSeed,
@@ -45,7 +45,7 @@ class Portfolio(RoundSearcher):
         space: Varied,
         objectives: Sequence[Objective],
         seed: int,
-        context: SearchContext = UNTAUGHT,
+        context: SearchContext = EMPTY_CONTEXT,
         *,
         stage: Annotated[int, Option("new candidates before each minimisation", least=1)] = 64,
         few: Annotated[int, Option("best candidates that are varied", least=1)] = 8,
@@ -75,7 +75,7 @@ def portfolio(
     space: Varied,
     seed: int,
     mixture: Mixture,
-    context: SearchContext = UNTAUGHT,
+    context: SearchContext = EMPTY_CONTEXT,
     recall: Recall | None = None,
 ) -> Rounds:
     """Measure the space's seeds, then stages of samples and variations, until nothing new is found.

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from itertools import count
 
-from planish.core import UNTAUGHT, Candidate, CanEnumerate, CanSample, Objective, SearchContext, rng
+from planish.core import EMPTY_CONTEXT, Candidate, CanEnumerate, CanSample, Objective, SearchContext, rng
 from planish.search.proposals import Visited, new_sample
 from planish.search.rounds import Recall, RoundSearcher, once
 
@@ -25,7 +25,7 @@ class Random(RoundSearcher):
         space: CanSample,
         objectives: Sequence[Objective],
         seed: int,
-        context: SearchContext = UNTAUGHT,  # noqa: ARG002
+        context: SearchContext = EMPTY_CONTEXT,  # noqa: ARG002
     ) -> None:
         recall = Recall()
         super().__init__(objectives, once(_distinct(space, seed, recall)), recall)
@@ -65,6 +65,6 @@ class Exhaustive(RoundSearcher):
         space: CanEnumerate,
         objectives: Sequence[Objective],
         seed: int,  # noqa: ARG002
-        context: SearchContext = UNTAUGHT,  # noqa: ARG002
+        context: SearchContext = EMPTY_CONTEXT,  # noqa: ARG002
     ) -> None:
         super().__init__(objectives, once(space.candidates()))

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Annotated
 
-from planish.core import UNTAUGHT, Candidate, CanStep, Objective, SearchContext
+from planish.core import EMPTY_CONTEXT, Candidate, CanStep, Objective, SearchContext
 from planish.search.factory import Option
 from planish.search.rounds import Rounds, RoundSearcher
 
@@ -76,7 +76,7 @@ class Greedy1(RoundSearcher):
         space: CanStep,
         objectives: Sequence[Objective],
         seed: int,  # noqa: ARG002
-        context: SearchContext = UNTAUGHT,  # noqa: ARG002
+        context: SearchContext = EMPTY_CONTEXT,  # noqa: ARG002
     ) -> None:
         super().__init__(objectives, greedy(space, self.lookahead))
 
@@ -143,7 +143,7 @@ class BeamDFS(RoundSearcher):
         space: CanStep,
         objectives: Sequence[Objective],
         seed: int,  # noqa: ARG002
-        context: SearchContext = UNTAUGHT,  # noqa: ARG002
+        context: SearchContext = EMPTY_CONTEXT,  # noqa: ARG002
         *,
         width: Width = 4,
         depth: Depth = 10,

@@ -20,10 +20,10 @@ from planish.core import (
     candidate_from_json,
     canonical_json,
     content_hash,
+    gc_paused,
     outcome_from_json,
     outcome_to_json,
     stored_candidate,
-    uncollected,
 )
 from planish.store.schema import (
     RESULT,
@@ -59,8 +59,8 @@ class Run:
         status: "interrupted" when it is not finished and no process writes to it.
         seconds: stage name to seconds, over the whole run; empty before the end.
         trials: how many trials are stored.
-        taught: what it began with because other programs had shown it: candidates as JSON, the best first.
-            None where it is not known.
+        warm_start: candidates that did well on other programs when it began, as JSON, the best first; None
+            where it is not known.
         importance: feature of a candidate to its importance for the best one, by the searcher's model.
     """
 
@@ -77,7 +77,7 @@ class Run:
     status: RunStatus
     seconds: Mapping[str, float]
     trials: int
-    taught: Sequence[Any] | None = None
+    warm_start: Sequence[Any] | None = None
     importance: Sequence[tuple[str, float]] = ()
 
 
@@ -229,7 +229,7 @@ def trials_from_rows(rows: Iterable[Record], steps: Steps, label: str) -> list[T
     found: list[Trial] = []
     read, row, seen = json.loads, Record(), set[str]()
     try:
-        with uncollected():
+        with gc_paused():
             for row in rows:
                 if row[-1] != checksum(row[1:-1]):
                     raise damaged_trial(label, row[0], row[2])
@@ -285,7 +285,7 @@ def run_from_row(row: Mapping[Any, Any], written: bool, label: str) -> Run:
     with _readable(label, f"row {row['id']} of table runs", row["id"]):
         fields = {name: row[name] for name in RUN_FIELDS}
         fields |= {name: json.loads(row[name]) for name in ("options", "versions", "seconds")}
-        fields["taught"] = None if row["taught"] is None else json.loads(row["taught"])
+        fields["warm_start"] = None if row["warm_start"] is None else json.loads(row["warm_start"])
         fields["importance"] = [(str(k), float(v)) for k, v in json.loads(row["importance"] or "[]")]
         if row["status"] == "running" and not written:
             fields["status"] = "interrupted"

@@ -28,7 +28,7 @@ TASK = (
 )
 RUN = (
     *("id", "task_key", "searcher", "space", "seed", "options", "versions", "host", "started", "ended"),
-    *("status", "seconds", "taught", "importance", "stored", "trials_sum", "results_sum"),
+    *("status", "seconds", "warm_start", "importance", "stored", "trials_sum", "results_sum"),
 )
 TRIAL = (
     *("task_key", "run_id", "index", "candidate_hash", "candidate", "outcome", "seconds", "seed", "host"),
@@ -116,7 +116,7 @@ runs = Table(
     Column("ended", Double),
     Column("status", Text, nullable=False),
     Column("seconds", Text, nullable=False),
-    Column("taught", Text),
+    Column("warm_start", Text),
     Column("importance", Text),
     Column("stored", BigInteger, nullable=False, server_default="0"),
     Column("trials_sum", BigInteger, nullable=False, server_default="0"),

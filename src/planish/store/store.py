@@ -49,7 +49,7 @@ class Store(Reader):
         seed: int,
         options: Mapping[str, Any] | None = None,
         versions: Mapping[str, str] | None = None,
-        taught: Sequence[Any] | None = None,
+        warm_start: Sequence[Any] | None = None,
         started: float | None = None,
     ) -> str:
         """Begin a run, and hold it for writing until it is finished or the store is closed.
@@ -61,7 +61,7 @@ class Store(Reader):
             seed: from 0 to 2**63 - 1.
             options: what else decides the run, as JSON.
             versions: name to version of the software that runs it.
-            taught: what other programs have taught it, as JSON; None where its level does not learn.
+            warm_start: candidates that did well on other programs, as JSON; None where it is not known.
             started: when it began to look into the store, in seconds since the epoch; None for now.
 
         Returns:
@@ -84,7 +84,7 @@ class Store(Reader):
             "ended": None,
             "status": "running",
             "seconds": "{}",
-            "taught": None if taught is None else to_json(list(taught)),
+            "warm_start": None if warm_start is None else to_json(list(warm_start)),
             "importance": None,
             "stored": 0,
             "trials_sum": 0,

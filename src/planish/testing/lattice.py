@@ -9,7 +9,7 @@ from itertools import product
 from typing import TYPE_CHECKING
 
 from planish.core import (
-    UNTAUGHT,
+    EMPTY_CONTEXT,
     Candidate,
     Failed,
     FeatureSchema,
@@ -133,7 +133,7 @@ class Lattice(Space):
         point = int(rng.integers(len(here) + 1))
         return self.at(here[:point] + there[point:]), self.at(there[:point] + here[point:])
 
-    def seeds(self, context: SearchContext = UNTAUGHT) -> list[Candidate]:  # noqa: ARG002
+    def seeds(self, context: SearchContext = EMPTY_CONTEXT) -> list[Candidate]:  # noqa: ARG002
         """Return the first value of each knob but 0, then the start."""
         return [self.at([1] * len(self.sizes)), self.start()]
 

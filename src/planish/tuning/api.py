@@ -14,15 +14,15 @@ from pathlib import Path
 
 from planish.budget import Budget
 from planish.core import (
-    UNTAUGHT,
+    EMPTY_CONTEXT,
     CanEnumerate,
     Executor,
-    Growth,
+    ExecutorFactory,
+    HypervolumeTracker,
     Level,
     Objective,
     Program,
     Space,
-    Start,
     StoreError,
     Task,
     WrongBaselineError,
@@ -55,7 +55,7 @@ def tune(
     store: Store | str | Path | None = None,
     listener: Listener | None = None,
     executor: Executor | None = None,
-    start: Start = LocalExecutor,
+    start: ExecutorFactory = LocalExecutor,
     **options: object,
 ) -> Result:
     """Make a program faster (or smaller, or whatever the objective is) by search.
@@ -100,7 +100,7 @@ def tune_program(
     store: Store | str | Path | None = None,
     listener: Listener | None = None,
     executor: Executor | None = None,
-    start: Start = LocalExecutor,
+    start: ExecutorFactory = LocalExecutor,
     compares: bool = True,
 ) -> Result:
     """Do as `tune` with a program that a level has read; it may have been told of a back end then.
@@ -131,7 +131,9 @@ def require_fit(level: Level, program: Program, settings: Settings) -> None:
     task, space = task_of(level, program, settings), settings.space or level.spaces[0]
     name, options = settings.searcher or level.default_searcher(task, space), settings.searcher_options
     others = _spaces(level, task)
-    make_searcher(name, level.space(task, space), task.objectives, settings.seed, options, UNTAUGHT, others)
+    make_searcher(
+        name, level.space(task, space), task.objectives, settings.seed, options, EMPTY_CONTEXT, others
+    )
 
 
 def _spaces(level: Level, task: Task) -> Mapping[str, Callable[[], Space]]:
@@ -176,7 +178,7 @@ def _begin(
     store: Store,
     listener: Listener,
     began: float,
-    start: Start,
+    start: ExecutorFactory,
     *,
     compares: bool = True,
 ) -> TuningRun:
@@ -187,7 +189,7 @@ def _begin(
     old = None if settings.remeasure else _same_run(store, task, name, space_name, settings.seed, decides)
     started = time.time() if old is None else old.started
     # As of the run's beginning: a run that is taken up proposes what it would have without the interruption.
-    context = context_of(store, level, task, started, None if old is None else old.taught)
+    context = context_of(store, level, task, started, None if old is None else old.warm_start)
     context = replace(context, seconds=budget.seconds)
     space, seed = level.space(task, space_name), settings.seed
     others = _spaces(level, task)
@@ -197,7 +199,7 @@ def _begin(
         run_id = store.begin_run(
             task, searcher=name, space=space_name, seed=settings.seed, options=decides,
             versions={"planish": version("planish"), "python": platform.python_version()},
-            taught=stored(context), started=started,
+            warm_start=stored(context), started=started,
         )  # fmt: skip
     else:
         run_id = old.id
@@ -209,7 +211,7 @@ def _begin(
             what = "1 damaged trial" if dropped == 1 else f"{dropped} damaged trials"
             _log.warning("deleted %s of run %s; measuring again", what, run_id)
             old = replace(old, trials=old.trials - dropped)
-    growth = Growth(task.objectives, level.baseline(task)) if len(task.objectives) > 1 else None
+    growth = HypervolumeTracker(task.objectives, level.baseline(task)) if len(task.objectives) > 1 else None
     loading_s = time.monotonic() - began
     progress = Progress(task, run_id, growth=growth, compares=compares, loading_s=loading_s)
     trials = Trials(store, run_id, level.steps)

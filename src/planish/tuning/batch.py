@@ -18,6 +18,7 @@ from planish.core import (
     AllFailedError,
     Candidate,
     Executor,
+    ExecutorFactory,
     Failed,
     Level,
     Lost,
@@ -25,7 +26,6 @@ from planish.core import (
     Objective,
     PlanishError,
     Program,
-    Start,
     StoppedError,
     Task,
     evaluate,
@@ -158,7 +158,7 @@ def tune_parts(
     settings: Settings | None = None,
     store: Store | str | Path | None = None,
     executor: Executor | None = None,
-    start: Start = LocalExecutor,
+    start: ExecutorFactory = LocalExecutor,
 ) -> Iterator[Part | Unmeasured]:
     """Tune programs one after the other, each in a run of its own, with the same workers.
 
@@ -204,7 +204,7 @@ def _tuned(
     settings: Settings,
     store: Store,
     workers: Executor,
-    start: Start,
+    start: ExecutorFactory,
 ) -> tuple[Part | Unmeasured, bool]:
     """Tune one program; gives what came of it, and whether the user ended it."""
     ends = _ends(level, task, workers)

@@ -10,7 +10,7 @@ from itertools import accumulate
 from pathlib import Path
 
 from planish.budget import Budget
-from planish.core import Level, Objective, PlanishError, Program, Ratio, Start, Trial
+from planish.core import ExecutorFactory, Level, Objective, PlanishError, Program, Ratio, Trial
 from planish.executors import LocalExecutor
 from planish.levels.registry import level_named, load_program
 from planish.measure import PairedSamples, Plan, Variant, judged, remeasure
@@ -77,7 +77,7 @@ def compare_searches(
     seeds: int = 3,
     store: Store | str | Path | None = None,
     listener: Listener | None = None,
-    start: Start = LocalExecutor,
+    start: ExecutorFactory = LocalExecutor,
 ) -> list[Curves]:
     """Tune by each contestant's way, once for each seed; return the best values by the number of trials.
 
@@ -120,7 +120,7 @@ def _curves(
     seeds: int,
     store: Store,
     listener: Listener | None,
-    start: Start,
+    start: ExecutorFactory,
 ) -> Curves:
     results: list[Result] = []
     for number in range(seeds):
@@ -178,7 +178,7 @@ def compare_results(
     *,
     store: Reader | str | Path | None = None,
     plan: Plan | None = None,
-    start: Start = LocalExecutor,
+    start: ExecutorFactory = LocalExecutor,
 ) -> list[Rematch]:
     """Measure the best candidates of runs again, interleaved in one run, beside the baselines of their tasks.
 

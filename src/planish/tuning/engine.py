@@ -17,22 +17,22 @@ from dataclasses import dataclass, field
 from planish.budget import Budget
 from planish.core import (
     AllFailedError,
-    CanAnchor,
     Candidate,
     EvaluatorSpec,
     Executor,
+    ExecutorFactory,
     Failed,
     Lost,
+    NeedsBaseline,
     PlanishError,
     Searcher,
-    Start,
     StoppedError,
     Stops,
     StoreError,
     Trial,
     WrongBaselineError,
+    gc_paused,
     stoppable,
-    uncollected,
     usable_cores,
 )
 from planish.sandbox import LostError, worker_loss_notes
@@ -90,7 +90,7 @@ class SearchLoop:
     def search(self) -> None:
         """Ask the searcher until the budget is spent or it is at its end."""
         with self._replay:
-            self._replay.enter_context(uncollected())
+            self._replay.enter_context(gc_paused())
             self.stream(self._ask)
 
     def conclude(self) -> None:
@@ -226,7 +226,7 @@ class TuningRun:
     budget: Budget
     searcher: Searcher
     spec: EvaluatorSpec
-    start: Start
+    start: ExecutorFactory
     recorder: TrialRecorder
     started: float = field(default_factory=time.monotonic)
     stops: Stops = field(default_factory=Stops)
@@ -328,7 +328,7 @@ class TuningRun:
         leases = Pending(recorder) if self.settings.remeasure else Leases(recorder, recorder.store)
         loop = SearchLoop(self.searcher, in_flight, leases, recorder, tracker)
         try:
-            if recorder.progress.growth is not None or isinstance(self.spec, CanAnchor):
+            if recorder.progress.growth is not None or isinstance(self.spec, NeedsBaseline):
                 # The baseline has an index too: a proposal's is not its place then.
                 self._measure_baseline(loop, executor)
             else:
@@ -364,8 +364,8 @@ class TuningRun:
                 raise PlanishError(told, hint)
             level, task = self.recorder.level, self.recorder.task
             raise WrongBaselineError(told, hint, level.with_correct_baseline(task, executor))
-        if isinstance(self.spec, CanAnchor):
-            self.spec.anchor(trial.outcome)
+        if isinstance(self.spec, NeedsBaseline):
+            self.spec.set_baseline(trial.outcome)
         if self.recorder.progress.growth is not None:
             with self.recorder.timed("search"):
                 self.searcher.tell([trial])

@@ -17,6 +17,7 @@ from planish.core import (
     NOTICED,
     Candidate,
     Executor,
+    ExecutorFactory,
     Failed,
     Level,
     Lost,
@@ -25,7 +26,6 @@ from planish.core import (
     Outcome,
     Review,
     Space,
-    Start,
     Task,
     Trial,
     evaluate_in_order,
@@ -80,7 +80,7 @@ class SearchOutcome:
     seconds: dict[str, float]
     wall_s: float
     stopped: bool
-    start: Start
+    start: ExecutorFactory
     notes: tuple[str, ...] = ()
     executor: Executor | None = None
     start_s: float = 0.0

@@ -24,7 +24,7 @@ from planish.core import (
     Outcome,
     PlanishError,
     StoreError,
-    best_harmless,
+    best_non_regressing,
 )
 from planish.measure import CutShortError, ends_by, seconds_left
 from planish.sandbox import LostError
@@ -264,6 +264,6 @@ def _save_notes(search: SearchOutcome, state: FinalState) -> None:
 def _result(search: SearchOutcome, state: FinalState) -> Result:
     task, best, baseline = search.task, search.progress.best, search.level.baseline(search.task)
     if len(task.objectives) > 1:
-        best = state.best or best_harmless(search.trials, task.objectives, baseline)
+        best = state.best or best_non_regressing(search.trials, task.objectives, baseline)
     run, comparison = search.store.run(search.progress.run_id), state.comparison(baseline)
     return Result(run, task, best, comparison, search.progress.failures, state.notes)

@@ -18,7 +18,7 @@ from planish.core import (
     Candidate,
     Evaluation,
     Failed,
-    Growth,
+    HypervolumeTracker,
     Level,
     Lost,
     Measured,
@@ -59,7 +59,7 @@ class Progress:
     failures: Counter[str] = field(default_factory=Counter[str])
     lost: int = 0
     best: Trial | None = None
-    growth: Growth | None = None
+    growth: HypervolumeTracker | None = None
     summary: Sequence[str] = ()
     compares: bool = True
     stopped: bool = False

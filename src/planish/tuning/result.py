@@ -24,7 +24,7 @@ from planish.core import (
     StoreError,
     Task,
     Trial,
-    best_harmless,
+    best_non_regressing,
     describe,
 )
 from planish.levels.registry import first_exportable, level_named, name_files
@@ -66,7 +66,7 @@ class StoredRun:
 
     def best(self, baseline: Candidate | None) -> Trial | None:
         """Find the search's best trial; of several objectives, of those worse than the baseline in none."""
-        return best_harmless(self.trials, self.task.objectives, baseline)
+        return best_non_regressing(self.trials, self.task.objectives, baseline)
 
 
 def read_run(store: Reader, run_id: str, level: Level | None = None) -> StoredRun:

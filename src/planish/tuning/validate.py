@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
-from planish.core import Measured, MismatchError, Objective, PlanishError, ProgramError, Start
+from planish.core import ExecutorFactory, Measured, MismatchError, Objective, PlanishError, ProgramError
 from planish.executors import LocalExecutor
 from planish.levels.registry import level_named, name_files
 from planish.measure import PairedSamples, Plan, Variant, remeasure_all
@@ -96,7 +96,7 @@ def validate(
     files: Iterable[Path] = (),
     store: Reader | str | Path | None = None,
     processes: int = 5,
-    start: Start = LocalExecutor,
+    start: ExecutorFactory = LocalExecutor,
 ) -> Validation:
     """Try the winner of a run again.
 
@@ -150,7 +150,7 @@ def _is_recorded(result: Result, store: Reader) -> bool:
     return bool(store.known(result.run.task_key, [result.candidate]))
 
 
-def _measured(result: Result, processes: int, start: Start) -> Mapping[str, PairedSamples]:
+def _measured(result: Result, processes: int, start: ExecutorFactory) -> Mapping[str, PairedSamples]:
     """Measure the winner beside the baseline, as at the end of a run; return its samples by objective."""
     result.level.target(result.task.program, result.task.target.cores)  # raises where there are not so many
     spec = result.level.evaluator(result.task, final=True)

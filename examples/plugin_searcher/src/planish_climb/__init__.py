@@ -7,7 +7,7 @@ from functools import partial
 from itertools import count, islice
 from typing import TYPE_CHECKING, Annotated
 
-from planish.core import UNTAUGHT, Candidate, CanEvolve, Objective, ScheduleError, SearchContext, rng
+from planish.core import EMPTY_CONTEXT, Candidate, CanEvolve, Objective, ScheduleError, SearchContext, rng
 from planish.search import Option, Rounds, RoundSearcher
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ class Climb(RoundSearcher):
         space: CanEvolve,
         objectives: Sequence[Objective],
         seed: int,
-        context: SearchContext = UNTAUGHT,  # noqa: ARG002
+        context: SearchContext = EMPTY_CONTEXT,  # noqa: ARG002
         *,
         tries: Annotated[int, Option("neighbours that are measured before it moves", least=1)] = 8,
     ) -> None:

@@ -176,8 +176,8 @@ class GraphEvaluatorSpec:
         """Return how a worker is confined; all share what the baseline takes, and models."""
         return sandbox_of(self.program, self.settings, [shared_folder()])
 
-    def anchor(self, baseline: Outcome) -> None:
-        """Set the seconds of the baseline; see `planish.core.CanAnchor`."""
+    def set_baseline(self, baseline: Outcome) -> None:
+        """Set the seconds of the baseline; see `planish.core.NeedsBaseline`."""
         if self.baseline_time is not None and isinstance(baseline, Measured):
             self.baseline_time.set(baseline.values["latency"])
 

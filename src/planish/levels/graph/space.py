@@ -8,7 +8,7 @@ from functools import cache, cached_property
 from math import log2
 from typing import TYPE_CHECKING
 
-from planish.core import UNTAUGHT, Candidate, FeatureSchema, SearchContext, Space, Step
+from planish.core import EMPTY_CONTEXT, Candidate, FeatureSchema, SearchContext, Space, Step
 from planish.levels.graph.architecture.features import Features
 from planish.levels.graph.passes import (
     REWRITING,
@@ -173,9 +173,9 @@ class SelectionSpace(Space):
         """Return the file as it came, under the runtime's defaults."""
         return self._start.candidate
 
-    def seeds(self, context: SearchContext = UNTAUGHT) -> Sequence[Candidate]:
+    def seeds(self, context: SearchContext = EMPTY_CONTEXT) -> Sequence[Candidate]:
         """List what is known to be good for models like this one, the best first."""
-        found = (seed.candidate for seed in self._seeds_with(context.taught))
+        found = (seed.candidate for seed in self._seeds_with(context.warm_start))
         return tuple(dict.fromkeys(found))
 
     def focused(self, candidates: Sequence[Candidate]) -> SelectionSpace:

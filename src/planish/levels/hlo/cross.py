@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from planish.core import (
     Candidate,
+    ExecutorFactory,
     Failed,
     Lost,
     Measured,
@@ -18,7 +19,6 @@ from planish.core import (
     Outcome,
     ScheduleError,
     StageClock,
-    Start,
     Task,
     evaluate_in_order,
 )
@@ -45,7 +45,10 @@ _LIMITS = Limits(build=120, verify=60, worker=180)
 
 
 def cross_check(
-    task: Task[ScoredProgram], candidates: Sequence[Candidate], start: Start, tolerance: float = TOLERANCE
+    task: Task[ScoredProgram],
+    candidates: Sequence[Candidate],
+    start: ExecutorFactory,
+    tolerance: float = TOLERANCE,
 ) -> list[Outcome]:
     """Run patched modules once by every back end, on the same examples of the search.
 
@@ -72,7 +75,9 @@ def cross_check(
     return [each.outcome if each else Lost("worker", "not measured") for each in found]
 
 
-def opinions(task: Task[ScoredProgram], candidates: Sequence[Candidate], start: Start) -> list[Opinion]:
+def opinions(
+    task: Task[ScoredProgram], candidates: Sequence[Candidate], start: ExecutorFactory
+) -> list[Opinion]:
     """Ask by `cross_check` whether the back ends agree on patched modules; one opinion for each."""
     return [_opinion(outcome) for outcome in cross_check(task, candidates, start)]
 

@@ -16,6 +16,7 @@ from pathlib import Path
 
 from planish.core import (
     Candidate,
+    ExecutorFactory,
     Failed,
     Lost,
     Measured,
@@ -25,7 +26,6 @@ from planish.core import (
     Reference,
     ScheduleError,
     StageClock,
-    Start,
     Task,
     evaluate_in_order,
     unnamed,
@@ -156,8 +156,8 @@ class HloEvaluatorSpec:
         """The sandbox of a worker; all workers share a file with the baseline's time."""
         return SandboxPolicy.for_code([shared_folder()])
 
-    def anchor(self, baseline: Outcome) -> None:
-        """Set the known time of the unchanged module; see `planish.core.CanAnchor`."""
+    def set_baseline(self, baseline: Outcome) -> None:
+        """Set the known time of the unchanged module; see `planish.core.NeedsBaseline`."""
         if self.baseline_time is not None and isinstance(baseline, Measured):
             self.baseline_time.set(baseline.values["time_s"])
 
@@ -381,7 +381,7 @@ def _compiled_files() -> CompiledFiles:
 def scores_at_the_end(
     task: Task[ScoredProgram],
     candidates: Sequence[Candidate],
-    start: Start,
+    start: ExecutorFactory,
     parts: tuple[Part, ...] = END_PARTS,
 ) -> list[Outcome]:
     """Measure the errors of candidates on each part, the final one too.
@@ -413,7 +413,10 @@ def scores_at_the_end(
 
 
 def _scored(
-    task: Task[ScoredProgram], candidates: Sequence[Candidate], start: Start, parts: tuple[Part, ...]
+    task: Task[ScoredProgram],
+    candidates: Sequence[Candidate],
+    start: ExecutorFactory,
+    parts: tuple[Part, ...],
 ) -> list[Outcome]:
     with start(end_evaluator_spec(task, parts)) as executor:
         found = evaluate_in_order(executor, candidates, deadline())

@@ -12,7 +12,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Literal
 
 from planish.core import (
-    UNTAUGHT,
+    EMPTY_CONTEXT,
     Candidate,
     FeatureSchema,
     ScheduleError,
@@ -180,7 +180,7 @@ class PatchSpace(Space):
     def _structure(self) -> Structure:
         return Structure(self.draft(self.start()), self._kinds)
 
-    def seeds(self, context: SearchContext = UNTAUGHT) -> Sequence[Candidate]:
+    def seeds(self, context: SearchContext = EMPTY_CONTEXT) -> Sequence[Candidate]:
         """List what a module's structure suggests, exact edits first; of the kinds asked for alone."""
         del context
         return self._seeds

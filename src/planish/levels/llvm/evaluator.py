@@ -170,8 +170,8 @@ class TimedEvaluatorSpec(LlvmEvaluatorSpec):
         own = super().sandbox
         return replace(own, reads=(*own.reads, str(self.baseline_time.folder)))
 
-    def anchor(self, baseline: Outcome) -> None:
-        """Set the known time of the baseline; see `planish.core.CanAnchor`."""
+    def set_baseline(self, baseline: Outcome) -> None:
+        """Set the known time of the baseline; see `planish.core.NeedsBaseline`."""
         if isinstance(baseline, Measured):
             self.baseline_time.set(baseline.values["time_s"])
 

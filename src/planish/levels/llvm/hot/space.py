@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from planish.core import UNTAUGHT, Candidate, CanVaryParts, SearchContext
+from planish.core import EMPTY_CONTEXT, Candidate, CanVaryParts, SearchContext
 from planish.levels.llvm.function_steps import FunctionPasses
 from planish.levels.llvm.hot.lists import USUAL, drawn, first_lists, passes_within, pipeline
 from planish.levels.llvm.modules.transform import plain_text
@@ -53,7 +53,7 @@ class HotFunctionSpace(CanVaryParts):
         return sorted(hot, key=lambda name: -measured[name])[:_MOST_HOT]
 
     def suggestions(
-        self, candidate: Candidate, part: str, context: SearchContext = UNTAUGHT
+        self, candidate: Candidate, part: str, context: SearchContext = EMPTY_CONTEXT
     ) -> Sequence[Candidate]:
         """List what is worth trying on every hot function, after what was good for this one elsewhere."""
         lists = dict.fromkeys((*self._known(part, context), *map(pipeline, first_lists())))
@@ -69,7 +69,7 @@ class HotFunctionSpace(CanVaryParts):
     def _known(self, part: str, context: SearchContext) -> Iterator[str]:
         """Yield the lists that made an equal function of other programs faster, the best of each program."""
         own = _bodies(self._program.ir).get(part)
-        for text, outcomes in context.tried().items():
+        for text, outcomes in context.history().items():
             if own is None or _bodies(text).get(part) != own:
                 continue
             ratios = [(ratio, each) for each, ratio in outcomes if ratio is not None and ratio < 1]

@@ -10,7 +10,7 @@ from functools import cache, lru_cache
 from itertools import accumulate
 from typing import TYPE_CHECKING, Generic, Literal, TypeVar
 
-from planish.core import UNTAUGHT, Candidate, FeatureSchema, SearchContext, Space, Step, unknown
+from planish.core import EMPTY_CONTEXT, Candidate, FeatureSchema, SearchContext, Space, Step, unknown
 from planish.levels.llvm.passes.catalogue import (
     PassElement,
     base_name,
@@ -228,7 +228,7 @@ class PassSpace(Space):
         second = (b.steps[:other] + a.steps[cut:])[: self.longest]
         return Candidate(first), Candidate(second)
 
-    def seeds(self, context: SearchContext = UNTAUGHT) -> Sequence[Candidate]:  # noqa: ARG002
+    def seeds(self, context: SearchContext = EMPTY_CONTEXT) -> Sequence[Candidate]:  # noqa: ARG002
         """List what is known to be good elsewhere, the best first."""
         return self._seeds
 

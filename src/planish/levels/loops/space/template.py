@@ -12,7 +12,16 @@ from math import prod
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from planish.core import UNTAUGHT, Candidate, FeatureSchema, ScheduleError, SearchContext, Space, Step, Target
+from planish.core import (
+    EMPTY_CONTEXT,
+    Candidate,
+    FeatureSchema,
+    ScheduleError,
+    SearchContext,
+    Space,
+    Step,
+    Target,
+)
 from planish.levels.loops.ir.schedule import Schedule, unscheduled
 from planish.levels.loops.lang.program import Program
 from planish.levels.loops.space.costs import RegisterTile, is_beyond_caches, is_memory_bound
@@ -238,7 +247,7 @@ class TemplateSpace(Space):
         """Return the first guess: the most plausible alternative of each knob."""
         return self._tree.made_by(lambda _, options: _first_guess(options))
 
-    def seeds(self, context: SearchContext = UNTAUGHT) -> tuple[Candidate, ...]:  # noqa: ARG002
+    def seeds(self, context: SearchContext = EMPTY_CONTEXT) -> tuple[Candidate, ...]:  # noqa: ARG002
         """Return the first guess."""
         return (self.start(),)
 
