@@ -1,8 +1,5 @@
 """Sandbox: worker processes, what they may use and do, and how they end."""
 
-from subprocess import DEVNULL, PIPE
-
-from planish.sandbox.child import SpawnedChild
 from planish.sandbox.confinement import SandboxPolicy
 from planish.sandbox.fork_pool import Done, ForkLimits, ForkPool, Watchdog, forked, in_child
 from planish.sandbox.limits import (
@@ -17,8 +14,6 @@ from planish.sandbox.scratch import Scratch
 from planish.sandbox.tool import Ran, run_tool
 
 __all__ = [
-    "DEVNULL",
-    "PIPE",
     "Done",
     "ExitStatus",
     "ForkLimits",
@@ -28,7 +23,6 @@ __all__ = [
     "Ran",
     "SandboxPolicy",
     "Scratch",
-    "SpawnedChild",
     "Watchdog",
     "describe_exit",
     "forked",

@@ -45,16 +45,15 @@ class Child:
 
     Args:
         pid: its number.
-        replies: the descriptor on which its messages come; None: it sends none.
+        replies: the descriptor on which its messages come.
         most_bytes: size limit of a message.
     """
 
-    def __init__(self, pid: int, replies: int | None, most_bytes: int = MOST_BYTES) -> None:
+    def __init__(self, pid: int, replies: int, most_bytes: int = MOST_BYTES) -> None:
         self.pid = pid
         self._frames, self._malformed = FrameReader(most_bytes), ""
-        if replies is not None:
-            # A child may be killed in the middle of a message: the rest must not be waited for.
-            os.set_blocking(replies, False)
+        # A child may be killed in the middle of a message: the rest must not be waited for.
+        os.set_blocking(replies, False)
 
     def reject(self, error: ValueError) -> NoReturn:
         """Believe nothing more of it, for it sent a message that is malformed; raises EOFError."""
@@ -125,8 +124,6 @@ class ForkedProcess:
         pid: its number.
     """
 
-    stdin = stdout = None
-
     def __init__(self, pid: int) -> None:
         self.pid = pid
         self._code: int | None = None
@@ -168,12 +165,12 @@ def _fork_and_call(
 
 
 def _forget_parent(inherited: Sequence[int], output: int, scratch: Path) -> None:
-    """Give up the descriptors, signal handlers and variables of the process that this one was forked from."""
+    """Drop the descriptors, signal handlers and variables of the process that this one was forked from."""
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     os.dup2(output, 1)
     os.dup2(output, 2)
     kept = {0, 1, 2, *inherited}
-    # Pipes of siblings, above all: one tells of a death only when no other process holds it.
+    # Pipes of siblings, above all: one shows a death only when no other process holds it.
     for descriptor in [int(path.name) for path in _DESCRIPTORS.iterdir()]:
         if descriptor not in kept:
             with suppress(OSError):  # that of the listing
@@ -191,20 +188,18 @@ def _forget_parent(inherited: Sequence[int], output: int, scratch: Path) -> None
     os.environ["TMPDIR"] = tempfile.tempdir = str(scratch)
 
 
-class SpawnedChild(Child):
-    """Runs a module; what it is, what it started and its folder end by `kill`.
+class SessionChild(Child):
+    """A child in a session of its own, spawned or forked; it, what it started and its folder end by `kill`.
 
     It is given its descriptors as arguments, and a last one, the lifeline: with that it shall call
     `die_with_parent`.
 
     Args:
-        module: by name.
+        module: by name; a new interpreter runs it.
         descriptors: that it inherits.
-        stdin, stdout, stderr: `PIPE`, `DEVNULL`, or a descriptor.
-        forked: what a process that is forked from this one calls in place of the module, with the
-            descriptors; its input is empty, and both its outputs are `stdout`. None: a new interpreter runs
-            it.
+        output: the descriptor of its standard output and error; its input is empty.
         replies, most_bytes: as `Child` takes them.
+        forked: what a process that is forked from this one calls instead, with the descriptors.
 
     Attributes:
         process: it.
@@ -214,29 +209,25 @@ class SpawnedChild(Child):
     def __init__(
         self,
         module: str,
-        descriptors: Sequence[int] = (),
-        *,
-        stdin: int,
-        stdout: int,
-        stderr: int,
+        descriptors: Sequence[int],
+        output: int,
+        replies: int,
+        most_bytes: int,
         forked: Callable[[Sequence[int]], object] | None = None,
-        replies: int | None = None,
-        most_bytes: int = MOST_BYTES,
     ) -> None:
         self.scratch = Scratch()
         lifeline, self._held = _open_lifeline()
         inherited = (*descriptors, lifeline)
         self.process: subprocess.Popen[bytes] | ForkedProcess
         if forked is not None:
-            self.process = _fork_and_call(forked, inherited, stdout, self.scratch.path)
+            self.process = _fork_and_call(forked, inherited, output, self.scratch.path)
         else:
             self.process = subprocess.Popen(
-                # -P: a file in the folder where planish was started must not be imported in place of a
-                # module.
+                # -P: a file in the folder where planish was started must not shadow a module.
                 [sys.executable, "-P", "-m", module, *map(str, inherited)],
-                stdin=stdin,
-                stdout=stdout,
-                stderr=stderr,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
                 pass_fds=inherited,
                 start_new_session=True,
                 env={**_environment(), "TMPDIR": str(self.scratch.path)},
@@ -250,10 +241,6 @@ class SpawnedChild(Child):
         self._kill_group()
         # Without it the dead child stays as a zombie.
         self.process.wait()
-        for pipe in (self.process.stdin, self.process.stdout):
-            if pipe is not None:
-                with suppress(BrokenPipeError):  # what is not read any more
-                    pipe.close()
         _close_lifeline(self._held)
         self.scratch.remove()  # files that a descendant in another session writes meanwhile stay
 

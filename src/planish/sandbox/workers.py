@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from planish.core import Candidate, PlanishError
-from planish.sandbox.child import SpawnedChild
+from planish.sandbox.child import SessionChild
 from planish.sandbox.confinement import SandboxPolicy
 from planish.sandbox.limits import ExitStatus
 from planish.sandbox.protocol import (
@@ -162,7 +162,7 @@ _FAREWELL_S = 1.0  # for an idle worker to end by itself
 _DEATH_S = 0.2  # for a worker that closed its pipe to be dead
 
 
-class WorkerProcess(SpawnedChild):
+class WorkerProcess(SessionChild):
     """A worker process, started at once in a session and process group of its own.
 
     Temporary files of it, and of what it starts, go to a folder of its own, which ends with it.
@@ -192,12 +192,10 @@ class WorkerProcess(SpawnedChild):
         super().__init__(
             WORKER,
             inherited,
-            stdin=subprocess.DEVNULL,
-            stdout=error_end,
-            stderr=error_end,
-            forked=_serve if forks else None,
-            replies=self.replies,
-            most_bytes=REPLY_BYTES,
+            error_end,
+            self.replies,
+            REPLY_BYTES,
+            _serve if forks else None,
         )
         self.clock = StageClockShm(memoryview(mmap.mmap(shared_clock, STAGE_CLOCK_BYTES)))
         # The child's ends: a pipe shows its death only when no other process holds them.

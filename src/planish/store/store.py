@@ -213,7 +213,7 @@ class Store(Reader):
         self._session.write(lambda connection, _: renew(connection, run_id))
 
     def save_importance(self, run_id: str, importance: Sequence[tuple[str, float]]) -> None:
-        """Store which features make the best candidate good, in place of what was stored before.
+        """Store which features make the best candidate good; it replaces what was stored before.
 
         Raises:
             StoreError: the run is not held here.
