@@ -128,7 +128,7 @@ def _sizes(terms: Sequence[str], operands: Sequence[Array]) -> dict[str, int]:
 
 
 def _allocated(terms: Sequence[str], output: str, operands: Sequence[Array]) -> Array:
-    """Have NumPy allocate the result: by the iterator that its einsum uses, with the same flags."""
+    """Allocate the result by NumPy: by the iterator that its einsum uses, with the same flags."""
     every = output + "".join(sorted(set("".join(terms)) - set(output)))
     axes = [[term.find(c) for c in every] for term in (*terms, output)]
     result = ["readwrite", "nbo", "aligned", "allocate", "no_broadcast"]

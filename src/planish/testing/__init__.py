@@ -1,1 +1,1 @@
-"""What a plug-in's author tests with: conformance suites to subclass, and synthetic inputs for them."""
+"""Conformance suites for plug-ins to subclass, and synthetic inputs for them."""

@@ -1,4 +1,4 @@
-"""An evaluator that does what its candidates say: measure, fail, crash, hang, eat memory, litter."""
+"""Evaluator that does what its candidates say: measure, fail, crash, hang, eat memory, litter."""
 
 import ctypes
 import os

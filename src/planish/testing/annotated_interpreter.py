@@ -38,7 +38,7 @@ from planish.testing.interpreter import Storage, TreeFault, looked_up
 
 
 class Position:
-    """Where an executor is.
+    """Position of an executor in the tree.
 
     Attributes:
         at: enclosing loop to its iteration.
@@ -59,7 +59,7 @@ class Position:
         self.at[loop], self.known[loop] = start + at, start_known + known
 
     def restore(self, loop: LoopId, before: tuple[int, int] | None) -> None:
-        """Let a loop be where it was before."""
+        """Put a loop back to where it was before."""
         if before is None:
             self.at.pop(loop, None)
             self.known.pop(loop, None)
@@ -89,7 +89,7 @@ class Vector:
         self._private: dict[Cell, list[Any]] = {}
 
     def keeps(self, buffer: str) -> bool:
-        """Whether a buffer lives in registers, for this pass only."""
+        """Return whether a buffer lives in registers, for this pass only."""
         return buffer in self.lanes.private
 
     def write(self, leaf: Leaf, values: list[Any], position: Position, storage: Storage) -> None:
@@ -110,7 +110,7 @@ class Vector:
 
 
 class Entry(NamedTuple):
-    """Where the loops around a region were when it began."""
+    """Iterations of the loops around a region when it began."""
 
     at: Mapping[LoopId, int]
     known: Mapping[LoopId, int]
@@ -149,7 +149,7 @@ class Numbered:
             self._begin(buffer)
 
     def holds(self, buffer: str) -> bool:
-        """Whether a buffer's elements are in registers."""
+        """Return whether a buffer's elements are in registers."""
         return buffer in self._table
 
     def _begin(self, buffer: str) -> None:
@@ -266,7 +266,7 @@ class Cells:
         self._changed: set[Cell] = set()
 
     def holds(self, buffer: str) -> bool:
-        """Whether a buffer's elements are in registers."""
+        """Return whether a buffer's elements are in registers."""
         return buffer in self.region.held
 
     def read(self, ref: Ref, vector: Vector | None, lane: int) -> Any:

@@ -1,4 +1,4 @@
-"""What every back end of loops must do, as tests: subclass `BackendConformance` in a test module."""
+"""Conformance suite of back ends of loops: subclass `BackendConformance` in a test module."""
 
 from importlib.metadata import version
 

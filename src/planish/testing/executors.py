@@ -1,4 +1,4 @@
-"""What every executor must do, as tests: subclass `ExecutorConformance` in a test module."""
+"""Conformance suite of executors: subclass `ExecutorConformance` in a test module."""
 
 import platform
 import random

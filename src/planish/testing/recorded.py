@@ -40,7 +40,7 @@ VERSION = 1
 
 @dataclass(frozen=True)
 class Recording:
-    """What became of each candidate of a space.
+    """Recorded outcomes of the candidates of a space.
 
     Args:
         task: the canonical text of the task.

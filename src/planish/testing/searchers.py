@@ -31,9 +31,9 @@ def drive(
         if not asked:
             break
         known |= {c.hash: evaluate(c) for c in asked if c.hash not in known}
-        told = [Trial(c, known[c.hash], index) for index, c in enumerate(asked, start=len(trials))]
-        searcher.tell(told)
-        trials += told
+        answered = [Trial(c, known[c.hash], index) for index, c in enumerate(asked, start=len(trials))]
+        searcher.tell(answered)
+        trials += answered
     return trials
 
 
@@ -51,18 +51,18 @@ def drive_disorderly(
     Returns:
         The candidates in the order they were asked.
     """
-    dice, asked, untold = random.Random(seed), list[Candidate](), list[Candidate]()
+    dice, asked, pending = random.Random(seed), list[Candidate](), list[Candidate]()
     while len(asked) < budget:
         new = searcher.ask(dice.randint(1, min(30, budget - len(asked))))
-        if not (new or untold):
+        if not (new or pending):
             break
         asked += new
-        untold += new
-        dice.shuffle(untold)
-        count = dice.randint(0 if new else 1, len(untold))
-        told, untold = untold[:count], untold[count:]
-        if told:
-            searcher.tell([Trial(candidate, evaluate(candidate)) for candidate in told])
+        pending += new
+        dice.shuffle(pending)
+        count = dice.randint(0 if new else 1, len(pending))
+        answered, pending = pending[:count], pending[count:]
+        if answered:
+            searcher.tell([Trial(candidate, evaluate(candidate)) for candidate in answered])
     return asked
 
 

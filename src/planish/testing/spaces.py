@@ -1,4 +1,4 @@
-"""What every space must do, as tests: subclass `SpaceConformance` in a test module."""
+"""Conformance suite of spaces: subclass `SpaceConformance` in a test module."""
 
 import json
 from collections.abc import Iterator, Mapping

@@ -1,4 +1,4 @@
-"""What every store must do, as tests: subclass `StoreConformance` in a test module."""
+"""Conformance suite of stores: subclass `StoreConformance` in a test module."""
 
 import threading
 from collections.abc import Mapping

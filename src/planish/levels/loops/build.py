@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Library(Step):
-    """Let a library compute the program; the baseline.
+    """Step that has a library compute the program; the baseline.
 
     Args:
         name: "numpy".
@@ -37,7 +37,7 @@ class Library(Step):
 
 @dataclass(frozen=True)
 class Backend(Step):
-    """Let a certain code generator build the schedule; without this step it is the target's own.
+    """Step that selects the code generator; without it, that is the target's own.
 
     Args:
         name: one of `planish.levels.loops.backends.backend_names()`.

@@ -1,4 +1,4 @@
-"""Builds, verifies and times schedules of one program; lives in a worker process."""
+"""Evaluator that builds, verifies and times schedules of one program in a worker process."""
 
 from __future__ import annotations
 

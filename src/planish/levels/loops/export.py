@@ -240,7 +240,7 @@ def export_kernel(task: Task[Program], candidate: Candidate, path: Path, name: s
         candidate: a schedule.
         path: the folder; it is made if it is not there.
         name: of the C function and the files; by default `kernel_` and eight hexadecimal digits, which
-            tell the program and the schedule.
+            state the program and the schedule.
 
     Returns:
         The files.

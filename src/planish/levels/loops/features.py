@@ -34,7 +34,7 @@ Flags = NDArray[np.bool_]
 
 @dataclass(frozen=True)
 class TensorUse:
-    """How a nest touches a tensor.
+    """Accesses of a nest to a tensor.
 
     Args:
         itemsize: bytes of an element.
@@ -223,7 +223,7 @@ NOTHING = 2.0**-40
 """A share of the work that stands for none."""
 
 _USUAL_CACHES = (1 << 15, 1 << 20, 1 << 25)
-"""Bytes of the caches of a target that does not tell its own."""
+"""Bytes of the caches of a target that does not state its own."""
 
 
 def features_of(schedules: Sequence[Schedule], lanes: int, machine: Machine) -> NDArray[np.float32]:

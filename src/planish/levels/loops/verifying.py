@@ -77,7 +77,7 @@ whole numbers below, while 0x7B makes large ones of them too."""
 
 
 class Runs(Protocol):
-    """What computes a program on the arrays of a `Verifier`."""
+    """Execution of a program on the arrays of a `Verifier`."""
 
     def prepare(self) -> None:
         """Take in what the constants hold now."""
@@ -108,7 +108,7 @@ class Called:
         self._call = self._make()
 
     def poison(self, byte: int) -> None:
-        """Make it anew; what memory it has nobody knows."""
+        """Make it anew, as its memory is out of reach."""
         del byte
         self.prepare()
 
@@ -150,9 +150,11 @@ class Verifier:
     def __init__(
         self, program: Program, cases: Sequence[Case], special: Sequence[Case] = (), *, final: bool = True
     ) -> None:
-        self._places = {name: Surrounded(program.type[name]) for name in (*program.inputs, *program.outputs)}
-        self.inputs = {name: self._places[name].array for name in program.inputs}
-        self.outputs = {name: self._places[name].array for name in program.outputs}
+        self._surrounded = {
+            name: Surrounded(program.type[name]) for name in (*program.inputs, *program.outputs)
+        }
+        self.inputs = {name: self._surrounded[name].array for name in program.inputs}
+        self.outputs = {name: self._surrounded[name].array for name in program.outputs}
         self._program, self._sets, self._final = program, len(cases) + len(special), final
         rounds = _rounds(program, cases, special)
         self._usual, self._last = [each for each in rounds[:-1] if each.number <= len(cases)], rounds[-1]
@@ -210,12 +212,12 @@ class Verifier:
 
     def _surround(self, byte: int) -> None:
         self._around = byte
-        for place in self._places.values():
-            place.surround(byte)
+        for room in self._surrounded.values():
+            room.surround(byte)
 
     def _beside(self) -> str | None:
-        for name, place in self._places.items():
-            if not place.surrounded_by(self._around):
+        for name, room in self._surrounded.items():
+            if not room.surrounded_by(self._around):
                 return f"memory beside {name} is written"
         return None
 
@@ -277,7 +279,7 @@ def _huge_pair(dtype: np.dtype[Any], odd: int) -> Array:
 
 
 def search_verifier(program: Program) -> Verifier:
-    """Make what candidates are verified by; raises ProgramError where no inputs tell right from wrong."""
+    """Build the verifier of candidates; raises ProgramError where no inputs separate right from wrong."""
     cases = choose_cases(program, SEARCH_SEED)
     special = special_cases(program, SEARCH_SEED, cases)
     return Verifier(
@@ -286,7 +288,7 @@ def search_verifier(program: Program) -> Verifier:
 
 
 def final_verifier(program: Program) -> Verifier:
-    """Make what verifies on sets that the search did not see, for candidates that are about to be kept.
+    """Build the verifier of candidates that are about to be kept, with sets that the search did not see.
 
     The search's sets come before them, but not where tensors are large: to make those takes seconds, which
     the comparison at the end may not have.
@@ -310,7 +312,7 @@ def verify_again(kernel: Executable, seed: int = KEPT_SEED) -> str | None:
         None if its answers are correct; else what is wrong.
 
     Raises:
-        ProgramError: no inputs tell right from wrong.
+        ProgramError: no inputs separate right answers from wrong ones.
     """
     program = kernel.program
     cases = choose_cases(program, seed, least=1)

@@ -81,7 +81,7 @@ THESIS: Mapping[str, _Make] = {
     "DWCONV-3": partial(depthwise, 28, 256, 3, 1),
     "DWCONV-4": partial(depthwise, 14, 512, 3, 1),
 }
-"""Table 3.1 of the thesis, which does not tell the shapes of its convolutions.
+"""Table 3.1 of the thesis, which does not state the shapes of its convolutions.
 
 Here CONV-1 to CONV-4 are the 3 x 3 convolutions of stride 1 in the four stages of ResNet-18, and
 DWCONV-1 to DWCONV-4 the depthwise ones of stride 1 in MobileNet v1.

@@ -1,1 +1,1 @@
-"""From a loop tree to machine code."""
+"""Code generation: from a loop tree to machine code."""

@@ -35,7 +35,7 @@ class Entry:
 
 @dataclass(frozen=True)
 class Layout:
-    """Where the temporaries lie.
+    """Layout of the temporaries.
 
     Args:
         offsets: temporary to the byte offset in its workspace; none for those that live in registers.

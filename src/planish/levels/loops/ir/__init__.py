@@ -1,1 +1,1 @@
-"""What a schedule is, its rules, and the loop tree that it becomes."""
+"""Schedules, their rules, and the loop trees that they become."""

@@ -87,7 +87,7 @@ Inside = Mapping[str, int]
 
 
 class Vectors(NamedTuple):
-    """What decisions depend on: the vector registers that a back end states.
+    """Vector registers that a back end states, on which decisions depend.
 
     Args:
         lanes: elements of a vector register.

@@ -99,7 +99,7 @@ Node = Read | View | Arithmetic | Write
 
 @dataclass(frozen=True)
 class Operand:
-    """What an expression reads: a node, and how the statement subscripts the tensor behind it.
+    """Operand of an expression: a node, and the subscripts of the tensor behind it.
 
     Args:
         node: the name of the read, view or arithmetic node.

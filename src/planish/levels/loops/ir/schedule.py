@@ -34,7 +34,7 @@ class Packing:
 
 @dataclass(frozen=True)
 class Schedule:
-    """How a program is executed; made by `unscheduled` and changed by steps, so it is always legal.
+    """Order of execution of a program; made by `unscheduled` and changed by steps, so it is always legal.
 
     Args:
         graph: of the program.

@@ -200,7 +200,7 @@ def extents(drafts: Sequence[Draft], sizes: Mapping[str, int], shapes: Shapes) -
         dict.fromkeys(a for d in drafts for a in (*d.axes, *(a for p in d.parts for a in axes_of(p))))
     )
     found = {axis: _checked(axis, n, axes) for axis, n in sizes.items()}
-    # To a fixed point: each extent that is found may tell others, and there are only so many axes.
+    # To a fixed point: each extent that is found may determine others, and there are only so many axes.
     while True:
         uses_now = list(_uses_of_known_shape(drafts, {**_written(drafts, found), **shapes}, shapes))
         plain = _plain(uses_now, sizes)

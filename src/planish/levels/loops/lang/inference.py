@@ -453,7 +453,7 @@ def infer(
 
     Args:
         drafts: the statements, as written.
-        sizes: axis to extent; those that shapes tell may be left out.
+        sizes: axis to extent; those that shapes determine may be left out.
         shapes: tensor to shape, as far as given. An input's shape is otherwise the smallest that holds
             all that is read; where that is padded before the tensor, as much is taken to be padded
             behind it.

@@ -211,7 +211,7 @@ class Tensor:
     Args:
         name: unique in the program.
         dtype: the element type; None takes that of the program.
-        shape: extents; None where the axes tell them.
+        shape: extents; None where the axes determine them.
     """
 
     # Else Python would take elements 0, 1, 2 and so on, without end.

@@ -329,7 +329,7 @@ def parse(
 
     Args:
         text: the statements.
-        sizes: axis to extent; those that shapes tell may be left out.
+        sizes: axis to extent; those that shapes determine may be left out.
         shapes: tensor to shape, as far as needed.
         dtype: the element type of inputs and outputs, or tensor to type, or both as in "float16,C=float32".
 

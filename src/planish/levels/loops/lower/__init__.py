@@ -1,1 +1,1 @@
-"""From a schedule to the loop tree that code generators take."""
+"""Lowering: from a schedule to the loop tree that code generators take."""

@@ -172,7 +172,7 @@ class _Program:
 
 @dataclass(frozen=True)
 class _Constants:
-    """What depends on the element type.
+    """Constants of an element type.
 
     Args:
         exp_range: arguments of exp outside give 0 or inf anyway.

@@ -22,7 +22,7 @@ from planish.levels.loops.lang.program import Access, Const, Index
 
 @dataclass(frozen=True, eq=False)
 class Location:
-    """How a tensor, or a tile of it, lies in a buffer.
+    """Layout of a tensor, or of a tile of it, in a buffer.
 
     Args:
         buffer: its name.

@@ -65,13 +65,13 @@ class Scope:
 
 
 class Start(NamedTuple):
-    """Where a reduction is set to its identity: just outside its outermost reduction loop."""
+    """Start of a reduction: it is set to its identity just outside its outermost reduction loop."""
 
     node: str
 
 
 class Placement(NamedTuple):
-    """Where every node is executed.
+    """Placement of every node in the loops.
 
     Args:
         root: the outermost scope.

@@ -94,7 +94,7 @@ def _plain_from(axes: Sequence[str], tree: LoopTree) -> int:
 
 
 class Walk:
-    """Where a reference goes inside a scope.
+    """Path of a reference inside a scope.
 
     Args:
         tree: the whole tree.
@@ -191,7 +191,7 @@ STREAM_MAX = 8
 
 
 class Held:
-    """What a scope holds in registers, if it fits.
+    """Contents of the registers in a scope, if they fit.
 
     Args:
         local: buffers that live inside the scope only, so that memory is not written.

@@ -360,14 +360,14 @@ def _overlap(cells: Mapping[Cell, None]) -> bool:
 
 
 class Held(NamedTuple):
-    """What registers hold here, and where that is in memory, by buffer."""
+    """Contents of registers here, and their locations in memory, by buffer."""
 
     scope: Scope
     homes: Mapping[str, Ref]
 
 
 class State(NamedTuple):
-    """Where in the tree a decision is made.
+    """Location in the tree where a decision is made.
 
     Args:
         inside: what remains of the axes.

@@ -1,1 +1,1 @@
-"""What a program computes, independent of schedules and generators: answers, inputs, bounds of errors."""
+"""Reference of a program, independent of schedules and generators: answers, inputs, bounds of errors."""

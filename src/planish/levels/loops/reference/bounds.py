@@ -106,7 +106,7 @@ _MAKES_ZEROS = {"exp", "sigmoid", "sqrt", "mul", "div"}
 
 @dataclass(frozen=True)
 class Precision:
-    """How exact an element type is.
+    """Precision of an element type.
 
     Args:
         unit: the unit roundoff; for float64, twice it, because the reference errs as the kernel does.
@@ -177,7 +177,7 @@ class Bounded:
 
 
 def limits(dtype: str) -> Any:
-    """Return what `numpy.finfo` tells, for element types of other libraries too."""
+    """Return the limits of an element type as `numpy.finfo` has them, for types of other libraries too."""
     if dtype != "bfloat16":
         return np.finfo(dtype)
     import ml_dtypes
@@ -373,7 +373,7 @@ def _propagated_of_two(function: str, value: Array, a: Bounded, b: Bounded) -> A
 _UFUNC = {"add": np.add, "max": np.maximum, "min": np.minimum, "mul": np.multiply}
 
 
-def places(
+def target_views(
     statement: Statement, out: Array, part: Array, size: Mapping[str, int]
 ) -> Iterator[tuple[Array, Array]]:
     """List views of a target and what goes there; no view has an element twice.
@@ -398,7 +398,7 @@ def filled_with(reduce: str | None) -> float:
 
 def combined(statement: Statement, out: Array, part: Array, size: Mapping[str, int]) -> Array:
     """Put a statement's results into a target that is filled already; gives the target."""
-    for target, values in places(statement, out, part, size):
+    for target, values in target_views(statement, out, part, size):
         ufunc = _UFUNC.get(statement.reduce or "")
         target[...] = ufunc(target, values) if ufunc else values
     return out
@@ -407,7 +407,7 @@ def combined(statement: Statement, out: Array, part: Array, size: Mapping[str, i
 def spread(
     statement: Statement, part: Bounded, kind: TensorType, size: Mapping[str, int], precision: Precision
 ) -> Bounded:
-    """Put a statement's results in their places in the tensor.
+    """Store a statement's results in the tensor.
 
     Args:
         statement: what is written.
@@ -442,6 +442,6 @@ def spread(
 
 def _largest_of(statement: Statement, out: Array, part: Bounded, size: Mapping[str, int]) -> Array:
     errors = np.broadcast_to(part.errors, part.value.shape)
-    for target, values in places(statement, out, errors, size):
+    for target, values in target_views(statement, out, errors, size):
         np.maximum(target, values, out=target)
     return out

@@ -160,16 +160,16 @@ def _strew(array: Array, values: Sequence[float], generator: np.random.Generator
     """Put values at random indices: one of each, more in large arrays, at most half of the elements."""
     flat = array.reshape(-1)
     count = min(len(values) * (1 + flat.size // SPARSE), max(1, flat.size // 2))
-    places = generator.choice(flat.size, count, replace=False)
-    flat[places] = np.resize(np.array(values, flat.dtype), count)
+    chosen = generator.choice(flat.size, count, replace=False)
+    flat[chosen] = np.resize(np.array(values, flat.dtype), count)
 
 
 def _make_some_equal(arrays: Sequence[Array], generator: np.random.Generator) -> None:
-    """Let arrays of one shape have equal elements at some places."""
+    """Make some elements of arrays of one shape equal."""
     for one, other in pairwise(arrays):
         if one.shape == other.shape:
-            places = generator.choice(one.size, 1 + one.size // SPARSE, replace=False)
-            other.reshape(-1)[places] = one.reshape(-1)[places]
+            chosen = generator.choice(one.size, 1 + one.size // SPARSE, replace=False)
+            other.reshape(-1)[chosen] = one.reshape(-1)[chosen]
 
 
 def _fill_slices(array: Array, value: float, generator: np.random.Generator) -> None:
@@ -216,7 +216,7 @@ class Case:
     Args:
         inputs: input to its elements.
         answer: the reference's outputs, with tolerances.
-        testable: the share of outputs' elements that tell right from wrong.
+        testable: the share of outputs' elements that separate right from wrong.
         shown: the mistakes that are seen with these inputs.
     """
 
@@ -321,21 +321,21 @@ def _of_any_sign(program: Program) -> list[str]:
     return [name for name in program.inputs if name not in excluded]
 
 
-def _combination(number: int, place: int) -> tuple[bool, bool]:
+def _combination(number: int, index: int) -> tuple[bool, bool]:
     """Return signs, whether negative, of the corners of an input, in each of four sets others.
 
     Args:
         number: of the set.
-        place: of the input. Whatever two corners are looked at, of one input or of two in a row, they have
+        index: of the input. Whatever two corners are looked at, of one input or of two in a row, they have
             each combination of signs in one of the four.
     """
     bits = (3, 0, 2, 1)[number % SIGNS]
-    first, last = ((bits & (corner % 3 + 1)).bit_count() % 2 == 1 for corner in (2 * place, 2 * place + 1))
+    first, last = ((bits & (corner % 3 + 1)).bit_count() % 2 == 1 for corner in (2 * index, 2 * index + 1))
     return first, last
 
 
 def _sign_corners(array: Array, negative: tuple[bool, bool]) -> None:
-    """Let the first and the last element be negative, or not."""
+    """Set the signs of the first and the last element."""
     flat = array.reshape(-1)
     for at, wanted in zip((0, -1), negative, strict=True):
         if flat.dtype.kind == "i":
@@ -411,7 +411,7 @@ def _enough(program: Program) -> int:
 
 
 def shows_all(program: Program) -> bool:
-    """Whether every mistake in what is computed shows in the outputs: nothing but sums and products is."""
+    """Return whether every mistake shows in the outputs: nothing but sums and products is computed."""
     return all(s.reduce in (None, "add") and _is_linear(s.value) for s in program.statements)
 
 

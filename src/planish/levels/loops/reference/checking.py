@@ -1,4 +1,4 @@
-"""Comparing a kernel's answer with the reference."""
+"""Comparison of a kernel's answer with the reference."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ class Expected:
 
     @property
     def testable(self) -> int:
-        """How many elements tell a right kernel from a wrong one: not NaN, nor infinite, nor unknown."""
+        """Count of the elements that separate right kernels from wrong ones: not NaN, infinite or unknown."""
         return sum(
             int(np.count_nonzero(np.isfinite(value) & np.isfinite(low) & np.isfinite(high)))
             for value, low, high in chunks(self.value, self.low, self.high)
@@ -112,11 +112,11 @@ class Expected:
         if self._exact is not None and same_bits(array, self._exact):
             return True
         # A copy where the type is another one, or NaN are looked for.
-        places, low, high = self._nan
-        array = array.astype(self.low.dtype, copy=places.size > 0).reshape(-1)
-        if places.size:
-            found = array[places]
-            array[places] = np.where(np.isnan(found), 0, np.where(low[places] < 0, 0, 1))
+        indices, low, high = self._nan
+        array = array.astype(self.low.dtype, copy=indices.size > 0).reshape(-1)
+        if indices.size:
+            found = array[indices]
+            array[indices] = np.where(np.isnan(found), 0, np.where(low[indices] < 0, 0, 1))
         return all(bool(np.all(a <= x) and np.all(x <= b)) for a, x, b in chunks(low, array, high))
 
     @cached_property
@@ -128,17 +128,17 @@ class Expected:
 
     @cached_property
     def _nan(self) -> tuple[Array, Array, Array]:
-        """Where NaN is correct, and the ranges: 0 to 0 where it must be, -1 to 1 where it may be."""
+        """Indices where NaN is correct, and the ranges: 0 to 0 where it must be, -1 to 1 where it may be."""
         low, high = (np.ascontiguousarray(end).reshape(-1) for end in (self.low, self.high))
         must = np.isnan(low)
         may = np.isneginf(low) & np.isposinf(high)
-        places = np.flatnonzero(must | may)
-        if places.size:
+        indices = np.flatnonzero(must | may)
+        if indices.size:
             low, high = (
                 np.where(must, 0, np.where(may, other, end)).astype(end.dtype)
                 for end, other in ((low, -1), (high, 1))
             )
-        return places, low, high
+        return indices, low, high
 
 
 class Answer(Mapping[str, Array]):
@@ -187,10 +187,10 @@ def _wrong(name: str, array: Array, expected: Expected) -> str:
     # A NaN that should be none is the worst.
     off = np.where(correct, -np.inf, np.where(np.isnan(off), np.inf, off))
     worst = np.unravel_index(np.argmax(off), off.shape)
-    place = ", ".join(map(str, worst))
+    index = ", ".join(map(str, worst))
     tolerance = float(np.broadcast_to(expected.tolerance, array.shape)[worst])
     within = f" within {tolerance:.2g}" if 0 < tolerance < np.inf else ""
     return (
-        f"{name}[{place}] is {float(array[worst]):.9g}, not {float(expected.value[worst]):.9g}{within}; "
+        f"{name}[{index}] is {float(array[worst]):.9g}, not {float(expected.value[worst]):.9g}{within}; "
         f"{np.count_nonzero(~correct)} of {array.size} elements are wrong"
     )

@@ -165,8 +165,8 @@ def _drawn(generator: np.random.Generator, kind: str, shape: Sequence[int], valu
     if kind == "sparse":
         return np.where(generator.random(shape) < 0.2, made, 0.0)
     if kind == "peaked":
-        place = tuple(_place(generator, extent) for extent in shape)
-        made[place] = made[place] * generator.choice((_PEAK, -_PEAK, 1 / _PEAK, -1 / _PEAK, 0.0))
+        index = tuple(_any_index(generator, extent) for extent in shape)
+        made[index] = made[index] * generator.choice((_PEAK, -_PEAK, 1 / _PEAK, -1 / _PEAK, 0.0))
     return made
 
 
@@ -190,7 +190,7 @@ def _applied(expr: Expr) -> Iterator[Apply]:
             yield from _applied(arg)
 
 
-def _place(generator: np.random.Generator, extent: int) -> Any:
+def _any_index(generator: np.random.Generator, extent: int) -> Any:
     """Choose an index of a dimension, the first and the last one often, or all of them."""
     which = int(generator.integers(5))
     return (slice(None), 0, -1, *[int(generator.integers(extent))] * 2)[which]

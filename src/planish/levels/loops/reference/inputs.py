@@ -55,7 +55,7 @@ _MARGIN = 4
 
 
 def is_long(statement: Statement, program: Program) -> bool:
-    """Whether a statement sums so many terms that they can be exact only where they cancel each other."""
+    """Return whether a statement sums so many terms that they are exact only where they cancel each other."""
     if program.arithmetic == WHOLE:
         return False
     whole = Precision.of(program.arithmetic).whole
@@ -87,7 +87,7 @@ def finest_levels(program: Program, highs: Mapping[str, float], *, cancel: bool 
 
     With fewer levels than that, products and sums are multiples of a grain and below 2^24 grains (2^53 in
     float64), so that they are exact in any order; see `planish.levels.loops.reference.bounds`. What
-    exponentials and the like round is left out: nothing mends that.
+    exponentials and the like round is left out: no input avoids that.
 
     Args:
         program: what is computed.
@@ -189,7 +189,7 @@ def _joined(one: _Range, other: _Range) -> _Range:
 
 @dataclass(frozen=True)
 class Style:
-    """What the elements of an input look like.
+    """Distribution of the elements of an input.
 
     Args:
         low: the least magnitude.
@@ -392,7 +392,7 @@ def make_inputs(program: Program, seed: int = 0, styles: Styles | None = None) -
 
     Args:
         program: what they are for.
-        seed: of the random numbers; each tensor's also depend on its place among the inputs.
+        seed: of the random numbers; each tensor's also depend on its index among the inputs.
         styles: what they look like; by default magnitudes in [0.25, 1) of mixed signs, but positive where a
             logarithm, root or divisor is made of them.
 
@@ -431,8 +431,8 @@ def _whole(kind: TensorType, style: Style, generator: np.random.Generator) -> Ar
     # Of no dimension, NumPy gives a number that cannot be written into.
     drawn = np.asarray(generator.integers(low, high, kind.shape, endpoint=True))
     for dimension in range(array.ndim if style.peak != 1 else 0):
-        place = (*[slice(None)] * dimension, style.at)
-        drawn[place] = np.maximum(drawn[place] * style.peak, 1)
+        index = (*[slice(None)] * dimension, style.at)
+        drawn[index] = np.maximum(drawn[index] * style.peak, 1)
     np.minimum(drawn, most, out=drawn)
     if style.signs != "positive":
         negative = generator.random(kind.shape) < 0.5 if style.signs == "mixed" else True
@@ -461,8 +461,8 @@ def _fill_indices(array: Array, extent: int, generator: np.random.Generator) -> 
         array[which == i] = number
     # By chance alone, an array of 40 lacks one of the kinds nearly always.
     count = min(len(outside), array.size // _ROOM)
-    places = generator.choice(array.size, count, replace=False)
-    array.reshape(-1)[places] = generator.permutation(outside)[:count]
+    chosen = generator.choice(array.size, count, replace=False)
+    array.reshape(-1)[chosen] = generator.permutation(outside)[:count]
 
 
 def _fill(array: Array, style: Style, grain: float, generator: np.random.Generator) -> None:

@@ -36,15 +36,15 @@ MOST = 64
 
 @dataclass(frozen=True)
 class Misread:
-    """What belongs to one index is read as its neighbour's: a pointer that does not move, a step left out.
+    """Read of a neighbour's element: a pointer that does not move, a step left out.
 
     Args:
-        places: (tensor, dimension) of what is misread: inputs, or one that is computed and no output. An
+        dimensions: (tensor, dimension) of what is misread: inputs, or one that is computed and no output. An
             input of one element is read as half as large again.
         index: the one that is not read.
     """
 
-    places: tuple[tuple[str, int], ...]
+    dimensions: tuple[tuple[str, int], ...]
     index: int
 
 
@@ -54,10 +54,10 @@ class Slip:
     exchanged, or `<` and `<=`, or `==` and `!=`.
 
     Args:
-        place: which of them all, counted from the left, from 0.
+        position: which of them all, counted from the left, from 0.
     """
 
-    place: int
+    position: int
 
 
 @dataclass(frozen=True)
@@ -161,7 +161,7 @@ def all_probes(program: Program, seed: int) -> list[Probe]:
     """
     # A stream of its own, beside that of `all_styles`, whose numbers are small.
     generator = rng(seed, len(program.inputs), 1 << 20)
-    found: list[Probe] = [Slip(i) for i in range(sum(places_of(s.value) for s in program.statements))]
+    found: list[Probe] = [Slip(i) for i in range(sum(count_slips(s.value) for s in program.statements))]
     for i, s in enumerate(program.statements):
         found += [OtherStart(i, number) for number in _STARTS.get(s.reduce or "", ())]
         found += [OtherReduction(i)] if s.reduce else []
@@ -169,10 +169,10 @@ def all_probes(program: Program, seed: int) -> list[Probe]:
     found += [Unclipped(tensor, at_end) for tensor in _indices(program) for at_end in (False, True)]
     found += [Garbled(t, *how) for t in program.written if t not in program.outputs for how in _GARBLED]
     found += [Last(i) for i, s in enumerate(program.statements) if _reduces_positions(s)]
-    for places in dict.fromkeys((*_dimensions(program), *_along_axes(program))):
-        n = min(program.type[tensor].shape[dimension] for tensor, dimension in places)
+    for dimensions in dict.fromkeys((*_dimensions(program), *_along_axes(program))):
+        n = min(program.type[tensor].shape[dimension] for tensor, dimension in dimensions)
         some = {n - 1, int(generator.integers(n))}
-        found += [Misread(places, index) for index in sorted(some)]
+        found += [Misread(dimensions, index) for index in sorted(some)]
     for name in program.inputs:
         if program.type[name].size == 1:
             found.append(Misread(((name, -1),), 0))
@@ -189,7 +189,7 @@ def _dimensions(program: Program) -> Iterator[tuple[tuple[str, int], ...]]:
 
 
 def _computed(program: Program) -> Iterator[tuple[str, int]]:
-    """List the dimensions of what is computed on the way to the outputs, where a mistake may not tell.
+    """List the dimensions of what is computed on the way to the outputs, where a mistake may not show.
 
     What is subtracted before `exp` and divided out again matters only where numbers overflow without it.
     """
@@ -226,8 +226,8 @@ def _along_axes(program: Program) -> Iterator[tuple[tuple[str, int], ...]]:
         found = {
             (a.tensor, d) for a in reads for d, index in enumerate(a.index) if index.terms == ((axis, 1),)
         }
-        if places := [(t, d) for t, d in sorted(found) if program.type[t].shape[d] > 1]:
-            yield tuple(places)
+        if dimensions := [(t, d) for t, d in sorted(found) if program.type[t].shape[d] > 1]:
+            yield tuple(dimensions)
 
 
 def _reduces_positions(statement: Statement) -> bool:
@@ -242,9 +242,9 @@ def slips(expr: Expr) -> bool:
     )
 
 
-def places_of(expr: Expr) -> int:
+def count_slips(expr: Expr) -> int:
     """Count the slips in an expression."""
-    inside = sum(map(places_of, expr.args)) if isinstance(expr, Apply) else 0
+    inside = sum(map(count_slips, expr.args)) if isinstance(expr, Apply) else 0
     return slips(expr) + inside
 
 
@@ -260,16 +260,16 @@ def mistaken(program: Program, inputs: Arrays, probe: Probe) -> tuple[Program, A
 
 def _mistaken_program(program: Program, probe: Probe) -> Program:
     match probe:
-        case Slip(place):
-            return _slipped(program, place)
-        case OtherStart(place, number):
-            return _started_elsewhere(program, place, number)
-        case OtherReduction(place):
-            return _with(program, place, reduce=_INSTEAD[program.statements[place].reduce or ""])
+        case Slip(position):
+            return _slipped(program, position)
+        case OtherStart(position, number):
+            return _started_elsewhere(program, position, number)
+        case OtherReduction(position):
+            return _with(program, position, reduce=_INSTEAD[program.statements[position].reduce or ""])
         case OtherPad():
             return _padded_with(program, probe)
-        case Last(place):
-            return _taking_the_last(program, place)
+        case Last(position):
+            return _taking_the_last(program, position)
         case _:
             return program
 
@@ -278,9 +278,9 @@ def _mistaken_inputs(program: Program, inputs: Arrays, probe: Probe) -> Arrays:
     match probe:
         case Unclipped(tensor, at_end):
             return {tensor: _unclipped(inputs[tensor], index_ranges(program)[tensor], at_end)}
-        case Misread(places, index):
+        case Misread(dimensions, index):
             changed = dict(inputs)
-            for tensor, dimension in places:
+            for tensor, dimension in dimensions:
                 if tensor in inputs:
                     changed[tensor] = _misread(changed[tensor], dimension, index)
             return changed
@@ -293,17 +293,17 @@ def changes_of(program: Program, probe: Probe) -> Mapping[str, Callable[[Array],
     match probe:
         case Garbled(tensor, factor, term):
             return {tensor: partial(_garbled, factor=factor, term=term)}
-        case Misread(places, index):
-            computed = [(t, d) for t, d in places if t not in program.inputs]
+        case Misread(dimensions, index):
+            computed = [(t, d) for t, d in dimensions if t not in program.inputs]
             return {t: partial(_misread, dimension=d, index=index) for t, d in computed}
         case _:
             return {}
 
 
-def _with(program: Program, place: int, **changes: Any) -> Program:
+def _with(program: Program, position: int, **changes: Any) -> Program:
     """Change a statement."""
     statements = list(program.statements)
-    statements[place] = replace(statements[place], **changes)
+    statements[position] = replace(statements[position], **changes)
     return replace(program, statements=tuple(statements))
 
 
@@ -314,7 +314,7 @@ def _garbled(array: Array, factor: float, term: float) -> Array:
 
 
 def _unclipped(index: Array, extent: int, at_end: bool) -> Array:
-    """Let what lies outside be the last but one, or the second; where the extent is 1 that is no mistake."""
+    """Clip what lies outside to the last but one, or the second; where the extent is 1 that is no mistake."""
     if at_end:
         return np.where(index >= extent, index.dtype.type(extent - 2), index)
     return np.where(index < 0, index.dtype.type(1), index)
@@ -330,15 +330,15 @@ def _misread(array: Array, dimension: int, index: int) -> Array:
     return np.take(array, order, dimension)
 
 
-def _started_elsewhere(program: Program, place: int, number: float) -> Program:
+def _started_elsewhere(program: Program, position: int, number: float) -> Program:
     """Reduce into a tensor of another name, and put what comes of one number more in the old one."""
-    statement = program.statements[place]
+    statement = program.statements[position]
     assert statement.reduce is not None
     inner = replace(statement.target, tensor=f"{statement.target.tensor}'")  # a name that no program can have
     value = Apply(statement.reduce, (inner, Const(number)))
     both = replace(statement, target=inner), Statement(statement.target, None, value)
     types = *program.types, (inner.tensor, program.type[statement.target.tensor])
-    statements = *program.statements[:place], *both, *program.statements[place + 1 :]
+    statements = *program.statements[:position], *both, *program.statements[position + 1 :]
     return replace(program, statements=statements, types=types)
 
 
@@ -350,7 +350,7 @@ def _padded_with(program: Program, probe: OtherPad) -> Program:
 def _padded_on_a_side(
     program: Program, inputs: Arrays, probe: OtherPad, dimension: int, at_end: bool
 ) -> tuple[Program, dict[str, Array]]:
-    """Let a tensor with its padding be an input, whose elements on one side are other ones."""
+    """Turn a tensor with its padding into an input whose elements on one side are other ones."""
     access, value = probe.access, program.statements[probe.statement].value
     around = overhang(access, program.type[access.tensor].shape, program.size)
     whole = np.pad(inputs[access.tensor].astype(np.float64), around, constant_values=access.pad or 0.0)
@@ -380,42 +380,42 @@ def _replaced(expr: Expr, old: Expr, new: Expr) -> Expr:
     return expr
 
 
-def _taking_the_last(program: Program, place: int) -> Program:
+def _taking_the_last(program: Program, position: int) -> Program:
     statements = list(program.statements)
-    old = statements[place]
+    old = statements[position]
     other = EXCHANGED[old.reduce or ""]
-    statements[place] = replace(old, reduce=other, value=_other_end(old.value))
+    statements[position] = replace(old, reduce=other, value=_other_end(old.value))
     return replace(program, statements=tuple(statements))
 
 
 def _other_end(expr: Expr) -> Expr:
-    """Let infinities have the other sign, so that they still lose."""
+    """Flip the sign of infinities, so that they still lose."""
     if isinstance(expr, Const):
         return Const(-expr.value) if isinf(expr.value) else expr
     return Apply(expr.function, tuple(map(_other_end, expr.args))) if isinstance(expr, Apply) else expr
 
 
-def _slipped(program: Program, place: int) -> Program:
+def _slipped(program: Program, position: int) -> Program:
     statements = list(program.statements)
     for i, statement in enumerate(statements):
-        if place < (n := places_of(statement.value)):
-            statements[i] = replace(statement, value=_wrong(statement.value, place))
+        if position < (n := count_slips(statement.value)):
+            statements[i] = replace(statement, value=_wrong(statement.value, position))
             return replace(program, statements=tuple(statements))
-        place -= n
-    raise AssertionError(place)
+        position -= n
+    raise AssertionError(position)
 
 
-def _wrong(expr: Expr, place: int) -> Expr:
-    """Make the mistake at a place, counted from the expression itself, then through its arguments."""
+def _wrong(expr: Expr, position: int) -> Expr:
+    """Make the mistake at a position, counted from the expression itself, then through its arguments."""
     if isinstance(expr, Const):
         # 1.5 times 0 would be no mistake.
         return Const(expr.value * 1.5 if expr.value else 0.5)
     assert isinstance(expr, Apply)
-    if slips(expr) and place == 0:
+    if slips(expr) and position == 0:
         return expr.args[0] if len(expr.args) == 1 else Apply(EXCHANGED[expr.function], expr.args)
-    args, place = list(expr.args), place - slips(expr)
+    args, position = list(expr.args), position - slips(expr)
     for i, arg in enumerate(args):
-        if 0 <= place < (n := places_of(arg)):
-            args[i] = _wrong(arg, place)
-        place -= n
+        if 0 <= position < (n := count_slips(arg)):
+            args[i] = _wrong(arg, position)
+        position -= n
     return Apply(expr.function, tuple(args))

@@ -31,7 +31,7 @@ from planish.levels.loops.lang.program import (
     factors_of,
 )
 from planish.levels.loops.lang.subscripts import gathers, parts_of, scattered
-from planish.levels.loops.reference.bounds import TESTS, VALUES, filled_with, places
+from planish.levels.loops.reference.bounds import TESTS, VALUES, filled_with, target_views
 from planish.levels.loops.reference.inputs import aligned
 from planish.levels.loops.reference.views import Array, Arrays, overhang, table_view, view
 
@@ -45,7 +45,7 @@ Leaves = Mapping[Access, Array]
 
 
 class Temporaries:
-    """Temporary arrays, each used again wherever the same place of an expression has the same shape.
+    """Temporary arrays, each used again wherever the same part of an expression has the same shape.
 
     Args:
         dtype: of all.
@@ -55,11 +55,11 @@ class Temporaries:
         self.dtype = dtype
         self._arrays: dict[tuple[str, tuple[int, ...]], Array] = {}
 
-    def at(self, place: str, shape: tuple[int, ...]) -> Array:
-        """Return the array of a place."""
-        if (place, shape) not in self._arrays:
-            self._arrays[place, shape] = np.empty(shape, self.dtype)
-        return self._arrays[place, shape]
+    def at(self, key: str, shape: tuple[int, ...]) -> Array:
+        """Return the array of a part of an expression."""
+        if (key, shape) not in self._arrays:
+            self._arrays[key, shape] = np.empty(shape, self.dtype)
+        return self._arrays[key, shape]
 
 
 def evaluate(
@@ -68,7 +68,7 @@ def evaluate(
     memory: Temporaries,
     steps: list[Step],
     out: Array | None = None,
-    place: str = "",
+    key: str = "",
 ) -> Array:
     """Add the calls that evaluate an expression.
 
@@ -78,7 +78,7 @@ def evaluate(
         memory: where temporaries come from.
         steps: the calls are added to it.
         out: where the result goes; of its shape or one that it broadcasts to. None chooses.
-        place: names the expression for `memory`.
+        key: names the expression for `memory`.
 
     Returns:
         The result: `out`, a temporary, or, without `out`, what a single access reads.
@@ -91,12 +91,12 @@ def evaluate(
         return out
     shape = _shape(expr, leaves)
     if out is None:
-        out = memory.at(place, shape)
+        out = memory.at(key, shape)
     args: list[Array] = []
     for i, arg in enumerate(expr.args):
         # The first argument only: when a later one is evaluated, `out` holds the first.
         into = out if isinstance(arg, Apply) and i == 0 and _shape(arg, leaves) == out.shape else None
-        args.append(evaluate(arg, leaves, memory, steps, into, f"{place}{i}"))
+        args.append(evaluate(arg, leaves, memory, steps, into, f"{key}{i}"))
     steps += _calls(expr.function, args, out)
     return out
 
@@ -175,7 +175,7 @@ def look_ups(statement: Statement, program: Program, arrays: Arrays, steps: list
 
 
 def without_gathers(statement: Statement, found: LookedUp) -> Statement:
-    """Let a statement read what was looked up."""
+    """Replace the gathers of a statement by reads of what was gathered."""
 
     def replaced(expr: Expr) -> Expr:
         if expr in found:
@@ -189,14 +189,14 @@ def _look_up(table: Array, index: Array, out: Array) -> None:
     """Look up whole rows at once, where the index does not move along them."""
     # As in kernels, what is no number looks up the first.
     number = np.nan_to_num(index, nan=0.0, posinf=None, neginf=None) if index.dtype.kind == "f" else index
-    places = np.clip(number, 0, table.shape[-1] - 1).astype(np.intp)
+    rows_read = np.clip(number, 0, table.shape[-1] - 1).astype(np.intp)
     own = [d for d, n in enumerate(index.shape) if n > 1]
     if any(table.shape[d] > 1 for d in own):
-        np.copyto(out, np.take_along_axis(table, places[..., None], -1)[..., 0])
+        np.copyto(out, np.take_along_axis(table, rows_read[..., None], -1)[..., 0])
         return
     rest = [d for d in range(index.ndim) if d not in own]
     whole = table[tuple(0 if d in own else slice(None) for d in range(index.ndim))]
-    rows = np.moveaxis(whole, -1, 0)[places.reshape([index.shape[d] for d in own])]
+    rows = np.moveaxis(whole, -1, 0)[rows_read.reshape([index.shape[d] for d in own])]
     order = [*own, *rest]
     np.copyto(out, rows.transpose([order.index(d) for d in range(index.ndim)]))
 
@@ -323,7 +323,7 @@ def _merged(array: Array, groups: Sequence[Sequence[int]]) -> Array | None:
 
 
 def _takes(matrix: Array) -> bool:
-    """Whether BLAS takes the last two dimensions: one of them contiguous, and the other not overlapping."""
+    """Return whether BLAS takes the last two dimensions: one contiguous, and the other not overlapping."""
     (n, m), (outer, inner) = matrix.shape[-2:], (s // matrix.itemsize for s in matrix.strides[-2:])
     rows = (m == 1 or inner == 1) and (n == 1 or outer >= m)
     columns = (n == 1 or outer == 1) and (m == 1 or inner >= n)
@@ -417,10 +417,10 @@ def _steps(statement: Statement, program: Program, arrays: Arrays) -> list[Step]
 
 
 def _spread(statement: Statement, out: Array, part: Array, size: Mapping[str, int]) -> list[Step]:
-    """Fill a target, and put what was computed in its places: one shifted view after another."""
+    """Fill a target, and store what was computed: one shifted view after another."""
     start = filled_with(statement.reduce)
     steps: list[Step] = [partial(out.fill, nearest_whole(start) if out.dtype.kind == "i" else start)]
-    for target, values in places(statement, out, part, size):
+    for target, values in target_views(statement, out, part, size):
         ufunc = UFUNC.get(statement.reduce or "")
         steps.append(
             partial(ufunc, target, values, out=target) if ufunc else partial(np.copyto, target, values)
@@ -509,7 +509,7 @@ def _multiplied(nest: _Nest, tensors: Sequence[Expr], numbers: Sequence[Expr]) -
     fixed: list[bool] = []
     for i, factor in enumerate(tensors):
         own: list[Step] = []
-        factors.append(evaluate(factor, nest.leaves, nest.memory, own, place=f"factor{i}."))
+        factors.append(evaluate(factor, nest.leaves, nest.memory, own, key=f"factor{i}."))
         fixed.append(all(a.tensor in nest.constants for a in accesses(factor)))
         for step in own:
             _emit(step, fixed[-1], steps)
@@ -518,7 +518,7 @@ def _multiplied(nest: _Nest, tensors: Sequence[Expr], numbers: Sequence[Expr]) -
     else:
         steps += _summed_by_einsum(factors, nest.target)
     for number in numbers:
-        value = evaluate(number, nest.leaves, nest.memory, steps, place="number")
+        value = evaluate(number, nest.leaves, nest.memory, steps, key="number")
         # A tensor without axes is viewed with one dimension, of extent 1, for each axis of the nest.
         steps.append(partial(np.multiply, nest.target, value.reshape(()), out=nest.target))
     return steps

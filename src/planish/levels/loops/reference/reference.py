@@ -227,17 +227,17 @@ def reference(
 
 
 def _written(target: Access, part: Bounded, tensors: Mapping[str, Bounded], program: Program) -> Bounded:
-    """Put a statement's result in its place in the tensor."""
+    """Store a statement's result in the tensor."""
     shape = program.type[target.tensor].shape
     if part.value.shape == shape:
         return part
     whole = tensors.get(target.tensor) or Bounded(np.zeros(shape), None, part.grain, 0.0)
-    place = tuple(slice(i.offset, i.offset + n) for i, n in zip(target.index, part.value.shape, strict=True))
-    whole.value[place] = part.value
+    index = tuple(slice(i.offset, i.offset + n) for i, n in zip(target.index, part.value.shape, strict=True))
+    whole.value[index] = part.value
     error = whole.error
     if part.error is not None:
         error = np.zeros(shape) if error is None else error
-        error[place] = part.error
+        error[index] = part.error
     return Bounded(whole.value, error, min(whole.grain, part.grain), max(whole.largest, part.largest))
 
 
@@ -303,10 +303,10 @@ class _Nest:
         table, index = self.leaves[gather], self._part(by, window)
         shape = table.value.shape
         there = tuple(w if n > 1 else slice(None) for w, n in zip(window, shape, strict=False))
-        places = np.clip(np.nan_to_num(np.trunc(index.value)), 0, shape[-1] - 1).astype(np.intp)[..., None]
+        indices = np.clip(np.nan_to_num(np.trunc(index.value)), 0, shape[-1] - 1).astype(np.intp)[..., None]
 
         def look_up(array: Array) -> Array:
-            return np.take_along_axis(array[there], places, -1)[..., 0].astype(np.float64, copy=False)
+            return np.take_along_axis(array[there], indices, -1)[..., 0].astype(np.float64, copy=False)
 
         found = table.map(look_up)
         if index.error is None:
@@ -391,14 +391,14 @@ def _reduced(nest: _Nest, function: str) -> Bounded:
     grain, largest, exact, unknown = np.inf, 0.0, function != "mul", False
     for window in nest.windows(list(nest.axes)):
         part = _broadcast(nest.evaluate(nest.statement.value, window), window)
-        place = window[: nest.outputs]
+        index = window[: nest.outputs]
         unknown = unknown or part.unknown
-        value[place] = ufunc(value[place], ufunc.reduce(part.value, axis=inner))
+        value[index] = ufunc(value[index], ufunc.reduce(part.value, axis=inner))
         if function == "mul":
-            other[place] *= part.magnitude.prod(axis=inner)
+            other[index] *= part.magnitude.prod(axis=inner)
         elif part.error is not None:
             # The greatest of several numbers errs by no more than the one of them that errs most.
-            other[place] = np.maximum(other[place], part.error.max(axis=inner))
+            other[index] = np.maximum(other[index], part.error.max(axis=inner))
         grain, largest, exact = (
             min(grain, part.grain),
             max(largest, part.largest),
@@ -442,10 +442,10 @@ def _summed(nest: _Nest) -> Bounded:
     # Magnitudes cost another pass; most inputs are chosen so that sums are exact and none is needed.
     for window in windows:
         a, b = nest.evaluate(first, window), nest.evaluate(second, window)
-        place = window[: nest.outputs]
-        magnitude[place] += contract(a.magnitude, b.magnitude, nest.outputs)
+        index = window[: nest.outputs]
+        magnitude[index] += contract(a.magnitude, b.magnitude, nest.outputs)
         if not exact:
-            plain[place] += contract(np.abs(a.value), np.abs(b.value), nest.outputs)
+            plain[index] += contract(np.abs(a.value), np.abs(b.value), nest.outputs)
     # How far the errors of the factors move the sum: sum((|a| + e)(|b| + f)) - sum(|a| |b|).
     moved = magnitude - plain if not exact else 0.0
     added = nest.precision.gamma(n + 1) * magnitude
@@ -471,11 +471,11 @@ def _partly(nest: _Nest, first: Expr, second: Expr) -> float:
     block = min(nest.block, prod(nest.axes.values()) // _PARTS)
     for window in nest.windows(list(nest.axes), block=block):
         a, b = nest.evaluate(first, window), nest.evaluate(second, window)
-        place = window[: nest.outputs]
+        index = window[: nest.outputs]
         part = contract(a.value, b.value, nest.outputs)
-        running[place] += part
-        squares[place] += contract(a.value**2, b.value**2, nest.outputs)
-        most = max(most, float(np.abs(part).max()), float(np.abs(running[place]).max()))
+        running[index] += part
+        squares[index] += contract(a.value**2, b.value**2, nest.outputs)
+        most = max(most, float(np.abs(part).max()), float(np.abs(running[index]).max()))
     return max(_DOUBT * most, cancelled(nest.statement, float(np.sqrt(squares.max()))))
 
 

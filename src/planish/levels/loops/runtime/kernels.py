@@ -1,4 +1,4 @@
-"""Runs compiled kernels on NumPy arrays."""
+"""Execution of compiled kernels on NumPy arrays."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _ENTRY = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
 
 
 class KernelMemory(NamedTuple):
-    """What belongs to a kernel.
+    """Memory of a kernel.
 
     Args:
         ahead: by name, the buffers that are filled once.

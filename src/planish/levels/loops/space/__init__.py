@@ -1,4 +1,4 @@
-"""The spaces of schedules, and from a candidate to its schedule."""
+"""Spaces of schedules, and the replay of a candidate to its schedule."""
 
 from planish.levels.loops.space.cursor import STEPS, CursorSpace, MarkingSpace, resolve
 from planish.levels.loops.space.facts import machine_of

@@ -32,7 +32,7 @@ REUSES = 192
 REDUCE_TILES = (64, 128, 256, 512, 1024)
 """Steps of a reduction that is split for a cache."""
 SECOND_CACHE = 1 << 20
-"""A usual size, in bytes, for a target that does not tell its own."""
+"""A usual size, in bytes, for a target that does not state its own."""
 
 
 def second_cache(facts: Facts) -> int:
@@ -195,7 +195,7 @@ VECTORS = (1, 2, 3, 4)
 
 @dataclass(frozen=True)
 class RegisterTile:
-    """What is kept in registers.
+    """Tile of the output that is kept in registers.
 
     Args:
         rows: (axis, elements), outermost first; not over reduced axes.

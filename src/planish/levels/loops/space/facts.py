@@ -1,4 +1,4 @@
-"""What the template space knows of a program and a target, before any schedule."""
+"""Facts of a program and a target that the template space needs before any schedule."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def machine_of(target: Target) -> Machine:
 
 @dataclass(frozen=True)
 class Moves:
-    """How a tensor of a nest moves with its axes.
+    """Strides of a tensor of a nest by its axes.
 
     Args:
         tensor: its name.

@@ -41,7 +41,7 @@ Options = Mapping[str, KnobOption]
 
 @dataclass(frozen=True)
 class KnobContext:
-    """Where the knobs before this one have led.
+    """State that the knobs before this one have led to.
 
     Args:
         facts: of the nest whose knobs are turned, and of the target.

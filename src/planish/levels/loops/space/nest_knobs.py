@@ -278,7 +278,7 @@ class _Nest:
     def _loops(self, context: KnobContext) -> Options:
         """Offer to follow, turned or not, or each axis as the vector axis, inside some shared loops."""
         options = {FOLLOW: KnobOption((), 1.0), **self._turned(context)}
-        # Alternatives of equal steps could not be told apart when a candidate is read back.
+        # Alternatives of equal steps could not be distinguished when a candidate is read back.
         known = {option.steps for option in options.values()}
         shared = self._shared(context)
         for depth in range(len(shared) + 1):

@@ -51,7 +51,7 @@ _Names = tuple[str, ...]
 
 @dataclass(frozen=True)
 class _Node:
-    """Where alternatives of the first knobs lead, and what the next knob offers there; at the end nothing."""
+    """State after alternatives of the first knobs, and what the next knob offers; nothing at the end."""
 
     context: KnobContext
     knob: Knob | None

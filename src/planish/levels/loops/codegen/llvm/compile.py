@@ -107,7 +107,7 @@ class Held:
 
 
 class Site(NamedTuple):
-    """Where a leaf is written.
+    """Location in the IR where a leaf is written.
 
     Args:
         loop: the vectorised loop around it; None if a single element is computed.

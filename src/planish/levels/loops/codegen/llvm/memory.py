@@ -73,7 +73,7 @@ def _splat(writer: Writer, value: int, lanes: int) -> str:
 
 
 class Loaded(NamedTuple):
-    """What a load gives: a cell seen from a pointer, in so many lanes."""
+    """Value of a load: a cell seen from a pointer, in so many lanes."""
 
     pointer: str
     cell: Cell

@@ -44,7 +44,7 @@ class Iterations(NamedTuple):
 
 
 class _Prepared(NamedTuple):
-    """What is known of a loop, independent of how much of its axis remains.
+    """Facts of a loop that do not depend on how much of its axis remains.
 
     Args:
         vector: whether it is executed a vector at a time.
@@ -172,7 +172,7 @@ def _again(moves: Sequence[int], stride: int, count: int) -> list[int]:
 
 
 def _axes(node: Node, tree: LoopTree) -> list[str]:
-    """List the axes that tell how often the loops of a nest run: theirs, and those of their windows."""
+    """List the axes that determine how often the loops of a nest run: theirs, and those of their windows."""
     if isinstance(node, Leaf):
         return []
     window = [axis for axis, _ in tree.window.get(node.axis, ())]
