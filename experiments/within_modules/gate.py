@@ -20,7 +20,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from planish.levels.llvm.modules.function_lists import shipped_lists
+from planish.levels.llvm.modules.space import shipped_lists
 from planish.models.cost_model import Dataset
 from planish.train.cost_tables import CostTable, read_costs
 

@@ -23,8 +23,9 @@ from opcodes import NAMES, VERSION, opcode_counts
 
 from planish.core import cache_folder
 from planish.levels.llvm.backend import open_backend
-from planish.levels.llvm.modules.function_lists import cut, shipped_lists
+from planish.levels.llvm.modules.function_lists import cut
 from planish.levels.llvm.modules.results import ModuleRecipe
+from planish.levels.llvm.modules.space import shipped_lists
 from planish.levels.llvm.modules.transform import (
     LAST,
     FunctionCosts,

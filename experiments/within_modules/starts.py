@@ -20,8 +20,8 @@ from functools import partial
 
 from label import PACKAGES, PLUS, compiled
 
-from planish.levels.llvm.modules.function_lists import shipped_lists
 from planish.levels.llvm.modules.results import ModuleRecipe
+from planish.levels.llvm.modules.space import shipped_lists
 from planish.levels.llvm.modules.transform import (
     LAST,
     OZ,

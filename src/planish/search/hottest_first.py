@@ -14,11 +14,12 @@ from planish.core import (
     Measured,
     Objective,
     SearchContext,
+    Trial,
     rng,
 )
 from planish.search.factory import Option
 from planish.search.proposals import PATIENCE, Visited
-from planish.search.rounds import MeasuredRounds, MeasuredRoundSearcher
+from planish.search.rounds import TrialRounds, TrialRoundSearcher, measured_of
 
 if TYPE_CHECKING:
     from numpy.random import Generator as Draws
@@ -27,7 +28,7 @@ AGAIN = 0.5
 """The chance that a part is varied, and not one of the cheaper ones: each has half of what is left."""
 
 
-class HottestFirst(MeasuredRoundSearcher):
+class HottestFirst(TrialRoundSearcher):
     """Changes one part of a program at a time, the costliest first, and keeps what gains."""
 
     needs = CanVaryParts
@@ -65,10 +66,10 @@ class _Search:
     gain: float
     width: int
 
-    def rounds(self) -> MeasuredRounds:
+    def rounds(self) -> TrialRounds:
         """Measure the start, then what is suggested for each part, then random changes."""
         start = self.space.start()
-        measured = (yield [start]).get(start.hash)
+        measured = measured_of((yield [start]).get(start.hash))
         parts = self.space.parts(measured.parts) if measured else ()
         if measured is None or not parts:
             return
@@ -98,10 +99,11 @@ class _Search:
 
     def _better(
         self, best: tuple[Candidate, float], candidates: Sequence[Candidate]
-    ) -> Generator[Iterable[Candidate], Mapping[str, Measured | None], tuple[Candidate, float]]:
+    ) -> Generator[Iterable[Candidate], Mapping[str, Trial | None], tuple[Candidate, float]]:
         """Measure candidates; gives the best of them with its cost, where it gains, and else the old one."""
         found = yield candidates
-        costs = [(self._cost(m), number) for number, c in enumerate(candidates) if (m := found.get(c.hash))]
+        measured = (measured_of(found.get(candidate.hash)) for candidate in candidates)
+        costs = [(self._cost(each), number) for number, each in enumerate(measured) if each]
         cost, number = min(costs, default=(best[1], -1))
         # Costs of objectives to be raised are negative.
         gains = best[1] - cost >= self.gain * abs(best[1]) and cost < best[1]

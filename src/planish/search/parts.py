@@ -24,7 +24,7 @@ from planish.core import (
     rng,
 )
 from planish.search.factory import Option
-from planish.search.rounds import TrialRounds, TrialRoundSearcher
+from planish.search.rounds import TrialRounds, TrialRoundSearcher, measured_of
 
 Costs = Mapping[str, float]
 """A part's name to its cost."""
@@ -273,10 +273,10 @@ class Parts(TrialRoundSearcher):
 
     def _take(self, settings: Settings, trial: Trial | None) -> Costs | None:
         """Note a whole program; return what its parts cost, None where it failed."""
-        if trial is None or not isinstance(trial.outcome, Measured):
+        if (measured := measured_of(trial)) is None:
             return None
-        cost, costs = trial.cost(self._objective), self._costs(trial.outcome)
-        if cost is not None and costs and (self._best is None or cost < self._best.total):
+        cost, costs = self._objective.cost(measured.values[self._objective.name]), self._costs(measured)
+        if costs and (self._best is None or cost < self._best.total):
             self._best = _Whole(settings, cost, costs)
         return costs
 
@@ -318,11 +318,10 @@ class Parts(TrialRoundSearcher):
     def _learn(self, chosen: dict[str, tuple[float, str]], told: Mapping[str, Trial | None]) -> None:
         """Note the parts that became better than they were by what was tried on them before."""
         for name, job in self._jobs.items():
-            trial = told.get(name)
-            if trial is None or not isinstance(trial.outcome, Measured):
+            if (measured := measured_of(told.get(name))) is None:
                 continue
             assert self._best
-            costs = self._costs(trial.outcome)
+            costs = self._costs(measured)
             for part in _within(job.group.parts, costs):
                 before, _ = chosen.get(part, (self._best.costs[part], ""))
                 if costs[part] < before:

@@ -58,10 +58,6 @@ VectorRounds = Generator[Iterable[Candidate], CostVectors, None]
 """Rounds that are sent the costs by all objectives."""
 
 
-MeasuredRounds = Generator[Iterable[Candidate], Mapping[str, Measured | None], None]
-"""Rounds that are sent all that was measured of each candidate; None where it failed."""
-
-
 TrialRounds = Generator[Iterable[Candidate], Mapping[str, Trial | None], None]
 """Rounds that are sent the trials."""
 
@@ -190,17 +186,6 @@ class VectorRoundSearcher(_Asking[tuple[float, ...]]):
         super().__init__(rounds, lambda trial: trial.costs(objectives), recall)
 
 
-class MeasuredRoundSearcher(_Asking[Measured]):
-    """Searches by all that was measured of candidates, by a generator of rounds.
-
-    Args:
-        rounds: the search.
-    """
-
-    def __init__(self, rounds: MeasuredRounds) -> None:
-        super().__init__(rounds, lambda t: t.outcome if isinstance(t.outcome, Measured) else None, None)
-
-
 class TrialRoundSearcher(_Asking[Trial]):
     """Searches by whole trials, by a generator of rounds.
 
@@ -210,6 +195,11 @@ class TrialRoundSearcher(_Asking[Trial]):
 
     def __init__(self, rounds: TrialRounds) -> None:
         super().__init__(rounds, lambda trial: trial, None)
+
+
+def measured_of(trial: Trial | None) -> Measured | None:
+    """Return what was measured of a candidate; None where it failed, was lost, or has no trial."""
+    return trial.outcome if trial is not None and isinstance(trial.outcome, Measured) else None
 
 
 def quality(cost: float, reference: float) -> float:

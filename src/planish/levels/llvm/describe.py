@@ -42,7 +42,6 @@ from planish.levels.llvm.evaluator import (
 )
 from planish.levels.llvm.function_steps import is_of_functions, plan_of
 from planish.levels.llvm.hot.description import export_program, function_rows
-from planish.levels.llvm.hot.programs import is_by_function
 from planish.levels.llvm.modules.export import export_functions
 from planish.levels.llvm.passes import candidate_of, passes_of, print_pipeline
 from planish.levels.llvm.passes.pipeline import OBJECT, OPTIMISED, PREPARED, commands
@@ -85,7 +84,7 @@ def described(task: Task[IRProgram], candidate: Candidate, analysis: Mapping[str
         analysis: what `measured` gave for it; empty where it was not asked.
     """
     base, leads = baseline_passes(task), _leading(task)
-    if leads == _TIME and (is_by_function(candidate) or task.program.linked):
+    if leads == _TIME and (is_of_functions(candidate) or task.program.linked):
         return {
             **_functions(candidate, analysis),
             "verified": _verified(task, _checked(analysis)),
@@ -128,7 +127,7 @@ def measured(task: Task[IRProgram], candidate: Candidate, executor: Executor) ->
         return {**sizes, **_verification(task, candidate, executor)}
     found: dict[str, Any] = _measured_parts(task, candidate, executor) if leads == _TIME else {}
     whole = plain_spec_of(task)
-    if is_by_function(candidate) or task.program.linked:
+    if is_of_functions(candidate) or task.program.linked:
         return {**found, _CHECKED: []}  # its time was measured, so it was run
     passes, base = passes_of(candidate), baseline_passes(task)
     shorter = [candidate_of(each) for each in _shorter(passes)]
@@ -176,7 +175,7 @@ def _measured_parts(
 def _functions(candidate: Candidate, analysis: Mapping[str, Any]) -> Mapping[str, str]:
     """Show where the time goes; nothing where that is not known, unless functions have lists of their own."""
     before, after = (analysis.get(name, {}) for name in (_BEFORE, _AFTER))
-    if not before and not is_by_function(candidate):
+    if not before and not is_of_functions(candidate):
         return {}
     return {"functions": _aligned(list(function_rows(before, after, candidate)), texts=(0, 4))}
 
@@ -326,7 +325,7 @@ def export_module(task: Task[IRProgram], candidate: Candidate, path: Path) -> Se
     """
     if is_of_functions(candidate) and _leading(task) != _TIME:
         return export_functions(prepared(task), plan_of(candidate), _leading(task), path)
-    if is_by_function(candidate):
+    if is_of_functions(candidate):
         return export_program(prepared(task), task.target.toolchain["backend"], candidate, path)
     path.mkdir(parents=True, exist_ok=True)
     before, passes = prepared(task), passes_of(candidate)

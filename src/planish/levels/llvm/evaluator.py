@@ -42,7 +42,7 @@ from planish.levels.llvm.execution import (
     reference_answer,
 )
 from planish.levels.llvm.function_steps import FunctionPlan, is_of_functions, plan_of
-from planish.levels.llvm.hot.programs import ProgramBuilder, compiled, is_by_function
+from planish.levels.llvm.hot.programs import ProgramBuilder, compiled
 from planish.levels.llvm.hot.sampling import sampled_seconds
 from planish.levels.llvm.ir.attributes import for_size, without_optnone
 from planish.levels.llvm.machine import elements_of
@@ -226,7 +226,7 @@ class _Evaluator:
 
     def evaluate(self, candidate: Candidate, clock: StageClock) -> Outcome:
         """Run the passes on a clone; verify it and measure."""
-        if self._timed and (self._linked or is_by_function(candidate)):
+        if self._timed and (self._linked or is_of_functions(candidate)):
             return self._by_function(candidate, clock)
         if is_of_functions(candidate):
             return self._of_functions(plan_of(candidate), clock)
@@ -255,7 +255,7 @@ class _Evaluator:
         """
         if self._linked and not candidate.steps:
             return self._linked.code
-        if self._linked or is_by_function(candidate):
+        if self._linked or is_of_functions(candidate):
             self._builder = self._builder or ProgramBuilder(self._ir, self._backend)
             build = self._builder.build(candidate)
             return compiled(build.bitcode, self._linked) if self._linked else build.code

@@ -11,9 +11,9 @@ from pathlib import Path
 
 from planish.core import Candidate, PlanishError
 from planish.levels.llvm.backend import open_backend
-from planish.levels.llvm.function_steps import FunctionPasses
+from planish.levels.llvm.function_steps import FunctionPasses, is_of_functions
 from planish.levels.llvm.hot.lists import USUAL, passes_within
-from planish.levels.llvm.hot.programs import ProgramBuild, ProgramBuilder, function_lists, is_by_function
+from planish.levels.llvm.hot.programs import ProgramBuild, ProgramBuilder, function_lists
 from planish.levels.llvm.modules.export import BegunNames, begun_names, write_module, write_script
 from planish.levels.llvm.modules.results import ModuleRecipe
 from planish.sandbox import ExitStatus, ForkLimits, in_child
@@ -46,7 +46,7 @@ def function_rows(
 
 
 def _steps(candidate: Candidate) -> Sequence[FunctionPasses]:
-    return function_lists(candidate) if is_by_function(candidate) else ()
+    return function_lists(candidate) if is_of_functions(candidate) else ()
 
 
 def _milliseconds(seconds: float) -> str:

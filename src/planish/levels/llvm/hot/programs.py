@@ -65,11 +65,6 @@ def compiled(bitcode: bytes, linked: LinkedObject) -> bytes:
         return path.read_bytes()
 
 
-def is_by_function(candidate: Candidate) -> bool:
-    """Return whether a candidate treats functions apart, and is no list for the whole module."""
-    return any(isinstance(step, FunctionPasses) for step in candidate.steps)
-
-
 def function_lists(candidate: Candidate) -> tuple[FunctionPasses, ...]:
     """Return the steps of a candidate that treats functions apart.
 

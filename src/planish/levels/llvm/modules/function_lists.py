@@ -6,18 +6,17 @@ chunks of few functions, so that a list that is tried on some costs nothing for 
 
 from __future__ import annotations
 
-import json
 import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, field, replace
-from functools import cache, partial
-from importlib.resources import files
+from functools import partial
 from itertools import islice
 
 from planish.levels.llvm.backend.c_module import CModule
 from planish.levels.llvm.modules.budget import LIMITS, EvaluationBudget
 from planish.levels.llvm.modules.results import ModuleRecipe
+from planish.levels.llvm.modules.space import Lists, Passes, shipped_lists
 from planish.levels.llvm.modules.transform import (
     FunctionCosts,
     PreparedModule,
@@ -31,33 +30,8 @@ from planish.levels.llvm.passes import parse_pipeline, print_pipeline
 from planish.levels.llvm.passes.catalogue import MERGES, drop_unsafe_passes
 from planish.sandbox import Done, ExitStatus, Watchdog, in_child
 
-Passes = tuple[str, ...]
 _KEPT = (0.9, 0.7, 0.5, 0.3)
 _MOST_MORE = 3
-
-
-@dataclass(frozen=True)
-class Lists:
-    """What may be run on functions.
-
-    Args:
-        simplify: what -Oz runs on a function, as passes.
-        more: passes that are good in other places too.
-        first: lists that are good for most functions, by greedy cover, each with the share of the code that
-            it saves beside those before it.
-    """
-
-    simplify: Passes
-    more: Passes
-    first: tuple[tuple[Passes, float], ...]
-
-
-@cache
-def shipped_lists() -> Lists:
-    """Read the lists that come with planish; `experiments` says how they were found."""
-    data = json.loads((files("planish.levels.llvm.modules") / "lists.json").read_text(encoding="utf-8"))
-    first = tuple((tuple(each["passes"]), float(each["saves"])) for each in data["first"])
-    return Lists(tuple(data["simplify"]), tuple(data["more"]), first)
 
 
 def further_lists(seed: int = 0) -> Iterator[Passes]:

@@ -15,7 +15,7 @@ from math import inf
 from planish.levels.llvm.backend.c_definitions import Calls
 from planish.levels.llvm.backend.c_module import CModule
 from planish.levels.llvm.modules.budget import LIMITS, EvaluationBudget
-from planish.levels.llvm.modules.function_lists import ListSearch, ModuleCandidate, Passes, shipped_lists
+from planish.levels.llvm.modules.function_lists import ListSearch, ModuleCandidate
 from planish.levels.llvm.modules.inlining import Flip, InliningSearch
 from planish.levels.llvm.modules.results import (
     CachedResult,
@@ -26,6 +26,7 @@ from planish.levels.llvm.modules.results import (
     key_of,
     read_known,
 )
+from planish.levels.llvm.modules.space import Passes, shipped_lists
 from planish.levels.llvm.modules.transform import (
     LAST,
     FunctionCosts,
