@@ -383,6 +383,21 @@ def test_drawn_lists_follow_from_the_seed_and_their_number() -> None:
     assert len(set(drawn)) > 1
 
 
+def test_what_is_exported_is_what_was_measured_where_all_functions_have_lists(
+    improved: Exported, tmp_path: Path
+) -> None:
+    task = improved.result.task
+    (start,) = made(task, LEVEL.space(task, "functions").start())
+    names = tuple(task.program.definitions)
+    candidate = Candidate((FunctionPasses("function(sroa)", names), FunctionPasses(usual_pipeline(), ())))
+    (found,) = made(task, candidate)
+    assert found.values["text_bytes"] != start.values["text_bytes"]
+    LEVEL.export(task, candidate, tmp_path)
+    manifest = json.loads((tmp_path / "manifest.json").read_text())
+    assert manifest["total"] == found.values["text_bytes"]
+    assert code_of((tmp_path / "optimised.bc").read_bytes())[1] == manifest["total"]
+
+
 def code_section(file: Path) -> bytes:
     data = file.read_bytes()
     (text,) = (section for section in elf.sections(data) if section.name == ".text")

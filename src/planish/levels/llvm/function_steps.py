@@ -56,10 +56,12 @@ class FunctionPlan:
     lists: tuple[tuple[str, tuple[str, ...]], ...]
 
     def resolved(self, names: Iterable[str]) -> Iterator[tuple[str, tuple[str, ...]]]:
-        """Yield each pipeline with its functions, of those that there are when it runs."""
+        """Yield each pipeline that runs on functions, with them, of those that there are when it runs."""
         named = {name for _, functions in self.lists for name in functions}
+        others = tuple(name for name in names if name not in named)
         for pipeline, functions in self.lists:
-            yield pipeline, functions or tuple(name for name in names if name not in named)
+            if chosen := functions or others:
+                yield pipeline, chosen
 
     def list_of(self, name: str) -> str:
         """Return the pipeline of a function; empty where it has none."""
