@@ -212,11 +212,10 @@ def remember(digest: str, path: Path | str) -> None:
     """
     _named[digest] = str(Path(path).absolute())
     entry = _folder() / digest
-    new = entry.with_name(f"{digest}.{os.getpid()}")
-    with suppress(OSError):  # where no folder can be written, the next process is to be told again
+    with suppress(OSError):  # where no folder can be written, the user names the file to the next process
         entry.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        new.write_bytes(os.fsencode(_named[digest]))
-        new.replace(entry)
+        with replacing(entry, durable=False) as part:
+            part.write_bytes(os.fsencode(_named[digest]))
 
 
 def place_of(digest: object) -> str:
