@@ -2,7 +2,8 @@
 
 `SettingSearch` finds the settings, of which many are tried at once where they change other parts. `Parts`
 then tries transformations on groups of parts, remembers the best of each part, and combines them: now and
-then, and at the end of the search.
+then, and at the end of the search. The phases are divided by the seconds that trials took: they are stored
+with the trials, so that a resumed search divides them as before.
 """
 
 from __future__ import annotations
