@@ -45,8 +45,8 @@ class Worker:
         assert isinstance(step, Work)
         with clock("run"):
             if self.baseline:
-                beside = PairedTimer(self.baseline_time, TIMING, patience=4)
-                timed = beside.time(calls(step.rounds), calls(self.baseline))
+                paired = PairedTimer(self.baseline_time, TIMING, patience=4)
+                timed = paired.time(calls(step.rounds), calls(self.baseline))
             else:
                 timed = time_call(calls(step.rounds), TIMING)
         return Measured({"time_s": timed.median}, timed.named({"time_s": float}, one_core=True))

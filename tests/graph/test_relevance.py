@@ -19,6 +19,7 @@ from graph.models import constant, convolutions, model, one_node, write
 from planish.levels.graph.pass_probe import PassProbe, PassProbeError
 from planish.levels.graph.program import GraphProgram
 from planish.levels.graph.relevance import Relevance, analyse, known_relevance, remembered
+from planish.levels.graph.rewriting import Rewriter, final_cache_of, model_cache_of
 from planish.levels.graph.sessions import SessionSettings
 from planish.levels.graph.source import read_model
 
@@ -127,6 +128,25 @@ def test_a_process_that_hangs_is_a_failure(program: GraphProgram) -> None:
         probe.optimised(())
     assert probe.state_key(["onnxscript.no_op_cast"] * 3).startswith("fails: onnxscript.no_op_cast ")
     probe.close()
+
+
+def test_evaluators_need_not_rewrite_what_a_probe_has_rewritten(
+    program: GraphProgram, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = ["onnxscript.eliminate_identity", "onnxscript.fuse_batchnorm_into_conv"]
+    probe = PassProbe(program, SessionSettings())
+    probe.load(names)
+    key = probe.model_key(names)
+    probe.close()
+
+    def applied(*_: object) -> None:
+        raise AssertionError("a pass is applied again")
+
+    monkeypatch.setattr("planish.levels.graph.rewriting.apply_pass", applied)
+    for cache in (model_cache_of(program), final_cache_of(program)):
+        found = Rewriter(program, cache, tmp_path).rewritten(names)
+        assert found.key == key
+        assert found.file.parent == cache.folder
 
 
 def test_weights_may_be_beside_the_model(program: GraphProgram, tmp_path: Path) -> None:

@@ -397,10 +397,10 @@ def test_what_is_noisy_is_measured_longer(noise: float, samples: int) -> None:
 
 def test_two_looks_at_what_is_slow_are_enough() -> None:
     machine, timing = Machine(0.0), replace(TIMING, slow_factor=3.0)
-    beside = PairedTimer(SharedBaselineTime(), timing, clocks=Clocks(machine.now, machine.now))
-    slow = beside.time(machine.runs(0.31), machine.runs(0.1))
+    paired = PairedTimer(SharedBaselineTime(), timing, clocks=Clocks(machine.now, machine.now))
+    slow = paired.time(machine.runs(0.31), machine.runs(0.1))
     assert (slow.cut, slow.seconds) == (True, pytest.approx((0.31, 0.31)))
-    assert not beside.time(machine.runs(0.29), machine.runs(0.1)).cut
+    assert not paired.time(machine.runs(0.29), machine.runs(0.1)).cut
 
 
 class Busy(Machine):
@@ -427,10 +427,10 @@ def test_processor_time_counts_where_others_have_the_core(one_core: bool, most: 
     for _ in range(20):
         machine, baseline_time = Busy(), SharedBaselineTime()
         baseline_time.set(0.02)
-        beside = PairedTimer(
+        paired = PairedTimer(
             baseline_time, TIMING, one_core=one_core, clocks=Clocks(machine.wall, machine.now)
         )
-        samples = beside.time(machine.runs(0.01), machine.runs(0.02))
+        samples = paired.time(machine.runs(0.01), machine.runs(0.02))
         off.append(abs(samples.median / 0.01 - 1))
         assert bool(samples.processor) == one_core
         assert len(samples.seconds) == (5 if one_core else 25)

@@ -149,7 +149,7 @@ def parts(chosen: Selection, matter: Collection[str]) -> Mapping[str, tuple[Sele
     return found
 
 
-def beside(program: GraphProgram, chosen: Selection) -> Mapping[str, Selection]:
+def compared_selections(program: GraphProgram, chosen: Selection) -> Mapping[str, Selection]:
     """Name what a selection is compared with, and itself."""
     if program.settings.get("provider") == OPENVINO:
         return {defaults_of(program): Selection(), "this selection": chosen}
@@ -186,7 +186,7 @@ def analyze(task: Task[GraphProgram], candidate: Candidate, executor: Executor) 
     known = known_relevance(program, widest_settings(task))
     steps = parts(chosen, known.runtime if known else chosen.disabled)
     executor.serve(replace(evaluator_spec_of(task, final=True), objectives=frozenset({"latency"})))
-    compared = list(dict.fromkeys([program.baseline, *beside(program, chosen).values()]))
+    compared = list(dict.fromkeys([program.baseline, *compared_selections(program, chosen).values()]))
     alone = [each for pair in steps.values() for each in pair if each not in compared]
     analysis: dict[str, Any] = {"compared": measured(executor, compared)}
     analysis["parts"] = measured(executor, [program.baseline, chosen, *alone]) if alone else {}
@@ -260,7 +260,7 @@ def described(
     return {
         **(first if len(task.objectives) == 1 else {"class and passes": "\n\n".join(first.values())}),
         "nodes": nodes.table() if "nodes" in analysis else UNMEASURED,
-        "compared": _compared(program, beside(program, chosen), compared),
+        "compared": _compared(program, compared_selections(program, chosen), compared),
         "relevance": relevance_text(known),
     }
 

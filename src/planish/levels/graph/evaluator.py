@@ -55,7 +55,7 @@ PATIENCE = 4
 """How many times the budget may be spent on a candidate until its ratio is precise."""
 
 
-class Timed:
+class SessionTimer:
     """Times the sessions of one model.
 
     Args:
@@ -77,7 +77,7 @@ class Timed:
         self._timing, self._baseline_time, self._feed = timing, baseline_time, feed
         self._one_core = settings.cores == 1 and settings.provider != "cuda"
         self._baseline = self._runs(baseline) if baseline is not None and baseline_time is not None else None
-        self._beside: PairedTimer | None = None
+        self._paired: PairedTimer | None = None
         self._begun = False
         self._best = float("inf")
 
@@ -85,8 +85,8 @@ class Timed:
         """Measure how long a call takes; enter the stage "run" first."""
         if self._baseline_time is not None and self._baseline is not None and not self._begun:
             self._begin(self._baseline_time, self._baseline)
-        if self._beside is not None and self._baseline is not None:
-            return self._beside.time(self._runs(session), self._baseline)
+        if self._paired is not None and self._baseline is not None:
+            return self._paired.time(self._runs(session), self._baseline)
         timed = time_call(self._runs(session), self._timing, self._best)
         self._best = min(self._best, timed.median)
         return timed
@@ -109,7 +109,7 @@ class Timed:
         self._begun = True
         alone = time_call(baseline, self._timing)
         if baseline_time.seconds(alone.median) >= LEAST_S:
-            self._beside = PairedTimer(
+            self._paired = PairedTimer(
                 baseline_time, self._timing, one_core=self._one_core, patience=PATIENCE
             )
 
@@ -225,7 +225,7 @@ class _Evaluator:
         self.notes = tuple(notes)
         self._known: dict[tuple[str, Selection], Outcome] = {}
         self._verified: set[Candidate] = set()
-        self._timer = Timed(baseline, spec.settings, spec.timing, spec.baseline_time, self._feeds[0])
+        self._timer = SessionTimer(baseline, spec.settings, spec.timing, spec.baseline_time, self._feeds[0])
 
     def _require_steady(self) -> None:
         """Raise ProgramError where the model draws at random, and answers otherwise in another call."""

@@ -224,9 +224,9 @@ class _Evaluator:
             return None
         if spec.baseline_time is None or baseline is None:
             return partial(time_call, timing=spec.timing)
-        beside = PairedTimer(spec.baseline_time, spec.timing, one_core=spec.cores == 1)
+        paired = PairedTimer(spec.baseline_time, spec.timing, one_core=spec.cores == 1)
         # Begun anew each time: the baseline is timed on the first steps of a training, as candidates are.
-        return lambda run: beside.time(run, self._scorer.runs(baseline))
+        return lambda run: paired.time(run, self._scorer.runs(baseline))
 
     def _measured(
         self, name: str, text: str, executable: Executable, scores: Scores | None, clock: StageClock
