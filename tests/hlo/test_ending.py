@@ -37,7 +37,7 @@ WORSE = Candidate((ScaleConstant("3", 0.0),))
 
 def test_scores_are_of_every_part(tmp_path: Path) -> None:
     of = task(write_all(tmp_path, STEP, TRAINING))
-    scores = LEVEL.review(of).scores
+    scores = LEVEL.final_checks(of).heldout_scores
     assert scores is not None
     good, bad = scores([NOTHING, WORSE], LocalExecutor)
     assert isinstance(good, Measured)
@@ -48,7 +48,7 @@ def test_scores_are_of_every_part(tmp_path: Path) -> None:
 
 def test_answers_are_scored_beside_those_of_the_unchanged_module(tmp_path: Path) -> None:
     of = task(write_all(tmp_path, PREDICT, INFERENCE))
-    scores = LEVEL.review(of).scores
+    scores = LEVEL.final_checks(of).heldout_scores
     assert scores is not None
     found = [each for each in scores([NOTHING, WILD], LocalExecutor) if isinstance(each, Measured)]
     same, wild = (each.values for each in found)
@@ -69,7 +69,7 @@ def test_opinions_tell_apart_who_differs_and_who_has_none(
 
     monkeypatch.setattr(cross, "cross_check", found)
     of = task(write_all(tmp_path, PREDICT, INFERENCE))
-    asks = LEVEL.review(of).second_opinion
+    asks = LEVEL.final_checks(of).second_opinion
     assert asks is not None
     assert asks([NOTHING] * 3, LocalExecutor) == [
         Opinion(True, 1e-6),
@@ -82,7 +82,7 @@ def test_the_original_form_is_measured_as_the_module_is(tmp_path: Path) -> None:
     module = write_all(tmp_path, PREDICT, f'original = "old.mlir"\n{INFERENCE}')
     (tmp_path / "old.mlir").write_text(PREDICT)
     of = task(module)
-    find = LEVEL.review(of).reference
+    find = LEVEL.final_checks(of).secondary_baseline
     assert find is not None
     reference = find()
     assert (reference.name, reference.candidate) == ("old.mlir", NOTHING)
@@ -106,7 +106,7 @@ def test_an_original_form_must_be_there(tmp_path: Path) -> None:
 
 
 def test_most_modules_have_no_other_form(tmp_path: Path) -> None:
-    assert LEVEL.review(task(write_all(tmp_path, PREDICT, INFERENCE))).reference is None
+    assert LEVEL.final_checks(task(write_all(tmp_path, PREDICT, INFERENCE))).secondary_baseline is None
 
 
 def test_at_the_end_a_module_is_compiled_once_and_timed_each_time(

@@ -21,6 +21,7 @@ from planish.core import (
     Candidate,
     ExecutorFactory,
     Failed,
+    FinalChecks,
     Level,
     Measured,
     Objective,
@@ -28,8 +29,7 @@ from planish.core import (
     Outcome,
     PlanishError,
     Program,
-    Reference,
-    Review,
+    SecondaryBaseline,
     Space,
     StageClock,
     Step,
@@ -160,9 +160,9 @@ class Full(Plain):
     trouble: str = ""
     error: BaseException = field(default_factory=lambda: PlanishError("there is trouble"))
 
-    def review(self, task: Task) -> Review:
+    def final_checks(self, task: Task) -> FinalChecks:
         """Do all that there is."""
-        return Review(
+        return FinalChecks(
             partial(self.reference, task), partial(self.scores, task), partial(self.second_opinion, task)
         )
 
@@ -190,11 +190,11 @@ class Full(Plain):
         wrong = Opinion(agrees=False, why="far apart")
         return [wrong if first(c) == SIZES[0] - 1 else Opinion(True, 1e-6) for c in candidates]
 
-    def reference(self, task: Task) -> Reference:
+    def reference(self, task: Task) -> SecondaryBaseline:
         """Give one of twice the time."""
         del task
         self._check("reference")
-        return Reference("slow", Candidate(), Measuring(slower=2.0))
+        return SecondaryBaseline("slow", Candidate(), Measuring(slower=2.0))
 
     def _check(self, method: str) -> None:
         if method == self.trouble:

@@ -13,7 +13,7 @@ from planish.core.cores import processor
 from planish.core.errors import PlanishError, StoreError
 from planish.core.step import Candidate, Step
 from planish.core.task import Objective, ProgramT, Target, Task
-from planish.core.verdicts import Review
+from planish.core.verdicts import FinalChecks
 
 if TYPE_CHECKING:
     from planish.core.protocols import EvaluatorSpec, Executor, Space, Tried
@@ -194,10 +194,10 @@ class Level(ABC, Generic[ProgramT]):
         del task
         return None
 
-    def review(self, task: Task[ProgramT]) -> Review:
+    def final_checks(self, task: Task[ProgramT]) -> FinalChecks:
         """Return what is done for a task's finalists besides measuring them again."""
         del task
-        return Review()
+        return FinalChecks()
 
     def analyzer(self, task: Task[ProgramT]) -> Analyze | None:
         """Return what measures the parts of a candidate for `describe`; None where nothing is measured."""

@@ -113,7 +113,7 @@ class Effect:
 
 
 @dataclass(frozen=True)
-class Reference:
+class SecondaryBaseline:
     """Something else to compare with at the end, besides the baseline.
 
     Args:
@@ -128,22 +128,24 @@ class Reference:
 
 
 @dataclass(frozen=True)
-class Review:
+class FinalChecks:
     """What is done for finalists at the end, besides measuring them again; None where nothing is.
 
     Scores and opinions are of candidates, in their order, and are evaluated by executors that the second
     argument starts. What cannot be done raises PlanishError, which is a note beside the result.
 
     Args:
-        reference: finds what is measured beside the baseline, to be told and not to be judged by.
-        scores: scores candidates on examples that no search sees. A score named after an objective and
-            `HELD_BACK` is that objective on examples that may decide who is the best of a front; whatever
-            else is scored is only reported. One that is `Lost`, as for want of time, counts against none.
+        secondary_baseline: returns what is measured beside the baseline, and reported; verdicts do not depend
+            on it.
+        heldout_scores: scores candidates on examples that no search sees. A score named after an objective
+            and `HELD_BACK` is that objective on examples that may decide which is the best of a front;
+            whatever else is scored is only reported. One that is `Lost`, as for want of time, counts against
+            none.
         second_opinion: runs candidates in another way, and compares the answers.
     """
 
-    reference: Callable[[], Reference] | None = None
-    scores: Callable[[Sequence[Candidate], ExecutorFactory], Sequence[Outcome]] | None = None
+    secondary_baseline: Callable[[], SecondaryBaseline] | None = None
+    heldout_scores: Callable[[Sequence[Candidate], ExecutorFactory], Sequence[Outcome]] | None = None
     second_opinion: Callable[[Sequence[Candidate], ExecutorFactory], Sequence[Opinion]] | None = None
 
 

@@ -19,12 +19,12 @@ from planish.core import (
     Executor,
     ExecutorFactory,
     Failed,
+    FinalChecks,
     Level,
     Lost,
     Measured,
     Objective,
     Outcome,
-    Review,
     Space,
     Task,
     Trial,
@@ -89,9 +89,9 @@ class SearchOutcome:
         """Make the space that was searched."""
         return self.level.space(self.task, self.settings.space or self.level.spaces[0])
 
-    def review(self) -> Review:
+    def final_checks(self) -> FinalChecks:
         """Return what the level does for finalists besides."""
-        return self.level.review(self.task)
+        return self.level.final_checks(self.task)
 
 
 LEAST_NOISE = NOTICED

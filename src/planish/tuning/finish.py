@@ -42,7 +42,7 @@ from planish.tuning.selection import select
 def doubt(search: SearchOutcome, state: FinalState, end: float) -> FinalState:
     """Ask for a second opinion on each finalist, and on the baseline."""
     del end
-    asks, base = search.review().second_opinion, state.baseline
+    asks, base = search.final_checks().second_opinion, state.baseline
     assert asks is not None
     assert base is not None
     try:
@@ -60,7 +60,7 @@ def doubt(search: SearchOutcome, state: FinalState, end: float) -> FinalState:
 def score(search: SearchOutcome, state: FinalState, end: float) -> FinalState:
     """Score each finalist, and the baseline, on what no search has seen."""
     del end
-    scores, base = search.review().scores, state.baseline
+    scores, base = search.final_checks().heldout_scores, state.baseline
     assert scores is not None
     assert base is not None
     own, *outcomes = scores(_with_baseline(search, state), search.start)
@@ -91,7 +91,7 @@ def _why(failed: Failed | Lost) -> str:
 def refer(search: SearchOutcome, state: FinalState, end: float) -> FinalState:
     """Measure another baseline, where there is one."""
     del end
-    find, base = search.review().reference, state.baseline
+    find, base = search.final_checks().secondary_baseline, state.baseline
     assert find is not None
     assert base is not None
     try:
@@ -137,21 +137,21 @@ class FinalStage:
 
 def stages(search: SearchOutcome) -> Iterator[FinalStage]:
     """List the stages that the end of a run has."""
-    level, several, review = search.level, len(search.task.objectives) > 1, search.review()
+    level, several, checks = search.level, len(search.task.objectives) > 1, search.final_checks()
     yield FinalStage("", select)
     if several:
         yield FinalStage("minimise", minimise, "minimising {count} of the front")
     elif level.identities(search.task) is not None:
         yield FinalStage("minimise", prune, "leaving out what does nothing")
     yield FinalStage("compare", compare, "measuring the best {count} again beside the baseline: {time}")
-    if review.second_opinion:
+    if checks.second_opinion:
         yield FinalStage("doubt", doubt, "asking for a second opinion", "no second opinion")
     yield FinalStage("", settle)
-    if review.scores:
+    if checks.heldout_scores:
         said = "scoring on data that the search did not see"
         yield FinalStage("score", score, said, "no scores on unseen data")
         yield FinalStage("", order)
-    if review.reference:
+    if checks.secondary_baseline:
         yield FinalStage("refer", refer, "", "the reference was not measured")
     if several:
         yield FinalStage("effects", ablate, "measuring what each step does", "no effects of single steps")

@@ -21,7 +21,7 @@ from planish.core import (
     Measured,
     Objective,
     PlanishError,
-    Reference,
+    SecondaryBaseline,
     Verdict,
 )
 from planish.measure import CutShortError, PairedSamples, Plan, Variant, remeasure_all, seconds_left
@@ -308,7 +308,7 @@ def _clocked(found: Sequence[PairedSamples]) -> Sequence[str]:
     return notes
 
 
-def compare_reference(search: SearchOutcome, reference: Reference, known: Compared) -> Compared:
+def compare_reference(search: SearchOutcome, reference: SecondaryBaseline, known: Compared) -> Compared:
     """Measure another baseline in turns with the baseline.
 
     It may be several times slower, and it is not judged; so one process is enough. What has noise is told by

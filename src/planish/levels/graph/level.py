@@ -14,10 +14,10 @@ from planish.core import (
     Analyze,
     Candidate,
     Executor,
+    FinalChecks,
     Identify,
     Level,
     Objective,
-    Review,
     Space,
     Step,
     Target,
@@ -175,11 +175,11 @@ class GraphLevel(Level["GraphProgram"]):
 
         return identities(task)
 
-    def review(self, task: Task[GraphProgram]) -> Review:
+    def final_checks(self, task: Task[GraphProgram]) -> FinalChecks:
         """Measure ONNX Runtime without any optimisation beside the baseline at the end."""
         from planish.levels.graph.task_setup import no_optimisation
 
-        return Review(partial(no_optimisation, task))
+        return FinalChecks(partial(no_optimisation, task))
 
     def summary(self, task: Task[GraphProgram]) -> Sequence[str]:
         """List the class and why; and how many passes are relevant, once the search has found that out."""

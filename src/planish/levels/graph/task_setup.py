@@ -7,7 +7,7 @@ from contextlib import closing, contextmanager
 from dataclasses import replace
 from functools import cache, partial
 
-from planish.core import Candidate, Executor, Measured, Reference, Task, content_hash, evaluate
+from planish.core import Candidate, Executor, Measured, SecondaryBaseline, Task, content_hash, evaluate
 from planish.levels.graph.evaluator import LAST_TIMING, TIMING, GraphEvaluatorSpec, lacking, limits_of
 from planish.levels.graph.installed import OPENVINO, OPENVINO_BFLOAT16
 from planish.levels.graph.machine import QUANTITIES, counters
@@ -185,15 +185,17 @@ def compared(task: Task[GraphProgram], candidate: Candidate) -> Sequence[Candida
     return [each.candidate for each in _fitting(task, others)]
 
 
-def no_optimisation(task: Task[GraphProgram]) -> Reference:
+def no_optimisation(task: Task[GraphProgram]) -> SecondaryBaseline:
     """Return the model as it came, with every optimisation of ONNX Runtime left out.
 
     Where the target is another runtime, it is compared with ONNX Runtime's defaults.
     """
     if not settings_of(task).elsewhere:
-        return Reference("no optimisation", unoptimised().candidate)
+        return SecondaryBaseline("no optimisation", unoptimised().candidate)
     spec = evaluator_spec_of(task, final=True)
-    return Reference("ONNX Runtime", Candidate(), replace(spec, settings=spec.settings.of_onnxruntime))
+    return SecondaryBaseline(
+        "ONNX Runtime", Candidate(), replace(spec, settings=spec.settings.of_onnxruntime)
+    )
 
 
 _OF_FILES = frozenset({"compile_time", "peak_memory", "model_size"})

@@ -23,8 +23,8 @@ from planish.core import (
     Outcome,
     PlanishError,
     ProgramError,
-    Reference,
     ScheduleError,
+    SecondaryBaseline,
     StageClock,
     Task,
     evaluate_in_order,
@@ -432,7 +432,7 @@ def _joined(before: Outcome, outcome: Outcome) -> Outcome:
     return replace(before, values={**before.values, **outcome.values})
 
 
-def original_of(task: Task[ScoredProgram]) -> Reference:
+def original_of(task: Task[ScoredProgram]) -> SecondaryBaseline:
     """Return another form of the module, which the workload names, to be measured as the module is.
 
     Raises:
@@ -450,4 +450,4 @@ def original_of(task: Task[ScoredProgram]) -> Reference:
     check_suits(module, workload)
     alone = replace(evaluator_spec_of(task, final=True), baseline_time=None)
     spec = replace(alone, program=ScoredProgram(module, workload), limits=END_LIMITS)
-    return Reference(path.name, Candidate(), spec)
+    return SecondaryBaseline(path.name, Candidate(), spec)

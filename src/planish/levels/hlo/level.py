@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 from planish.core import (
     NO_ANALYSIS,
     Candidate,
+    FinalChecks,
     Level,
     Objective,
     ProgramError,
-    Review,
     Space,
     Step,
     Target,
@@ -146,13 +146,13 @@ class HloLevel(Level["ScoredProgram"]):
 
         return evaluator_spec_of(task, final=final)
 
-    def review(self, task: Task[ScoredProgram]) -> Review:
+    def final_checks(self, task: Task[ScoredProgram]) -> FinalChecks:
         """Score finalists on all parts of the data, compare both back ends, and measure the original form."""
         from planish.levels.hlo.cross import opinions
         from planish.levels.hlo.evaluator import original_of, scores_at_the_end
 
         original = partial(original_of, task) if task.program.workload.original else None
-        return Review(original, partial(scores_at_the_end, task), partial(opinions, task))
+        return FinalChecks(original, partial(scores_at_the_end, task), partial(opinions, task))
 
     def describe(
         self, task: Task[ScoredProgram], candidate: Candidate, analysis: Mapping[str, Any] = NO_ANALYSIS
