@@ -14,13 +14,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from planish.core import place_of
+from planish.core import resolve_file
 from planish.core.files import (
     DAMAGED,
     check_regular,
     copy_regular,
     read_regular,
-    remember,
+    register_file,
     replace_text,
     replacing,
     why,
@@ -132,10 +132,10 @@ def test_a_file_is_found_whatever_it_is_called(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: bytes
 ) -> None:
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
-    remember(DIGEST, tmp_path / os.fsdecode(name))
+    register_file(DIGEST, tmp_path / os.fsdecode(name))
     # As in the next process, which knows of no file.
     monkeypatch.setattr("planish.core.files._named", dict[str, str]())
-    assert place_of(DIGEST) == str(tmp_path / os.fsdecode(name))
+    assert resolve_file(DIGEST) == str(tmp_path / os.fsdecode(name))
 
 
 CONTENTS = {

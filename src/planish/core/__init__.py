@@ -32,7 +32,14 @@ from planish.core.errors import (
     did_you_mean,
     unknown,
 )
-from planish.core.files import cache_folder, is_locked, place_of, private_folder, remember, unnamed
+from planish.core.files import (
+    cache_folder,
+    is_locked,
+    private_folder,
+    register_file,
+    resolve_file,
+    unresolved_file,
+)
 from planish.core.front import (
     Costs,
     HypervolumeTracker,
@@ -204,18 +211,18 @@ __all__ = [
     "outcome_from_json",
     "outcome_to_json",
     "pareto_front",
-    "place_of",
     "private_folder",
     "processor",
     "reference_point",
-    "remember",
+    "register_file",
+    "resolve_file",
     "rng",
     "step_from_json",
     "stoppable",
     "stopped_by",
     "stored_candidate",
     "unknown",
-    "unnamed",
+    "unresolved_file",
     "usable_cores",
     "within",
 ]

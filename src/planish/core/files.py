@@ -203,7 +203,7 @@ _DIGEST = re.compile("[0-9a-f]{32,64}")
 _named: dict[str, str] = {}
 
 
-def remember(digest: str, path: Path | str) -> None:
+def register_file(digest: str, path: Path | str) -> None:
     """Note that the user named a file.
 
     Args:
@@ -218,7 +218,7 @@ def remember(digest: str, path: Path | str) -> None:
             part.write_bytes(os.fsencode(_named[digest]))
 
 
-def place_of(digest: object) -> str:
+def resolve_file(digest: object) -> str:
     """Return where the file of a content is, as the user named it last; empty where it was never named.
 
     Args:
@@ -233,7 +233,7 @@ def place_of(digest: object) -> str:
     return ""
 
 
-def unnamed(what: str) -> ProgramError:
+def unresolved_file(what: str) -> ProgramError:
     """Make the error of a stored program that refers to a file which this user never named.
 
     Args:

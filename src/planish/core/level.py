@@ -84,7 +84,7 @@ class Level(ABC, Generic[ProgramT]):
         """Read the canonical text of a program back from a store, with the options that its target has.
 
         The text is data that may come from anybody: it is never a path, and nothing is executed. Files that
-        the program refers to are found by `planish.core.place_of`.
+        the program refers to are found by `planish.core.resolve_file`.
 
         Raises:
             ProgramError: it is no program's.

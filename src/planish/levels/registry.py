@@ -12,8 +12,8 @@ from planish.core import (
     Level,
     Program,
     ProgramError,
+    register_file,
     registry,
-    remember,
 )
 
 GROUP = "planish.levels"
@@ -58,7 +58,7 @@ def name_files(level: Level, paths: Iterable[Path]) -> None:
         PlanishError: one cannot be read, or the level has no use for files.
     """
     for path in paths:
-        remember(level.digest(path), path)
+        register_file(level.digest(path), path)
 
 
 def load_program(source: str, level: str, options: Mapping[str, str]) -> tuple[Level, Program]:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from planish.core import ProgramError, canonical_json, place_of, unnamed
+from planish.core import ProgramError, canonical_json, resolve_file, unresolved_file
 from planish.core.disk_cache import DiskCache
 from planish.levels.graph.passes import Selection
 
@@ -51,7 +51,7 @@ class DataFile:
     def file(self) -> Path:
         """The file; raises ProgramError where this user never named it."""
         if not self.path:
-            raise unnamed("the inputs and labels")
+            raise unresolved_file("the inputs and labels")
         return Path(self.path)
 
 
@@ -106,7 +106,7 @@ class GraphProgram:
     def file(self) -> Path:
         """The file; raises ProgramError where this user never named it."""
         if not self.path:
-            raise unnamed(f"{self.title.partition(':')[0]} and its data")
+            raise unresolved_file(f"{self.title.partition(':')[0]} and its data")
         return Path(self.path)
 
     @property
@@ -171,9 +171,9 @@ def with_own_files(text: str) -> GraphProgram:
     """
     program = program_from(text)
     data, labels = (
-        file and DataFile(place_of(file.digest), file.digest) for file in (program.data, program.labels)
+        file and DataFile(resolve_file(file.digest), file.digest) for file in (program.data, program.labels)
     )
-    return replace(program, path=place_of(program.digest), data=data, labels=labels, stored=text)
+    return replace(program, path=resolve_file(program.digest), data=data, labels=labels, stored=text)
 
 
 def _program(text: str) -> GraphProgram:

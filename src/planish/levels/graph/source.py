@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from planish.core import ProgramError, did_you_mean, remember
+from planish.core import ProgramError, did_you_mean, register_file
 from planish.core.files import read_regular
 from planish.levels.graph.installed import SEARCH
 from planish.levels.graph.model_protos import all_nodes, all_tensors
@@ -162,7 +162,7 @@ def read_model(path: Path, options: Mapping[str, str]) -> GraphProgram:
     # Weights are beside the file itself, where a link leads to it: ONNX Runtime looks for them there.
     digest = digest_of(file, content, model)
     for known, known_path in ((digest, file), *((file.digest, file.path) for file in named.values())):
-        remember(known, known_path)
+        register_file(known, known_path)
     return GraphProgram(
         str(file),
         digest,

@@ -28,7 +28,7 @@ from planish.core import (
     StageClock,
     Task,
     evaluate_in_order,
-    unnamed,
+    unresolved_file,
     within,
 )
 from planish.levels.hlo.backend import Backend, BackendError, CompiledFiles, Executable, open_backend
@@ -441,7 +441,7 @@ def original_of(task: Task[ScoredProgram]) -> SecondaryBaseline:
     workload = task.program.workload
     assert workload.original is not None
     if not workload.original.path:
-        raise unnamed("the workload's original module and its data")
+        raise unresolved_file("the workload's original module and its data")
     path = Path(workload.original.path)
     module = read_program(path)
     # Another form than the one that the task names would be reported as a result of this task.

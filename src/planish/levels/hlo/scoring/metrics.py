@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from planish.core import ProgramError, unnamed
+from planish.core import ProgramError, unresolved_file
 from planish.levels.hlo.program import Program
 from planish.levels.hlo.workload import Workload, WorkloadCalls, first_parameters, fit
 from planish.levels.hlo.workload.data import digest_of
@@ -220,7 +220,7 @@ _LOSSES = {"cross-entropy": _cross_entropy, "perplexity": _perplexity, "mse": _m
 def _own(file: File, name: str) -> Callable[..., object]:
     """Execute the user's file, and give the function."""
     if not file.path:
-        raise unnamed("the metric's code")
+        raise unresolved_file("the metric's code")
     try:
         if digest_of(Path(file.path)) != file.digest:
             raise ProgramError(f"the metric '{file.path}' is not what it was", "Tune again.")

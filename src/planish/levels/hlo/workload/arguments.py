@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from planish.core import ProgramError, TargetError, did_you_mean, unnamed
+from planish.core import ProgramError, TargetError, did_you_mean, unresolved_file
 from planish.core.files import DAMAGED, check_regular, why
 from planish.levels.hlo.backend.compiler import numpy_type
 from planish.levels.hlo.ir import (
@@ -282,7 +282,7 @@ def _checked(found: Mapping[str, NDArray[Any]], name: str, type_: TensorType, pa
 def read_weights(file: File) -> Mapping[str, NDArray[Any]]:
     """Read arrays by name; raises ProgramError where the file is missing, another one, or malformed."""
     if not file.path:
-        raise unnamed("the weights")
+        raise unresolved_file("the weights")
     path = Path(file.path)
     try:
         if digest_of(path) != file.digest:
@@ -323,7 +323,7 @@ def given_arrays(data: Data) -> Arrays:
     if not data.digest:
         return {}
     if not data.folder:
-        raise unnamed("the inputs")
+        raise unresolved_file("the inputs")
     path = Path(data.folder)
     try:
         if digest_of(path) != data.digest:

@@ -9,7 +9,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from planish.core import PlanishError, ProgramError, unnamed
+from planish.core import PlanishError, ProgramError, unresolved_file
 from planish.levels.hlo.ir import TensorType, chosen_function, load
 from planish.levels.hlo.program import Program
 from planish.levels.hlo.workload.arguments import (
@@ -132,7 +132,7 @@ class Parts:
         if data.stand_in:
             return
         if not data.folder:
-            raise unnamed("the data")
+            raise unresolved_file("the data")
         if not Path(data.folder).exists():
             raise ProgramError(f"the data '{data.folder}' does not exist", "Name it with --data.")
         if digest_of(Path(data.folder)) != data.digest:

@@ -10,7 +10,7 @@ from dataclasses import asdict, replace
 from importlib.util import find_spec
 from pathlib import Path
 
-from planish.core import ProgramError, place_of, remember
+from planish.core import ProgramError, register_file, resolve_file
 from planish.core.files import read_regular
 from planish.levels.hlo.workload.data import digest_of
 from planish.levels.hlo.workload.spec import (
@@ -143,10 +143,10 @@ def with_own_files(workload: Workload) -> Workload:
     data, weights, original, code = workload.data, workload.weights, workload.original, workload.code
     return replace(
         workload,
-        data=replace(data, folder=place_of(data.digest)),
-        weights=weights and File(place_of(weights.digest), weights.digest),
-        original=original and File(place_of(original.digest), original.digest),
-        code=code and File(place_of(code.digest), code.digest),
+        data=replace(data, folder=resolve_file(data.digest)),
+        weights=weights and File(resolve_file(weights.digest), weights.digest),
+        original=original and File(resolve_file(original.digest), original.digest),
+        code=code and File(resolve_file(code.digest), code.digest),
     )
 
 
@@ -201,7 +201,7 @@ def _of_files(data: Data, folder: Path, which: str) -> Data:
     except OSError as error:
         what = f"cannot read '{error.filename or folder}': {error.strerror}"
         raise ProgramError(what, "Check its permissions.") from error
-    remember(found.digest, folder)
+    register_file(found.digest, folder)
     return found
 
 
@@ -211,5 +211,5 @@ def _located_file(file: File, around: Path, what: str) -> File:
         found = File(str(path), digest_of(path))
     except OSError as error:
         raise ProgramError(f"cannot read the {what} '{path}': {error.strerror}", "Check the path.") from error
-    remember(found.digest, path)
+    register_file(found.digest, path)
     return found
