@@ -313,6 +313,21 @@ def test_without_a_gain_it_is_o3_that_stays(program: IRProgram, tmp_path: Path, 
     assert found.candidate == BASELINE
 
 
+def test_where_the_baseline_is_the_best_it_is_measured_in_one_process(
+    program: IRProgram, tmp_path: Path
+) -> None:
+    started = list[EvaluatorSpec]()
+
+    def start(spec: EvaluatorSpec, /, *, workers: int = 1) -> InlineExecutor:
+        started.append(spec)
+        return inline(spec, workers=workers)
+
+    level, budget, store = ClockedLevel(by_clock(1.0)), Budget(trials=4), tmp_path / "a.db"
+    found = tune_program(level, program, budget=budget, settings=BY_TIME, store=store, start=start)
+    assert [each.candidate for each in found.finalists] == [BASELINE]
+    assert len(started) == 2  # for the search, and for its end
+
+
 def test_a_run_goes_on_where_it_ended(program: IRProgram, tmp_path: Path) -> None:
     whole = tuned(program, by_clock(0.5), tmp_path / "whole.db", 20)
     tuned(program, by_clock(0.5), tmp_path / "parts.db", 9)

@@ -38,7 +38,11 @@ def by_function(request: Request) -> Request:
     if settings.space not in ("", FUNCTIONS):
         raise PlanishError(f"--per-function is the space '{FUNCTIONS}'", "Leave --space out.")
     objectives = settings.objectives or ("text_bytes",)
-    chosen = replace(settings, level=level.name, space=FUNCTIONS, objectives=objectives)
+    finalists = settings.finalists
+    if leads_by_time(objectives):
+        # The search has compared each with the baseline; more would take the time from the best.
+        finalists = finalists or 1
+    chosen = replace(settings, level=level.name, space=FUNCTIONS, objectives=objectives, finalists=finalists)
     return request._replace(settings=chosen)
 
 

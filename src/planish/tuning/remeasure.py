@@ -227,6 +227,8 @@ def compare(search: SearchOutcome, state: FinalState, end: float) -> FinalState:
     variants = {c: Variant(f"#{i}", c, spec) for i, c in enumerate(candidates, 1) if c != unchanged}
     baseline = Variant("baseline", unchanged, spec)
     plan = Plan(seed=search.settings.seed, seconds=max(0.0, end - time.monotonic()), most=MOST)
+    if not variants:
+        plan = replace(plan, processes=1)  # nothing is compared with the baseline, whose time is shown
     noisy = not all(objective.exact for objective in task.objectives)
     # What is exact needs no fresh processes.
     start = search.start if search.executor is None or noisy else partial(_lent, search.executor)
