@@ -134,6 +134,54 @@ def test_as_much_is_asked_for_as_the_executor_has_capacity_for(
     assert min(under_way) > (capacity - 1) // 2 - 1, "the executor was let run dry"
 
 
+class Concluding(Noting):
+    """Concludes with the last candidate of the space, for which it reserves so many seconds once it was told."""
+
+    def __init__(self, executor: HashExecutor, seconds: float = 0.0) -> None:
+        super().__init__(executor)
+        self._seconds = seconds
+
+    @property
+    def conclusion_s(self) -> float:
+        return self._seconds if self.told else 0.0
+
+    def conclude(self) -> Sequence[Candidate]:
+        return list(Trade().candidates())[-1:]
+
+
+def concluded(
+    executor: HashExecutor, searcher: Concluding, budget: Budget, store: Store, patch: pytest.MonkeyPatch
+) -> list[Candidate]:
+    patch.setattr("planish.tuning.api.make_searcher", lambda *_: searcher)  # pyright: ignore[reportUnknownLambdaType]
+    settings = Settings(objectives=("time",), searcher="random")
+    result = tune_program(
+        Plain(), Text(), budget=budget, settings=settings, store=store, executor=executor, compares=False
+    )
+    return [trial.candidate for trial in store.run_trials(result.run_id, Plain().steps)]
+
+
+def test_what_a_searcher_concludes_is_measured_once_the_budget_is_spent(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    executor = HashExecutor(["time_s", "error"], 1)
+    searcher, space = Concluding(executor), list(Trade().candidates())
+    with open_store(tmp_path / "a.db") as store:
+        found = concluded(executor, searcher, Budget(trials=3), store, monkeypatch)
+    assert found == [*space[:3], space[-1]]
+    assert len(searcher.told) == 3, "it did not propose the last one"
+
+
+def test_the_time_for_what_a_searcher_concludes_is_reserved(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    executor = HashExecutor(["time_s", "error"], 1)
+    # Nothing is left for the search, once its first candidate is measured.
+    searcher, space = Concluding(executor, 3600.0), list(Trade().candidates())
+    with open_store(tmp_path / "a.db") as store:
+        found = concluded(executor, searcher, Budget(seconds=3600), store, monkeypatch)
+    assert found == [space[0], space[-1]]
+
+
 def test_of_equals_the_first_proposed_is_the_best_whichever_is_answered_first() -> None:
     progress = Progress(task_of(Plain(), Text(), Settings(objectives=("time",))), "")
     outcome = Measured(dict.fromkeys((o.name for o in progress.task.objectives), 1.0))

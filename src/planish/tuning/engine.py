@@ -326,6 +326,7 @@ class TuningRun:
     def _loop(self, executor: Executor, tracker: BudgetTracker) -> None:
         recorder, in_flight = self.recorder, InFlight(executor)
         leases = Pending(recorder) if self.settings.remeasure else Leases(recorder, recorder.store)
+        tracker.reserve = lambda: self.searcher.conclusion_s
         loop = SearchLoop(self.searcher, in_flight, leases, recorder, tracker)
         try:
             if recorder.progress.growth is not None or isinstance(self.spec, NeedsBaseline):
