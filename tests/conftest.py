@@ -41,9 +41,12 @@ def own_signals() -> Generator[None]:
 
 @pytest.fixture(scope="session", autouse=True)
 def own_data(tmp_path_factory: pytest.TempPathFactory) -> Generator[None]:
-    """Keep what is remembered of one user's files out of the tests, and theirs out of it."""
+    """Keep the user's data and the tests' apart; no test waits for timed runs of other processes."""
+    lock = tmp_path_factory.mktemp("lock") / "lock"
+    lock.touch()
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_DATA_HOME", str(tmp_path_factory.mktemp("data")))
+        patch.setenv("PLANISH_LOCK", str(lock))
         yield
 
 

@@ -11,10 +11,19 @@ from planish.budget import Budget
 from planish.core import Candidate, Ratio, Verdict
 from planish.levels.loops.build import Library
 from planish.levels.loops.workloads import matmul
-from planish.store import open_store
+from planish.tuning.result import Result
+from short_comparisons import shorten_comparisons
 
 NUMPY = Candidate((Library("numpy"),))
 DEMO = Path(__file__).parents[1] / "examples" / "demo.py"
+
+
+@pytest.fixture(scope="module")
+def result(tmp_path_factory: pytest.TempPathFactory) -> Result:
+    store = tmp_path_factory.mktemp("demo") / "demo.db"
+    with pytest.MonkeyPatch.context() as patch:
+        shorten_comparisons(patch.setattr)
+        return planish.tune(matmul(8, 8, 8), budget=Budget(trials=2), store=store)
 
 
 @pytest.mark.parametrize(
@@ -27,10 +36,8 @@ DEMO = Path(__file__).parents[1] / "examples" / "demo.py"
     ],
 )
 def test_the_demo_says_what_the_comparison_shows(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], verdict: Verdict, ratio: Ratio, said: str
+    result: Result, capsys: pytest.CaptureFixture[str], verdict: Verdict, ratio: Ratio, said: str
 ) -> None:
-    with open_store(tmp_path / "demo.db") as store:
-        result = planish.tune(matmul(8, 8, 8), budget=Budget(trials=2), store=store)
     assert result.comparison
     show = run_path(str(DEMO))["show"]
     kernel = next(f for f in result.comparison.finalists if f.candidate != NUMPY)

@@ -113,6 +113,6 @@ def test_a_processor_without_avx2_uses_the_portable_back_end(planish: Planish) -
 
 
 def test_a_task_that_needs_more_memory_than_a_worker_may_have_is_one_line(planish: Planish) -> None:
-    said = planish("tune", "B[m,n] = A[m,n]", "--size", "m=30000,n=30000", "--format", "json")
+    said = planish("tune", "B[m] += A[m,n]", "--size", "m=33000,n=33000", "--format", "json")
     assert said.code == TargetError.exit_code
     assert said.error.endswith("Give smaller sizes.")

@@ -5,17 +5,17 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from cli.conftest import Planish, Said
-from planish.measure import PairedSamples, Plan, Variant, remeasure_all
+from planish.measure import PairedSamples, Variant, remeasure_all
 from planish.store import open_store
 from planish.tuning import remeasure
 from planish.tuning.result import read_result
+from short_comparisons import shorten_comparisons
 
 SHORT = ("--trials", 4, "--workers", 1)
 MATMUL = ("C[m,n] += A[m,k] * B[k,n]", "--size", "m=8,n=8,k=8")
@@ -39,7 +39,7 @@ def nothing_is_better(monkeypatch: pytest.MonkeyPatch) -> None:
         return [base, *({name: slower(sampled) for name, sampled in each.items()} for each in rest)]
 
     monkeypatch.setattr(remeasure, "remeasure_all", found)
-    monkeypatch.setattr(remeasure, "Plan", partial(Plan, processes=1))
+    shorten_comparisons(monkeypatch.setattr)
 
 
 def tuned(planish: Planish, *words: object) -> tuple[Said, str]:

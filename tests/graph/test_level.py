@@ -6,7 +6,6 @@ import json
 import subprocess
 import sys
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -21,11 +20,10 @@ from planish.levels.graph.level import GraphLevel
 from planish.levels.graph.model_protos import node_counts
 from planish.levels.graph.passes import selection
 from planish.levels.registry import level_of
-from planish.measure import Plan
 from planish.settings import Settings
 from planish.store import open_store
-from planish.tuning import remeasure
 from planish.tuning.result import Result, read_result
+from short_comparisons import shorten_comparisons
 
 QUICK = Settings(workers=1, finalists=1)
 
@@ -44,7 +42,7 @@ def tuned(tmp_path_factory: pytest.TempPathFactory) -> Tuned:
     folder = tmp_path_factory.mktemp("tuned")
     model = write(convolutions(), folder / "net.onnx")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(remeasure, "Plan", partial(Plan, rounds=3, processes=1))
+        shorten_comparisons(patch.setattr)
         result = tune(str(model), budget=Budget(trials=5), settings=QUICK, store=folder / "store.db")
     return Tuned(result, model, folder / "store.db")
 

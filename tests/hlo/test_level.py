@@ -7,7 +7,6 @@ import re
 import subprocess
 import sys
 from dataclasses import dataclass, replace
-from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -28,12 +27,11 @@ from planish.levels.hlo.level import HloLevel
 from planish.levels.hlo.machine import hlo_target
 from planish.levels.hlo.patch import original, replay
 from planish.levels.registry import level_of
-from planish.measure import Plan
 from planish.settings import Settings
 from planish.store import open_store
-from planish.tuning import remeasure
 from planish.tuning.api import task_of, tune_program
 from planish.tuning.result import Result, read_result
+from short_comparisons import shorten_comparisons
 
 QUICK = Settings(objectives=("time", "error"), searcher="random", workers=1, finalists=1)
 BRIEF = replace(LAST_TIMING, budget_s=0.01, fewest=1)
@@ -53,7 +51,7 @@ def tuned(tmp_path_factory: pytest.TempPathFactory) -> Tuned:
     folder = tmp_path_factory.mktemp("tuned")
     module = write_all(folder / "net", STEP, TRAINING)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(remeasure, "Plan", partial(Plan, rounds=3, processes=1))
+        shorten_comparisons(patch.setattr)
         patch.setattr(evaluator, "LAST_TIMING", BRIEF)
         result = tune(str(module), budget=Budget(trials=6), settings=QUICK, store=folder / "store.db")
     return Tuned(result, module, folder / "store.db")

@@ -10,7 +10,6 @@ import subprocess
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 
 import pytest
@@ -26,13 +25,14 @@ from planish.levels.llvm.evaluator import baseline_passes
 from planish.levels.llvm.level import LlvmLevel
 from planish.levels.llvm.passes import candidate_of, passes_of
 from planish.levels.registry import level_of
-from planish.measure import Plan, ends_by
+from planish.measure import ends_by
 from planish.report.data import read_report_data
 from planish.settings import Settings
 from planish.store import open_store
-from planish.tuning import finish, remeasure
+from planish.tuning import finish
 from planish.tuning.api import task_of
 from planish.tuning.result import Result, read_result
+from short_comparisons import shorten_comparisons
 
 QUICK = Settings(workers=1, finalists=2)
 
@@ -199,7 +199,7 @@ def test_bytes_of_code_can_lead(tmp_path: Path) -> None:
 
 def test_time_is_compared_with_the_fast_baseline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     require_linker()
-    monkeypatch.setattr(remeasure, "Plan", partial(Plan, processes=1))
+    shorten_comparisons(monkeypatch.setattr)
     settings = replace(QUICK, objectives=("time_s",), finalists=1)
     result = tune(ECHO, budget=Budget(trials=2), settings=settings, store=tmp_path / "store.db", args="x")
     assert baseline_passes(result.task) == ("default<O3>",)

@@ -21,6 +21,7 @@ from planish.tuning.result import read_result
 from report.fronts import BOTH, front
 from report.planks import TIME
 from report.unmeasured import with_unmeasured
+from short_comparisons import shorten_comparisons
 
 
 def stored(rows: list[ResultRow]) -> list[ResultRow]:
@@ -171,7 +172,10 @@ def test_an_analysis_that_the_level_cannot_read_is_one_error() -> None:
         assert caught.value.exit_code == 4
 
 
-def test_a_result_is_the_same_in_memory_and_from_the_store(tmp_path: Path) -> None:
+def test_a_result_is_the_same_in_memory_and_from_the_store(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shorten_comparisons(monkeypatch.setattr)
     settings = Settings(searcher="random", workers=1, finalists=1)
     with open_store(tmp_path / "store.db") as store:
         found = tune(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,13 +18,12 @@ from planish.levels.loops.lang.program import Program
 from planish.levels.loops.level import LoopsLevel
 from planish.levels.loops.runtime.kernels import Kernel
 from planish.levels.loops.workloads import matmul
-from planish.measure import Plan
 from planish.settings import Settings
 from planish.store import open_store
-from planish.tuning import remeasure
 from planish.tuning.api import tune_program
 from planish.tuning.recorder import Progress, Silent
 from planish.tuning.result import Result
+from short_comparisons import shorten_comparisons
 
 
 class Breaking(Silent):
@@ -54,7 +52,7 @@ def tuned(folder: Path, monkeypatch: pytest.MonkeyPatch, listener: Breaking) -> 
         return kernel_of(program, candidate, target, wrong if listener.breaks(candidate) else tree)
 
     monkeypatch.setattr(evaluator, "executable_of", compiled)
-    monkeypatch.setattr(remeasure, "Plan", partial(Plan, processes=1, most=1))
+    shorten_comparisons(monkeypatch.setattr)
     settings = Settings(workers=1, searcher="random", space="template")
     budget, program = Budget(trials=6), matmul(24, 24, 24)
     with open_store(folder / "a.db") as store:

@@ -18,11 +18,11 @@ from planish.budget import Budget
 from planish.cli import app
 from planish.executors import InlineExecutor, LocalExecutor
 from planish.levels.registry import load_program
-from planish.measure import Plan
 from planish.settings import Settings
 from planish.store import open_store
 from planish.tuning.api import tune_program
 from planish.tuning.validate import validate
+from short_comparisons import shorten_comparisons
 
 pytest.importorskip("jaxlib")
 pytest.importorskip("onnxruntime")
@@ -87,9 +87,7 @@ def _source(level: str, folder: Path) -> tuple[str, Mapping[str, str], Sequence[
 def short() -> Any:
     """Measure briefly: what is found does not matter."""
     with pytest.MonkeyPatch.context() as patch:
-        for module in ("tuning.validate", "tuning.remeasure"):
-            plan = partial(Plan, rounds=3, processes=1, most=1)
-            patch.setattr(import_module(f"planish.{module}"), "Plan", plan)
+        shorten_comparisons(patch.setattr)
         spec = import_module("planish.levels.hlo.evaluator")
         patch.setattr(spec, "LAST_TIMING", replace(spec.LAST_TIMING, budget_s=0.01, fewest=1))
         yield

@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
-from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -17,9 +15,9 @@ from llvm.modules import require_linker
 from planish.cli import app
 from planish.core import Objective
 from planish.levels.llvm.level import LlvmLevel
-from planish.measure import Plan
 from planish.sandbox.confinement import sandbox_status
 from planted_stores import Row, opened, plant
+from short_comparisons import shorten_comparisons
 
 COMMANDS = (("show", "{run}"), ("report", "{run}"), ("export", "{run}", "out"), ("validate", "{run}"))
 SUM = "define i32 @main() {\n  ret i32 0\n}\n"
@@ -148,8 +146,7 @@ def test_a_stored_model_stays_closed_until_it_is_named(
 def brief(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Measure as shortly as can be: what is asked here is what is opened and run."""
     monkeypatch.chdir(tmp_path)
-    module = import_module("planish.tuning.validate")
-    monkeypatch.setattr(module, "Plan", partial(Plan, rounds=3, processes=1))
+    shorten_comparisons(monkeypatch.setattr)
 
 
 def _forget(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
