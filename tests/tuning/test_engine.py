@@ -135,7 +135,7 @@ def test_as_much_is_asked_for_as_the_executor_has_capacity_for(
 
 
 class Concluding(Noting):
-    """Concludes with the last candidate of the space; reserves so many seconds for it after the first results."""
+    """Concludes with the last candidate of the space, and reserves seconds for it after the first results."""
 
     def __init__(self, executor: HashExecutor, seconds: float = 0.0) -> None:
         super().__init__(executor)
