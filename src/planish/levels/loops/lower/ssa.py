@@ -561,12 +561,12 @@ class _Annotator:
 
     def _bodies(self, loop: Loop, state: State, positions: range, rest: int) -> Sequence[Item]:
         """Annotate a loop's body at each position; once, where that makes no difference."""
-        if loop.id not in self._tells(loop):
+        if loop.id not in self._deciding_loops(loop):
             positions = positions[:1]
         return tuple([self._nodes(loop.body, state.within(loop, rest, i)) for i in positions])
 
-    def _tells(self, loop: Loop) -> frozenset[LoopId]:
-        """List the loops whose position tells which references inside a loop meet."""
+    def _deciding_loops(self, loop: Loop) -> frozenset[LoopId]:
+        """List the loops whose position decides which references inside a loop meet."""
         known = self._apart.get(id(loop))
         if known is None:
             strides: dict[str, set[tuple[tuple[LoopId, int], ...]]] = {}
