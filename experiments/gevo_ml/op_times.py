@@ -17,7 +17,7 @@ import numpy as np
 from jaxlib.mlir.dialects import func
 
 from planish.levels.hlo.backend import Backend, open_backend
-from planish.levels.hlo.backend.compiler import held_argument
+from planish.levels.hlo.backend.compiler import device_argument
 from planish.levels.hlo.edits import Draft
 from planish.levels.hlo.evaluator import TIMING
 from planish.levels.hlo.flops import flops_of
@@ -54,7 +54,7 @@ def seconds_of(op: ir.Operation, backend: Backend) -> float:
     executable, rng = backend.compile(alone(op)), np.random.default_rng(0)
     types = [type_ for value in op.operands if (type_ := tensor_type(value.type))]
     arrays = [rng.standard_normal(type_.shape).astype(np.float32) for type_ in types]
-    held = [held_argument(backend, types[i], array, i) for i, array in enumerate(arrays)]
+    held = [device_argument(backend, types[i], array, i) for i, array in enumerate(arrays)]
     return time_call(repeated(partial(executable.run, held)), timing=TIMING).median
 
 

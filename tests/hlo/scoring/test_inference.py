@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from planish.levels.hlo.ir import TensorType
 from planish.levels.hlo.scoring import Prediction, error_of
-from planish.levels.hlo.scoring.scorers import CHANCE, Race, known_within
+from planish.levels.hlo.scoring.scorers import CHANCE, Race, error_half_width
 from planish.levels.hlo.workload import Labelled, RoleCall
 
 BATCH, COUNT = 20, 1000
@@ -29,8 +29,8 @@ class Knowing:
     def put(self, array: NDArray[Any]) -> NDArray[Any]:
         return array
 
-    def get(self, held: NDArray[Any]) -> NDArray[Any]:
-        return held
+    def get(self, array: NDArray[Any]) -> NDArray[Any]:
+        return array
 
 
 class Wrong:
@@ -100,13 +100,13 @@ def test_the_interval_has_the_true_difference_in_95_of_100_draws(count: int, los
         before, now = np.zeros(count, bool), np.zeros(count, bool)
         before[:only_before] = True
         now[count - only_now :] = True
-        held += abs((only_before - only_now) / count - (lost - won)) <= known_within(now, before)
+        held += abs((only_before - only_now) / count - (lost - won)) <= error_half_width(now, before)
     assert 0.93 <= held / len(draws) <= 0.995
 
 
 def test_answers_on_which_both_agree_tell_nothing() -> None:
     right = np.arange(10_000) < 8_800
-    assert known_within(right, right) < 0.0003
+    assert error_half_width(right, right) < 0.0003
     other = right ^ (np.arange(10_000) % 50 == 0)
-    assert known_within(other, right) == pytest.approx(1.96 * 0.02**0.5 / 100, rel=0.3)
-    assert known_within(other, right) == known_within(right, other)
+    assert error_half_width(other, right) == pytest.approx(1.96 * 0.02**0.5 / 100, rel=0.3)
+    assert error_half_width(other, right) == error_half_width(right, other)

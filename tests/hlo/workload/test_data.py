@@ -18,7 +18,7 @@ import pytest
 
 from damaged_files import damage_zip
 from planish.core import ProgramError, TargetError
-from planish.levels.hlo.workload.data import digest_of, digits, made, open_data
+from planish.levels.hlo.workload.data import digest_of, digits, open_data, synthetic_examples
 
 DRAW = np.random.default_rng(0)
 IMAGES = DRAW.integers(0, 256, (7, 4, 5), np.uint8)
@@ -167,7 +167,7 @@ def test_the_digest_is_that_of_the_content(tmp_path: Path) -> None:
 
 
 def test_made_examples_are_the_same_ones_and_can_be_learnt() -> None:
-    one, other = made((6, 6), 3), made((6, 6), 3)
+    one, other = synthetic_examples((6, 6), 3), synthetic_examples((6, 6), 3)
     places = np.arange(500)
     images = one.images(places)
     assert np.array_equal(images, other.images(places))

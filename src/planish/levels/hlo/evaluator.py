@@ -127,7 +127,7 @@ class HloEvaluatorSpec:
         remember: whether a module that was measured already is not measured again, whatever patch made it,
             and one that does the unchanged module's work with other numbers is not timed; else each is timed
             again, and what it was compiled to and its error are kept.
-        kept: where compiled modules are found and left, for other processes; None: nowhere.
+        compiled_files: where compiled modules are found and left, for other processes; None: nowhere.
         limits: of one evaluation.
     """
 
@@ -139,7 +139,7 @@ class HloEvaluatorSpec:
     timing: Timing | None = TIMING
     baseline_time: SharedBaselineTime | None = None
     remember: bool = True
-    kept: CompiledFiles | None = None
+    compiled_files: CompiledFiles | None = None
     limits: Limits = LIMITS
 
     def __post_init__(self) -> None:
@@ -175,7 +175,7 @@ class _Evaluator:
     def __init__(self, spec: HloEvaluatorSpec) -> None:
         self._spec = spec
         self._module = spec.program.module
-        self._backend = open_backend(spec.backend, spec.cores, spec.kept)
+        self._backend = open_backend(spec.backend, spec.cores, spec.compiled_files)
         self._unchanged = _Unchanged(spec, self._backend)
         baseline = self._unchanged.executable if spec.beside else None
         self._scorer = _scorer(spec, self._backend, self._unchanged)
@@ -204,7 +204,7 @@ class _Evaluator:
             with clock("build"):
                 # In the comparison at the end each candidate comes in every round: compiled once, it is only
                 # timed again.
-                executable = executable or self._unchanged.known(text) or self._backend.compile(text)
+                executable = executable or self._unchanged.compiled_for(text) or self._backend.compile(text)
         except BackendError as error:
             return Failed("build", "refused by the compiler", error.message)
         try:
@@ -231,7 +231,7 @@ class _Evaluator:
     def _measured(
         self, name: str, text: str, executable: Executable, scores: Scores | None, clock: StageClock
     ) -> Outcome:
-        known_s = self._known_s(text)
+        known_s = self._baseline_s(text)
         timer = self._timer if known_s is None else None
         if scores is None:
             scores, timed = self._scorer.score(executable, clock, timer)
@@ -249,7 +249,7 @@ class _Evaluator:
         samples = timed.named({"time_s": float}, one_core=self._spec.cores == 1 and timed.paired)
         return Measured({"time_s": timed.median, **values}, samples)
 
-    def _known_s(self, text: str) -> float | None:
+    def _baseline_s(self, text: str) -> float | None:
         """Return the unchanged module's seconds for one that does the same work; None: it is to be timed."""
         baseline_time = self._spec.baseline_time
         return baseline_time.known if baseline_time and self._work and work_of(text) == self._work else None
@@ -294,7 +294,7 @@ class _Unchanged:
         """The compiled function; raises PlanishError where the compiler refuses it."""
         return _compiled(self._spec, self._backend, self.text)
 
-    def known(self, text: str) -> Executable | None:
+    def compiled_for(self, text: str) -> Executable | None:
         """Return what a text was compiled to, where it is this one's; None where that is not compiled yet."""
         return self.__dict__.get("executable") if text == self.text else None
 
@@ -354,7 +354,7 @@ def evaluator_spec_of(task: Task[ScoredProgram], *, final: bool = False) -> HloE
         timing=LAST_TIMING if final else TIMING,
         baseline_time=SharedBaselineTime(),
         remember=not final,
-        kept=_compiled_files() if final else None,
+        compiled_files=_compiled_files() if final else None,
     )
 
 
@@ -367,7 +367,7 @@ def end_evaluator_spec(task: Task[ScoredProgram], parts: tuple[Part, ...] = END_
         parts,
         at_the_end=True,
         timing=None,
-        kept=_compiled_files(),
+        compiled_files=_compiled_files(),
         limits=END_LIMITS,
     )
 

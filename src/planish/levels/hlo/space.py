@@ -54,7 +54,7 @@ _REARRANGING = (CopyOp, DeleteOp, MoveOp, ReplaceOperand, SwapOps)
 """Edits that change which values are used. All others change a number, or how something is computed."""
 
 
-def wanted(parent: Draft, edit: Edit, child: Draft, wants: Wants) -> bool:
+def meets_wants(parent: Draft, edit: Edit, child: Draft, wants: Wants) -> bool:
     """Return whether the module that an edit gives meets the requirements."""
     if wants == "less" and isinstance(edit, _REARRANGING) and not parent.live() - child.live():
         return False
@@ -166,12 +166,12 @@ class PatchSpace(Space):
             draft = extended(parent, (edit,))
         except ScheduleError:
             return None
-        return (edit, draft) if wanted(parent, edit, draft, self._wants) else None
+        return (edit, draft) if meets_wants(parent, edit, draft, self._wants) else None
 
     def _drawn(self, parent: Draft, rng: Generator) -> tuple[Edit, Draft]:
         edit, draft = propose(parent, rng, self._kinds)
         for _ in range(UNWANTED):
-            if wanted(parent, edit, draft, self._wants):
+            if meets_wants(parent, edit, draft, self._wants):
                 break
             edit, draft = propose(parent, rng, self._kinds)
         return edit, draft

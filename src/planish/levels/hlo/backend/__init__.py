@@ -6,13 +6,13 @@ from planish.levels.hlo.machine import versions
 __all__ = ["Backend", "BackendError", "CompiledFiles", "Executable", "compute", "open_backend"]
 
 
-def open_backend(name: str = "", cores: int = 1, kept: CompiledFiles | None = None) -> Backend:
+def open_backend(name: str = "", cores: int = 1, files: CompiledFiles | None = None) -> Backend:
     """Open a back end.
 
     Args:
         name: one of `planish.levels.hlo.machine.BACKENDS`; empty for the first.
         cores: that its code may use.
-        kept: where XLA leaves what it compiled, for other processes; None: nowhere.
+        files: where XLA leaves what it compiled, for other processes; None: nowhere.
 
     Raises:
         TargetError: there is none of this name, or it is not installed.
@@ -20,7 +20,7 @@ def open_backend(name: str = "", cores: int = 1, kept: CompiledFiles | None = No
     if versions(name)["backend"] == "xla":
         from planish.levels.hlo.backend.xla import XlaBackend
 
-        return XlaBackend(cores, kept)
+        return XlaBackend(cores, files)
     from planish.levels.hlo.backend.iree import IreeBackend
 
     return IreeBackend(cores)

@@ -14,7 +14,7 @@ from planish.core import ProgramError
 from planish.levels.hlo.ir import TensorType
 from planish.sandbox.scratch import shared_cache
 
-Held = Any
+DeviceArray = Any
 """An array where the back end keeps it; of no use to another one."""
 
 
@@ -33,7 +33,7 @@ class BackendError(Exception):
 class Executable(Protocol):
     """A compiled function."""
 
-    def run(self, arguments: Sequence[Held]) -> Sequence[Held]:
+    def run(self, arguments: Sequence[DeviceArray]) -> Sequence[DeviceArray]:
         """Run it, and wait for its end.
 
         Shapes and types of the arguments are not looked at: XLA checks the bytes alone, and would take others
@@ -57,11 +57,11 @@ class Backend(Protocol):
         """Compile the `main` of a module; raises BackendError where it is refused."""
         ...
 
-    def put(self, array: NDArray[Any]) -> Held:
+    def put(self, array: NDArray[Any]) -> DeviceArray:
         """Copy an array to the back end."""
         ...
 
-    def get(self, held: Held) -> NDArray[Any]:
+    def get(self, array: DeviceArray) -> NDArray[Any]:
         """Return an array of the back end, not to be written to."""
         ...
 
@@ -101,22 +101,22 @@ def compute(
         ProgramError: they are more or fewer, or of other shapes or types.
         BackendError: the run failed.
     """
-    results = executable.run(held_arguments(backend, types, arrays))
+    results = executable.run(device_arguments(backend, types, arrays))
     return [backend.get(result) for result in results]
 
 
-def held_arguments(
+def device_arguments(
     backend: Backend, types: Sequence[TensorType], arrays: Sequence[NDArray[Any]]
-) -> list[Held]:
+) -> list[DeviceArray]:
     """Copy arguments to the back end; raises ProgramError where they are not of these types."""
     if len(arrays) != len(types):
         raise ProgramError(f"{len(arrays)} arguments are given, the function takes {len(types)}")
     return [
-        held_argument(backend, t, array, i) for i, (t, array) in enumerate(zip(types, arrays, strict=True))
+        device_argument(backend, t, array, i) for i, (t, array) in enumerate(zip(types, arrays, strict=True))
     ]
 
 
-def held_argument(backend: Backend, type_: TensorType, array: NDArray[Any], position: int) -> Held:
+def device_argument(backend: Backend, type_: TensorType, array: NDArray[Any], position: int) -> DeviceArray:
     """Copy an argument to the back end; raises ProgramError where it is not of this type."""
     if array.shape != type_.shape or array.dtype != numpy_type(type_.element):
         given = f"{array.dtype} {list(array.shape)}"

@@ -11,7 +11,7 @@ from iree import compiler, runtime
 from iree.runtime import flags
 from numpy.typing import NDArray
 
-from planish.levels.hlo.backend.compiler import BackendError, Held
+from planish.levels.hlo.backend.compiler import BackendError, DeviceArray
 
 # --iree-opt-level=O2 and O3 make 3.13 refuse whole training steps.
 # Without the second one, what is f64 becomes f32.
@@ -43,13 +43,13 @@ class IreeBackend:
         context.add_vm_module(module)
         return IreeExecutable(context, getattr(context.modules, module.name)["main"])
 
-    def put(self, array: NDArray[Any]) -> Held:
+    def put(self, array: NDArray[Any]) -> DeviceArray:
         """Copy an array to the back end."""
         return runtime.asdevicearray(self._config.device, array)
 
-    def get(self, held: Held) -> NDArray[Any]:
+    def get(self, array: DeviceArray) -> NDArray[Any]:
         """Return an array of the back end, not to be written to."""
-        return np.asarray(held.to_host())
+        return np.asarray(array.to_host())
 
 
 class IreeExecutable:
@@ -63,7 +63,7 @@ class IreeExecutable:
     def __init__(self, context: Any, function: Any) -> None:
         self._context, self._function = context, function
 
-    def run(self, arguments: Sequence[Held]) -> Sequence[Held]:
+    def run(self, arguments: Sequence[DeviceArray]) -> Sequence[DeviceArray]:
         """Run it, and wait for its end; raises BackendError where it fails."""
         try:
             results = self._function(*arguments)

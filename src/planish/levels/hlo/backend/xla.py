@@ -17,7 +17,7 @@ import numpy as np
 from jaxlib import _jax, xla_client  # type: ignore[attr-defined]
 from numpy.typing import NDArray
 
-from planish.levels.hlo.backend.compiler import BackendError, CompiledFiles, Held
+from planish.levels.hlo.backend.compiler import BackendError, CompiledFiles, DeviceArray
 
 _CPU = 1
 _UNSIGNED, _BFLOAT = 1, 4
@@ -81,24 +81,24 @@ class XlaBackend:
 
     Args:
         cores: threads that compiled code may use.
-        kept: where compiled modules are found and left; None: nowhere.
+        files: where compiled modules are found and left; None: nowhere.
     """
 
     name = "xla"
 
-    def __init__(self, cores: int = 1, kept: CompiledFiles | None = None) -> None:
+    def __init__(self, cores: int = 1, files: CompiledFiles | None = None) -> None:
         with _threads(cores):
             client: Any = xla_client.make_cpu_client(asynchronous=False)
         self._client = client
         self._device = client.local_devices()[0]
         self._sharding = _OneDevice(self._device)
-        self._cores, self._kept = cores, kept
+        self._cores, self._files = cores, files
         # The first result has jaxlib import JAX, where it is installed: that is no part of a measurement.
         self.compile(_NOTHING).run([])
 
     def compile(self, text: str) -> XlaExecutable:
         """Compile the `main` of a module; raises BackendError where it is refused."""
-        known = self._kept.find(text, self._cores) if self._kept else None
+        known = self._files.find(text, self._cores) if self._files else None
         if known is not None:
             with suppress(_jax.JaxRuntimeError):  # it is of no use: it is compiled
                 return XlaExecutable(self._loaded(self._client.deserialize_executable, known))
@@ -106,22 +106,22 @@ class XlaBackend:
             loaded = self._loaded(self._client.compile_and_load, text.encode())
         except _jax.JaxRuntimeError as error:
             raise BackendError(_first_line(error)) from error
-        if self._kept:
+        if self._files:
             with suppress(_jax.JaxRuntimeError):  # XLA cannot write it down
-                self._kept.keep(text, self._cores, self._client.serialize_executable(loaded))
+                self._files.keep(text, self._cores, self._client.serialize_executable(loaded))
         return XlaExecutable(loaded)
 
     def _loaded(self, load: Any, code: bytes) -> Any:
         return load(code, _jax.DeviceList((self._device,)), xla_client.CompileOptions())
 
-    def put(self, array: NDArray[Any]) -> Held:
+    def put(self, array: NDArray[Any]) -> DeviceArray:
         """Copy an array to the back end."""
         aval = _Aval(array.shape, array.dtype)
         return _put(aval, self._sharding, [array], [self._device], True, False, _COPY, True)
 
-    def get(self, held: Held) -> NDArray[Any]:
+    def get(self, array: DeviceArray) -> NDArray[Any]:
         """Return an array of the back end, not to be written to."""
-        return array_of(_to_dlpack(held))
+        return array_of(_to_dlpack(array))
 
 
 class XlaExecutable:
@@ -134,7 +134,7 @@ class XlaExecutable:
     def __init__(self, loaded: Any) -> None:
         self._execute = loaded.execute_sharded
 
-    def run(self, arguments: Sequence[Held]) -> Sequence[Held]:
+    def run(self, arguments: Sequence[DeviceArray]) -> Sequence[DeviceArray]:
         """Run it, and wait for its end; raises BackendError where it fails."""
         try:
             results = self._execute(arguments).disassemble_into_single_device_arrays()

@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from planish.levels.hlo.edits.draft import Draft, verify
-from planish.levels.hlo.edits.drop_channels import channels_of, kept_channels
+from planish.levels.hlo.edits.drop_channels import channels_of, cut_channels
 from planish.levels.hlo.edits.edit import Edit
-from planish.levels.hlo.edits.shrink import shrunk
-from planish.levels.hlo.edits.tile_batch import tiled
+from planish.levels.hlo.edits.shrink import shrink_value
+from planish.levels.hlo.edits.tile_batch import tile_function
 from planish.levels.hlo.ir import UID, canonical_hash, ir, set_uid, uid_of, walk
 
 
@@ -40,7 +40,7 @@ def applied(draft: Draft, edits: Sequence[Edit]) -> Draft:
 def finished(draft: Draft) -> ir.Operation:
     """Return the module that is run, not to be changed: the draft's own, or a new one."""
     root = _reduced(draft)
-    return tiled(root, draft.function, draft.tiles) if draft.tiles else root
+    return tile_function(root, draft.function, draft.tiles) if draft.tiles else root
 
 
 def identity_of(draft: Draft) -> str:
@@ -59,9 +59,9 @@ def _reduced(draft: Draft) -> ir.Operation:
     # All operations and values are looked up before anything is put between them.
     kept = [(channels_of(copy.op(uid)), keep) for uid, keep in sorted(draft.channels.items())]
     sampled = [(copy.value(name), sampling) for name, sampling in sorted(draft.samplings.items())]
-    kept_channels(copy.body, kept)
+    cut_channels(copy.body, kept)
     for value, sampling in sampled:
-        shrunk(copy.body, value, sampling)
+        shrink_value(copy.body, value, sampling)
     for number, op in enumerate(walk(copy.body.owner.operation)[1:]):
         set_uid(op, f"{uid_of(op)}.{number}" if UID in op.attributes else f"new.{number}")
     verify(copy.root)

@@ -97,7 +97,7 @@ MADE = "planish.width"
 """Marks what is made here, while it is made."""
 
 
-def kept_channels(block: ir.Block, kept: Sequence[tuple[Channels, int]]) -> None:
+def cut_channels(block: ir.Block, kept: Sequence[tuple[Channels, int]]) -> None:
     """Let a function compute those of some channels whose weights are largest.
 
     Which they are is found when the module runs, by the sums of the squares of their weights: it takes a sort

@@ -109,7 +109,7 @@ def pictured(shape: Shape) -> tuple[int, int] | None:
     return None
 
 
-def shrunk(block: ir.Block, value: Value, sampling: Sampling) -> None:
+def shrink_value(block: ir.Block, value: Value, sampling: Sampling) -> None:
     """Let a value keep a part of its pictures, and all that follows fit that.
 
     What a sum over pixels gives is made as large as it was with all pixels, so that means stay means.

@@ -352,7 +352,7 @@ def sizes(batch: int) -> list[int]:
     return sorted({-(-batch // tiles) for tiles in range(2, TILES_MOST + 1)} - {batch})
 
 
-def tiled(root: ir.Operation, function: str, tiles: Tiles) -> ir.Operation:
+def tile_function(root: ir.Operation, function: str, tiles: Tiles) -> ir.Operation:
     """Return a module whose function computes a part of its batch at a time.
 
     What does not depend on the batch is computed once.

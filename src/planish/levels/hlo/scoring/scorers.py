@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from planish.core import Objective, ProgramError, StageClock, bounds
 from planish.levels.hlo.backend import Backend, Executable
-from planish.levels.hlo.backend.compiler import Held, held_argument
+from planish.levels.hlo.backend.compiler import DeviceArray, device_argument
 from planish.levels.hlo.scoring.metrics import Metric, NotFiniteError, metric_of, right_answers
 from planish.levels.hlo.workload import (
     Fitted,
@@ -76,7 +76,7 @@ NORMAL = 1.959964
 """95 % of a normal distribution lie within so many standard deviations."""
 
 
-def known_within(right: NDArray[np.bool_], before: NDArray[np.bool_]) -> float:
+def error_half_width(right: NDArray[np.bool_], before: NDArray[np.bool_]) -> float:
     """Return half the width of the 95 % interval of the difference between two errors.
 
     Only examples on which one of two modules alone is right separate them (McNemar 1947), so the difference
@@ -112,11 +112,11 @@ Scores = Mapping[Part, Score]
 """By the part of the examples."""
 
 
-def held_parameters(backend: Backend, workload: Workload, call: RoleCall) -> dict[str, Held]:
+def device_parameters(backend: Backend, workload: Workload, call: RoleCall) -> dict[str, DeviceArray]:
     """Copy the parameters that a function starts with to the back end; gives them by name, in order."""
     arrays = first_parameters(workload, call)
     return {
-        call.names[i]: held_argument(backend, call.arguments[i], array, i)
+        call.names[i]: device_argument(backend, call.arguments[i], array, i)
         for i, array in zip(call.parameters, arrays, strict=True)
     }
 
@@ -134,19 +134,21 @@ class Prediction:
     def __init__(self, backend: Backend, call: RoleCall, examples: Labelled, metric: Metric) -> None:
         self._backend, self._call, self._metric = backend, call, metric
         self._labels = examples.labels
-        self.batches = [self._held(images) for images in _batches(examples.images, call.batch)]
+        self.batches = [self._put(images) for images in _batches(examples.images, call.batch)]
 
-    def _held(self, images: NDArray[Any]) -> Held:
+    def _put(self, images: NDArray[Any]) -> DeviceArray:
         position = self._call.images
-        return held_argument(self._backend, self._call.arguments[position], images, position)
+        return device_argument(self._backend, self._call.arguments[position], images, position)
 
-    def arguments(self, parameters: Mapping[str, Held], batch: Held) -> list[Held]:
+    def arguments(self, parameters: Mapping[str, DeviceArray], batch: DeviceArray) -> list[DeviceArray]:
         """Put the arguments of one run together."""
         arguments = [parameters.get(name) for name in self._call.names]
         arguments[self._call.images] = batch
         return arguments
 
-    def error(self, predict: Executable, parameters: Mapping[str, Held], race: Race | None = None) -> float:
+    def error(
+        self, predict: Executable, parameters: Mapping[str, DeviceArray], race: Race | None = None
+    ) -> float:
         """Return the error of all examples; of the first ones where a race is lost by them.
 
         Raises:
@@ -165,7 +167,9 @@ class Prediction:
                         return error
         return self._score(answers)
 
-    def right(self, predict: Executable, parameters: Mapping[str, Held], most: int) -> NDArray[np.bool_]:
+    def right(
+        self, predict: Executable, parameters: Mapping[str, DeviceArray], most: int
+    ) -> NDArray[np.bool_]:
         """Return for each example whether its label is among so many of the answer's largest numbers.
 
         Raises:
@@ -175,7 +179,7 @@ class Prediction:
         answers = np.concatenate(list(self._answers(predict, parameters)))[: len(self._labels)]
         return right_answers(answers, self._labels, most)
 
-    def _answers(self, predict: Executable, parameters: Mapping[str, Held]) -> Iterator[NDArray[Any]]:
+    def _answers(self, predict: Executable, parameters: Mapping[str, DeviceArray]) -> Iterator[NDArray[Any]]:
         for batch in self.batches:
             yield self._backend.get(predict.run(self.arguments(parameters, batch))[0])
 
@@ -219,7 +223,7 @@ class Inference:
         racing: bool = True,
     ) -> None:
         call = fitted.evolved
-        self._parameters = held_parameters(backend, workload, call)
+        self._parameters = device_parameters(backend, workload, call)
         metric = metric_of(workload)
         self._predictions: dict[Part, Prediction] = {
             part: Prediction(backend, call, examples.read(part, call), metric) for part in parts
@@ -257,7 +261,7 @@ class Inference:
             return Score(prediction.error(executable, self._parameters, self._races.get(part)))
         known = executable is self._unchanged
         right = before if known else prediction.right(executable, self._parameters, self._most)
-        return Score(float(1 - right.mean()), known_within(right, before))
+        return Score(float(1 - right.mean()), error_half_width(right, before))
 
     def time(self, executable: Executable, clock: StageClock, timer: Timer) -> Samples:
         """Return the times of a batch; raises BackendError where a run failed."""
@@ -291,22 +295,22 @@ class Calling:
         unchanged: Executable,
     ) -> None:
         self._backend, self._calls, self._metric = backend, calls, metric
-        fixed = {position: self._held(array, position) for position, array in calls.fixed.items()}
-        self._arguments: dict[Part, list[list[Held]]] = {
+        fixed = {position: self._put(array, position) for position, array in calls.fixed.items()}
+        self._arguments: dict[Part, list[list[DeviceArray]]] = {
             part: [self._all(fixed, call) for call in calls.of(part)] for part in parts
         }
         self._targets: dict[Part, list[NDArray[Any]]] = {
-            part: self._wanted(part, unchanged) for part in parts
+            part: self._expected(part, unchanged) for part in parts
         }
 
-    def _held(self, array: NDArray[Any], position: int) -> Held:
-        return held_argument(self._backend, self._calls.takes.arguments[position], array, position)
+    def _put(self, array: NDArray[Any], position: int) -> DeviceArray:
+        return device_argument(self._backend, self._calls.takes.arguments[position], array, position)
 
-    def _all(self, fixed: dict[int, Held], call: dict[int, NDArray[Any]]) -> list[Held]:
-        held = fixed | {position: self._held(array, position) for position, array in call.items()}
+    def _all(self, fixed: dict[int, DeviceArray], call: dict[int, NDArray[Any]]) -> list[DeviceArray]:
+        held = fixed | {position: self._put(array, position) for position, array in call.items()}
         return [held[position] for position in range(len(held))]
 
-    def _wanted(self, part: Part, unchanged: Executable) -> list[NDArray[Any]]:
+    def _expected(self, part: Part, unchanged: Executable) -> list[NDArray[Any]]:
         targets = self._calls.targets(part)
         return self._answers(unchanged, part) if targets is None else [targets]
 
@@ -315,7 +319,7 @@ class Calling:
         found = [self._results(executable, arguments) for arguments in self._arguments[part]]
         return [self._calls.joined(list(each)) for each in zip(*found, strict=True)]
 
-    def _results(self, executable: Executable, arguments: Sequence[Held]) -> list[NDArray[Any]]:
+    def _results(self, executable: Executable, arguments: Sequence[DeviceArray]) -> list[NDArray[Any]]:
         # Copied: the back end may use the memory of a result again.
         return [np.array(self._backend.get(result)) for result in executable.run(arguments)]
 
@@ -378,8 +382,8 @@ class Trainer:
         order = batch_order(batches, training.epochs, training.seed)
         if not whole and training.search_steps:
             order = order[: training.search_steps]
-        self._batches = _held_batches(backend, self._call, examples, order)
-        self._first = held_parameters(backend, workload, self._call)
+        self._batches = _device_batches(backend, self._call, examples, order)
+        self._first = device_parameters(backend, workload, self._call)
         metric = metric_of(workload)
         self._predictions: dict[Part, Prediction] = {
             part: Prediction(backend, fitted.predict, examples.read(part, fitted.predict), metric)
@@ -437,13 +441,17 @@ class TrainingRun:
     """
 
     def __init__(
-        self, step: Executable, call: RoleCall, first: Sequence[Held], batches: Sequence[tuple[Held, Held]]
+        self,
+        step: Executable,
+        call: RoleCall,
+        first: Sequence[DeviceArray],
+        batches: Sequence[tuple[DeviceArray, DeviceArray]],
     ) -> None:
         assert call.labels is not None
         self.parameters = list(first)
         self._step, self._batches, self._done = step, batches, 0
         self._positions, self._images, self._labels = call.parameters, call.images, call.labels
-        self._arguments: list[Held] = [None] * len(call.arguments)
+        self._arguments: list[DeviceArray] = [None] * len(call.arguments)
 
     def advance(self, steps: int) -> None:
         """Take steps; once the training is over they repeat its batches, and their results are dropped."""
@@ -457,7 +465,7 @@ class TrainingRun:
         """Take the steps that are left."""
         self.advance(max(0, len(self._batches) - self._done))
 
-    def _one(self) -> Sequence[Held]:
+    def _one(self) -> Sequence[DeviceArray]:
         arguments = self._arguments
         for position, value in zip(self._positions, self.parameters, strict=True):
             arguments[position] = value
@@ -479,18 +487,18 @@ def batch_order(batches: int, epochs: int, seed: int) -> NDArray[np.int64]:
     return np.concatenate([rng.permutation(batches) for _ in range(epochs)])
 
 
-def _held_batches(
+def _device_batches(
     backend: Backend, call: RoleCall, examples: Parts, order: NDArray[np.int64]
-) -> list[tuple[Held, Held]]:
+) -> list[tuple[DeviceArray, DeviceArray]]:
     """Copy each batch that is needed to the back end, once; gives those of each step."""
     assert call.labels is not None
     needed, steps = np.unique(order, return_inverse=True)
     size, types = call.batch, call.arguments
     read = examples.read("train", call, (needed[:, None] * size + np.arange(size)).ravel())
     labels = labels_as(read.labels, types[call.labels])
-    held: list[tuple[Held, Held]] = []
+    held: list[tuple[DeviceArray, DeviceArray]] = []
     for first in range(0, len(labels), size):
         batch = slice(first, first + size)
-        images = held_argument(backend, types[call.images], read.images[batch], call.images)
-        held.append((images, held_argument(backend, types[call.labels], labels[batch], call.labels)))
+        images = device_argument(backend, types[call.images], read.images[batch], call.images)
+        held.append((images, device_argument(backend, types[call.labels], labels[batch], call.labels)))
     return [held[step] for step in steps.tolist()]

@@ -314,7 +314,7 @@ TARGETS = "targets"
 Arrays = Mapping[str, NDArray[Any]]
 
 
-def given_arrays(data: Data) -> Arrays:
+def read_arrays(data: Data) -> Arrays:
     """Read the arrays of a workload's data; none where it has no data.
 
     Raises:
@@ -365,7 +365,7 @@ def drawn(type_: TensorType, rng: np.random.Generator, below: int) -> NDArray[An
     return rng.standard_normal(type_.shape).astype(dtype)
 
 
-def taken_as(array: NDArray[Any], type_: TensorType, name: str) -> NDArray[Any]:
+def cast_argument(array: NDArray[Any], type_: TensorType, name: str) -> NDArray[Any]:
     """Return an array of elements that an argument takes; raises ProgramError where some would change."""
     dtype = numpy_type(type_.element)
     if array.dtype == dtype:

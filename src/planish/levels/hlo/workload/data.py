@@ -312,7 +312,7 @@ _MIXED = 0.55
 _NOISE = 0.15
 
 
-def made(shape: Sequence[int], classes: int) -> Examples:
+def synthetic_examples(shape: Sequence[int], classes: int) -> Examples:
     """Make examples, always the same: each is its class's pattern, mixed with that of another class.
 
     A tenth of them is more of the other class than of its own, so that no model has an error of 0.

@@ -16,26 +16,26 @@ from planish.levels.hlo.workload.arguments import (
     TARGETS,
     Fitted,
     RoleCall,
+    cast_argument,
     check_names,
     drawn,
     first_parameters,
     fit,
-    given_arrays,
     labels_as,
+    read_arrays,
     read_weights,
     rows_of,
     shaped,
     signature,
     smallest_table,
-    taken_as,
 )
-from planish.levels.hlo.workload.data import Examples, Group, digest_of, digits, made, open_data
+from planish.levels.hlo.workload.data import Examples, Group, digest_of, digits, open_data, synthetic_examples
 from planish.levels.hlo.workload.spec import Data, Split, Workload
 
 Part = Literal["train", "search", "validation", "final"]
 PARTS: tuple[Part, ...] = get_args(Part)
 
-_STAND_INS = {"digits": digits, "made": made}
+_STAND_INS = {"digits": digits, "made": synthetic_examples}
 _SHARE = 0.9
 """Share of a stand-in that the parts before the final one may take."""
 
@@ -192,7 +192,7 @@ class WorkloadCalls:
                 "the module gives nothing, so there is nothing to compare", "Let it give a result."
             )
         self.names = [name or str(position) for position, name in enumerate(self.takes.names)]
-        given = given_arrays(workload.data)
+        given = read_arrays(workload.data)
         weights = read_weights(workload.weights) if workload.weights else {}
         self._below = self._inputs.below or smallest_table(program)
         self._random = not workload.data.digest
@@ -211,7 +211,7 @@ class WorkloadCalls:
         for position, (name, type_) in enumerate(zip(self.names, self.takes.arguments, strict=True)):
             if name not in found:
                 continue
-            array, rows = taken_as(found[name], type_, name), rows_of(found[name], type_, name)
+            array, rows = cast_argument(found[name], type_, name), rows_of(found[name], type_, name)
             if rows is None:
                 self.fixed[position] = array
                 continue
