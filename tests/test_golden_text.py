@@ -25,5 +25,5 @@ def test_a_missing_file_fails_and_is_not_made(tmp_path: Path) -> None:
     assert not (tmp_path / "a.txt").exists()
 
 
-def test_the_fixture_compares_unless_told_to_update(golden: Golden, request: pytest.FixtureRequest) -> None:
+def test_the_fixture_compares_unless_asked_to_update(golden: Golden, request: pytest.FixtureRequest) -> None:
     assert golden.update == bool(request.config.getoption("--update-golden"))

@@ -257,7 +257,7 @@ def test_make(place: Place, sources: Path) -> None:
     assert "mixed.c" in (place.folder / "mixed.d").read_text()
 
 
-def test_without_clang_it_says_what_mends_it(place: Place) -> None:
+def test_without_clang_the_error_says_how_to_fix_it(place: Place) -> None:
     done = place.cc("-Oz", "-c", "mixed.c", PATH="/nowhere")
     assert (done.returncode, done.stderr.count("\n")) == (5, 1)
     assert "no clang is on PATH" in done.stderr
@@ -357,7 +357,7 @@ def test_a_command_that_is_too_long_without_its_response_file_is_clangs(place: P
     assert (strict.returncode, (place.folder / "strict.o").exists()) == (2, False)
 
 
-def test_a_defect_of_planishs_own_is_told_and_clang_compiles(
+def test_a_defect_of_planishs_own_is_reported_and_clang_compiles(
     place: Place, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     def fail(*_: object) -> bool:

@@ -61,7 +61,7 @@ def test_a_folder_that_is_open_to_others_stays_so(tmp_path: Path) -> None:
     assert {path.stat().st_mode & 0o777 for path in shared.rglob("*") if path.is_dir()} == {0o777}
 
 
-def test_damage_is_noticed_and_mended(tmp_path: Path) -> None:
+def test_damage_is_noticed_and_repaired(tmp_path: Path) -> None:
     cache = ObjectCache(str(tmp_path))
     cache.put(KEY, entry())
     (path,) = tmp_path.glob("objects/*/*")
@@ -74,7 +74,7 @@ def test_damage_is_noticed_and_mended(tmp_path: Path) -> None:
     assert cache.get(KEY) is not None
 
 
-def test_a_folder_that_cannot_be_written_is_told(tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_written_is_reported(tmp_path: Path) -> None:
     with write_protected(tmp_path):
         cache = ObjectCache(str(tmp_path / "cache"))
         cache.put(KEY, entry())
@@ -98,7 +98,7 @@ def test_an_interrupt_that_comes_when_a_file_is_whole_is_one(
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root may number processes anew")
-def test_what_a_container_left_half_written_is_in_nobodys_way(tmp_path: Path) -> None:
+def test_what_a_container_left_half_written_is_harmless(tmp_path: Path) -> None:
     """Processes of containers have the same numbers again and again."""
     load, writes = "import os, planish.cc.object_cache as w", f"w.atomic_write('{tmp_path}/x', b'x')"
     for before in ("os.replace = lambda *_: os._exit(7)", ""):
@@ -360,14 +360,14 @@ def test_a_damaged_cache_is_reported_once_and_written_again(words: Place, left: 
     assert words.cc("-Oz", "-c", "words.c").stderr == ""
 
 
-def test_a_cache_that_is_no_folder_is_told_once(words: Place) -> None:
+def test_a_cache_that_is_no_folder_is_reported_once(words: Place) -> None:
     words.cache.write_text("a file")
     done = words.cc("-Oz", "-c", "words.c")
     assert (done.returncode, done.stderr.count("\n")) == (0, 1)
     assert text(words.folder / "words.o")
 
 
-def test_a_cache_on_a_full_disk_is_told_once(words: Place) -> None:
+def test_a_cache_on_a_full_disk_is_reported_once(words: Place) -> None:
     with small_disk(words.cache, 16):
         (words.cache / "filler").write_bytes(bytes(16 << 10))
         done = words.cc("-Oz", "-c", "words.c")

@@ -86,7 +86,7 @@ class Interrupted:
         ]
 
 
-def test_clang_does_not_outlive_who_started_it(place: Place, tmp_path: Path) -> None:
+def test_clang_does_not_outlive_its_parent(place: Place, tmp_path: Path) -> None:
     slow = tmp_path / "clang"
     slow.write_text("#!/bin/sh\nexec sleep 30\n")
     slow.chmod(0o755)

@@ -215,7 +215,7 @@ def test_without_time_only_what_is_known_is_used(
     assert seen == []
 
 
-def test_objects_of_others_are_told(built: Place) -> None:
+def test_objects_of_others_are_reported(built: Place) -> None:
     shutil.rmtree(built.cache)
     done = built.cc("main.o", "kernel.o", "-o", "program", *OBJECTIVE, PLANISH_RUN="./program size")
     assert (done.returncode, done.stderr.count("\n")) == (0, 1)

@@ -163,7 +163,7 @@ def measuring(became: Outcome) -> ExecutorFactory:
     return start
 
 
-def test_no_winner_is_told_beside_the_baseline_of_another_program(kept: Kept, planish: Planish) -> None:
+def test_no_winner_is_shown_beside_the_baseline_of_another_program(kept: Kept, planish: Planish) -> None:
     tune = ["tune", "lattice 20x4x4", "--trials", 9, "--finalists", 1, "--format", "json"]
     runs = [kept.run, json.loads(planish(*tune).out)["run"]["id"]]
     lost = Lost("run", "killed", "its program was killed")

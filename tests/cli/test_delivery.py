@@ -45,7 +45,9 @@ def test_what_is_exported_elsewhere_is_not_written_here(planish: Planish, tmp_pa
     assert not (tmp_path / "place.tuned").exists()
 
 
-def test_a_folder_that_cannot_be_written_is_told_after_the_result(planish: Planish, tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_written_is_reported_after_the_result(
+    planish: Planish, tmp_path: Path
+) -> None:
     (tmp_path / "place.tuned").mkdir()
     said = planish("tune", PROGRAM, *SHORT)
     assert said.code == 2

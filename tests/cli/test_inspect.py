@@ -39,7 +39,7 @@ def tried(place: Path, model: Path, outcomes: dict[str, Outcome]) -> None:
         store.add_trials(run, trials)
 
 
-def test_the_class_is_told_with_its_reasons_and_the_papers_list(planish: Planish) -> None:
+def test_the_class_is_reported_with_its_reasons_and_the_papers_list(planish: Planish) -> None:
     said = planish("inspect", RESNET, "--no-relevance")
     assert said.code == 0
     assert said.out.startswith("class: ResNet-like\n  ResNet-like (1.00): 5 residual additions")
@@ -108,7 +108,7 @@ def test_trials_of_other_classes_and_without_a_baseline_teach_nothing(planish: P
 
 
 @pytest.mark.parametrize("content", [b"", b"no model at all", RESNET.read_bytes()[:5000]])
-def test_what_is_no_model_is_told_in_one_line(planish: Planish, tmp_path: Path, content: bytes) -> None:
+def test_what_is_no_model_is_reported_in_one_line(planish: Planish, tmp_path: Path, content: bytes) -> None:
     file = tmp_path / "bad.onnx"
     file.write_bytes(content)
     said = planish("inspect", file)
@@ -116,7 +116,9 @@ def test_what_is_no_model_is_told_in_one_line(planish: Planish, tmp_path: Path, 
     assert "bad.onnx" in said.error
 
 
-def test_a_missing_file_and_a_missing_store_are_told_in_one_line(planish: Planish, tmp_path: Path) -> None:
+def test_a_missing_file_and_a_missing_store_are_reported_in_one_line(
+    planish: Planish, tmp_path: Path
+) -> None:
     said = planish("inspect", tmp_path / "none.onnx")
     assert said.code == ProgramError.exit_code
     assert "none.onnx" in said.error

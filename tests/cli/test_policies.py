@@ -140,9 +140,7 @@ def test_a_policy_over_pass_lists_is_trained_and_followed(planish: Planish, tmp_
         assert json.loads(found.out)["trials"] == trials
 
 
-def test_a_language_model_is_trained_told_what_came_of_its_list_and_followed(
-    planish: Planish, tmp_path: Path
-) -> None:
+def test_a_language_model_is_trained_given_feedback_and_followed(planish: Planish, tmp_path: Path) -> None:
     pytest.importorskip("torch")
     pytest.importorskip("tokenizers")
     labels, file, store = tmp_path / "costs.npz", tmp_path / "text.safetensors", tmp_path / "store.db"
@@ -245,7 +243,7 @@ def test_errors_are_one_line(planish: Planish, tmp_path: Path) -> None:
     assert "Name a space that does: --space steps. Searchers that fit: " in said
 
 
-def test_a_program_of_too_many_loops_for_a_policy_is_told(planish: Planish, tmp_path: Path) -> None:
+def test_a_program_of_too_many_loops_for_a_policy_is_reported(planish: Planish, tmp_path: Path) -> None:
     axes, store = "abcdefghijk", tmp_path / "s.db"
     deep = f"y[] += A[{','.join(axes)}]"
     program = (deep, "--size", ",".join(f"{axis}=2" for axis in axes), "--store", store)

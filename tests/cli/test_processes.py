@@ -107,7 +107,7 @@ def test_a_killed_search_goes_on_where_it_was(
 
 
 @pytest.mark.parametrize("words", ["searchers", "show", "show RUN --format json", "--help"])
-def test_a_pipe_that_nobody_reads_is_left_silently(
+def test_a_pipe_without_a_reader_is_left_silently(
     kept: Kept, environment: dict[str, str], words: str
 ) -> None:
     command = (COMMAND if "show" in words else REAL) + words.replace("RUN", kept.run).split()

@@ -10,7 +10,7 @@ from cli.conftest import Planish
 PROGRAM = ("C[m,n] += A[m,k] * B[k,n]", "--size", "m=32,n=48,k=16", "--space", "steps")
 
 
-def test_samples_are_measured_and_told_of(planish: Planish, tmp_path: Path) -> None:
+def test_samples_are_measured_and_reported(planish: Planish, tmp_path: Path) -> None:
     store = ("--store", tmp_path / "store.db", "--format", "json")
     how = ("--searcher", "samples", "--set", "method=stochastic-beam", "--set", "samples=3")
     said = planish("tune", *PROGRAM, *how, "--finalists", "1", *store)

@@ -42,7 +42,7 @@ def test_an_interrupted_import_ends_a_script_in_silence(module: str, script: str
     assert interrupted(module, script, word) == (-signal.SIGINT, "", "")
 
 
-def test_an_interrupt_is_told_once_commands_are_imported() -> None:
+def test_an_interrupt_is_reported_once_commands_are_imported() -> None:
     code, out, err = interrupted("planish.cli.commands", "main")
     assert (code, out) == (128 + signal.SIGINT, "")
     assert err.startswith("planish: error: interrupted")

@@ -45,7 +45,7 @@ def test_before_anything_is_measured(hand: Hand) -> None:
     assert (status.pace, status.failed) == ("0 trials, 0/s", "")
 
 
-def test_how_long_it_takes_is_told_as_it_begins(hand: Hand) -> None:
+def test_how_long_it_takes_is_reported_as_it_begins(hand: Hand) -> None:
     made = progress()
 
     def plan(**limits: float) -> str:
@@ -61,13 +61,13 @@ def test_how_long_it_takes_is_told_as_it_begins(hand: Hand) -> None:
     assert (plan(seconds=10.0), plan(trials=6)) == ("at most 10 s of search", "")
 
 
-def test_the_best_is_told_with_its_rate_and_its_gain(hand: Hand) -> None:
+def test_the_best_is_reported_with_its_rate_and_its_gain(hand: Hand) -> None:
     found = progress(measured(4e-6), measured(2e-6), measured(3e-6))
     assert RunStatus(found, Budget(), now=hand).best == f"best {amount(2e-6, 's')}, 500,000 GFLOPS"
     assert RunStatus(found, Budget(), 5e-6, hand).best.endswith(f", {multiple(2.5)} the baseline")
 
 
-def test_with_several_objectives_the_front_is_told(hand: Hand) -> None:
+def test_with_several_objectives_the_front_is_reported(hand: Hand) -> None:
     both = (make_task("flat").objectives[0], GFLOPS)
     made = Progress(make_task("flat", *both), "1a2b3c4d", growth=HypervolumeTracker(both, Candidate()))
     status = RunStatus(made, Budget(), now=hand)
@@ -98,7 +98,7 @@ def test_only_what_is_measured_now_counts_for_the_pace(hand: Hand) -> None:
     assert status.pace == "1,400 trials (1,000 known), 200/s"
 
 
-def test_failures_are_told_by_reason(hand: Hand) -> None:
+def test_failures_are_reported_by_reason(hand: Hand) -> None:
     outcomes = [Failed("verify", "wrong answer")] * 2 + [Failed("build", "refused")] * 3
     assert RunStatus(progress(*outcomes), Budget(), now=hand).failed == (
         "5 failed (build: refused 3, verify: wrong answer 2)"

@@ -185,7 +185,7 @@ def test_progress_goes_to_standard_error(planish: Planish, monkeypatch: pytest.M
     ],
     ids=["file", "in a file", "report in a file", "folder", "refused"],
 )
-def test_where_nothing_can_be_written_is_told_before_anything_is_stored(
+def test_where_nothing_can_be_written_is_reported_before_anything_is_stored(
     planish: Planish, place: Path, tmp_path: Path, words: tuple[str, ...], why: str
 ) -> None:
     (tmp_path / "file").write_text("mine")

@@ -18,7 +18,7 @@ SOURCE = Path(capabilities.__file__).parents[1]
 
 
 @pytest.mark.parametrize("name", ALL)
-def test_each_says_who_offers_and_who_uses_it(name: str) -> None:
+def test_each_names_its_implementers_and_its_users(name: str) -> None:
     told = " ".join((ALL[name].__doc__ or "").split())
     assert re.search(r"Offered by .+; used by .+\.$", told)
 

@@ -52,7 +52,7 @@ def test_a_step_that_has_got_an_option_since_has_another_text() -> None:
 
 
 @pytest.mark.parametrize("text", ['[["Jump",{"by":1}]]', '[["Turn",{"by":1,"about":[],"over":2}]]'])
-def test_what_the_level_has_no_longer_is_told_at_once(text: str) -> None:
+def test_what_the_level_has_no_longer_is_reported_at_once(text: str) -> None:
     with pytest.raises(ProgramError):
         stored(text)
 

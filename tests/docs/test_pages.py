@@ -37,7 +37,7 @@ def test_what_a_page_says_works(page: Path, plugins: Path, tmp_path: Path) -> No
     assert done.returncode == 0, done.stdout
 
 
-def test_commands_are_told_from_what_they_say() -> None:
+def test_commands_are_distinguished_from_their_output() -> None:
     page = "```console\n$ echo a \\\n    b\na b\n$ true\n```\n\n```sh\nrm -r /\n```\n"
     (block,) = blocks(page)
     assert block == Block("console", "$ echo a \\\n    b\na b\n$ true\n", 2)

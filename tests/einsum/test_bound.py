@@ -165,7 +165,7 @@ def test_scalars_and_turned_results_are_numpys(tmp_path: Path) -> None:
     forget()
 
 
-def test_a_bound_einsum_that_nobody_has_frees_its_kernel(tmp_path: Path) -> None:
+def test_a_bound_einsum_without_references_frees_its_kernel(tmp_path: Path) -> None:
     with every_backend():
         bound_ = planish.kernel("mk,kn->mn", A, B, store=tmp_path / "a.db")
     bound_(A, B)

@@ -42,6 +42,6 @@ def test_a_pass_matters_where_its_operators_are() -> None:
         ("MemcpyTransformer", r"is kept out\. Reason: the runtime runs it always"),
     ],
 )
-def test_unknown_passes_are_told(name: str, said: str) -> None:
+def test_unknown_passes_are_reported(name: str, said: str) -> None:
     with pytest.raises(ProgramError, match=said):
         find_pass(name)

@@ -49,7 +49,7 @@ def test_a_counter_that_begins_again_loses_nothing(tmp_path: Path) -> None:
     assert energy.read() - before == pytest.approx(1.0)
 
 
-def test_what_the_machine_lacks_is_told_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_the_machine_lacks_is_reported_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert not counters("cpu", tmp_path, tmp_path)
     monkeypatch.setattr(module, "counters", partial(counters, rapl=tmp_path, hwmon=tmp_path))
     assert counter_facts() == {"power": NOT_HERE, "energy": NOT_HERE, "temperature": NOT_HERE}

@@ -41,7 +41,7 @@ def described(task: Task) -> Mapping[str, str]:
     return level.describe(task, CHOSEN.candidate, analysis)
 
 
-def test_each_pass_is_told_with_its_effects_and_what_it_changed(
+def test_each_pass_is_reported_with_its_effects_and_what_it_changed(
     task: Task, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     values = {"latency": 2.0, "compile_time": 1.0, "model_size": 4e6}
@@ -65,7 +65,7 @@ def test_each_pass_is_told_with_its_effects_and_what_it_changed(
     assert any(line.split()[:2] == ["BatchNormalization", "1"] for line in table)
 
 
-def test_what_is_shown_at_the_end_of_a_run_is_told_and_of_a_front_the_passes_too(task: Task) -> None:
+def test_what_is_shown_at_the_end_of_a_run_is_reported_and_of_a_front_the_passes_too(task: Task) -> None:
     one = GraphLevel().describe(task, CHOSEN.candidate)
     assert [title for title in one if title in GraphLevel.summary_sections] == [*GraphLevel.summary_sections]
     both = tuple(GraphLevel.objectives[name] for name in ("latency", "model_size"))
@@ -73,7 +73,7 @@ def test_what_is_shown_at_the_end_of_a_run_is_told_and_of_a_front_the_passes_too
     assert next(iter(several.values())) == f"{one['class']}\n\n{one['passes']}"
 
 
-def test_fewer_turns_than_usual_are_told(task: Task, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_fewer_turns_than_usual_are_reported(task: Task, monkeypatch: pytest.MonkeyPatch) -> None:
     values = {"latency": 2.0, "compile_time": 1.0, "model_size": 4e6}
 
     def compared(rounds: int) -> str:
@@ -99,7 +99,7 @@ def test_steps_that_cannot_matter_are_not_measured() -> None:
     assert rest == selection(CHOSEN.rewrites, ["AttentionFusion"])
 
 
-def test_effects_are_measured_and_told_where_no_process_may_start(
+def test_effects_are_measured_and_reported_where_no_process_may_start(
     task: Task, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     level = GraphLevel()
@@ -118,14 +118,14 @@ def test_what_is_not_known_is_not_made_up() -> None:
     assert aligned([["", "a"], ["long", "1"]], texts=(0,)).splitlines() == ["      a", "long  1"]
 
 
-def test_the_unchanged_file_is_told_as_such(task: Task) -> None:
+def test_the_unchanged_file_is_reported_as_such(task: Task) -> None:
     told = GraphLevel().describe(task, Candidate())
     assert told["passes"].startswith("none: the file stays as it is")
     assert told["compared"].startswith("not measured")
     assert told["relevance"].startswith("not looked at yet")
 
 
-def test_pruning_is_told_in_full() -> None:
+def test_pruning_is_reported_in_full() -> None:
     known = Relevance(("a",), {"b": "a"}, {"c": "crashed"}, ("d",), ("e", "f"), ("g",), 3, 4, 1.0)
     text = description.relevance_text(known)
     assert text.splitlines() == [

@@ -269,7 +269,7 @@ def test_at_the_end_answers_are_compared_on_inputs_made_of_the_users(
     assert (found.stage, found.reason) == ("verify", "wrong answer")
 
 
-def test_where_the_users_inputs_are_the_only_ones_it_is_told(tmp_path: Path) -> None:
+def test_where_the_users_inputs_are_the_only_ones_it_is_reported(tmp_path: Path) -> None:
     said = evaluator_spec_of(given(tmp_path, np.ones((1, 3, 8, 8), np.float32)))().notes
     assert said == ("candidates are compared on the given inputs alone: nothing in them may be moved",)
     asked = np.arange(192, dtype=np.float32).reshape(1, 3, 8, 8)
@@ -296,7 +296,7 @@ def test_a_selection_that_is_not_canonical_is_a_row(tmp_path: Path) -> None:
     assert found.reason == "illegal step"
 
 
-def test_accuracy_is_told_of_the_users_inputs_and_labels(tmp_path: Path) -> None:
+def test_accuracy_is_reported_of_the_users_inputs_and_labels(tmp_path: Path) -> None:
     drawn = np.random.default_rng(0).standard_normal((6, 3, 8, 8)).astype(np.float32)
     np.savez(tmp_path / "in.npz", x=drawn)
     np.save(tmp_path / "labels.npy", np.zeros(6, np.int64))
@@ -310,7 +310,7 @@ def test_accuracy_is_told_of_the_users_inputs_and_labels(tmp_path: Path) -> None
     ("objective", "said"),
     [("energy", "energy is not available here"), ("power", "power is not available here")],
 )
-def test_what_cannot_be_measured_is_told(
+def test_what_cannot_be_measured_is_reported(
     objective: str, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from planish.levels.graph import task_setup
@@ -320,7 +320,7 @@ def test_what_cannot_be_measured_is_told(
         evaluator_spec_of(make(tmp_path, objective))
 
 
-def test_inputs_that_do_not_fit_are_told(tmp_path: Path) -> None:
+def test_inputs_that_do_not_fit_are_reported(tmp_path: Path) -> None:
     np.savez(tmp_path / "in.npz", x=np.zeros((1, 3, 8, 9), np.float32))
     with pytest.raises(PlanishError, match=r"is float32 \(1, 3, 8, 9\); the model takes x float32 1x3x8x8"):
         outcomes_of(make(tmp_path, inputs=str(tmp_path / "in.npz")))

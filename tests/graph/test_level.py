@@ -96,7 +96,7 @@ def test_a_run_delivers_the_model_and_what_was_chosen(tuned: Tuned, tmp_path: Pa
     assert sorted(files) == sorted(tmp_path.iterdir())
 
 
-def test_unknown_spaces_and_options_are_told(tuned: Tuned) -> None:
+def test_unknown_spaces_and_options_are_reported(tuned: Tuned) -> None:
     level = GraphLevel()
     with pytest.raises(PlanishError, match="Did you mean 'relevant'"):
         level.space(tuned.result.task, "relevent")
@@ -109,7 +109,7 @@ def test_unknown_spaces_and_options_are_told(tuned: Tuned) -> None:
 
 
 @pytest.mark.parametrize("name", ["inputs", "labels"])
-def test_inputs_and_labels_that_cannot_be_read_are_told_before_a_run_begins(
+def test_inputs_and_labels_that_cannot_be_read_are_reported_before_a_run_begins(
     name: str, tmp_path: Path
 ) -> None:
     model, store = tmp_path / "m.onnx", tmp_path / "a.db"

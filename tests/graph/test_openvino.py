@@ -67,7 +67,7 @@ def test_a_runtime_that_is_not_installed_is_one_clear_line(
         make(tmp_path, provider)
 
 
-def test_nothing_that_is_told_to_onnx_runtime_stays_where_another_runtime_runs() -> None:
+def test_no_setting_of_onnx_runtime_stays_where_another_runtime_runs() -> None:
     told = [Set("arena", "off"), Set("optimization", "basic"), Set("threads", "1"), BY_OPENVINO]
     chosen = selection([OPTIMISE], ["NchwcTransformer"], offline=True, settings=told)
     assert str(chosen.candidate) == str(Selection((OPTIMISE,), settings=frozenset(told[2:])).candidate)

@@ -98,7 +98,7 @@ DIFFERENT: list[tuple[Any, Any, str]] = [
 
 
 @pytest.mark.parametrize("case", DIFFERENT)
-def test_what_differs_is_told(case: tuple[Any, Any, str]) -> None:
+def test_what_differs_is_reported(case: tuple[Any, Any, str]) -> None:
     found, expected, said = case
     assert said in difference([found], [expected], Tolerance(1e-3, 1e-3))
 

@@ -90,7 +90,7 @@ def test_labels_below_0_are_left_out() -> None:
     assert accuracy(np.array([1, 1, -1, 0]), answers) == pytest.approx(2 / 3)
 
 
-def test_fewer_rows_than_a_batch_are_told(tmp_path: Path) -> None:
+def test_fewer_rows_than_a_batch_are_reported(tmp_path: Path) -> None:
     np.savez(tmp_path / "in.npz", x=np.ones((1, 3, 8, 8), np.float32))
     task = make(tmp_path, inputs=str(tmp_path / "in.npz"))
     (port,) = task.program.inputs
@@ -134,7 +134,7 @@ def test_similarity_is_of_the_output_that_is_least_alike() -> None:
 
 
 @pytest.mark.parametrize("text", ["0", "-1", "2", "much", "nan"])
-def test_a_tolerance_that_is_none_is_told(text: str, tmp_path: Path) -> None:
+def test_a_tolerance_that_is_none_is_reported(text: str, tmp_path: Path) -> None:
     with pytest.raises(PlanishError, match=rf"^tolerance cannot be '{text}'\. Give a share"):
         make(tmp_path, tolerance=text)
 

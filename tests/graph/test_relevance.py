@@ -183,7 +183,7 @@ def test_a_pass_that_makes_the_model_invalid_leaves_the_space(
     assert ("HardSwish" in found.failing.get("onnxscript.fuse_hardswish", "")) is not is_valid
 
 
-def test_what_goes_wrong_is_told_and_ends_nothing(
+def test_what_goes_wrong_is_reported_and_ends_nothing(
     program: GraphProgram, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def broken(*_: object) -> dict[str, int]:
@@ -262,7 +262,7 @@ def test_a_rule_without_which_the_runtime_fails_stays(
     assert "ConvMulFusion" in found.without
 
 
-def test_what_the_installed_runtime_lacks_is_told(
+def test_what_the_installed_runtime_lacks_is_reported(
     program: GraphProgram, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(PassProbe, "effective", _fired)

@@ -25,7 +25,7 @@ def named(chosen: Selection, model: Features | None = MODEL) -> dict[str, float]
     return dict(zip(selection_schema().names, row.tolist(), strict=True))
 
 
-def test_a_selection_is_told_by_what_it_has_where() -> None:
+def test_features_of_a_selection_are_what_it_has_where() -> None:
     row = named(CHOSEN)
     assert [row[name] for name in ("rewrites", "left out", "offline", "threads")] == [3, 1, 1, 2]
     name = "onnxscript.optimize"
@@ -39,7 +39,7 @@ def test_order_counts() -> None:
     assert named(turned) != named(replace(turned, rewrites=turned.rewrites[::-1]))
 
 
-def test_the_model_is_told_of() -> None:
+def test_features_include_the_model() -> None:
     row = named(Selection())
     assert row["convolutions"] == 3  # log2(1 + 7)
     assert row["pointwise_share"] == 0.5

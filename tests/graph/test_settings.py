@@ -75,7 +75,7 @@ def test_what_may_be_set_is_what_the_target_does_not_have(tmp_path: Path) -> Non
     assert alone == ["optimization=extended", "optimization=basic", "optimization=none", "arena=off"]
 
 
-def test_nobody_who_did_not_ask_is_offered_settings(tmp_path: Path) -> None:
+def test_settings_are_offered_on_request_only(tmp_path: Path) -> None:
     asked, not_asked = make(tmp_path), make(tmp_path, session="")
     assert settable(not_asked) == ()
     assert seeds_of(not_asked) == [each for each in seeds_of(asked) if not each.settings]
@@ -161,7 +161,7 @@ def test_what_is_exported_has_the_settings(tmp_path: Path) -> None:
     assert said.stdout.splitlines()[-1] == "ExecutionMode.ORT_PARALLEL False"
 
 
-def test_a_setting_is_told_with_its_effects(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_setting_is_reported_with_its_effects(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     values = {"latency": 2.0, "compile_time": 1.0, "model_size": 4e6}
 
     def measured(_: Executor, wanted: Sequence[Selection]) -> Mapping[str, Mapping[str, float]]:

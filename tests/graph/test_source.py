@@ -26,7 +26,7 @@ from planish.tuning.api import task_of
 
 
 @pytest.mark.parametrize("source", ["", "C[m] += A[m]"])
-def test_what_is_no_file_is_told(source: str) -> None:
+def test_what_is_no_file_is_reported(source: str) -> None:
     with pytest.raises(ProgramError, match=r"cannot read '.*': "):
         GraphLevel().load(source, {})
 
@@ -46,7 +46,7 @@ def test_a_model_reads_back_whatever_its_file_is_called(tmp_path: Path) -> None:
     assert GraphLevel().load(program.text, {}) == program
 
 
-def test_a_path_that_is_no_text_is_told(tmp_path: Path) -> None:
+def test_a_path_that_is_no_text_is_reported(tmp_path: Path) -> None:
     folder = tmp_path / os.fsdecode(b"no text \xff")
     folder.mkdir()
     (folder / "net.onnx").write_bytes(convolutions().SerializeToString())
@@ -123,7 +123,7 @@ def _folder(weights: Path) -> None:
         (_folder, "it is a folder, not a regular file"),
     ],
 )
-def test_weights_that_are_no_regular_file_beside_the_model_are_told(
+def test_weights_that_are_no_regular_file_beside_the_model_are_reported(
     spoil: Callable[[Path], None], said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "net").mkdir()
@@ -136,7 +136,7 @@ def test_weights_that_are_no_regular_file_beside_the_model_are_told(
 
 
 @pytest.mark.parametrize("location", ["/dev/zero", "../weights.bin", "a/../../weights.bin"])
-def test_weights_outside_of_the_models_folder_are_told(location: str, tmp_path: Path) -> None:
+def test_weights_outside_of_the_models_folder_are_reported(location: str, tmp_path: Path) -> None:
     made = convolutions()
     tensor = made.graph.initializer[0]
     set_external_data(tensor, location)
@@ -228,7 +228,7 @@ def _open(folder: Path) -> Path:
         (_open, r"input 'x' of .* has an open shape: n, 3, 8, 8\. Give it: --shape x=1,3,8,8\."),
     ],
 )
-def test_what_cannot_be_read_is_told_in_one_line(
+def test_what_cannot_be_read_is_reported_in_one_line(
     make: Callable[[Path], Path], said: str, tmp_path: Path
 ) -> None:
     with pytest.raises(ProgramError, match=said) as raised:
@@ -245,7 +245,7 @@ def test_models_that_are_too_large_are_refused(tmp_path: Path, monkeypatch: pyte
         read_model(external(tmp_path), {})
 
 
-def test_a_moved_file_is_told(tmp_path: Path) -> None:
+def test_a_moved_file_is_reported(tmp_path: Path) -> None:
     file = write(convolutions(), tmp_path / "net.onnx")
     program = read_model(file, {})
     file.rename(tmp_path / "other.onnx")
@@ -309,7 +309,7 @@ def test_extents_below_0_reach_no_pass(tmp_path: Path) -> None:
         ({"inputs": "missing.npz", "batch": "1"}, "cannot read 'missing.npz'"),
     ],
 )
-def test_wrong_options_are_told(options: dict[str, str], said: str, tmp_path: Path) -> None:
+def test_wrong_options_are_reported(options: dict[str, str], said: str, tmp_path: Path) -> None:
     file = write(convolutions(("n", 3, 8, 8)), tmp_path / "net.onnx")
     with pytest.raises(ProgramError, match=said):
         read_model(file, options)
@@ -324,7 +324,7 @@ def evaluator_of(program: GraphProgram) -> InlineExecutor:
     return InlineExecutor(level.evaluator(task_of(level, program, Settings()))())
 
 
-def test_answers_that_are_not_finite_before_anything_is_changed_are_told(tmp_path: Path) -> None:
+def test_answers_that_are_not_finite_before_anything_is_changed_are_reported(tmp_path: Path) -> None:
     nodes = [helper.make_node("Mul", ["x", "w"], ["m"]), helper.make_node("Log", ["m"], ["y"])]
     broken = model(nodes, [constant("w", np.full((), -np.inf, np.float32))])
     with pytest.raises(ProgramError, match="returns numbers that are not finite, before anything is changed"):
@@ -332,7 +332,7 @@ def test_answers_that_are_not_finite_before_anything_is_changed_are_told(tmp_pat
 
 
 @pytest.mark.parametrize("trains", [True, False])
-def test_a_model_that_answers_at_random_is_told(trains: bool, tmp_path: Path) -> None:
+def test_a_model_that_answers_at_random_is_reported(trains: bool, tmp_path: Path) -> None:
     nodes = [helper.make_node("Dropout", ["x", "ratio", "trains"], ["y"])]
     weights = [constant("ratio", np.array(0.5, np.float32)), constant("trains", np.array(trains))]
     program = read_model(write(model(nodes, weights), tmp_path / "net.onnx"), {})
@@ -350,14 +350,14 @@ def test_an_input_may_be_a_number(tmp_path: Path) -> None:
     evaluator_of(program)
 
 
-def test_what_the_runtime_refuses_is_told(tmp_path: Path) -> None:
+def test_what_the_runtime_refuses_is_reported(tmp_path: Path) -> None:
     made = write(model([helper.make_node("NoSuchOperator", ["x"], ["y"])], []), tmp_path / "net.onnx")
     with pytest.raises(PlanishError, match=r"ONNX Runtime does not run .*NoSuchOperator") as raised:
         evaluator_of(read_model(made, {}))
     assert "\n" not in str(raised.value)
 
 
-def test_inputs_that_are_no_numbers_are_told(tmp_path: Path) -> None:
+def test_inputs_that_are_no_numbers_are_reported(tmp_path: Path) -> None:
     made = one_node("Identity")
     made.graph.input[0].type.tensor_type.elem_type = onnx.TensorProto.STRING
     with pytest.raises(ProgramError, match=r"input 'x' of .* is no tensor of numbers"):

@@ -57,7 +57,7 @@ def test_answers_are_scored_beside_those_of_the_unchanged_module(tmp_path: Path)
     assert all(same[within(part)] < wild[within(part)] for part in parts)
 
 
-def test_opinions_tell_apart_who_differs_and_who_has_none(
+def test_opinions_distinguish_a_difference_from_no_opinion(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def found(*_: object) -> Sequence[Outcome]:
@@ -163,5 +163,5 @@ func.func public @main(%a: tensor<2xf32> loc("a"), %b: tensor<2xf32> loc("b")) -
         ("4", ""),
     ],
 )
-def test_an_operation_is_told_by_its_layer_and_what_it_works_on(uid: str, told: str) -> None:
+def test_an_operation_is_described_by_its_layer_and_what_it_works_on(uid: str, told: str) -> None:
     assert where(original(program_from(LAYERS)), uid) == told

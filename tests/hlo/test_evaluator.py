@@ -192,7 +192,7 @@ def test_the_end_trains_longer_and_sees_the_other_parts(tmp_path: Path) -> None:
     assert outcome.values["error"] != error(during)
 
 
-def test_where_time_ends_who_was_scored_keeps_what_decides(tmp_path: Path) -> None:
+def test_where_time_ends_a_scored_candidate_keeps_what_decides(tmp_path: Path) -> None:
     """The validation comes first, of all candidates; the final part may be cut."""
     started = count()
 

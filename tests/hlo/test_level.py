@@ -123,7 +123,7 @@ def test_a_killed_search_goes_on_in_the_same_state(tmp_path: Path) -> None:
     assert len(after) == len(before) + 2, "what is known was asked for again, and nothing else"
 
 
-def test_edits_are_told_with_their_layers(tuned: Tuned) -> None:
+def test_edits_are_described_with_their_layers(tuned: Tuned) -> None:
     edits = Candidate((ScaleConstant("3", 2.0), CopyOp("4", "5", (), "5", 1)))
     told = HloLevel().describe(tuned.result.task, edits)
     assert told["edits"].splitlines()[:2] == [
@@ -218,7 +218,7 @@ main()
 
 
 @pytest.mark.parametrize("wrong", ["absent", "damaged", "no array", "other shape"])
-def test_a_missing_weight_is_told_before_a_run_is_stored(tmp_path: Path, wrong: str) -> None:
+def test_a_missing_weight_is_reported_before_a_run_is_stored(tmp_path: Path, wrong: str) -> None:
     module = write_all(tmp_path / "net", PREDICT, INFERENCE)
     weights = module.parent / "w.npz"
     match wrong:

@@ -50,7 +50,7 @@ def test_the_unchanged_module_has_all_left() -> None:
     assert row["left of kind convolution"] == 1
 
 
-def test_edits_are_told_by_kind_and_by_what_they_touch() -> None:
+def test_features_are_the_kinds_of_edits_and_what_they_touch() -> None:
     row = named(NETWORK, DeleteOp("2", (("1#0", ()),)))
     assert (row["edits"], row["times DeleteOp"], row["times CopyOp"]) == (1, 1, 0)
     assert (row["touched of kind elementwise"], row["touched in layer 1"], row["layers touched"]) == (1, 1, 1)
@@ -65,7 +65,7 @@ def test_what_an_edit_made_is_of_the_layer_where_it_was_put() -> None:
     assert row["share of FLOPs left"] == 1  # nobody needs the copy
 
 
-def test_tiles_are_told() -> None:
+def test_tiles_are_features() -> None:
     assert named(chain(), TileBatch(1))["tile"] == 0
     assert named(NETWORK, TileBatch(2))["tile"] == 1
 

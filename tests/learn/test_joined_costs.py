@@ -103,7 +103,7 @@ def test_the_same_file_twice_is_the_file_once(tmp_path: Path) -> None:
     assert read_joined(paths, "instructions").identities.tolist() == ["1" * 32, "2" * 32]
 
 
-def test_what_does_not_fit_together_is_told() -> None:
+def test_what_does_not_fit_together_is_reported() -> None:
     wide, narrow = tables()
     with pytest.raises(PlanishError, match=r"b\.npz lacks the objective 'text_bytes'"):
         join_tables(named(wide, narrow), "text_bytes")

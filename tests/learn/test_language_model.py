@@ -134,7 +134,7 @@ def test_text_goes_on_by_the_most_probable_tokens() -> None:
     assert all(-math.log(learnt.size) < each < 0 for each in sure)
 
 
-def test_it_is_told_what_came_of_its_list_by_fast_feedback() -> None:
+def test_fast_feedback_has_the_outcome_of_its_list() -> None:
     policy, learnt = AnsweringPolicy(made()), tokenizer()
     state = policy.begin(here())
     state = policy.extend(state, next(one for one in here().actions if str(one) == "gvn"))
@@ -157,7 +157,7 @@ def test_it_is_told_what_came_of_its_list_by_fast_feedback() -> None:
 
 @pytest.mark.parametrize("objective", ["instructions", "text_bytes"])
 @pytest.mark.parametrize("kind", ["short", "long", "fast"])
-def test_it_is_told_what_it_was_trained_to_be_told(
+def test_its_feedback_is_the_kind_that_it_was_trained_with(
     kind: Kind, objective: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     learnt, (made_of,) = tokenizer(), compile_lists(open_backend(), [(CODE, ("gvn",))])
@@ -187,7 +187,7 @@ def test_it_is_told_what_it_was_trained_to_be_told(
     pytest.fail("all networks of chance are sure")
 
 
-def test_what_it_was_trained_to_be_told_is_kept(tmp_path: Path) -> None:
+def test_the_kind_of_feedback_of_its_training_is_kept(tmp_path: Path) -> None:
     path = tmp_path / "p.safetensors"
     write_policy(replace(made(), feedback="long"), path)
     assert load_policy(path).feedback == "long"
@@ -220,7 +220,7 @@ def searched(path: Path, tries: int) -> list[Candidate]:
     return found
 
 
-def test_a_policy_that_cannot_be_told_is_refused(tmp_path: Path) -> None:
+def test_a_policy_that_takes_no_feedback_is_refused(tmp_path: Path) -> None:
     with pytest.raises(PlanishError, match="no policy that fits can be told"):
         make_searcher("feedback", PassSpace([*elements().values()], ir=CODE), OBJECTIVES, 0)
     from learn.test_writing import made as writer

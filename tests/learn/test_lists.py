@@ -98,7 +98,7 @@ def test_it_is_kept_as_it_is(tmp_path: Path) -> None:
     assert policy_for(space(), str(path)).shape == SHAPE
 
 
-def test_what_does_not_fit_is_told(tmp_path: Path) -> None:
+def test_what_does_not_fit_is_reported(tmp_path: Path) -> None:
     path = tmp_path / "some.safetensors"
     write_policy(made(), path)
     with pytest.raises(PlanishError, match="writes lists of steps that there are not here: adce"):
@@ -211,7 +211,7 @@ def test_labels_must_be_of_this_llvm_and_of_the_corpus() -> None:
         read_list_dataset(SAMPLE, [table], "text_bytes", LISTS)
 
 
-def test_it_is_told_of_how_many_functions_the_end_is_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_number_of_functions_read_in_part_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     from planish.levels.llvm.ir import instruction_rows
     from planish.train.corpus.datasets import read_list_dataset
     from planish.train.corpus.reader import SAMPLE
@@ -224,7 +224,7 @@ def test_it_is_told_of_how_many_functions_the_end_is_not_read(monkeypatch: pytes
     assert [str(one.message) for one in told] == [f"{expected}: they are longer than what is observed"]
 
 
-def test_a_file_that_is_none_is_told(tmp_path: Path) -> None:
+def test_a_file_that_is_none_is_reported(tmp_path: Path) -> None:
     path = tmp_path / "wrong.safetensors"
     write_policy(made(), path)
     whole = path.read_bytes()

@@ -41,7 +41,7 @@ def test_of_models_that_learnt_from_the_same_trials_one_is_asked(own: Path) -> N
 
 
 @pytest.mark.parametrize("damaged", [False, True])
-def test_what_cannot_be_used_is_told_and_the_shipped_one_is_asked(
+def test_what_cannot_be_used_is_reported_and_the_shipped_one_is_asked(
     own: Path, caplog: pytest.LogCaptureFixture, *, damaged: bool
 ) -> None:
     known = shipped()

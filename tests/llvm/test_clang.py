@@ -50,7 +50,7 @@ def functions(text: str) -> list[str]:
     return [normalise(function.text) for function in split_module(text)]
 
 
-def test_ir_that_nobody_has_optimised(compiler: Compiler, tmp_path: Path) -> None:
+def test_ir_is_not_optimised(compiler: Compiler, tmp_path: Path) -> None:
     (tmp_path / "f.c").write_text(SOURCE)
     text = compiler.to_ir(tmp_path / "f.c", ["-DK=3"])
     assert "optnone" not in text
@@ -60,7 +60,7 @@ def test_ir_that_nobody_has_optimised(compiler: Compiler, tmp_path: Path) -> Non
     assert "alloca" not in compiler.to_ir(tmp_path / "f.c", ["-DK=3"], level="Oz")
 
 
-def test_the_first_error_is_told(compiler: Compiler, tmp_path: Path) -> None:
+def test_the_first_error_is_reported(compiler: Compiler, tmp_path: Path) -> None:
     file = tmp_path / "f.c"
     file.write_text(SOURCE)
     with pytest.raises(

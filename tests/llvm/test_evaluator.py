@@ -243,7 +243,7 @@ def test_a_list_whose_code_may_vary_is_run_again_where_it_may_be_the_best(
 
 
 @pytest.mark.parametrize(("place", "stage"), [(0, "verify"), (1, "run")])
-def test_a_program_that_somebody_kills_is_lost_and_not_wrong(
+def test_a_program_that_is_killed_from_outside_is_lost_and_not_wrong(
     monkeypatch: pytest.MonkeyPatch, place: int, stage: Stage
 ) -> None:
     require_linker()

@@ -56,7 +56,7 @@ def test_a_signal_is_an_answer_too() -> None:
     assert answer(ABORT).code == -6
 
 
-def test_what_differs_is_told() -> None:
+def test_what_differs_is_reported() -> None:
     same = RunAnswer(0, b"abc", 1.0)
     assert RunAnswer(0, b"abc", 2.0).differs(same) == ""
     assert RunAnswer(0, b"abd", 1.0).differs(same) == "the output differs from byte 3 on"

@@ -423,7 +423,7 @@ def test_opt_alone_makes_it_again(copied: Path) -> None:
     assert code_section(copied / "optimised.o") == expected
 
 
-def test_another_llvm_than_its_own_is_told(copied: Path) -> None:
+def test_another_llvm_than_its_own_is_reported(copied: Path) -> None:
     other = {"OPT": "true", "LLC": "true", "PATH": "/usr/bin:/bin"}
     done = subprocess.run([copied / "repeat.sh"], check=True, env=other, capture_output=True, text=True)
     major = open_backend().version.partition(".")[0]

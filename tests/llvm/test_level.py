@@ -130,7 +130,7 @@ def _count(*passes: str) -> int:
     return module.instructions()
 
 
-def test_beyond_the_deadline_nothing_is_measured_and_what_is_missing_is_told(tuned: Tuned) -> None:
+def test_beyond_the_deadline_nothing_is_measured_and_what_is_missing_is_reported(tuned: Tuned) -> None:
     with ends_by(0.0):
         texts = _described(tuned.result.task, ["sroa<modify-cfg>"])
     assert texts["size"].count("not measured") == 6
@@ -215,7 +215,9 @@ def test_time_is_compared_with_the_fast_baseline(tmp_path: Path, monkeypatch: py
         assert told["passes"].splitlines()[0].startswith("time without it")
 
 
-def test_what_was_run_is_told_where_no_time_was_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_was_run_is_reported_where_no_time_was_left(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     require_linker()
     monkeypatch.setattr(finish, "seconds_left", lambda: 0.0)
     result = tune(
@@ -258,7 +260,7 @@ def test_time_without_a_main_asks_for_a_harness(tmp_path: Path) -> None:
         assert list(store.runs()) == []
 
 
-def test_that_it_was_not_run_is_told(tmp_path: Path) -> None:
+def test_that_it_was_not_run_is_reported(tmp_path: Path) -> None:
     require_linker()
     text = "declare void @nowhere()\ndefine i32 @main() {\n  call void @nowhere()\n  ret i32 0\n}\n"
     result = tune(text, budget=Budget(trials=2), settings=QUICK, store=tmp_path / "store.db", run="yes")
@@ -296,7 +298,7 @@ def test_the_back_end_is_part_of_the_target() -> None:
     assert task.target.toolchain["llvm"] == open_backend("llvmlite").version
 
 
-def test_times_of_passes_are_told_in_their_unit() -> None:
+def test_times_of_passes_are_reported_in_their_unit() -> None:
     level = LlvmLevel()
     task = task_of(level, level.load(ECHO, {"args": "x"}), replace(QUICK, objectives=("time_s",)))
     whole = candidate_of(["mem2reg", "adce"])

@@ -26,6 +26,6 @@ def test_ours_come_first() -> None:
     assert backend_names()[: len(PREFERRED)] == PREFERRED
 
 
-def test_an_unknown_back_end_is_told() -> None:
+def test_an_unknown_back_end_is_reported() -> None:
     with pytest.raises(PlanishError, match="has no back end 'portible'"):
         backend_named("portible")

@@ -114,7 +114,7 @@ def test_arrays_that_do_not_fit_are_refused(message: str) -> None:
         built(MATMUL).bind(*BAD[message])
 
 
-def test_an_operand_that_is_not_aligned_is_told_from_one_that_is() -> None:
+def test_an_operand_that_is_not_aligned_is_distinguished_from_one_that_is() -> None:
     call = CompiledKernel(built(MATMUL))
     with pytest.raises(ProgramError, match=r"A is float32.*, not aligned; this was made for float32"):
         call(MISPLACED, WHOLE[:4])

@@ -86,7 +86,7 @@ def test_a_gain_within_the_noise_is_none(inline: ExecutorFactory) -> None:
     assert (same.verdict, half.verdict) == ("same", "better")
 
 
-def test_a_failure_is_told(inline: ExecutorFactory) -> None:
+def test_a_failure_is_reported(inline: ExecutorFactory) -> None:
     (_, broken) = remeasure(BASE, [_actor("broken", 1.0, "raise")], COST, inline)
     assert (broken.verdict, broken.ratio, broken.values) == ("failed", None, ())
     assert {failure.reason for failure in broken.failures} == {"ZeroDivisionError"}

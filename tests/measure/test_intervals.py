@@ -69,7 +69,7 @@ def test_the_other_way_round_it_is_the_inverse(over: np.ndarray, under: np.ndarr
 
 
 @given(QUANTITIES)
-def test_nobody_is_faster_than_himself(values: np.ndarray) -> None:
+def test_no_variant_is_faster_than_itself(values: np.ndarray) -> None:
     assert ratio(values.tolist(), values.tolist()) == Ratio(1.0, 1.0, 1.0)
 
 

@@ -76,7 +76,7 @@ def test_what_others_could_have_prepared_is_not_used(own: Path) -> None:
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a folder away")
-def test_a_folder_of_somebody_else_is_not_used(tmp_path: Path) -> None:
+def test_a_folder_of_another_user_is_not_used(tmp_path: Path) -> None:
     (tmp_path / "theirs").mkdir()
     os.chown(tmp_path / "theirs", 12345, 12345)
     with pytest.raises(PermissionError, match="belongs to another user"):
@@ -127,14 +127,14 @@ def test_a_name_that_cannot_be_a_lock_is_an_error(
     assert len(done.stderr.splitlines()) <= 3
 
 
-def test_a_pipe_does_not_hang_who_opens_it(tmp_path: Path) -> None:
+def test_a_pipe_does_not_block_its_opener(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "lock")
     with pytest.raises(OSError, match="no plain file"):
         opened_lock(tmp_path / "lock")
 
 
 @linux_only
-def test_the_holder_is_told(tmp_path: Path) -> None:
+def test_the_holder_is_reported(tmp_path: Path) -> None:
     assert holder_of(tmp_path / "lock") is None
     with held(tmp_path / "lock") as process:
         found = holder_of(tmp_path / "lock")
@@ -174,7 +174,7 @@ def killed_once_noted(process: subprocess.Popen[bytes], executor: LocalExecutor)
     process.kill()
 
 
-def test_an_executor_shows_who_keeps_the_machine_from_its_workers(
+def test_an_executor_shows_which_process_keeps_the_machine_from_its_workers(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(clock, "SHOWN_S", 0.05)
@@ -232,7 +232,7 @@ def test_threads_exclude_each_other(tmp_path: Path) -> None:
     assert inside == []
 
 
-def test_a_dead_holder_blocks_nobody(tmp_path: Path) -> None:
+def test_a_dead_holder_blocks_no_process(tmp_path: Path) -> None:
     command = [sys.executable, "-c", HOLDER, str(tmp_path / "lock")]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as holder:
         assert holder.stdout is not None

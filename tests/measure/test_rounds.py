@@ -370,7 +370,7 @@ def test_a_steady_machine_is_measured_exactly(own: float, baseline: float) -> No
     assert TIMING.fewest <= len(samples.seconds) <= TIMING.most
 
 
-def test_a_machine_that_grows_slower_slows_nobody() -> None:
+def test_a_machine_that_grows_slower_slows_no_variant() -> None:
     machine, baseline_time = Machine(0.5), SharedBaselineTime()
     first = machine.measure(0.01, 0.02, baseline_time).median
     machine.seconds += 10

@@ -90,7 +90,7 @@ def test_the_next_candidate_starts_at_nought(clock: Clock, shared: StageClockShm
     assert _nanoseconds(clock.stop()) == {"worker": 3}
 
 
-def test_memory_that_nobody_wrote_reads_as_worker(shared: StageClockShm) -> None:
+def test_memory_that_was_not_written_reads_as_worker(shared: StageClockShm) -> None:
     assert shared.current() == ("worker", 0.0)
     assert shared.seconds() == {}
 

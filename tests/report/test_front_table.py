@@ -110,7 +110,7 @@ def test_what_is_worse_on_the_examples_of_the_search_alone_is_a_win() -> None:
     assert found.headline == "Validation error 0.03000 instead of 0.1200 at no more time (#1)"
 
 
-def test_where_noise_decides_it_is_told() -> None:
+def test_where_noise_decides_it_is_reported() -> None:
     """By 1,000 examples half a point more is nothing, but the user is to see that it was measured."""
     base = replace(front().baseline, scores={"error_validation": 0.12, "error_validation_within": 0.001})
     scores = {"error_validation": 0.125, "error_validation_within": 0.009}
@@ -133,7 +133,7 @@ def test_a_disputed_module_is_no_win() -> None:
     assert any("differs on #2" in ground for ground in found.grounds)
 
 
-def test_a_module_without_a_second_opinion_is_told() -> None:
+def test_a_module_without_a_second_opinion_is_reported() -> None:
     told = "the second opinion has no answer for #2: their gains are not cross-checked"
     assert told in verdict(FRONT[0], replace(FRONT[1], agrees=None)).grounds
     assert not any("no answer" in ground for ground in verdict(replace(FRONT[0], agrees=None)).grounds)
@@ -201,7 +201,7 @@ def test_it_is_shown_by_the_terminal_and_the_report(
 
 
 @pytest.mark.parametrize("found", [ONE, fronts.front()], ids=["one", "several"])
-def test_it_is_told_to_programs(found: Comparison, tmp_path: Path) -> None:
+def test_json_has_it(found: Comparison, tmp_path: Path) -> None:
     data, _ = kept(tmp_path, with_unmeasured(found))
     document = json.loads(json.dumps(result_document(data)))
     assert len(document["finalists"]) == len(found.finalists)

@@ -283,7 +283,7 @@ def _story(folder: Path, text: str = TEXT) -> ReportData:
         return read_report_data(store, run_id, Planks())
 
 
-def test_what_decided_the_run_is_told(tmp_path: Path) -> None:
+def test_what_decided_the_run_is_shown(tmp_path: Path) -> None:
     data = _story(tmp_path)
     facts = provenance(data)
     assert (

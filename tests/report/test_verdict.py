@@ -224,7 +224,7 @@ def test_an_interval_around_1_is_written_only_as_far_as_it_means_something(gain:
 RATE = Objective("rate", "1/s", "up")
 
 
-def test_work_is_told_by_trials_with_rate_and_time() -> None:
+def test_work_is_reported_by_trials_with_rate_and_time() -> None:
     trials = [failed(0), measured(1, 2.0), measured(2, 0.5, gflops=8.0)]
     assert flops_of(trials, TIME) == 4
     assert flops_of(trials[:2], TIME) is None

@@ -323,7 +323,7 @@ def test_a_sandbox_is_for_good() -> None:
     assert done.stderr.rstrip().endswith("Use another worker.")
 
 
-def test_it_is_told_what_holds() -> None:
+def test_the_status_says_what_holds() -> None:
     assert ("Landlock (ABI" in sandbox_status()) == bool(linux.abi())
     assert (", seccomp" in sandbox_status()) == linux.is_there()
     assert ("root has no limit" in sandbox_status()) == (os.geteuid() == 0)

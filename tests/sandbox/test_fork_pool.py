@@ -154,7 +154,7 @@ def test_children_die_with_a_parent_that_is_killed(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("times", "answer"), [(1, 2), (2, 2), (3, None)])
-def test_who_is_killed_by_somebody_else_has_nothing_refused(
+def test_a_child_killed_from_outside_refuses_no_candidate(
     times: int, answer: int | None, tmp_path: Path
 ) -> None:
     def work(item: int, watchdog: Watchdog) -> int:
@@ -186,7 +186,7 @@ def test_more_may_be_added_while_something_is_under_way() -> None:
     assert found == [1, 2, 3]
 
 
-def test_what_a_child_prints_is_told_with_its_end_alone(capfd: pytest.CaptureFixture[str]) -> None:
+def test_what_a_child_prints_is_reported_with_its_end_alone(capfd: pytest.CaptureFixture[str]) -> None:
     def work(item: str, _: Watchdog) -> None:
         os.write(1, item.encode())
         if item == "last":
@@ -213,7 +213,7 @@ def test_temporary_files_end_with_the_pool(tmp_path: Path, monkeypatch: pytest.M
     assert not list(tmp_path.iterdir())
 
 
-def test_a_death_is_noticed_though_somebody_else_holds_the_pipe(tmp_path: Path) -> None:
+def test_a_death_is_noticed_though_another_process_holds_the_pipe(tmp_path: Path) -> None:
     def work(item: int, _: Watchdog) -> int:
         if item == 1:
             holder = os.fork()
@@ -334,7 +334,7 @@ CRASHED, LEFT = "killed by SIGSEGV", "exited with code 1"
         ),
     ],
 )
-def test_a_child_that_ends_early_is_told_of(work: Callable[[], str], end: ExitStatus) -> None:
+def test_a_child_that_ends_early_is_reported(work: Callable[[], str], end: ExitStatus) -> None:
     assert in_child(work, str, SHORT) == end
 
 

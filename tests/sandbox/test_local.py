@@ -84,7 +84,7 @@ def test_who_holds_the_machine_cannot_wait_for_workers(executor: LocalExecutor, 
         list(evaluate(executor, [act()]))
 
 
-def test_nobody_is_blamed_for_a_slow_listener(executor: LocalExecutor) -> None:
+def test_no_worker_is_blamed_for_a_slow_listener(executor: LocalExecutor) -> None:
     """A worker that prints much is blocked until we listen again; that is not its fault."""
     outcomes: list[Outcome] = []
     for answer in evaluate(executor, [act(), act("spew", 1.0), act("spew", 1.0)]):

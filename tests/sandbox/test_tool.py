@@ -19,7 +19,7 @@ def test_what_it_is_given_and_gives(tmp_path: Path) -> None:
     assert (ran.code, ran.output.decode(), ran.message) == (3, f"in\n{tmp_path}\n", "said\n")
 
 
-def test_input_that_nobody_reads_is_no_error() -> None:
+def test_input_that_is_not_read_is_no_error() -> None:
     assert run_tool(["true"], seconds=60, given=b"x" * (1 << 20)).code == 0
 
 

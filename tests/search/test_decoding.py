@@ -143,7 +143,7 @@ def test_unique_counts_of_figure_6_1() -> None:
     assert colder[0.1] < colder[2.0]
 
 
-def test_beginnings_are_asked_for_once_whoever_goes_on() -> None:
+def test_prefixes_are_asked_for_once_whichever_sample_continues() -> None:
     table = Table(TREE)
     tree = PrefixTree(table, Words())
     for method in METHODS:

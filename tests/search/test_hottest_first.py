@@ -137,7 +137,7 @@ def test_it_fits_spaces_of_parts_alone() -> None:
     assert fitting_searchers(Parts()) == ["hottest-first"]
 
 
-def test_it_is_told_of_the_start_first() -> None:
+def test_the_start_is_reported_to_it_first() -> None:
     searcher = search(Parts())
     searcher.tell([Trial(Candidate(), outcome(Candidate()))])
     assert searcher.ask(3) == [Candidate()]

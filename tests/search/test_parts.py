@@ -175,7 +175,7 @@ def test_candidates_do_not_depend_on_how_many_are_asked_for() -> None:
     assert [trial.candidate for trial in one] != [trial.candidate for trial in other]
 
 
-def test_what_an_unfinished_round_told_is_concluded_too() -> None:
+def test_results_of_an_unfinished_round_are_concluded_too() -> None:
     searcher = Parts(Program(), [SIZE], 0)
     assert searcher.conclude() == []
     driven(searcher, 6, 1)

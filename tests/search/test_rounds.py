@@ -97,7 +97,7 @@ def test_rounds_are_lazy() -> None:
     assert _numbers(searcher.ask(2)) == [3, 4]
 
 
-def test_nothing_is_proposed_before_all_of_a_round_is_told() -> None:
+def test_nothing_is_proposed_before_all_results_of_a_round_are_known() -> None:
     searcher, _ = _rounds(2, 2)
     asked = searcher.ask(5)
     _tell(searcher, asked[1:])
@@ -106,7 +106,7 @@ def test_nothing_is_proposed_before_all_of_a_round_is_told() -> None:
     assert _numbers(searcher.ask(2)) == [2, 3]
 
 
-def test_costs_are_sent_in_the_order_of_the_proposals_after_what_nobody_asked_for() -> None:
+def test_costs_are_sent_in_the_order_of_the_proposals_after_those_of_unasked_trials() -> None:
     searcher, sent = _rounds(3, 1)
     asked, other = searcher.ask(3), _candidate(9)
     for each in (asked[2], other, asked[0], asked[1]):

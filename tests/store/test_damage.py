@@ -60,7 +60,7 @@ def _flipped(whole: Path, place: Path, seed: int) -> None:
     place.write_bytes(content)
 
 
-def test_a_flipped_byte_is_told_or_changes_nothing(whole: Path, tmp_path: Path) -> None:
+def test_a_flipped_byte_is_reported_or_changes_nothing(whole: Path, tmp_path: Path) -> None:
     with open_store(whole, read_only=True) as store:
         expected = _everything(store)
     place, told = tmp_path / "planish.db", 0
@@ -248,7 +248,7 @@ def test_a_log_that_is_left_behind_is_taken_up(killed: Path, tmp_path: Path) -> 
 
 @pytest.mark.parametrize("read_only", [False, True])
 @pytest.mark.parametrize("seed", range(12))
-def test_a_byte_damaged_in_the_midst_is_told_and_nothing_is_lost(
+def test_a_byte_damaged_in_the_midst_is_reported_and_nothing_is_lost(
     killed: Path, tmp_path: Path, seed: int, read_only: bool
 ) -> None:
     place, log = copied(killed, tmp_path)

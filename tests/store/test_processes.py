@@ -82,9 +82,7 @@ def test_processes_make_one_store_and_write_to_it_at_once(place: str, start: Sta
             assert store.run_trials(run.id, STEPS) == [make_trial(i) for i in range(150)]
 
 
-def test_a_process_killed_while_writing_loses_no_trial_that_it_was_told_is_stored(
-    place: str, start: Start
-) -> None:
+def test_a_process_killed_while_writing_loses_no_trial_reported_as_stored(place: str, start: Start) -> None:
     moments = random.Random(1)
     writers = [start(place, ENDLESS, group) for group in GROUPS]
     for writer, group in zip(writers, GROUPS, strict=True):

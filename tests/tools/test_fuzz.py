@@ -69,7 +69,7 @@ def test_workers_answer_in_order() -> None:
     assert found == [(case, "right") for case in wanted]
 
 
-def test_a_fault_of_the_fuzzer_is_told() -> None:
+def test_a_fault_of_the_fuzzer_is_reported() -> None:
     """A seed that no generator takes ends the worker before it has drawn a program."""
     with pytest.raises(RuntimeError, match="the fuzzer itself failed"):
         next(try_cases(Plan(-1, 1, ["portable"]), 0, 1, 60))

@@ -60,7 +60,7 @@ def test_who_was_not_measured_comes_back_too() -> None:
         decode([*rows[:-1], odd], BOTH)
 
 
-def test_nobody_was_compared() -> None:
+def test_no_finalist_was_compared() -> None:
     assert decode([], BOTH) is None
     rows = stored(encode(front()))
     assert decode([replace(rows[0], data={})], BOTH) is None

@@ -133,7 +133,7 @@ def test_another_baseline_is_measured_too(full: Ended) -> None:
     assert reference.lead.median == pytest.approx(2e-3, rel=0.01)
 
 
-def test_another_baseline_is_told_by_its_ratio_to_the_baseline(
+def test_another_baseline_is_shown_by_its_ratio_to_the_baseline(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def busy(baseline: Variant, variants: list[Variant], *others: Any) -> list[Mapping[str, PairedSamples]]:
@@ -150,7 +150,7 @@ def test_another_baseline_is_told_by_its_ratio_to_the_baseline(
     assert reference.lead.median == pytest.approx(2e-3, rel=0.01)
 
 
-def test_effects_are_told_of_each_step_and_pair(full: Ended) -> None:
+def test_effects_are_reported_of_each_step_and_pair(full: Ended) -> None:
     member = by_knob(full.result)[2]
     assert list(member.candidate.steps) == [Set(0, 2), Set(1, 3)]
     one, other = member.alone
@@ -251,7 +251,7 @@ def test_the_baseline_is_the_result_where_nothing_is_better(
     }
 
 
-def test_who_is_left_out_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_skipped_finalists_are_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     no_time(monkeypatch)
     one = Settings(objectives=("time",), searcher="random", workers=1)
     found = ended(tmp_path, Plain(), one)

@@ -93,7 +93,7 @@ def test_the_beaten_go() -> None:
     assert left(good, other) == ([0, 1], 0)
 
 
-def test_the_disputed_beat_nobody_and_stay() -> None:
+def test_disputed_finalists_dominate_none_and_stay() -> None:
     disputed = member(0, 0.1, 0.1, Opinion(agrees=False))
     assert left(disputed, member(1, 0.5, 0.3), member(2, 2, 0.6)) == ([0, 1], 1)
 
@@ -133,7 +133,7 @@ def test_the_baseline_is_taken_where_nothing_is_proven() -> None:
     assert ordered(state, (TIME,), unchanged.candidate).finalists == (proven, unchanged, lucky, slow)
 
 
-def test_examples_that_were_held_back_decide_who_is_first() -> None:
+def test_held_back_examples_decide_which_is_first() -> None:
     def scored(error: float, held_back: float) -> Finalist:
         scores = {"error_validation": held_back, "error_final": 1 - held_back}
         return replace(judged(1.0, error, ("same", "better")), scores=scores)
@@ -156,7 +156,7 @@ def test_examples_that_were_held_back_decide_who_is_first() -> None:
     assert [each.candidate for each in found] == wanted
 
 
-def test_nobody_is_judged_by_a_score_that_was_lost() -> None:
+def test_no_finalist_is_judged_by_a_score_that_was_lost() -> None:
     lost, failed = (replace(judged(0.9, 0.1 + n, ("better", "better")), scores={}) for n in (0, 0.01))
     base = baseline(1.0, 0.2, error_validation=0.2)
 
@@ -231,7 +231,7 @@ def test_where_nothing_is_better_without_being_worse_the_baseline_comes_first() 
     assert len(compared(replace(idle, candidate=BASE), idle)) == 2, "it is listed once"
 
 
-def test_who_was_not_scored_comes_behind_those_who_are_known_for_harmless() -> None:
+def test_finalists_without_scores_rank_behind_non_regressing_ones() -> None:
     """The fastest without a score was first, and so the run told of the unchanged program."""
     fastest, scored = (judged(time, 0.1, ("better", "better")) for time in (0.2, 0.3))
     fastest, scored = replace(fastest, scores={}), replace(scored, scores={"error_validation": 0.15})

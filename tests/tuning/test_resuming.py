@@ -327,7 +327,7 @@ def test_a_later_run_is_anchored_to_the_baseline_of_the_first(
     assert noted == [1e-3, 1e-3]
 
 
-def test_a_searcher_is_told_the_baseline_before_it_is_asked(
+def test_a_searcher_learns_the_baseline_before_it_is_asked(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     told: list[Candidate] = []

@@ -160,7 +160,7 @@ def test_what_can_be_folded_is_listed_in_the_order_of_the_module() -> None:
     assert Fold.match(replay(program, Candidate((Fold(first),)))) == ("10",)
 
 
-def test_a_sum_that_somebody_else_reads_is_not_scaled() -> None:
+def test_a_sum_with_another_reader_is_not_scaled() -> None:
     both = SUMS.replace("add %z, %rows", "add %z, %c")
     assert Fold.match(original(program_from(both))) == ("5",)
     turned = SUMS.replace("subtract %p, %mean", "subtract %mean, %p")

@@ -174,7 +174,7 @@ def test_metrics_that_do_not_fit_are_one_line(several: Path, metric: str, said: 
         ("\0", "fails: SyntaxError|fails: ValueError"),
     ],
 )
-def test_a_function_that_is_not_in_its_file_is_told_before_anything_runs(
+def test_a_function_that_is_not_in_its_file_is_reported_before_anything_runs(
     several: Path, text: str, said: str
 ) -> None:
     code = several.parent / "mine.py"

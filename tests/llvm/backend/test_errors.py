@@ -20,7 +20,7 @@ NEWER = '\n!llvm.ident = !{!0}\n!0 = !{!"clang version 99.1.0"}\n'
         (INSIDE_OUT, "a.ll: the IR is invalid: Instruction does not dominate all uses! %b = add"),
     ],
 )
-def test_malformed_ir_is_told_with_its_place(
+def test_malformed_ir_is_reported_with_its_place(
     backend: Backend, ir: str | bytes, message: str, capfd: pytest.CaptureFixture[str]
 ):
     with pytest.raises(IRError) as caught:
@@ -49,7 +49,7 @@ def test_text_that_reads_is_not_asked_for_its_version(backend: Backend):
     assert backend.parse(SUM + NEWER).instructions() > 0
 
 
-def test_targets_without_code_are_told(backend: Backend):
+def test_targets_without_code_are_reported(backend: Backend):
     with pytest.raises(TargetError, match="nowhere-unknown"):
         backend.parse('target triple = "nowhere-unknown"')
 

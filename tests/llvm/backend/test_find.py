@@ -60,7 +60,7 @@ def test_a_missing_back_end_tells_how_to_get_it(monkeypatch: pytest.MonkeyPatch)
         ("{}", "lacks the function LLVM"),
     ],
 )
-def test_a_wrong_library_is_told(library: str, message: str):
+def test_a_wrong_library_is_reported(library: str, message: str):
     import _ctypes
 
     program = """

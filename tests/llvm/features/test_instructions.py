@@ -45,7 +45,7 @@ def test_an_instruction_is_a_row_and_every_number_is_of_its_column() -> None:
     assert len(set(column("opcode"))) == 6  # two branches
 
 
-def test_operands_are_told_by_how_far_back_they_are() -> None:
+def test_operands_are_described_by_how_far_back_they_are() -> None:
     near, far = column("near"), column("far")
     assert near[3] == 2  # the phi, two before: 2 has two bits
     assert near[4] == 1  # the sum
@@ -63,7 +63,7 @@ def test_loops_are_seen_by_how_blocks_are_entered_and_left() -> None:
     assert leaves[5] != column("exit", forward)[5]
 
 
-def test_constants_are_told_by_their_magnitude() -> None:
+def test_constants_are_described_by_their_magnitude() -> None:
     found = {
         value: column("constant", LOOP.replace("64", value))[3]
         for value in ("0", "1", "-1", "64", "7", "300")

@@ -18,7 +18,7 @@ def named(*lists: tuple[str, ...], ir: str = IR) -> list[dict[str, float]]:
     return [dict(zip(space.schema.names, row.tolist(), strict=True)) for row in found]
 
 
-def test_a_list_is_told_by_what_it_has_where() -> None:
+def test_features_of_a_list_are_what_it_has_where() -> None:
     (row,) = named(LIST)
     assert (row["passes"], row["pipelines"], row["different"]) == (4, 1, 3)
     assert (row["times adce"], row["first adce"], row["after last adce"]) == (2, 1, 2)
@@ -31,7 +31,7 @@ def test_order_counts() -> None:
     assert one != other
 
 
-def test_the_module_is_told_of_in_each_row() -> None:
+def test_features_of_the_module_are_in_each_row() -> None:
     one, other = named((), LIST)
     of_module = [name for name in one if name.startswith("AutoPhase")]
     assert len(of_module) == len(FEATURES) == 56

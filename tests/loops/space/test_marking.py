@@ -52,7 +52,7 @@ def test_marks_are_of_the_loop_under_the_cursor(actions: tuple[CursorStep, ...],
         ((PackHere(2),), "reads 2 tensors"),
     ],
 )
-def test_what_is_illegal_is_told(actions: tuple[CursorStep, ...], message: str) -> None:
+def test_what_is_illegal_is_reported(actions: tuple[CursorStep, ...], message: str) -> None:
     with pytest.raises(ScheduleError, match=message):
         resolve(matmul(), Candidate(actions))
 

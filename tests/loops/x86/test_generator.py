@@ -181,7 +181,7 @@ def test_mixed_types_are_refused() -> None:
         compile_tree(mixed)
 
 
-def test_a_processor_without_vectors_is_told_what_to_use(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_error_on_a_processor_without_vectors_says_what_to_use(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("planish.levels.loops.codegen.x86.isa.cpu_features", frozenset[str])
     with pytest.raises(TargetError, match="portable"):
         best_isa()
