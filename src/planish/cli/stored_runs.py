@@ -96,9 +96,9 @@ def _show_run(store: Reader, run_id: str, files: Sequence[Path], form: given.For
     level = level_named(store.task(run.task_key).level)
     name_files(level, files)
     data = read_report_data(store, run.id, level)
-    model, proposals = model_section(data), policy_section(data)
+    model, policy = model_section(data), policy_section(data)
     if form == "json":
-        documents = model_document(model), policy_document(proposals)
+        documents = model_document(model), policy_document(policy)
         document({**result_document(data), **documents[0], **documents[1]})
         return
     show_run(data)
@@ -107,8 +107,8 @@ def _show_run(store: Reader, run_id: str, files: Sequence[Path], form: given.For
     show_winner(data)
     if model is not None:
         show_model(model)
-    if proposals:
-        show_policy(proposals, data.objective)
+    if policy:
+        show_policy(policy, data.objective)
     show_notes(data.notes)
 
 

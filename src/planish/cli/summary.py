@@ -284,29 +284,29 @@ def show_sections(sections: Mapping[str, str]) -> None:
         say(f"\n{heading}\n{'-' * len(heading)}\n{text.rstrip()}")
 
 
-def show_model(guidance: ModelSection) -> None:
+def show_model(section: ModelSection) -> None:
     """Write how well each batch was predicted, and which features make the winner good."""
     say("\nmodel\n-----")
     rows = [
         [f"{batch.before:,}", f"{len(batch.values):,}", f"{batch.correlation:+.2f}"]
-        for batch in guidance.batches
+        for batch in section.batches
     ]
     heads = ["learnt from", "then measured", "rank correlation"]
     table(heads, rows, right=heads)
-    good = [f"{name} ({worse:+.2f})" for name, worse in guidance.importance[:_SHOWN]]
+    good = [f"{name} ({worse:+.2f})" for name, worse in section.importance[:_SHOWN]]
     if good:
         say(f"the winner by its features, in deviations of predictions: {', '.join(good)}")
 
 
-def model_document(guidance: ModelSection | None) -> dict[str, Any]:
+def model_document(section: ModelSection | None) -> dict[str, Any]:
     """Return the same as JSON; nothing where no model guided the run."""
-    if guidance is None:
+    if section is None:
         return {}
     batches = [
         {"before": each.before, "measured": len(each.values), "rank_correlation": each.correlation}
-        for each in guidance.batches
+        for each in section.batches
     ]
-    return {"model": {"batches": batches, "importance": dict(guidance.importance)}}
+    return {"model": {"batches": batches, "importance": dict(section.importance)}}
 
 
 def show_policy(proposals: Sequence[Proposal], objective: Objective) -> None:
