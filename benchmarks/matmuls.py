@@ -40,7 +40,7 @@ from planish.levels.loops.space import CursorSpace
 from planish.levels.loops.workloads import matmul, thesis_split
 from planish.models.network_policies import NetworkPolicy
 from planish.models.policy_files import policy_for
-from planish.search.policies import hoped
+from planish.search.policies import best_rollout
 from planish.settings import Settings
 from planish.store import Store, open_store
 from planish.tuning.api import tune_program
@@ -82,7 +82,7 @@ def policy_kernel(program: Program, backend: str) -> tuple[Kernel, float]:
     """Schedule a matmul as `--searcher policy` does, and generate code; give the seconds, too."""
     start = time.perf_counter()
     space = CursorSpace(program)
-    (end,) = hoped(NetworkPolicy(policy_for(space, "auto")), space)
+    (end,) = best_rollout(NetworkPolicy(policy_for(space, "auto")), space)
     tree = tree_of(program, end)
     kernel = Kernel(program, tree, compile_with(backend, tree))
     return kernel, time.perf_counter() - start

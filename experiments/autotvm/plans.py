@@ -10,7 +10,7 @@ from searching import Options, Setting
 from planish.models.tree_gru import can_train
 
 ALONE: Options = {"model": "none"}
-DOUBLING: Options = {**ALONE, "few": 0, "first": 8, "growth": 1.0}
+DOUBLING: Options = {**ALONE, "gp_threshold": 0, "first": 8, "growth": 1.0}
 """As the paper has it: nothing but trees, after batches that double."""
 GRU: Options = {**ALONE, "local": "tree-gru"}
 GRU_DOUBLING: Options = {**DOUBLING, "local": "tree-gru"}

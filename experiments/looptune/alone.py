@@ -21,7 +21,7 @@ from planish.levels.loops.workloads import matmul, thesis_split
 from planish.models.network_policies import NetworkPolicy
 from planish.models.policy_files import policy_for
 from planish.search.decoding import priority_samples
-from planish.search.policies import followed, hoped, new_programs
+from planish.search.policies import best_rollout, greedy_rollout, new_programs
 
 
 def measured(program: Program, policies: Sequence[str]) -> dict[str, float]:
@@ -30,8 +30,8 @@ def measured(program: Program, policies: Sequence[str]) -> dict[str, float]:
     chosen = {}
     for name in policies:
         walker = NetworkPolicy(policy_for(case.space, name))
-        (chosen[f"{name}, greedy"],) = followed(walker, case.space)
-        (chosen[f"{name}, hopeful"],) = hoped(walker, case.space)
+        (chosen[f"{name}, greedy"],) = greedy_rollout(walker, case.space)
+        (chosen[f"{name}, hopeful"],) = best_rollout(walker, case.space)
         samples = new_programs(case.space, priority_samples(walker, case.space, by="whole"))
         chosen[f"{name}, {SAMPLES} samples"] = max(islice(samples, SAMPLES), key=case.rate)
     return remeasured(case, chosen)

@@ -23,7 +23,7 @@ from planish.levels.loops.workloads import matmul, thesis_split
 from planish.models.network_policies import NetworkPolicy
 from planish.models.policy_files import policy_for
 from planish.search.factory import make_searcher
-from planish.search.policies import followed, hoped
+from planish.search.policies import best_rollout, greedy_rollout
 
 Found = list[tuple[float, float]]
 """GFLOPS and seconds, by the number of actions from 0 on."""
@@ -48,7 +48,7 @@ def searched(case: Case, name: str, options: Mapping[str, Any], seconds: float) 
 def walked(case: Case, walker: NetworkPolicy) -> Found:
     """Give the states of a policy's most probable way, and how long it took to them; the thesis' agent."""
     begun = time.monotonic()
-    way = list(followed(walker, case.space, whole=True))
+    way = list(greedy_rollout(walker, case.space, whole=True))
     took = time.monotonic() - begun
     return _with_rates(case, way, [took * (place + 1) / len(way) for place in range(len(way))])
 
@@ -56,7 +56,7 @@ def walked(case: Case, walker: NetworkPolicy) -> Found:
 def chosen(case: Case, walker: NetworkPolicy) -> Found:
     """Give the states on the way that `--searcher policy` chooses; it knows none of them before the last."""
     begun = time.monotonic()
-    (end,) = hoped(walker, case.space)
+    (end,) = best_rollout(walker, case.space)
     took = time.monotonic() - begun
     way = [Candidate(end.steps[:actions]) for actions in range(len(end.steps) + 1)]
     return _with_rates(case, way, [took] * len(way))

@@ -24,7 +24,7 @@ from planish.levels.loops.workloads import matmul, thesis_split
 from planish.models.network_policies import NetworkPolicy
 from planish.models.policy_files import policy_for
 from planish.search.decoding import priority_samples
-from planish.search.policies import hoped, new_programs
+from planish.search.policies import best_rollout, new_programs
 
 IMPROVED = "policy, improved"
 
@@ -34,7 +34,7 @@ def measured(size: tuple[int, int, int], policy: str, moments: tuple[float, floa
     case = Case(matmul(*size))
     walker = NetworkPolicy(policy_for(case.space, policy))
     begun = time.perf_counter()
-    (end,) = hoped(walker, case.space)
+    (end,) = best_rollout(walker, case.space)
     walk = time.perf_counter() - begun
     chosen = {"unscheduled": case.space.start(), "policy": end}
     for title, by in (("by Algorithm 1", "last"), ("by whole ways", "whole")):

@@ -23,7 +23,7 @@ from planish.models.network_policies import NetworkPolicy
 from planish.models.networks import Shape, scaled, scores
 from planish.models.policy_files import SavedPolicy
 from planish.search.decoding import priority_samples
-from planish.search.policies import followed, new_programs
+from planish.search.policies import greedy_rollout, new_programs
 from planish.train.continuations import FARTHEST, SHARPNESS, StateDataset
 
 SAMPLES = 32
@@ -59,7 +59,7 @@ def measure_proposals(programs: Sequence[Program], policy: SavedPolicy, path: Pa
 def _measured(program: Program, policy: SavedPolicy) -> dict[str, float]:
     """Give GFLOPS by the digits of the actions."""
     case, walker, end = Case(program), NetworkPolicy(policy), time.monotonic() + MOST_SECONDS
-    (greedy,) = followed(walker, case.space)
+    (greedy,) = greedy_rollout(walker, case.space)
     sampled = priority_samples(walker, case.space, samples=SAMPLES, by="whole")
     several = list(islice(new_programs(case.space, chain([greedy], sampled)), SAMPLES))
     states = [walker.begin(case.space) for _ in several]

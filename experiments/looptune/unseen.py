@@ -21,7 +21,7 @@ from planish.levels.loops.workloads import RESNET18, convolution, matmul
 from planish.models.network_policies import NetworkPolicy
 from planish.models.policy_files import policy_for
 from planish.search.decoding import priority_samples
-from planish.search.policies import hoped, new_programs
+from planish.search.policies import best_rollout, new_programs
 
 PROGRAMS: Mapping[str, Program] = {
     "100 by 300 by 50": matmul(100, 300, 50),
@@ -41,7 +41,7 @@ def measured(program: Program, policies: Sequence[str], seconds: float) -> dict[
     chosen = {"unscheduled": case.space.start()}
     for name in policies:
         walker = NetworkPolicy(policy_for(case.space, name))
-        (chosen[name],) = hoped(walker, case.space)
+        (chosen[name],) = best_rollout(walker, case.space)
         samples = new_programs(case.space, priority_samples(walker, case.space, by="whole"))
         chosen[f"{name}, {SAMPLES}"] = max(islice(samples, SAMPLES), key=case.rate)
         improving = "policy", {"policy": name, "improve": True}

@@ -27,7 +27,7 @@ from planish.models.ir_text import Tokenizer
 from planish.models.language_policy import USUAL, AnsweringPolicy
 from planish.models.policy_files import SavedPolicy, load_policy
 from planish.search.decoding import Decoding, PrefixTree, decode, priority_samples
-from planish.search.policies import greedy_end, reconsidered
+from planish.search.policies import greedy_end, revised
 from planish.train.corpus.answers import Judged, answers_of, feedback_on, judge_answers
 from planish.train.corpus.datasets import TextExample, read_text_examples
 from planish.train.cost_tables import read_joined
@@ -116,7 +116,7 @@ def sampled_lists(model: SavedPolicy, example: TextExample) -> list[int | None]:
 
 
 def told_lists(model: SavedPolicy, example: TextExample) -> list[int | None]:
-    rounds, found = reconsidered(AnsweringPolicy(model), space_of(example), STEPS), list[int | None]()
+    rounds, found = revised(AnsweringPolicy(model), space_of(example), STEPS), list[int | None]()
     try:
         (candidate,) = next(rounds)
         while True:

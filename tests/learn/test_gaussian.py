@@ -123,7 +123,7 @@ def test_columns_that_vary_alike_count_once() -> None:
 def test_below_so_many_trials_it_is_what_a_search_asks(few: int, orders: bool) -> None:
     """Trees learn nothing from ten trials."""
     candidates = [ROUGH.sample(rng(1, i)) for i in range(60)]
-    learner = make_learner(ROUGH, 0, "none", "rank", "mean", 1.0, few=few)
+    learner = make_learner(ROUGH, 0, "none", "rank", "mean", 1.0, gp_threshold=few)
     learner.learn(candidates[:10], [float(i) for i in range(1, 11)])
     assert bool(np.ptp(learner.score(candidates))) == orders
 

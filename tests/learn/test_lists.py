@@ -18,7 +18,7 @@ from planish.models.network_policies import ListPolicy, policy_of
 from planish.models.networks import HEADS, ReaderShape, expected, outputs, packed
 from planish.models.policy_files import SavedPolicy, load_policy, policy_for, write_policy
 from planish.search.decoding import priority_samples
-from planish.search.policies import followed
+from planish.search.policies import greedy_rollout
 from planish.train.cost_tables import UNCOUNTED, Columns, CostTable
 from planish.train.samples import ListDataset
 
@@ -81,7 +81,7 @@ def test_samples_are_the_lists_each_once_and_the_greedy_one_is_first() -> None:
     policy, here = policy_of(made(1)), space()
     samples = [passes_of(one) for one in islice(priority_samples(policy, here), 10)]
     assert sorted(samples) == sorted(LISTS)
-    assert passes_of(next(followed(policy, here))) == samples[0]
+    assert passes_of(next(greedy_rollout(policy, here))) == samples[0]
 
 
 def test_lists_of_what_the_space_lacks_are_left_out() -> None:

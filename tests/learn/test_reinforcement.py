@@ -18,7 +18,7 @@ from planish.levels.loops.workloads import matmul
 from planish.models.network_policies import NetworkPolicy
 from planish.models.networks import Shape
 from planish.models.policy_files import load_policy
-from planish.search.policies import followed
+from planish.search.policies import greedy_rollout
 from planish.train.environment import EpisodeTask, Observation, StepEnvironment
 from planish.train.reinforcement import (
     ALGORITHMS,
@@ -76,7 +76,7 @@ def test_training_goes_on_from_its_checkpoint(algorithm: str, ray: object, tmp_p
     best = max(one.held for one in records)
     assert again.metrics["share of the peak"] == best >= first.metrics["share of the peak"]
     assert load_policy(tmp_path / "best.safetensors").shape == again.shape
-    (end,) = followed(NetworkPolicy(again), SPACE)
+    (end,) = greedy_rollout(NetworkPolicy(again), SPACE)
     assert end.steps
     assert len(list(tmp_path.glob("checkpoint-*"))) == 1
 
@@ -155,7 +155,7 @@ def test_a_network_of_another_size_is_trained(ray: object, tmp_path: Path) -> No
     found = reinforce(replace(config(tmp_path), tuned=Tuned(width=16, depth=2, rate=1e-3)))
     assert isinstance(found.shape, Shape)
     assert (found.shape.width, found.shape.depth) == (16, 2)
-    assert list(followed(NetworkPolicy(found), SPACE))
+    assert list(greedy_rollout(NetworkPolicy(found), SPACE))
 
 
 @pytest.mark.filterwarnings("ignore")

@@ -210,7 +210,7 @@ def test_without_torch_the_extra_is_named_and_a_global_model_guides_alone(
     path = tmp_path / "m.safetensors"
     write_model(made_model("planks", SCHEMA, "rank", {}, data(), unlearnt()), path)
     learner = make_learner(space, 0, str(path), "rank", "mean", 1.0, "tree-gru", 0)
-    assert learner.lacks.endswith("guides the search alone (pip install planish[train])")
+    assert learner.missing_library.endswith("guides the search alone (pip install planish[train])")
     candidates = [space.sample(rng(0, i)) for i in range(60)]
     before = learner.score(candidates)
     learner.learn(candidates, [1.0 + i for i in range(60)])

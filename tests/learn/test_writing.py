@@ -23,7 +23,7 @@ from planish.models.network_policies import WritingPolicy, policy_of
 from planish.models.policy_files import SavedPolicy, load_policy, policy_for, write_policy
 from planish.models.writer import ListGrammar, WriterShape, read_one, said
 from planish.search.decoding import priority_samples
-from planish.search.policies import followed
+from planish.search.policies import greedy_rollout
 from planish.train.continuations import how_probable, judge_lists
 
 STEPS = ("sroa<modify-cfg>", "gvn", "adce", "default<Oz>")
@@ -117,7 +117,7 @@ def test_samples_are_legal_each_once_and_end() -> None:
     samples = [passes_of(one) for one in priority_samples(policy_of(made()), here())]
     assert len(samples) == len(set(samples)) == 3 + 3 * 3 + 27 + 1 + 2 * 3 + 3 * 9
     assert all(1 <= len(each) <= 3 and each.count("default<Oz>") < 2 for each in samples)
-    assert passes_of(next(followed(policy_of(made()), here()))) == samples[0]
+    assert passes_of(next(greedy_rollout(policy_of(made()), here()))) == samples[0]
 
 
 def test_steps_that_the_space_lacks_are_not_written() -> None:

@@ -25,7 +25,7 @@ from planish.search.decoding import (
     priority_samples,
     reshaped,
 )
-from planish.search.policies import TimedPolicy, followed, hoped, improved, new_programs
+from planish.search.policies import TimedPolicy, best_rollout, greedy_rollout, new_programs, rollout_iteration
 from search.table_policy import TREE, Table, Words, word
 
 LEAVES = {"XX": 0.3, "XY": 0.18, "X": 0.12, "YY": 0.36, "YXZ": 0.03, "YX": 0.01}
@@ -290,7 +290,7 @@ def test_a_policy_that_says_nothing_is_refused(row: Mapping[str, float]) -> None
 
 def test_a_way_is_improved_until_leaving_it_gains_nothing() -> None:
     cost = {"": 9.0, "X": 8.0, "XX": 7.0, "XY": 6.0, "Y": 8.0, "YY": 5.0, "YX": 4.0}
-    rounds, asked = improved(Table(TREE), Words()), list[list[str]]()
+    rounds, asked = rollout_iteration(Table(TREE), Words()), list[list[str]]()
     with contextlib.suppress(StopIteration):
         batch = list(next(rounds))
         while True:
@@ -301,8 +301,8 @@ def test_a_way_is_improved_until_leaving_it_gains_nothing() -> None:
 
 
 def test_the_most_probable_steps_are_followed() -> None:
-    assert [word(c) for c in followed(Table(TREE), Words())] == ["XX"]
-    assert [word(c) for c in followed(Table(TREE), Words(), whole=True)] == ["", "X", "XX"]
+    assert [word(c) for c in greedy_rollout(Table(TREE), Words())] == ["XX"]
+    assert [word(c) for c in greedy_rollout(Table(TREE), Words(), whole=True)] == ["", "X", "XX"]
 
 
 class Judge(Table):
@@ -314,27 +314,27 @@ class Judge(Table):
 
 
 def test_of_several_ways_the_most_hopeful_end_counts() -> None:
-    assert [word(c) for c in hoped(Judge(TREE), Words())] == ["YXZ"]
-    assert [word(c) for c in hoped(Judge(TREE), Words(), ways=3)] == ["YY"]
-    assert [word(c) for c in hoped(Judge(TREE), Words(), ways=1)] == ["XX"]
+    assert [word(c) for c in best_rollout(Judge(TREE), Words())] == ["YXZ"]
+    assert [word(c) for c in best_rollout(Judge(TREE), Words(), ways=3)] == ["YY"]
+    assert [word(c) for c in best_rollout(Judge(TREE), Words(), ways=1)] == ["XX"]
 
 
 def test_a_policy_that_cannot_judge_ends_where_its_most_probable_steps_lead() -> None:
-    assert [word(c) for c in hoped(Table(TREE), Words())] == ["XX"]
+    assert [word(c) for c in best_rollout(Table(TREE), Words())] == ["XX"]
 
 
 def test_no_step_leads_back() -> None:
     """A and B undo each other, and are probable for ever."""
     to_and_fro = {"": {"A": 0.9, "X": 0.1}, "A": {"B": 0.9, "X": 0.1}}
-    assert [word(c) for c in followed(Table(to_and_fro), Words())] == ["AX"]
+    assert [word(c) for c in greedy_rollout(Table(to_and_fro), Words())] == ["AX"]
 
 
 def test_the_end_is_no_way_out_of_a_loop() -> None:
     """B leads back; of the end and X the one is more probable, but it may be unlikely all the same."""
     to_and_fro = {"": {"A": 0.9, "X": 0.1}, "A": {"B": 0.97, ".": 0.02, "X": 0.01}}
-    assert [word(c) for c in followed(Table(to_and_fro), Words())] == ["AX"]
+    assert [word(c) for c in greedy_rollout(Table(to_and_fro), Words())] == ["AX"]
     ending = {"": {"A": 0.9, "X": 0.1}, "A": {"B": 0.6, ".": 0.3, "X": 0.1}}
-    assert [word(c) for c in followed(Table(ending), Words())] == ["A"]
+    assert [word(c) for c in greedy_rollout(Table(ending), Words())] == ["A"]
 
 
 class Anagrams(Words):

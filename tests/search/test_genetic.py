@@ -29,7 +29,7 @@ from planish.models.learner import Prior
 from planish.models.model_files import made_model, write_model
 from planish.models.trees import XgboostTrees
 from planish.search import Annealing, Genetic, Gevo, Random, make_searcher
-from planish.search.genetic import POOL, TAKEN, promising
+from planish.search.genetic import POOL, TAKEN, prescreen
 from planish.search.proposals import Visited
 from planish.search.rounds import quality
 from planish.testing.lattice import Lattice
@@ -383,7 +383,7 @@ def costs(space: Lattice, candidates: list[Candidate]) -> list[float]:
 
 
 def test_of_each_pool_the_best_predicted_come_first() -> None:
-    given = list(islice(promising(ROUGH, Visited(ROUGH), Prior(ROUGH, Knows(), ""), 3), TAKEN))
+    given = list(islice(prescreen(ROUGH, Visited(ROUGH), Prior(ROUGH, Knows(), ""), 3), TAKEN))
     generator = rng(3, 0, 0)
     pool = {ROUGH.sample(generator) for _ in range(POOL)}
     assert costs(ROUGH, given) == sorted(costs(ROUGH, [*pool]))[:TAKEN]
@@ -391,9 +391,9 @@ def test_of_each_pool_the_best_predicted_come_first() -> None:
 
 def test_it_ends_where_nothing_is_new() -> None:
     visited = Visited(SMALL)
-    given = [*promising(SMALL, visited, Prior(SMALL, Knows(), ""), 0)]
+    given = [*prescreen(SMALL, visited, Prior(SMALL, Knows(), ""), 0)]
     assert 0 < len(given) == len({each.hash for each in given}) <= 9
-    assert not [*promising(SMALL, visited, Prior(SMALL, Knows(), ""), 0)]
+    assert not [*prescreen(SMALL, visited, Prior(SMALL, Knows(), ""), 0)]
 
 
 @pytest.fixture

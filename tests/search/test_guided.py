@@ -94,7 +94,7 @@ def test_what_it_cannot_do_is_one_line(monkeypatch: pytest.MonkeyPatch, tmp_path
         made(model=str(tmp_path / "none.npz"))
     monkeypatch.setattr("planish.models.trees.can_grow", lambda: False)
     with pytest.raises(PlanishError, match="XGBoost is not installed") as error:
-        made(few="0")
+        made(gp_threshold="0")
     assert "planish[learn]" in str(error.value)
 
 
@@ -107,7 +107,9 @@ def test_without_xgboost_a_global_model_guides_all_the_same(
     path = tmp_path / "m.npz"
     write_model(made_model("lattice", ROUGH.schema, "rank", {}, NOTHING, trees.trees), path)
     monkeypatch.setattr("planish.models.trees.can_grow", lambda: False)
-    searcher = make_searcher("model-guided", ROUGH, [ROUGH.objective], 0, {"model": str(path), "few": few})
+    searcher = make_searcher(
+        "model-guided", ROUGH, [ROUGH.objective], 0, {"model": str(path), "gp_threshold": few}
+    )
     assert "XGBoost is not installed" in caplog.text
     drive(searcher, ROUGH.outcome, 40, 8)
     guided, lacking = notes(searcher)

@@ -154,31 +154,31 @@ def test_seeds_come_first_and_are_built_upon() -> None:
 def test_a_minimised_word_has_no_removable_letter(text: str, wanted: set[str]) -> None:
     """Each wanted letter stays once, and nothing else, at a price that is linear in the length."""
     space = Words(lambda each: 10.0 - len(wanted & set(each)))
-    ledger = Archive(space)
-    trials = _run(RoundSearcher([TIME], _minimised(space, ledger, text)), space, 1_000)
-    assert sorted(word(ledger.best()[0])) == sorted(wanted & set(text))
+    archive = Archive(space)
+    trials = _run(RoundSearcher([TIME], _minimised(space, archive, text)), space, 1_000)
+    assert sorted(word(archive.best()[0])) == sorted(wanted & set(text))
     assert len(trials) <= 1 + 2 * len(text)
 
 
-def _minimised(space: Words, ledger: Archive, text: str) -> Rounds:
-    yield from ledger.measure_new([spell(text)])
-    yield from minimise(space, ledger, spell(text))
+def _minimised(space: Words, archive: Archive, text: str) -> Rounds:
+    yield from archive.measure_new([spell(text)])
+    yield from minimise(space, archive, spell(text))
 
 
 def test_minimising_takes_a_gain_and_passes_by_failures() -> None:
     """Without "x" the word is better, without "a" it fails, and so does the empty word."""
     space = Words(lambda each: None if "a" not in each else 2.0 if "x" in each else 1.0)
-    ledger = Archive(space)
-    _run(RoundSearcher([TIME], _minimised(space, ledger, "bxab")), space, 100)
-    assert word(ledger.best()[0]) == "a"
-    assert ledger.cost(spell("")) is None
+    archive = Archive(space)
+    _run(RoundSearcher([TIME], _minimised(space, archive, "bxab")), space, 100)
+    assert word(archive.best()[0]) == "a"
+    assert archive.cost(spell("")) is None
 
 
 def test_what_failed_is_not_minimised() -> None:
     space = Words(lambda _: None)
-    ledger = Archive(space)
-    assert len(_run(RoundSearcher([TIME], _minimised(space, ledger, "abc")), space, 100)) == 1
-    assert not ledger.best()
+    archive = Archive(space)
+    assert len(_run(RoundSearcher([TIME], _minimised(space, archive, "abc")), space, 100)) == 1
+    assert not archive.best()
 
 
 @BOTH
@@ -208,13 +208,13 @@ def test_the_best_few_steer_the_draws() -> None:
 
 def test_of_equal_costs_the_shortest_is_kept() -> None:
     space = Words(lambda each: float(len(set(each))))
-    ledger = Archive(space, few=2)
+    archive = Archive(space, few=2)
 
     def search() -> Rounds:
-        yield from ledger.measure_new(map(spell, ["aaa", "abc", "bb", "cc", "aba", "abcd", "ba"]))
+        yield from archive.measure_new(map(spell, ["aaa", "abc", "bb", "cc", "aba", "abcd", "ba"]))
 
     _run(RoundSearcher([TIME], search()), space, 100)
-    assert [word(each) for each in ledger.best()] == ["bb", "ba"]
+    assert [word(each) for each in archive.best()] == ["bb", "ba"]
 
 
 @BOTH

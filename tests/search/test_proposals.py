@@ -198,5 +198,5 @@ def test_changes_that_leave_the_state_do_not_pile_up() -> None:
         lengths.append(len(candidate.steps))
         return candidate.then(Go(2 if len(lengths) == 5 else 1))
 
-    assert visited.fresh(ONE, change) == ONE.then(Go(2))
+    assert visited.make_unique(ONE, change) == ONE.then(Go(2))
     assert lengths == [1] * 5

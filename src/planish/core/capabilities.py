@@ -323,9 +323,9 @@ class CanCompile(CanObserve, Protocol):
 
 @runtime_checkable
 class ValueHead(Policy, Protocol):
-    """A policy that tells what it holds a candidate for, without a measurement.
+    """A policy that estimates the value of a candidate, without a measurement.
 
-    Offered by networks that score actions alone, whose score of the end tells it; used by the searcher
+    Offered by networks that score actions alone, whose score of the end is the value; used by the searcher
     `policy`.
     """
 

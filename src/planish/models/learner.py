@@ -34,7 +34,7 @@ FIRST, MOST, GROWTH = 4, 64, 0.125
 
 
 def distinct_seeds(space: Space, context: SearchContext = EMPTY_CONTEXT) -> list[Candidate]:
-    """Return what a search begins with, each state once; nothing where the space knows nothing good."""
+    """Return what a search begins with, each state once; nothing where the space has none."""
     seeds = space.seeds(context) if isinstance(space, CanSeed) else ()
     return [*{space.state_key(each): each for each in seeds}.values()]
 
@@ -73,7 +73,7 @@ class Prior:
     Args:
         space: describes candidates.
         model: predicts what they cost.
-        note: what the user should know of it: which models these are.
+        note: which models these are, for the user.
 
     Attributes:
         seconds: that predicting took so far, with describing the candidates.
@@ -108,7 +108,7 @@ def prior_of(space: CanBeLearnt, model: str) -> Prior | None:
     if model == "none":
         return None
     known = models_for(space.schema) if model == "auto" else {model: model_named(model, space.schema)}
-    return Prior(space, _together(space, [*known.values()]), _told(known)) if known else None
+    return Prior(space, _together(space, [*known.values()]), _note_of(known)) if known else None
 
 
 def _together(space: CanBeLearnt, models: Sequence[SavedModel]) -> Predicts:
@@ -121,15 +121,15 @@ def _together(space: CanBeLearnt, models: Sequence[SavedModel]) -> Predicts:
     return Pooled.of(models, space.features([space.sample(rng(0, i)) for i in range(SAMPLE)]))
 
 
-def _told(known: Mapping[str, SavedModel]) -> str:
+def _note_of(known: Mapping[str, SavedModel]) -> str:
     """Return which models guide, and how much each counts."""
     from planish.models.combined import shares
 
     models = [*known.values()]
-    told = [f"{name} (learnt from {_programs(model.programs)}" for name, model in known.items()]
-    if len(told) == 1:
-        return f"guided by the cost model {told[0]})"
-    parts = [f"{text}, weight {share:.3f})" for text, share in zip(told, shares(models), strict=True)]
+    learnt = [f"{name} (learnt from {_programs(model.programs)}" for name, model in known.items()]
+    if len(learnt) == 1:
+        return f"guided by the cost model {learnt[0]})"
+    parts = [f"{text}, weight {share:.3f})" for text, share in zip(learnt, shares(models), strict=True)]
     return f"guided by the cost models {', '.join(parts[:-1])} and {parts[-1]}"
 
 
@@ -144,7 +144,7 @@ MEMBERS = 5
 LOCAL_EPOCHS = 40
 LOCAL_ROWS = 32
 """Of a local TreeGRU: for a few hundred rows, which it learns anew after each batch."""
-FEW = 48
+GP_THRESHOLD = 48
 """Trials below which a Gaussian process is asked."""
 LAST = 256
 """Of so many trials, the last, it learns where it is asked on: what it takes grows with their cube."""
@@ -156,16 +156,16 @@ class Learner:
     Args:
         space: describes candidates.
         model: predicts what they cost.
-        few: predicts it in place of the model while there are few trials; None where there is none.
-        below: that many are few; None where the library is not there by which the model learns, and `few` is
+        gp: predicts in place of the model while there are few trials; None where there is none.
+        gp_threshold: trials from which the model is asked; None where its library is missing, and `gp` is
             asked throughout.
-        knows: whether it predicts before it has learnt anything.
+        ready: whether it predicts before it has learnt anything.
         learns: whether one of the two can learn.
         acquisition: what is asked of the model: "mean", "ei" or "ucb"; the Gaussian process knows how sure it
             is, and is always asked for the expected improvement.
         bound: deviations of the confidence bound.
-        lacks: what is to be said of a library that is not there.
-        guides: what is to be said of models that were there before.
+        missing_library: the user's note of a library that is not installed; empty where none is missing.
+        note: the user's note of the models that the search begins with; empty where there are none.
 
     Attributes:
         seconds: that learning and predicting took so far, with describing the candidates.
@@ -178,18 +178,18 @@ class Learner:
         acquisition: str,
         bound: float,
         *,
-        few: GaussianProcess | None,
-        below: int | None,
-        knows: bool,
+        gp: GaussianProcess | None,
+        gp_threshold: int | None,
+        ready: bool,
         learns: bool,
-        lacks: str = "",
-        guides: str = "",
+        missing_library: str = "",
+        note: str = "",
     ) -> None:
-        self._asked_first, self._learns = knows, learns
-        self.lacks, self._guides = lacks, guides
+        self._asked_first, self._learns = ready, learns
+        self.missing_library, self._note = missing_library, note
         self.seconds = 0.0
         self._space, self._model, self._acquisition, self._bound = space, model, acquisition, bound
-        self._few, self._below = few, below
+        self._gp, self._gp_threshold = gp, gp_threshold
         self._new: list[Candidate] = []
         self._features: list[NDArray[np.float32]] = []
         self._costs: list[float | None] = []
@@ -198,7 +198,7 @@ class Learner:
         self._best = 0.0
 
     @property
-    def knows(self) -> bool:
+    def ready(self) -> bool:
         """Return whether it predicts by now."""
         return self._asked_first or self._measured
 
@@ -210,7 +210,7 @@ class Learner:
     @property
     def notes(self) -> Sequence[str]:
         """Return what the user should know of it: which models guided, and why it learnt nothing."""
-        return [note for note in (self._guides, self.lacks, _nothing_in(self._costs)) if note]
+        return [note for note in (self._note, self.missing_library, _nothing_in(self._costs)) if note]
 
     def learn(self, candidates: Sequence[Candidate], costs: Sequence[float | None]) -> None:
         """Take what was measured; it is learnt from, with all before, when the model is asked next.
@@ -237,20 +237,20 @@ class Learner:
         self._new = []
         known = np.concatenate(self._features)
         self._features = [known]
-        ends = [] if self._below is None else [end for end in self._ends if end >= self._below]
+        ends = [] if self._gp_threshold is None else [end for end in self._ends if end >= self._gp_threshold]
         chosen = self._model.decisive(ends) if isinstance(self._model, Decides) else None
         for end in dict.fromkeys(end for end in (chosen, *ends[-1:]) if end):
             self._model.fit(dataset_of(known[:end], self._costs[:end]))
-        if (few := self._process) is not None:
-            few.fit(dataset_of(known[-LAST:], self._costs[-LAST:]))
+        if (gp := self._process) is not None:
+            gp.fit(dataset_of(known[-LAST:], self._costs[-LAST:]))
         self._ends = []
-        if few is not None or self._acquisition == "ei":
+        if gp is not None or self._acquisition == "ei":
             self._best = float(self._asked.predict(known).mean.min())
 
     @property
     def _process(self) -> GaussianProcess | None:
         """Return the Gaussian process, as long as there are few trials, or nothing else that learns."""
-        return self._few if self._below is None or len(self._costs) < self._below else None
+        return self._gp if self._gp_threshold is None or len(self._costs) < self._gp_threshold else None
 
     @property
     def _asked(self) -> CostModel:
@@ -298,7 +298,7 @@ def make_learner(
     acquisition: str,
     bound: float,
     local: str = "trees",
-    few: int = FEW,
+    gp_threshold: int = GP_THRESHOLD,
 ) -> Learner:
     """Make the model of a search.
 
@@ -311,7 +311,7 @@ def make_learner(
         acquisition: what is asked of the model.
         bound: deviations of the confidence bound.
         local: what learns from the search's own trials.
-        few: trials below which a Gaussian process learns from them in its place; 0 for none.
+        gp_threshold: trials below which a Gaussian process learns from them in its place; 0 for none.
 
     Raises:
         PlanishError: an option is unknown; the file is no model of these features; or there is neither a
@@ -331,22 +331,24 @@ def make_learner(
     count = 1 if acquisition == "mean" else MEMBERS
     locals_ = [_local(space, local, objective, seed * MEMBERS + i) for i in range(count)]
     learns = locals_[0].can_learn
-    lacks = "" if learns else _lacks(space, local, knows=prior is not None, few=few)
+    missing_library = (
+        "" if learns else _missing_library(space, local, ready=prior is not None, gp=gp_threshold > 0)
+    )
     base = prior.model if prior else None
     members = [Combined(each, base) for each in locals_]
     predicts = members[0] if count == 1 else Bootstrap(members, seed)
-    process = GaussianProcess(base) if few else None
+    process = GaussianProcess(base) if gp_threshold else None
     return Learner(
         space,
         predicts,
         acquisition,
         bound,
-        few=process,
-        below=few if learns else None,
-        knows=prior is not None,
+        gp=process,
+        gp_threshold=gp_threshold if learns else None,
+        ready=prior is not None,
         learns=learns or process is not None,
-        lacks=lacks,
-        guides=prior.note if prior else "",
+        missing_library=missing_library,
+        note=prior.note if prior else "",
     )
 
 
@@ -359,14 +361,16 @@ def _local(space: CanFeaturise, kind: str, objective: str, seed: int) -> LocalMo
     return TreeGru(objective, epochs=LOCAL_EPOCHS, rows=LOCAL_ROWS, seed=seed, names=space.schema.names)
 
 
-def _lacks(space: CanFeaturise, local: str, *, knows: bool, few: int) -> str:
+def _missing_library(space: CanFeaturise, local: str, *, ready: bool, gp: bool) -> str:
     """Return what learns in place of what a library is missing for; an error where nothing does."""
     library, extra = ("XGBoost", "learn") if local == "trees" else ("PyTorch", "train")
     install = f"pip install planish[{extra}]"
-    if few:
-        who = "a Gaussian process learns beside the global model" if knows else "a Gaussian process learns"
+    if gp:
+        who = "a Gaussian process learns beside the global model" if ready else "a Gaussian process learns"
         return f"{library} is not installed: {who}, from the last {LAST} trials ({install})"
-    if knows:
+    if ready:
         return f"{library} is not installed: the global model guides the search alone ({install})"
     what = f"no model for the features {space.schema.name}, and {library} is not installed to learn one"
-    raise PlanishError(what, f"{install}; or without --set few=0, which leaves the Gaussian process out.")
+    raise PlanishError(
+        what, f"{install}; or without --set gp_threshold=0, which leaves the Gaussian process out."
+    )

@@ -274,7 +274,7 @@ def _offers(factory: SearcherClass, make: Callable[[], Space]) -> bool:
 def _loads_and_fits(name: str, space: Space) -> bool:
     try:
         factory = searcher_class(name)
-    except (ImportError, PlanishError):  # whoever asks for this one is told why
+    except (ImportError, PlanishError):  # asking for this one says why
         return False
     # Looked for and not imported: a list of names should not take as long as loading a tokeniser.
     return _fits(factory, space) and (factory.library is None or find_spec(factory.library) is not None)

@@ -1,6 +1,6 @@
 """Genetic search: AutoTVM's baseline of the same name.
 
-Where a cost model knows such candidates, the first generation is the most promising of a pool of samples.
+Where a cost model knows such candidates, the first generation is the best predicted of a pool of samples.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from planish.core import (
 )
 from planish.search.factory import Option
 from planish.search.proposals import Visited, changed, new_from, new_sample, sample
-from planish.search.rounds import Costs, Recall, Rounds, RoundSearcher, noted, quality
+from planish.search.rounds import Costs, Recall, Rounds, RoundSearcher, quality, recording
 
 if TYPE_CHECKING:
     from numpy.random import Generator
@@ -36,11 +36,11 @@ IDLE = 4
 """Pools in a row without anything new, after which no other is drawn."""
 
 
-def promising(space: CanSample, visited: Visited, prior: Prior, seed: int) -> Iterator[Candidate]:
-    """Draw a pool of samples, give the most promising of them, the best first, and so on.
+def prescreen(space: CanSample, visited: Visited, prior: Prior, seed: int) -> Iterator[Candidate]:
+    """Draw a pool of samples, yield the best predicted of them, the best first, and so on.
 
-    What was proposed before is passed over, and what is given is noted. A pool depends on nothing that was
-    measured, so a resumed search draws the same ones.
+    What was proposed before is passed over, and what is yielded is recorded. A pool depends on no
+    measurement, so a resumed search draws the same ones.
 
     Args:
         space: is sampled.
@@ -120,7 +120,7 @@ def genetic(
     parents drawn in proportion to their fitness, and is changed until it is new. There a failure
     is a parent of fitness 0; here it is none. With fewer than two parents, a generation is sampled. The
     first one begins with what is known to be good; with a model of other programs, the rest of it are the
-    most promising samples, where AutoTVM's are any.
+    best predicted samples, where AutoTVM's are any.
 
     Args:
         space: where to search.
@@ -133,16 +133,16 @@ def genetic(
         prior: a model of other programs; None for none.
     """
     visited, parents, best = Visited(space, recall), list[_Parent](), list[_Parent]()
-    sown = (each for each in first if visited.add(each))
+    seeded = (each for each in first if visited.add(each))
     if prior:
-        sown = chain(sown, promising(space, visited, prior, seed))
+        seeded = chain(seeded, prescreen(space, visited, prior, seed))
     for place in count(0, population):
-        # What is sown takes the first places, so the others are drawn as they would be without it.
-        bred = _breed(space, visited, parents, mutation, seed, range(place, place + population), sown)
+        # What is seeded takes the first indices, so the others are drawn as they would be without it.
+        bred = _breed(space, visited, parents, mutation, seed, range(place, place + population), seeded)
         generation = list[Candidate]()
-        # Bred as they are asked for: nobody waits for a whole generation, nor breeds one to measure a few.
-        costs = yield noted(bred, generation)
-        sown = iter(())
+        # Bred as they are asked for: no whole generation is bred to measure a few.
+        costs = yield recording(bred, generation)
+        seeded = iter(())
         if not generation:
             return
         measured = _measured(generation, costs)
@@ -175,12 +175,12 @@ def _breed(
     mutation: float,
     seed: int,
     places: range,
-    sown: Iterator[Candidate],
+    seeded: Iterator[Candidate],
 ) -> Iterator[Candidate]:
-    """Yield what is sown, and then make new candidates, until each place has one or none is new."""
+    """Yield the seeds, and then make new candidates, until each place has one or none is new."""
     fitness = _fitness(parents)
     for place in places:
-        new = next(sown, None) or visited.recalled()
+        new = next(seeded, None) or visited.recalled()
         new = new or _bred(space, visited, parents, fitness, mutation, rng(seed, place))
         if new is None:
             return

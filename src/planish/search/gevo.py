@@ -12,7 +12,7 @@ from planish.core import EMPTY_CONTEXT, Candidate, CanEvolve, Objective, Planish
 from planish.search.factory import Option
 from planish.search.nsga2 import Individual, ranked, winner
 from planish.search.proposals import neighbour
-from planish.search.rounds import CostVectors, VectorRounds, VectorRoundSearcher, noted
+from planish.search.rounds import CostVectors, VectorRounds, VectorRoundSearcher, recording
 
 if TYPE_CHECKING:
     from numpy.random import Generator as Random
@@ -125,7 +125,7 @@ def _until_measured(
     found: dict[int, Sequence[Individual]] = {}
     while waiting := [place for place in range(len(drawn)) if place not in found]:
         given = list[Sequence[Candidate]]()
-        costs = yield chain.from_iterable(noted((drawn[place]() for place in waiting), given))
+        costs = yield chain.from_iterable(recording((drawn[place]() for place in waiting), given))
         for place, each in zip(waiting, given, strict=True):
             measured = [Individual(one, known) for one in each if (known := costs.get(one.hash)) is not None]
             if len(measured) == len(each):

@@ -24,8 +24,8 @@ from planish.core import (
     rng,
 )
 from planish.models.learner import (
-    FEW,
     FIRST,
+    GP_THRESHOLD,
     GROWTH,
     MOST,
     CanBeLearnt,
@@ -237,16 +237,18 @@ class ModelGuided(RoundSearcher):
         objective: Annotated[str, Option("what local models learn: rank or regression")] = "rank",
         model: Annotated[str, Option("global model: auto, none, or a name or file")] = "auto",
         local: Annotated[str, Option("what learns from the trials: trees or tree-gru")] = "trees",
-        few: Annotated[
+        gp_threshold: Annotated[
             int, Option("trials below which a Gaussian process learns from them; 0: none", least=0)
-        ] = FEW,
+        ] = GP_THRESHOLD,
     ) -> None:
         plan = GuidedPlan(batch, first, growth, chains, steps, temperature, restarts, epsilon, top, alpha)
         self._predictions: dict[str, TrialPrediction] = {}
         self._space = space
-        self._learner = learner = make_learner(space, seed, model, objective, acquisition, bound, local, few)
-        if learner.lacks:  # at once, and not only when the search is over
-            _log.warning("%s", learner.lacks)
+        self._learner = learner = make_learner(
+            space, seed, model, objective, acquisition, bound, local, gp_threshold
+        )
+        if learner.missing_library:  # at once, and not only when the search is over
+            _log.warning("%s", learner.missing_library)
         seeds = distinct_seeds(space, context)
         recall = Recall()
         rounds = guided(space, seed, plan, learner, seeds, recall, self._predictions)
@@ -378,7 +380,7 @@ class _Search:
         batch = [each for each in self._seeds if self._visited.add(each)] if number == 0 else []
         # A model that has seen no successful candidate ranks at random: then samples serve as well, and are
         # free.
-        if self._learner.knows:
+        if self._learner.ready:
             batch += _chosen(self._met(size, generator), self._visited, self._plan, size, len(batch))
         # The random ones, and those that the chains did not meet.
         while len(batch) < size and (drawn := new_sample(self._space, self._visited, generator)):
@@ -420,7 +422,7 @@ class _Search:
 def _chosen(
     met: Mapping[Candidate, float], visited: Visited, plan: GuidedPlan, size: int, there: int
 ) -> list[Candidate]:
-    """Choose the part of a batch that is not random from what the chains met and nobody has measured.
+    """Choose the part of a batch that is not random from what the chains met and are not measured.
 
     Args:
         met: with the predictions.

@@ -85,16 +85,16 @@ def shrink(space: CanShrink, candidate: Candidate, will_do: WillDo) -> Candidate
             found = [space.selected(candidate, places) for places in batch]
             # Different places may select the same candidate, for equal steps can stand in several places.
             new = list(dict.fromkeys(c for c in found if c is not None and c not in known))
-            told = will_do(new) if new else ()
-            if told is None:
+            verdicts = will_do(new) if new else ()
+            if verdicts is None:
                 return min((c for c, does in known.items() if does), key=lambda c: len(c.steps))
-            known.update(zip(new, told, strict=True))
+            known.update(zip(new, verdicts, strict=True))
             answers = [c is not None and known[c] for c in found]
     except StopIteration as end:
         return space.selected(candidate, end.value) or candidate
 
 
-def minimise(space: CanShrink, ledger: Archive, candidate: Candidate) -> Rounds:
+def minimise(space: CanShrink, archive: Archive, candidate: Candidate) -> Rounds:
     """Leave out one step after another while the cost does not rise.
 
     In the end no single step can be left out. As in the thesis, steps are tried one at a time; there in
@@ -103,19 +103,19 @@ def minimise(space: CanShrink, ledger: Archive, candidate: Candidate) -> Rounds:
 
     Args:
         space: what the candidate belongs to.
-        ledger: where the candidate's cost is known, and each shorter one's is noted; its best candidate
+        archive: where the candidate's cost is known, and each shorter one's is recorded; its best candidate
             is the result, unless another one is better than both.
         candidate: what to shorten.
     """
     # None where the candidate failed: then there is nothing to keep below.
-    place, limit = 0, ledger.cost(candidate)
+    place, limit = 0, archive.cost(candidate)
     while limit is not None:
         shorter = _shorter(space, candidate)
         # After a success the same place holds the next step, unless it was the last.
         order = [*range(place, len(shorter)), *range(min(place, len(shorter)))]
         for place in order:
-            yield from ledger.measure_new([shorter[place]])
-            cost = ledger.cost(shorter[place])
+            yield from archive.measure_new([shorter[place]])
+            cost = archive.cost(shorter[place])
             # Equal counts as no worse: a step that changes nothing goes. Where costs are times, the bound
             # falls with each success, so noise cannot add up to a slower program.
             if cost is not None and cost <= limit:
@@ -166,23 +166,23 @@ def random_minimise(space: Shrinkable, seed: int, samples: int, recall: Recall |
         samples: random candidates of each stage.
         recall: what was proposed before.
     """
-    ledger = Archive(space, recall=recall)
+    archive = Archive(space, recall=recall)
     for first in count(0, samples):
         drawn: list[Candidate] = []
-        yield from ledger.measure(_draw(space, seed, range(first, first + samples), ledger, drawn))
-        for best in ledger.best():
-            yield from minimise(space, ledger, best)
+        yield from archive.measure(_draw(space, seed, range(first, first + samples), archive, drawn))
+        for best in archive.best():
+            yield from minimise(space, archive, best)
         # Fewer than were wanted: the draws met nothing new in many tries, so the next stage would not either.
         if len(drawn) < samples:
             return
 
 
 def _draw(
-    space: CanSample, seed: int, places: range, ledger: Archive, drawn: list[Candidate]
+    space: CanSample, seed: int, places: range, archive: Archive, drawn: list[Candidate]
 ) -> Iterator[Candidate]:
-    """Draw new candidates, and note them, until none is new."""
+    """Draw new candidates, and record them, until none is new."""
     for place in places:
-        new = ledger.visited.recalled() or new_sample(space, ledger.visited, rng(seed, place))
+        new = archive.visited.recalled() or new_sample(space, archive.visited, rng(seed, place))
         if new is None:
             return
         drawn.append(new)

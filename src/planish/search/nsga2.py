@@ -27,7 +27,7 @@ from planish.core import (
 )
 from planish.search.factory import Option
 from planish.search.proposals import Visited, changed, new_from, new_sample
-from planish.search.rounds import CostVectors, Recall, VectorRounds, VectorRoundSearcher, noted
+from planish.search.rounds import CostVectors, Recall, VectorRounds, VectorRoundSearcher, recording
 
 if TYPE_CHECKING:
     from numpy.random import Generator
@@ -246,16 +246,16 @@ def nsga2(
     """
     visited, parents, places = Visited(space, recall), list[Individual](), count()
     # With several objectives the unchanged program is measured beside what is asked for. Noted when they are
-    # proposed, since the place of a proposal is how many were noted before it.
-    sown = (each for each in first if each != space.start() and visited.add(each))
+    # proposed, since the place of a proposal is how many were recorded before it.
+    seeded = (each for each in first if each != space.start() and visited.add(each))
     baseline: Costs | None = None
     for _ in range(rates.generations) if rates.generations else count():
         children = list[Individual]()
-        known = list(islice(sown, rates.population // 2 if parents else rates.population))
+        known = list(islice(seeded, rates.population // 2 if parents else rates.population))
         for _ in range(TRIES):
             breeding, bred = Breeding(space, visited, parents, rates), list[Candidate]()
             most = rates.population - len(children) - len(known)
-            costs = yield noted(chain(known, breeding.breed(seed, places, most)), bred)
+            costs = yield recording(chain(known, breeding.breed(seed, places, most)), bred)
             known = []
             if not bred:
                 return
@@ -267,9 +267,9 @@ def nsga2(
 
 
 def _unasked(generation: Sequence[Candidate], costs: CostVectors) -> Costs | None:
-    """Return the costs of what was told and not asked for: the baseline."""
+    """Return the costs of what was reported and not asked for: the baseline."""
     asked = {candidate.hash for candidate in generation}
-    return next((vector for told, vector in costs.items() if told not in asked), None)
+    return next((vector for name, vector in costs.items() if name not in asked), None)
 
 
 def _measured(

@@ -41,7 +41,7 @@ from planish.search.decoding import (
     ranking,
 )
 from planish.search.factory import Option
-from planish.search.rounds import Rounds, RoundSearcher, noted, once
+from planish.search.rounds import Rounds, RoundSearcher, recording, single_round
 
 
 class TimedPolicy:
@@ -83,8 +83,8 @@ class TimedPolicy:
             self.seconds += time.perf_counter() - started
 
 
-class TimedJudge(TimedPolicy):
-    """Counts the seconds of telling what candidates are worth, too."""
+class TimedValueHead(TimedPolicy):
+    """Counts the seconds of the value head, too."""
 
     def __init__(self, policy: ValueHead) -> None:
         super().__init__(policy)
@@ -102,7 +102,7 @@ Name = Annotated[
 
 
 class PolicySearcher(RoundSearcher):
-    """Asks a policy, and tells how long that took.
+    """Searches by a policy, and counts the time that it takes.
 
     Args:
         objectives: at least one; the first leads.
@@ -147,7 +147,7 @@ def timed_policy(space: CanStep, name: str, context: SearchContext = EMPTY_CONTE
     from planish.models.named_policies import policy_named
 
     policy = policy_named(space, name, context)
-    return TimedJudge(policy) if isinstance(policy, ValueHead) else TimedPolicy(policy)
+    return TimedValueHead(policy) if isinstance(policy, ValueHead) else TimedPolicy(policy)
 
 
 def new_states(space: Space, candidates: Iterable[Candidate], known: set[str]) -> Iterator[Candidate]:
@@ -162,7 +162,7 @@ def new_states(space: Space, candidates: Iterable[Candidate], known: set[str]) -
 def name_of_program(space: Space) -> Callable[[Candidate], str]:
     """Return what names the program that a candidate makes.
 
-    A state tells what may follow, too; nothing follows a whole sample.
+    A state has what may follow, too; nothing follows a whole sample.
     """
     return space.program_key
 
@@ -199,7 +199,7 @@ class PrioritySampling(PolicySearcher):
         ranking(by)
         named = timed_policy(space, policy, context)
         found = new_programs(space, self._sampled(named, space, branches or None, by))
-        super().__init__(objectives, named, once(islice(found, samples) if samples else found))
+        super().__init__(objectives, named, single_round(islice(found, samples) if samples else found))
 
     def _sampled(self, policy: Policy, space: Space, branches: int | None, by: str) -> Iterator[Candidate]:
         """Begin when the first one is asked for: to read a program takes a while."""
@@ -230,7 +230,9 @@ class PolicySamples(PolicySearcher):
     ) -> None:
         named = timed_policy(space, policy, context)
         how = Decoding(method, samples, seed, temperature, top_k, top_p, groups, penalty)
-        super().__init__(objectives, named, once(new_programs(space, self._decoded(named, space, how))))
+        super().__init__(
+            objectives, named, single_round(new_programs(space, self._decoded(named, space, how)))
+        )
 
     def _decoded(self, policy: Policy, space: Space, how: Decoding) -> Iterator[Candidate]:
         """Begin when the first one is asked for: to read a program takes a while."""
@@ -261,11 +263,11 @@ class FollowPolicy(PolicySearcher):
         named = timed_policy(space, policy, context)
         propose = self._propose
         ends = (
-            followed(named, space, whole=True, propose=propose)
+            greedy_rollout(named, space, whole=True, propose=propose)
             if path
-            else hoped(named, space, propose=propose)
+            else best_rollout(named, space, propose=propose)
         )
-        rounds = improved(named, space, propose) if improve else once(ends)
+        rounds = rollout_iteration(named, space, propose) if improve else single_round(ends)
         super().__init__(objectives, named, rounds)
 
 
@@ -278,7 +280,7 @@ def candidate_of(node: Node) -> Candidate:
     return node.candidate
 
 
-def hoped(
+def best_rollout(
     policy: Policy, space: Space, ways: int = WAYS, propose: Propose = candidate_of
 ) -> Iterator[Candidate]:
     """Yield the end that a policy holds for the best, of its greedy way and its most probable others.
@@ -303,12 +305,12 @@ def hoped(
             several.setdefault(name(node.candidate), node)
             if len(several) == ways:
                 break
-        worth = policy.value([node.state for node in several.values()])
-        end = max(zip(several.values(), worth, strict=True), key=lambda pair: pair[1])[0]
+        values = policy.value([node.state for node in several.values()])
+        end = max(zip(several.values(), values, strict=True), key=lambda pair: pair[1])[0]
     yield propose(end)
 
 
-def followed(
+def greedy_rollout(
     policy: Policy, space: Space, *, whole: bool = False, propose: Propose = candidate_of
 ) -> Iterator[Candidate]:
     """Yield where the most probable steps end; with `whole`, every state on the way before it.
@@ -328,8 +330,8 @@ def followed(
     yield propose(end)
 
 
-def improved(policy: Policy, space: Space, propose: Propose = candidate_of) -> Rounds:
-    """Search from a policy's way on: what it is worth to leave the way, the policy itself tells.
+def rollout_iteration(policy: Policy, space: Space, propose: Propose = candidate_of) -> Rounds:
+    """Search from a policy's rollout on: policy iteration, whose values the policy itself estimates.
 
     All states of the way are measured. Then the way to the best of them is left, at each of its states, by
     each of the other steps, and the policy is followed from there; all of that is measured, too. So it goes
@@ -346,7 +348,7 @@ def improved(policy: Policy, space: Space, propose: Propose = candidate_of) -> R
     candidates = map(propose, _walked(tree, space, tree.root))
     while True:
         asked = list[Candidate]()
-        costs = yield noted(new_states(space, candidates, known), asked)
+        costs = yield recording(new_states(space, candidates, known), asked)
         found = {one: cost for one in asked if (cost := costs.get(one.hash)) is not None}
         best = min(found, key=lambda one: found[one], default=None)
         if best is None or found[best] >= lowest:
@@ -403,7 +405,7 @@ _HINT = "Train one: planish policy train --level llvm --network decoder."
 
 
 class Feedback(PolicySearcher):
-    """A language model's list, then those that it writes once told what came of the last (thesis 5.5.3)."""
+    """A language model's list, then those that it writes after feedback on the last (thesis 5.5.3)."""
 
     needs = CanCompile
     library = "tokenizers"
@@ -418,17 +420,17 @@ class Feedback(PolicySearcher):
         policy: Annotated[str, Option("a policy's name, a file, or auto: the first one that can")] = "auto",
         tries: Annotated[int, Option("lists at most, the first one included", least=1)] = 5,
     ) -> None:
-        timed = _TimedReconsidering(reconsidering_policy(space, policy))
-        super().__init__(objectives, timed, reconsidered(timed, space, tries))
+        timed = TimedMultiTurn(multi_turn_policy(space, policy))
+        super().__init__(objectives, timed, revised(timed, space, tries))
 
 
-def reconsidered(policy: MultiTurnPolicy, space: CanCompile, tries: int = 5) -> Rounds:
-    """Follow a policy greedily, tell it what came of it, and so on, until it holds to its candidate.
+def revised(policy: MultiTurnPolicy, space: CanCompile, tries: int = 5) -> Rounds:
+    """Follow a policy greedily, give it the cost, and so on, until it holds to its candidate.
 
-    Where a candidate comes again, the policy is told what is known of it; nothing is measured twice.
+    Where a candidate comes again, the policy receives the known cost; nothing is measured twice.
 
     Args:
-        policy: is followed, and told.
+        policy: is followed, and receives costs.
         space: from whose start.
         tries: candidates at most.
     """
@@ -455,15 +457,15 @@ def greedy_end(policy: Policy, state: PolicyState) -> PolicyState:
         state = policy.extend(state, step)
 
 
-def reconsidering_policy(space: CanCompile, name: str) -> MultiTurnPolicy:
-    """Find a policy that can be told what came of its candidate.
+def multi_turn_policy(space: CanCompile, name: str) -> MultiTurnPolicy:
+    """Find a policy that takes feedback on its candidate.
 
     Args:
         space: where it is to walk.
         name: of a policy, a file, or "auto": the first one that fits and can.
 
     Raises:
-        PlanishError: there is none, or it is for another space, or cannot be told.
+        PlanishError: there is none, or it is for another space, or takes no feedback.
     """
     from planish.models.named_policies import AUTO
     from planish.models.network_policies import policy_of
@@ -474,15 +476,15 @@ def reconsidering_policy(space: CanCompile, name: str) -> MultiTurnPolicy:
         found = (policy_of(each) for each in held if each.fits(space))
         policy = next((each for each in found if isinstance(each, MultiTurnPolicy)), None)
         if policy is None:
-            raise PlanishError("no policy that fits can be told what came of its list", _HINT)
+            raise PlanishError("no policy that fits takes feedback on its list", _HINT)
         return policy
     policy = policy_of(policy_for(space, name))
     if not isinstance(policy, MultiTurnPolicy):
-        raise PlanishError(f"the policy '{name}' cannot be told what came of its list", _HINT)
+        raise PlanishError(f"the policy '{name}' takes no feedback on its list", _HINT)
     return policy
 
 
-class _TimedReconsidering(TimedPolicy):
+class TimedMultiTurn(TimedPolicy):
     """Counts the seconds of trying again, too."""
 
     def __init__(self, policy: MultiTurnPolicy) -> None:

@@ -90,17 +90,17 @@ def portfolio(
         context: what was learned before.
         recall: what was proposed before.
     """
-    ledger, minimised = Archive(space, mixture.few, recall), None
-    yield from ledger.measure_new(space.seeds(context))
+    archive, minimised = Archive(space, mixture.few, recall), None
+    yield from archive.measure_new(space.seeds(context))
     for first in count(0, mixture.stage):
-        best = ledger.best()
+        best = archive.best()
         variation = _Variation(space, best, mixture.explore)
-        new = list(variation.draw(seed, range(first, first + mixture.stage), ledger))
-        yield from ledger.measure(new)
+        new = list(variation.draw(seed, range(first, first + mixture.stage), archive))
+        yield from archive.measure(new)
         # To minimise takes as many measurements as there are steps: once for each new best, no more.
-        if ledger.best()[:1] not in ([], [minimised]):
-            yield from minimise(space, ledger, ledger.best()[0])
-            minimised = ledger.best()[0]
+        if archive.best()[:1] not in ([], [minimised]):
+            yield from minimise(space, archive, archive.best()[0])
+            minimised = archive.best()[0]
         if len(new) < mixture.stage:
             return
 
@@ -118,19 +118,19 @@ class _Variation:
         """The space as it is drawn from; focusing it takes a while, and what is recalled does without."""
         return self.whole.focused(self.best) if self.best else self.whole
 
-    def draw(self, seed: int, places: range, ledger: Archive) -> Iterator[Candidate]:
+    def draw(self, seed: int, places: range, archive: Archive) -> Iterator[Candidate]:
         """Make one new candidate for each place, until none is new."""
         for place in places:
-            new = ledger.visited.recalled() or self._new(rng(seed, place), ledger)
+            new = archive.visited.recalled() or self._new(rng(seed, place), archive)
             if new is None:
                 return
             yield new
 
-    def _new(self, generator: Generator, ledger: Archive) -> Candidate | None:
+    def _new(self, generator: Generator, archive: Archive) -> Candidate | None:
         space = self.space
         if not self.best or generator.random() < self.explore:
-            return new_sample(space, ledger.visited, generator)
-        return new_from(space, ledger.visited, self._child(generator), generator)
+            return new_sample(space, archive.visited, generator)
+        return new_from(space, archive.visited, self._child(generator), generator)
 
     def _child(self, generator: Generator) -> Candidate:
         """Change one of the best, or a cross of two, once or more: each time more is half as likely."""

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from planish.core import Candidate, CanEvolve, CanSample, ScheduleError, Space
-from planish.search.rounds import Recall, Rounds, noted
+from planish.search.rounds import Recall, Rounds, recording
 
 if TYPE_CHECKING:
     from numpy.random import Generator
@@ -24,7 +24,7 @@ class Visited:
 
     Args:
         space: what they belong to.
-        recall: what was proposed before; the place of a proposal is how many were noted before it.
+        recall: what was proposed before; the place of a proposal is how many were recorded before it.
     """
 
     def __init__(self, space: Space, recall: Recall | None = None) -> None:
@@ -33,17 +33,17 @@ class Visited:
         self._names: set[str] = set()
 
     def known(self, candidate: Candidate) -> bool:
-        """Return whether a candidate, or what stands for the same, was noted."""
+        """Return whether a candidate, or what stands for the same, was recorded."""
         return self.name(candidate) in self._names
 
     def add(self, candidate: Candidate) -> bool:
-        """Note a candidate; tells whether it is new."""
+        """Record a candidate, and return whether it is new."""
         return self._note(self.name(candidate), candidate)
 
     def all_recalled(self, count: int) -> list[Candidate]:
         """Give the next so many proposals as an earlier session made them, and note them; or none of them."""
         first = len(self._names)
-        # All are looked up before any is noted: noting one that differs would forget the rest.
+        # All are looked up before any is recorded: recording one that differs would forget the rest.
         found = [known for place in range(first, first + count) if (known := self._recall.at(place))]
         return [each for each in found if self.add(each)] if len(found) == count else []
 
@@ -52,7 +52,7 @@ class Visited:
         known = self._recall.at(len(self._names))
         return known if known is not None and self.add(known) else None
 
-    def fresh(
+    def make_unique(
         self, candidate: Candidate | None, change: Callable[[Candidate], Candidate | None]
     ) -> Candidate | None:
         """Change a candidate until it is new, and note it.
@@ -83,7 +83,7 @@ class Visited:
     def _note(self, name: str, candidate: Candidate) -> bool:
         if name in self._names:
             return False
-        # Before it is counted: the place of a proposal is how many were noted before it.
+        # Before it is counted: the place of a proposal is how many were recorded before it.
         self._recall.check(len(self._names), candidate)
         self._names.add(name)
         return True
@@ -113,12 +113,12 @@ def neighbour(space: CanEvolve, candidate: Candidate, rng: Generator) -> Candida
 
 def new_sample(space: CanSample, visited: Visited, rng: Generator) -> Candidate | None:
     """Draw until a candidate is new, and note it; None where the space seems used up."""
-    return visited.fresh(sample(space, rng), lambda _: sample(space, rng))
+    return visited.make_unique(sample(space, rng), lambda _: sample(space, rng))
 
 
 def new_from(space: CanEvolve, visited: Visited, child: Candidate, rng: Generator) -> Candidate | None:
     """Change a candidate until it is new, and note it; None where the space seems used up."""
-    return visited.fresh(child, lambda candidate: neighbour(space, candidate, rng))
+    return visited.make_unique(child, lambda candidate: neighbour(space, candidate, rng))
 
 
 def changed(space: CanEvolve, candidate: Candidate, times: int, rng: Generator) -> Candidate:
@@ -135,7 +135,7 @@ class Archive:
     best (of equally short ones the earliest): else one program's many names would crowd out the others.
 
     Args:
-        space: what the candidates belong to; it tells which of them are the same.
+        space: what the candidates belong to; it decides which of them are the same.
         few: how many of the best are kept, from 1.
         recall: what was proposed before.
     """
@@ -161,8 +161,8 @@ class Archive:
     def measure(self, candidates: Iterable[Candidate]) -> Rounds:
         """Make one round of candidates, each of which has just been added to `visited`."""
         asked: list[Candidate] = []
-        # A round may be lazy, and the run may end within it: only what was drawn can have been told.
-        costs = yield noted(candidates, asked)
+        # A round may be lazy, and the run may end within it: only what was drawn can have a result.
+        costs = yield recording(candidates, asked)
         for candidate in asked:
             cost = self._costs[self.visited.name(candidate)] = costs.get(candidate.hash)
             if cost is not None:

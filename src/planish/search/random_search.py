@@ -5,7 +5,7 @@ from itertools import count
 
 from planish.core import EMPTY_CONTEXT, Candidate, CanEnumerate, CanSample, Objective, SearchContext, rng
 from planish.search.proposals import Visited, new_sample
-from planish.search.rounds import Recall, RoundSearcher, once
+from planish.search.rounds import Recall, RoundSearcher, single_round
 
 SMALL = 10_000
 """The largest space that is listed and shuffled rather than sampled."""
@@ -28,7 +28,7 @@ class Random(RoundSearcher):
         context: SearchContext = EMPTY_CONTEXT,  # noqa: ARG002
     ) -> None:
         recall = Recall()
-        super().__init__(objectives, once(_distinct(space, seed, recall)), recall)
+        super().__init__(objectives, single_round(_distinct(space, seed, recall)), recall)
 
 
 def _distinct(space: CanSample, seed: int, recall: Recall) -> Iterator[Candidate]:
@@ -67,4 +67,4 @@ class Exhaustive(RoundSearcher):
         seed: int,  # noqa: ARG002
         context: SearchContext = EMPTY_CONTEXT,  # noqa: ARG002
     ) -> None:
-        super().__init__(objectives, once(space.candidates()))
+        super().__init__(objectives, single_round(space.candidates()))

@@ -42,7 +42,7 @@ class Recall:
             self._proposed = None
 
 
-_Told = TypeVar("_Told")
+_Result = TypeVar("_Result")
 _Item = TypeVar("_Item")
 
 Costs = Mapping[str, float | None]
@@ -62,25 +62,25 @@ TrialRounds = Generator[Iterable[Candidate], Mapping[str, Trial | None], None]
 """Rounds that are sent the trials."""
 
 
-def once(candidates: Iterable[Candidate]) -> Rounds:
-    """Make one round: nothing is learnt on the way."""
+def single_round(candidates: Iterable[Candidate]) -> Rounds:
+    """Yield one round: nothing is learnt on the way."""
     yield candidates
 
 
-def noted(items: Iterable[_Item], into: list[_Item]) -> Iterator[_Item]:
-    """Yield a round bit by bit, candidates or groups of them, and note what was asked for of it."""
+def recording(items: Iterable[_Item], into: list[_Item]) -> Iterator[_Item]:
+    """Yield a round bit by bit, candidates or groups of them, and record what was asked for of it."""
     for item in items:
         into.append(item)
         yield item
 
 
-class _Asking(Searcher, Generic[_Told]):
+class _Asking(Searcher, Generic[_Result]):
     """Asks and tells on behalf of a generator of rounds.
 
-    A round is handed out in pieces of any size, and the generator goes on when all of it has been
-    told, in whatever order; until then nothing more is proposed. So the candidates and their order depend
-    neither on how many are asked for at once nor on which answer comes first, and a run cut short is the
-    beginning of the longer run.
+    A round is handed out in pieces of any size, and the generator goes on when all its results have come,
+    in whatever order; until then nothing more is proposed. So the candidates and their order depend neither
+    on how many are asked for at once nor on which answer comes first, and a run cut short is the beginning
+    of the longer run.
 
     Args:
         rounds: the search; a round may be lazy, and an empty one is passed over.
@@ -93,16 +93,16 @@ class _Asking(Searcher, Generic[_Told]):
 
     def __init__(
         self,
-        rounds: Generator[Iterable[Candidate], Mapping[str, _Told | None], None],
-        read: Callable[[Trial], _Told | None],
+        rounds: Generator[Iterable[Candidate], Mapping[str, _Result | None], None],
+        read: Callable[[Trial], _Result | None],
         recall: Recall | None,
     ) -> None:
         self._rounds = rounds
         self._read = read
         self._recall = recall or Recall()
-        # A generator that can recall begins when it is asked: it is told what to recall before.
+        # A generator that can recall begins when it is asked: what to recall is set before.
         self._round = None if recall else iter(next(rounds, ()))
-        self._told: dict[str, _Told | None] = {}
+        self._results: dict[str, _Result | None] = {}
         self._asked: dict[str, None] = {}
         self._waiting: set[str] = set()
 
@@ -114,7 +114,7 @@ class _Asking(Searcher, Generic[_Told]):
         """Propose up to n candidates; fewer at the end of a round.
 
         Returns:
-            Nothing while a round is used up and not all of it has been told, and at the end of the search.
+            Nothing while results of a round that is used up are missing, and at the end of the search.
 
         Raises:
             ValueError: n is not positive.
@@ -136,18 +136,17 @@ class _Asking(Searcher, Generic[_Told]):
     def tell(self, trials: Sequence[Trial]) -> None:
         """Learn what became of the candidates; a value that is not finite counts as a failure."""
         for trial in trials:
-            # Kept for the end of the round, even if nobody asked: baselines and trials of before are told,
-            # too.
-            self._told[trial.candidate.hash] = self._read(trial)
+            # Kept to the end of the round, even if not asked for: baselines and earlier trials come, too.
+            self._results[trial.candidate.hash] = self._read(trial)
             self._waiting.discard(trial.candidate.hash)
 
     def _next_round(self) -> bool:
-        # In the order of the proposals, whichever order the answers came in; first what nobody asked for.
-        unasked = {name: told for name, told in self._told.items() if name not in self._asked}
-        told = unasked | {name: self._told[name] for name in self._asked}
-        self._told, self._asked = {}, {}
+        # In the order of the proposals, whichever order the answers came in; first what was not asked for.
+        unasked = {name: result for name, result in self._results.items() if name not in self._asked}
+        results = unasked | {name: self._results[name] for name in self._asked}
+        self._results, self._asked = {}, {}
         try:
-            self._round = iter(self._rounds.send(told))
+            self._round = iter(self._rounds.send(results))
         except StopIteration:
             return False
         return True

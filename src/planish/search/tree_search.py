@@ -195,7 +195,7 @@ def beam(space: CanStep, width: int, depth: int, *, depth_first: bool) -> Rounds
 
 
 def _is_news(branch: _Branch, expanded: dict[str, int]) -> bool:
-    """Return whether more steps are left than at any earlier visit to this state, which is noted."""
+    """Return whether more steps are left than at any earlier visit to this state, which is recorded."""
     # 0 where it was never visited, so that leaves, with no steps left, are not expanded.
     if branch.left <= expanded.get(branch.node.state, 0):
         return False

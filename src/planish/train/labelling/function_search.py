@@ -332,9 +332,9 @@ def shorten(costs: FunctionCosts, space: PassSpace, objective: Objective) -> Non
 
 
 def _shortened(space: PassSpace, best: Candidate) -> Rounds:
-    ledger = Archive(space)
-    yield from ledger.measure_new([best])
-    yield from minimise(space, ledger, best)
+    archive = Archive(space)
+    yield from archive.measure_new([best])
+    yield from minimise(space, archive, best)
 
 
 def _search(searcher: Searcher, costs: FunctionCosts, limits: FunctionLimits) -> None:
