@@ -337,7 +337,7 @@ def test_a_prediction_is_the_score_of_the_model_before_the_batch_is_measured() -
     for size in islice(batch_sizes(), 8):
         batch = searcher.ask(size)
         predictions = [searcher.prediction(candidate) for candidate in batch]
-        if learner.knows:
+        if learner.ready:
             scores = learner.score(batch).tolist()
             assert [each.learned for each in predictions if each] == [learned] * len(batch)
             assert [each.value for each in predictions if each] == pytest.approx(scores)
@@ -347,7 +347,7 @@ def test_a_prediction_is_the_score_of_the_model_before_the_batch_is_measured() -
         searcher.tell(trials)
         learner.learn(batch, [trial.cost(ROUGH.objective) for trial in trials])
         learned += len(batch)
-    assert learner.knows
+    assert learner.ready
 
 
 def test_what_makes_the_best_good_comes_first() -> None:

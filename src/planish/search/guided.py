@@ -272,7 +272,7 @@ class ModelGuided(RoundSearcher):
         self, candidate: Candidate, others: Callable[[], Sequence[Candidate]]
     ) -> Sequence[tuple[str, float]]:
         """Vary the candidate's features one by one; see `planish.core.Searcher`."""
-        if not self._learner.knows:
+        if not self._learner.ready:
             return ()
         return feature_importance(self._space, self._learner, candidate, others())
 
@@ -389,7 +389,7 @@ class _Search:
 
     def predictions(self, batch: Sequence[Candidate]) -> Mapping[str, TrialPrediction]:
         """Return the model's scores of a batch, by hash; none where it is recalled, or nothing is known."""
-        if self._was_recalled or not self._learner.knows:
+        if self._was_recalled or not self._learner.ready:
             return {}
         scores = self._learner.score(batch)
         learned = self._learner.learned
