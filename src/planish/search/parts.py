@@ -240,7 +240,7 @@ class Parts(TrialRoundSearcher):
     def conclude(self) -> Sequence[Candidate]:
         """Return the best transformations of all parts combined, those of an unfinished round too."""
         chosen = dict(self._chosen)
-        self._learn(chosen, self._told)
+        self._learn(chosen, self._results)
         return [self._combined(chosen)] if chosen else []
 
     def _rounds_of_parts(self) -> TrialRounds:
