@@ -294,10 +294,10 @@ class Parts(TrialRoundSearcher):
                 combined, due = [self._combined(self._chosen)], 2 * spent
             candidates = [self._candidate(job) for job in batch]
             self._jobs = {candidate.hash: job for candidate, job in zip(candidates, batch, strict=True)}
-            told = yield [*combined, *candidates]
-            self._learn(self._chosen, told)
+            trials = yield [*combined, *candidates]
+            self._learn(self._chosen, trials)
             self._jobs = {}
-            spent += sum(_seconds(trial) for trial in told.values())
+            spent += sum(_seconds(trial) for trial in trials.values())
             size = min(2 * size, _MOST)
 
     def _all_jobs(self, groups: Sequence[PartGroup]) -> Iterator[_Job]:
@@ -316,10 +316,10 @@ class Parts(TrialRoundSearcher):
         assert self._best
         return self._space.combined(dict(self._best.settings), {job.transformation: job.group.parts})
 
-    def _learn(self, chosen: dict[str, tuple[float, str]], told: Mapping[str, Trial | None]) -> None:
+    def _learn(self, chosen: dict[str, tuple[float, str]], trials: Mapping[str, Trial | None]) -> None:
         """Note the parts that became better than they were by what was tried on them before."""
         for name, job in self._jobs.items():
-            if (measured := measured_of(told.get(name))) is None:
+            if (measured := measured_of(trials.get(name))) is None:
                 continue
             assert self._best
             costs = self._costs(measured)
