@@ -12,7 +12,7 @@ from planish.core import Level, Program, capabilities
 ALL = {
     name: found
     for name, found in vars(capabilities).items()
-    if inspect.isclass(found) and found.__module__ == capabilities.__name__
+    if getattr(found, "_is_protocol", False) and found.__module__ == capabilities.__name__
 }
 SOURCE = Path(capabilities.__file__).parents[1]
 
