@@ -64,3 +64,13 @@ def test_sets_go_a_rare_way_through_an_expression(seed: int) -> None:
 
 def test_a_program_without_inputs_has_sets() -> None:
     assert varied_cases(parse("P[i] = 2; O[i] = log(P[i])", {"i": 3}), 0, 16)
+
+
+def test_some_sets_look_the_greatest_element_up_once() -> None:
+    program = parse("O[] max= min(abs(L[I[t]]), B[])", {"t": 100}, shapes={"L": (11,)})
+    once = 0
+    for case in varied_cases(program, 0, 96):
+        index = np.clip(case.inputs["I"], 0, 10).astype(int)
+        looked_up = np.minimum(abs(case.inputs["L"][index]), case.inputs["B"])
+        once += int(np.count_nonzero(looked_up == looked_up.max()) == 1)
+    assert once >= 3

@@ -92,6 +92,12 @@ def varied_inputs(program: Program, seed: int, number: int) -> Arrays:
         made[name] = _stored(
             np.abs(drawn) + 2.0**-8 if name in positive else drawn, program.type[name], program
         )
+    # Of many random indices each occurs several times: to read one of them wrong changes no greatest element.
+    for name, extent in index_ranges(program).items():
+        if name in made and generator.random() < _SHARED:
+            made[name][...] = generator.integers(extent)
+            index = tuple(_any_index(generator, length) for length in made[name].shape)
+            made[name][index] = generator.integers(extent)
     return made
 
 
