@@ -97,7 +97,7 @@ class Place:
         return self.run([*self.clang.command, *words], given)
 
     def files(self) -> dict[str, bytes]:
-        """Give every file with its content."""
+        """Return every file with its content."""
         return {
             str(path.relative_to(self.folder)): path.read_bytes()
             for path in self.folder.rglob("*")
@@ -123,5 +123,5 @@ def words(place: Place) -> Place:
 
 
 def text(path: Path) -> int:
-    """Give the bytes of an object's code."""
+    """Return the bytes of an object's code."""
     return code_bytes(path.read_bytes())

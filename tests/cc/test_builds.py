@@ -214,7 +214,7 @@ program: mixed.o says.o answer.o
 
 @pytest.fixture
 def sources(place: Place, tmp_path: Path) -> Path:
-    """Have a tree that nobody may write to, beside the folder that is built in, and our scripts on PATH."""
+    """Have a tree that no user may write to, beside the folder that is built in, and our scripts on PATH."""
     if not (SCRIPTS / "planish-cc").exists():
         pytest.skip("planish is not installed")
     place.environment["PATH"] = f"{SCRIPTS}:{os.environ['PATH']}"
@@ -361,7 +361,7 @@ def test_a_defect_of_planishs_own_is_reported_and_clang_compiles(
     place: Place, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     def fail(*_: object) -> bool:
-        raise ZeroDivisionError("nobody thought of that")
+        raise ZeroDivisionError("not thought of")
 
     monkeypatch.setattr(driver.Compilation, "make", fail)
     monkeypatch.setenv("PLANISH_CACHE", str(place.cache))
@@ -377,5 +377,5 @@ def test_a_defect_of_planishs_own_is_reported_and_clang_compiles(
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
     assert text(place.folder / "mixed.o")
     assert said.read_text() == (
-        "planish: warning: mixed.c: ZeroDivisionError: nobody thought of that; clang's result is kept\n"
+        "planish: warning: mixed.c: ZeroDivisionError: not thought of; clang's result is kept\n"
     )

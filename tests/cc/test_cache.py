@@ -386,7 +386,7 @@ def test_a_cache_that_is_read_only_is_used(words: Place) -> None:
     assert (words.folder / "mixed.o").exists()
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root may become somebody else")
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root may become another user")
 @pytest.mark.parametrize("mask", [0o022, 0o077])
 def test_two_users_share_a_cache(
     words: Place, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], mask: int

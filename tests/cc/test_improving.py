@@ -158,7 +158,7 @@ def test_symbols_comdats_and_lines_are_clangs(place: Place) -> None:
 
 
 def symbols(place: Place, name: str) -> set[tuple[str, ...]]:
-    """Give the type, binding, visibility and name of what others see, and whether it is defined."""
+    """Return the type, binding, visibility and name of what others see, and whether it is defined."""
     rows = (line.split() for line in place.run(["readelf", "-sW", name]).stdout.splitlines())
     return {(*row[3:6], str(row[6] == "UND"), row[7]) for row in rows if len(row) > 7 and row[4] != "LOCAL"}
 

@@ -100,7 +100,7 @@ def _made(tmp_path_factory: pytest.TempPathFactory) -> Kept:
 
 @pytest.fixture
 def kept(_made: Kept, place: Path, lattice: None) -> Kept:
-    """Give a finished run of 40 trials, in a store of its own."""
+    """Return a finished run of 40 trials, in a store of its own."""
     del lattice
     shutil.copy(_made.place, place)
     return Kept(place, _made.run)

@@ -154,7 +154,7 @@ class SecondBaseline(FakeExecutor):
 
 
 def measuring(became: Outcome) -> ExecutorFactory:
-    """Give what starts such executors."""
+    """Return what starts such executors."""
 
     def start(spec: EvaluatorSpec, /, *, workers: int = 1) -> SecondBaseline:
         del spec, workers

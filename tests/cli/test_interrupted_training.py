@@ -23,7 +23,7 @@ TRAIN = [sys.executable, "-c", "from planish.cli import main; main()", "policy",
 
 @pytest.fixture
 def command(tmp_path: Path) -> list[str]:
-    """Give a command that trains for hours."""
+    """Return a command that trains for hours."""
     labelled(tmp_path / "costs.npz")
     given = ["--corpus", str(SAMPLE), "--labels", str(tmp_path / "costs.npz"), "--epochs", "100000"]
     return [*TRAIN, *given, "--width", "16", "--depth", "1", "-o", str(tmp_path / "lists.safetensors")]
@@ -48,7 +48,7 @@ def test_the_best_so_far_is_kept(command: list[str], tmp_path: Path, number: sig
 def test_before_the_first_step_nothing_is_written_and_that_is_said(
     command: list[str], tmp_path: Path
 ) -> None:
-    # A pipe as the labels: whoever opens it knows that the command reads them now.
+    # A pipe as the labels: opening it shows that the command reads them now.
     labels = tmp_path / "pipe"
     os.mkfifo(labels)
     waiting = [str(labels) if word.endswith("costs.npz") else word for word in command]

@@ -1,4 +1,4 @@
-"""Real processes: Ctrl-C, kill -9, pipes that nobody reads, disks that are full, terminals."""
+"""Real processes: Ctrl-C, kill -9, pipes without readers, full disks, terminals."""
 
 import os
 import pty
@@ -30,7 +30,7 @@ def environment(place: Path) -> dict[str, str]:
 
 @pytest.fixture
 def searching(environment: dict[str, str]) -> Iterator[subprocess.Popen[str]]:
-    """Give a process that searches, and has measured something."""
+    """Return a process that searches, and has measured something."""
     with subprocess.Popen(
         [*COMMAND, *LONG], env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as process:

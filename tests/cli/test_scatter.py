@@ -12,7 +12,7 @@ START = Candidate()
 def grown(
     *points: tuple[float, float], objectives: tuple[Objective, ...] = (TIME, ERROR)
 ) -> HypervolumeTracker:
-    """Give the growth of some points; the first is the baseline."""
+    """Return the growth of some points; the first is the baseline."""
     names = [o.name for o in objectives]
     trials = [
         Trial(Candidate((Step(),)) if i else START, Measured(dict(zip(names, point, strict=True))), i)

@@ -1,4 +1,4 @@
-"""Signals at any moment, from the first on: no traceback, nothing lost, nobody left behind."""
+"""Signals at any moment, from the first on: no traceback, nothing lost, no process left behind."""
 
 import os
 import random

@@ -30,7 +30,7 @@ def slower(sampled: PairedSamples) -> PairedSamples:
 
 @pytest.fixture(autouse=True)
 def nothing_is_better(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let the comparison at the end find everybody slower than the baseline."""
+    """Let the comparison at the end find every candidate slower than the baseline."""
 
     def found(
         baseline: Variant, variants: Sequence[Variant], *others: Any

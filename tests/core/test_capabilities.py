@@ -1,4 +1,4 @@
-"""The catalogue of capabilities: each says who offers it and who uses it, and somebody does."""
+"""The catalogue of capabilities: each names its implementers and its users, and has some."""
 
 import inspect
 import re

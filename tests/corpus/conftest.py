@@ -17,13 +17,13 @@ from planish.train.corpus.unit import CorpusRecipe
 
 @pytest.fixture(scope="session")
 def llvm() -> str:
-    """Give the version of the LLVM in this process."""
+    """Return the version of the LLVM in this process."""
     return open_backend().version
 
 
 @pytest.fixture(scope="session")
 def compiler(llvm: str) -> Compiler:
-    """Give a C compiler."""
+    """Return a C compiler."""
     try:
         return find_compiler(int(llvm.partition(".")[0]))
     except TargetError as error:
@@ -37,7 +37,7 @@ def notes() -> Notes:
 
 @pytest.fixture
 def build(compiler: Compiler, llvm: str, notes: Notes) -> Build:
-    """Give a function that builds a corpus of packages, or of folders."""
+    """Return a function that builds a corpus of packages, or of folders."""
 
     def build(
         out: Path, *sources: Package | Path, jobs: int = 1, max_chars: int = 20_000

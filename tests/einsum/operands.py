@@ -40,7 +40,7 @@ class Convertible:
 
 
 def values(rng: Generator, shape: Shape, dtype: str) -> Array:
-    """Give a row-major array; floats are normal, a few of them not a number or infinite."""
+    """Return a row-major array; floats are normal, a few of them not a number or infinite."""
     kind = np.dtype(dtype).kind
     if kind in "iub":
         return np.asarray(rng.integers(0, 2 if kind == "b" else 5, shape)).astype(dtype)
@@ -53,13 +53,13 @@ def values(rng: Generator, shape: Shape, dtype: str) -> Array:
 
 
 def turned(rng: Generator, shape: Shape, dtype: str) -> Array:
-    """Give an array without gaps, its dimensions in another order."""
+    """Return an array without gaps, its dimensions in another order."""
     order = rng.permutation(len(shape))
     return values(rng, tuple(shape[d] for d in order), dtype).transpose(np.argsort(order))
 
 
 def strided(rng: Generator, shape: Shape, dtype: str) -> Array:
-    """Give a part of a larger array."""
+    """Return a part of a larger array."""
     whole = np.asarray(values(rng, tuple(2 * n + 1 for n in shape), dtype))
     return whole[(..., *(slice(int(rng.integers(2)), None, 2) for _ in shape))][(..., *map(slice, shape))]
 

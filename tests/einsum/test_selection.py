@@ -122,7 +122,7 @@ def _sure(_store: object, _task: object, selection: Selection, *_: object) -> bo
 
 @pytest.fixture
 def doubt(tmp_path: Path) -> Any:
-    """Give what makes a caller whose first decisions are disturbed, and the clock that it goes by."""
+    """Return what makes a caller whose first decisions are disturbed, and the clock that it goes by."""
     now = [0.0]
     with every_backend(), pytest.MonkeyPatch.context() as patch:
         patch.setattr(call, "monotonic", lambda: now[0])

@@ -117,7 +117,7 @@ def test_numbers_that_are_not_finite_are_found_inside(output: Any, told: bool) -
 
 
 def _joined(axis: int, dtype: str = "f4") -> tuple[Array, Array, Array]:
-    """Give boxes in pixels and scores beside them, and the index of the scores."""
+    """Return boxes in pixels and scores beside them, and the index of the scores."""
     random = np.random.default_rng(3)
     boxes, scores = random.uniform(10, 640, (1, 4, 200)), random.uniform(0, 1, (1, 3, 200))
     whole = np.concatenate([boxes, scores], axis=1)

@@ -104,7 +104,7 @@ def test_names_and_order_do_not_count_and_all_else_does() -> None:
 
 
 def branching(one: str, other: str) -> onnx.ModelProto:
-    """Give a model whose branches read the values `one` and `other`, made by these operators."""
+    """Return a model whose branches read the values `one` and `other`, made by these operators."""
     found = helper.make_tensor_value_info("z", TensorProto.FLOAT, None)
     then, otherwise = (
         helper.make_graph([helper.make_node("Identity", [read], ["z"])], read, [], [found])

@@ -176,7 +176,7 @@ def test_spaces_are_all_edits_or_those_of_the_paper(tuned: Tuned) -> None:
 
 
 def test_the_papers_space_is_searched_as_in_the_paper(tuned: Tuned, tmp_path: Path) -> None:
-    """Where nobody asks for another searcher; each of the first patches has one edit more than the last."""
+    """Where no other searcher is asked for; each of the first patches has one edit more than the last."""
     small = {"population": 2, "elites": 1}
     chosen = Settings(objectives=("time", "error"), space="paper", searcher_options=small, workers=1)
     budget, program = Budget(trials=6), tuned.result.task.program

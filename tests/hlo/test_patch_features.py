@@ -62,7 +62,7 @@ def test_what_an_edit_made_is_of_the_layer_where_it_was_put() -> None:
     row = named(NETWORK, copy, ReplaceOperand(copy.mark, 0, "arg0"))
     assert row["touched in layer 0"] == 1  # what was copied
     assert row["touched in layer 2"] == 2  # where it was put, and the change of it
-    assert row["share of FLOPs left"] == 1  # nobody needs the copy
+    assert row["share of FLOPs left"] == 1  # the copy has no user
 
 
 def test_tiles_are_features() -> None:

@@ -246,7 +246,7 @@ def test_a_step_of_training_begins_with_larger_learning_rates_and_its_blocks() -
 
 @pytest.mark.parametrize("wants", ["other", "less"])
 def test_what_changes_nothing_is_drawn_again(wants: Wants) -> None:
-    """A mutation of the paper's may move an operation, or copy one that nobody uses."""
+    """A mutation of the paper's may move an operation, or copy one without users."""
     program = read_program(EXAMPLES / "2fcnet.mlir")
     space, plain = PatchSpace(program, (), wants), PatchSpace(program)
     drawn = [space.mutate(space.start(), rng(11, index)) for index in range(60)]

@@ -53,7 +53,7 @@ def test_lists_that_are_asked_for_come_from_whichever_table_has_them() -> None:
     ]
     more = empty_table(NARROW).with_rows(rows)
     joined = join_tables(named(wide, more), "instructions", lists, described=True)
-    # Of the second function nobody knows what list a costs; the first table tells list b of the first.
+    # What list a costs the second function is unknown; the first table tells list b of the first.
     assert (joined.columns.lists, joined.identities.tolist()) == (tuple(lists), ["1" * 32])
     assert joined.costs[..., 0].tolist() == [[2, 40, FAILED]]
     with pytest.raises(

@@ -101,7 +101,7 @@ def test_only_legal_steps_are_probable(kind: str) -> None:
 
 
 def test_what_falls_short_is_reckoned_from_the_best_of_the_program() -> None:
-    """Of the start, at a fifth, whose actions gain 0.7, 0.1 and nobody knows; and of the best itself."""
+    """Of the start, at a fifth, whose actions gain 0.7, 0.1 and an unknown amount; and of the best itself."""
     speeds, ahead = np.array([0.2, 1.0]), np.array([[0.7, 0.1, UNKNOWN], [-0.4, -0.1, UNKNOWN]])
     found = shortfalls(speeds, ahead)
     np.testing.assert_allclose(

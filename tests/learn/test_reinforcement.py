@@ -44,7 +44,7 @@ def environment() -> StepEnvironment:
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[Any]:
-    """Give RLlib's processes, which take long to start."""
+    """Return RLlib's processes, which take long to start."""
     pytest.importorskip("torch")
     library = pytest.importorskip("ray")
     library.init(num_cpus=2, include_dashboard=False, log_to_driver=False)

@@ -27,7 +27,7 @@ def compiler() -> Compiler:
 
 @pytest.fixture
 def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Give a folder that is all of PATH, on a machine without ziglang."""
+    """Return a folder that is all of PATH, on a machine without ziglang."""
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.delenv(clang.VARIABLE, raising=False)
     monkeypatch.setattr(clang, "find_spec", _nothing)

@@ -78,7 +78,7 @@ def test_for_size_every_definition_is_to_be_small_and_for_time_none() -> None:
 
 
 def _attributes(task: Task) -> str:
-    """Give the attributes that definitions have."""
+    """Return the attributes that definitions have."""
     text = open_backend().parse(prepared(task)).text()
     return "\n".join(line for line in text.splitlines() if line.startswith(("attributes", "define")))
 

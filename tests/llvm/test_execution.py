@@ -121,7 +121,7 @@ def test_without_a_compiler_nothing_links(monkeypatch: pytest.MonkeyPatch) -> No
 
 @pytest.fixture
 def forgotten() -> Iterator[None]:
-    """The linker is looked for anew, here and by whoever comes later."""
+    """The linker is looked for anew, here and by later callers."""
     find_linker.cache_clear()
     yield
     find_linker.cache_clear()

@@ -191,7 +191,7 @@ def test_a_module_becomes_smaller_than_oz(module: str, improved: Exported) -> No
 
 
 def heads(code: bytes | str) -> list[str]:
-    """Give what the module says of the symbols that others see, without values and numbers."""
+    """Return what the module says of the symbols that others see, without values and numbers."""
     lines = re.findall(r"^(?:define [^{]*|@[^\n]*)", text_of(code), re.MULTILINE)
     return sorted(
         re.sub(r"\(.*|[#!]\d+", "", line) for line in lines if not re.search("internal|private", line)

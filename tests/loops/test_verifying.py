@@ -100,7 +100,7 @@ def differ(program: Program, tree: LoopTree, wrong: LoopTree) -> bool:
 def refused(
     program: Program, tree: LoopTree, chosen: list[tuple[str, LoopTree]]
 ) -> tuple[list[str], list[str]]:
-    """Give the kinds of wrong trees that verification refuses, and of those that it passes."""
+    """Return the kinds of wrong trees that verification refuses, and of those that it passes."""
     verifier, found = search_verifier(program), (list[str](), list[str]())
     assert verifier.wrong(Interpreted(tree, verifier)) is None
     for kind, wrong in chosen:

@@ -160,7 +160,7 @@ def test_the_verdict_follows_the_direction(low: float, high: float, down: str, u
     ("low", "value", "high", "settled"),
     [
         (1.0, 1.0, 1.0, True),  # no noise
-        (0.995, 1.0, 1.005, True),  # nobody would notice
+        (0.995, 1.0, 1.005, True),  # too small to notice
         (0.95, 1.0, 1.05, False),
         (0.8, 0.95, 1.01, False),
         (0.6, 0.8, 0.95, False),  # wider than the gain
@@ -223,11 +223,11 @@ class Noisy(FakeExecutor):
 
 
 def compared(machine: Noisy, values: Sequence[float], plan: Plan) -> list[PairedSamples]:
-    everybody = [Variant(str(value), act(value=value), Actor) for value in (1.0, *values)]
+    variants = [Variant(str(value), act(value=value), Actor) for value in (1.0, *values)]
     with pytest.MonkeyPatch.context() as patch:
         for module in (comparison, rounds, comparison):
             patch.setattr(module, "time", SimpleNamespace(monotonic=lambda: machine.now))
-        return remeasure(everybody[0], everybody[1:], COST, machine, plan)
+        return remeasure(variants[0], variants[1:], COST, machine, plan)
 
 
 def test_who_is_open_is_measured_further_beside_the_baseline() -> None:
@@ -257,7 +257,7 @@ class Noise:
     Args:
         process: of a process, for each who is measured in it (where its memory lies).
         step: between rounds; half of it stays from one to the next.
-        often: how often somebody else has the core.
+        often: how often another process has the core.
         long: by how much a time is then longer, in the mean.
     """
 

@@ -45,7 +45,7 @@ def held(lock: Path) -> Generator[subprocess.Popen[bytes]]:
 
 @pytest.fixture
 def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Give a user who has no lock yet."""
+    """Return a user who has no lock yet."""
     machine_lock.cache_clear()
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path / "run"))
@@ -190,7 +190,7 @@ def test_an_executor_shows_which_process_keeps_the_machine_from_its_workers(
     assert [record.message for record in caplog.records if "waiting" in record.message]
 
 
-# Each turn writes its name twice, with a pause in which somebody else might write.
+# Each turn writes its name twice, with a pause in which another process might write.
 TURNS = """
 import sys, time
 from pathlib import Path

@@ -86,11 +86,11 @@ def measured(
     machine: Slow, count: int, seconds: float, objective: Objective = COST
 ) -> tuple[list[str], tuple[int, int]]:
     """Compare so many variants; gives the verdicts, and processes and rounds of the baseline."""
-    everybody = [Variant(str(place), act(), Actor) for place in range(count + 1)]
+    variants = [Variant(str(place), act(), Actor) for place in range(count + 1)]
     with pytest.MonkeyPatch.context() as patch:
         for module in (comparison, measured_rounds):
             patch.setattr(module, "time", SimpleNamespace(monotonic=lambda: machine.now))
-        base, *others = remeasure(everybody[0], everybody[1:], objective, machine, Plan(seconds=seconds))
+        base, *others = remeasure(variants[0], variants[1:], objective, machine, Plan(seconds=seconds))
     return [sampled.verdict for sampled in others], (len(base.values), len(base.values[0]))
 
 
@@ -200,7 +200,7 @@ PLAN = Plan(processes=3, rounds=2, most=3)
 
 @contextmanager
 def killing(book: Path, times: int, seed: int, number: signal.Signals) -> Generator[list[int]]:
-    """Kill whoever wrote into the diary last, so many times, at random moments."""
+    """Kill the process that wrote into the diary last, so many times, at random moments."""
     killed, over, moments = list[int](), threading.Event(), random.Random(seed)
 
     def kill() -> None:

@@ -46,7 +46,7 @@ class Cut:
     unseen: Mapping[str, float] | None = None
 
     def finalist(self) -> Finalist:
-        """Give who it is in a comparison."""
+        """Return who it is in a comparison."""
         ratio, error = self.time_s / 2e-3, self.error / 0.2
         scores = self.unseen
         if scores is None:

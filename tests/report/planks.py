@@ -110,7 +110,7 @@ def failed(index: int, reason: str = "timeout", detail: str = "") -> Trial:
 
 
 def trial(index: int, outcome: Outcome) -> Trial:
-    """Give a trial that ended (index + 1) seconds after the start, of 1 ms building and 2 ms running."""
+    """Return a trial that ended (index + 1) seconds after the start, of 1 ms building and 2 ms running."""
     seconds = {"build": 1e-3, "run": 2e-3} if isinstance(outcome, Measured) else {"build": 1e-3}
     return Trial(
         Candidate((Saw(index),)), outcome, index, 7, seconds, "shed", STARTED + index + 1, cached=False
@@ -118,7 +118,7 @@ def trial(index: int, outcome: Outcome) -> Trial:
 
 
 def finalist(index: int, ratio: float, verdict: Verdict, spread: float = 0.1) -> Finalist:
-    """Give a finalist of time `ratio` ms, where the baseline took 1 ms."""
+    """Return a finalist of time `ratio` ms, where the baseline took 1 ms."""
     samples = tuple(ratio * 1e-3 * (1 + spread * i / 10) for i in range(-5, 6))
     over = Ratio(ratio, ratio * (1 - spread), ratio * (1 + spread))
     return Finalist(
@@ -135,11 +135,11 @@ def compared(finalists: Sequence[Finalist], objectives: Sequence[Objective] = (T
     return Comparison(tuple(_by(each, objectives) for each in named), _by(base, objectives))
 
 
-def _by(somebody: AnyCompared, objectives: Sequence[Objective]) -> AnyCompared:
+def _by(side: AnyCompared, objectives: Sequence[Objective]) -> AnyCompared:
     lead, *others = objectives
-    first = replace(somebody.lead, objective=lead)
-    rest = {o.name: replace(somebody.lead, objective=o, samples=()) for o in others}
-    return replace(somebody, measured={lead.name: first, **rest})
+    first = replace(side.lead, objective=lead)
+    rest = {o.name: replace(side.lead, objective=o, samples=()) for o in others}
+    return replace(side, measured={lead.name: first, **rest})
 
 
 def save_run(

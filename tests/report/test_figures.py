@@ -304,11 +304,11 @@ def test_numbers(golden: Golden) -> None:
     golden.check("report/numbers.txt", pprint.pformat(_rounded(numbers), width=110, sort_dicts=False))
 
 
-def _standing(somebody: Compared) -> dict[str, Any]:
-    """Give what is told of somebody in the comparison."""
-    lead, finalist = somebody.lead, somebody if isinstance(somebody, Finalist) else None
+def _standing(side: Compared) -> dict[str, Any]:
+    """Return what the data say of one side of the comparison."""
+    lead, finalist = side.lead, side if isinstance(side, Finalist) else None
     return {
-        "name": somebody.name,
+        "name": side.name,
         "candidate": asdict(finalist.candidate) if finalist else None,
         "median": lead.median,
         "gain": lead.gain.value,

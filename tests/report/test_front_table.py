@@ -239,7 +239,7 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Page:
 
 
 def _traces(page: Page) -> dict[str, Any]:
-    """Give the front's figure: name to trace; lines to the final data have none."""
+    """Return the front's figure: name to trace; lines to the final data have none."""
     return {trace["name"]: trace for trace in page.charts[0]["data"] if trace["name"]}
 
 

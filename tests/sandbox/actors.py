@@ -42,7 +42,7 @@ class Hasty(Diary):
 
 @dataclass(frozen=True)
 class Humble:
-    """Makes evaluators that leave one processor to everybody else, then do something.
+    """Makes evaluators that leave one processor to all other processes, then do something.
 
     Args:
         processor: which.
@@ -195,7 +195,7 @@ FORGERIES: dict[str, Callable[[Path], bytes]] = {
         Answer(0, Measured({"cost": 1.0}), {"run": math.nan})
     ),
     "more than a reply": lambda _: (REPLY_BYTES + 1).to_bytes(8, "little"),
-    "an evaluator that nobody asked for": lambda _: encode_reply(Made(1)),
+    "an evaluator that was not asked for": lambda _: encode_reply(Made(1)),
     "an error for the user": lambda _: encode_reply(Made(1, error=ErrorData.of(PlanishError("no")))),
 }
 """What may be written to the pipe of replies in place of an answer."""

@@ -18,7 +18,7 @@ def book(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def limits() -> Limits:
-    """Give the workers' limits; test modules have their own."""
+    """Return the workers' limits; test modules have their own."""
     return Limits()
 
 

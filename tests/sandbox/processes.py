@@ -19,7 +19,7 @@ def living(group: int) -> list[int]:
 
 
 def dies_out(group: int, seconds: float = 10.0) -> bool:
-    """Wait until nobody of a group lives."""
+    """Wait until no process of a group lives."""
     end = time.monotonic() + seconds
     while living(group):
         if time.monotonic() > end:

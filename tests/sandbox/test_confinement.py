@@ -76,7 +76,7 @@ class Prober:
         program: the executable.
         scratch: the folder that is its scratch.
         other: a process of the user, and a file of his.
-        port: on which somebody listens.
+        port: of a server that listens.
     """
 
     program: Path
@@ -112,7 +112,7 @@ class Prober:
 
 @pytest.fixture(scope="module")
 def prober() -> Iterator[Prober]:
-    """Give the program, where any user can run it."""
+    """Return the program, where any user can run it."""
     try:
         linker = find_linker()
     except PlanishError as error:
@@ -312,7 +312,7 @@ def test_who_lingers_is_ended(prober: Prober) -> None:
 
 
 def test_processes_are_bounded(prober: Prober) -> None:
-    """Root has no such bound, so it is somebody else's."""
+    """Root has no such bound, so it is another user's."""
     assert prober.run("program", "fork", user=USERS[-1]) == "EAGAIN"
 
 

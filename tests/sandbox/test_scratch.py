@@ -1,4 +1,4 @@
-"""Temporary folders go, at the latest when somebody else starts."""
+"""Removal of temporary folders, at the latest when another process starts."""
 
 import os
 import subprocess
@@ -41,7 +41,7 @@ def test_what_a_killed_process_leaves_is_swept_and_what_lives_stays(tmp_path: Pa
     sweep(tmp_path, young_s=0)
     assert not left.exists()
     assert mine.path.exists()
-    assert foreign.exists(), "nobody knows whose it is"
+    assert foreign.exists(), "its owner is unknown"
     mine.remove()
     assert not mine.path.exists()
 

@@ -28,7 +28,7 @@ def test_a_signal_is_a_negative_code() -> None:
 
 
 def test_what_it_started_ends_with_its_time(tmp_path: Path) -> None:
-    """A compiler's driver starts the compiler, which must not go on where nobody waits for it."""
+    """A compiler's driver starts the compiler, which must not continue where no process waits for it."""
     noted = tmp_path / "pid"
     script = f"sleep 300 & echo $! > {noted}.part; mv {noted}.part {noted}; wait"
     seconds = 0.5

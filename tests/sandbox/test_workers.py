@@ -86,7 +86,7 @@ def test_a_worker_that_goes_on_after_it_was_given_up_answers_no_second_time(
 
 
 def test_after_a_hang_the_next_candidate_has_a_fresh_process(executor: LocalExecutor, book: Path) -> None:
-    """It waits in native code for what nobody sets, and has started a process that waits too."""
+    """It waits in native code for what is never set, and has started a process that waits too."""
     hangs = Candidate((Act("fork"), Act("spin in C")))
     first, second = (answer.outcome for answer in evaluate(executor, [hangs, act()]))
     assert first == Failed("build", "timeout", "over 1 s")

@@ -30,7 +30,7 @@ COSTS = {"a": 1.0, "b": 6.0, "c": 3.0, "d": 0.1}
 
 @dataclass(frozen=True)
 class Set(Step):
-    """Give a part a number, by which its cost is divided."""
+    """Assign a number to a part, by which its cost is divided."""
 
     part: str
     number: int

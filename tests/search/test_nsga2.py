@@ -38,7 +38,7 @@ def _volume(trials: Sequence[Trial]) -> float:
 
 
 def _found(space: Tradeoff, searcher: Searcher, budget: int = 600) -> float:
-    """Give the share of the true front's hypervolume that is found."""
+    """Return the share of the true front's hypervolume that is found."""
     return _volume(drive(searcher, space.outcome, budget)) / hypervolume(space.front(), REFERENCE)
 
 
@@ -244,7 +244,7 @@ def test_without_parents_a_generation_is_sampled() -> None:
 
 
 def _firsts(outcomes: Mapping[int, Outcome], runs: int = 400) -> list[float]:
-    """Give how often each of a generation is the first parent of the next one's first child."""
+    """Return how often each of a generation is the first parent of the next one's first child."""
     drawn: Counter[int] = Counter()
     for seed in range(runs):
         space = Recorder()
@@ -278,7 +278,7 @@ def test_two_parents_are_two() -> None:
 
 
 def test_children_are_crossed_and_changed_as_often_as_asked() -> None:
-    """A child that is nobody's double is changed only by the mutation's chance."""
+    """A child that equals no other is changed only by the mutation's chance."""
     space = Recorder()
     changed: list[bool] = []
     for seed in range(30):

@@ -13,7 +13,7 @@ from store.servers import as_text, make_schema, new_database
 
 @pytest.fixture(scope="session")
 def server() -> Generator[URL]:
-    """Give the URL of a PostgreSQL server where databases may be made."""
+    """Return the URL of a PostgreSQL server where databases may be made."""
     if given := os.environ.get("PLANISH_TEST_POSTGRES"):
         yield make_url(given).set(drivername="postgresql+psycopg")
         return
@@ -27,13 +27,13 @@ def server() -> Generator[URL]:
 
 @pytest.fixture
 def postgres(server: URL) -> str:
-    """Give the URL of a new, empty schema: a database of its own to a store, but made faster."""
+    """Return the URL of a new, empty schema: a database of its own to a store, but made faster."""
     return as_text(make_schema(server))
 
 
 @pytest.fixture
 def database(server: URL) -> Generator[URL]:
-    """Give the URL of a new, empty database on a server that is ours."""
+    """Return the URL of a new, empty database on a server that is ours."""
     if os.environ.get("PLANISH_TEST_POSTGRES"):
         pytest.skip("the server is not ours")
     with new_database(server) as url:
@@ -42,5 +42,5 @@ def database(server: URL) -> Generator[URL]:
 
 @pytest.fixture(params=["sqlite", "postgres"])
 def place(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    """Give the place of a new store, of each kind in turn."""
+    """Return the place of a new store, of each kind in turn."""
     return str(tmp_path / "planish.db") if request.param == "sqlite" else request.getfixturevalue("postgres")

@@ -60,7 +60,7 @@ def small_files(kilobytes: int) -> Generator[None]:
 
 @contextmanager
 def write_protected(folder: Path) -> Generator[None]:
-    """Let nobody write to the folder; root is held by a read-only mount, others by permissions."""
+    """Make a folder that no user can write to: a read-only mount for root, permissions for others."""
     if os.geteuid() != 0:
         folder.chmod(0o555)
         yield

@@ -142,7 +142,7 @@ sys.stdin.read()
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
-    """Give a store with ten trials."""
+    """Return a store with ten trials."""
     path = tmp_path / "kept" / "planish.db"
     with open_store(path) as store:
         store.add_trials(begin(store), [make_trial(i) for i in range(10)])

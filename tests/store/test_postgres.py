@@ -182,7 +182,7 @@ def test_a_run_taken_over_after_a_broken_connection_is_refused(
 def test_what_is_cut_off_at_its_end_is_stored_once(
     server: URL, database: URL, monkeypatch: pytest.MonkeyPatch, cut: str
 ) -> None:
-    """The connection is lost just before a transaction ends, or just after, when nobody can tell which."""
+    """The connection is lost just before a transaction ends, or just after, when it is unknown which."""
     with open_store(as_text(database)) as store:
         run_id = begin(store)
         real, left = PGDialect_psycopg.do_commit, [1]
@@ -216,7 +216,7 @@ def test_a_store_is_closed_quietly_after_its_server_has_gone(server: URL, databa
 
 @pytest.fixture
 def small_database(server: URL) -> Generator[tuple[str, Path]]:
-    """Give a database on a small disk, and the disk."""
+    """Return a database on a small disk, and the disk."""
     if os.environ.get("PLANISH_TEST_POSTGRES"):
         pytest.skip("the server's disk is not ours to fill")
     folder = Path(str(server.query["host"])) / "small"
@@ -343,7 +343,7 @@ def _grants(names: Mapping[str, str]) -> list[str]:
 
 @pytest.fixture
 def shared(database: URL) -> Generator[Mapping[str, URL]]:
-    """Give the URL of a store by role; its owner has made it, and granted what the page says."""
+    """Return the URL of a store by role; its owner has made it, and granted what the page says."""
     names = {role: f"{role}_{secrets.token_hex(4)}" for role in ROLES}
     made = [f"CREATE ROLE {name} LOGIN" for name in names.values()]
     administer(database, *made, f"GRANT CREATE ON SCHEMA public TO {names['owner']}")

@@ -23,7 +23,7 @@ from soundness.subject import SAMPLES, Form, Subject, compile_subject, samples
 
 @pytest.fixture(scope="session")
 def by_others(tmp_path_factory: pytest.TempPathFactory) -> bytes:
-    """Give what this machine's compiler makes of them, optimised."""
+    """Return what this machine's compiler makes of them, optimised."""
     program = tmp_path_factory.mktemp("samples") / "samples"
     sources = map(str, sorted(SAMPLES.glob("*.c")))
     subprocess.run([*find_linker(), "-O2", "-w", *sources, "-o", str(program), "-lm"], check=True)
@@ -132,7 +132,7 @@ SUMS = (
 
 
 def orders(passes: Sequence[str], count: int) -> Iterator[Case]:
-    """Give a list, and shuffles of it behind the pass that it begins with."""
+    """Return a list, and shuffles of it behind the pass that it begins with."""
     yield Case(tuple(passes))
     for seed in range(count - 1):
         rest = list(passes[1:])

@@ -168,7 +168,7 @@ def out(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def tally(typed: Subject, backend: Backend, out: Path) -> Tally:
-    """Give the tally over a back end where one pass is made unsound."""
+    """Return the tally over a back end where one pass is made unsound."""
     broken = cast("Backend", BrokenBackend(backend, GUILTY))
     return try_cases(typed, map(Case, LISTS), broken, out)
 

@@ -64,7 +64,7 @@ def test_no_finalist_was_compared() -> None:
     assert decode([], BOTH) is None
     rows = stored(encode(front()))
     assert decode([replace(rows[0], data={})], BOTH) is None
-    assert decode(rows, [*BOTH, replace(TIME, name="other")]) is None, "by this objective nobody was"
+    assert decode(rows, [*BOTH, replace(TIME, name="other")]) is None, "none was compared by this objective"
 
 
 def test_a_candidate_that_reads_back_as_another_is_noticed() -> None:
@@ -106,7 +106,7 @@ def test_what_is_damaged_is_one_error(name: str, value: object) -> None:
 
 
 def _put(data: Any, place: str, value: object) -> Any:
-    """Give JSON with another value somewhere: `effects.alone.0.step`."""
+    """Return JSON with another value somewhere: `effects.alone.0.step`."""
     name, _, rest = place.partition(".")
     if isinstance(data, list):
         found: list[Any] = data

@@ -79,13 +79,13 @@ def full(tmp_path_factory: pytest.TempPathFactory) -> Ended:
 
 
 def comparison(found: Ended) -> Comparison:
-    """Give the comparison, which must be there."""
+    """Return the comparison, which must be there."""
     assert found.result.comparison is not None
     return found.result.comparison
 
 
 def by_knob(result: Result) -> dict[int, Finalist]:
-    """Give the members of the front by the value of knob 0."""
+    """Return the members of the front by the value of knob 0."""
     return {first(member.candidate): member for member in result.finalists}
 
 
@@ -230,7 +230,7 @@ class Careful(Plain):
     """The level where the baseline, and something else that is as good, are compared with the winner too."""
 
     def variants(self, task: Task, candidate: Candidate) -> Sequence[Candidate]:
-        """Give them."""
+        """Return them."""
         del task, candidate
         return Candidate(), Candidate((Set(3, 2),))
 

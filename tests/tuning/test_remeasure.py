@@ -74,7 +74,7 @@ def member(number: int, time: float, error: float, opinion: Opinion | None = Non
 
 
 def left(*members: Finalist) -> tuple[list[int], int]:
-    """Give the numbers of those that are left beside a baseline of (1, 0.5), and how many notes there are."""
+    """Return the numbers of those left beside a baseline of (1, 0.5), and how many notes there are."""
     state = drop_beaten(FinalState(members, baseline(), noise=NOISE), BOTH)
     return [place for place, each in enumerate(members) if each in state.finalists], len(state.notes)
 

@@ -205,7 +205,7 @@ def test_twice_as_bad_is_the_bound_and_of_a_share_half_as_good_too() -> None:
 
 
 def first_told(values: dict[int, Costs], count: int) -> list[int]:
-    """Give the knobs of the finalists of a search that measured these; 0 is the baseline."""
+    """Return the knobs of the finalists of a search that measured these; 0 is the baseline."""
     trials = [
         Trial(Candidate((Set(0, knob),) if knob else ()), Measured({"time_s": time, "error": error}))
         for knob, (time, error) in values.items()

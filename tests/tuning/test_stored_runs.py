@@ -109,7 +109,7 @@ def run(request: pytest.FixtureRequest, short: None, tmp_path_factory: pytest.Te
 
 
 def said(stored: Stored, *words: str) -> str:
-    """Give what a command says, which must go well."""
+    """Return what a command says, which must go well."""
     named = [word for file in stored.files for word in ("--file", str(file))]
     done = CliRunner().invoke(app, [*words, "--store", str(stored.place), *named])
     assert done.exit_code == 0, done.output

@@ -191,7 +191,7 @@ class Full(Plain):
         return [wrong if first(c) == SIZES[0] - 1 else Opinion(True, 1e-6) for c in candidates]
 
     def reference(self, task: Task) -> SecondaryBaseline:
-        """Give one of twice the time."""
+        """Return one of twice the time."""
         del task
         self._check("reference")
         return SecondaryBaseline("slow", Candidate(), Measuring(slower=2.0))
@@ -202,7 +202,7 @@ class Full(Plain):
 
 
 def first(candidate: Candidate) -> int:
-    """Give the value of knob 0."""
+    """Return the value of knob 0."""
     return Trade().position(candidate)[0]
 
 

@@ -11,6 +11,6 @@ class Tried(list[Trial]):
     """Trials that can be asked for."""
 
     def of(self, candidates: Iterable[Candidate]) -> dict[str, Trial]:
-        """Give those of some candidates, by hash."""
+        """Return those of some candidates, by hash."""
         wanted = {candidate.hash for candidate in candidates}
         return {trial.candidate.hash: trial for trial in self if trial.candidate.hash in wanted}

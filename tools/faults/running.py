@@ -153,7 +153,7 @@ def processes(mark: Path) -> Iterator[tuple[int, str]]:
 
 
 def truth(trial: Trial) -> Outcome:
-    """Give what a trial must have measured."""
+    """Return what a trial must have measured."""
     return Lattice(SIZES).outcome(trial.candidate)
 
 

@@ -51,7 +51,7 @@ class Case(Written):
     kind: str = "found"
 
     def with_candidate(self, candidate: Candidate) -> Case:
-        """Give the case of other steps."""
+        """Return the case of other steps."""
         return replace(self, steps=candidate.text)
 
 

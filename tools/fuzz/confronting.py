@@ -91,7 +91,7 @@ def _refusal(kernel: Kernel, verifier: Verifier) -> str:
 
 
 def _told_by_child(what: Callable[[], Iterator[tuple[str, str]]]) -> dict[str, str]:
-    """Give what a child of this process tells until it ends, by itself or by a signal."""
+    """Return what a child of this process tells until it ends, by itself or by a signal."""
     reading, writing = os.pipe()
     child = os.fork()
     if child == 0:

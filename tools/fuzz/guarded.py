@@ -55,7 +55,7 @@ class Arena:
     _used: list[NDArray[np.uint8]] = field(default_factory=list[Any])
 
     def block(self, size: int, *, at_end: bool, align: int, fill: NDArray[np.uint8]) -> Block:
-        """Give a block.
+        """Return a block.
 
         Args:
             size: in bytes.

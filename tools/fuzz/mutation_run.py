@@ -77,7 +77,7 @@ def shrunk(mutant: Mutant, seed: int) -> Confronted | None:
 
 
 def accepted(mutant: Mutant, seed: int) -> Confronted | None:
-    """Give a mutant if verification accepts it; of number -1, any of its kind."""
+    """Return a mutant if verification accepts it; of number -1, any of its kind."""
     try:
         confronting = Confronting(mutant, seed)
     except PlanishError:

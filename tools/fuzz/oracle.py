@@ -71,7 +71,7 @@ class Oracle:
         self._right = Judged(*self.right)
 
     def sets(self, count: int) -> Sequence[Asked]:
-        """Give so many sets, or fewer where some were left out; they are kept."""
+        """Return so many sets, or fewer where some were left out; they are kept."""
         while self._tried < count:
             inputs = adversarial(self.program, self.seed, self._tried)
             asked = Asked(inputs, answer(self.program, inputs))

@@ -76,7 +76,7 @@ def smaller_ones(case: Case) -> Iterator[Case]:
 
 
 def _steps(step: Step) -> Iterator[Step]:
-    """Give a step without one of the loops that it names."""
+    """Return a step without one of the loops that it names."""
     for field in fields(step):
         value = getattr(step, field.name)
         if isinstance(value, tuple) and len(value) > 2:
@@ -112,7 +112,7 @@ def _values(expr: Expr) -> Iterator[Expr]:
 
 
 def _made(program: Program, statements: tuple[Statement, ...], sizes: dict[str, int]) -> Iterator[str]:
-    """Give the text of the program that these statements make, if they make one."""
+    """Return the text of the program that these statements make, if they make one."""
     used = {axis for statement in statements for axis in statement.axes}
     kept = {axis: n for axis, n in sizes.items() if axis in used}
     try:

@@ -12,7 +12,7 @@ _WIDTH = 40
 
 
 def write_table(tally: Tally) -> Iterator[str]:
-    """Give the lines: one for each pass, then the sums, then the failures.
+    """Return the lines: one for each pass, then the sums, then the failures.
 
     Columns: lists about the pass alone, how many of these changed the code (a pass that changes nothing was
     not tested), lists of many that hold it, and the failures that it has part in after minimisation.

@@ -18,7 +18,7 @@ IR = """define i32 @f(i32 %x) {
 
 
 class _Open(Watchdog):
-    """Lets everything in, and kills nobody."""
+    """Lets everything in, and kills no process."""
 
     def __init__(self) -> None:
         pass

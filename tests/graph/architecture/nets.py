@@ -41,7 +41,7 @@ def small_model(name: str, exporter: str = "torchscript") -> ModelProto:
 
 
 def renamed(model: ModelProto) -> ModelProto:
-    """Give every value and node another name."""
+    """Rename every value and node."""
     names: dict[str, str] = {"": ""}
     copy = ModelProto()
     copy.CopyFrom(model)

@@ -24,25 +24,25 @@ def opened(name: str) -> Backend:
 
 @pytest.fixture(params=ALL)
 def backend(request: pytest.FixtureRequest) -> Backend:
-    """Give each back end in turn."""
+    """Return each back end in turn."""
     return opened(request.param)
 
 
 @pytest.fixture(params=WHOLE)
 def whole(request: pytest.FixtureRequest) -> Backend:
-    """Give each back end that runs every pass in turn."""
+    """Return each back end that runs every pass in turn."""
     return opened(request.param)
 
 
 @pytest.fixture
 def libllvm() -> Backend:
-    """Give LLVM's own library."""
+    """Return LLVM's own library."""
     return opened("libllvm")
 
 
 @pytest.fixture
 def opt(libllvm: Backend) -> str:
-    """Give the path of the `opt` of LLVM's own library."""
+    """Return the path of the `opt` of LLVM's own library."""
     major = libllvm.version.partition(".")[0]
     path = shutil.which(f"opt-{major}")
     if path is None:

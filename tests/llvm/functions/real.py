@@ -26,7 +26,7 @@ FLAGS = {
 
 @pytest.fixture(scope="session")
 def clang(tmp_path_factory: pytest.TempPathFactory) -> Compile:
-    """Give a function that compiles the sample source, by the name of its flags, to IR's text."""
+    """Return a function that compiles the sample source, by the name of its flags, to IR's text."""
     program = shutil.which("clang-22")
     if program is None:
         reason = "clang-22 is not installed: apt-get install clang-22"
@@ -36,7 +36,7 @@ def clang(tmp_path_factory: pytest.TempPathFactory) -> Compile:
 
 @pytest.fixture(params=sorted(FLAGS))
 def real(request: pytest.FixtureRequest, clang: Compile) -> str:
-    """Give a real module's text, compiled in each of several ways."""
+    """Return a real module's text, compiled in each of several ways."""
     return clang(request.param)
 
 

@@ -48,7 +48,7 @@ define i32 @twice(ptr %p, i32 %n) {
 
 
 def need_opt() -> str:
-    """Give the path of `opt` of the catalogue's LLVM; without it the test is skipped, in CI it fails."""
+    """Return the path of `opt` of the catalogue's LLVM; without it the test is skipped, in CI it fails."""
     path = shutil.which("opt-22")
     if path is None:
         reason = "opt is not installed: apt-get install llvm-22"

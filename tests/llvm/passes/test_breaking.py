@@ -51,7 +51,7 @@ WRONG = list[tuple[str, ...]]
 
 
 def wrong_after(ir: str, lists: list[tuple[str, ...]]) -> list[tuple[str, ...]]:
-    """Give the lists after which a module is invalid."""
+    """Return the lists after which a module is invalid."""
     found: list[tuple[str, ...]] = []
     with closing(open_backend().parse(ir)) as module:
         for passes in lists:
