@@ -112,7 +112,7 @@ class Searcher(Protocol):
 
     It is deterministic: the same seed and the same outcomes give the same candidates in the same order, in
     whatever pieces they are asked for, and in whichever order the outcomes come. So whoever learns from
-    outcomes proposes a round, waits until all of it was told, and only then goes on. It never counts a
+    outcomes proposes a round, waits for all outcomes, and only then goes on. It never counts a
     budget. It may propose a candidate twice; the loop measures it once.
     """
 
@@ -120,7 +120,7 @@ class Searcher(Protocol):
         """Propose up to n candidates.
 
         Returns:
-            None while it waits to be told of what it has proposed; where it has been told of all, it is at
+            None while it waits for outcomes of what it has proposed; where it has received all, it is at
             its end.
         """
         ...
@@ -128,7 +128,7 @@ class Searcher(Protocol):
     def tell(self, trials: Sequence[Trial]) -> None:
         """Learn what became of some of the candidates asked for, in any order.
 
-        Where there are several objectives, the baseline is told first, without being asked for; the space
+        Where there are several objectives, the baseline comes first, without being asked for; the space
         need not have it.
         """
         ...
@@ -175,7 +175,7 @@ class Searcher(Protocol):
     def conclude(self) -> Sequence[Candidate]:
         """Return what is measured once the budget is spent, such as what was found for parts, combined.
 
-        It may follow from all outcomes that were told by then, and may be known already.
+        It may follow from all outcomes received by then, and may be known already.
         """
         return ()
 

@@ -228,12 +228,16 @@ class Pooled:
             models: of the same features.
             sample: (n, width), of candidates of the space.
         """
-        told = np.stack([model.predicts.predict(sample).mean[:, 0] for model in models]).astype(np.float64)
-        spreads, parts = told.std(axis=1), np.array(shares(models))
+        predicted = np.stack([model.predicts.predict(sample).mean[:, 0] for model in models]).astype(
+            np.float64
+        )
+        spreads, parts = predicted.std(axis=1), np.array(shares(models))
         # Who expects the same of all has no order to tell.
         weights = np.divide(parts, spreads, out=np.zeros(len(models)), where=spreads > 0)
         # Back to a scale as the models have it: what is learnt beside them has theirs.
-        return Pooled([model.predicts for model in models], weights * (parts @ spreads), told.mean(axis=1))
+        return Pooled(
+            [model.predicts for model in models], weights * (parts @ spreads), predicted.mean(axis=1)
+        )
 
     def predict(self, features: Floats) -> Prediction:
         """Expect the order of the costs of (n, width) features; (n, 1)."""

@@ -124,16 +124,16 @@ class Feedback:
     @property
     def metrics(self) -> Mapping[str, float]:
         """Return what is known without labels, by the names of figure 5.1; what is missing is left out."""
-        after, told = self.after, self.predicted_after
+        after, claimed = self.after, self.predicted_after
         found = {
             "valid(C)": float(self.valid),
             "src_inst_cnt(C)": self.before,
             "src_inst_cnt(G)": self.predicted_before,
             "src_inst_cnt_error(G)": _error(self.before, self.predicted_before),
             "tgt_inst_cnt(C)": after,
-            "tgt_inst_cnt(G)": told,
-            "tgt_inst_cnt_error(C)": _error(after, told),
-            "tgt_inst_cnt_error(G)": _error(self.generated, told),
+            "tgt_inst_cnt(G)": claimed,
+            "tgt_inst_cnt_error(C)": _error(after, claimed),
+            "tgt_inst_cnt_error(G)": _error(self.generated, claimed),
             "tgt_IR_BLEU(C)": self.bleu,
         }
         return {name: float(value) for name, value in found.items() if value is not None}
@@ -199,5 +199,5 @@ def verdict_token(tokenizer: Tokenizer, *, sure: bool) -> int:
     return tokenizer.token(SURE if sure else RETRY)
 
 
-def _error(true: int | None, told: int | None) -> int | None:
-    return None if true is None or told is None else abs(true - told)
+def _error(true: int | None, claimed: int | None) -> int | None:
+    return None if true is None or claimed is None else abs(true - claimed)

@@ -104,8 +104,8 @@ class GaussianProcess:
         asked = (features[:, learnt.columns] - learnt.middle) / learnt.spread
         near = _kernel(_apart(asked, learnt.rows), learnt.scale)
         mean = trend @ learnt.trend + near @ learnt.weights
-        told = np.linalg.solve(learnt.factor, near.T)
-        left = np.maximum(1 - (told**2).sum(axis=0), _TINY)
+        explained = np.linalg.solve(learnt.factor, near.T)
+        left = np.maximum(1 - (explained**2).sum(axis=0), _TINY)
         deviation = np.sqrt(learnt.variance * left)
         return Prediction(mean[:, None].astype(np.float32), deviation[:, None].astype(np.float32))
 

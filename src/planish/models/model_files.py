@@ -67,13 +67,13 @@ def facts_of(path: Path, about: Mapping[str, Any], hint: str) -> ModelFacts:
         if not right:
             raise PlanishError(f"{path} is no model's file: {what}", hint)
 
-    level, told, metrics = about["level"], about["schema"], about["metrics"]
+    level, raw, metrics = about["level"], about["schema"], about["metrics"]
     rows, programs = about["rows"], about["programs"]
     for name in ("level", "training", "version"):
         check(f"its {name} is {about[name]!r}, and no text", right=isinstance(about[name], str))
     check(f"its objective is {about['objective']!r}", right=about["objective"] in OBJECTIVES)
-    schema = _schema(told)
-    check("its features are not told by a name, a version and columns, each once", right=schema is not None)
+    schema = _schema(raw)
+    check("its features are not given by a name, a version and columns, each once", right=schema is not None)
     assert schema is not None
     owner, slash, _ = schema.name.partition("/")
     of_level = f"it is of the level {level!r}, and its features {schema.name} are of the level {owner!r}"
@@ -93,12 +93,12 @@ def facts_of(path: Path, about: Mapping[str, Any], hint: str) -> ModelFacts:
     )
 
 
-def _schema(told: Mapping[str, Any]) -> FeatureSchema | None:
+def _schema(raw: Mapping[str, Any]) -> FeatureSchema | None:
     """Read the features' names; None where they are none."""
-    if not isinstance(told, dict):
+    if not isinstance(raw, dict):
         return None
-    name, version = told.get("name"), told.get("version")
-    names: Sequence[Any] | None = told.get("names")
+    name, version = raw.get("name"), raw.get("version")
+    names: Sequence[Any] | None = raw.get("names")
     if not isinstance(name, str) or not isinstance(version, int) or not isinstance(names, list):
         return None
     if not all(isinstance(each, str) for each in names) or len(set(names)) < len(names):

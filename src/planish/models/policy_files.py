@@ -167,12 +167,12 @@ def _require_vocabulary(policy: SavedPolicy, shape: DecoderShape) -> None:
         raise PlanishError(f"the policy {policy.name} has other passes than its vocabulary", HINT)
 
 
-def _shape(told: dict[str, Any]) -> AnyShape:
-    if told["kind"] == "reader":
-        return ReaderShape(tuple(told.pop("sizes")), **told)
-    if told["kind"] == "writer":
-        return WriterShape(tuple(told.pop("sizes")), once=tuple(told.pop("once")), **told)
-    return DecoderShape(**told) if told["kind"] == "decoder" else Shape(**told)
+def _shape(raw: dict[str, Any]) -> AnyShape:
+    if raw["kind"] == "reader":
+        return ReaderShape(tuple(raw.pop("sizes")), **raw)
+    if raw["kind"] == "writer":
+        return WriterShape(tuple(raw.pop("sizes")), once=tuple(raw.pop("once")), **raw)
+    return DecoderShape(**raw) if raw["kind"] == "decoder" else Shape(**raw)
 
 
 _log = logging.getLogger("planish")

@@ -259,7 +259,7 @@ class XgboostTrees:
 
     @property
     def parameters(self) -> dict[str, object]:
-        """Return what XGBoost is told."""
+        """Return the parameters of XGBoost."""
         return {
             **(_RANK if self.objective == "rank" else _REGRESSION),
             "max_depth": self.depth,

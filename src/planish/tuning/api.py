@@ -68,7 +68,7 @@ def tune(
         budget: when the search ends.
         settings: which objective, searcher and space; seed, cores and workers.
         store: an open store, or where it is; None for the user's own.
-        listener: is told how it goes.
+        listener: is notified of the progress.
         executor: live workers to search with, which saves their start; None starts some and ends them.
         start: starts the workers that search, and those that compare what was found.
         options: how to read the program, as on the command line (`size="m=192,n=192,k=192"`); what is no
@@ -103,7 +103,7 @@ def tune_program(
     start: ExecutorFactory = LocalExecutor,
     compares: bool = True,
 ) -> Result:
-    """Do as `tune` with a program that a level has read; it may have been told of a back end then.
+    """Do as `tune` with a program that a level has read; it may have been given a back end then.
 
     Without `compares` nothing is measured again at the end, for those who measure by themselves what was
     found: the result is the best as the search measured it, which may be the luckiest.

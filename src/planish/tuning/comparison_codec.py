@@ -161,42 +161,42 @@ _T = TypeVar("_T")
 _SHOWN = 40
 
 
-def a(kind: type[_T], told: Any) -> _T:
+def a(kind: type[_T], raw: Any) -> _T:
     """Return a value that is of a type.
 
     Raises:
         TypeError: it is not.
     """
     # To Python a truth value is a whole number, too.
-    if isinstance(told, kind) and (kind is bool or not isinstance(told, bool)):
-        return told
-    raise TypeError(f"{_shown(told)} is no {kind.__name__}")
+    if isinstance(raw, kind) and (kind is bool or not isinstance(raw, bool)):
+        return raw
+    raise TypeError(f"{_shown(raw)} is no {kind.__name__}")
 
 
-def number(told: Any) -> float:
+def number(raw: Any) -> float:
     """Return a number; JSON has whole ones too."""
-    if isinstance(told, int | float) and not isinstance(told, bool):
-        return told
-    raise TypeError(f"{_shown(told)} is no number")
+    if isinstance(raw, int | float) and not isinstance(raw, bool):
+        return raw
+    raise TypeError(f"{_shown(raw)} is no number")
 
 
-def numbers(told: Any) -> tuple[float, ...]:
+def numbers(raw: Any) -> tuple[float, ...]:
     """Return a list of numbers."""
-    return tuple(map(number, a(list, told)))
+    return tuple(map(number, a(list, raw)))
 
 
-def texts(told: Any) -> tuple[str, ...]:
+def texts(raw: Any) -> tuple[str, ...]:
     """Return a list of texts."""
-    return tuple(a(str, each) for each in a(list, told))
+    return tuple(a(str, each) for each in a(list, raw))
 
 
-def by_name(told: Any) -> Mapping[str, float]:
+def by_name(raw: Any) -> Mapping[str, float]:
     """Return numbers by name."""
-    return {name: number(value) for name, value in a(dict, told).items()}
+    return {name: number(value) for name, value in a(dict, raw).items()}
 
 
-def _shown(told: Any) -> str:
-    text = repr(told)
+def _shown(raw: Any) -> str:
+    text = repr(raw)
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
 
 
@@ -252,8 +252,8 @@ def _reading(row: ResultRow, name: str) -> Generator[None]:
     try:
         yield
     except (LookupError, TypeError, ValueError, AttributeError) as error:
-        told = f"the result of run {row.run_id} cannot be read: {name}: {type(error).__name__}: {error}"
-        raise StoreError(told, "Tune again.") from error
+        what = f"the result of run {row.run_id} cannot be read: {name}: {type(error).__name__}: {error}"
+        raise StoreError(what, "Tune again.") from error
 
 
 def _finalists(rows: Sequence[ResultRow], objectives: Sequence[Objective]) -> Iterator[Finalist]:
@@ -265,7 +265,7 @@ def _finalists(rows: Sequence[ResultRow], objectives: Sequence[Objective]) -> It
 
 def _shared_of(first: _Json, objectives: Sequence[Objective]) -> Comparison:
     """Return what belongs to all, without the finalists."""
-    told = first.get("reference")
+    raw = first.get("reference")
     # Samples are kept of the leading objective alone.
     samples = [numbers(first["baseline"]["samples"]), *[()] * len(objectives)]
     base = {
@@ -277,23 +277,23 @@ def _shared_of(first: _Json, objectives: Sequence[Objective]) -> Comparison:
     return Comparison(
         (),
         Compared(name="baseline", measured=base, scores=scores, opinion=opinion),
-        None if told is None else _reference(told, objectives),
+        None if raw is None else _reference(raw, objectives),
         by_name(first["noise"]),
         texts(first["run_notes"]),
     )
 
 
-def _reference(told: _Json, objectives: Sequence[Objective]) -> Compared:
-    measured = {o.name: Measurement(o, number(told["objectives"][o.name])) for o in objectives}
-    return Compared(name=a(str, told["name"]), measured=measured)
+def _reference(raw: _Json, objectives: Sequence[Objective]) -> Compared:
+    measured = {o.name: Measurement(o, number(raw["objectives"][o.name])) for o in objectives}
+    return Compared(name=a(str, raw["name"]), measured=measured)
 
 
-def _opinion(told: _Json) -> Opinion:
-    agrees, difference = told["agrees"], told["difference"]
+def _opinion(raw: _Json) -> Opinion:
+    agrees, difference = raw["agrees"], raw["difference"]
     return Opinion(
         None if agrees is None else a(bool, agrees),
         None if difference is None else number(difference),
-        a(str, told["why"]),
+        a(str, raw["why"]),
     )
 
 
@@ -330,34 +330,34 @@ def _measured(chosen: Finalist, data: _Json, objectives: Sequence[Objective]) ->
     )
 
 
-def _effect_of(told: _Json, steps: Sequence[Any]) -> Effect:
-    additive = {name: a(bool, value) for name, value in told.get("additive", {}).items()}
+def _effect_of(raw: _Json, steps: Sequence[Any]) -> Effect:
+    additive = {name: a(bool, value) for name, value in raw.get("additive", {}).items()}
     places = tuple(a(int, step) for step in steps)
-    return Effect(places, by_name(told["values"]), additive, a(str, told.get("why", "")))
+    return Effect(places, by_name(raw["values"]), additive, a(str, raw.get("why", "")))
 
 
-def _measurement(told: _Json, objective: Objective, samples: tuple[float, ...]) -> Measurement:
-    clocks = _clocks(told["clocks"]) if "clocks" in told else None
-    verdict = _verdict(told["verdict"])
-    return Measurement(objective, number(told["median"]), _ratio(told["ratio"]), verdict, samples, clocks)
+def _measurement(raw: _Json, objective: Objective, samples: tuple[float, ...]) -> Measurement:
+    clocks = _clocks(raw["clocks"]) if "clocks" in raw else None
+    verdict = _verdict(raw["verdict"])
+    return Measurement(objective, number(raw["median"]), _ratio(raw["ratio"]), verdict, samples, clocks)
 
 
-def _verdict(told: Any) -> Verdict:
-    if told not in VERDICTS:
-        raise ValueError(f"no verdict is {told!r}")
-    verdict: Verdict = told
+def _verdict(raw: Any) -> Verdict:
+    if raw not in VERDICTS:
+        raise ValueError(f"no verdict is {raw!r}")
+    verdict: Verdict = raw
     return verdict
 
 
-def _ratio(told: Any) -> Ratio:
-    value, low, high = numbers(told)
+def _ratio(raw: Any) -> Ratio:
+    value, low, high = numbers(raw)
     return Ratio(value, low, high)
 
 
-def _clocks(told: _Json) -> Clocks:
-    samples, base = (tuple(map(numbers, told[name])) for name in ("samples", "baseline_samples"))
-    decides = told["decides"]
+def _clocks(raw: _Json) -> Clocks:
+    samples, base = (tuple(map(numbers, raw[name])) for name in ("samples", "baseline_samples"))
+    decides = raw["decides"]
     if decides not in ("wall", "processor"):
         raise ValueError(f"no clock is {decides!r}")
-    wall, processor = _ratio(told["wall"]), _ratio(told["processor"])
-    return Clocks(wall, processor, decides, a(bool, told["disputed"]), samples, base)
+    wall, processor = _ratio(raw["wall"]), _ratio(raw["processor"])
+    return Clocks(wall, processor, decides, a(bool, raw["disputed"]), samples, base)

@@ -60,8 +60,8 @@ Ask = Callable[[int], Sequence[Candidate]]
 class SearchLoop:
     """One search.
 
-    Answers are told as they come, in any order, and there is no order in which a searcher that keeps to its
-    protocol proposes anything else for it.
+    Outcomes are passed on as they come, in any order; a searcher that keeps to its protocol proposes the same
+    in each of them.
 
     Args:
         searcher: proposes candidates.
@@ -153,7 +153,7 @@ class SearchLoop:
         return self._is_news(asked) or (len(asked) > 0 and not self._open)
 
     def _submit(self) -> None:
-        """Have measured what no run has measured or is measuring; what another run found is told."""
+        """Submit what no other run has measured or is measuring, and pass on what another run found."""
         if self._leases.pending and not self._budget.is_exhausted():
             found, mine = self._leases.acquire(self._in_flight)
             for trial in found:
@@ -359,12 +359,12 @@ class TuningRun:
                 raise LostError(
                     f"the baseline's worker was lost: {reason}: {detail}", "The same command goes on."
                 )
-            told = f"the baseline failed: {stage}: {reason}: {detail}"
+            what = f"the baseline failed: {stage}: {reason}: {detail}"
             hint = "Mend the program, or its data or metric; --remeasure tries it again."
             if stage != "verify":
-                raise PlanishError(told, hint)
+                raise PlanishError(what, hint)
             level, task = self.recorder.level, self.recorder.task
-            raise WrongBaselineError(told, hint, level.with_correct_baseline(task, executor))
+            raise WrongBaselineError(what, hint, level.with_correct_baseline(task, executor))
         if isinstance(self.spec, NeedsBaseline):
             self.spec.set_baseline(trial.outcome)
         if self.recorder.progress.growth is not None:

@@ -283,14 +283,14 @@ def ablate(search: SearchOutcome, state: FinalState, end: float) -> FinalState:
             c: _joined(alone[c], _effects(c, suggested(joined), space, meter), state, task)
             for c, joined in pairs.items()
         }
-    told = tuple(
+    finalists = tuple(
         replace(each, alone=alone[c], pairs=pairs[c], triples=triples[c])
         if (c := each.candidate) in alone
         else each
         for each in state.finalists
     )
     late = "not all effects of single steps and of pairs are known: no time left"
-    return replace(state, finalists=told).noted(late if meter.late else "")
+    return replace(state, finalists=finalists).noted(late if meter.late else "")
 
 
 @dataclass

@@ -125,7 +125,7 @@ class FinalStage:
     Args:
         name: of its share of the time (see `WEIGHTS`); empty where it takes none.
         work: makes the next state, by a time of the monotonic clock.
-        said: what the listener is told, with the `count` of finalists and the `time` that is left.
+        said: what the listener receives, with the `count` of finalists and the `time` that is left.
         skip_message: what is said where there is no time left to begin; empty where it begins all the same.
     """
 
@@ -169,7 +169,7 @@ def finish(search: SearchOutcome, listener: Listener, *, at_once: bool = False) 
 
     Args:
         search: at least one of its trials is measured.
-        listener: is told when a stage begins.
+        listener: is notified when a stage begins.
         at_once: leave all out.
 
     Raises:

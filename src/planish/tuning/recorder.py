@@ -95,7 +95,7 @@ class Progress:
 
 
 class Listener(Protocol):
-    """Is told how a run goes; it must not take long."""
+    """Receives the progress of a run; its methods must return quickly."""
 
     def started(self, progress: Progress) -> None:
         """The search begins."""
@@ -294,7 +294,7 @@ class TrialRecorder(Recorder):
         task: what is searched for.
         seed: the run's.
         store: where trials are kept.
-        listener: is told how it goes.
+        listener: is notified of the progress.
         progress: how far the search is.
         trials: so far; what the store holds of this run is its beginning, which costs no budget.
         lost: those of which nothing is known, since they were lost with their workers, by hash.
@@ -326,7 +326,7 @@ class TrialRecorder(Recorder):
         return self.trials.n_resumed
 
     def resume(self) -> None:
-        """Begin with what the store holds of this run; the searcher will propose it again, and be told."""
+        """Begin with the stored trials of this run, which the searcher proposes again."""
         for trial in self.trials.resume():
             self._tell(replace(trial, cached=True))
 

@@ -94,11 +94,11 @@ def dispute(finalist: Finalist) -> Finalist:
         return finalist
     # Only wins: that something is worse needs no second opinion.
     word: Mapping[Verdict, Verdict] = {"better": "failed"}
-    told = {
+    changed = {
         name: replace(each, verdict=word.get(each.verdict, each.verdict))
         for name, each in finalist.measured.items()
     }
-    return replace(finalist, measured=told)
+    return replace(finalist, measured=changed)
 
 
 def judge_by_held_back(state: FinalState, unjudged: Collection[Candidate] = ()) -> FinalState:
@@ -238,7 +238,7 @@ def compare(search: SearchOutcome, state: FinalState, end: float) -> FinalState:
         return replace(state, finalists=()).noted("no time left to compare with the baseline")
     leading = task.objectives[0].name
     others = [each[leading] for each in found]
-    told = _notes(base[leading], others, plan) if noisy else ()
+    noted = _notes(base[leading], others, plan) if noisy else ()
     by_candidate = {unchanged: base, **dict(zip(variants, found, strict=True))}
     measured = Compared(name="baseline", measured=_measured(base, base, task.objectives))
     known, unknown = list[Finalist](), list[Finalist]()
@@ -250,7 +250,7 @@ def compare(search: SearchOutcome, state: FinalState, end: float) -> FinalState:
         else:
             unknown.append(replace(each, unmeasured=sampled.verdict, why=sampled.why))
     compared = replace(state, finalists=tuple(known), unmeasured=tuple(unknown), baseline=measured)
-    return order(search, compared.noted(*told), end)
+    return order(search, compared.noted(*noted), end)
 
 
 def _measured(
@@ -313,8 +313,8 @@ def _clocked(found: Sequence[PairedSamples]) -> Sequence[str]:
 def compare_reference(search: SearchOutcome, reference: SecondaryBaseline, known: Compared) -> Compared:
     """Measure another baseline in turns with the baseline.
 
-    It may be several times slower, and it is not judged; so one process is enough. What has noise is told by
-    its ratio to the baseline, since the machine may be faster or slower now than in the comparison.
+    It may be several times slower, and it is not judged; so one process is enough. What has noise is
+    reported by its ratio to the baseline, since the speed of the machine may have changed.
 
     Args:
         search: whose baseline it is measured with.

@@ -129,7 +129,7 @@ class Result:
             the baseline among them. None where nothing was measured.
         comparison: of the best few with the baseline; None where it was left out.
         failures: "stage: reason" to how many candidates failed so.
-        notes: what the user is to be told of how candidates were measured.
+        notes: how candidates were measured, for the user.
         pick: which of the finalists is meant, from 1; without any it is the search's best.
     """
 

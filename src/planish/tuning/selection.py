@@ -57,8 +57,8 @@ def _share(trial: Trial, objective: Objective) -> float:
     names = (objective.name, by_processor_time(objective.name))
     # The value is the median of one of both.
     known = [found for name in names if (found := outcome.samples.get(name))]
-    told = [f for f in known if statistics.median(f) == outcome.values[objective.name]]
-    return max([NOTICED, *(ERRORS * error(found) for found in told if len(found) > 1)])
+    same = [f for f in known if statistics.median(f) == outcome.values[objective.name]]
+    return max([NOTICED, *(ERRORS * error(found) for found in same if len(found) > 1)])
 
 
 def telling(
