@@ -1,4 +1,4 @@
-"""What is told of a selection."""
+"""Description of a selection."""
 
 from __future__ import annotations
 
@@ -51,16 +51,16 @@ def test_each_pass_is_reported_with_its_effects_and_what_it_changed(
         return {name_of(each): worse if each == Selection() else values for each in wanted}
 
     monkeypatch.setattr(description, "measured", measured)
-    told = described(task)
-    lines = told["passes"].splitlines()
+    shown = described(task)
+    lines = shown["passes"].splitlines()
     assert lines[1].split() == [
         *("1.", "onnxscript.fuse_batchnorm_into_conv", "1.50x", "1.00x", "-1", "BatchNormalization"),
     ]
     assert lines[2].endswith("no change of counts")
-    assert "without NchwcTransformer" in told["passes"]
-    assert "1.50x" in told["compared"]
-    assert "-100 %" in told["compared"]
-    table = told["nodes"].splitlines()
+    assert "without NchwcTransformer" in shown["passes"]
+    assert "1.50x" in shown["compared"]
+    assert "-100 %" in shown["compared"]
+    table = shown["nodes"].splitlines()
     assert table[1].split()[:3] == ["all", "11", "10"]
     assert any(line.split()[:2] == ["BatchNormalization", "1"] for line in table)
 
@@ -107,8 +107,8 @@ def test_effects_are_measured_and_reported_where_no_process_may_start(
         analysis = json.loads(json.dumps(level.analyzer(task)(CHOSEN.candidate, executor)))
     assert all(values["latency"] > 0 for values in analysis["compared"].values())
     monkeypatch.setattr(subprocess.Popen, "__init__", lambda *_, **__: pytest.fail("a process is started"))  # pyright: ignore[reportUnknownLambdaType]
-    told = level.describe(task, CHOSEN.candidate, analysis)
-    assert "not measured" not in told["compared"] + told["passes"] + told["nodes"]
+    shown = level.describe(task, CHOSEN.candidate, analysis)
+    assert "not measured" not in shown["compared"] + shown["passes"] + shown["nodes"]
     without = level.describe(task, CHOSEN.candidate)
     assert all("not measured when the run ended" in without[each] for each in ("compared", "passes", "nodes"))
 
@@ -119,10 +119,10 @@ def test_what_is_not_known_is_not_made_up() -> None:
 
 
 def test_the_unchanged_file_is_reported_as_such(task: Task) -> None:
-    told = GraphLevel().describe(task, Candidate())
-    assert told["passes"].startswith("none: the file stays as it is")
-    assert told["compared"].startswith("not measured")
-    assert told["relevance"].startswith("not looked at yet")
+    shown = GraphLevel().describe(task, Candidate())
+    assert shown["passes"].startswith("none: the file stays as it is")
+    assert shown["compared"].startswith("not measured")
+    assert shown["relevance"].startswith("not looked at yet")
 
 
 def test_pruning_is_reported_in_full() -> None:

@@ -186,10 +186,10 @@ def test_memory_is_measured_whatever_inputs_are_called_and_made_of(tmp_path: Pat
         helper.make_node("Cast", ["file"], ["f"], to=TensorProto.FLOAT),
         helper.make_node("Relu", ["f"], ["y"]),
     ]
-    given, told = (
+    given, output = (
         helper.make_tensor_value_info(n, t, [4]) for n, t in (("file", dtype), ("y", TensorProto.FLOAT))
     )
-    graph = helper.make_graph(nodes, "small", [given], [told])
+    graph = helper.make_graph(nodes, "small", [given], [output])
     made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
     level = GraphLevel()
     program = level.load(str(write(made, tmp_path / "net.onnx")), {})

@@ -68,9 +68,9 @@ def test_a_runtime_that_is_not_installed_is_one_clear_line(
 
 
 def test_no_setting_of_onnx_runtime_stays_where_another_runtime_runs() -> None:
-    told = [Set("arena", "off"), Set("optimization", "basic"), Set("threads", "1"), BY_OPENVINO]
-    chosen = selection([OPTIMISE], ["NchwcTransformer"], offline=True, settings=told)
-    assert str(chosen.candidate) == str(Selection((OPTIMISE,), settings=frozenset(told[2:])).candidate)
+    shown = [Set("arena", "off"), Set("optimization", "basic"), Set("threads", "1"), BY_OPENVINO]
+    chosen = selection([OPTIMISE], ["NchwcTransformer"], offline=True, settings=shown)
+    assert str(chosen.candidate) == str(Selection((OPTIMISE,), settings=frozenset(shown[2:])).candidate)
     with pytest.raises(ScheduleError, match="not in canonical order"):
         selection_of(Candidate((Disable("NchwcTransformer"), BY_OPENVINO)))
     with pytest.raises(ScheduleError, match="not in canonical order"):
@@ -93,9 +93,9 @@ def test_what_is_bound_keeps_its_inputs_when_others_are_run(tmp_path: Path) -> N
     one, other = make_feeds(task.program, convolutions())[:2]
     kept = {name: array.copy() for name, array in one.items()}
     session.bound(one)()
-    told = session.run(other)
+    shown = session.run(other)
     assert all((one[name] == array).all() for name, array in kept.items())
-    assert difference(session.run(one), told, tolerance(())) != ""
+    assert difference(session.run(one), shown, tolerance(())) != ""
 
 
 @THERE

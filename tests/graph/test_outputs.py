@@ -109,11 +109,11 @@ def test_what_is_equal_is_not(same: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("output", "told"),
+    ("output", "expected"),
     [([ROW], False), ([ROW, ROW * np.inf], True), ([{0: float("nan")}], True), (None, False)],
 )
-def test_numbers_that_are_not_finite_are_found_inside(output: Any, told: bool) -> None:
-    assert not_finite([output]) is told
+def test_numbers_that_are_not_finite_are_found_inside(output: Any, expected: bool) -> None:
+    assert not_finite([output]) is expected
 
 
 def _joined(axis: int, dtype: str = "f4") -> tuple[Array, Array, Array]:

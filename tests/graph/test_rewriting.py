@@ -125,8 +125,8 @@ def test_models_whose_branches_read_other_values_are_not_the_same() -> None:
 
 def test_models_with_the_same_texts_are_the_same() -> None:
     def texts(*words: str) -> onnx.ModelProto:
-        told = [word.encode() for word in words]
-        held = TensorProto(name="words", data_type=TensorProto.STRING, dims=[2], string_data=told)
+        texts_as_bytes = [word.encode() for word in words]
+        held = TensorProto(name="words", data_type=TensorProto.STRING, dims=[2], string_data=texts_as_bytes)
         return model([helper.make_node("Relu", ["x"], ["y"])], [held])
 
     assert identity(texts("up", "down")) == identity(texts("up", "down"))

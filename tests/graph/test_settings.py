@@ -53,7 +53,7 @@ def outcomes_of(task: Task, *candidates: Candidate) -> list[Outcome]:
 
 @pytest.fixture
 def opened(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
-    """Collect the options that sessions tell they were made with."""
+    """Collect the options that sessions report."""
     found: list[Any] = []
 
     def noted(*given: Any, **named: Any) -> ModelSession:
@@ -66,8 +66,8 @@ def opened(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
 
 
 def test_what_may_be_set_is_what_the_target_does_not_have(tmp_path: Path) -> None:
-    told = [str(each) for each in settable(make(tmp_path, cores=3, optimization="basic", arena="off"))]
-    assert told == [
+    shown = [str(each) for each in settable(make(tmp_path, cores=3, optimization="basic", arena="off"))]
+    assert shown == [
         *("optimization=all", "optimization=extended", "optimization=none"),
         *("execution=parallel", "arena=on", "threads=1", "threads=2"),
     ]
@@ -155,8 +155,8 @@ def test_what_is_exported_has_the_settings(tmp_path: Path) -> None:
         "execution_mode": "ORT_PARALLEL",
         "graph_optimization_level": "ORT_ENABLE_BASIC",
     }
-    told = script.read_text() + "print(options.execution_mode, options.enable_cpu_mem_arena)\n"
-    script.write_text(told)
+    shown = script.read_text() + "print(options.execution_mode, options.enable_cpu_mem_arena)\n"
+    script.write_text(shown)
     said = subprocess.run([sys.executable, str(script)], check=True, capture_output=True, text=True)
     assert said.stdout.splitlines()[-1] == "ExecutionMode.ORT_PARALLEL False"
 
@@ -172,9 +172,9 @@ def test_a_setting_is_reported_with_its_effects(tmp_path: Path, monkeypatch: pyt
     monkeypatch.setattr(description, "measured", measured)
     level, task = GraphLevel(), make(tmp_path)
     chosen = selection(["onnxscript.eliminate_identity"], settings=[NO_ARENA]).candidate
-    told = level.describe(task, chosen, level.analyzer(task)(chosen, InlineExecutor(Actor())))
-    assert told["passes"].splitlines()[-1].split() == ["2.", "arena=off", "1.50x", "1.50x"]
-    assert "this selection, offline  2000. ms" in told["compared"]
+    shown = level.describe(task, chosen, level.analyzer(task)(chosen, InlineExecutor(Actor())))
+    assert shown["passes"].splitlines()[-1].split() == ["2.", "arena=off", "1.50x", "1.50x"]
+    assert "this selection, offline  2000. ms" in shown["compared"]
 
 
 def test_a_level_that_makes_the_same_is_the_same_and_other_settings_are_not(tmp_path: Path) -> None:

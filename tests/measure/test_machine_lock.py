@@ -155,11 +155,11 @@ def test_the_wait_is_shown_and_bounded(
         for _ in range(3):
             with exclusive(lock):
                 entered += 1
-        told = [record.message for record in caplog.records]
-        assert told[0].startswith("waiting for the machine, 0.2 s at most: process ")
-        assert f"process {process.pid} (" in told[0]
-        assert "times may be disturbed" in told[1]
-        assert len(told) == 2, "who is known not to let go is not waited for again"
+        shown = [record.message for record in caplog.records]
+        assert shown[0].startswith("waiting for the machine, 0.2 s at most: process ")
+        assert f"process {process.pid} (" in shown[0]
+        assert "times may be disturbed" in shown[1]
+        assert len(shown) == 2, "a process that is known not to let go is not waited for again"
     with exclusive(lock):
         assert holder_of(lock) is not None, "the lock that was waited for in vain is not kept from us"
     assert entered == 3
@@ -185,7 +185,7 @@ def test_an_executor_shows_which_process_keeps_the_machine_from_its_workers(
         for answer in evaluate(executor, [Candidate()]):
             assert isinstance(answer.outcome, Measured)
         executor.close()
-    # On a busy machine it may be told twice: that it is waited for, and that it was in vain.
+    # On a busy machine it may be shown twice: that it is waited for, and that it was in vain.
     assert any(f"process {process.pid} (" in note for note in executor.notes)
     assert [record.message for record in caplog.records if "waiting" in record.message]
 

@@ -138,12 +138,12 @@ def test_causal_masks_are_seen_however_they_are_written(mask: Callable[[Sketch],
     assert (found.attentions, found.causal) == (1, causal)
 
 
-@pytest.mark.parametrize("told", [0, 1])
-def test_fused_attention_tells_whether_it_is_causal(told: int) -> None:
+@pytest.mark.parametrize("causal", [0, 1])
+def test_fused_attention_says_whether_it_is_causal(causal: int) -> None:
     sketch = Sketch()
-    fused = sketch.op("Attention", "x", sketch.weight((8, 24)), domain="com.microsoft", unidirectional=told)
+    fused = sketch.op("Attention", "x", sketch.weight((8, 24)), domain="com.microsoft", unidirectional=causal)
     found = features(sketch.model(fused))
-    assert (found.attentions, found.causal) == (1, told)
+    assert (found.attentions, found.causal) == (1, causal)
 
 
 def test_a_classifier_that_ends_in_a_softmax_attends_to_nothing() -> None:

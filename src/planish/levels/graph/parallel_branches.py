@@ -35,7 +35,7 @@ class Branch:
 
 
 Describe = Callable[["NodeProto", Mapping[str, "TensorProto"], int], Branch | None]
-"""Tells of a node, the model's constants and its opset whether it may be joined; None where it may not."""
+"""Returns the branch of a node, by the model's constants and its opset; None where it may not be joined."""
 
 
 def attributes(node: NodeProto) -> dict[str, Any]:
