@@ -22,7 +22,7 @@ from planish.settings import Settings
 from planish.store import ResultRow, open_store
 from planish.testing.lattice import Set
 from planish.tuning import budget as module
-from planish.tuning import finalist_steps, finish, remeasure
+from planish.tuning import finalist_steps, remeasure
 from planish.tuning.api import tune_program
 from planish.tuning.budget import WEIGHTS, StageBudget
 from planish.tuning.comparison import Comparison, Finalist
@@ -63,7 +63,7 @@ def no_time(monkeypatch: pytest.MonkeyPatch) -> None:
     """Leave no time for the end, however long the search took."""
     monkeypatch.setattr(StageBudget, "__post_init__", over)
     monkeypatch.setattr(module, "LEAST_S", 0.0)
-    monkeypatch.setattr(finish, "COMPARED", 0.0)
+    monkeypatch.setattr(module, "COMPARED", 0.0)
 
 
 def over(budget: StageBudget) -> None:
@@ -348,7 +348,7 @@ def test_no_time_leaves_finalists_as_they_are_and_says_so(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     no_time(monkeypatch)
-    monkeypatch.setattr(Trade, "state", lambda _, candidate: candidate.hash)  # type: ignore[reportUnknownLambdaType]
+    monkeypatch.setattr(Trade, "state_key", lambda _, candidate: candidate.hash)  # type: ignore[reportUnknownLambdaType]
     found = ended(tmp_path, Plain())
     notes = {note for member in found.result.finalists for note in member.notes}
     assert notes == {"not minimised to the end: no time left"}
