@@ -101,7 +101,7 @@ def test_a_searcher_describes_itself(name: str) -> None:
 
 def test_the_description_lists_needs_and_options() -> None:
     info = describe_searcher("beam-dfs")
-    assert info.needs == ("extend", "state", "steps")
+    assert info.needs == ("extend", "steps")
     assert [(option.name, option.default) for option in info.options] == [("width", 4), ("depth", 10)]
 
 

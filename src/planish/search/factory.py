@@ -178,7 +178,7 @@ class SearcherInfo:
     Args:
         name: as on the command line.
         summary: what it does, in one line.
-        needs: the methods that a space must offer, the start apart.
+        needs: the methods that a space must offer, apart from those that every space has.
         options: in the order they are declared.
     """
 
@@ -239,7 +239,8 @@ def describe_searcher(name: str) -> SearcherInfo:
     """
     factory = searcher_class(name)
     summary = (factory.__doc__ or "").strip().partition("\n")[0]
-    needs = tuple(method for method in _methods(factory.needs) if method != "start")
+    every = set(_methods(Space))
+    needs = tuple(method for method in _methods(factory.needs) if method not in every)
     return SearcherInfo(name, summary, needs, tuple(options_of(factory).values()))
 
 
