@@ -55,7 +55,7 @@ def remove_own(what: str, path: Path, folder: Path, hint: str) -> None:
         what: it is: "the model loops".
         path: the file.
         folder: of the user's own.
-        hint: tells what there is.
+        hint: lists what there is.
 
     Raises:
         PlanishError: it is none of the user's own, or cannot be removed.
@@ -184,7 +184,7 @@ def _list(form: str) -> None:
 
     found = readable(places(), load_model)
     if form == "json":
-        document({"models": [{"name": name, **_told(*pair)} for name, pair in found.items()]})
+        document({"models": [{"name": name, **_model_document(*pair)} for name, pair in found.items()]})
         return
     rows = [
         [
@@ -208,10 +208,10 @@ def _metric(model: SavedModel) -> str:
     return "" if value is None else f"{value:.2f}"
 
 
-def _told(path: Path, model: SavedModel) -> dict[str, object]:
-    told = {name: value for name, value in vars(model).items() if name not in ("predicts", "schema")}
+def _model_document(path: Path, model: SavedModel) -> dict[str, object]:
+    fields = {name: value for name, value in vars(model).items() if name not in ("predicts", "schema")}
     return {
-        **told,
+        **fields,
         "kind": model.kind,
         "features": f"{model.schema.name} {model.schema.version}",
         "file": str(path),
@@ -222,7 +222,7 @@ def _show(path: Path, model: SavedModel, form: str) -> None:
     from planish.cli.output import document, facts
 
     if form == "json":
-        document(_told(path, model))
+        document(_model_document(path, model))
         return
     metrics = {name: f"{value:.3g}" for name, value in model.metrics.items()}
     facts({"wrote": str(path), "trials": f"{model.rows:,} of {model.programs:,} programs", **metrics})

@@ -34,7 +34,7 @@ class DecoderShape:
         width: of a layer.
         depth: layers.
         heads: of attention; the width is a multiple of twice as many.
-        kind: tells this shape from those of other policies.
+        kind: distinguishes this shape from those of other policies.
     """
 
     tokens: int

@@ -155,7 +155,7 @@ class Tokenizer:
 
     @property
     def size(self) -> int:
-        """Return how many tokens there are; told without the library."""
+        """Return how many tokens there are, without the library."""
         return len(self.words) + len(json.loads(self.pairs)["model"]["vocab"])
 
     @property

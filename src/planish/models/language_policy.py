@@ -25,11 +25,11 @@ from planish.models.ir_text import Answer, Tokenizer, read_answer
 from planish.models.policy_files import SavedPolicy
 
 USUAL: Kind = "fast"
-"""What a model is told that was trained without feedback, or before its kind was kept."""
+"""The feedback to a model that was trained without feedback, or before its kind was kept."""
 
 
 COUNTED = "instructions"
-"""What a model tells of and is told, whatever it makes less."""
+"""The unit of all counts in text, whatever is made less."""
 
 
 def feedback_in(
@@ -140,7 +140,8 @@ class AnsweringPolicy:
     def revise(self, state: PolicyState, cost: float | None) -> Text | None:
         """Tell the model what came of its list, and let it try again (thesis, figure 5.3).
 
-        It is told what it was trained to be told, and of the last answer alone, so that the text stays short.
+        It receives the kind of feedback that it was trained on, for the last answer alone: the text stays
+        short.
 
         Args:
             state: at the end of a list.
@@ -169,7 +170,7 @@ class AnsweringPolicy:
         return replace(state, candidate=Candidate(), written=(), memory=memory)
 
     def _answered(self, state: Text) -> list[int]:
-        """Have the rest of an answer written: counts, and code where feedback tells of it."""
+        """Have the rest of an answer written: counts, and code where feedback has it."""
         memory = remembered(self._shape, self._saved.parameters, [self._end], state.memory)
         most = ROOM if self._kind == "fast" else None
         return continued(self._shape, self._saved.parameters, memory, self._ends, most)[0]

@@ -115,7 +115,7 @@ class ReaderShape:
         width: of a layer.
         depth: layers.
         heads: of attention; they divide the width.
-        kind: tells this shape from those of other policies.
+        kind: distinguishes this shape from those of other policies.
     """
 
     sizes: tuple[int, ...]
@@ -161,7 +161,7 @@ def reading_parameters(shape: Reads) -> dict[str, tuple[int, ...]]:
 
 @dataclass(frozen=True)
 class PackedRows:
-    """Observations without what nobody reads.
+    """Observations without padding.
 
     Args:
         words: (programs, longest, columns), the places of values among all.
@@ -288,7 +288,7 @@ def scaled(observed: NDArray[np.int64], left: NDArray[np.float32]) -> NDArray[np
     """Make of integers what a network reads; the thesis reads them as they are.
 
     The innermost loop comes first, for what a kernel is worth depends most on what is inside. Sizes and
-    strides are as logarithms, counts as shares. Columns of their own tell how many times what is inside a
+    strides are as logarithms, counts as shares. Columns of their own have how many times what is inside a
     loop is executed, how many elements of each tensor it touches, whether a loop can be split evenly by 4, 8
     and 16, the row's presence, and the share of steps that are left.
 

@@ -63,7 +63,7 @@ def _trained(
     for first, second in _pairs(model, data):
         optimiser.zero_grad()
         if model.objective == "rank":
-            # Equation 2: of two rows the better one is to be told, whatever the gap.
+            # Equation 2: of two rows the better one is to be predicted, whatever the gap.
             wanted = torch.sign(targets[first] - targets[second])
             gap = expected(first) - expected(second)
             loss = (torch.nn.functional.softplus(-wanted * gap) * wanted.abs()).mean()
@@ -144,10 +144,11 @@ def can_train() -> bool:
 class TreeGru:
     """Encodes a nest from its innermost loop outward by a gated recurrent unit, and predicts one cost.
 
-    As in figure 3d each loop is told by its context vector and not by the variables' embeddings, and what the
-    unit knows after each loop is scattered, by a softmax, into memory slots that are summed over the loops. A
-    last layer reads the slots, and the features of the nest as a whole, which the paper does not have. Loops
-    that a shallow nest lacks have one iteration, as their features say: so nests of all depths are one batch.
+    As in figure 3d each loop is described by its context vector and not by the variables' embeddings, and
+    what the unit knows after each loop is scattered, by a softmax, into memory slots that are summed over
+    the loops. A last layer reads the slots, and the features of the nest as a whole, which the paper does
+    not have. Loops that a shallow nest lacks have one iteration, as their features say: so nests of all
+    depths are one batch.
 
     Args:
         objective: "rank" (equation 2, pairs of one group) or "regression".

@@ -258,7 +258,7 @@ def require_alike(
         one: its name for the message, and its columns.
         other: likewise.
         kinds: fields of `Columns` that have to be the same.
-        hint: mends it.
+        hint: how to fix it.
     """
     for kind in kinds:
         mine, its = getattr(one[1], kind), getattr(other[1], kind)

@@ -125,14 +125,14 @@ def summary(judged: Sequence[Judged]) -> Mapping[str, float]:
         "improvement of the labels": 1 - np.minimum(best, oz).sum() / oz.sum(),
         "lists that fail": float(np.mean([one.compiled is None for one in judged])),
     }
-    found |= _told(judged)
+    found |= _count_quality(judged)
     if any(one.answer.code is not None for one in judged):
-        found |= _written(judged)
+        found |= _code_quality(judged)
     return found
 
 
-def _told(judged: Sequence[Judged]) -> Mapping[str, float]:
-    """Return how good counts are: shares that are told right, and mean errors of those told (MAPE)."""
+def _count_quality(judged: Sequence[Judged]) -> Mapping[str, float]:
+    """Return how good counts are: shares that are right, and mean errors of those given (MAPE)."""
     pairs = {
         "before": [(one.answer.before, one.example.answer.before) for one in judged],
         "after": [(one.answer.after, one.compiled.instructions if one.compiled else None) for one in judged],
@@ -146,8 +146,8 @@ def _told(judged: Sequence[Judged]) -> Mapping[str, float]:
     return found
 
 
-def _written(judged: Sequence[Judged]) -> Mapping[str, float]:
-    """Tell how good code is that was written; an answer without code does not compile, and scores nothing."""
+def _code_quality(judged: Sequence[Judged]) -> Mapping[str, float]:
+    """Return how good written code is; an answer without code does not compile, and scores nothing."""
     wrote = [one for one in judged if one.answer.code is not None]
     return {
         "BLEU": sum(one.bleu or 0.0 for one in wrote) / len(judged),
@@ -157,7 +157,7 @@ def _written(judged: Sequence[Judged]) -> Mapping[str, float]:
 
 
 def feedback_on(one: Judged) -> Feedback:
-    """Return what a compiler tells of an answer."""
+    """Return a compiler's feedback on an answer."""
     made = one.compiled
     after, code = (made.instructions, made.code) if made else (None, None)
     return feedback_of(one.answer, one.example.ir, after, code, one.error, one.bleu or 0.0)
@@ -170,8 +170,8 @@ def retry_prompt(tokenizer: Tokenizer, one: Judged, kind: Kind) -> list[int]:
     """
     asked = question(tokenizer, one.example.ir)
     answer = answer_tokens(tokenizer, one.answer, Tasks(code=kind != "fast"))
-    told = feedback_tokens(tokenizer, feedback_on(one), kind)
-    return [*asked, *(answer[:-1] if kind == "fast" else answer), *told]
+    feedback = feedback_tokens(tokenizer, feedback_on(one), kind)
+    return [*asked, *(answer[:-1] if kind == "fast" else answer), *feedback]
 
 
 def feedback_samples(

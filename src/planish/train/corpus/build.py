@@ -60,7 +60,7 @@ class BuildTally:
 
 
 class BuildListener(Protocol):
-    """Is told how a build goes."""
+    """Receives the progress of a build."""
 
     def progress(self, tally: BuildTally) -> None:
         """Look at the state; called several times a second."""
@@ -98,7 +98,7 @@ def build_corpus(folder: Path, plan: BuildPlan, listener: BuildListener) -> Mapp
     Args:
         folder: where to; made where it is missing.
         plan: what to build.
-        listener: is told how it goes.
+        listener: receives the progress.
 
     Returns:
         The data card, as card.json holds it.

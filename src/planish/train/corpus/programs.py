@@ -175,9 +175,9 @@ def _codename() -> str:
 
 def _raise(command: tuple[str, ...], messages: str) -> None:
     lines = [line.strip() for line in messages.splitlines() if line.strip()]
-    told = [line for line in lines if line.startswith(("E:", "dpkg-source: error"))] or lines[-1:]
+    errors = [line for line in lines if line.startswith(("E:", "dpkg-source: error"))] or lines[-1:]
     check_room(command[0], messages)
-    raise PlanishError(f"{command[0]}: {'; '.join(told) or 'it failed'}")
+    raise PlanishError(f"{command[0]}: {'; '.join(errors) or 'it failed'}")
 
 
 _CSMITH_S = 30.0

@@ -176,7 +176,7 @@ def page(card: Mapping[str, Any]) -> str:
         "",
         "## Licences",
         "",
-        "As debian/copyright tells them for each file.",
+        "As debian/copyright states them for each file.",
         "",
         *table(("licence", "functions"), [(name, f"{n:,}") for name, n in card["licences"].items()]),
         "",

@@ -35,7 +35,7 @@ class Row:
         version: the package's.
         file: the path within the package.
         function: its name there.
-        licence: the short name of the file's licence (DEP-5); "unknown" where nobody says it.
+        licence: the short name of the file's licence (DEP-5); "unknown" where it is not stated.
         kind: of the source.
         split: what it is for; the same for all of a package.
         ir: the normalised text.
@@ -71,7 +71,7 @@ def split_of(kind: Kind, package: str) -> Split:
 
 @contextmanager
 def ours(folder: Path) -> Generator[None]:
-    """Hold a folder against other builds, and tell in one line where it cannot be written."""
+    """Hold a folder against other builds, and raise one clear line where it cannot be written."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with (folder / ".lock").open("w") as lock:
@@ -244,7 +244,7 @@ def read_table(path: Path, columns: Sequence[str] | None = None) -> Table:
 def deduplicate(folder: Path, entries: Sequence[PackageEntry]) -> None:
     """Write the shards of each split anew from the packages' own.
 
-    The first package that has a function keeps it, and is told how many other places have it.
+    The first package that has a function keeps it, with the number of other locations that have it.
 
     Args:
         folder: the corpus.

@@ -35,7 +35,7 @@ def made_up(template: str) -> str:
 
 @cache
 def configuration() -> str:
-    """Return a config.h that tells what a Linux system with the GNU library has."""
+    """Return a config.h that declares what a Linux system with the GNU library has."""
     return (files("planish.train.corpus") / "config.h").read_text()
 
 
@@ -209,7 +209,7 @@ def _read(path: Path) -> bytes:
 
 
 def _foreign(path: str) -> bool:
-    """Return whether it belongs to another system than Linux, as far as folders' names tell."""
+    """Return whether it belongs to another system than Linux, by folders' names."""
     return not _FOREIGN.isdisjoint(path.lower().split("/")[:-1])
 
 
@@ -276,7 +276,7 @@ def _piece(match: re.Match[str]) -> str:
     return ".*" if star else "." if one else re.escape(escaped or plain)
 
 
-RANDOM_LICENCE = "CC0-1.0"  # nobody wrote a random program
+RANDOM_LICENCE = "CC0-1.0"  # a random program has no author
 
 
 class Package(Protocol):

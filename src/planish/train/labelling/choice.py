@@ -212,7 +212,7 @@ def build_coreset(corpus: Path, labels: Path, plan: LabelPlan, size: int, joinin
         corpus: what was labelled.
         labels: its labels.
         plan: the objective, how many candidates, and on how many functions: of those that their labels
-            improve, since the others hardly tell lists apart.
+            improve, since the others hardly distinguish lists.
         size: at most so many lists.
         joining: so many of the lists chosen first are joined two by two, and it is chosen again among
             both; 0: none.

@@ -148,7 +148,7 @@ class FunctionEvaluator:
 
     def evaluate(self, candidate: Candidate, clock: StageClock) -> Outcome:
         """Run the passes on a clone, verify it, and count."""
-        del clock  # nobody asks how long a stage took: nearly all of it is LLVM's
+        del clock  # times by stage are not needed: nearly all of it is LLVM's
         passes = passes_of(candidate)
         pipeline = print_pipeline(passes)
         if not self._watchdog.enter(pipeline):

@@ -248,7 +248,7 @@ def label_corpus(
         corpus: the folder of a corpus, or a file of JSON lines.
         folder: where labels go; made where it is missing.
         plan: how.
-        listener: is told how it goes.
+        listener: receives the progress.
         command: the command that asks for it, for the card.
 
     Returns:

@@ -161,7 +161,7 @@ class Widened:
         """Where each function is in the table, by its identity."""
         return {identity: place for place, identity in enumerate(self.table.identities.tolist())}
 
-    def lacks(self, lists: Sequence[Passes]) -> list[Passes]:
+    def missing(self, lists: Sequence[Passes]) -> list[Passes]:
         """Return the lists that the table does not have."""
         return [passes for passes in lists if passes not in self.table.columns.lists]
 
@@ -231,9 +231,9 @@ def table_corpus(
     Args:
         corpus: the folder of a corpus, or a file of JSON lines.
         path: the file.
-        bench: what with; its plan tells splits, how many functions, and processes.
+        bench: what with; its plan has splits, how many functions, and processes.
         lists: what is run.
-        listener: is told how it goes.
+        listener: receives the progress.
         without: files that are left out, as `draw_in_turns` takes them.
         objectives: what is counted.
         besides: identities that are left out, as where another file has them; they count as drawn.
@@ -248,7 +248,7 @@ def table_corpus(
             columns; a function costs otherwise after -Oz than in the table that is widened.
     """
     wide = Widened(widened) if widened else None
-    work, plan = CostRows(bench, wide.lacks(lists) if wide else lists, objectives), bench.plan
+    work, plan = CostRows(bench, wide.missing(lists) if wide else lists, objectives), bench.plan
     with ours(path.parent):
         file = _File(path, _known(path, wide.columns(work.columns) if wide else work.columns))
         held = set[str](file.table.identities.tolist())
