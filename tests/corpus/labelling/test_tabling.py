@@ -41,7 +41,9 @@ def file(made: LabelBench, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def _more(path: Path, made: LabelBench, functions: int) -> list[LabelProgress]:
     heard: list[LabelProgress] = []
     plan = LabelPlan(functions=functions, splits=made.plan.splits, jobs=2)
-    table_corpus(SAMPLE, path, LabelBench(plan, made.backend), LISTS, heard.append)
+    table_corpus(
+        SAMPLE, path, LabelBench(plan, made.backend), LISTS, lambda progress: heard.append(replace(progress))
+    )
     return heard
 
 

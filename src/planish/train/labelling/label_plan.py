@@ -238,35 +238,19 @@ def bench(plan: LabelPlan) -> LabelBench:
     return made
 
 
-@dataclass(frozen=True)
+@dataclass
 class LabelProgress:
-    """How far labelling is.
+    """How far a stage of labelling is; a listener receives it after each function.
 
     Args:
         stage: "searching", "choosing" lists, or "broadcasting" them; "costing" functions.
-        done: functions of this stage.
-        total: of them.
+        total: functions of this stage.
+        done: of them.
         known: how many were done before.
         saved: over -Oz so far.
         baseline: what the functions done cost after -Oz.
         refused: evaluations that ended LLVM's process.
     """
-
-    stage: str
-    done: int
-    total: int
-    known: int
-    saved: int
-    baseline: int
-    refused: int
-
-
-Listener = Callable[[LabelProgress], None]
-
-
-@dataclass
-class Tally:
-    """Counts the functions of a stage; fields as of `LabelProgress`."""
 
     stage: str
     total: int
@@ -298,7 +282,5 @@ class Tally:
         self.baseline += baseline
         self.refused += refused
 
-    @property
-    def progress(self) -> LabelProgress:
-        """Return the state as a listener takes it."""
-        return LabelProgress(**vars(self))
+
+Listener = Callable[[LabelProgress], None]

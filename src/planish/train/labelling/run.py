@@ -24,8 +24,8 @@ from planish.train.labelling.label_plan import (
     Label,
     LabelBench,
     LabelPlan,
+    LabelProgress,
     Listener,
-    Tally,
     bench,
     read_labels,
     read_shard,
@@ -312,9 +312,9 @@ class _Run:
         if file.is_file():
             return [tuple(passes) for passes in json.loads(file.read_text())]
         labels = [label for shard in self._shards(SEARCHED) for label in read_shard(shard)]
-        tally = Tally("choosing", self.draw.wanted)
-        tally.know(0, labels)
-        self.listener(tally.progress)
+        progress = LabelProgress("choosing", self.draw.wanted)
+        progress.know(0, labels)
+        self.listener(progress)
         candidates = most_saving(labels, plan.candidates)
         lists = candidates if plan.lists >= plan.candidates else self._cover(candidates)
         replace_text(file, json.dumps(lists, indent=1))
@@ -346,11 +346,11 @@ class _Run:
         evaluations: int,
     ) -> None:
         """Do what is not done yet of a stage, shard by shard; an item that is given up keeps what it has."""
-        tally = Tally(name, self.draw.wanted)
+        progress = LabelProgress(name, self.draw.wanted)
         for number, items in enumerate(read()):
             path = self.folder / where / f"{number:05}.parquet"
             if path.is_file():
-                tally.know(len(items), read_shard(path))
+                progress.know(len(items), read_shard(path))
                 continue
             fresh: dict[int, Label] = {}
             # Children are forked, so what is over is this very object.
@@ -362,8 +362,8 @@ class _Run:
                     label = _noted(one.answer or otherwise(one.item), one.refused)
                     if label is not None:
                         fresh[places[id(one.item)]] = label
-                    tally.add_label(label)
-                    self.listener(tally.progress)
+                    progress.add_label(label)
+                    self.listener(progress)
             # Children end in any order, but a shard is to be the same in each run.
             write_labels([fresh[place] for place in sorted(fresh)], path)
 

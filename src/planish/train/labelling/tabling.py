@@ -37,7 +37,7 @@ from planish.train.cost_tables import (
     write_costs,
 )
 from planish.train.labelling.function_search import FunctionEvaluator, Passes, Values, candidates_of, charge
-from planish.train.labelling.label_plan import OBJECTIVES, LabelBench, Listener, Tally
+from planish.train.labelling.label_plan import OBJECTIVES, LabelBench, LabelProgress, Listener
 
 
 def draw_in_turns(
@@ -254,7 +254,7 @@ def table_corpus(
         held = set[str](file.table.identities.tolist())
         rows, known = draw_in_turns(corpus, plan.splits, plan.functions, held | besides, without)
         rows = [row for row in rows if wide is None or row.identity in wide.places]
-        tally = Tally("costing", known + len(rows), known, known)
+        progress = LabelProgress("costing", known + len(rows), known, known)
         try:
             with closing(
                 forked(rows, work, CostRow, plan.processes, at_once=bench.at_once(len(lists)))
@@ -263,8 +263,8 @@ def table_corpus(
                     one.check()
                     if one.answer:
                         file.add(wide.row(one.answer) if wide else one.answer)
-                    tally.add(*_gain(one.answer), len(one.refused))
-                    listener(tally.progress)
+                    progress.add(*_gain(one.answer), len(one.refused))
+                    listener(progress)
         finally:
             file.write()
         return file.table
