@@ -41,11 +41,12 @@ def own_signals() -> Generator[None]:
 
 @pytest.fixture(scope="session", autouse=True)
 def own_data(tmp_path_factory: pytest.TempPathFactory) -> Generator[None]:
-    """Keep the user's data and the tests' apart; no test waits for timed runs of other processes."""
+    """Keep the data and caches of the user and of the tests apart; no test waits for timed runs of other processes."""
     lock = tmp_path_factory.mktemp("lock") / "lock"
     lock.touch()
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_DATA_HOME", str(tmp_path_factory.mktemp("data")))
+        patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
         patch.setenv("PLANISH_LOCK", str(lock))
         yield
 
