@@ -41,7 +41,7 @@ def own_signals() -> Generator[None]:
 
 @pytest.fixture(scope="session", autouse=True)
 def own_data(tmp_path_factory: pytest.TempPathFactory) -> Generator[None]:
-    """Keep the data and caches of the user and of the tests apart; no test waits for timed runs of other processes."""
+    """Keep data and caches of the tests apart; no test waits for timed runs of other processes."""
     lock = tmp_path_factory.mktemp("lock") / "lock"
     lock.touch()
     with pytest.MonkeyPatch.context() as patch:
