@@ -16,8 +16,8 @@ from pathlib import Path
 from planish.core import Candidate, CanSample, Failed, Measured, Task, evaluate, rng, usable_cores
 from planish.executors import LocalExecutor
 from planish.levels.hlo.level import HloLevel
-from planish.settings import Settings
 from planish.tuning.api import task_of
+from planish.tuning.settings import Settings
 
 MODULE = Path(__file__).parents[1] / "examples" / "hlo" / "2fcnet.mlir"
 

@@ -10,12 +10,12 @@ import tempfile
 import time
 from pathlib import Path
 
-from planish.budget import Budget
+from planish.core.budget import Budget
 from planish.levels.loops.level import LoopsLevel
 from planish.levels.loops.workloads import matmul
-from planish.settings import Settings
 from planish.store import open_store
 from planish.tuning.api import tune_program
+from planish.tuning.settings import Settings
 
 
 def main() -> None:

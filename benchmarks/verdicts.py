@@ -30,8 +30,8 @@ from planish.core import Candidate, Objective, Ratio
 from planish.executors import LocalExecutor
 from planish.levels.registry import load_program
 from planish.measure import PairedSamples, Plan, SharedBaselineTime, Variant, remeasure
-from planish.settings import Settings
 from planish.tuning.api import task_of
+from planish.tuning.settings import Settings
 
 GAINS = (1.0, 1.05, 1.2)
 KINDS = ("loops", "graph", "alone", "paired")

@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 
 import planish
-from planish.budget import Budget
+from planish.core.budget import Budget
 from planish.levels.loops.workloads import matmul, workload
 from planish.store import open_store
 from planish.tuning.comparison import Finalist

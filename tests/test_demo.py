@@ -7,8 +7,8 @@ from runpy import run_path
 import pytest
 
 import planish
-from planish.budget import Budget
 from planish.core import Candidate, Ratio, Verdict
+from planish.core.budget import Budget
 from planish.levels.loops.build import Library
 from planish.levels.loops.workloads import matmul
 from planish.tuning.result import Result

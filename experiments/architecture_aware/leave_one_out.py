@@ -22,16 +22,16 @@ from pathlib import Path
 from typing import Any
 
 from planish import tune
-from planish.budget import Budget
 from planish.core import Candidate, Measured, Stage, Task, rng
+from planish.core.budget import Budget
 from planish.levels.graph.level import GraphLevel
 from planish.levels.graph.prior import ClassList, ModelTrials, learn_lists, learned_list, records_of
 from planish.levels.graph.program import GraphProgram, program_from
 from planish.levels.graph.starting_lists import recognition_of, starting_list
 from planish.models.transfer import past
-from planish.settings import Settings
 from planish.store import Reader, open_store
 from planish.tuning.api import task_of
+from planish.tuning.settings import Settings
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "examples" / "graph"))
 

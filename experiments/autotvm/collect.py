@@ -13,15 +13,15 @@ from pathlib import Path
 
 from numpy.random import Generator
 
-from planish.budget import Budget
 from planish.core import rng
+from planish.core.budget import Budget
 from planish.levels.loops.lang.parse import parse
 from planish.levels.loops.lang.program import Program
 from planish.levels.loops.level import LoopsLevel
 from planish.levels.loops.workloads import RESNET18, convolution
-from planish.settings import Settings
 from planish.store import open_store
 from planish.tuning.api import tune_program
+from planish.tuning.settings import Settings
 
 LEAST, MOST = 2e5, 1.5e8
 """Additions and multiplications of a program: what takes longer costs more than it teaches."""

@@ -29,14 +29,14 @@ from planish.core import Candidate, Failed, Level, Measured, Space, Task, Trial,
 from planish.executors import LocalExecutor
 from planish.levels.registry import load_program
 from planish.search import make_searcher
-from planish.settings import Settings
 from planish.tuning.api import task_of
+from planish.tuning.settings import Settings
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 PROGRAMS: Mapping[str, tuple[str, str, str]] = {
-    "vit": ("graph", "../tests/graph/small/vit-small-dynamo-raw.onnx", "relevant"),
-    "gpt": ("graph", "../tests/graph/small/gpt-small-dynamo-raw.onnx", "relevant"),
-    "mobilenetv2": ("graph", "../tests/graph/small/mobilenetv2-small-torchscript.onnx", "relevant"),
+    "vit": ("graph", "../tests/levels/graph/small/vit-small-dynamo-raw.onnx", "relevant"),
+    "gpt": ("graph", "../tests/levels/graph/small/gpt-small-dynamo-raw.onnx", "relevant"),
+    "mobilenetv2": ("graph", "../tests/levels/graph/small/mobilenetv2-small-torchscript.onnx", "relevant"),
     "transformer": ("hlo", "hlo/transformer.mlir", "patches"),
 }
 """Name to level, file and space."""

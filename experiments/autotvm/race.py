@@ -24,16 +24,16 @@ import numpy as np
 from tables import DRAWS, Shares, row
 from tables import show as show_trials
 
-from planish.budget import Budget
 from planish.core import Candidate
+from planish.core.budget import Budget
 from planish.executors import LocalExecutor
 from planish.levels.loops.lang.parse import parse
 from planish.levels.loops.lang.program import Program
 from planish.levels.loops.level import LoopsLevel
 from planish.levels.loops.workloads import RESNET18, convolution, matmul
-from planish.settings import Settings
 from planish.store import open_store
 from planish.tuning.api import task_of, tune_program
+from planish.tuning.settings import Settings
 
 PRODUCTS = (
     *[(n, n, n) for n in (64, 128, 192, 256, 384, 512, 768, 1024)],

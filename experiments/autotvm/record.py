@@ -23,8 +23,8 @@ from searching import LEVEL, PRODUCTS, Setting, machine
 from planish.core import Candidate
 from planish.levels.loops.space import TemplateSpace
 from planish.levels.loops.workloads import RESNET18
-from planish.settings import Settings
 from planish.tuning.api import task_of
+from planish.tuning.settings import Settings
 
 SETTINGS = (
     *[Setting(name) for name in (*RESNET18, *PRODUCTS)],

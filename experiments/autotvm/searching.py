@@ -19,8 +19,8 @@ from planish.levels.loops.level import LoopsLevel
 from planish.levels.loops.space import TemplateSpace
 from planish.levels.loops.workloads import RESNET18, convolution, matmul
 from planish.search import make_searcher
-from planish.settings import Settings
 from planish.tuning.api import task_of
+from planish.tuning.settings import Settings
 
 LEVEL = LoopsLevel()
 TIME = LEVEL.objectives["time_s"]

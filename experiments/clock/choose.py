@@ -54,8 +54,8 @@ from planish.levels.llvm.hot.space import O3, HotFunctionSpace
 from planish.levels.llvm.level import LlvmLevel
 from planish.levels.llvm.program import IRProgram
 from planish.sandbox import in_child
-from planish.settings import Settings
 from planish.tuning.api import task_of
+from planish.tuning.settings import Settings
 
 KEPT = ROOT / "choice.jsonl"
 _HOTTEST = 2

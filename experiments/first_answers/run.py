@@ -16,10 +16,10 @@ import numpy as np
 from modules import CLASSES, SIDE, Made, modules
 
 from planish import tune
-from planish.budget import Budget
-from planish.settings import Settings
+from planish.core.budget import Budget
 from planish.store import open_store
 from planish.tuning.result import Result
+from planish.tuning.settings import Settings
 
 SPLIT = "train = 1600\nsearch = 500\nvalidation = 500\nfinal = 400\n"
 TRAINING = (

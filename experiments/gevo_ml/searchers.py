@@ -32,9 +32,9 @@ from planish.executors import LocalExecutor
 from planish.levels.hlo.level import HloLevel
 from planish.levels.hlo.space import PatchSpace
 from planish.search import make_searcher
-from planish.settings import Settings
 from planish.tuning.api import task_of
 from planish.tuning.final_state import PairedMeasurement
+from planish.tuning.settings import Settings
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "hlo"
 ROUNDS = 5

@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from planish.budget import Budget
+from planish.core.budget import Budget
 from planish.levels.llvm.passes import load_coreset
 from planish.sandbox import Watchdog, forked
 from planish.train.corpus.reader import read_corpus

@@ -10,19 +10,23 @@ TYPE_CHECKING = False  # as `typing` has it, whose import takes longer than all 
 if TYPE_CHECKING:
     from typing import Any
 
+    from planish.core.budget import Budget
     from planish.core.version import __version__
     from planish.einsum import einsum, kernel
     from planish.tuning.api import tune
     from planish.tuning.result import Result
+    from planish.tuning.settings import Settings
     from planish.tuning.validate import validate
 
-__all__ = ["Result", "__version__", "einsum", "kernel", "tune", "validate"]
+__all__ = ["Budget", "Result", "Settings", "__version__", "einsum", "kernel", "tune", "validate"]
 
 _LAZY = {
     "__version__": "planish.core.version",
+    "Budget": "planish.core.budget",
     "einsum": "planish.einsum",
     "kernel": "planish.einsum",
     "Result": "planish.tuning.result",
+    "Settings": "planish.tuning.settings",
     "tune": "planish.tuning.api",
     "validate": "planish.tuning.validate",
 }

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from cc.conftest import CC, WORDS, Place, text
-from llvm.modules import require_linker
+from levels.llvm.modules import require_linker
 from planish.cc.clang import run
 from planish.core import TargetError
 from planish.levels.llvm.backend import open_backend

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from cc.conftest import Place
-from llvm.clocked import ClockedLevel, by_clock, inline
-from llvm.modules import require_linker
+from levels.llvm.clocked import ClockedLevel, by_clock, inline
+from levels.llvm.modules import require_linker
 from planish.cc import timed_program, timed_search
 from planish.cc.clang import Compiler
 from planish.cc.command import main

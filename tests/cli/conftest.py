@@ -11,8 +11,8 @@ import pytest
 from typer.testing import CliRunner
 
 from cli import lattices
-from planish.budget import Budget
 from planish.cli import app
+from planish.core.budget import Budget
 from planish.store import open_store
 from planish.tuning.api import tune
 

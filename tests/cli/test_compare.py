@@ -27,9 +27,9 @@ from planish.core import (
 )
 from planish.measure import Plan
 from planish.measure.rounds import VariantTag
-from planish.settings import Settings
 from planish.testing.lattice import Lattice
 from planish.tuning.contests import Contestant, Curves, compare_results, compare_searches
+from planish.tuning.settings import Settings
 
 TIME = Objective("time_s", "s")
 OPTIMUM = Lattice((6, 4, 4)).at((5, 2, 2))

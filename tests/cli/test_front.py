@@ -10,11 +10,11 @@ import pytest
 from rich.console import Console
 
 from cli.conftest import PROGRAM, Planish
-from planish.budget import Budget
 from planish.cli import front, watching
 from planish.cli.front import show_front, show_members
 from planish.cli.watching import Display, RunStatus
 from planish.core import Candidate, HypervolumeTracker
+from planish.core.budget import Budget
 from planish.report.data import ReportData, read_report_data
 from planish.report.front_table import FrontTable
 from planish.store import open_store

@@ -8,13 +8,13 @@ import pytest
 from cli.conftest import Planish
 from planish.core import Candidate, Failed, Measured, Outcome, ProgramError, StoreError, Trial
 from planish.levels.registry import load_program
-from planish.settings import Settings
 from planish.store import open_store
 from planish.tuning.api import task_of
+from planish.tuning.settings import Settings
 
 pytest.importorskip("onnxruntime", reason="the level graph is not installed")
 
-SMALL = Path(__file__).parents[1] / "graph" / "small"
+SMALL = Path(__file__).parents[1] / "levels" / "graph" / "small"
 RESNET, OTHER = (SMALL / f"resnet50-small-{exporter}.onnx" for exporter in ("torchscript", "dynamo-raw"))
 
 

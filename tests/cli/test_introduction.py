@@ -9,9 +9,9 @@ from rich.console import Console
 
 from cli import lattices
 from cli.conftest import PROGRAM, Planish
-from planish.budget import Budget
 from planish.cli.watching import Display, RunStatus
 from planish.core import Task
+from planish.core.budget import Budget
 from planish.testing.stored import make_task
 from planish.tuning.recorder import Progress
 

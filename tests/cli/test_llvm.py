@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from cli.conftest import Planish
-from llvm.modules import ECHO, SUM, require_compiler, require_linker
+from levels.llvm.modules import ECHO, SUM, require_compiler, require_linker
 from planish.core import AllFailedError, PlanishError, ProgramError
 from planish.levels.llvm.backend import open_backend
 from planish.levels.llvm.hot.lists import BEGIN, USUAL, pipeline

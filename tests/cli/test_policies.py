@@ -13,11 +13,11 @@ from planish.levels.llvm.backend import open_backend
 from planish.levels.llvm.passes import load_coreset
 from planish.levels.registry import level_named, load_program
 from planish.models.policy_files import load_policy, places, policies_folder, write_policy
-from planish.settings import Settings
 from planish.store import open_store
 from planish.train.corpus.reader import SAMPLE, read_corpus
 from planish.train.cost_tables import UNCOUNTED, Columns, CostTable, write_costs
 from planish.tuning.api import task_of
+from planish.tuning.settings import Settings
 
 CODE = Path(__file__).parents[2] / "benchmarks" / "llvm_functions" / "utf8.ll"
 PROGRAM = ("C[m,n] += A[m,k] * B[k,n]", "--size", "m=32,n=48,k=16", "--space", "steps")

@@ -2,9 +2,9 @@
 
 import pytest
 
-from planish.budget import Budget
 from planish.cli.watching import RunStatus
 from planish.core import Candidate, Failed, HypervolumeTracker, Measured, Objective, Outcome, Trial
+from planish.core.budget import Budget
 from planish.report.wording import amount, multiple
 from planish.testing.stored import make_candidate, make_task
 from planish.tuning.recorder import Progress

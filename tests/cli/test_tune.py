@@ -11,9 +11,9 @@ import pytest
 
 from cli import lattices
 from cli.conftest import PROGRAM, Kept, Planish
-from planish.budget import Budget
 from planish.cli import again, request, watching
 from planish.core import AllFailedError, Candidate, Task
+from planish.core.budget import Budget
 from planish.report.data import ReportData
 from planish.report.wording import multiple
 from planish.store import open_store

@@ -79,7 +79,7 @@ def test_of_a_model_it_is_the_model_as_it_came(
     pytest.importorskip("onnxruntime")
     import onnx
 
-    from graph.models import convolutions, write
+    from levels.graph.models import convolutions, write
 
     monkeypatch.chdir(tmp_path)
     model = write(convolutions(), tmp_path / "net.onnx")
@@ -95,7 +95,7 @@ def test_of_a_model_it_is_the_model_as_it_came(
 
 def test_of_a_network_it_is_the_network(planish: Planish, tmp_path: Path) -> None:
     pytest.importorskip("jaxlib")
-    from hlo.workloads import STEP, TRAINING, write_all
+    from levels.hlo.workloads import STEP, TRAINING, write_all
 
     module = write_all(tmp_path / "net", STEP, TRAINING)
     words = ("--objective", "time,error", "--searcher", "random", *SHORT, "--trials", 6)

@@ -13,7 +13,7 @@ import pytest
 from numpy.typing import NDArray
 
 from einsum.untuned import every_backend, forget
-from loops.mutants import mutants
+from levels.loops.mutants import mutants
 from planish import einsum
 from planish.core import Candidate, Measured, ProgramError, Task, Trial
 from planish.einsum import FallbackWarning, contraction_of, planning

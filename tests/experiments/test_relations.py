@@ -3,7 +3,7 @@
 import numpy as np
 
 from autotvm.relations import RELATIONS, relations
-from loops.test_schedule_features import TILED, described
+from levels.loops.test_schedule_features import TILED, described
 from planish.levels.loops.features import LOOPS, OF_LOOP, SCHEMA
 from planish.levels.loops.steps import Reorder, Split
 

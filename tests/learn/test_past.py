@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 
 from fake_executors import HashExecutor
-from planish.budget import Budget
 from planish.core import (
     Candidate,
     Failed,
@@ -24,14 +23,15 @@ from planish.core import (
     Trial,
     Tried,
 )
+from planish.core.budget import Budget
 from planish.models.transfer import Past, tried_elsewhere
 from planish.search import make_searcher
-from planish.settings import Settings
 from planish.store import open_store
 from planish.testing.lattice import Set
 from planish.testing.stores import begin
 from planish.tuning import api
 from planish.tuning.api import task_of, tune_program
+from planish.tuning.settings import Settings
 from tuning.tradeoff_level import Plain, Text
 
 SIZE, RATE = Objective("size", exact=True), Objective("rate", direction="up")

@@ -11,13 +11,13 @@ from planish.levels.registry import load_program
 from planish.models import transfer
 from planish.models.transfer import context_of, tried_elsewhere
 from planish.search import make_searcher
-from planish.settings import Settings
 from planish.store import open_store
 from planish.tuning.api import task_of
+from planish.tuning.settings import Settings
 
 pytest.importorskip("onnxruntime", reason="the level graph is not installed")
 
-SMALL = Path(__file__).parents[1] / "graph" / "small"
+SMALL = Path(__file__).parents[1] / "levels" / "graph" / "small"
 
 
 def test_a_search_begins_with_what_helped_other_models_and_not_with_what_changes_results(

@@ -14,13 +14,13 @@ from typing import Any
 import pytest
 
 import planish
-from planish.budget import Budget
 from planish.core import Candidate, Measured, Objective, PlanishError, StoreError, Trial
+from planish.core.budget import Budget
 from planish.report import write_report
 from planish.report.data import ReportData, read_report_data
 from planish.report.page import provenance, repeat
-from planish.settings import Settings
 from planish.store import Store, open_store
+from planish.tuning.settings import Settings
 from report.page import Page
 from report.planks import (
     ERROR,

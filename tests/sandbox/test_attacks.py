@@ -11,8 +11,8 @@ from planish.core import Candidate, EvaluatorSpec, Measured, evaluate
 from planish.executors import LocalExecutor
 from planish.levels.registry import level_named
 from planish.sandbox import linux
-from planish.settings import Settings
 from planish.tuning.api import task_of
+from planish.tuning.settings import Settings
 from sandbox.attacks import Attacker, ProcessIds
 
 needs_all = pytest.mark.skipif(
@@ -29,14 +29,14 @@ def loops(folder: Path) -> tuple[EvaluatorSpec, Candidate]:
 
 
 def hlo(folder: Path) -> tuple[EvaluatorSpec, Candidate]:
-    from hlo.workloads import INFERENCE, PREDICT, task, write_all
+    from levels.hlo.workloads import INFERENCE, PREDICT, task, write_all
 
     module = write_all(folder / "in", PREDICT, INFERENCE)
     return level_named("hlo").evaluator(task(module)), Candidate()
 
 
 def graph(folder: Path) -> tuple[EvaluatorSpec, Candidate]:
-    from graph.models import convolutions, write
+    from levels.graph.models import convolutions, write
 
     level = level_named("graph")
     file = write(convolutions((1, 3, 8, 8)), folder / "net.onnx")
@@ -45,7 +45,7 @@ def graph(folder: Path) -> tuple[EvaluatorSpec, Candidate]:
 
 
 def llvm(folder: Path) -> tuple[EvaluatorSpec, Candidate]:
-    from llvm.modules import COUNTED
+    from levels.llvm.modules import COUNTED
 
     level = level_named("llvm")
     (folder / "counted.ll").write_text(COUNTED)

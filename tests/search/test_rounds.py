@@ -28,10 +28,10 @@ from planish.search import (
     fitting_searchers,
     make_searcher,
 )
-from planish.settings import Settings
 from planish.testing.lattice import Lattice
 from planish.testing.searchers import drive
 from planish.tuning.api import task_of
+from planish.tuning.settings import Settings
 from search.spaces import TIME, Go
 from search.test_factory import OURS
 

@@ -12,7 +12,6 @@ from pathlib import Path
 import pytest
 
 from planish import tune, validate
-from planish.budget import Budget
 from planish.core import (
     AllFailedError,
     Candidate,
@@ -28,17 +27,18 @@ from planish.core import (
     growth_of,
     usable_cores,
 )
+from planish.core.budget import Budget
 from planish.executors import LocalExecutor
 from planish.levels.loops.lang.parse import parse
 from planish.levels.loops.lang.program import Program as TensorProgram
 from planish.levels.loops.level import LoopsLevel
 from planish.levels.registry import level_named
-from planish.settings import Settings
 from planish.store import Store, open_store
 from planish.tuning.api import tune_program
 from planish.tuning.engine import count_workers
 from planish.tuning.recorder import Progress, Silent
 from planish.tuning.result import Result, read_result
+from planish.tuning.settings import Settings
 
 LEVEL = LoopsLevel()
 run_module = import_module("planish.tuning.engine")
@@ -287,13 +287,13 @@ def _llvm(folder: Path) -> Asked:
 
 
 def _hlo(folder: Path) -> Asked:
-    from hlo.workloads import INFERENCE, PREDICT, write_all
+    from levels.hlo.workloads import INFERENCE, PREDICT, write_all
 
     return Asked("hlo", str(write_all(folder, PREDICT, INFERENCE)), "backend", "iree", "xla")
 
 
 def _graph(folder: Path) -> Asked:
-    from graph.models import convolutions, write
+    from levels.graph.models import convolutions, write
 
     return Asked("graph", str(write(convolutions(), folder / "net.onnx")), "optimization", "basic", "all")
 

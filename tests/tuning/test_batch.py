@@ -10,11 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from llvm.modules import SUM
-from planish.budget import Budget
+from levels.llvm.modules import SUM
 from planish.core import Candidate, Objective, PlanishError
+from planish.core.budget import Budget
 from planish.levels.registry import load_program
-from planish.settings import Settings
 from planish.store import open_store
 from planish.tuning.batch import (
     Change,
@@ -31,6 +30,7 @@ from planish.tuning.batch import (
     tune_parts,
     write_record,
 )
+from planish.tuning.settings import Settings
 
 COUNT = Objective("instructions", exact=True)
 SETTINGS = Settings(workers=1, finalists=1)

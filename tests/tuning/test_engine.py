@@ -11,17 +11,17 @@ from pathlib import Path
 import pytest
 
 from fake_executors import HashExecutor
-from planish.budget import Budget
 from planish.core import AllFailedError, Candidate, Level, Measured, Outcome, Program, Searcher, Task, Trial
+from planish.core.budget import Budget
 from planish.levels.registry import load_program
 from planish.sandbox import LostError
 from planish.search import fitting_searchers
-from planish.settings import Settings
 from planish.store import Store, open_store
 from planish.testing.lattice import Set
 from planish.tuning.api import task_of, tune_program
 from planish.tuning.recorder import Progress
 from planish.tuning.result import Result
+from planish.tuning.settings import Settings
 from tuning.tradeoff_level import Measuring, Mortal, Plain, Struck, Text, Trade
 
 EXAMPLES = Path(__file__).parents[2] / "examples"

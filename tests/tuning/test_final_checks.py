@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from fake_executors import SameProcessExecutor
-from loops.mutants import mutants
-from planish.budget import Budget
+from levels.loops.mutants import mutants
 from planish.core import Candidate, Target
+from planish.core.budget import Budget
 from planish.levels.loops import evaluator
 from planish.levels.loops.build import kernel_of, schedule_steps
 from planish.levels.loops.ir.tree import LoopTree
@@ -18,11 +18,11 @@ from planish.levels.loops.lang.program import Program
 from planish.levels.loops.level import LoopsLevel
 from planish.levels.loops.runtime.kernels import Kernel
 from planish.levels.loops.workloads import matmul
-from planish.settings import Settings
 from planish.store import open_store
 from planish.tuning.api import tune_program
 from planish.tuning.recorder import Progress, Silent
 from planish.tuning.result import Result
+from planish.tuning.settings import Settings
 from short_comparisons import shorten_comparisons
 
 

@@ -15,10 +15,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fake_executors import SameProcessExecutor
-from planish.budget import Budget
 from planish.core import Candidate, PlanishError, TargetError, Task
+from planish.core.budget import Budget
 from planish.measure import CutShortError, PairedSamples, Plan, Variant, remeasure_all, seconds_left
-from planish.settings import Settings
 from planish.store import ResultRow, open_store
 from planish.testing.lattice import Set
 from planish.tuning import budget as module
@@ -29,6 +28,7 @@ from planish.tuning.comparison import Comparison, Finalist
 from planish.tuning.comparison_codec import decode, medians
 from planish.tuning.final_state import FinalState, SearchOutcome
 from planish.tuning.result import Result
+from planish.tuning.settings import Settings
 from tuning.tradeoff_level import Full, Plain, Text, Trade, first
 
 SETTINGS = Settings(objectives=("time", "error"), searcher="random", workers=1)

@@ -12,7 +12,6 @@ from typing import Any
 
 import pytest
 
-from planish.budget import Budget
 from planish.core import (
     NO_ANALYSIS,
     Analyze,
@@ -26,13 +25,14 @@ from planish.core import (
     Task,
     evaluate,
 )
+from planish.core.budget import Budget
 from planish.executors import InlineExecutor
 from planish.measure import Plan
-from planish.settings import Settings
 from planish.store import open_store
 from planish.tuning.api import tune_program
 from planish.tuning.batch import Part, tune_parts
 from planish.tuning.contests import Contestant, compare_results, compare_searches
+from planish.tuning.settings import Settings
 from tuning.tradeoff_level import Full, Measuring, Text
 
 BUDGET = Budget(trials=20)

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from cli.lattices import Grid, LatticeLevel, Measuring
-from planish.budget import Budget
 from planish.core import Candidate, EvaluatorSpec, Failed, Measured, Outcome, StageClock, Task
+from planish.core.budget import Budget
 from planish.executors import InlineExecutor
 from planish.store import open_store
 from planish.tuning.api import tune_program

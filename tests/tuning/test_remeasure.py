@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from fake_executors import FakeExecutor, SameProcessExecutor
-from planish.budget import Budget
 from planish.core import (
     Candidate,
     Evaluation,
@@ -22,13 +21,14 @@ from planish.core import (
     Ratio,
     Verdict,
 )
-from planish.settings import Settings
+from planish.core.budget import Budget
 from planish.store import open_store
 from planish.testing.lattice import Set
 from planish.tuning.api import tune_program
 from planish.tuning.comparison import Compared, Finalist, Measurement
 from planish.tuning.final_state import FinalState, PairedMeasurement, times_worse
 from planish.tuning.remeasure import beats, dispute, drop_beaten, judge_by_held_back, ordered
+from planish.tuning.settings import Settings
 from tuning.tradeoff_level import ERROR, TIME, Full, Plain, Text, Trade, first
 
 NOISE = {"time_s": 0.02, "error": 0.0}

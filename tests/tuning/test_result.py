@@ -14,8 +14,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from planish.budget import Budget
 from planish.core import Candidate, ProgramError, StoreError
+from planish.core.budget import Budget
 from planish.levels.loops.backends import PREFERRED, backend_named
 from planish.levels.loops.build import Library
 from planish.levels.loops.compiled import CompiledKernel, function_of
@@ -26,7 +26,6 @@ from planish.levels.loops.lower.lowering import lower
 from planish.levels.loops.runtime.kernels import Kernel
 from planish.levels.loops.space import TemplateSpace
 from planish.levels.loops.steps import Parallel
-from planish.settings import Settings
 from planish.store import open_store
 from planish.testing.stored import make_task
 from planish.testing.stores import begin
@@ -34,6 +33,7 @@ from planish.tuning import result
 from planish.tuning.api import tune_program
 from planish.tuning.comparison import Comparison
 from planish.tuning.result import Result, known_baseline
+from planish.tuning.settings import Settings
 from report.fronts import front
 
 MATMUL = parse("C[m,n] += A[m,k] * B[k,n]", {"m": 7, "n": 5, "k": 9})

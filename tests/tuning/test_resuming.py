@@ -17,7 +17,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fake_executors import HashExecutor, SameProcessExecutor
-from planish.budget import Budget
 from planish.core import (
     Candidate,
     Executor,
@@ -29,19 +28,20 @@ from planish.core import (
     Trial,
     TrialPrediction,
 )
+from planish.core.budget import Budget
 from planish.levels.registry import load_program
 from planish.search import Nsga2
-from planish.settings import Settings
 from planish.store import Store, open_store
 from planish.store.schema import sealed
 from planish.tuning.api import tune_program
 from planish.tuning.result import Result
+from planish.tuning.settings import Settings
 from tuning.tradeoff_level import Measuring, Plain, Text, Trade
 
 tune_module = import_module("planish.tuning.api")
 loop_module = import_module("planish.tuning.engine")
 ALL = list(Trade().candidates())
-SMALL = Path(__file__).parents[1] / "graph" / "small"
+SMALL = Path(__file__).parents[1] / "levels" / "graph" / "small"
 
 QUICK = Settings(workers=1, searcher="random")
 

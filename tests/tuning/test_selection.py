@@ -29,9 +29,9 @@ from planish.levels.loops.build import Backend
 from planish.levels.loops.level import LoopsLevel
 from planish.levels.loops.steps import Unroll, Vectorize
 from planish.levels.loops.workloads import matmul
-from planish.settings import Settings
 from planish.testing.lattice import Set
 from planish.tuning.selection import choose, telling
+from planish.tuning.settings import Settings
 from tuning.tradeoff_level import ERROR, TIME, Plain, Text
 from tuning.trials import Tried
 

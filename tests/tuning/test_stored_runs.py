@@ -14,13 +14,13 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from planish.budget import Budget
 from planish.cli import app
+from planish.core.budget import Budget
 from planish.executors import InlineExecutor, LocalExecutor
 from planish.levels.registry import load_program
-from planish.settings import Settings
 from planish.store import open_store
 from planish.tuning.api import tune_program
+from planish.tuning.settings import Settings
 from planish.tuning.validate import validate
 from short_comparisons import shorten_comparisons
 
@@ -65,9 +65,9 @@ class Stored:
 
 def _source(level: str, folder: Path) -> tuple[str, Mapping[str, str], Sequence[Path]]:
     """Write a program; gives what names it, how it is read, and its other files."""
-    from graph.models import convolutions, write
-    from hlo.workloads import STEP, write_all
-    from llvm.modules import SUM
+    from levels.graph.models import convolutions, write
+    from levels.hlo.workloads import STEP, write_all
+    from levels.llvm.modules import SUM
 
     match level:
         case "loops":

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from llvm.modules import require_linker
+from levels.llvm.modules import require_linker
 from planish.cli import app
 from planish.core import Objective
 from planish.levels.llvm.level import LlvmLevel
@@ -91,7 +91,7 @@ def test_files_that_a_stored_workload_names_stay_closed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Even with the right digest: it is the reader who says which files may be read."""
-    from hlo.workloads import INFERENCE, PREDICT, write_all
+    from levels.hlo.workloads import INFERENCE, PREDICT, write_all
     from planish.levels.hlo.level import HloLevel
 
     module = write_all(tmp_path / "theirs", PREDICT, INFERENCE)
@@ -119,7 +119,7 @@ def test_files_that_a_stored_workload_names_stay_closed(
 def test_a_stored_model_stays_closed_until_it_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from graph.models import convolutions, write
+    from levels.graph.models import convolutions, write
     from planish.levels.graph.level import GraphLevel
 
     folder = tmp_path / "theirs"
@@ -214,7 +214,7 @@ def test_a_stored_text_does_not_steer_the_terminal(tmp_path: Path) -> None:
 
 @needs_hlo
 def test_python_beside_a_module_is_not_run(tmp_path: Path) -> None:
-    from hlo.workloads import INFERENCE, PREDICT, write_all
+    from levels.hlo.workloads import INFERENCE, PREDICT, write_all
 
     module = write_all(tmp_path / "net", PREDICT, INFERENCE)
     module.with_suffix(".toml").unlink()

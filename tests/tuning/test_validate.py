@@ -8,15 +8,15 @@ from pathlib import Path
 import pytest
 
 from fake_executors import SameProcessExecutor
-from planish.budget import Budget
 from planish.core import Candidate, Evaluation, Lost
+from planish.core.budget import Budget
 from planish.measure import Plan
 from planish.measure.rounds import VariantTag
 from planish.sandbox import LostError
-from planish.settings import Settings
 from planish.store import open_store
 from planish.tuning import validate as module
 from planish.tuning.api import tune
+from planish.tuning.settings import Settings
 from planish.tuning.validate import validate
 
 

@@ -5,12 +5,12 @@ from pathlib import Path
 import pytest
 
 import planish
-from planish.budget import Budget
 from planish.core import Candidate, Failed, ProgramError, evaluate
+from planish.core.budget import Budget
 from planish.executors import InlineExecutor
 from planish.levels.registry import level_of
-from planish.settings import Settings
 from planish.tuning.api import task_of
+from planish.tuning.settings import Settings
 from planish_sql.evaluator import SqlEvaluator
 from planish_sql.level import SqlLevel
 from planish_sql.program import SqlProgram

@@ -14,13 +14,13 @@ from dataclasses import dataclass, field
 from functools import partial
 from time import monotonic
 
-from planish.budget import Budget
 from planish.cc.clang import Compiler
 from planish.cc.interrupts import interrupt
 from planish.cc.object_cache import digest
 from planish.cc.optimize import CODE_ONLY, SearchError
 from planish.cc.timed_objects import LinkPart, TimedUnit, exchanged, without_output
 from planish.core import Candidate, Executor, Measured, PlanishError, StoppedError, evaluate, stopped_by
+from planish.core.budget import Budget
 from planish.executors import LocalExecutor
 from planish.levels.llvm.backend import open_backend
 from planish.levels.llvm.backend.elf import function_bytes
@@ -31,11 +31,11 @@ from planish.levels.llvm.level import LlvmLevel
 from planish.levels.llvm.program import OBJECTS, PROGRAM, IRProgram, LinkCommand, LinkedObject, Running
 from planish.sandbox import ExitStatus, ForkLimits, in_child
 from planish.sandbox.scratch import Scratch, remove_shared_folder
-from planish.settings import Settings
 from planish.store import Store
 from planish.tuning.api import task_of, tune_program
 from planish.tuning.engine import count_workers
 from planish.tuning.recorder import Progress, Silent
+from planish.tuning.settings import Settings
 
 _SETTINGS = Settings(objectives=("time_s",), space="functions", finalists=1)
 _LIMITS = ForkLimits(seconds=60.0)

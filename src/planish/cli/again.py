@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Sequence
 
-from planish.budget import Budget
+from planish.core.budget import Budget
 from planish.core.errors import redact
 from planish.measure import Plan
 from planish.report.data import ReportData

@@ -50,7 +50,7 @@ def bench_passes(
     """
     from planish.cli.request import Request, budget_of, level_options, names
     from planish.search import split_settings
-    from planish.settings import Settings
+    from planish.tuning.settings import Settings
 
     settings = Settings(
         "llvm", names(objective), searcher, space, split_settings(setting or ()), seed, workers=workers

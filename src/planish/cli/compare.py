@@ -52,7 +52,7 @@ def compare(
     from planish.cli.compare_output import compare_programs, compare_runs, contestants
     from planish.cli.options import refuse_unread
     from planish.cli.request import level_options, names
-    from planish.settings import Settings
+    from planish.tuning.settings import Settings
 
     if all(map(_RUN.fullmatch, what)):
         refuse_unread(command, "a comparison of runs", {"what", "processes", "store", "form"})

@@ -8,19 +8,19 @@ from dataclasses import replace
 from itertools import product
 from typing import Any
 
-from planish.budget import Budget
 from planish.cli.again import command_of_more
 from planish.cli.options import Form
 from planish.cli.output import document, one_line, say, table
 from planish.cli.summary import run_document
 from planish.cli.watching import watching
 from planish.core import Objective
+from planish.core.budget import Budget
 from planish.measure import Plan
 from planish.report.wording import amount, improvement, interval, label, multiple, saving, title, verdict_word
 from planish.search import split_settings
-from planish.settings import Settings
 from planish.store import open_store
 from planish.tuning.contests import Contestant, Curves, Rematch, compare_results, compare_searches
+from planish.tuning.settings import Settings
 
 _MARKS = (1, 2, 5)
 

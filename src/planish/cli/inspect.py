@@ -28,8 +28,8 @@ def inspect(
     from planish.cli.inspection import inspected
     from planish.cli.request import level_options, names
     from planish.levels.registry import load_program
-    from planish.settings import Settings
     from planish.tuning.api import task_of
+    from planish.tuning.settings import Settings
 
     level, model = load_program(program, "graph", level_options(None, shape, option))
     task = task_of(level, model, Settings("graph", names(objective), cores=cores))

@@ -26,8 +26,8 @@ def passes(
     from planish.executors import LocalExecutor
     from planish.levels.llvm.passes import candidate_of, parse_pipeline
     from planish.levels.registry import load_program
-    from planish.settings import Settings
     from planish.tuning.api import task_of
+    from planish.tuning.settings import Settings
 
     candidate = candidate_of(parse_pipeline(pipeline))
     level, module = load_program(program, "llvm", level_options(None, None, option))

@@ -9,11 +9,11 @@ from inspect import signature
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from planish.budget import Budget
 from planish.core import PlanishError
+from planish.core.budget import Budget
 from planish.search import split_settings
-from planish.settings import Settings
 from planish.tuning.api import DEFAULT_BUDGET, tune
+from planish.tuning.settings import Settings
 
 
 def check_output_paths(report: Path | None, export: Path | None) -> None:

@@ -11,8 +11,8 @@ import typer
 from planish.cli import options as given
 
 if TYPE_CHECKING:
-    from planish.budget import Budget
     from planish.cli.request import Request
+    from planish.core.budget import Budget
     from planish.store import Store
     from planish.tuning.result import Result
 
@@ -55,13 +55,13 @@ def tune(
     At the end the best few are measured again beside the baseline. The same command on the same store
     goes on where the last one ended. Ctrl-C ends the search and keeps the best.
     """
-    from planish.budget import Budget
     from planish.cli.per_function import OF_WHOLE_S, by_function, leads_by_time
     from planish.cli.request import Request, budget_of, level_options, names
+    from planish.core.budget import Budget
     from planish.search import split_settings
-    from planish.settings import Settings
     from planish.tuning.api import DEFAULT_BUDGET as OF_ONE
     from planish.tuning.batch import DEFAULT_BUDGET as OF_EACH
+    from planish.tuning.settings import Settings
 
     named = {
         "dtype": dtype,

@@ -10,11 +10,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from planish.budget import Budget
 from planish.cli.front import ASCII, FULL, WIDTH, scatter
 from planish.cli.options import Form
 from planish.cli.output import one_line, printable, remark
 from planish.core import HypervolumeTracker, Trial
+from planish.core.budget import Budget
 from planish.report.trial_statistics import flops_of
 from planish.report.wording import MINUTE_S, amount, duration, label, multiple, number, title
 from planish.store import Reader

@@ -146,8 +146,8 @@ def repeat(data: ReportData) -> str:
         (
             *(() if short else ("from pathlib import Path", "")),
             "from planish import tune",
-            "from planish.budget import Budget",
-            "from planish.settings import Settings",
+            "from planish.core.budget import Budget",
+            "from planish.tuning.settings import Settings",
             "",
             *(() if short else ("# The program's whole text; it is too long to be shown here.",)),
             f"program = {task.program!r}" if short else "program = Path('program').read_text()",

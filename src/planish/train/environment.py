@@ -33,9 +33,9 @@ from planish.core import (
 from planish.executors import LocalExecutor
 from planish.levels.registry import level_named, load_program
 from planish.models.networks import scaled
-from planish.settings import Settings
 from planish.store import HeldError, Store, store_at
 from planish.tuning.api import task_of
+from planish.tuning.settings import Settings
 
 if TYPE_CHECKING:
     from planish.core import Program

@@ -12,7 +12,6 @@ from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 
-from planish.budget import Budget
 from planish.core import (
     EMPTY_CONTEXT,
     CanEnumerate,
@@ -28,17 +27,18 @@ from planish.core import (
     WrongBaselineError,
     unknown,
 )
+from planish.core.budget import Budget
 from planish.executors import LocalExecutor
 from planish.levels.registry import level_named, load_program
 from planish.models.transfer import context_of, stored
 from planish.search import make_searcher
-from planish.settings import Settings
 from planish.store import HeldError, Store, store_at
 from planish.store import Run as StoredRun
 from planish.tuning.budget import LEAST_S
 from planish.tuning.engine import TuningRun
 from planish.tuning.recorder import Listener, Progress, Silent, TrialRecorder, Trials
 from planish.tuning.result import Result, read_comparison
+from planish.tuning.settings import Settings
 
 DEFAULT_BUDGET = Budget(seconds=10)
 LONGER = 3

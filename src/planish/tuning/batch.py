@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from planish.budget import Budget
 from planish.core import (
     AllFailedError,
     Candidate,
@@ -30,15 +29,16 @@ from planish.core import (
     Task,
     evaluate,
 )
+from planish.core.budget import Budget
 from planish.core.files import replace_text
 from planish.core.trial import checked_for
 from planish.executors import LocalExecutor
 from planish.levels.registry import load_program
-from planish.settings import Settings
 from planish.store import Store, store_at
 from planish.tuning.api import task_of, tune_program
 from planish.tuning.engine import count_workers
 from planish.tuning.result import Result
+from planish.tuning.settings import Settings
 
 DEFAULT_BUDGET = Budget(seconds=1)
 """For each part."""

@@ -7,8 +7,8 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from planish.budget import Budget
 from planish.core import Stops
+from planish.core.budget import Budget
 from planish.tuning.recorder import Progress, Trials
 
 PATIENCE_S = 0.5

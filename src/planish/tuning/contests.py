@@ -9,16 +9,16 @@ from dataclasses import dataclass, field, replace
 from itertools import accumulate
 from pathlib import Path
 
-from planish.budget import Budget
 from planish.core import ExecutorFactory, Level, Objective, PlanishError, Program, Ratio, Trial
+from planish.core.budget import Budget
 from planish.executors import LocalExecutor
 from planish.levels.registry import level_named, load_program
 from planish.measure import PairedSamples, Plan, Variant, judged, remeasure
-from planish.settings import Settings
 from planish.store import Reader, Store, open_store
 from planish.tuning.api import require_fit, tune_program
 from planish.tuning.recorder import Listener
 from planish.tuning.result import Result, read_result
+from planish.tuning.settings import Settings
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,6 @@ from collections.abc import Callable, Generator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 
-from planish.budget import Budget
 from planish.core import (
     AllFailedError,
     Candidate,
@@ -35,14 +34,15 @@ from planish.core import (
     stoppable,
     usable_cores,
 )
+from planish.core.budget import Budget
 from planish.sandbox import LostError, worker_loss_notes
-from planish.settings import Settings
 from planish.tuning.budget import BudgetTracker, SearchLimits
 from planish.tuning.final_state import SearchOutcome
 from planish.tuning.finish import finish
 from planish.tuning.in_flight import POLL_S, InFlight, Leases, Pending
 from planish.tuning.recorder import Recorder, TrialRecorder
 from planish.tuning.result import Result
+from planish.tuning.settings import Settings
 
 REPEATS_MAX = 3_200
 """Proposals in a row that are none for the first time, after which a search is at its end."""

@@ -33,10 +33,10 @@ from planish.core import (
 )
 from planish.core.trial import checked_for
 from planish.measure import noise
-from planish.settings import Settings
 from planish.store import Store
 from planish.tuning.comparison import Compared, Comparison, Finalist
 from planish.tuning.recorder import Progress
+from planish.tuning.settings import Settings
 
 
 class SearchTrials(Protocol):

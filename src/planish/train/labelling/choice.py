@@ -10,8 +10,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from planish.budget import Budget
 from planish.core import Candidate, PlanishError
+from planish.core.budget import Budget
 from planish.levels.llvm.passes import pass_cost
 from planish.sandbox import Watchdog, forked
 from planish.train.corpus.reader import read_corpus

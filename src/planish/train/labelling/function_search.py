@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from planish.budget import Budget
 from planish.core import (
     Candidate,
     Evaluation,
@@ -22,6 +21,7 @@ from planish.core import (
     Trial,
     evaluate,
 )
+from planish.core.budget import Budget
 from planish.levels.llvm.backend import Backend, IRError, Module, PassError
 from planish.levels.llvm.evaluator import fingerprint, reproduces
 from planish.levels.llvm.ir.attributes import for_size

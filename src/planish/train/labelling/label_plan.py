@@ -9,8 +9,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from planish.budget import Budget
 from planish.core import Evaluator, Executor, Objective, PlanishError, unknown, usable_cores
+from planish.core.budget import Budget
 from planish.executors import InlineExecutor
 from planish.levels.llvm.backend import Backend, IRError, open_backend
 from planish.levels.llvm.passes import PassSpace, available, oz_of, pass_space

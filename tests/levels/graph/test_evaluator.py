@@ -1,0 +1,353 @@
+"""What becomes of candidates: rewritten, verified, measured, and everything that can go wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import onnxruntime
+import pytest
+from onnx import TensorProto, helper
+from onnxruntime.capi.onnxruntime_pybind11_state import InvalidArgument
+
+from damaged_files import damage_zip
+from levels.graph.models import convolutions, model, tokens, weight, write
+from planish.core import (
+    Candidate,
+    Failed,
+    Measured,
+    Outcome,
+    PlanishError,
+    ProgramError,
+    Task,
+    evaluate,
+)
+from planish.executors import InlineExecutor
+from planish.levels.graph import evaluator, rewriting
+from planish.levels.graph.evaluator import within_three_sigma
+from planish.levels.graph.feeds import Feed, make_feeds
+from planish.levels.graph.level import GraphLevel
+from planish.levels.graph.machine import counters
+from planish.levels.graph.passes import Disable, Rewrite, selection
+from planish.levels.graph.program import GraphProgram
+from planish.levels.graph.rewriting import RewriteError, apply_pass
+from planish.levels.graph.task_setup import evaluator_spec_of, unoptimised
+from planish.levels.graph.verification import Tolerance, difference, tolerance
+from planish.measure import Timing, by_processor_time
+from planish.tuning.api import task_of
+from planish.tuning.settings import Settings
+
+ONCE = Timing(budget_s=0.0, block_s=0.0, fewest=3, most=3)
+
+
+def make(folder: Path, *objectives: str, shape: tuple[int | str, ...] = (1, 3, 8, 8), **options: str) -> Task:
+    level = GraphLevel()
+    file = write(convolutions(shape), folder / "net.onnx")
+    return task_of(level, level.load(str(file), options), Settings(objectives=objectives))
+
+
+def outcomes_of(task: Task, *candidates: Candidate, remember: bool = True) -> list[Outcome]:
+    evaluating = replace(evaluator_spec_of(task), timing=ONCE, remember=remember)()
+    return [answer.outcome for answer in evaluate(InlineExecutor(evaluating), candidates)]
+
+
+def measured(outcome: Outcome) -> Measured:
+    assert isinstance(outcome, Measured), outcome
+    return outcome
+
+
+def test_what_costs_nothing_more_is_always_measured(tmp_path: Path) -> None:
+    task = make(tmp_path, shape=("n", 3, 8, 8), batch="4")
+    chosen = selection(["onnxscript.fuse_batchnorm_into_conv"], ["NchwcTransformer"]).candidate
+    plain, folded, nothing = outcomes_of(task, Candidate(), chosen, unoptimised().candidate)
+    values = measured(plain).values
+    assert set(values) == {"latency", "throughput", "compile_time", "model_size"}
+    assert values["throughput"] == pytest.approx(4 / values["latency"])
+    assert values["model_size"] == (tmp_path / "net.onnx").stat().st_size
+    assert measured(folded).values["model_size"] != values["model_size"]
+    assert len(measured(plain).samples["latency"]) >= 3
+    assert isinstance(nothing, Measured)
+
+
+def no_boxes(folder: Path) -> Path:
+    """Write a model of the scores of detections, of which there are none."""
+    nodes = [
+        helper.make_node("MatMul", ["x", "w"], ["m"]),
+        helper.make_node("Identity", ["m"], ["i"]),
+        helper.make_node("Softmax", ["i"], ["y"]),
+    ]
+    return write(model(nodes, [weight("w", 4, 6)], (0, 4)), folder / "boxes.onnx")
+
+
+def test_a_model_of_no_rows_is_evaluated_as_the_runtime_runs_it(tmp_path: Path) -> None:
+    level, file = GraphLevel(), no_boxes(tmp_path)
+    session = onnxruntime.InferenceSession(str(file))
+    answers: Any = session.run(None, {"x": np.empty((0, 4), np.float32)})
+    assert answers[0].shape == (0, 6)
+    with pytest.raises(InvalidArgument, match="Got: 1 Expected: 0"):  # 0 is a size and not open
+        session.run(None, {"x": np.empty((1, 4), np.float32)})
+    task = task_of(level, level.load(str(file), {}), Settings())
+    for found in outcomes_of(task, Candidate(), selection(["onnxscript.eliminate_identity"]).candidate):
+        assert measured(found).values["throughput"] == pytest.approx(1 / measured(found).values["latency"])
+
+
+def test_data_of_a_model_of_no_rows_has_none(tmp_path: Path) -> None:
+    level, file = GraphLevel(), no_boxes(tmp_path)
+    np.savez(tmp_path / "none.npz", x=np.empty((0, 4), np.float32))
+    options = {"inputs": str(tmp_path / "none.npz")}
+    (found,) = outcomes_of(task_of(level, level.load(str(file), options), Settings()), Candidate())
+    assert isinstance(found, Measured)
+    np.save(tmp_path / "labels.npy", np.empty(0, np.int64))
+    labelled = level.load(str(file), {**options, "labels": str(tmp_path / "labels.npy")})
+    with pytest.raises(ProgramError, match="first output has no rows to be labelled"):
+        outcomes_of(task_of(level, labelled, Settings()), Candidate())
+
+
+def test_a_table_of_no_rows_is_looked_up_by_no_ids(tmp_path: Path) -> None:
+    level, file = GraphLevel(), write(tokens((0,), rows=0), tmp_path / "table.onnx")
+    (found,) = outcomes_of(task_of(level, level.load(str(file), {}), Settings()), Candidate())
+    assert isinstance(found, Measured)
+
+
+def test_what_takes_a_millisecond_is_timed_in_turns_with_the_baseline(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    task = make(tmp_path)
+
+    def latencies(anchor: float) -> list[Measured]:
+        spec = replace(evaluator_spec_of(task), timing=ONCE)
+        spec.set_baseline(Measured({"latency": anchor}))
+        batch = [Candidate(), unoptimised().candidate]
+        return [measured(answer.outcome) for answer in evaluate(InlineExecutor(spec()), batch)]
+
+    for outcome in latencies(1e-9):  # alone
+        assert outcome.values["latency"] > 1e-7
+    monkeypatch.setattr("planish.levels.graph.evaluator.LEAST_S", 0.0)
+    for outcome in latencies(1e-9):  # so many times as long as the baseline
+        assert outcome.values["latency"] < 1e-7
+        assert len(outcome.samples[by_processor_time("latency")]) == 3
+        rates = [1 / seconds for seconds in outcome.samples[by_processor_time("latency")]]
+        assert outcome.samples[by_processor_time("throughput")] == pytest.approx(rates)
+
+
+def test_counters_count_no_baseline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def none(*_: object) -> None: ...
+
+    monkeypatch.setattr("planish.levels.graph.task_setup.lacking", none)
+    assert evaluator_spec_of(make(tmp_path, "latency", "energy")).baseline_time is None
+    assert evaluator_spec_of(make(tmp_path, "latency")).baseline_time is not None
+
+
+def test_a_model_s_size_has_its_weights_wherever_they_are(tmp_path: Path) -> None:
+    level, file = GraphLevel(), tmp_path / "apart.onnx"
+    onnx.save(convolutions(), file, save_as_external_data=True, location="apart.data", size_threshold=0)
+    task = task_of(level, level.load(str(file), {}), Settings())
+    (found,) = outcomes_of(task, Candidate())
+    apart = (tmp_path / "apart.data").stat().st_size
+    assert apart > 0
+    assert measured(found).values["model_size"] == file.stat().st_size + apart
+
+
+def test_equal_models_are_measured_once_whatever_passes_made_them(tmp_path: Path) -> None:
+    one, other = (
+        selection(names).candidate
+        for names in (
+            ["onnxscript.eliminate_identity"],
+            ["onnxscript.no_op_cast", "onnxscript.eliminate_identity"],
+        )
+    )
+    task = make(tmp_path)
+    first, again = outcomes_of(task, one, other)
+    assert first == again
+    first, again = outcomes_of(task, one, one, remember=False)
+    assert first != again
+
+
+def test_offline_work_is_kept_and_loaded_as_it_is(tmp_path: Path) -> None:
+    task = make(tmp_path, "compile_time")
+    (found,) = outcomes_of(task, selection(offline=True).candidate)
+    assert measured(found).values["offline_time"] > 0
+    assert len(measured(found).samples["compile_time"]) == 5
+
+
+def test_memory_is_measured_where_it_is_asked_for(tmp_path: Path) -> None:
+    (found,) = outcomes_of(make(tmp_path, "peak_memory"), Candidate())
+    assert 0 < measured(found).values["peak_memory"] < 1000
+
+
+@pytest.mark.parametrize("dtype", [TensorProto.FLOAT, TensorProto.BFLOAT16])
+def test_memory_is_measured_whatever_inputs_are_called_and_made_of(tmp_path: Path, dtype: int) -> None:
+    nodes = [
+        helper.make_node("Cast", ["file"], ["f"], to=TensorProto.FLOAT),
+        helper.make_node("Relu", ["f"], ["y"]),
+    ]
+    given, output = (
+        helper.make_tensor_value_info(n, t, [4]) for n, t in (("file", dtype), ("y", TensorProto.FLOAT))
+    )
+    graph = helper.make_graph(nodes, "small", [given], [output])
+    made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
+    level = GraphLevel()
+    program = level.load(str(write(made, tmp_path / "net.onnx")), {})
+    task = task_of(level, program, Settings(objectives=("peak_memory",)))
+    (found,) = outcomes_of(task, Candidate())
+    assert 0 < measured(found).values["peak_memory"] < 1000
+
+
+def test_a_failing_pass_is_a_row(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(model: onnx.ModelProto, name: str) -> onnx.ModelProto:
+        raise RewriteError(f"{name} fails: on {len(model.graph.node)} nodes")
+
+    task = make(tmp_path)
+    monkeypatch.setattr(rewriting, "apply_pass", fail)
+    bad, good = outcomes_of(task, Candidate((Rewrite("onnxscript.add_0"),)), Candidate())
+    assert bad == Failed("transform", "a pass fails", "onnxscript.add_0 fails: on 11 nodes")
+    assert isinstance(good, Measured)
+
+
+def test_a_wrong_answer_is_a_row(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def spoil(model: onnx.ModelProto, name: str) -> onnx.ModelProto:
+        made = apply_pass(model, name)
+        weight = next(tensor for tensor in made.graph.initializer if tensor.name == "bias")
+        weight.CopyFrom(onnx.numpy_helper.from_array(np.ones(5, np.float32), "bias"))
+        return made
+
+    task = make(tmp_path)
+    monkeypatch.setattr(rewriting, "apply_pass", spoil)
+    (found,) = outcomes_of(task, Candidate((Rewrite("onnxscript.eliminate_identity"),)))
+    assert isinstance(found, Failed)
+    assert (found.stage, found.reason) == ("verify", "wrong answer")
+    assert found.detail.startswith("output 0: off by")
+
+
+def test_at_the_end_answers_are_compared_on_inputs_that_the_search_did_not_see(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[Sequence[Feed]] = []
+
+    def seen(program: GraphProgram, model: onnx.ModelProto, *, further: bool) -> Sequence[Feed]:
+        made.append(make_feeds(program, model, further=further))
+        return made[-1]
+
+    task = make(tmp_path)
+    monkeypatch.setattr(evaluator, "make_feeds", seen)
+    for remember in (True, False):
+        measured(*outcomes_of(task, Candidate(), remember=remember))
+    searched, kept = ([feed["x"].tobytes() for feed in feeds] for feeds in made)
+    assert len(searched) >= 2
+    assert kept[: len(searched)] == searched
+    assert len(set(kept)) == len(kept) > len(searched)
+
+
+def given(folder: Path, array: np.ndarray[tuple[int, ...], np.dtype[np.generic]]) -> Task:
+    np.savez(folder / "in.npz", x=array)
+    return make(folder, inputs=str(folder / "in.npz"))
+
+
+def test_at_the_end_answers_are_compared_on_inputs_made_of_the_users(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A pass makes a model that is right on the user's inputs alone."""
+
+    def overfit(model: onnx.ModelProto, name: str) -> onnx.ModelProto:
+        made = apply_pass(model, name)
+        made.graph.node[0].input[0] = "seen"
+        made.graph.initializer.append(onnx.numpy_helper.from_array(seen, "seen"))
+        return made
+
+    seen = np.random.default_rng(0).standard_normal((1, 3, 8, 8)).astype(np.float32)
+    task = given(tmp_path, seen)
+    monkeypatch.setattr(rewriting, "apply_pass", overfit)
+    candidate = Candidate((Rewrite("onnxscript.eliminate_identity"),))
+    measured(*outcomes_of(task, candidate))
+    (found,) = outcomes_of(task, candidate, remember=False)
+    assert isinstance(found, Failed)
+    assert (found.stage, found.reason) == ("verify", "wrong answer")
+
+
+def test_where_the_users_inputs_are_the_only_ones_it_is_reported(tmp_path: Path) -> None:
+    said = evaluator_spec_of(given(tmp_path, np.ones((1, 3, 8, 8), np.float32)))().notes
+    assert said == ("candidates are compared on the given inputs alone: nothing in them may be moved",)
+    asked = np.arange(192, dtype=np.float32).reshape(1, 3, 8, 8)
+    assert evaluator_spec_of(given(tmp_path, asked))().notes == ()
+
+
+def test_a_broken_model_is_a_row(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def spoil(model: onnx.ModelProto, name: str) -> onnx.ModelProto:
+        made = apply_pass(model, name)
+        made.graph.node[0].input[0] = "nowhere"
+        return made
+
+    task = make(tmp_path)
+    monkeypatch.setattr(rewriting, "apply_pass", spoil)
+    (found,) = outcomes_of(task, Candidate((Rewrite("onnxscript.eliminate_identity"),)))
+    assert isinstance(found, Failed)
+    assert (found.stage, found.reason) == ("build", "refused by ONNX Runtime")
+
+
+def test_a_selection_that_is_not_canonical_is_a_row(tmp_path: Path) -> None:
+    steps = (Disable("NchwcTransformer"), Rewrite("onnxscript.add_0"))
+    (found,) = outcomes_of(make(tmp_path), Candidate(steps))
+    assert isinstance(found, Failed)
+    assert found.reason == "illegal step"
+
+
+def test_accuracy_is_reported_of_the_users_inputs_and_labels(tmp_path: Path) -> None:
+    drawn = np.random.default_rng(0).standard_normal((6, 3, 8, 8)).astype(np.float32)
+    np.savez(tmp_path / "in.npz", x=drawn)
+    np.save(tmp_path / "labels.npy", np.zeros(6, np.int64))
+    options = {"inputs": str(tmp_path / "in.npz"), "labels": str(tmp_path / "labels.npy")}
+    task = make(tmp_path, "latency", "accuracy", **options, shape=(2, 3, 8, 8))
+    (found,) = outcomes_of(task, Candidate())
+    assert measured(found).values["accuracy"] in {n / 6 for n in range(7)}
+
+
+@pytest.mark.parametrize(
+    ("objective", "said"),
+    [("energy", "energy is not available here"), ("power", "power is not available here")],
+)
+def test_what_cannot_be_measured_is_reported(
+    objective: str, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from planish.levels.graph import task_setup
+
+    monkeypatch.setattr(task_setup, "counters", partial(counters, rapl=tmp_path, hwmon=tmp_path))
+    with pytest.raises(PlanishError, match=said):
+        evaluator_spec_of(make(tmp_path, objective))
+
+
+def test_inputs_that_do_not_fit_are_reported(tmp_path: Path) -> None:
+    np.savez(tmp_path / "in.npz", x=np.zeros((1, 3, 8, 9), np.float32))
+    with pytest.raises(PlanishError, match=r"is float32 \(1, 3, 8, 9\); the model takes x float32 1x3x8x8"):
+        outcomes_of(make(tmp_path, inputs=str(tmp_path / "in.npz")))
+    np.savez(tmp_path / "in.npz", z=np.zeros((1, 3, 8, 8), np.float32))
+    with pytest.raises(PlanishError, match="has no array 'x', which the model takes"):
+        outcomes_of(make(tmp_path, inputs=str(tmp_path / "in.npz")))
+    np.savez(tmp_path / "in.npz", x=np.zeros((1, 3, 8, 8), np.float32), y=np.zeros(1))
+    with pytest.raises(PlanishError, match="the model takes no 'y', which "):
+        outcomes_of(make(tmp_path, inputs=str(tmp_path / "in.npz")))
+    np.savez_compressed(tmp_path / "in.npz", x=np.zeros((1, 3, 8, 8), np.float32))
+    damage_zip(tmp_path / "in.npz")
+    with pytest.raises(PlanishError, match="cannot read arrays from "):
+        outcomes_of(make(tmp_path, inputs=str(tmp_path / "in.npz")))
+
+
+def test_outliers_do_not_move_the_latency() -> None:
+    usual = [1.0, 1.1, 0.9] * 10
+    assert within_three_sigma([*usual, 50.0]) == usual
+    assert within_three_sigma([1.0, 1.0]) == [1.0, 1.0]
+
+
+def test_answers_are_compared_by_their_types() -> None:
+    expected = [np.array([1.0, 100.0], np.float32)]
+    assert not difference([np.array([1.05, 100.0], np.float32)], expected, Tolerance())
+    assert "off by 1" in difference([np.array([1.0, 101.0], np.float32)], expected, Tolerance())
+    assert not difference([np.array([1.0, 101.0], np.float32)], expected, tolerance(["intent.fp16"]))
+    assert "not finite" in difference([np.array([1.0, np.nan], np.float32)], expected, Tolerance())
+    whole = [np.array([1, 2])]
+    assert difference([np.array([1, 3])], whole, Tolerance()) == "output 0: 1 of 2 elements differ"
+    assert "in place of" in difference([np.array([1.0])], whole, Tolerance())

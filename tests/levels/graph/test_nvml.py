@@ -1,0 +1,96 @@
+"""Counters of a graphics card, by a driver's library that is made here."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from levels.graph.models import convolutions, write
+from planish.core import TargetError
+from planish.levels.graph.level import GraphLevel
+from planish.levels.graph.sessions import RefusedError, SessionSettings, open_session
+
+# Two cards; the second has used 10 J more each time that it is asked.
+DRIVER = """
+#include <string.h>
+typedef struct { unsigned version, sensor; int degrees; } heat;
+static int cards[2], open_, asked;
+int nvmlInitWithFlags(unsigned flags) { open_++; return flags; }
+int nvmlShutdown(void) { open_--; return 0; }
+int nvmlDeviceGetHandleByIndex_v2(unsigned index, void **card)
+{ if (!open_ || index > 1) return 2; *card = &cards[index]; return 0; }
+int nvmlDeviceGetHandleByUUID(const char *name, void **card)
+{ if (!open_ || strcmp(name, "GPU-2")) return 6; *card = &cards[1]; return 0; }
+int nvmlDeviceGetTotalEnergyConsumption(void *card, unsigned long long *mj)
+{ if (!open_) return 1; *mj = card == &cards[1] ? 10000 * ++asked : 0; return 0; }
+int nvmlDeviceGetTemperatureV(void *card, heat *found)
+{ if (!open_) return 1; found->degrees = card == &cards[1] ? 62 : 35; return 0; }
+"""
+READ = """
+import json
+from planish.levels.graph.machine import Meter, counter_facts, counters
+found = {name: counter.read() for name, counter in counters("cuda").items()}
+meter = Meter(frozenset({"energy"}), "cuda")
+meter.begin()
+print(json.dumps([found, meter.end(calls=2).get("energy"), counter_facts()["energy"]]))
+"""
+
+
+def read(folder: Path, visible: str) -> list[object]:
+    env = {**os.environ, "LD_LIBRARY_PATH": str(folder), "CUDA_VISIBLE_DEVICES": visible}
+    done = subprocess.run([sys.executable, "-c", READ], env=env, check=True, capture_output=True, text=True)
+    return json.loads(done.stdout)
+
+
+@pytest.fixture(scope="module")
+def driver(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    if shutil.which("gcc") is None:
+        pytest.skip("there is no C compiler")
+    folder = tmp_path_factory.mktemp("driver")
+    (folder / "nvml.c").write_text(DRIVER)
+    made = str(folder / "libnvidia-ml.so.1")
+    subprocess.run(["gcc", "-shared", "-fPIC", "-o", made, str(folder / "nvml.c")], check=True)
+    return folder
+
+
+@pytest.mark.parametrize("visible", ["1", "1,0", "GPU-2"])
+def test_the_card_that_cuda_uses_is_read(driver: Path, visible: str) -> None:
+    found, joules, source = read(driver, visible)
+    assert found == {"energy": 20.0, "temperature": 62.0}
+    assert joules == 5.0
+    assert str(source).endswith("NVML")
+
+
+@pytest.mark.parametrize("visible", ["", "0"])
+def test_without_a_choice_it_is_the_first_card(driver: Path, visible: str) -> None:
+    assert read(driver, visible)[0] == {"energy": 0.0, "temperature": 35.0}
+
+
+def test_a_card_that_is_not_there_has_no_counters(driver: Path) -> None:
+    assert read(driver, "7")[:2] == [{}, None]
+    assert read(driver, "GPU-9")[:2] == [{}, None]
+
+
+def test_a_machine_without_a_driver_has_no_counters(tmp_path: Path) -> None:
+    (tmp_path / "libnvidia-ml.so.1").write_text("not a library")
+    assert read(tmp_path, "0")[:2] == [{}, None]
+
+
+def test_a_runtime_without_cuda_is_an_error(tmp_path: Path) -> None:
+    level = GraphLevel()
+    program = level.load(str(write(convolutions(), tmp_path / "net.onnx")), {"provider": "cuda"})
+    with pytest.raises(TargetError, match="this ONNX Runtime has no CUDA"):
+        level.target(program, 1)
+
+
+def test_cuda_that_does_not_start_is_not_replaced_by_the_processor(tmp_path: Path) -> None:
+    model = write(convolutions(), tmp_path / "net.onnx")
+    with (
+        pytest.warns(UserWarning, match="CUDAExecutionProvider"),
+        pytest.raises(RefusedError, match="CUDAExecutionProvider does not start here"),
+    ):
+        open_session(model, SessionSettings(provider="cuda"))

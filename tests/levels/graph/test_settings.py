@@ -1,0 +1,202 @@
+"""Settings of the session as a part of candidates, where a user asks for that."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from levels.graph.models import convolutions, write
+from planish.core import Candidate, Executor, Failed, Measured, Outcome, PlanishError, Task, evaluate
+from planish.executors import InlineExecutor
+from planish.levels.graph import description, evaluator
+from planish.levels.graph.description import name_of
+from planish.levels.graph.level import GraphLevel
+from planish.levels.graph.passes import Selection, Set, selection, selection_of
+from planish.levels.graph.prior import ModelTrials, records_of
+from planish.levels.graph.program import program_from
+from planish.levels.graph.sessions import ModelSession, SessionSettings, open_session
+from planish.levels.graph.task_setup import (
+    evaluator_spec_of,
+    seeds_of,
+    settable,
+    settings_of,
+    space_of,
+    widest_settings,
+)
+from planish.measure import Timing
+from planish.testing.acting import Actor
+
+ONCE = Timing(budget_s=0.0, block_s=0.0, fewest=3, most=3)
+PARALLEL, NO_ARENA = Set("execution", "parallel"), Set("arena", "off")
+
+
+def make(folder: Path, *objectives: str, cores: int = 2, session: str = "search", **options: str) -> Task:
+    """Make a task of a machine of so many cores, however many there are here."""
+    level = GraphLevel()
+    file = write(convolutions(), folder / "net.onnx")
+    program = level.load(str(file), {"session": session, **options})
+    wanted = tuple(level.objectives[name] for name in objectives or ("latency",))
+    return Task(program, replace(level.target(program, 1), cores=cores), wanted, level.version)
+
+
+def outcomes_of(task: Task, *candidates: Candidate) -> list[Outcome]:
+    executor = InlineExecutor(replace(evaluator_spec_of(task), timing=ONCE)())
+    return [answer.outcome for answer in evaluate(executor, candidates)]
+
+
+@pytest.fixture
+def opened(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """Collect the options that sessions report."""
+    found: list[Any] = []
+
+    def noted(*given: Any, **named: Any) -> ModelSession:
+        session = open_session(*given, **named)
+        found.append(session.inner.get_session_options())
+        return session
+
+    monkeypatch.setattr(evaluator, "open_session", noted)
+    return found
+
+
+def test_what_may_be_set_is_what_the_target_does_not_have(tmp_path: Path) -> None:
+    shown = [str(each) for each in settable(make(tmp_path, cores=3, optimization="basic", arena="off"))]
+    assert shown == [
+        *("optimization=all", "optimization=extended", "optimization=none"),
+        *("execution=parallel", "arena=on", "threads=1", "threads=2"),
+    ]
+    alone = [str(each) for each in settable(make(tmp_path, cores=1))]
+    assert alone == ["optimization=extended", "optimization=basic", "optimization=none", "arena=off"]
+
+
+def test_settings_are_offered_on_request_only(tmp_path: Path) -> None:
+    asked, not_asked = make(tmp_path), make(tmp_path, session="")
+    assert settable(not_asked) == ()
+    assert seeds_of(not_asked) == [each for each in seeds_of(asked) if not each.settings]
+    assert space_of(not_asked, "all").alphabet.settings == ()
+    assert "session" not in not_asked.program.text.partition("\n")[2]
+    assert widest_settings(not_asked) == settings_of(not_asked)
+
+
+def test_what_was_asked_for_is_read_back(tmp_path: Path) -> None:
+    program = make(tmp_path).program
+    assert program_from(program.text) == program
+    assert program.session
+    with pytest.raises(PlanishError, match=r"session cannot be 'serach'.*Did you mean 'search'"):
+        make(tmp_path, session="serach")
+
+
+def test_relevance_is_of_the_highest_level_that_may_be_set(tmp_path: Path) -> None:
+    assert widest_settings(make(tmp_path, optimization="basic")).optimization == "all"
+    assert widest_settings(make(tmp_path, session="", optimization="basic")).optimization == "basic"
+
+
+def test_candidates_run_with_their_settings(tmp_path: Path, opened: list[Any]) -> None:
+    import onnxruntime as ort
+
+    settings = [PARALLEL, NO_ARENA, Set("optimization", "basic"), Set("threads", "2")]
+    chosen = selection(settings=settings, offline=True).candidate
+    plain, changed = outcomes_of(make(tmp_path, "compile_time", cores=3), Candidate(), chosen)
+    assert isinstance(plain, Measured)
+    assert isinstance(changed, Measured)
+    reference, usual, *rest = opened
+    for each in (reference, usual):
+        assert (each.execution_mode, each.enable_cpu_mem_arena) == (ort.ExecutionMode.ORT_SEQUENTIAL, True)
+        assert (each.intra_op_num_threads, each.inter_op_num_threads) == (3, 3)
+    mine = [each for each in rest if not each.enable_cpu_mem_arena]
+    assert len(mine) == 3 + evaluator.CREATIONS  # to verify, to keep, to load what was kept; and to time that
+    assert {each.execution_mode for each in mine} == {ort.ExecutionMode.ORT_PARALLEL}
+    assert {each.inter_op_num_threads for each in mine} == {2}
+    levels = ort.GraphOptimizationLevel
+    made, loaded = levels.ORT_ENABLE_BASIC, levels.ORT_DISABLE_ALL
+    assert [each.graph_optimization_level for each in mine] == [made, made, *[loaded] * 6]
+
+
+def test_memory_is_measured_with_a_candidate_s_settings(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[SessionSettings] = []
+
+    def peak(_: Path, settings: SessionSettings, *__: object, as_it_is: bool) -> float:
+        del as_it_is
+        seen.append(settings)
+        return 1.0
+
+    monkeypatch.setattr(evaluator, "peak_memory", peak)
+    outcomes_of(make(tmp_path, "peak_memory"), Candidate(), selection(settings=[NO_ARENA]).candidate)
+    assert [each.arena for each in seen] == [True, False]
+
+
+@pytest.mark.parametrize(
+    ("setting", "said"),
+    [(Set("arena", "on"), "has arena=on already"), (Set("threads", "3"), "3 threads on 2 cores")],
+)
+def test_what_the_target_has_or_cannot_have_is_no_candidate(setting: Set, said: str, tmp_path: Path) -> None:
+    (found,) = outcomes_of(make(tmp_path), selection(settings=[setting]).candidate)
+    assert isinstance(found, Failed)
+    assert (found.stage, found.reason) == ("transform", "illegal step")
+    assert said in found.detail
+
+
+def test_what_is_exported_has_the_settings(tmp_path: Path) -> None:
+    chosen = selection(settings=[PARALLEL, NO_ARENA, Set("optimization", "basic")]).candidate
+    *_, facts, script = GraphLevel().export(make(tmp_path), chosen, tmp_path / "out")
+    session = json.loads(facts.read_text())["session"]
+    assert session == {
+        "intra_op_num_threads": 2,
+        "inter_op_num_threads": 2,
+        "enable_cpu_mem_arena": False,
+        "execution_mode": "ORT_PARALLEL",
+        "graph_optimization_level": "ORT_ENABLE_BASIC",
+    }
+    shown = script.read_text() + "print(options.execution_mode, options.enable_cpu_mem_arena)\n"
+    script.write_text(shown)
+    said = subprocess.run([sys.executable, str(script)], check=True, capture_output=True, text=True)
+    assert said.stdout.splitlines()[-1] == "ExecutionMode.ORT_PARALLEL False"
+
+
+def test_a_setting_is_reported_with_its_effects(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    values = {"latency": 2.0, "compile_time": 1.0, "model_size": 4e6}
+
+    def measured(_: Executor, wanted: Sequence[Selection]) -> Mapping[str, Mapping[str, float]]:
+        return {
+            name_of(each): {**values, "latency": 2.0 if NO_ARENA in each.settings else 3.0} for each in wanted
+        }
+
+    monkeypatch.setattr(description, "measured", measured)
+    level, task = GraphLevel(), make(tmp_path)
+    chosen = selection(["onnxscript.eliminate_identity"], settings=[NO_ARENA]).candidate
+    shown = level.describe(task, chosen, level.analyzer(task)(chosen, InlineExecutor(Actor())))
+    assert shown["passes"].splitlines()[-1].split() == ["2.", "arena=off", "1.50x", "1.50x"]
+    assert "this selection, offline  2000. ms" in shown["compared"]
+
+
+def test_a_level_that_makes_the_same_is_the_same_and_other_settings_are_not(tmp_path: Path) -> None:
+    with GraphLevel().identities(make(tmp_path)) as name:
+        levels = {
+            level: name(selection(settings=[Set("optimization", level)]).candidate)
+            for level in ("basic", "none")
+        }
+        assert len({name(Candidate()), *levels.values()}) == 3
+        everything = selection((), ["NchwcTransformer"]).candidate
+        assert name(everything) == name(selection(settings=[Set("optimization", "extended")]).candidate)
+        assert name(selection(settings=[NO_ARENA]).candidate) != name(Candidate())
+
+
+def test_settings_are_not_learnt_from_other_models(tmp_path: Path) -> None:
+    def some_class(_: Path, __: str) -> tuple[str, ...]:
+        return ("resnet",)
+
+    program = make(tmp_path).program
+    tried = [(Candidate(), 1.0), (selection(settings=[NO_ARENA]).candidate, 0.5)]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("planish.levels.graph.prior._classes", some_class)
+        learnt = [each.candidate for each in records_of(ModelTrials(program.text, tried))]
+    assert learnt == [Candidate()]
+    assert selection_of(learnt[0]) == Selection()

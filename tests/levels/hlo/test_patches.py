@@ -1,0 +1,177 @@
+"""Random patches replay to the same bytes in another process, are valid, and compile."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.random import Generator
+
+from levels.hlo.modules import CHAIN, EXAMPLES, SUM, picture_network
+from planish.core import Candidate, ScheduleError, Step, candidate_from_json, rng
+from planish.core.step import step_from_json
+from planish.levels.hlo import Program, program_from, read_program
+from planish.levels.hlo.edits import EDITS, Draft
+from planish.levels.hlo.edits.propose import PROPOSALS
+from planish.levels.hlo.ir import entry_text, load, uid_of, walk
+from planish.levels.hlo.patch import original, replay
+from planish.levels.hlo.space import PatchSpace
+
+REPLAY = """
+import json, sys
+from pathlib import Path
+from planish.core import candidate_from_json
+from planish.levels.hlo import read_program
+from planish.levels.hlo.edits import EDITS
+from planish.levels.hlo.patch import original, replay
+program = read_program(Path(sys.argv[1]))
+for line in sys.stdin:
+    print(json.dumps(replay(program, candidate_from_json(json.loads(line), EDITS)).text()))
+"""
+
+COMPILE = """
+import json, sys
+from jaxlib import xla_client
+client = xla_client.make_cpu_client()
+devices = xla_client.DeviceList(tuple(client.local_devices()))
+for line in sys.stdin:
+    client.compile_and_load(json.loads(line).encode(), devices, xla_client.CompileOptions())
+    print("compiled")
+"""
+
+LONGEST = 12
+
+
+def grown(space: PatchSpace, length: int, seed: int) -> Candidate:
+    candidate = space.start()
+    for index in range(length):
+        candidate = space.mutate(candidate, rng(seed, index))
+    return candidate
+
+
+def elsewhere(code: str, lines: list[str], *arguments: str) -> list[str]:
+    command = [sys.executable, "-c", code, *arguments]
+    ran = subprocess.run(
+        command,
+        input="\n".join(lines),
+        text=True,
+        check=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+    )
+    return ran.stdout.splitlines()
+
+
+def check_mirror(draft: Draft) -> None:
+    """What is known of a module beside it is what is in it."""
+    fresh = Draft(draft.root, draft.function, draft.fixed)
+    assert fresh.mirror == draft.mirror
+
+
+@pytest.mark.parametrize(("name", "count"), [("2fcnet", 12), ("mobilenet", 4)])
+def test_patches_replay_to_the_same_bytes_in_another_process(name: str, count: int) -> None:
+    path = EXAMPLES / f"{name}.mlir"
+    program = read_program(path)
+    space = PatchSpace(program)
+    made = [grown(space, 1 + seed % LONGEST, seed) for seed in range(count)]
+    here = [space.draft(candidate).text() for candidate in made]
+    there = elsewhere(REPLAY, [candidate.text for candidate in made], str(path))
+    assert [json.loads(line) for line in there] == here
+
+
+@settings(max_examples=25)
+@given(st.integers(1, LONGEST), st.integers(0, 2**32 - 1))
+@pytest.mark.parametrize("name", ["2fcnet", "small", "pictures"])
+def test_patches_are_valid_and_come_back_from_json(name: str, length: int, seed: int) -> None:
+    program = example(name)
+    space = PatchSpace(program)
+    candidate = grown(space, length, seed)
+    draft = replay(program, candidate)
+    assert draft.root.verify()
+    assert draft.text() == space.draft(candidate).text()
+    check_mirror(draft)
+    ids = [uid_of(op) for op in walk(draft.root) if "planish.uid" in op.attributes]
+    assert len(set(ids)) == len(ids)
+    assert candidate_from_json(json.loads(candidate.text), EDITS) == candidate
+
+
+@settings(max_examples=25)
+@given(st.integers(0, 2**32 - 1))
+@pytest.mark.parametrize("name", ["2fcnet", "small", "pictures"])
+def test_edits_in_any_order_are_valid_or_refused(name: str, seed: int) -> None:
+    """What crossover makes may be illegal; it never crashes, and what is valid is in step with its mirror."""
+    program = example(name)
+    space = PatchSpace(program)
+    steps = (*grown(space, 4, seed).steps, *grown(space, 4, seed + 1).steps)
+    order = rng(seed).permutation(len(steps))
+    check_replay(program, [steps[int(i)] for i in order])
+
+
+@settings(max_examples=40)
+@given(st.integers(0, 2**32 - 1), st.sampled_from([0.1, 0.5]))
+@pytest.mark.parametrize("name", ["2fcnet", "small", "chain", "pictures"])
+def test_edits_of_any_arguments_are_valid_or_refused(name: str, seed: int, share: float) -> None:
+    """Edits are drawn of each kind, and a share of what they name and count is drawn from the module anew."""
+    program, draw = example(name), rng(seed)
+    draft = original(program)
+    edits = list[Step]()
+    for _ in range(4):
+        with suppress(ScheduleError):  # the module has nothing for the kind
+            edits.append(PROPOSALS[picked(list(PROPOSALS), draw)](draft, draw))
+    changed = [
+        step_from_json([name, other(options, draft, draw, share)], EDITS)
+        for name, options in json.loads(Candidate(tuple(edits)).text)
+    ]
+    check_replay(program, changed)
+
+
+def check_replay(program: Program, steps: Sequence[Step]) -> None:
+    try:
+        draft = replay(program, Candidate(tuple(steps)))
+    except ScheduleError:
+        return
+    assert draft.root.verify()
+    check_mirror(draft)
+
+
+def other(value: Any, draft: Draft, draw: Generator, share: float) -> Any:
+    """Replace some operations, values, numbers and texts in the options of an edit by others."""
+    if isinstance(value, dict):
+        return {key: other(each, draft, draw, share) for key, each in value.items()}
+    if isinstance(value, list):
+        return [other(each, draft, draw, share) for each in value]
+    return value if draw.random() > share else picked(alternatives(value, draft, draw), draw)
+
+
+def alternatives(value: Any, draft: Draft, draw: Generator) -> list[Any]:
+    if isinstance(value, bool):
+        return [not value]
+    if isinstance(value, int):
+        return [value - 1, value + 1, 0, -1, int(draw.integers(100)), 2**40]
+    if isinstance(value, float):
+        return [-value, 0.0, value * 1e30, 1e300]
+    operations = list(draft.mirror.facts)
+    values = [f"{uid}#0" for uid in operations] + [f"arg{i}" for i in range(len(draft.body.arguments))]
+    texts = ["", "f16", "i1", "1 : i64", "array<i64: 0>", value[::-1]]
+    return operations if value in operations else values if value in values else texts
+
+
+def picked(items: Sequence[Any], draw: Generator) -> Any:
+    return items[int(draw.integers(len(items)))]
+
+
+def test_what_patches_give_is_read_back_and_compiles_under_xla() -> None:
+    space = PatchSpace(example("2fcnet"))
+    texts = [entry_text(space.draft(grown(space, 2 + 4 * seed, seed)).root, "main") for seed in range(3)]
+    assert all(load(text).verify() and "planish" not in text for text in texts)
+    assert elsewhere(COMPILE, [json.dumps(text) for text in texts]) == ["compiled"] * len(texts)
+
+
+def example(name: str) -> Program:
+    texts = {"small": SUM, "chain": CHAIN, "pictures": picture_network(8)}
+    return program_from(texts[name]) if name in texts else read_program(EXAMPLES / f"{name}.mlir")

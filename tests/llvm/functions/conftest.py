@@ -1,5 +1,0 @@
-"""Real IR, for the tests here."""
-
-from llvm.functions.real import clang, real
-
-__all__ = ["clang", "real"]
