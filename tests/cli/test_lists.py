@@ -73,7 +73,7 @@ def test_levels(planish: Planish) -> None:
 def test_searchers_with_needs_and_options(planish: Planish) -> None:
     said = planish("searchers")
     assert "beam-dfs\n  Beam search, depth first" in said.out
-    assert "  needs extend, state, steps\n  --set width=4  how many" in said.out
+    assert "  needs extend, steps\n  --set width=4  how many" in said.out
     listed = json.loads(planish("searchers", "--format", "json").out)["searchers"]
     assert [searcher["name"] for searcher in listed] == registry.names("planish.searchers")
     genetic = next(searcher for searcher in listed if searcher["name"] == "genetic")
