@@ -84,13 +84,13 @@ def relink(text: str, written: Path, shown: Path) -> str:
 
 
 def on_page(app: Sphinx, docname: str, text: list[str]) -> None:
-    """Mend the links of a page as it is read."""
+    """Fix the links of a page as it is read."""
     folder = app.env.doc2path(docname).parent
     text[0] = relink(text[0], folder, folder)
 
 
 def on_include(app: Sphinx, path: Path, _: str, text: list[str]) -> None:
-    """Mend the links of what a page includes."""
+    """Fix the links of what a page includes."""
     file = (app.srcdir / path).resolve()
     text[0] = relink(text[0], file.parent, (DOCS / PAGES[os.path.relpath(file, ROOT)]).parent)
 

@@ -123,7 +123,7 @@ def test_a_second_time_it_is_known(built: Place, monkeypatch: pytest.MonkeyPatch
     assert link() == 0
     assert (built.folder / "program").read_bytes() == program
     assert seen == []
-    (one,) = (each for each in builds(open_cache(), built.folder) if each.faster is not None)
+    (one,) = (each for each in builds(open_cache().folder, built.folder) if each.faster is not None)
     assert (one.how, one.faster and one.faster[0].source) == ("known", "kernel.c")
     built.write("size", "180\n")  # an argument's file is the user's affair, and the same command
     monkeypatch.setenv("PLANISH_RUN", "./program size again")

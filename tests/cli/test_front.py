@@ -134,7 +134,7 @@ def test_a_baseline_that_fails_ends_the_run_at_once(planish: Planish, lattice: N
     said = planish(*TRADE, "--option", "fail=yes", "--format", "json")
     assert said.code == 2
     assert said.error.startswith(
-        "the baseline failed: build: refused: as asked. Mend the program, or its data or metric;"
+        "the baseline failed: build: refused: as asked. Fix the program, data or metric,"
     )
     (run,) = json.loads(planish("show", "--format", "json").out)["runs"]
     assert (run["status"], run["trials"]) == ("failed", 1)

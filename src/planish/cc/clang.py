@@ -176,7 +176,7 @@ def run(command: list[str], given: bytes = b"", **variables: str) -> CompletedPr
     Raises:
         OSError: it does not start.
     """
-    # Files in memory: a pipe would fill where nobody reads while the program is waited for.
+    # Files in memory: a pipe that is not read would fill while the program is waited for.
     out, err = os.memfd_create("planish-out"), os.memfd_create("planish-err")
     read = os.memfd_create("planish-in") if given else 0
     try:

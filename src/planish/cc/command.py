@@ -12,7 +12,7 @@ from planish.cc.settings import RUN, CompileSettings, UsageError, read_settings,
 NO_CLANG = 5
 _NOT_RUN = f"what is faster is known only where a program is run: {RUN}='./program 5 < input' says how"
 _USAGE = 2
-# What build systems compile to learn of the compiler: nobody keeps it, and there is much of it.
+# What build systems compile to learn of the compiler: it is not kept, and there is much of it.
 _PROBES = (
     "conftest",
     "cmTC_",

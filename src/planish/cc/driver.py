@@ -1,7 +1,7 @@
 """Compilation of a whole command line: whether planish handles it, and each of its objects.
 
 An object comes from the cache where it is known, also without a start of clang (see `manifest`). Else clang
-makes it, and a smaller one is searched for. What tells one clang from another are its program, the libraries
+makes it, and a smaller one is searched for. One clang differs from another by its program, the libraries
 that it loads, and configuration files that add options.
 """
 
@@ -41,7 +41,7 @@ _DEEPEST = 9
 
 
 def find_installation(compiler: Compiler, cache: ObjectCache) -> bool:
-    """Set what tells a compiler's installation from another; False where it is no clang.
+    """Set what distinguishes a compiler's installation; False where it is no clang.
 
     Which of the configuration files clang reads follows from its name and the target. All in the folders
     where it looks are taken: that is right for any, and asks clang nothing.

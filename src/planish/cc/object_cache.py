@@ -240,7 +240,7 @@ def _make_room(folder: str, newest: str) -> None:
             os.unlink(path)
             size -= one
     except OSError:
-        pass  # somebody else makes room, or it is theirs
+        pass  # another process makes room, or owns it
 
 
 def note(

@@ -133,7 +133,7 @@ class Asked:
 
 @dataclass(frozen=True)
 class FoundBuild:
-    """What it gave.
+    """Result of a search in a child.
 
     Args:
         bitcode: improved; empty where nothing else can be made.
@@ -176,7 +176,7 @@ def search(asked: Asked, cache: ObjectCache, scratch: Scratch) -> FoundBuild:
 
 
 def reads_files(directive: str) -> str:
-    """Say why clang has to make an object each time."""
+    """Return why clang has to make an object each time."""
     return f"its assembly has '{directive}', which may read files"
 
 

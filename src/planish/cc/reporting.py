@@ -7,12 +7,9 @@ import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from planish.cc.settings import say
-
-if TYPE_CHECKING:
-    from planish.cc.object_cache import ObjectCache
 
 _FUNCTIONS = 5
 
@@ -109,10 +106,15 @@ def share(before: int, after: int) -> str:
     return f"{100 * (after - before) / before:+.1f} %" if before else "0 %"
 
 
-def builds(cache: ObjectCache, folder: Path) -> list[Compiled]:
-    """Return what was last done for each source whose object lies in a folder, and is still there."""
+def builds(cache: str, folder: Path) -> list[Compiled]:
+    """List what was last done for each source whose object lies in a folder, and is still there.
+
+    Args:
+        cache: folder of the object cache, which keeps what was done.
+        folder: of the objects.
+    """
     found: dict[tuple[str, str], tuple[float, Compiled]] = {}
-    for path in Path(cache.folder).glob("builds/*/*"):
+    for path in Path(cache).glob("builds/*/*"):
         one = _read_build(path)
         if one and Path(one.output).is_relative_to(folder) and Path(one.output).exists():
             key, when = (one.output, one.source), path.stat().st_mtime

@@ -23,7 +23,7 @@ class CompileSettings:
         reports: whether each compilation says what it saved.
         strict: whether it is an error where clang's own result must do.
         for_time: whether fast code shall be made faster.
-        run: how the program is run whose time counts, as in a shell; empty: nobody says it.
+        run: how the program is run whose time counts, as in a shell; empty: it is not given.
         program_seconds: of the search for each program that is run.
     """
 

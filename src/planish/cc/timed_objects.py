@@ -27,7 +27,7 @@ _KIND, _MADE = "units", "made"
 
 @dataclass(frozen=True)
 class TimedUnit:
-    """What an object was made of.
+    """Sources and options of an object.
 
     Args:
         source: the file.
@@ -178,6 +178,6 @@ def _members(data: bytes) -> Iterator[bytes]:
         long = (
             int(name.removeprefix(_BSD)) if name.startswith(_BSD) else 0
         )  # the name stands before the content
-        # A slash with a number is no index: it tells where a long name stands.
+        # A slash with a number is no index: it is the offset of a long name.
         if not name.startswith(_INDICES) or name[1:].isdigit():
             yield data[start + long : start + size]

@@ -76,7 +76,7 @@ def _fall_back(program: str, settings: CompileSettings, why: str) -> None:
 def _found(
     compiler: Compiler, words: list[str], settings: CompileSettings, cache: ObjectCache
 ) -> tuple[str, bytes, dict[LinkPart, bytes]]:
-    """Return how it was found, what is told of it, and the objects that are faster."""
+    """Return how it was found, its report, and the objects that are faster."""
     parts = link_parts(words)
     running = read_running(settings.run)
     units = {part: unit for part in parts if (unit := read_unit(cache, part.name))}

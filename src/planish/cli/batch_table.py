@@ -53,12 +53,12 @@ def tune_each(request: Request, store: str | None, form: Form) -> None:
 
 
 def gather(tuned: Iterator[Part | Unmeasured], count: int, form: Form) -> tuple[Found, bool]:
-    """Take the parts as they come, and tell now and then how far it is; Ctrl-C ends it.
+    """Take the parts as they come, and print the progress at intervals; Ctrl-C ends it.
 
     Args:
         tuned: the parts.
         count: how many there will be.
-        form: nothing is told beside JSON.
+        form: nothing is printed beside JSON.
 
     Returns:
         Those that came, and whether the user ended it.

@@ -44,7 +44,7 @@ def bench_passes(
 ) -> None:
     """Tune many modules and compare with results on record, for continuous integration.
 
-    A file that cannot be read or measured is told, and the others are tuned and recorded. Ends with exit
+    A file that cannot be read or measured is reported, and the others are tuned and recorded. Ends with exit
     code 6 where there was such a file, and with 8 where a result is worse than the recorded one. Where
     --record names the file of --against, it is then left as it is.
     """

@@ -52,7 +52,7 @@ class Lines:
             self.note(f"{tally.done:,} of {tally.packages:,} packages; {self._pace.words(tally)}")
 
     def note(self, text: str) -> None:
-        """Say a line."""
+        """Print a line."""
         remark(text)
 
 
@@ -75,12 +75,12 @@ class Bar:
         self._drawn.update(self._task, completed=tally.done, total=tally.packages, words=words)
 
     def note(self, text: str) -> None:
-        """Say a line above the bar."""
+        """Print a line above the bar."""
         self._drawn.console.print(text)
 
 
 class Pace:
-    """How fast functions come, and how long it will take.
+    """Rate of functions and the time that is left.
 
     Args:
         now: the clock, in seconds.
@@ -97,7 +97,7 @@ class Pace:
             self._begun, self._held = self._now(), tally.functions
 
     def words(self, tally: BuildTally) -> str:
-        """Tell the functions, their rate and the time left, if packages to come are like those before."""
+        """Return the functions, their rate and the time left, if packages to come are like those before."""
         seconds = max(1e-3, self._now() - (self._begun or self._now()))
         fresh = tally.done - tally.known
         rate = f"{tally.functions:,} functions, {(tally.functions - self._held) / seconds:.0f}/s"
@@ -139,7 +139,7 @@ def watching_labels(form: Form) -> Generator[Callable[[LabelProgress], None]]:
 
 
 class Teller:
-    """Tells how far labelling is, now and then.
+    """Printer of labelling's progress at intervals.
 
     Args:
         say: takes a line.
@@ -154,7 +154,7 @@ class Teller:
         self._stage, self._begun, self._next = "", now(), 0.0
 
     def __call__(self, progress: LabelProgress) -> None:
-        """Say a line, if it is time or the stage is new."""
+        """Print a line, if it is time or the stage is new."""
         now = self._now()
         if progress.stage != self._stage:
             self._stage, self._begun, self._next = progress.stage, now, now
@@ -164,7 +164,7 @@ class Teller:
 
 
 def words(progress: LabelProgress, seconds: float) -> str:
-    """Tell the stage, how far it is, the gain so far, and the time that this stage still needs."""
+    """Return the stage, its progress, the gain so far, and the time that is left of it."""
     done = f"{progress.stage}: {progress.done:,} of {progress.total:,} functions"
     gain = progress.saved / progress.baseline if progress.baseline else 0.0
     crashes = f", {progress.refused:,} crashes" if progress.refused else ""

@@ -34,7 +34,7 @@ BATCH, EVALUATIONS = 8192, 10
 
 @dataclass(frozen=True)
 class TextSize:
-    """What is trained.
+    """Size of a language model.
 
     Args:
         context: tokens of the longest text.
@@ -51,7 +51,7 @@ class TextSize:
 
 @dataclass(frozen=True)
 class _Start:
-    """What a training begins with."""
+    """Initial state of a training."""
 
     tokenizer: Tokenizer
     shape: DecoderShape
@@ -180,7 +180,7 @@ HEADS = 16
 
 @dataclass(frozen=True)
 class Size:
-    """How much is trained.
+    """Size and duration of a training.
 
     Args:
         epochs: how often all is read.

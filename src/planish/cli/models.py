@@ -137,7 +137,7 @@ def fit(
 
 @models.command()
 def evaluate(model: Name, store: given.StorePlace = None, form: given.Format = "text") -> None:
-    """Tell how well a model orders the trials in the store; programs it learnt from count too."""
+    """Report how well a model ranks the trials in the store; programs it learnt from count too."""
     from planish.cli.output import document, facts
     from planish.core import PlanishError
     from planish.levels.registry import level_named
@@ -229,7 +229,7 @@ def _show(path: Path, model: SavedModel, form: str) -> None:
 
 
 def _tell_how_used(path: Path, model: SavedModel) -> None:
-    """Say so where searches ask a new model of the user's together with others."""
+    """Report where searches use a new model of the user's together with others."""
     from planish.cli.output import remark
     from planish.models.combined import shares
     from planish.models.model_files import models_folder, models_for

@@ -203,7 +203,7 @@ def _require_writable(path: Path) -> None:
 
 @contextmanager
 def _before_the_first_step() -> Generator[None]:
-    """Tell of a stop while data are read; once steps are taken, the training itself keeps what it has."""
+    """Report a stop while data are read; once steps are taken, the training itself keeps what it has."""
     from planish.core import StoppedError
 
     try:

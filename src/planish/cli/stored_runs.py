@@ -128,7 +128,7 @@ def show_build(folder: Path, form: Form) -> None:
     from planish.core import PlanishError
 
     cache = open_cache()
-    done = builds(cache, folder.resolve())
+    done = builds(cache.folder, folder.resolve())
     if not done:
         what = f"nothing in {folder} was compiled by planish cc, says the cache {cache.folder}"
         raise PlanishError(what, 'Build with CC="planish cc" and -Oz, and name the folder of the objects.')

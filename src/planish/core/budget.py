@@ -1,4 +1,4 @@
-"""When a search ends."""
+"""Budget of a search."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from planish.core import PlanishError
 
 @dataclass(frozen=True)
 class Budget:
-    """What a search may spend; it ends when the first limit is reached. No limit means that none applies.
+    """Limits of a search, which ends when the first one is reached; None is no limit.
 
     Args:
         trials: distinct candidates, those that the store knows already included.

@@ -317,7 +317,7 @@ class CanCompile(CanObserve, Protocol):
         ...
 
     def refused(self, text: str) -> str:
-        """Say why a text is no program; "" where it is one."""
+        """Return why a text is no program; "" where it is one."""
         ...
 
 
@@ -368,7 +368,7 @@ class NeedsBaseline(EvaluatorSpec, Protocol):
 
 @runtime_checkable
 class HasNotes(Evaluator, Protocol):
-    """An evaluator that has something to tell the user of how it measures.
+    """An evaluator with notes for the user on how it measures.
 
     Offered by the evaluators of `llvm`, `hlo` and `graph`; used by executors, which hand it on.
     """

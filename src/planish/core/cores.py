@@ -33,7 +33,7 @@ def processor() -> str:
 
 @cache
 def caches(folder: Path = CACHES) -> tuple[Cache, ...]:
-    """List the caches of data of a core, the nearest first; empty where the system does not tell."""
+    """List the caches of data of a core, the nearest first; empty where the system does not report them."""
     found: list[Cache] = []
     for index in folder.glob("index*"):
         with suppress(OSError, ValueError):

@@ -266,7 +266,7 @@ DAMAGED = (
 
 
 def why(error: Exception) -> str:
-    """Say of an error that is one of `DAMAGED` what is wrong, for people."""
+    """Describe an error that is one of `DAMAGED`."""
     match error:
         case OSError() if error.strerror:
             return error.strerror

@@ -37,7 +37,7 @@ def front_of(costs: Sequence[Sequence[float]]) -> list[int]:
     front: list[int] = []
     # In this order nothing is dominated by what comes later.
     for place in sorted(range(len(costs)), key=lambda i: (*costs[i], i)):
-        # Of two costs the second falls along the front, so its end tells for all.
+        # Of two costs the second falls along the front, so its end decides for all.
         rivals = front[-1:] if len(costs[place]) <= 2 else front
         if not any(all(map(le, costs[held], costs[place])) for held in rivals):
             front.append(place)
@@ -200,7 +200,7 @@ def reference_point(baseline: Sequence[float], times: float = 2.0) -> Costs:
 
 
 def bounds(baseline: Costs, objectives: Sequence[Objective], times: float = 2.0) -> Costs:
-    """Give the costs up to which something is of use: so many times as bad as the baseline in each objective.
+    """Return the greatest useful costs: so many times the baseline's in each objective.
 
     Of a share it is that part as good too, if that is less: where 55 % of the baseline's answers are wrong,
     90 % are not twice as many, and yet a network that answers at random.

@@ -186,7 +186,7 @@ class Level(ABC, Generic[ProgramT]):
         return None
 
     def identities(self, task: Task[ProgramT]) -> AbstractContextManager[Identify] | None:
-        """Return what names candidates by what they make; None where the level cannot tell.
+        """Return what names candidates by what they make; None where the level does not know.
 
         Equal names mean that the task's objectives cannot tell two candidates apart. Steps that do nothing
         are removed from finalists by it. It is used within the block.

@@ -24,7 +24,7 @@ def stopped_by() -> signal.Signals:
 
 
 class Stops:
-    """How often the block of `stoppable` was asked to stop.
+    """Count of the requests to stop the block of `stoppable`.
 
     Attributes:
         count: how often.

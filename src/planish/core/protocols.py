@@ -54,7 +54,7 @@ def _nothing() -> Tried:
 
 @dataclass(frozen=True)
 class SearchContext:
-    """What was learned before a search; it is part of the search, as its seed is.
+    """Knowledge from before a search; it is part of the search, as its seed is.
 
     Args:
         warm_start: candidates that other programs recommend, the best first; they are stored with the run.
@@ -191,7 +191,7 @@ class Searcher(Protocol):
 
 
 class PolicyState(Protocol):
-    """Where a policy stands: what it has read, and the steps so far. It is a value: branches share it."""
+    """State of a policy: what it has read, and the steps so far. It is a value: branches share it."""
 
     @property
     def candidate(self) -> Candidate:
@@ -200,7 +200,7 @@ class PolicyState(Protocol):
 
 
 class Policy(Protocol):
-    """Gives probabilities of the next step: a network, a language model, a table.
+    """Probabilities of the next step: of a network, a language model, a table.
 
     Whoever follows one neither trains nor measures. All methods are deterministic.
     """
@@ -258,7 +258,7 @@ class Executor(Protocol):
 
     @property
     def notes(self) -> Sequence[str]:
-        """Return what the evaluators have to tell the user so far."""
+        """Return the evaluators' notes for the user so far."""
         ...
 
     @property
@@ -298,7 +298,7 @@ class Executor(Protocol):
         ...
 
     def cancel(self) -> None:
-        """Give up all that is under way, and results that were not taken."""
+        """Abandon all that is under way, and results that were not taken."""
         ...
 
     def close(self) -> None:

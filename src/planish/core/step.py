@@ -125,7 +125,7 @@ def stored_candidate(text: str, name: str, known: Mapping[str, type[Step]], seen
 
 
 def _are_current(steps: Sequence[str], known: Mapping[str, type[Step]], seen: set[str]) -> bool:
-    """Whether texts are those of steps as the level has them: with a new option a step has another text."""
+    """Return whether texts are those of current steps: with a new option a step has another text."""
     for text in steps:
         if text not in seen:
             try:

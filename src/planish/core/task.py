@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class Program(Protocol):
-    """What is optimised; immutable."""
+    """Program to be optimised; immutable."""
 
     @property
     def level(self) -> str:
@@ -77,7 +77,7 @@ class Cache:
 
 @dataclass(frozen=True)
 class Machine:
-    """What a processor has; spaces and decisions about code read it from the target.
+    """Features of a processor; spaces and code generators read them from the target.
 
     Args:
         vector_bytes: of a vector register.
@@ -100,7 +100,7 @@ class Machine:
 
 @dataclass(frozen=True)
 class Target:
-    """Where a program runs; everything that changes the code or its speed is in it.
+    """Target of a program: everything of the machine that changes the code or its speed.
 
     Args:
         processor: the model's name, as the system reports it.

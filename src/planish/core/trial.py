@@ -119,7 +119,7 @@ def checked(returned: object) -> Outcome:
     """Return what an evaluator returned as an outcome of plain numbers.
 
     Args:
-        returned: anything: an evaluator may be a plug-in, and the types of Python bind nobody.
+        returned: anything: an evaluator may be a plug-in, and the types of Python are not enforced.
 
     Returns:
         The outcome itself, or with its numbers as `float`. `Failed` where it is no outcome ("no outcome"), or
@@ -224,7 +224,7 @@ def _no_outcome(returned: object) -> Failed:
 
 @dataclass(frozen=True)
 class TrialPrediction:
-    """What a searcher predicted for a candidate that it proposed.
+    """Prediction of a searcher for a candidate that it proposed.
 
     Args:
         value: a cost model's score, of which less is better, or the probability that a policy writes the

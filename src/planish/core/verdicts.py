@@ -80,7 +80,7 @@ EQUAL = Ratio(1.0, 1.0, 1.0)
 
 @dataclass(frozen=True)
 class Opinion:
-    """What another way to run a candidate says of its answer.
+    """Opinion of a second implementation on a candidate's answer.
 
     Args:
         agrees: None where it was not asked, or has no answer.
@@ -95,7 +95,7 @@ class Opinion:
 
 @dataclass(frozen=True)
 class Effect:
-    """What some of a candidate's steps do by themselves (GEVO-ML, section 6.1).
+    """Effect of some of a candidate's steps by themselves (GEVO-ML, section 6.1).
 
     Args:
         steps: their places in the candidate, from 0; one, two or three.
@@ -129,7 +129,7 @@ class SecondaryBaseline:
 
 @dataclass(frozen=True)
 class FinalChecks:
-    """What is done for finalists at the end, besides measuring them again; None where nothing is.
+    """Checks of finalists at the end, besides measuring them again; None where there is none.
 
     Scores and opinions are of candidates, in their order, and are evaluated by executors that the second
     argument starts. What cannot be done raises PlanishError, which is a note beside the result.
@@ -156,7 +156,7 @@ HELD_BACK = "validation"
 
 
 def within(score: str) -> str:
-    """Name the score that tells how well another one is known.
+    """Return the name of the score that measures how well another one is known.
 
     It is half the width of the 95 % interval of its difference to the baseline's.
     """
@@ -164,15 +164,15 @@ def within(score: str) -> str:
 
 
 def is_within(score: str) -> bool:
-    """Return whether a score tells how well another one is known."""
+    """Return whether a score measures how well another one is known."""
     return score.endswith(_WITHIN)
 
 
 def held_back_within(objective: str, scores: Mapping[str, float]) -> float:
-    """Tell up to where a difference to the baseline's held-back value is noise; 0 where that is not known."""
+    """Return the difference to the baseline's held-back value that noise explains; 0 where it is unknown."""
     return scores.get(within(f"{objective}_{HELD_BACK}"), 0.0)
 
 
 def held_back(objective: str, scores: Mapping[str, float]) -> float | None:
-    """Give an objective's value on the examples that were held back; None where it was not scored on any."""
+    """Return an objective's value on the held-back examples; None where none was scored."""
     return scores.get(f"{objective}_{HELD_BACK}")

@@ -89,7 +89,7 @@ class InOrder:
 
     @property
     def notes(self) -> Sequence[str]:
-        """Return what the evaluator has to tell the user."""
+        """Return the evaluator's notes for the user."""
         return ()
 
     def serve(self, spec: EvaluatorSpec) -> None:
@@ -150,7 +150,7 @@ class InlineExecutor(InOrder):
 
     @property
     def notes(self) -> Sequence[str]:
-        """Return what the evaluator has to tell the user."""
+        """Return the evaluator's notes for the user."""
         return tuple(self._evaluator.notes) if isinstance(self._evaluator, HasNotes) else ()
 
     def _take(self, spec: EvaluatorSpec) -> None:

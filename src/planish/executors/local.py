@@ -47,7 +47,7 @@ class LocalExecutor:
         lock: the file by which timed runs exclude each other; None for the machine's.
 
     Attributes:
-        notes: what the evaluators have to tell the user: texts of their attribute `notes`, where they have
+        notes: the evaluators' notes for the user: texts of their attribute `notes`, where they have
             one. Known once a candidate was answered for.
         losses: how many evaluations were lost with their workers so far, each attempt counted, by cause.
         deadline: when all that is under way is given up, by the monotonic clock, whatever `submit` said.
@@ -156,7 +156,7 @@ class LocalExecutor:
             self._answering = False
 
     def cancel(self) -> None:
-        """Give up what is under way; the workers that are at it are ended."""
+        """Abandon what is under way; the workers that evaluate it are killed."""
         self._queue = Queue(self._limits.attempts)
         self._ready.clear()
         for worker in [w for w in self._pool.workers if w.pending]:
@@ -193,7 +193,7 @@ class LocalExecutor:
             worker.grace += pause
 
     def _dispatch(self) -> None:
-        """Give work to every worker that has none; one that has lived long enough is replaced first."""
+        """Assign candidates to every idle worker; one at the end of its lifetime is replaced first."""
         batch = self._queue
         if batch and self._limits.lifetime is not None:
             self._pool.recycle_old(self._limits.lifetime)

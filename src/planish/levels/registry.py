@@ -70,7 +70,8 @@ def load_program(source: str, level: str, options: Mapping[str, str]) -> tuple[L
 
 
 def first_exportable(level: Level, candidates: Sequence[Candidate]) -> Candidate:
-    """Return the first candidate that can be exported; the very first where none can, which then tells why.
+    """Return the first candidate that can be exported; the very first where none can, whose export then
+    raises.
 
     Args:
         level: theirs.

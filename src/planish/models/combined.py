@@ -38,7 +38,7 @@ class Bootstrap:
     seed: int = 0
 
     def decisive(self, rows: Sequence[int]) -> int | None:
-        """Tell at which of these numbers of rows its members choose last; each has as many as it."""
+        """Return the last of these numbers of rows at which a member chooses; each has as many rows."""
         first = self.members[0]
         return first.decisive(rows) if isinstance(first, Decides) else None
 
@@ -90,7 +90,7 @@ LEAST_BESIDE = 48
 GROWTH = 1.5
 """The weight and the size of the local model are chosen anew when there are so many times the rows."""
 JUDGED = 1024
-"""Rows by which they are chosen at most, evenly taken: more would cost more than they tell."""
+"""Rows by which they are chosen at most, evenly taken: more would cost more than they add."""
 
 
 @dataclass
@@ -120,7 +120,7 @@ class Combined:
     _rows: int = field(init=False, default=0)
 
     def decisive(self, rows: Sequence[int]) -> int | None:
-        """Tell at which of these numbers of rows `fit` would choose last, if it met one after the other."""
+        """Return the last of these numbers of rows at which `fit` would choose, seeing them in turn."""
         known, found = self._rows, None
         for count in rows:
             if count >= max(self._least, GROWTH * known):
@@ -232,7 +232,7 @@ class Pooled:
             np.float64
         )
         spreads, parts = predicted.std(axis=1), np.array(shares(models))
-        # Who expects the same of all has no order to tell.
+        # A model that expects the same of all ranks nothing.
         weights = np.divide(parts, spreads, out=np.zeros(len(models)), where=spreads > 0)
         # Back to a scale as the models have it: what is learnt beside them has theirs.
         return Pooled(

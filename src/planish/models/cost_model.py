@@ -14,7 +14,7 @@ Floats = NDArray[np.float32]
 
 @dataclass(frozen=True)
 class Dataset:
-    """What a cost model learns from.
+    """Data set of a cost model.
 
     Args:
         features: (n, width).
@@ -35,7 +35,7 @@ class Dataset:
 
 @dataclass(frozen=True)
 class Prediction:
-    """What a cost model expects.
+    """Prediction of a cost model.
 
     Args:
         mean: (n, outputs).
@@ -55,7 +55,7 @@ class Predicts(Protocol):
 
 
 class CostModel(Predicts, Protocol):
-    """What predicts, and learns."""
+    """Model that learns costs and predicts them."""
 
     def fit(self, data: Dataset) -> None:
         """Learn, in place of what was learnt before."""
@@ -67,7 +67,7 @@ class Decides(Protocol):
     """A model that does not choose all its settings anew at each fit."""
 
     def decisive(self, rows: Sequence[int]) -> int | None:
-        """Tell at which of these numbers of rows `fit` would choose last, if it met one after the other."""
+        """Return the last of these numbers of rows at which `fit` would choose, seeing them in turn."""
         ...
 
 
@@ -98,7 +98,7 @@ class LocalModel(CostModel, Protocol):
 
 
 def top_recall(predicted: Floats, measured: Floats, count: int) -> float:
-    """Tell what share of the `count` rows of least measured cost is among as many of least predicted cost."""
+    """Return the share of the `count` rows of least measured cost among as many of least predicted cost."""
     count = min(count, len(measured))
     best = set(np.argsort(measured, kind="stable")[:count].tolist())
     return len(best & set(np.argsort(predicted, kind="stable")[:count].tolist())) / count if count else 0.0

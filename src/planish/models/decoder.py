@@ -26,7 +26,7 @@ Floats = NDArray[np.float32]
 
 @dataclass(frozen=True)
 class DecoderShape:
-    """What makes a network that continues text.
+    """Hyperparameters of a network that continues text.
 
     Args:
         tokens: how many different ones there are.
@@ -63,7 +63,7 @@ class DecoderShape:
 
 @dataclass(frozen=True, eq=False)
 class Memory:
-    """What the tokens so far are remembered by. It is a value: texts with one beginning share it.
+    """Key-value cache of the tokens so far. It is a value: texts with one beginning share it.
 
     Args:
         keys: for each layer, (heads, tokens, width of a head), rotated.

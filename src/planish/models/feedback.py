@@ -61,7 +61,7 @@ def same_code(written: str, wanted: str) -> bool:
 
 
 def error_class(message: str) -> str:
-    """Give the class of what LLVM says of code that it cannot read (figure 4.11); "other" where none fits."""
+    """Classify LLVM's message on code that it cannot read (figure 4.11); "other" where no class fits."""
     found = (name for name, pattern in _CLASSES if re.search(pattern, message))
     return next(found, "other")
 
@@ -92,7 +92,7 @@ SURE, RETRY = "I am sure!", "Let me try again."
 
 @dataclass(frozen=True)
 class Feedback:
-    """What is known of an answer once its list was compiled.
+    """Feedback on an answer whose list was compiled.
 
     Args:
         valid: whether the list could be run.
@@ -118,7 +118,8 @@ class Feedback:
 
     @property
     def sure(self) -> bool:
-        """Whether the model foresaw what its list does; it is then as good as the labels, mostly (5.2)."""
+        """Return whether the model predicted its list's effect; it is then mostly as good as the labels
+        (5.2)."""
         return self.valid and self.after is not None and self.after == self.predicted_after
 
     @property
@@ -153,7 +154,7 @@ def feedback_of(
         answer: the model's.
         ir: the program.
         after: instructions of what the list makes of it; None where it could not be run.
-        compiled: what that is; None where nobody asks for more than fast feedback.
+        compiled: what that is; None where only fast feedback is asked for.
         error: of the code that the model wrote, by its class.
         bleu: of that code.
     """

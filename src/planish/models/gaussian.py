@@ -63,7 +63,7 @@ class _Fit(NamedTuple):
 
 @dataclass
 class GaussianProcess:
-    """Predicts costs by those of candidates with similar features, and tells how sure it is.
+    """Predicts costs by those of candidates with similar features, with their uncertainty.
 
     The kernel is Matern's with 5/2, over columns of one spread. Its length and the noise are those of the
     greatest likelihood; what a global model predicts is part of the trend, so that the process learns what
@@ -117,7 +117,8 @@ class GaussianProcess:
 
 
 def _telling(features: Floats) -> NDArray[np.intp]:
-    """Return the columns that vary; of those that vary alike the first, for they tell one thing."""
+    """Return the columns that vary; of those that vary alike the first, for they carry the same
+    information."""
     varied = np.flatnonzero(np.ptp(features, axis=0))
     if not len(varied):
         return varied

@@ -266,7 +266,7 @@ _ANSWER = re.compile(
 
 @dataclass(frozen=True)
 class Answer:
-    """What is answered, or to be.
+    """Answer, or what an answer is to hold.
 
     Args:
         passes: the list.
@@ -283,7 +283,7 @@ class Answer:
 
 @dataclass(frozen=True)
 class Tasks:
-    """What is asked beside the list.
+    """Questions that are asked beside the list.
 
     Args:
         counts: instructions before and after.

@@ -60,7 +60,7 @@ def feedback_in(
 
 @dataclass(frozen=True)
 class Page:
-    """What all answers for one program share.
+    """Key-value cache of one program, shared by all answers.
 
     Args:
         space: of the program.
@@ -80,7 +80,7 @@ class Page:
 
 @dataclass(frozen=True, eq=False)
 class Text:
-    """Where an answer stands, after some passes of its list.
+    """State of an answer after some passes of its list.
 
     Args:
         page: of its program.
@@ -138,7 +138,8 @@ class AnsweringPolicy:
         return [self._next(state) for state in states if isinstance(state, Text)]
 
     def revise(self, state: PolicyState, cost: float | None) -> Text | None:
-        """Tell the model what came of its list, and let it try again (thesis, figure 5.3).
+        """Continue the prompt with the outcome of the list, so that the model revises it (thesis, figure
+        5.3).
 
         It receives the kind of feedback that it was trained on, for the last answer alone: the text stays
         short.

@@ -282,7 +282,7 @@ class Learner:
 
 
 def _nothing_in(costs: Sequence[float | None]) -> str:
-    """Say why costs teach nothing; nothing where they do."""
+    """Return why nothing can be learnt from costs; "" where it can."""
     if len(set(costs)) != 1:
         return ""
     if costs[0] is None:

@@ -27,7 +27,7 @@ OBJECTIVES = ("rank", "regression")
 
 @dataclass(frozen=True)
 class ModelFacts:
-    """What a model is for, and what it learnt from.
+    """Facts of a model: its level, target and objective, and its training data.
 
     Args:
         level: whose candidates it predicts.
@@ -155,7 +155,7 @@ def made_model(
     data: Dataset,
     predicts: BoostedTrees | TreeGru,
 ) -> SavedModel:
-    """Say of what predicts what it was learnt from."""
+    """Attach to a predictor the facts of its training."""
     programs = 1 if data.groups is None else len(np.unique(data.groups))
     counts = len(data.targets), programs
     return SavedModel(level, schema, objective, metrics, *counts, hash_of(data), __version__, predicts)
@@ -235,7 +235,7 @@ def _read(
     if (found := about.pop("format")) != FORMAT:
         raise PlanishError(f"{path} has format {found}, and this planish reads {FORMAT}", HINT)
     sums: Mapping[str, str] = about.pop("sums")
-    # A damaged model would still predict, and nobody would see why the search is bad.
+    # A damaged model would still predict, and it would not be seen why the search is bad.
     changed = [name for name, found in _sums(arrays).items() if found != sums.get(name)]
     if changed or len(arrays) != len(sums):
         raise PlanishError(

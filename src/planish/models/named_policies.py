@@ -33,7 +33,7 @@ Weights = Mapping[Step | None, float]
 
 @dataclass(frozen=True)
 class Composed:
-    """Where the policy stands: the steps so far, as they were taken, and the candidate that they make.
+    """State of the policy: the steps so far in their order, and the candidate that they make.
 
     Args:
         space: of the candidate.

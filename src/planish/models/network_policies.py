@@ -26,7 +26,7 @@ Floats = NDArray[np.float32]
 
 @dataclass(frozen=True)
 class Standing:
-    """Where a network stands: a candidate of a space."""
+    """State of a network's policy: a candidate of a space."""
 
     space: CanObserve
     candidate: Candidate
@@ -103,7 +103,7 @@ def _masked(actions: Sequence[Step], legal: Sequence[Step], row: Floats) -> Mapp
 
 @dataclass(frozen=True)
 class Page:
-    """What all lists for one program share.
+    """Encoding of one program, shared by all its lists.
 
     Args:
         read: the program, as the decoder looks at it.
@@ -237,7 +237,7 @@ Way = tuple[tuple[Step, ...], float]
 
 @dataclass(frozen=True)
 class Reading:
-    """Where a policy over lists stands: the lists that begin so."""
+    """State of a policy over lists: those that begin so."""
 
     candidate: Candidate
     ways: tuple[Way, ...]

@@ -106,7 +106,7 @@ Floats = NDArray[np.float32]
 
 @dataclass(frozen=True)
 class ReaderShape:
-    """What makes a network that reads instructions.
+    """Hyperparameters of a network that reads instructions.
 
     Args:
         sizes: of each column, how many values there are; the first is the part, 0 for padding.
@@ -258,7 +258,7 @@ _SPLITS = np.array([4, 8, 16])
 
 @dataclass(frozen=True)
 class Shape:
-    """What makes a network.
+    """Hyperparameters of a network.
 
     Args:
         kind: "attention", which shares weights over rows, so that it is no matter where in a nest a loop

@@ -73,7 +73,7 @@ class SavedPolicy:
         return [place for place, text in enumerate(self.actions) if {*text.split(",")} <= {*there}]
 
     def unfit(self, space: CanObserve) -> str:
-        """Say why it cannot walk a space; "" where it can."""
+        """Return why it cannot walk a space; "" where it can."""
         ours, theirs, there = self.schema, space.observed, tuple(map(str, space.actions))
         if ours.name == theirs.name and ours != theirs:
             return f"has learnt from version {ours.version} of {ours.name}, and this planish observes another"

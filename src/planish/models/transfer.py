@@ -51,7 +51,7 @@ MOST_PROGRAMS = 24
 
 @dataclass(frozen=True)
 class Past:
-    """What was tried on one program.
+    """Trials on one program.
 
     Args:
         program: its canonical text.

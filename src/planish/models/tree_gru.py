@@ -281,7 +281,7 @@ class TreeGru:
 
 
 def _columns(names: Sequence[str]) -> dict[str, NDArray[Any]]:
-    """Tell which columns are of the whole nest, and (loops, columns) of each loop; without names, of one."""
+    """Return the columns of the whole nest, and (loops, columns) of each loop; without names, of one."""
     found: dict[int, list[int]] = {}
     for column, name in enumerate(names):
         if match := _OF_LOOP.fullmatch(name):

@@ -133,7 +133,7 @@ class BoostedTrees:
         return {name: getattr(self, name) for name in _LEARNT}
 
     def fits(self, width: int, outputs: int = 1) -> bool:
-        """Whether its trees are complete, ask for features that there are, and give so many outputs."""
+        """Return whether the trees are complete, read existing features and have so many outputs."""
         trees, inner = self.features.shape
         shapes = self.thresholds.shape, self.leaves.shape, self.start.shape
         asked = 0 <= self.features.min(initial=0) <= self.features.max(initial=0) < width

@@ -87,7 +87,7 @@ Floats = NDArray[np.float32]
 
 @dataclass(frozen=True)
 class WriterShape:
-    """What makes a network that writes lists.
+    """Hyperparameters of a network that writes lists.
 
     Args:
         sizes: of each column that is read, how many values there are.
@@ -113,7 +113,7 @@ class WriterShape:
 
     @property
     def grammar(self) -> ListGrammar:
-        """Which lists are legal."""
+        """Grammar of the legal lists."""
         return ListGrammar(self.tokens, self.longest, self.once)
 
     def parameters(self) -> dict[str, tuple[int, ...]]:

@@ -58,7 +58,7 @@ class CoolingSchedule:
 
 @dataclass
 class _Chain:
-    """Where a chain stands; nowhere before its first measured candidate."""
+    """State of a chain; empty before its first measured candidate."""
 
     candidate: Candidate | None = None
     cost: float = 0.0

@@ -53,7 +53,7 @@ class Node:
 
 
 class PrefixTree:
-    """What a policy has said so far; all that sample from it share one, as a cache of prefixes.
+    """Cache of a policy's probabilities; all that sample from it share one, as a cache of prefixes.
 
     Args:
         policy: is asked.
@@ -464,7 +464,7 @@ def unique(tree: PrefixTree, seed: int, reshape: Reshape) -> Iterator[Node]:
 
 @dataclass(frozen=True)
 class Decoding:
-    """How candidates are taken from a policy; each method heeds what concerns it.
+    """Options of decoding a policy; each method reads those that concern it.
 
     Args:
         method: one of `METHODS`.

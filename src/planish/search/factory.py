@@ -44,7 +44,7 @@ class Option:
 
 @dataclass(frozen=True)
 class OptionInfo:
-    """What is known of a searcher's option.
+    """Option of a searcher.
 
     Args:
         name: as the user writes it.
@@ -148,7 +148,7 @@ GROUP = "planish.searchers"
 
 @runtime_checkable
 class SearcherClass(Protocol):
-    """What an entry point of searchers names.
+    """Class of searchers, as an entry point names it.
 
     Attributes:
         needs: what a space must offer: `Space`, a capability, or a protocol that joins some.
@@ -173,7 +173,7 @@ class SearcherClass(Protocol):
 
 @dataclass(frozen=True)
 class SearcherInfo:
-    """What a user may know of a searcher.
+    """Description of a searcher.
 
     Args:
         name: as on the command line.

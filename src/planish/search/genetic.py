@@ -94,7 +94,7 @@ class Genetic(RoundSearcher):
 
     @property
     def notes(self) -> Sequence[str]:
-        """Which models chose the first generation; see `planish.core.Searcher`."""
+        """Notes on the models that chose the first generation; see `planish.core.Searcher`."""
         return (self._prior.note,) if self._prior else ()
 
 

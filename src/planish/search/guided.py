@@ -188,7 +188,7 @@ class CanBeGuided(CanEvolve, CanFeaturise, Protocol):
 
 @dataclass(frozen=True)
 class GuidedPlan:
-    """How a guided search goes: the options of `ModelGuided`."""
+    """Options of a guided search: those of `ModelGuided`."""
 
     batch: int
     first: int
@@ -261,7 +261,8 @@ class ModelGuided(RoundSearcher):
 
     @property
     def notes(self) -> Sequence[str]:
-        """Which models guided it, and why nothing was learnt; see `planish.core.Searcher`."""
+        """Notes on the models that guided the search, and why nothing was learnt; see
+        `planish.core.Searcher`."""
         return self._learner.notes
 
     def prediction(self, candidate: Candidate) -> TrialPrediction | None:
@@ -342,7 +343,7 @@ def guided(
 
 
 class _Search:
-    """What a guided search knows; see `guided`."""
+    """State of a guided search; see `guided`."""
 
     def __init__(
         self,

@@ -133,7 +133,7 @@ def _shorter(space: CanShrink, candidate: Candidate) -> list[Candidate]:
 
 
 class Shrinkable(CanSample, CanShrink, Protocol):
-    """What `RandomMinimise` needs of a space."""
+    """Space that `RandomMinimise` searches."""
 
 
 class RandomMinimise(RoundSearcher):

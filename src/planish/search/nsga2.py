@@ -112,7 +112,7 @@ def winner(individuals: Sequence[Individual], generator: Generator) -> Individua
 
 @dataclass(frozen=True)
 class Rates:
-    """How a population is bred.
+    """Rates of crossover and mutation of a population.
 
     The rate of crossover is GEVO's. GEVO's mutation of 0.1 brings hardly anything new once the parents are
     alike; here each child has a change of its own. GEVO's population is 128 (256 in its experiments), for

@@ -1,4 +1,4 @@
-"""What is known to be good, then local search around the best few with minimisation."""
+"""Portfolio search: known good candidates, then local search around the best few with minimisation."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ CROSSED = 0.25
 
 
 class Varied(CanSeed, CanShrink, Protocol):
-    """What `Portfolio` needs of a space."""
+    """Space that `Portfolio` searches."""
 
 
 class Portfolio(RoundSearcher):
@@ -58,7 +58,7 @@ class Portfolio(RoundSearcher):
 
 @dataclass(frozen=True)
 class Mixture:
-    """What a stage is made of.
+    """Mixture of proposals of one stage.
 
     Args:
         stage: new candidates of each stage.

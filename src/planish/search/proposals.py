@@ -41,14 +41,15 @@ class Visited:
         return self._note(self.name(candidate), candidate)
 
     def all_recalled(self, count: int) -> list[Candidate]:
-        """Give the next so many proposals as an earlier session made them, and note them; or none of them."""
+        """Return the next proposals as an earlier session made them, and record them; or none of them."""
         first = len(self._names)
         # All are looked up before any is recorded: recording one that differs would forget the rest.
         found = [known for place in range(first, first + count) if (known := self._recall.at(place))]
         return [each for each in found if self.add(each)] if len(found) == count else []
 
     def recalled(self) -> Candidate | None:
-        """Give the next proposal as an earlier session made it, and note it; None where it must be drawn."""
+        """Return the next proposal as an earlier session made it, and record it; None where it must be
+        drawn."""
         known = self._recall.at(len(self._names))
         return known if known is not None and self.add(known) else None
 

@@ -75,7 +75,7 @@ def recording(items: Iterable[_Item], into: list[_Item]) -> Iterator[_Item]:
 
 
 class _Asking(Searcher, Generic[_Result]):
-    """Asks and tells on behalf of a generator of rounds.
+    """Searcher over a generator of rounds.
 
     A round is handed out in pieces of any size, and the generator goes on when all its results have come,
     in whatever order; until then nothing more is proposed. So the candidates and their order depend neither

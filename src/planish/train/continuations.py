@@ -36,7 +36,7 @@ Floats = NDArray[np.float32]
 
 @dataclass(frozen=True)
 class StateDataset:
-    """What a network learns from: a row for each state.
+    """Data set of a network: a row for each state.
 
     Args:
         observed: (states, rows, columns), as the space gives it.
@@ -254,14 +254,14 @@ def judge_lists(policy: SavedPolicy, dataset: ListDataset) -> Mapping[str, float
 
 
 def writable(policy: SavedPolicy, lists: Sequence[Sequence[str]]) -> list[tuple[str, ...]]:
-    """Give those of some lists that a writer can write: it knows their passes, and they are short enough."""
+    """Return the lists that a writer can write: it knows their passes, and they are short enough."""
     assert isinstance(policy.shape, WriterShape)
     known, longest = {*policy.actions}, policy.shape.longest
     return [tuple(each) for each in lists if len(each) <= longest and {*each} <= known]
 
 
 def how_probable(policy: SavedPolicy, dataset: ListDataset) -> NDArray[np.floating]:
-    """Give how probable a policy has each list: (programs, lists), as logarithms up to a number each program.
+    """Return log-probabilities of lists, (programs, lists), up to a constant for each program.
 
     Args:
         policy: that writes lists.

@@ -27,7 +27,7 @@ Ints = NDArray[np.int32]
 
 @dataclass(frozen=True)
 class Columns:
-    """What the columns of a table mean.
+    """Meaning of a table's columns.
 
     Args:
         llvm: the version that ran the lists.

@@ -145,7 +145,7 @@ Floats = NDArray[np.float32]
 
 
 class ScaledObservation(gymnasium.Env[Floats, np.int64]):
-    """Gives numbers of float32 in a row, as `planish.models.networks.scaled` makes them.
+    """Wrapper that flattens observations to a row of float32, as `planish.models.networks.scaled` makes them.
 
     Behind them is 1 for each action that is legal, and 0 for each other. Where none is, all are 1: they
     change nothing, and something has to be drawn.

@@ -26,7 +26,7 @@ CHOICE = 0.01
 
 @dataclass(frozen=True)
 class Epoch:
-    """How far the training is.
+    """Progress of the training after an epoch.
 
     Args:
         number: from 1.
@@ -145,7 +145,7 @@ class _Training:
         return loss.item()
 
     def _loss(self, rows: torch.Tensor) -> torch.Tensor:
-        """Give how far scores are from what is known of actions, and how improbable the best actions are."""
+        """Return the loss: the error of scores of known actions, and the improbability of the best ones."""
         short, found = self._short[rows], self._scores(rows)
         unknown = torch.isnan(short)
         errors = (found * SHARPNESS + short)[~unknown] ** 2

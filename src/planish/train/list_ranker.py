@@ -35,7 +35,7 @@ DROPPED = 0.1
 
 @dataclass(frozen=True)
 class RankerConfig:
-    """How a network is trained.
+    """Configuration of a training.
 
     Args:
         epochs: how often all is read.

@@ -35,7 +35,7 @@ RATE, DROPPED = 1.5e-3, 0.1
 
 @dataclass(frozen=True)
 class WriterConfig:
-    """How a network is trained.
+    """Configuration of a training.
 
     Args:
         epochs: how often all is read.
@@ -57,7 +57,7 @@ class WriterConfig:
 
 @dataclass(frozen=True)
 class Texts:
-    """What lists are written as.
+    """Vocabulary in which lists are written.
 
     Args:
         steps: texts of the steps, in the order of their tokens.

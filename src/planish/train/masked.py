@@ -30,7 +30,7 @@ Batch = dict[str, Any]
 
 
 class _Masked(_Mixed):
-    """Gives a network the part of what is observed that it is to read."""
+    """Wrapper that restricts an observation to the part that a network reads."""
 
     def __init__(self, *, observation_space: Box, action_space: Any, **others: Any) -> None:
         width = observation_space.shape[0] - int(action_space.n)

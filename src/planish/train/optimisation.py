@@ -107,7 +107,7 @@ class Checkpoint:
 
 @dataclass(frozen=True)
 class TrainingProgress:
-    """How far a training is.
+    """Progress of a training.
 
     Args:
         step: steps that were taken; epochs, where progress is reported after each.

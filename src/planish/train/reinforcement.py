@@ -60,7 +60,7 @@ names of their own; `impala` is what took A3C's place.
 
 @dataclass(frozen=True)
 class Tuned:
-    """What the thesis sweeps (3.8.1), the algorithm apart.
+    """Hyperparameters that the thesis sweeps (3.8.1), but for the algorithm.
 
     Args:
         width: of the network's layers; as planish's own `mlp` has it.

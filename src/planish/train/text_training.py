@@ -61,7 +61,7 @@ Arrays = dict[str, NDArray[np.float32]]
 
 @dataclass(frozen=True)
 class TextConfig:
-    """How a network is trained.
+    """Configuration of a training.
 
     Args:
         steps: of the optimiser.

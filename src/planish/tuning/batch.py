@@ -46,7 +46,7 @@ DEFAULT_BUDGET = Budget(seconds=1)
 
 @dataclass(frozen=True)
 class Part:
-    """What came of one part.
+    """Result of one part.
 
     Args:
         name: the part's.
@@ -95,7 +95,7 @@ class Unmeasured:
 
 @dataclass(frozen=True)
 class Totals:
-    """What came of all parts: the columns of the thesis's figure 4.5.
+    """Results of all parts: the columns of the thesis's figure 4.5.
 
     Args:
         improved: parts that are better than the baseline.
@@ -263,7 +263,7 @@ class RegressionError(PlanishError):
 
 @dataclass(frozen=True)
 class Record:
-    """What was reached before.
+    """Best value of an earlier run.
 
     Args:
         objective: the name of what was improved.

@@ -16,7 +16,7 @@ PATIENCE_S = 0.5
 
 
 class SearchLimits:
-    """When a search ends, as its loop asks; by default when its searcher proposes nothing more.
+    """Limits of a search; by default it ends when its searcher proposes nothing more.
 
     Attributes:
         concluding: whether the search is over, and what its searcher concludes is measured.
@@ -50,7 +50,7 @@ class SearchLimits:
 
 @dataclass
 class BudgetTracker(SearchLimits):
-    """What a run's search has spent.
+    """Time and trials that a run's search has spent.
 
     Args:
         budget: when the search ends.

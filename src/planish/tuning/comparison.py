@@ -24,7 +24,7 @@ Rounds = tuple[tuple[float, ...], ...]
 
 @dataclass(frozen=True)
 class Clocks:
-    """What the clock and processor time say of a ratio (see `planish.measure.Evidence`).
+    """Agreement of the clock and processor time on a ratio (see `planish.measure.Evidence`).
 
     Args:
         wall: by the clock.
@@ -53,7 +53,7 @@ class Measurement:
         ratio: objective / baseline's objective; 1 of the baseline of the comparison.
         verdict: beside the baseline; on examples that were held back, where there are any.
         samples: every sample, in the order measured; kept of the leading objective alone.
-        clocks: None where processor time does not tell how long it takes.
+        clocks: None where processor time does not measure it.
     """
 
     objective: Objective
@@ -95,7 +95,7 @@ class Compared:
         return held_back(objective, self.scores)
 
     def held_back_within(self, objective: str) -> float:
-        """Tell within what that value differs from the baseline's by noise; 0 where that is not known."""
+        """Return the difference to the baseline's value that noise explains; 0 where it is unknown."""
         return held_back_within(objective, self.scores)
 
 

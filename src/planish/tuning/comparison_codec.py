@@ -79,7 +79,7 @@ def reference_to_json(reference: Compared) -> dict[str, Any]:
 
 
 def medians(compared: Compared) -> dict[str, float]:
-    """Return somebody's medians by the objectives' names."""
+    """Return a finalist's medians by the objectives' names."""
     return {name: each.median for name, each in compared.measured.items()}
 
 
@@ -211,7 +211,7 @@ def decode(rows: Sequence[ResultRow], objectives: Sequence[Objective]) -> Compar
         objectives: of its task.
 
     Returns:
-        None where nobody was compared by these objectives.
+        None where nothing was compared by these objectives.
 
     Raises:
         StoreError: another version of planish wrote it, or it is damaged.
@@ -248,7 +248,7 @@ def decode_notes(rows: Sequence[ResultRow]) -> tuple[str, ...]:
 
 @contextmanager
 def _reading(row: ResultRow, name: str) -> Generator[None]:
-    """Tell of whatever is wrong in a row as one error."""
+    """Raise one kind of error for whatever is wrong in a row."""
     try:
         yield
     except (LookupError, TypeError, ValueError, AttributeError) as error:

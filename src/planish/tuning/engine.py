@@ -1,6 +1,6 @@
 """The engine: one search by ask, submit, record and tell, within its budget.
 
-`SearchLoop` asks the searcher for as many candidates as the executor has capacity for, and tells it each
+`SearchLoop` asks the searcher for as many candidates as the executor has capacity for, and reports to it each
 outcome as it comes. `TuningRun` starts the workers, measures the baseline first where others are compared
 with it while the search goes on, and finishes the run.
 """
@@ -51,7 +51,7 @@ IMPORTANCE_TRIALS = 64
 """Trials, evenly chosen, whose features the best candidate is given one by one."""
 
 REPLAYED = 64
-"""What a run had when it was taken up is proposed again so many at once: nobody is waited for."""
+"""What a run had when it was taken up is proposed again so many at once: no evaluation is waited for."""
 
 Ask = Callable[[int], Sequence[Candidate]]
 """Proposes up to so many candidates; none where there is nothing to propose now."""
@@ -185,7 +185,7 @@ class SearchLoop:
         return news
 
     def _tell(self, trial: Trial) -> None:
-        """Tell the searcher what it asked for, as often as it did."""
+        """Report a trial to the searcher, as often as it proposed the candidate."""
         name = trial.candidate.hash
         self._open.discard(name)
         if times := self._untold.pop(name, 0):
@@ -254,7 +254,7 @@ class TuningRun:
         except KeyboardInterrupt:
             self.stopped = True
         except BaseException:
-            with suppress(StoreError):  # it may be why the search failed, and the first error tells more
+            with suppress(StoreError):  # it may be why the search failed, and the first error says more
                 # What an earlier session measured, and its result, is there all the same.
                 status = "failed" if recorder.progress.best is None else "stopped"
                 recorder.store.finish_run(recorder.run_id, status, recorder.seconds)
@@ -360,7 +360,7 @@ class TuningRun:
                     f"the baseline's worker was lost: {reason}: {detail}", "The same command goes on."
                 )
             what = f"the baseline failed: {stage}: {reason}: {detail}"
-            hint = "Mend the program, or its data or metric; --remeasure tries it again."
+            hint = "Fix the program, data or metric, then rerun with --remeasure."
             if stage != "verify":
                 raise PlanishError(what, hint)
             level, task = self.recorder.level, self.recorder.task

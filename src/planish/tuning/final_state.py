@@ -65,7 +65,7 @@ class SearchOutcome:
         seconds: where the time went, by stage.
         wall_s: how long the search took, in seconds.
         stopped: whether the user ended the search.
-        notes: what the evaluators and the searcher have to tell the user.
+        notes: what the evaluators and the searcher have to report to the user.
         start: starts the executors that evaluate at the end.
         executor: live workers for a comparison that has no noise; None has fresh ones started.
         start_s: how long it took from starting the workers until the first of them had an answer.
@@ -131,7 +131,7 @@ class PairedMeasurement:
         self._batches += 1
         found: list[list[Outcome]] = [[] for _ in candidates]
         for number in range(rounds):
-            # Another order in each batch and round, so that nobody always follows the same one.
+            # Another order in each batch and round, so that no variant always follows the same one.
             order = rng(self._seed, self._batches, number).permutation(len(candidates)).tolist()
             last = {place: row[-1] for place, row in enumerate(found) if row}
             failed = {place: outcome for place, outcome in last.items() if isinstance(outcome, Failed)}
@@ -192,7 +192,7 @@ def open_bench(search: SearchOutcome) -> Generator[PairedMeasurement]:
 def times_worse(objective: Objective, found: Sequence[Outcome], others: Sequence[Outcome]) -> float:
     """Return how many times worse something is than something else, round by round; the median.
 
-    A round in which the worker of either was lost tells nothing.
+    A round in which the worker of either was lost shows nothing.
 
     Args:
         objective: by which; its values are not negative.
@@ -239,7 +239,7 @@ class FinalState:
         notes: what is to be said to the user.
         analyses: what was measured of the parts of a finalist, or of the baseline, for its description.
         best: the best trial of the search that is worse than the baseline in nothing, where there are several
-            objectives; None where nobody looked for it.
+            objectives; None where it was not looked for.
         unmeasured: the finalists who failed when they were measured again, or were left out.
     """
 
@@ -265,7 +265,7 @@ class FinalState:
     def comparison(self, baseline: Candidate) -> Comparison | None:
         """Return the comparison as it is by now; None before there is any.
 
-        The baseline comes first where nobody is better: nothing is then to be changed.
+        The baseline comes first where none is better: nothing is then to be changed.
         """
         if self.baseline is None:
             return None

@@ -188,7 +188,7 @@ def _untried(named: Sequence[Finalist]) -> list[Finalist]:
 
 @dataclass
 class _Trying:
-    """Tells whether shorter candidates will do in a whole one's place.
+    """Test of whether shorter candidates are as good as a whole one.
 
     Attributes:
         late: whether the time was over before the end.
@@ -235,7 +235,7 @@ def _distinct(space: Space, baseline: Candidate, state: FinalState, found: Seque
     by_name = {name(each.candidate): each for each in reversed(found)}
     left = [by_name[key] for key in dict.fromkeys(name(each.candidate) for each in found)]
     kept = [each for each in left if not {each.candidate.hash, name(each.candidate)} & bases]
-    # Where nobody is left, the first one shows it.
+    # Where none is left, the first one shows it.
     shown = replace(state, finalists=tuple(kept) or state.finalists[:1])
     return shown.noted(
         _told(len(found) - len(left), "the same as another"),
@@ -324,7 +324,7 @@ class _Meter:
 def _beside(
     outcomes: Sequence[Outcome], base: Sequence[Outcome], objectives: Sequence[Objective]
 ) -> Mapping[str, float] | str:
-    """Give ratios to the baseline, or differences from it where measuring is exact; or why there are none."""
+    """Return ratios to the baseline, or differences where measuring is exact; or why there are none."""
     known = known_rounds(outcomes, base)
     if not known:
         return "not known: its workers were lost"
@@ -385,7 +385,7 @@ def _effect(steps: Steps, chosen: Candidate | None, known: Known) -> Effect:
 def _joined(
     singles: Sequence[Effect], sets: Sequence[Effect], state: FinalState, task: Task
 ) -> tuple[Effect, ...]:
-    """Tell of each pair or triple whether its steps do together what each does alone, one after the other."""
+    """Return for each pair or triple whether its steps do together what they do one after the other."""
     alone = {effect.steps[0]: effect.values for effect in singles}
 
     def additive(joined: Effect) -> Mapping[str, bool]:

@@ -68,7 +68,7 @@ def score(search: SearchOutcome, state: FinalState, end: float) -> FinalState:
     scored = replace(state, finalists=tuple(_scored(each, outcome) for each, outcome in pairs))
     if not isinstance(own, Measured):
         return scored.noted(f"the baseline cannot be scored on unseen data: {_why(own)}")
-    # Lost is not failed: a worker that somebody killed says nothing of the candidate.
+    # Lost is not failed: a worker that was killed from outside says nothing of the candidate.
     unjudged = {each.candidate for each, outcome in pairs if isinstance(outcome, Lost)}
     return judge_by_held_back(replace(scored, baseline=replace(base, scores=own.values)), unjudged)
 
@@ -188,7 +188,7 @@ def finish(search: SearchOutcome, listener: Listener, *, at_once: bool = False) 
     except LostError as error:
         state = state.noted(f"not compared with the baseline: {error.message}")
     except Exception as error:  # such as a baseline that fails; what was searched is kept all the same
-        with suppress(StoreError):  # it may be why this failed, and the first error tells more
+        with suppress(StoreError):  # it may be why this failed, and the first error says more
             if isinstance(error, PlanishError):
                 _save_notes(search, state.noted(f"not compared with the baseline: {error.message}"))
             store.finish_run(run_id, "finished", search.seconds)

@@ -51,7 +51,7 @@ class InFlight:
 
     @property
     def wants_more(self) -> bool:
-        """Whether half of the capacity is free: to ask for one candidate at a time would have its price."""
+        """Return whether half of the capacity is free; asking for one candidate at a time would cost more."""
         return 2 * self.free_slots >= self._executor.capacity
 
     def submit(self, candidates: Sequence[Candidate], deadline: float) -> None:
@@ -76,7 +76,7 @@ class InFlight:
         self._open.clear()  # those that missed the deadline were given up
 
     def cancel(self) -> None:
-        """Give up what has no answer yet."""
+        """Abandon the candidates that have no result yet."""
         self._open.clear()
         self._executor.cancel()
 
@@ -129,7 +129,7 @@ class Pending:
 
 
 class Leases(Pending):
-    """What waits to be measured; of what several runs propose, each candidate is measured by one of them.
+    """Leases of candidates: of what several runs propose, each is measured by one of them.
 
     Args:
         recorder: keeps what became of candidates.
@@ -157,7 +157,7 @@ class Leases(Pending):
             in_flight: what this run measures already; its leases are renewed.
 
         Returns:
-            What other runs have measured by now, and what this run is to measure: it is nobody else's.
+            What other runs have measured by now, and what this run is to measure: no other run has it.
         """
         if time.monotonic() < self._next_look:
             return [], []
@@ -207,7 +207,7 @@ class Leases(Pending):
         return mine
 
     def _is_needless(self) -> bool:
-        """Whether nobody else is there, and answers come so fast that hardly more than one is measured twice.
+        """Return whether no other run shares the store, and results come too fast for leases to pay.
 
         A run that begins meanwhile is seen at the next answer. Leases would take a tenth of such a search.
         """

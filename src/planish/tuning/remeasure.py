@@ -148,12 +148,12 @@ def _verdict(
 def drop_beaten(state: FinalState, objectives: Sequence[Objective]) -> FinalState:
     """Take out the members that another one or the baseline beats: the search had measured them too well.
 
-    Who is disputed beats nobody, and is not taken out: it is to be seen. Where the baseline beats all, those
-    that it alone beats stay, and a note says so.
+    A disputed finalist beats no other, and is not dropped: it is to be seen. Where the baseline beats all,
+    those that it alone beats stay, and a note says so.
 
     Args:
         state: its finalists were measured again, and doubted.
-        objectives: with a single one there is no front, and nobody is taken out.
+        objectives: with a single one there is no front, and none is dropped.
     """
     if len(objectives) < 2 or state.baseline is None:
         return state
@@ -209,13 +209,13 @@ def compare(search: SearchOutcome, state: FinalState, end: float) -> FinalState:
 
     Args:
         search: whose end it is.
-        state: its finalists come in the order of who tells the most. The baseline may be one of them; it is
+        state: its finalists come in the order of what they add. The baseline may be one of them; it is
             measured once.
         end: when it is to be over, by the monotonic clock; it may take longer, up to the deadline of all.
 
     Returns:
         Those who were measured, the best first, apart from those who failed or were left out; no baseline
-        where even the least that tells something was not over by the deadline.
+        where even the least that is of use was not over by the deadline.
 
     Raises:
         PlanishError: the baseline fails.
@@ -293,7 +293,7 @@ def _notes(base: PairedSamples, found: Sequence[PairedSamples], plan: Plan) -> S
 
 
 def _clocked(found: Sequence[PairedSamples]) -> Sequence[str]:
-    """Return which gains processor time tells, and which it contradicts."""
+    """Return which gains processor time confirms, and which it contradicts."""
     evidence = [each.evidence for each in found if each.evidence is not None]
     by_processor = [each for each in evidence if each.by_processor and each.processor is not None]
     notes: list[str] = []

@@ -109,7 +109,7 @@ def read_comparison(
 
 
 def known_baseline(store: Reader, task: Task) -> float | None:
-    """Tell the baseline's value as the newest comparison for a task found it; None where there is none."""
+    """Return the baseline's value of the newest comparison for a task; None where there is none."""
     level = level_named(task.level)
     for run in store.runs(task.key):
         with suppress(StoreError):  # it is only shown: what cannot be read must not keep a run from beginning
@@ -153,7 +153,7 @@ class Result:
 
     @property
     def seconds(self) -> Mapping[str, float]:
-        """Where the run's time went, by stage."""
+        """Seconds that the run took, by stage."""
         return self.run.seconds
 
     @property
@@ -235,7 +235,7 @@ class Result:
 
     @cached_property
     def function(self) -> Callable[..., Any]:
-        """What computes the program by the candidate, called with the program's inputs, in their order.
+        """Function that computes the program by the candidate, of the program's inputs in their order.
 
         Raises:
             PlanishError: programs of this level cannot be called from Python.

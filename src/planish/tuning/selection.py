@@ -39,7 +39,7 @@ def least_costs(trial: Trial, costs: Costs, objectives: tuple[Objective, ...]) -
     """Return the costs of a trial less what noise may have added: two standard errors, 1 % at least.
 
     They are for the choice of who is measured again, in turns and in fresh processes, and prove nothing: of
-    one process nobody knows its luck.
+    a single process gives no estimate of between-process variance.
 
     Args:
         trial: with samples, where its level keeps them.
@@ -67,7 +67,7 @@ def telling(
     baseline: Costs | None,
     least: Sequence[Costs] | None = None,
 ) -> list[int]:
-    """Put the members of a front in the order in which they tell the most, wherever the time ends.
+    """Put the members of a front in the order in which they add the most, wherever the time ends.
 
     First comes the knee, which is the one that dominates most, of those that are worse than the baseline in
     nothing, if there are any: they alone may be called better, so on a busy machine, where one or two can be

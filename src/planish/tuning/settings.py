@@ -1,4 +1,4 @@
-"""How a program is tuned, besides the budget."""
+"""Settings of a search: everything that a user may ask for but the budget."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from planish.core import PlanishError
 
 @dataclass(frozen=True)
 class Settings:
-    """How a program is tuned. Empty names stand for the level's defaults.
+    """Settings of a search. Empty names stand for the level's defaults.
 
     Args:
         level: the level's name; empty to find it from the program.

@@ -246,7 +246,7 @@ def _doubts(rows: Sequence[Sequence[str]]) -> list[str]:
 
 
 def _checked(analysis: Mapping[str, Any]) -> Sequence[str] | None:
-    """Return why the answer was not compared: it is told of the winner, and before that of the whole run."""
+    """Return why the answer was not compared: it is known of the winner, and before that of the whole run."""
     if _CHECKED in analysis or NOTES not in analysis:
         return analysis.get(_CHECKED)
     return [note for note in analysis[NOTES] if note.startswith(NOT_RUN)]
@@ -257,13 +257,13 @@ def _verified(task: Task[IRProgram], notes: Sequence[str] | None) -> str:
 
     Args:
         task: the module and the objectives.
-        notes: why its answer was not compared, empty where it was; None where nobody knows.
+        notes: why its answer was not compared, empty where it was; None where it is not known.
     """
     program = task.program
     if not program.can_run:
         return "by LLVM's verifier; it has no 'main' and is not run"
     if not is_run(task):
-        return "by LLVM's verifier; it is not run: no objective needs it, and nobody asked for it by --run"
+        return "by LLVM's verifier; it is not run: no objective needs it, and --run was not given"
     args = shlex.join(program.running.args) if program.running else ""
     how = f"with {args}" if args else "without arguments"
     if notes:

@@ -223,7 +223,7 @@ def _words(command: str) -> list[str]:
     try:
         return shlex.split(command)
     except ValueError as error:
-        raise TargetError(f"CC={command} is no command: {error}", "Mend CC, or leave it out.") from error
+        raise TargetError(f"CC={command} is no command: {error}", "Fix CC, or leave it out.") from error
 
 
 def linker_folders() -> tuple[str, ...]:

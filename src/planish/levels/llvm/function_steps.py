@@ -13,7 +13,7 @@ Attribute = Literal["noinline", "alwaysinline"]
 
 @dataclass(frozen=True)
 class FunctionAttribute(Step):
-    """Give a function an attribute while the passes on the whole module run, which inline.
+    """Set an attribute of a function while the passes on the whole module, which inline, are run.
 
     Args:
         function: its name in the module.

@@ -119,7 +119,7 @@ class LinkCommand:
 
 @dataclass(frozen=True)
 class LinkedObject:
-    """What a module is a part of: a program that is linked of several objects.
+    """A program that is linked of several objects, of which a module is one.
 
     Args:
         link: links the program; the module's object stands in it as `OBJECTS`.

@@ -209,7 +209,7 @@ class LoopsLevel(Level["TensorProgram"]):
 
 
 def _refuse_beside_canonical(options: Mapping[str, str]) -> None:
-    """Refuse what a canonical text tells by itself: it would be without effect."""
+    """Refuse what a canonical text already says: it would be without effect."""
     given = [f"--{name}" for name in OPTIONS if name != "backend" and options.get(name)]
     if given:
         what = f"the text has its own sizes, types and constants, and {', '.join(given)} would change none"

@@ -36,7 +36,7 @@ _REASONS = 10
 
 @dataclass
 class BuildTally:
-    """How far a build is.
+    """Progress of a build.
 
     Args:
         packages: how many there are.
@@ -73,7 +73,7 @@ class BuildListener(Protocol):
 
 @dataclass(frozen=True)
 class BuildPlan:
-    """What to build.
+    """Plan of a build.
 
     Args:
         packages: all packages; those that are done are skipped.

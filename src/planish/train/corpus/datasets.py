@@ -108,7 +108,7 @@ def held_back(packages: NDArray[np.str_]) -> NDArray[np.bool_]:
 
 
 def _observed(backend: Backend, ir: str) -> tuple[NDArray[np.int16], bool] | None:
-    """Give what is observed of a function, and whether its end is left out; None where it cannot be read."""
+    """Return the observation of a function, and whether it was truncated; None where it cannot be read."""
     oz = oz_of({*elements()})
     assert oz is not None
     try:

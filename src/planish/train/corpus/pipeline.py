@@ -72,7 +72,7 @@ class Passage:
 
 @dataclass(frozen=True, eq=False)
 class _Part:
-    """What one worker does at once: prepare a package, or compile some of its files.
+    """Unit of work: to prepare a package, or to compile some of its files.
 
     Args:
         passage: of the package.
@@ -87,7 +87,7 @@ class _Part:
 
 @dataclass(frozen=True)
 class Pipeline:
-    """How packages are worked on.
+    """Pipeline by which packages are prepared and compiled.
 
     Args:
         recipe: how functions are made.
@@ -167,7 +167,7 @@ _IR_SUFFIXES = (".ll", ".bc")
 
 @dataclass(frozen=True)
 class CorpusRequest:
-    """What a corpus is to be made of.
+    """Request for a corpus: its sources and options.
 
     Args:
         debian: source packages that must exist.

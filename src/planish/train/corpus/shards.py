@@ -94,7 +94,7 @@ MANIFEST = "manifest.json"
 
 @dataclass(frozen=True)
 class PackageEntry:
-    """What became of a package.
+    """Entry of a package: what a build made of it.
 
     Args:
         kind: of its source.

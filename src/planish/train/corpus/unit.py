@@ -41,7 +41,7 @@ class SourceUnit:
 
 @dataclass(frozen=True)
 class CorpusRecipe:
-    """How functions are made and which are kept: what rows depend on besides the sources.
+    """Recipe of functions: how they are made and filtered; rows depend on it and on the sources.
 
     Args:
         compiler: of C; None where only IR is read.
@@ -70,7 +70,7 @@ class Found:
 
 @dataclass
 class Crop:
-    """What came of some files.
+    """Functions that some files gave.
 
     Args:
         found: the functions, in the order of the files.

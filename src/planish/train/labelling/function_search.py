@@ -74,7 +74,8 @@ class Ranking:
         return self._best is not None and self._best.other
 
     def best(self) -> tuple[int, Passes] | None:
-        """Give the least cost, and the shortest of its lists: -Oz where it is as good; None if all failed."""
+        """Return the least cost and the shortest of its lists: -Oz where it is as good; None if all
+        failed."""
         return self._best and (self._best.cost, self._best.passes)
 
     def other(self) -> int | None:
@@ -260,7 +261,7 @@ def candidates_of(lists: Sequence[Passes]) -> tuple[Candidate, ...]:
 
 @dataclass
 class FunctionLimits(SearchLimits):
-    """When the search on a function ends.
+    """Limits of the search on a function.
 
     Args:
         ranking: of the lists that were run.

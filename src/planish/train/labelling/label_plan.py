@@ -111,7 +111,7 @@ _SEED_DIGITS = 12
 
 @dataclass(frozen=True)
 class LabelPlan:
-    """How functions are labelled.
+    """Plan of labelling: objective, searcher, limits and seed.
 
     Args:
         objective: one of `OBJECTIVES`.
@@ -174,7 +174,7 @@ class LabelPlan:
 
 @dataclass(frozen=True)
 class LabelBench:
-    """What all functions are labelled with; made once, before children are forked.
+    """Back end, space and baseline of labelling, made once before children are forked.
 
     Args:
         plan: how.
@@ -193,7 +193,7 @@ class LabelBench:
 
     @cached_property
     def space(self) -> PassSpace:
-        """Where lists are searched: the thesis's even draws for its own searcher."""
+        """Space of lists: with the thesis's even draws for its own searcher."""
         name = "passes" if self.plan.searcher == "portfolio" else "uniform"
         coreset = None if self.plan.coreset else ()
         return pass_space(name, available(self.backend), self.plan.objective, coreset=coreset)
@@ -207,7 +207,7 @@ class LabelBench:
 
     @contextmanager
     def costing(self, row: Row, watchdog: Watchdog) -> Generator[FunctionCosts | None]:
-        """Give what finds the costs of lists on a function, for the block; None where LLVM cannot read it."""
+        """Open what finds the costs of lists on a function, for the block; None where LLVM cannot read it."""
         ranking, objective = Ranking(self.baseline), self.plan.objective
 
         def matters(passes: Passes, values: Values) -> bool:
@@ -240,7 +240,7 @@ def bench(plan: LabelPlan) -> LabelBench:
 
 @dataclass
 class LabelProgress:
-    """How far a stage of labelling is; a listener receives it after each function.
+    """Progress of a stage of labelling; a listener receives it after each function.
 
     Args:
         stage: "searching", "choosing" lists, or "broadcasting" them; "costing" functions.

@@ -34,7 +34,7 @@ from planish.train.labelling.label_plan import (
 
 
 class Saving(NamedTuple):
-    """What became of one function.
+    """Saving of one function.
 
     Args:
         package: where it is from.

@@ -158,7 +158,7 @@ class Widened:
 
     @cached_property
     def places(self) -> dict[str, int]:
-        """Where each function is in the table, by its identity."""
+        """Rows of functions in the table, by identity."""
         return {identity: place for place, identity in enumerate(self.table.identities.tolist())}
 
     def missing(self, lists: Sequence[Passes]) -> list[Passes]:

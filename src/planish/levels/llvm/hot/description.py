@@ -54,7 +54,7 @@ def _milliseconds(seconds: float) -> str:
 
 
 def _differs(pipeline: str) -> str:
-    """Say what a list has more, and less, than that of -O3."""
+    """Return the passes that a list has beyond those of -O3, and those that it lacks."""
     if not pipeline:
         return ""
     own, usual = Counter(passes_within(pipeline)), Counter(USUAL)

@@ -36,7 +36,7 @@ Lists = tuple[tuple[str, tuple[str, ...]], ...]
 
 @dataclass(frozen=True)
 class ProgramBuild:
-    """What a candidate makes of a module.
+    """Module as a candidate compiles it.
 
     Args:
         code: the object.

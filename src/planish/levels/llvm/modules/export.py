@@ -80,7 +80,7 @@ def write_script(recipe: ModuleRecipe, begun: BegunNames, folder: Path) -> None:
     """Write the script and the files that it needs.
 
     Raises:
-        PlanishError: a function's name is none that `opt` can be told.
+        PlanishError: a function's name cannot be passed to `opt`.
         OSError: a file cannot be written.
     """
     (folder / STEPS).mkdir(parents=True, exist_ok=True)
@@ -111,8 +111,10 @@ class _Script:
             return
         self.number += 1
         mark, unmark = f"{STEPS}/{self.number}-mark.csv", f"{STEPS}/{self.number}-unmark.txt"
-        (self.folder / mark).write_text("".join(f"{_told(name)},{attribute}\n" for name, attribute in before))
-        options = (f"-force-remove-attribute={_told(name)}:{attribute}\n" for name, attribute in after)
+        (self.folder / mark).write_text(
+            "".join(f"{_passable(name)},{attribute}\n" for name, attribute in before)
+        )
+        options = (f"-force-remove-attribute={_passable(name)}:{attribute}\n" for name, attribute in after)
         (self.folder / unmark).write_text("".join(options))
         self.lines += [_run(f"forceattrs,{pipeline}", f"-forceattrs-csv-path={mark}")]
         if after:
@@ -130,10 +132,11 @@ def _ends(recipe: ModuleRecipe) -> Iterator[str]:
     yield f"rm {_STEP}"
 
 
-def _told(name: str) -> str:
+def _passable(name: str) -> str:
     if not name or set(name) & set(",:=\n\r\"' \\") or not name.isprintable():
         raise PlanishError(
-            f"opt cannot be told of a function '{name}'", "Rename it, or tune without --export."
+            f"the name of a function cannot be passed to opt: '{name}'",
+            "Rename it, or tune without --export.",
         )
     return name
 

@@ -24,7 +24,7 @@ class InliningSearch:
     A function that LLVM inlined away is tried as `noinline`, one that it kept as `alwaysinline`. That
     changes the function and its callers; functions whose callers are apart are tried in one module, and
     each is judged by its own callers. What is found so is made together now and then (a trial of no flips):
-    only that tells whether it holds. Where it does not, each of it is tried by itself.
+    only that shows whether it holds. Where it does not, each of it is tried by itself.
 
     Args:
         callers: of each definition, and how often they call it.
@@ -109,7 +109,7 @@ class InliningSearch:
             self._confirm(sizes)
         elif sizes is None:
             self._retry(flips if len(flips) > 1 else ())
-        # Alone: the sum of all functions tells, and no guess about regions is needed.
+        # Alone: the sum of all functions decides, and no guess about regions is needed.
         elif len(flips) == 1 and not self._under_way and not self._since:
             if sum(sizes.values()) < self.total:
                 self._accept(flips[0], sizes, {*self.sizes, *sizes})
@@ -120,11 +120,11 @@ class InliningSearch:
     def _judge(self, regions: Mapping[Flip, frozenset[str]], sizes: Sizes) -> None:
         """Take the flips whose own functions become less than what grows for them elsewhere."""
         known = frozenset[str]().union(*regions.values(), *self._under_way.values())
-        # What grew outside of all regions is somebody's fault: LLVM may now inline otherwise elsewhere.
+        # Growth outside of all regions has some flip as its cause: LLVM may inline otherwise elsewhere.
         grown = {name for name in sizes if sizes[name] > self.sizes.get(name, 0)} - known
         for flip, region in regions.items():
-            # Only what is called from there can depend on the flip; each flip above it is blamed, for nobody
-            # knows whose it is.
+            # Only what is called from there can depend on the flip. Each flip above it is blamed, since the
+            # cause is not known.
             blamed = grown & self._regions.below(region)
             touched = region | blamed
             if self._sum(sizes, touched) < self._sum(self.sizes, touched):

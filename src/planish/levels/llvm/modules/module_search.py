@@ -63,7 +63,7 @@ class ModuleSearch:
         passes: what it begins with.
         objective: what is made less.
         spending: what it may use.
-        told: is given what the functions are expected to cost, now and then.
+        on_progress: is given what the functions are expected to cost, now and then.
         kept: is given that too, and how the module is made so.
         before: the search that was made before; None: there was none.
 
@@ -75,7 +75,7 @@ class ModuleSearch:
     passes: str
     objective: str
     spending: EvaluationBudget
-    told: Callable[[int], None]
+    on_progress: Callable[[int], None]
     kept: Callable[[int, Callable[[], ModuleRecipe]], None]
     before: CachedResult | None = None
     tried: int = field(init=False, default=0)
@@ -100,7 +100,7 @@ class ModuleSearch:
             # With other inlining it is another module, on which nothing was tried yet.
             same = self.before is not None and self.before.recipe.inlining == self._whole.recipe.inlining
             behind = self.before.tried if self.before and same else 0
-            given = self.spending, self.told, self.kept, recipe, behind
+            given = self.spending, self.on_progress, self.kept, recipe, behind
             search = ListSearch(self._whole, self._trier, *given)
             if found := search.run():
                 self._keep(found)
@@ -120,7 +120,7 @@ class ModuleSearch:
         made = in_child(partial(begin_and_try, module, recipe, trier), PreparedModule | None, LIMITS)
         if made is None or isinstance(made, ExitStatus):
             return False
-        # The first time tells how long a whole module takes: so much is kept back for the end.
+        # The first time shows how long a whole module takes: so much is kept back for the end.
         if self._whole is None:
             self._took = self.spending.passed - began
             self.spending.reserve += _RESERVE * made.seconds
@@ -141,7 +141,7 @@ class ModuleSearch:
         calls, begun = Calls(module.definitions()), self._whole
         sizes, inlining = dict(begun.made.tried.sizes), dict(begun.recipe.inlining)
         found = InliningSearch(calls.callers(), *calls.free(), sizes, inlining)
-        # A trial that does not end tells nothing, and lists must have as much time as it takes.
+        # A trial that does not end shows nothing, and lists must have as much time as it takes.
         if self.spending.left() < 2 * self._took:
             return
 
@@ -157,7 +157,7 @@ class ModuleSearch:
                 whole = ModuleCandidate(self._usual(inlining), over.answer)
                 if self._keep(whole):
                     self.kept(whole.total, lambda: whole.recipe)
-            self.told(found.total)
+            self.on_progress(found.total)
 
         self.spending.spend(work, PreparedModule, found.next, hear, _ON_INLINING)
         if not found.is_confirmed:
@@ -166,7 +166,7 @@ class ModuleSearch:
 
 @dataclass(frozen=True)
 class SearchedModule:
-    """What a search gave, without asking what -Oz gives.
+    """Result of a search that was not compared with -Oz.
 
     Args:
         bitcode: the module.
@@ -217,7 +217,7 @@ def _searched(
     objective: str,
     spending: EvaluationBudget,
     remember: Memory | None,
-    told: Callable[[int], None],
+    on_progress: Callable[[int], None],
 ) -> SearchedModule | None:
     """Search, from where a search with less to spend has come; one that had as much is not done again."""
     backend = whole_backend()
@@ -228,7 +228,7 @@ def _searched(
     least = (known and known.total) or inf
     interim = Checkpoint(remember, key, spending, least)
     start = loose_start(backend)
-    search = ModuleSearch(code, start, objective, spending, told, interim.keep, known)
+    search = ModuleSearch(code, start, objective, spending, on_progress, interim.keep, known)
     whole = search.run()
     if whole is None:
         return None

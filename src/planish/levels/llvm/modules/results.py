@@ -33,7 +33,7 @@ class Memory(Protocol):
 
 @dataclass(frozen=True)
 class ModuleRecipe:
-    """How a module is made again.
+    """Recipe by which a module is made again.
 
     Args:
         passes: what is run on the whole module first, as `opt -passes=` takes it.

@@ -54,7 +54,7 @@ _NUMBERS = re.compile(r"([#!])\d+")
 
 @dataclass(frozen=True)
 class TriedLists:
-    """What functions cost after a list, and what texts cost that were not known before.
+    """Costs of functions after a list, and of the texts that were not known before.
 
     Args:
         sizes: of the functions.

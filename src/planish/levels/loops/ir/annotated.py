@@ -108,7 +108,7 @@ class Unrolled(NamedTuple):
     Args:
         node: a loop, or a leaf.
         inside: what remains around it.
-        vector: for a leaf, the loop in whose vectors it is; `inside` tells how many lanes count.
+        vector: for a leaf, the loop in whose vectors it is; `inside` says how many lanes count.
     """
 
     node: Node
@@ -212,7 +212,7 @@ class Region(NamedTuple):
             there on.
         registers: buffer to its vectors, each with the numbers of its registers; several where sums are kept
             in parts to hide latency, which iterations take by turns.
-        homes: for the same vectors, a reference that tells where they are in memory.
+        homes: for the same vectors, a reference to where they are in memory.
         stride: elements between the lanes of a buffer's vectors, where it is not 1.
         reduce: how a buffer's elements are reduced, for buffers that are.
         lanewise: reduced buffers whose elements are kept as a vector of partial results.
@@ -250,7 +250,7 @@ class CellRegion(NamedTuple):
         item: how they are executed.
         held: the buffers; each vector or scalar of them that the region touches is a cell.
         parts: accumulators for each element that is reduced lane by lane, taken by turns; a power of 2.
-        homes: for each held buffer, a reference that tells where it is in memory.
+        homes: for each held buffer, a reference to where it is in memory.
         local: held buffers that nothing reads behind the region, so that memory is not written.
     """
 

@@ -58,7 +58,7 @@ class Axis(Subscript):
 
     Args:
         name: unique in the program.
-        size: its extent, in elements; None where a shape tells it.
+        size: its extent, in elements; None where a shape determines it.
     """
 
     def __init__(self, name: str, size: int | None = None) -> None:
@@ -364,7 +364,7 @@ def program(*outputs: Tensor, sizes: Mapping[str, int] | None = None, dtype: str
 
     Args:
         outputs: tensors that statements write.
-        sizes: axis to extent, for axes that have none of their own and that no shape tells.
+        sizes: axis to extent, for axes that have none of their own and that no shape determines.
         dtype: the element type of inputs and outputs; None takes the tensors' own, and for the rest the type
             that they are computed in, or else float32.
 

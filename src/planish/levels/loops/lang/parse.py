@@ -84,7 +84,7 @@ def _axes(tokens: Sequence[_Token]) -> set[str]:
 
 
 def read_statements(text: str) -> list[Draft]:
-    """Read statements; `planish.levels.loops.lang.parse.parse` tells how they are written.
+    """Read statements; `planish.levels.loops.lang.parse.parse` describes their syntax.
 
     Raises:
         ProgramError: the text cannot be read; says at which column, and what was expected.

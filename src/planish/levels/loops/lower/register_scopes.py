@@ -242,7 +242,7 @@ class Scope:
         self.unrolled: list[Loop] | None = None
 
     def too_large(self, inside: Inside) -> bool:
-        """Return whether one leaf tells by itself that there are too many vectors; a quick look."""
+        """Return whether a single leaf already has too many vectors; a quick check."""
         if self.reducing:
             return self.reducing[0].copies(inside, self.depth) > self._vectors.registers
         copies = self.sites[0].copies(inside, self.depth)

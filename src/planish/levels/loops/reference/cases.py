@@ -2,9 +2,9 @@
 
 An error hides where `relu` gives 0, where `min` or `tanh` saturates, in an element that does not win a
 `max=`, behind a tolerance, behind a NaN. So inputs of several styles are tried. A few small mistakes are made
-on purpose, in the reference: which sets show them tells good sets from bad ones, as mutation testing tells
-good tests (DeMillo, Lipton and Sayward 1978). Sets are taken until no mistake hides, two at least, and more
-where they have few elements.
+on purpose, in the reference: which sets show them separates good sets from bad ones, as mutation testing
+does for good tests (DeMillo, Lipton and Sayward 1978). Sets are taken until no mistake hides, two at least,
+and more where they have few elements.
 
 Sets with special values have zeros, the ends of each type's range, infinities and NaN, a few of each, so that
 most outputs stay usual numbers.
@@ -250,7 +250,7 @@ def choose_cases(program: Program, seed: int, least: int = LEAST) -> list[Case]:
             _sign_corners(inputs[name], _combination(number + 3 * seed, i))
         case = case_of(program, inputs, looked_for)
         tried.append(case)
-        # A set in which some element tells nothing does not count, for a mistake may hide there.
+        # A set in which some element shows nothing does not count, for a mistake may hide there.
         if case.testable == 1:
             usable, hidden = usable + 1, hidden - case.shown
         # A set takes one evaluation for the answer, and one for each mistake.
@@ -357,7 +357,7 @@ def _styles(program: Program, seed: int) -> Iterator[Styles]:
 def _chosen(tried: list[Case], hidden: frozenset[Probe], least: int, wanted: int) -> list[Case]:
     """Take again and again the set that shows the most mistakes that are still hidden.
 
-    There are `least` at least; up to `wanted` those are taken, too, of which every element tells something.
+    There are `least` at least; up to `wanted` those are taken, too, of which every element shows something.
     """
     kept: list[Case] = []
     left = list(tried)

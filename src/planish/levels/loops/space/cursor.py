@@ -7,7 +7,7 @@ packed. They are offered so that what they cost can be measured.
 The agent observes twenty integers for each loop, and a graph's edges (3.6.4). The graph of figure 3.9 has
 loops, data and computations. Here the loops are rows in the order of nesting (its black edges), data are
 columns, what is written before what is read (blue edges), and a stride stands where a loop moves an access
-(red edges). The histogram of figure 3.10 tells how many accesses a loop moves so far, but not which: those of
+(red edges). The histogram of figure 3.10 says how many accesses a loop moves so far, but not which: those of
 a matmul's m and of a transposed one's k look alike.
 """
 

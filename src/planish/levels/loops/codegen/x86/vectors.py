@@ -129,7 +129,7 @@ class NoRegisterError(TargetError):
 
 
 class Registers:
-    """Gives out registers; when they run out, a loaded value loses its own (Belady).
+    """Allocator of registers; when they run out, a loaded value loses its own (Belady).
 
     Args:
         count: how many registers may be used, from the first one.
