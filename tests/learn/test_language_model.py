@@ -221,11 +221,11 @@ def searched(path: Path, tries: int) -> list[Candidate]:
 
 
 def test_a_policy_that_takes_no_feedback_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(PlanishError, match="no policy that fits can be told"):
+    with pytest.raises(PlanishError, match="no policy that fits takes feedback"):
         make_searcher("feedback", PassSpace([*elements().values()], ir=CODE), OBJECTIVES, 0)
     from learn.test_writing import made as writer
 
     path = tmp_path / "w.safetensors"
     write_policy(writer(), path)
-    with pytest.raises(PlanishError, match="cannot be told what came of its list"):
+    with pytest.raises(PlanishError, match="takes no feedback on its list"):
         make_searcher("feedback", here(), OBJECTIVES, 0, {"policy": str(path)})
