@@ -96,6 +96,7 @@ def _failed(words: tuple[str, ...], location: str) -> str:
 @example(location=f"postgresql://me:{SECRET}forge/planish", words=READS[1])
 @example(location=f"postgresql:/me:{SECRET}@forge/planish", words=READS[1])
 @example(location=f"host=forge assword={SECRET}", words=READS[1])
+@example(location=f"sqlite:///e:{SECRET}@/planish.db", words=READS[2])
 def test_a_password_is_not_printed_however_the_location_is_mistyped(
     location: str, words: tuple[str, ...]
 ) -> None:

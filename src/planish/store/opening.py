@@ -117,6 +117,9 @@ def _parsed(text: str) -> URL:
 def _is_sound(url: URL) -> bool:
     """Return whether no part of a URL can be a part of a password that is not escaped."""
     file = url.get_backend_name() == "sqlite"
+    # "sqlite:///me:password@host/planish" is no file's: it was to be a server's.
+    if file and re.match(r"[^/]*:[^/]*@", url.database or ""):
+        return False
     named = file or all(
         re.fullmatch(_NAME, name) for name in ((url.host or "").replace(":", ""), url.database or "")
     )
