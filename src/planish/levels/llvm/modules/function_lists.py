@@ -196,8 +196,7 @@ class ListSearch:
         whole: the module as it was begun, with one list for all functions, and measured.
         trier: measures functions.
         spending: what it may use.
-        on_progress: is given what the functions are expected to cost, now and then.
-        kept: is given that too, and how the module is made so.
+        kept: is given what the functions are expected to cost, now and then, and how the module is made so.
         before: how the module was made at its best before; its lists are tried first. None: it was not.
         tried: pairs of a list and a part of the module that were tried before; it goes on behind them, and
             counts its own.
@@ -206,7 +205,6 @@ class ListSearch:
     whole: ModuleCandidate
     trier: FunctionCosts
     spending: EvaluationBudget
-    on_progress: Callable[[int], None]
     kept: Callable[[int, Callable[[], ModuleRecipe]], None]
     before: ModuleRecipe | None = None
     tried: int = 0
@@ -250,7 +248,6 @@ class ListSearch:
             if name in tried.sizes and tried.sizes[name] < self._best[name][0]:
                 self._best[name] = tried.sizes[name], job.passes
         total = sum(size for size, _ in self._best.values())
-        self.on_progress(total)
         self.kept(total, self._together)
 
     def _put_together(self) -> ModuleCandidate | None:

@@ -48,6 +48,8 @@ _RESERVE = 2.0
 _LEAST_READINGS = 35.0
 """How often the time for reading a module there must be for it to be measured at all."""
 
+_OBJECTIVE = "text_bytes"
+
 Trial = tuple[tuple[Flip, ...], Inlining]
 
 
@@ -63,8 +65,7 @@ class ModuleSearch:
         passes: what it begins with.
         objective: what is made less.
         spending: what it may use.
-        on_progress: is given what the functions are expected to cost, now and then.
-        kept: is given that too, and how the module is made so.
+        kept: is given what the functions are expected to cost, now and then, and how the module is made so.
         before: the search that was made before; None: there was none.
 
     Attributes:
@@ -75,7 +76,6 @@ class ModuleSearch:
     passes: str
     objective: str
     spending: EvaluationBudget
-    on_progress: Callable[[int], None]
     kept: Callable[[int, Callable[[], ModuleRecipe]], None]
     before: CachedResult | None = None
     tried: int = field(init=False, default=0)
@@ -100,7 +100,7 @@ class ModuleSearch:
             # With other inlining it is another module, on which nothing was tried yet.
             same = self.before is not None and self.before.recipe.inlining == self._whole.recipe.inlining
             behind = self.before.tried if self.before and same else 0
-            given = self.spending, self.on_progress, self.kept, recipe, behind
+            given = self.spending, self.kept, recipe, behind
             search = ListSearch(self._whole, self._trier, *given)
             if found := search.run():
                 self._keep(found)
@@ -157,7 +157,6 @@ class ModuleSearch:
                 whole = ModuleCandidate(self._usual(inlining), over.answer)
                 if self._keep(whole):
                     self.kept(whole.total, lambda: whole.recipe)
-            self.on_progress(found.total)
 
         self.spending.spend(work, PreparedModule, found.next, hear, _ON_INLINING)
         if not found.is_confirmed:
@@ -204,31 +203,17 @@ def make_smaller(
         IRError: the module is malformed.
         TargetError: no LLVM here can treat single functions.
     """
+    # From where a search with less to spend has come; one that had as much is not done again.
     spending = EvaluationBudget(seconds, evaluations, 1, of_processor=True)
-    return _searched(code, "text_bytes", spending, remember, _tell_nobody)
-
-
-def _tell_nobody(total: int) -> None:
-    del total
-
-
-def _searched(
-    code: str | bytes,
-    objective: str,
-    spending: EvaluationBudget,
-    remember: Memory | None,
-    on_progress: Callable[[int], None],
-) -> SearchedModule | None:
-    """Search, from where a search with less to spend has come; one that had as much is not done again."""
     backend = whole_backend()
-    key = key_of(backend.version, objective, code)
+    key = key_of(backend.version, _OBJECTIVE, code)
     known = read_known(remember.get(key)) if remember is not None else None
     if known and known.is_enough(spending):
-        return _again(code, objective, known)
+        return _again(code, known)
     least = (known and known.total) or inf
     interim = Checkpoint(remember, key, spending, least)
     start = loose_start(backend)
-    search = ModuleSearch(code, start, objective, spending, on_progress, interim.keep, known)
+    search = ModuleSearch(code, start, _OBJECTIVE, spending, interim.keep, known)
     whole = search.run()
     if whole is None:
         return None
@@ -238,16 +223,16 @@ def _searched(
     found, total = SearchedModule(whole.made.ended, whole.recipe, spending.done, had), whole.total
     tried = search.tried
     # A later search may be unlucky: more time must never make a module larger.
-    if known and 0 < known.total <= total and (old := _again(code, objective, known)):
+    if known and 0 < known.total <= total and (old := _again(code, known)):
         found, total, tried = replace(old, evaluations=spending.done, seconds=had), known.total, known.tried
     if remember is not None:
         remember.put(key, CachedResult(found.recipe, total, had, spending.evaluations, tried).to_json())
     return found
 
 
-def _again(code: str | bytes, objective: str, known: CachedResult) -> SearchedModule | None:
+def _again(code: bytes, known: CachedResult) -> SearchedModule | None:
     """Make a module as it was made before."""
-    made = in_child(partial(remake, code, known.recipe, objective), MadeModule, LIMITS)
+    made = in_child(partial(remake, code, known.recipe, _OBJECTIVE), MadeModule, LIMITS)
     return (
         None if isinstance(made, ExitStatus) else SearchedModule(made.bitcode, known.recipe, 0, known.seconds)
     )
