@@ -207,10 +207,7 @@ def test_the_ways_to_two_values_part_at_the_last_common_one() -> None:
     first, second = sketch.op("Exp", sketch.op("Neg", common)), sketch.op("Tanh", common)
     meeting = Wiring(sketch.model(first, second)).meeting(first, second)
     assert meeting is not None
-    assert [[node.op for node in way] for way in (meeting.first, meeting.second)] == [
-        ["Exp", "Neg"],
-        ["Tanh"],
-    ]
+    assert [[node.op for node in way] for way in meeting] == [["Exp", "Neg"], ["Tanh"]]
 
 
 def test_values_of_separate_inputs_do_not_meet() -> None:

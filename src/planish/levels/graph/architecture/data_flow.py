@@ -17,11 +17,11 @@ from typing import TYPE_CHECKING, Any
 from planish.levels.graph.model_protos import bodies
 
 if TYPE_CHECKING:
-    from onnx import GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto
+    from onnx import GraphProto, ModelProto, NodeProto, TensorProto
 
-SHAPES = frozenset({"Shape", "Size", "ConstantOfShape", "EyeLike"})
+_SHAPES = frozenset({"Shape", "Size", "ConstantOfShape", "EyeLike"})
 """Their results depend on the sizes of their inputs alone."""
-FIRST_ALONE = frozenset({"CastLike", "Expand", "Reshape", "Unsqueeze", "Squeeze", "Tile"})
+_FIRST_ALONE = frozenset({"CastLike", "Expand", "Reshape", "Unsqueeze", "Squeeze", "Tile"})
 """Of their inputs, only the first is data; the others say how large or of which type."""
 
 _SAME_SHAPE = frozenset({"Identity", "Cast", "CastLike", "DequantizeLinear"})
@@ -55,17 +55,8 @@ class Node:
         return default if found is None else helper.get_attribute_value(found)
 
 
-@dataclass(frozen=True)
-class Meeting:
-    """Meeting of two values: the nearest value that both come from.
-
-    Args:
-        first: the operations that lead from there to the first.
-        second: those that lead to the second.
-    """
-
-    first: tuple[Node, ...]
-    second: tuple[Node, ...]
+Ways = tuple[Sequence[Node], Sequence[Node]]
+"""The operations that lead from a value to one of two others, and those that lead to the second."""
 
 
 class Wiring:
@@ -74,30 +65,34 @@ class Wiring:
     def __init__(self, model: ModelProto) -> None:
         self.nodes: list[Node] = []
         self.weights: dict[str, TensorProto] = {}
-        self.declared: dict[str, tuple[int, ...]] = {}
+        self._declared: dict[str, tuple[int, ...]] = {}
         self._data: set[str] = set()
-        self._add(_inlined(model).graph)
+        if model.functions:
+            from onnx import inliner
+
+            model = inliner.inline_local_functions(model)
+        self._add(model.graph)
 
     def _add(self, graph: GraphProto) -> None:
         self.weights |= {tensor.name: tensor for tensor in graph.initializer}
         # Before version 4 of ONNX's IR, weights had to be among the inputs.
         self._data |= {given.name for given in graph.input if given.name not in self.weights}
-        self.declared |= {value.name: _dimensions(value) for value in graph.value_info}
+        for value in graph.value_info:
+            dims = value.type.tensor_type.shape.dim
+            if all(dim.HasField("dim_value") and dim.dim_value >= 0 for dim in dims):
+                self._declared[value.name] = tuple(dim.dim_value for dim in dims)
         for proto in graph.node:
             # Before the node: indices are in the order of computation, and its results are the bodies'.
             for body in bodies(proto):
                 self._add(body)
-            node = self._node(proto)
-            self.nodes.append(node)
-            if node.data and node.op not in SHAPES:
-                self._data.update(filter(None, node.outputs))
-
-    def _node(self, proto: NodeProto) -> Node:
-        looked_at = proto.input[:1] if proto.op_type in FIRST_ALONE else proto.input
-        inner = [name for body in bodies(proto) for node in body.node for name in node.input]
-        data = tuple(name for name in [*looked_at, *inner] if name in self._data)
-        inputs, outputs = tuple(proto.input), tuple(proto.output)
-        return Node(len(self.nodes), proto.op_type, inputs, outputs, data, proto)
+            looked_at = proto.input[:1] if proto.op_type in _FIRST_ALONE else proto.input
+            inner = [name for body in bodies(proto) for node in body.node for name in node.input]
+            data = tuple(name for name in [*looked_at, *inner] if name in self._data)
+            self.nodes.append(
+                Node(len(self.nodes), proto.op_type, tuple(proto.input), tuple(proto.output), data, proto)
+            )
+            if data and proto.op_type not in _SHAPES:
+                self._data.update(filter(None, proto.output))
 
     @cached_property
     def producers(self) -> Mapping[str, Node]:
@@ -124,8 +119,8 @@ class Wiring:
     def shape(self, name: str) -> tuple[int, ...]:
         """Return a constant's shape; empty where it is unknown."""
         for _ in self.nodes:
-            if self.declared.get(name):
-                return self.declared[name]
+            if self._declared.get(name):
+                return self._declared[name]
             made = self.producers.get(name)
             if made is None or made.op not in _SAME_SHAPE:
                 tensor = self.tensor(name)
@@ -140,19 +135,16 @@ class Wiring:
             return made.attribute("value")
         return self.weights.get(name)
 
-    def meeting(self, first: str, second: str) -> Meeting | None:
-        """Find what two values have in common, going back from both at once.
-
-        Returns:
-            The ways from there; None where they have nothing in common.
-        """
+    def meeting(self, first: str, second: str) -> Ways | None:
+        """Find the nearest value that two come from; return the ways from there, None where there is none."""
+        inputs = {name: index for index, name in enumerate(sorted(self._data - set(self.producers)))}
         sides: defaultdict[int, int] = defaultdict(int)
         heap: list[int] = []
 
         def push(name: str, side: int) -> None:
             made = self.producers.get(name)
             # Inputs of the model come before all nodes: their indices are negative.
-            index = made.index if made else -1 - self._inputs[name]
+            index = made.index if made else -1 - inputs[name]
             if not sides[index]:
                 heappush(heap, -index)
             sides[index] |= side
@@ -160,21 +152,16 @@ class Wiring:
         push(first, 1)
         push(second, 2)
         ways: dict[int, list[Node]] = {1: [], 2: []}
-        # The latest first: all that leads from a node has been met before it, so the first meeting is the
-        # nearest.
+        # The latest first: all that leads from a node is met before it, so the first meeting is the nearest.
         while heap:
             index = -heappop(heap)
             if sides[index] == 3:  # both sides lead here
-                return Meeting(tuple(ways[1]), tuple(ways[2]))
+                return ways[1], ways[2]
             if index >= 0:
                 ways[sides[index]].append(self.nodes[index])
                 for name in self.nodes[index].data:
                     push(name, sides[index])
         return None
-
-    @cached_property
-    def _inputs(self) -> Mapping[str, int]:
-        return {name: index for index, name in enumerate(sorted(self._data - set(self.producers)))}
 
     def reached(
         self, starts: Iterable[Node], through: Callable[[Node], bool], *, back: bool = False
@@ -193,18 +180,3 @@ class Wiring:
                     yield other
                     if through(other):
                         todo.append(other)
-
-
-def _inlined(model: ModelProto) -> ModelProto:
-    if not model.functions:
-        return model
-    from onnx import inliner
-
-    return inliner.inline_local_functions(model)
-
-
-def _dimensions(value: ValueInfoProto) -> tuple[int, ...]:
-    """Return a value's declared shape; empty where an extent is open."""
-    dims = value.type.tensor_type.shape.dim
-    known = all(dim.HasField("dim_value") and dim.dim_value >= 0 for dim in dims)
-    return tuple(dim.dim_value for dim in dims) if known else ()

@@ -6,31 +6,207 @@ import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from functools import cached_property, reduce
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from planish.levels.graph.architecture.convolutions import CONVOLUTIONS, PRODUCTS, Convolutional, shares
-from planish.levels.graph.architecture.data_flow import Node, Wiring
+from planish.levels.graph.architecture.data_flow import Node, Ways, Wiring
+from planish.levels.graph.model_protos import bodies
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
     from onnx import ModelProto, TensorProto
 
+_CONVOLUTIONS = frozenset({"Conv", "FusedConv", "QLinearConv", "ConvInteger", "NhwcFusedConv"})
+_UPSAMPLINGS = frozenset({"Resize", "Upsample", "ConvTranspose", "DepthToSpace"})
+_PRODUCTS = frozenset(
+    {"MatMul", "Gemm", "Einsum", "FusedMatMul", "FusedGemm", "MatMulInteger", "QLinearMatMul", "MatMulNBits"}
+)
+_AVERAGES = frozenset({"GlobalAveragePool", "ReduceMean", "AveragePool"})
+_POOLINGS = frozenset({"MaxPool", "AveragePool", "LpPool"})
+_REORDERS = frozenset({"ReorderInput", "ReorderOutput"})
+"""By ONNX Runtime, which lays channels side by side for some convolutions; which depends on the processor."""
+_HEAVY = _CONVOLUTIONS | _PRODUCTS | {"ConvTranspose", "LSTM", "GRU", "RNN"}
+_SKIPS = frozenset({"SkipLayerNormalization", "SkipSimplifiedLayerNormalization"})
+_ADDS = frozenset({"Add", "Sum", "QLinearAdd", "BiasAdd"}) | _SKIPS | _CONVOLUTIONS
+"""Sums of two results; ONNX Runtime's convolutions and normalisations may add one."""
+
+Scale = tuple[float, int]
+"""How often a feature map was halved on its way (in strides), and how often cut at its border."""
+
+
+@dataclass(frozen=True)
+class _Residual:
+    """A sum of a branch and of what the branch began with.
+
+    Args:
+        depthwise: whether there is a depthwise convolution in the branch.
+        convolutions: indices of the branch's convolutions; none where the branch is made of dense layers.
+    """
+
+    depthwise: bool
+    convolutions: tuple[int, ...]
+
+
+class _Convolutional:
+    """The convolutional side of a graph; what its properties count, `Features` says."""
+
+    def __init__(self, wiring: Wiring) -> None:
+        self._wiring = wiring
+        self.convolutions = [node for node in wiring.nodes if node.op in _CONVOLUTIONS]
+
+    @cached_property
+    def depthwise(self) -> frozenset[int]:
+        return frozenset(node.index for node in self.convolutions if self._is_depthwise(node))
+
+    @property
+    def pointwise(self) -> int:
+        return sum(set(self._kernel(node)) == {1} for node in self.convolutions)
+
+    @property
+    def over_frames(self) -> int:
+        return sum(
+            node.index in self.depthwise and sum(side > 1 for side in self._kernel(node)) == 1
+            for node in self.convolutions
+        )
+
+    @property
+    def patches(self) -> int:
+        return sum(
+            max(self._kernel(node), default=1) > 1
+            and tuple(node.attribute("strides", ())) == self._kernel(node)
+            and not any(
+                before.op in _HEAVY for before in self._wiring.reached([node], lambda _: True, back=True)
+            )
+            for node in self.convolutions
+        )
+
+    @property
+    def swishes(self) -> int:
+        return sum(
+            node.op in ("Swish", "QuickGelu")
+            or (
+                node.op == "Mul"
+                and any(
+                    before.op == "Sigmoid" and before.inputs[0] in node.inputs
+                    for before in self._wiring.before(node)
+                )
+            )
+            for node in self._wiring.nodes
+        )
+
+    @cached_property
+    def residuals(self) -> Sequence[_Residual]:
+        found = (self._residual(node) for node in self._wiring.nodes if node.op in _ADDS)
+        return [residual for residual in found if residual is not None]
+
+    @cached_property
+    def terminal(self) -> Sequence[Node]:
+        """The convolutions after which nothing heavy comes: an image's result, or a detector's heads."""
+        busy: set[int] = set()
+        # Backwards, so that all that comes after a node is known.
+        for node in reversed(self._wiring.nodes):
+            if any(after.op in _HEAVY or after.index in busy for after in self._wiring.after(node)):
+                busy.add(node.index)
+        return [node for node in self.convolutions if node.index not in busy]
+
+    @property
+    def scales(self) -> frozenset[Scale]:
+        """The sizes of the feature maps that the terminal convolutions look at."""
+        known: dict[str, Scale] = {}
+        for node in self._wiring.nodes:
+            given = max((known[name] for name in node.data if name in known), default=(1.0, 0))
+            known |= dict.fromkeys(node.outputs, self._scaled(node, given))
+        return frozenset(known.get(node.data[0], (0.0, 0)) for node in self.terminal if node.data)
+
+    @property
+    def skips(self) -> int:
+        return sum(self._joins_scales(node) for node in self._concatenations)
+
+    @property
+    def joints(self) -> int:
+        """Concatenations of branches of one size between convolutions, as in Inception."""
+        return sum(
+            not self._joins_scales(node)
+            and any(
+                after.op in _CONVOLUTIONS
+                for after in self._wiring.reached([node], lambda n: n.op not in _HEAVY)
+            )
+            for node in self._concatenations
+        )
+
+    @property
+    def squeezes(self) -> int:
+        return sum(self._is_squeeze(node) for node in self._wiring.nodes if node.op == "Mul")
+
+    def _is_depthwise(self, node: Node) -> bool:
+        shape = self._wiring.shape(_filter(node))
+        # A filter's second extent is the channels of a group; where its shape is unknown, groups must do.
+        return int(node.attribute("group", 1)) > 1 and (not shape or shape[1:2] == (1,))
+
+    def _kernel(self, node: Node) -> tuple[int, ...]:
+        return tuple(node.attribute("kernel_shape", ())) or self._wiring.shape(_filter(node))[2:]
+
+    def _residual(self, node: Node) -> _Residual | None:
+        meeting = self._met(node)
+        if meeting is None:
+            return None
+        # A convolution that adds what it is given belongs to the branch itself.
+        branch = [*meeting[0], *meeting[1], *([node] if node.op in _CONVOLUTIONS else [])]
+        if any(n.op in _UPSAMPLINGS for n in branch) or not any(n.op in _HEAVY for n in branch):
+            return None
+        indices = tuple(n.index for n in branch if n.op in _CONVOLUTIONS)
+        return _Residual(not self.depthwise.isdisjoint(indices), indices)
+
+    def _met(self, node: Node) -> Ways | None:
+        return self._wiring.meeting(*node.data[:2]) if len(node.data) >= 2 else None
+
+    @cached_property
+    def _concatenations(self) -> Sequence[Node]:
+        joined = ("Concat", "QLinearConcat")
+        return [node for node in self._wiring.nodes if node.op in joined and len(node.data) >= 2]
+
+    def _joins_scales(self, node: Node) -> bool:
+        meeting = self._met(node)
+        if meeting is None:
+            return False
+        first, second = (sum(n.op in _UPSAMPLINGS for n in way) for way in meeting)
+        # Each side may hold what went up before; the one with one more was upsampled last.
+        return first != second
+
+    def _is_squeeze(self, node: Node) -> bool:
+        meeting = self._met(node)
+        if meeting is None:
+            return False
+        first, second = ([n.op for n in way if n.op not in _REORDERS] for way in meeting)
+        branch = first or second
+        # One factor is the feature map itself: no operation is on its way.
+        is_scaled = not (first and second)
+        return is_scaled and not _AVERAGES.isdisjoint(branch) and not _HEAVY.isdisjoint(branch)
+
+    def _scaled(self, node: Node, given: Scale) -> Scale:
+        stride, cuts = given
+        if node.op in _CONVOLUTIONS | _POOLINGS:
+            kernel = self._kernel(node) or (1,)
+            padded = any(node.attribute("pads", ())) or node.attribute("auto_pad", b"NOTSET") != b"NOTSET"
+            step = max(node.attribute("strides", (1,)))
+            # Without padding the border is cut, by kernels that reach beyond their step.
+            return stride * step, cuts + (max(kernel) > step and not padded)
+        if node.op in _UPSAMPLINGS:
+            # By 2 where the file says it by a computed value.
+            growth: Sequence[int] = node.attribute("strides", ()) or (node.attribute("blocksize", 2),)
+            return stride / max(growth), cuts
+        return given
+
+
+def _filter(node: Node) -> str:
+    index = 3 if node.op == "QLinearConv" else 1
+    return node.inputs[index] if len(node.inputs) > index else ""
+
+
 _AROUND_SCORES = frozenset(
     {
-        "Add",
-        "Sub",
-        "Mul",
-        "Div",
-        "Where",
-        "Cast",
-        "CastLike",
-        "Identity",
-        "Reshape",
-        "Min",
-        "Max",
-        "Tanh",
-        "Clip",
+        *("Add", "Sub", "Mul", "Div", "Where", "Cast", "CastLike", "Identity", "Reshape"),
+        *("Min", "Max", "Tanh", "Clip"),
     }
 )
 _AROUND_WEIGHTS = frozenset(
@@ -45,56 +221,66 @@ _MASK_SIDE_MAX = 4096
 _BEHIND_MASK = 64
 
 
-class Sequential:
-    """The side of a graph that deals with sequences."""
+class _Sequential:
+    """The side of a graph that deals with sequences; what its properties count, `Features` says."""
 
     def __init__(self, wiring: Wiring) -> None:
         self._wiring = wiring
+        # Each attention's softmax, or the operation that all of it was fused into.
+        self.attentions = [node for node in wiring.nodes if _is_fused(node) or self._is_attention(node)]
 
-    @cached_property
-    def attentions(self) -> Sequence[Node]:
-        """Each attention's softmax, or the operation that all of it was fused into."""
-        return [node for node in self._wiring.nodes if _is_fused(node) or self._is_attention(node)]
-
-    @cached_property
+    @property
     def causal(self) -> int:
-        """Return how many attentions see only what came before."""
         return sum(self._is_causal(node) for node in self.attentions)
 
-    @cached_property
+    @property
     def across(self) -> int:
-        """Return how many attentions have queries of one text and keys of another, as between two texts."""
         return sum(self._is_across(node) for node in self.attentions)
 
-    @cached_property
+    @property
     def norms(self) -> int:
-        """Return how many normalisations over each token there are, in one operation or in its parts."""
-        named = sum("LayerNorm" in node.op or "RMSNorm" in node.op for node in self._wiring.nodes)
-        means = (node for node in self._wiring.nodes if node.op == "ReduceMean")
-        return named + sum(self._is_mean_square(node) for node in means)
-
-    @cached_property
-    def embeddings(self) -> int:
-        """Return how many tables are looked up by what the model is given."""
+        """Normalisations in one operation, or in its parts."""
         return sum(
-            node.op == "EmbedLayerNormalization" or self._is_lookup(node) for node in self._wiring.nodes
+            "LayerNorm" in node.op
+            or "RMSNorm" in node.op
+            or (node.op == "ReduceMean" and self._is_mean_square(node))
+            for node in self._wiring.nodes
         )
 
-    @cached_property
-    def recurrent(self) -> int:
-        """Return how many recurrent layers there are, also as loops over products."""
-        return sum(node.op in _STATES or _loops_products(node) for node in self._wiring.nodes)
+    @property
+    def embeddings(self) -> int:
+        # The table is a weight: of the inputs only the indices are computed.
+        return sum(
+            node.op == "EmbedLayerNormalization"
+            or (
+                node.op in _LOOKUPS
+                and node.data == node.inputs[1:2]
+                and len(self._wiring.shape(node.inputs[0])) == 2
+            )
+            for node in self._wiring.nodes
+        )
 
-    @cached_property
+    @property
+    def recurrent(self) -> int:
+        """Recurrent layers, also as loops over products."""
+        return sum(
+            node.op in _STATES
+            or (
+                node.op in _LOOPS
+                and any(inner.op_type in _PRODUCTS for body in bodies(node.proto) for inner in body.node)
+            )
+            for node in self._wiring.nodes
+        )
+
+    @property
     def gates(self) -> int:
-        """Return how many times a sigmoid gates a hyperbolic tangent, as in each step of an unrolled LSTM."""
+        """Sigmoids that gate hyperbolic tangents, as in each step of an unrolled LSTM."""
         return sum(self._is_gate(node) for node in self._wiring.nodes if node.op == "Mul")
 
     def _is_attention(self, node: Node) -> bool:
         if node.op not in _SOFTMAXES:
             return False
-        # A softmax between two products of results: queries with keys before it, and what it weighs behind
-        # it.
+        # A softmax between two products of results: of queries with keys before it, and of what it weighs.
         mixed = self._wiring.reached([node], lambda n: n.op in _AROUND_WEIGHTS)
         return bool(self._scores(node)) and any(_mixes(n) for n in mixed)
 
@@ -103,13 +289,12 @@ class Sequential:
         return [node for node in found if _mixes(node)]
 
     def _is_across(self, node: Node) -> bool:
-        scores = [node] if _is_fused(node) else self._scores(node)
-        for score in scores:
+        for score in [node] if _is_fused(node) else self._scores(node):
             if len(score.data) < 2:
                 continue
             meeting = self._wiring.meeting(*score.data[:2])
             # Queries and keys of one text come from it at once; else an attention lies between them.
-            if meeting is None or any(_attends(n) for n in (*meeting.first, *meeting.second)):
+            if meeting is None or any(n.op in _SOFTMAXES or _is_fused(n) for n in (*meeting[0], *meeting[1])):
                 return True
         return False
 
@@ -165,51 +350,34 @@ class Sequential:
         after = self._wiring.reached([mean], lambda n: n.op in ("Add", "Identity", "Cast"))
         return squared and any(node.op in ("Sqrt", "Pow", "Reciprocal") for node in after)
 
-    def _is_lookup(self, node: Node) -> bool:
-        # The table is a weight: of the inputs only the indices are computed.
-        if node.op not in _LOOKUPS or len(node.data) != 1 or node.data[0] != node.inputs[1]:
-            return False
-        return len(self._wiring.shape(node.inputs[0])) == 2
-
     def _is_gate(self, node: Node) -> bool:
         before = {made.op: made for made in self._wiring.before(node)}
         if set(before) != {"Sigmoid", "Tanh"}:
             return False
-        sources = self._wiring.reached([before["Sigmoid"]], lambda n: n.op not in PRODUCTS, back=True)
+        sources = self._wiring.reached([before["Sigmoid"]], lambda n: n.op not in _PRODUCTS, back=True)
         # Behind convolutions it is a gated activation, as WaveNet has, and no step of a recurrence.
-        return not any(source.op in CONVOLUTIONS for source in sources)
+        return not any(source.op in _CONVOLUTIONS for source in sources)
 
 
 def _is_fused(node: Node) -> bool:
     return node.op.endswith("Attention")
 
 
-def _attends(node: Node) -> bool:
-    return node.op in _SOFTMAXES or _is_fused(node)
-
-
 def _mixes(node: Node) -> bool:
     """Return whether it is a product of two results, and not of one with a weight."""
-    return node.op in PRODUCTS and len(node.data) >= 2
-
-
-def _loops_products(node: Node) -> bool:
-    body: Any = node.attribute("body") if node.op in _LOOPS else None
-    return body is not None and any(inner.op_type in PRODUCTS for inner in body.node)
+    return node.op in _PRODUCTS and len(node.data) >= 2
 
 
 def _triangular(tensor: TensorProto) -> bool:
     """Return whether the last two dimensions are a square whose upper half differs from the lower."""
-    shape = tuple(tensor.dims)[-2:]
-    if len(shape) < 2 or shape[0] != shape[1] or not 2 <= shape[0] <= _MASK_SIDE_MAX:
-        return False
-    values = _values(tensor)
-    if values is None or values.size != shape[0] ** 2:
-        return False
     import numpy as np
 
-    square = values.reshape(shape)
-    lower, upper = square[np.tril_indices(shape[0])], square[np.triu_indices(shape[0], 1)]
+    rows, columns = (0, 0, *tensor.dims)[-2:]
+    values = _values(tensor) if rows == columns and 2 <= rows <= _MASK_SIDE_MAX else None
+    if values is None or values.size != rows**2:
+        return False
+    square = values.reshape(rows, rows)
+    lower, upper = square[np.tril_indices(rows)], square[np.triu_indices(rows, 1)]
     return bool((lower == lower[0]).all() and (upper == upper[0]).all() and lower[0] != upper[0])
 
 
@@ -235,25 +403,18 @@ _PASSING = frozenset(
 )
 
 
-def neighbourhoods(wiring: Wiring) -> int:
+def _neighbourhoods(wiring: Wiring) -> int:
     """Count how often states of nodes are added up: over edges, or by a matrix that is given."""
-    edges = sum(_adds(node) and _is_given(wiring, node.inputs[1]) for node in wiring.nodes)
-    matrices: Counter[str] = Counter()
+    edges, matrices = 0, Counter[str]()
     for node in wiring.nodes:
-        if node.op in PRODUCTS and len(node.data) == 2:
+        if node.op in _SCATTERS and len(node.data) >= 2 and node.attribute("reduction", b"none") == b"add":
+            edges += bool(_source(wiring, node.inputs[1]))
+        if node.op in _PRODUCTS and len(node.data) == 2:
             first, second = (_source(wiring, name) for name in node.data)
             # One factor is given and the other computed: a product of two inputs is no sum over neighbours.
-            matrices.update(name for name in {first, second} if name and not (first and second))
-    return max(edges, max(matrices.values(), default=0))
-
-
-def _adds(node: Node) -> bool:
-    return node.op in _SCATTERS and len(node.data) >= 2 and node.attribute("reduction", b"none") == b"add"
-
-
-def _is_given(wiring: Wiring, name: str) -> bool:
-    """Return whether indices come from an input of the model as they are."""
-    return bool(_source(wiring, name))
+            if bool(first) != bool(second):
+                matrices[first or second] += 1
+    return max(edges, *matrices.values(), 0)
 
 
 def _source(wiring: Wiring, name: str) -> str:
@@ -348,8 +509,7 @@ class Features:
     def to_json(self) -> dict[str, Any]:
         """Return all counts and shares by name."""
         shares = ("depthwise_share", "pointwise_share", "residual_share")
-        counts = asdict(self) | {"operations": dict(self.operations)}
-        return counts | {name: round(getattr(self, name), 4) for name in shares}
+        return asdict(self) | {name: round(getattr(self, name), 4) for name in shares}
 
 
 def features(model: ModelProto) -> Features:
@@ -361,21 +521,19 @@ def features(model: ModelProto) -> Features:
         model: of any exporter, optimised or not; its external data may be missing.
     """
     wiring = Wiring(model)
-    images, texts = Convolutional(wiring), Sequential(wiring)
-    sums = dict(shares(images))
-    plain = (r.convolutions for r in images.residuals if r.convolutions and not r.depthwise)
-    inside: set[int] = reduce(set.union, plain, set[int]())
+    images, texts = _Convolutional(wiring), _Sequential(wiring)
+    plain = [r.convolutions for r in images.residuals if r.convolutions and not r.depthwise]
     counts = Counter(node.op for node in wiring.nodes)
     return Features(
         operations=dict(counts.most_common()),
         parameters=sum(math.prod(tensor.dims) for tensor in wiring.weights.values()),
         convolutions=len(images.convolutions),
         depthwise=len(images.depthwise),
-        pointwise=len(images.pointwise),
-        residuals=sums["plain"],
-        residual_convolutions=len(inside),
-        inverted_residuals=sums["inverted"],
-        dense_residuals=sums["dense"],
+        pointwise=images.pointwise,
+        residuals=len(plain),
+        residual_convolutions=len(frozenset[int]().union(*plain)),
+        inverted_residuals=sum(r.depthwise for r in images.residuals),
+        dense_residuals=sum(not r.convolutions for r in images.residuals),
         over_frames=images.over_frames,
         patches=images.patches,
         swishes=images.swishes,
@@ -385,10 +543,10 @@ def features(model: ModelProto) -> Features:
         suppressions=counts["NonMaxSuppression"],
         skips=images.skips,
         joints=images.joints,
-        products=sum(counts[op] for op in PRODUCTS),
+        products=sum(counts[op] for op in _PRODUCTS),
         attentions=len(texts.attentions),
         across=texts.across,
-        neighbourhoods=neighbourhoods(wiring),
+        neighbourhoods=_neighbourhoods(wiring),
         causal=texts.causal,
         norms=texts.norms,
         embeddings=texts.embeddings,

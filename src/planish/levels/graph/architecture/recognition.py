@@ -8,7 +8,7 @@ are not held out, with room to both sides; experiments/architecture_aware/recogn
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,8 +18,6 @@ from planish.levels.graph.architecture.features import Features, features
 
 if TYPE_CHECKING:
     from onnx import ModelProto
-
-Measure = Callable[[Features], float]
 
 
 @dataclass(frozen=True)
@@ -32,23 +30,30 @@ class Clue:
     """
 
     says: str
-    strength: Measure
+    strength: Callable[[Features], float]
 
 
-@dataclass(frozen=True)
 class NetworkClass:
     """A class of networks.
 
     Args:
         title: for people.
-        paper: the symbols of the passes of table 4 that it begins with. The paper has RN, MN, SSD and BR; of
+        paper: the symbol of the passes of table 4 that it begins with. The paper has RN, MN, SSD and BR; of
             the classes that it lacks, decoders begin with BERT's, the others with ResNet's.
-        clues: what speaks for it, the most telling first.
+        clues: what speaks for it, the strongest first.
     """
 
-    title: str
-    paper: str
-    clues: tuple[Clue, ...]
+    def __init__(self, title: str, paper: str, *clues: Clue) -> None:
+        self.title, self.paper, self.clues = title, paper, clues
+
+    def strength(self, found: Features) -> float:
+        """Return how strongly a graph shows all clues, from 0 to 1."""
+        return math.prod(clue.strength(found) for clue in self.clues)
+
+    def reasons(self, found: Features) -> tuple[str, ...]:
+        """Return what each clue shows of a graph."""
+        seen = found.to_json()
+        return tuple(clue.says.format_map(seen) for clue in self.clues)
 
 
 def _enough(value: float, full: float) -> float:
@@ -61,194 +66,163 @@ def _few(value: float, none_left: float) -> float:
     return 1.0 - _enough(value, none_left)
 
 
+def _has(feature: str, full: float, says: str) -> Clue:
+    """Make a clue of a feature that is there, in full from some number."""
+    return Clue(_shown(feature) + says, lambda found: _enough(getattr(found, feature), full))
+
+
+def _lacks(feature: str, none_left: float, says: str) -> Clue:
+    """Make a clue of a feature that is not there, or less than some number."""
+    return Clue(_shown(feature) + says, lambda found: _few(getattr(found, feature), none_left))
+
+
+def _shown(feature: str) -> str:
+    return f"{{{feature}:.0%}}" if feature.endswith("_share") else f"{{{feature}}}"
+
+
 def _efficient(found: Features) -> float:
     """Return how far blocks squeeze as EfficientNet's do: nearly all of them, between swishes."""
     squeezed = _enough(found.squeezes / max(1, found.depthwise), 0.6)
     return squeezed * _enough(found.swishes / max(1, found.depthwise), 1)
 
 
+_ATTENTIONS = _has("attentions", 2, " attentions")
+_DEPTHWISE = _has("depthwise", 3, " depthwise convolutions")
+_EMBEDDINGS = Clue("{embeddings} embeddings of tokens", lambda f: 1.0 if f.embeddings else 0.7)
+_NO_OTHER_TEXT = _lacks("across", 1, " attentions to another text")
+_NORMS = _has("norms", 2, " normalisations over each token")
+_PRODUCTS = _has("products", 2, " products")
+_ENDS = "{end_convolutions} convolutions end at {end_scales} scales of feature maps"
+
+
 CLASSES: Mapping[str, NetworkClass] = {
     "ssd": NetworkClass(
         "SSD-like",
         "SSD",
-        (
-            Clue(
-                "{end_convolutions} convolutions end at {end_scales} scales of feature maps, with"
-                " {suppressions} non-maximum suppressions",
-                lambda f: max(_enough(f.end_scales - 1, 2), _enough(f.suppressions, 1)),
-            ),
-            Clue("{skips} joints of what was upsampled", lambda f: _few(f.skips, 2)),
+        Clue(
+            _ENDS + ", with {suppressions} non-maximum suppressions",
+            lambda f: max(_enough(f.end_scales - 1, 2), _enough(f.suppressions, 1)),
         ),
+        _lacks("skips", 2, " joints of what was upsampled"),
     ),
     "yolo": NetworkClass(
         "YOLO-like",
         "SSD",
-        (
-            Clue("{skips} joints of what was upsampled", lambda f: _enough(f.skips, 2)),
-            Clue(
-                "{end_convolutions} convolutions end at {end_scales} scales of feature maps",
-                lambda f: _enough(f.end_scales - 1, 1.5),
-            ),
-        ),
+        _has("skips", 2, " joints of what was upsampled"),
+        Clue(_ENDS, lambda f: _enough(f.end_scales - 1, 1.5)),
     ),
     "resnet": NetworkClass(
         "ResNet-like",
         "RN",
-        (
-            Clue(
-                "{residuals} residual additions around ordinary convolutions",
-                lambda f: _enough(f.residuals, 2),
-            ),
-            Clue(
-                "{residual_share:.0%} of the convolutions lie in their branches",
-                lambda f: _enough(f.residual_share, 0.4),
-            ),
-        ),
+        _has("residuals", 2, " residual additions around ordinary convolutions"),
+        _has("residual_share", 0.4, " of the convolutions lie in their branches"),
     ),
     "mobilenet": NetworkClass(
         "MobileNet-like",
         "MN",
-        (
-            Clue("{depthwise} depthwise convolutions", lambda f: _enough(f.depthwise, 3)),
-            Clue(
-                "{depthwise_share:.0%} of the convolutions are depthwise",
-                lambda f: _enough(f.depthwise_share, 0.15),
-            ),
-            Clue(
-                "{pointwise_share:.0%} of the others are 1x1",
-                lambda f: _enough(f.pointwise_share, 0.4),
-            ),
-            Clue(
-                "{over_frames} of the depthwise ones go along one axis alone",
-                lambda f: _few(f.over_frames / max(1, f.depthwise), 1),
-            ),
-            Clue("{squeezes} squeezes, {swishes} swishes", lambda f: 1 - _efficient(f)),
+        _DEPTHWISE,
+        _has("depthwise_share", 0.15, " of the convolutions are depthwise"),
+        _has("pointwise_share", 0.4, " of the others are 1x1"),
+        Clue(
+            "{over_frames} of the depthwise ones go along one axis alone",
+            lambda f: _few(f.over_frames / max(1, f.depthwise), 1),
         ),
+        Clue("{squeezes} squeezes, {swishes} swishes", lambda f: 1 - _efficient(f)),
     ),
     "efficientnet": NetworkClass(
         "EfficientNet-like",
         "MN",
-        (
-            Clue("{depthwise} depthwise convolutions", lambda f: _enough(f.depthwise, 3)),
-            Clue("{squeezes} squeezes between {swishes} swishes", _efficient),
-        ),
+        _DEPTHWISE,
+        Clue("{squeezes} squeezes between {swishes} swishes", _efficient),
     ),
     "conformer": NetworkClass(
         "Conformer-like",
         "BR",
-        (
-            Clue("{over_frames} depthwise convolutions along one axis", lambda f: _enough(f.over_frames, 2)),
-            Clue("{attentions} attentions", lambda f: _enough(f.attentions, 2)),
-            Clue("{norms} normalisations over each token", lambda f: _enough(f.norms, 2)),
-        ),
+        _has("over_frames", 2, " depthwise convolutions along one axis"),
+        _ATTENTIONS,
+        _NORMS,
     ),
     "vit": NetworkClass(
         "ViT-like",
         "BR",
-        (
-            Clue("{patches} convolution into patches", lambda f: _enough(f.patches, 1)),
-            Clue("{attentions} attentions", lambda f: _enough(f.attentions, 2)),
-            Clue("{norms} normalisations over each token", lambda f: _enough(f.norms, 2)),
-            Clue("{embeddings} embeddings of tokens", lambda f: _few(f.embeddings, 1)),
-        ),
+        _has("patches", 1, " convolution into patches"),
+        _ATTENTIONS,
+        _NORMS,
+        _lacks("embeddings", 1, " embeddings of tokens"),
     ),
     "t5": NetworkClass(
         "T5-like encoder and decoder",
         "BR",
-        (
-            Clue("{across} of {attentions} attentions are to another text", lambda f: _enough(f.across, 1)),
-            Clue("{norms} normalisations over each token", lambda f: _enough(f.norms, 2)),
-        ),
+        _has("across", 1, " of {attentions} attentions are to another text"),
+        _NORMS,
     ),
     "bert": NetworkClass(
         "BERT-like",
         "BR",
-        (
-            Clue("{attentions} attentions", lambda f: _enough(f.attentions, 2)),
-            Clue(
-                "{causal} of them see only what came before", lambda f: _few(f.causal, max(1, f.attentions))
-            ),
-            Clue("{norms} normalisations over each token", lambda f: _enough(f.norms, 2)),
-            Clue("{embeddings} embeddings of tokens", lambda f: 1.0 if f.embeddings else 0.7),
-            Clue("{across} attentions to another text", lambda f: _few(f.across, 1)),
-            Clue("{patches} convolutions into patches", lambda f: _few(f.patches, 1)),
-            Clue("{over_frames} convolutions over frames", lambda f: _few(f.over_frames, 2)),
-        ),
+        _ATTENTIONS,
+        Clue("{causal} of them see only what came before", lambda f: _few(f.causal, max(1, f.attentions))),
+        _NORMS,
+        _EMBEDDINGS,
+        _NO_OTHER_TEXT,
+        _lacks("patches", 1, " convolutions into patches"),
+        _lacks("over_frames", 2, " convolutions over frames"),
     ),
     "gpt": NetworkClass(
         "GPT-like decoder",
         "BR",
-        (
-            Clue(
-                "{causal} of {attentions} attentions see only what came before",
-                lambda f: _enough(f.causal, max(1, f.attentions)),
-            ),
-            Clue("{norms} normalisations over each token", lambda f: _enough(f.norms, 2)),
-            Clue("{embeddings} embeddings of tokens", lambda f: 1.0 if f.embeddings else 0.7),
-            Clue("{across} attentions to another text", lambda f: _few(f.across, 1)),
+        Clue(
+            "{causal} of {attentions} attentions see only what came before",
+            lambda f: _enough(f.causal, max(1, f.attentions)),
         ),
+        _NORMS,
+        _EMBEDDINGS,
+        _NO_OTHER_TEXT,
     ),
     "recommender": NetworkClass(
         "recommender",
         "RN",
-        (
-            Clue("{embeddings} tables are looked up", lambda f: _enough(f.embeddings - 1, 3)),
-            Clue("{products} products", lambda f: _enough(f.products, 2)),
-            Clue(
-                "{attentions} attentions, {recurrent} recurrent layers, {convolutions} convolutions",
-                lambda f: _few(f.attentions + f.recurrent + f.gates + f.convolutions, 2),
-            ),
+        Clue("{embeddings} tables are looked up", lambda f: _enough(f.embeddings - 1, 3)),
+        _PRODUCTS,
+        Clue(
+            "{attentions} attentions, {recurrent} recurrent layers, {convolutions} convolutions",
+            lambda f: _few(f.attentions + f.recurrent + f.gates + f.convolutions, 2),
         ),
     ),
     "graph": NetworkClass(
         "graph network",
         "RN",
-        (
-            Clue(
-                "{neighbourhoods} sums over neighbours in a graph that is given",
-                lambda f: _enough(f.neighbourhoods, 2),
-            ),
-            Clue("{products} products", lambda f: _enough(f.products, 2)),
-        ),
+        _has("neighbourhoods", 2, " sums over neighbours in a graph that is given"),
+        _PRODUCTS,
     ),
     "recurrent": NetworkClass(
         "LSTM or GRU",
         "RN",
-        (
-            Clue(
-                "{recurrent} recurrent layers, and {gates} gates of sigmoids",
-                lambda f: max(_enough(f.recurrent, 1), _enough(f.gates, 4)),
-            ),
+        Clue(
+            "{recurrent} recurrent layers, and {gates} gates of sigmoids",
+            lambda f: max(_enough(f.recurrent, 1), _enough(f.gates, 4)),
         ),
     ),
     "unet": NetworkClass(
         "U-Net",
         "RN",
-        (
-            Clue(
-                "{skips} concatenations join what was upsampled with what was not",
-                lambda f: _enough(f.skips, 2),
-            ),
-            Clue("{end_scales} scale of feature maps at the end", lambda f: _few(f.end_scales - 1, 2)),
-            Clue("{convolutions} convolutions", lambda f: _enough(f.convolutions, 4)),
-        ),
+        _has("skips", 2, " concatenations join what was upsampled with what was not"),
+        Clue("{end_scales} scale of feature maps at the end", lambda f: _few(f.end_scales - 1, 2)),
+        _has("convolutions", 4, " convolutions"),
     ),
     "plain": NetworkClass(
         "plain CNN",
         "RN",
-        (
-            Clue("{convolutions} convolutions", lambda f: _enough(f.convolutions, 2)),
-            Clue(
-                "{residuals} residual additions",
-                lambda f: _few((f.residuals + f.inverted_residuals) / max(1, f.convolutions), 0.1),
-            ),
-            Clue("{depthwise_share:.0%} depthwise convolutions", lambda f: _few(f.depthwise_share, 0.3)),
-            Clue(
-                "{joints} joints and {skips} skips of branches",
-                lambda f: _few((f.joints + f.skips) / max(1, f.convolutions), 0.2),
-            ),
-            Clue("{attentions} attentions", lambda f: _few(f.attentions, 2)),
+        _has("convolutions", 2, " convolutions"),
+        Clue(
+            "{residuals} residual additions",
+            lambda f: _few((f.residuals + f.inverted_residuals) / max(1, f.convolutions), 0.1),
         ),
+        _lacks("depthwise_share", 0.3, " depthwise convolutions"),
+        Clue(
+            "{joints} joints and {skips} skips of branches",
+            lambda f: _few((f.joints + f.skips) / max(1, f.convolutions), 0.2),
+        ),
+        _lacks("attentions", 2, " attentions"),
     ),
 }
 """Class to what it is; their order is that of a tie."""
@@ -312,7 +286,26 @@ def recognise(model: ModelProto) -> Recognition:
     Args:
         model: of any exporter, optimised or not.
     """
-    return recognise_features(features(model))
+    found = features(model)
+    strengths = {name: kind.strength(found) for name, kind in CLASSES.items()}
+    # The sort is stable: of equals, the first of the table leads.
+    ranked = sorted(CLASSES, key=lambda name: -strengths[name])
+    matches = tuple(
+        Match(name, CLASSES[name].title, strengths[name], CLASSES[name].reasons(found))
+        for name in ranked
+        if strengths[name] >= EVIDENT
+    )
+    if matches:
+        return Recognition(matches, found)
+    kind, strength = CLASSES[ranked[0]], strengths[ranked[0]]
+    if strength:
+        nearest = f"nearest is {kind.title}, with a strength of {strength:.2f} where {EVIDENT} is needed"
+        reasons = (nearest, *kind.reasons(found))
+    else:
+        first = list(found.operations.items())[:_LISTED]
+        summary = ", ".join(f"{count} {op}" for op, count in first) or "it has no operations"
+        reasons = (f"no class's marks are seen in it: {summary}",)
+    return Recognition((Match(OTHER, "other", 0.0, reasons),), found)
 
 
 def recognise_file(path: Path) -> Recognition:
@@ -331,38 +324,3 @@ def recognise_file(path: Path) -> Recognition:
     except DecodeError as error:
         raise ProgramError(f"'{path}' is no ONNX model, or is cut short", "Export it again.") from error
     return recognise(model)
-
-
-def recognise_features(found: Features) -> Recognition:
-    """Recognise a network by what was counted in its graph."""
-    strengths = {name: _strength(kind, found) for name, kind in CLASSES.items()}
-    # The sort is stable: of equals, the first of the table leads.
-    evident = sorted((n for n, s in strengths.items() if s >= EVIDENT), key=lambda n: -strengths[n])
-    matches = tuple(
-        Match(name, CLASSES[name].title, strengths[name], tuple(_reasons(CLASSES[name], found)))
-        for name in evident
-    )
-    return Recognition(matches or (_other(strengths, found),), found)
-
-
-def _strength(kind: NetworkClass, found: Features) -> float:
-    return math.prod(clue.strength(found) for clue in kind.clues)
-
-
-def _reasons(kind: NetworkClass, found: Features) -> Sequence[str]:
-    seen = found.to_json()
-    return [clue.says.format_map(seen) for clue in kind.clues]
-
-
-def _other(strengths: dict[str, float], found: Features) -> Match:
-    name, strength = max(strengths.items(), key=lambda pair: pair[1])
-    if not strength:
-        return Match(OTHER, "other", 0.0, (f"no class's marks are seen in it: {_summary(found)}",))
-    kind = CLASSES[name]
-    nearest = f"nearest is {kind.title}, with a strength of {strength:.2f} where {EVIDENT} is needed"
-    return Match(OTHER, "other", 0.0, (nearest, *_reasons(kind, found)))
-
-
-def _summary(found: Features) -> str:
-    first = list(found.operations.items())[:_LISTED]
-    return ", ".join(f"{count} {op}" for op, count in first) or "it has no operations"
