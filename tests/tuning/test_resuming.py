@@ -39,7 +39,7 @@ from planish.tuning.settings import Settings
 from tuning.tradeoff_level import Measuring, Plain, Text, Trade
 
 tune_module = import_module("planish.tuning.api")
-loop_module = import_module("planish.tuning.engine")
+loop_module = import_module("planish.tuning.search_loop")
 ALL = list(Trade().candidates())
 SMALL = Path(__file__).parents[1] / "levels" / "graph" / "small"
 

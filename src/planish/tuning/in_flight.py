@@ -11,10 +11,13 @@ import time
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from threading import Event, Thread
+from typing import TYPE_CHECKING
 
 from planish.core import Candidate, Evaluation, Executor, StoreError, Trial
-from planish.store import Store
 from planish.tuning.recorder import Recorder, TrialRecorder
+
+if TYPE_CHECKING:
+    from planish.store import Store
 
 
 class InFlight:

@@ -12,7 +12,7 @@ from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from itertools import chain, count, islice
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from planish.core import (
     Candidate,
@@ -30,7 +30,9 @@ from planish.core import (
 )
 from planish.core.trial import checked_for
 from planish.sandbox.protocol import HOST
-from planish.store import Store
+
+if TYPE_CHECKING:
+    from planish.store import Store
 
 
 @dataclass

@@ -31,9 +31,9 @@ from planish.search import Portfolio, RandomMinimise, Rounds, RoundSearcher
 from planish.search.minimisation import minimise
 from planish.search.proposals import Archive
 from planish.tuning.budget import SearchLimits
-from planish.tuning.engine import SearchLoop
 from planish.tuning.in_flight import InFlight, Pending
 from planish.tuning.recorder import Recorder
+from planish.tuning.search_loop import SearchLoop
 
 Passes = tuple[str, ...]
 
