@@ -66,7 +66,7 @@ class Represented(TemplateSpace):
     def features(self, candidates: Sequence[Candidate]) -> NDArray[np.float32]:
         """Describe candidates; (candidates, width of the schema)."""
         if self.representation == "configuration":
-            return self._knobs([*map(self._tree.schedule, candidates)])
+            return self._knobs([*map(self.schedule, candidates)])
         found = super().features(candidates)
         if self.representation == "flattened":
             return found[:, OF_LOOPS]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Mapping
 from itertools import islice, pairwise
 
@@ -365,17 +366,24 @@ def test_the_first_guess_shares_work_among_cores_where_there_is_enough(n: int, c
 
 
 @pytest.mark.parametrize("program", [matmul(), convolution(), depthwise()])
-def test_what_was_asked_before_changes_no_proposal(program: Program, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_was_asked_before_changes_no_proposal(program: Program) -> None:
     used = TemplateSpace(program, AVX512)
     candidate = used.start()
-    with monkeypatch.context() as patch:
-        patch.setattr("planish.levels.loops.space.template.KNOWN_MAX", 0)
-        forgetful = TemplateSpace(program, AVX512)
-    for place in range(40):
-        sampled, new = used.sample(rng(1, place)), TemplateSpace(program, AVX512)
-        assert new.sample(rng(1, place)) == forgetful.sample(rng(1, place)) == sampled
-        mutated = used.mutate(candidate, rng(2, place))
-        assert new.mutate(candidate, rng(2, place)) == forgetful.mutate(candidate, rng(2, place)) == mutated
-        children = used.crossover(mutated, sampled, rng(3, place))
-        assert forgetful.crossover(mutated, sampled, rng(3, place)) == children
+    for index in range(40):
+        sampled, new = used.sample(rng(1, index)), TemplateSpace(program, AVX512)
+        assert new.sample(rng(1, index)) == sampled
+        mutated = used.mutate(candidate, rng(2, index))
+        assert new.mutate(candidate, rng(2, index)) == mutated
+        children = used.crossover(mutated, sampled, rng(3, index))
+        assert new.crossover(mutated, sampled, rng(3, index)) == children
         candidate = children[0]
+
+
+def test_a_candidate_equals_one_of_the_same_steps_and_its_pickle_holds_these_alone() -> None:
+    made = TemplateSpace(matmul(), AVX512).start()
+    plain = Candidate(made.steps)
+    assert made == plain
+    assert plain == made
+    assert hash(made) == hash(plain)
+    assert type(pickle.loads(pickle.dumps(made))) is Candidate
+    assert made != Candidate(made.steps[1:])

@@ -1,6 +1,7 @@
 """The template space of AutoTVM: knobs, derived from the program instead of written for each operator.
 
-The knobs form a tree: what each offers depends on the choices before it.
+The knobs form a tree: what each offers depends on the choices before it. A path through it, the names of the
+alternatives that are chosen, makes a candidate.
 """
 
 from __future__ import annotations
@@ -36,26 +37,34 @@ if TYPE_CHECKING:
     from numpy.random import Generator
     from numpy.typing import NDArray
 
-# Tree of knobs
-
 KNOWN_MAX = 4096
-"""Nodes of the tree that are cached: neighbours have most of their way in common."""
+"""Nodes of the tree that are cached: neighbours have most of their path in common."""
 
 BUILD_WEIGHT, BEST_BUILD = 0.5, 2.0
-"""Of another code generator, where the target's own has 1; and where it is the first guess."""
+"""Weights of another code generator, where the target's own has 1; the second where it is the first guess."""
 
-Choose = Callable[[Knob, Options], str]
+NO_BUILDS: Mapping[str, Step] = MappingProxyType({})
+Choices = Mapping[str, str]
+"""Knob to the name of the alternative that is chosen."""
 _Names = tuple[str, ...]
-"""Alternatives of the first knobs."""
+"""Alternatives of the first knobs: the path to a node."""
 
 
 @dataclass(frozen=True)
 class _Node:
     """State after alternatives of the first knobs, and what the next knob offers; nothing at the end."""
 
+    space: TemplateSpace
     context: KnobContext
+    steps: tuple[Step, ...]
+    names: _Names
     knob: Knob | None
     options: Options
+
+    @cached_property
+    def made(self) -> Candidate:
+        """The candidate of all knobs' alternatives, which may be met again and again."""
+        return _Made(self)
 
     @cached_property
     def by_first(self) -> Mapping[Step | None, Sequence[str]]:
@@ -73,8 +82,32 @@ class _Node:
         return max(fits, key=lambda n: len(self.options[n].steps), default=None)
 
 
-class KnobTree:
-    """The ways through knobs, in the knobs' order: each is the names of alternatives, and makes a candidate.
+class _Made(Candidate):
+    """A candidate that keeps the path that it was made by, which reading back its steps finds, too."""
+
+    def __init__(self, node: _Node) -> None:
+        super().__init__(node.steps)
+        self.space: TemplateSpace
+        self.names: _Names
+        self.__dict__.update(space=node.space, names=node.names)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Candidate) and self.steps == other.steps
+
+    __hash__ = Candidate.__hash__
+
+    def __reduce__(self) -> tuple[type[Candidate], tuple[tuple[Step, ...]]]:
+        return Candidate, (self.steps,)
+
+
+class TemplateSpace(Space):
+    """Candidates that are made of one alternative of each knob, in the knobs' order.
+
+    AutoTVM's templates are written by hand for each operator and each processor (section 2 of its
+    paper). Here the knobs are derived: axes that are one in memory, the vector axis, a register tile that
+    the register file holds, unrolling, tiles for the caches, the order of the outer loops, packing of each
+    tensor, threads; of every other nest whether it follows the main one's loops, or has its own; and which
+    code generator compiles what only flows through memory.
 
     Args:
         program: what is scheduled.
@@ -85,7 +118,7 @@ class KnobTree:
         facts: of the program on the target.
     """
 
-    def __init__(self, program: Program, target: Target, builds: Mapping[str, Step]) -> None:
+    def __init__(self, program: Program, target: Target, builds: Mapping[str, Step] = NO_BUILDS) -> None:
         self.facts = Facts.of(program, target)
         last = (_build(builds, self.facts),) if builds and is_memory_bound(self.facts) else ()
         self._first: tuple[Knob, ...] = ()
@@ -94,9 +127,6 @@ class KnobTree:
             self._first = (fuse[0],)
             self._forms[FUSED] = (*_knobs_of(fuse[1]), *last)
         self._node = lru_cache(maxsize=KNOWN_MAX)(self._find_node)
-        self._made = lru_cache(maxsize=KNOWN_MAX)(self._make)
-        self._read = lru_cache(maxsize=KNOWN_MAX)(self._read_back)
-        self._last: dict[Candidate, _Names] = {}  # candidates that were made lately, and of what
 
     @property
     def knobs(self) -> tuple[Knob, ...]:
@@ -104,148 +134,9 @@ class KnobTree:
         every = (*self._first, *(knob for knobs in self._forms.values() for knob in knobs))
         return tuple({knob.name: knob for knob in reversed(every)}.values())[::-1]
 
-    @property
-    def most(self) -> int:
-        """Bound the number of ways from above."""
-        return sum(prod(knob.most for knob in knobs) for knobs in self._forms.values())
-
-    def every(self) -> Iterator[Candidate]:
-        """Return what each way makes, the last knob's alternatives fastest."""
-        return (Candidate(steps) for steps in self._all(self._begin(), ()))
-
-    def made_by(self, choose: Choose) -> Candidate:
-        """Make the candidate of what is chosen at each knob."""
-        names: _Names = ()
-        while knob := (node := self._node(names)).knob:
-            names = (*names, choose(knob, node.options))
-        return self._made(names)
-
-    def read(self, candidate: Candidate) -> tuple[tuple[str, str, Options], ...]:
-        """List each knob with what a candidate chooses and what was offered.
-
-        Raises:
-            ScheduleError: the candidate is of another space.
-        """
-        return self._read(candidate)
-
-    def schedule(self, candidate: Candidate) -> Schedule:
-        """Return a candidate's schedule, which is known where it was made here."""
-        names = self._last.get(candidate)
-        if names is None:
-            try:
-                names = tuple([name for _, name, _ in self.read(candidate)])
-            except ScheduleError:  # of another space
-                return resolve(self.facts.program, candidate)
-        return self._node(names).context.schedule
-
-    def _begin(self) -> KnobContext:
-        return KnobContext(self.facts, unscheduled(self.facts.program), {}, "", RegisterTile((), "", 1))
-
-    def _make(self, names: _Names) -> Candidate:
-        """Make the candidate of these alternatives, one for each knob; it may be met again and again."""
-        options = (self._node(names[:i]).options[name] for i, name in enumerate(names))
-        made = Candidate(tuple(step for option in options for step in option.steps))
-        # It is only a short cut: what is forgotten is read back from its steps.
-        if len(self._last) == KNOWN_MAX:
-            self._last.clear()
-        self._last[made] = names
-        return made
-
-    def _find_node(self, names: _Names) -> _Node:
-        if names:
-            # From the node before it, which is mostly known: each knob costs its own steps alone.
-            before = self._node(names[:-1])
-            assert before.knob is not None
-            context = self._after(before.context, before.knob, names[-1], before.options[names[-1]])
-        else:
-            context = self._begin()
-        knob = self._next(context)
-        return _Node(context, knob, knob.options(context) if knob else {})
-
-    def _next(self, context: KnobContext) -> Knob | None:
-        """Return the knob to turn next; the first one says which form of the program the others are for."""
-        knobs = (*self._first, *self._forms[context.chosen.get("fuse", "none")])
-        return knobs[len(context.chosen)] if len(context.chosen) < len(knobs) else None
-
-    def _after(self, context: KnobContext, knob: Knob, name: str, option: KnobOption) -> KnobContext:
-        schedule = context.schedule
-        for step in option.steps:
-            if isinstance(step, LoopStep):
-                schedule = step.apply(schedule)
-        chosen = {**context.chosen, knob.name: name}
-        return knob.after(replace(context, schedule=schedule, chosen=chosen), name)
-
-    def _read_back(self, candidate: Candidate) -> tuple[tuple[str, str, Options], ...]:
-        if made := self._last.get(candidate):
-            nodes = ((name, self._node(made[:i])) for i, name in enumerate(made))
-            return tuple([(node.knob.name, name, node.options) for name, node in nodes if node.knob])
-        read: list[tuple[str, str, Options]] = []
-        names, left = _Names(), candidate.steps
-        while knob := (node := self._node(names)).knob:
-            name = node.chosen(left)
-            if name is None:
-                break
-            read.append((knob.name, name, node.options))
-            names, left = (*names, name), left[len(node.options[name].steps) :]
-        if left:
-            raise ScheduleError(f"{left[0]} is no step of this template", "Use the space's own candidates.")
-        return tuple(read)
-
-    def _all(self, context: KnobContext, steps: tuple[Step, ...]) -> Iterator[tuple[Step, ...]]:
-        knob = self._next(context)
-        if knob is None:
-            yield steps
-            return
-        for name, option in knob.options(context).items():
-            yield from self._all(self._after(context, knob, name, option), steps + option.steps)
-
-
-def _knobs_of(facts: Facts) -> tuple[Knob, ...]:
-    if not facts.nest.axes:
-        return ()
-    return (*Tiling(facts).knobs(), *placing_knobs(facts), *nest_knobs(facts))
-
-
-def _build(builds: Mapping[str, Step], facts: Facts) -> Knob:
-    weight = BEST_BUILD if is_beyond_caches(facts) else BUILD_WEIGHT
-    others = {name: KnobOption((step,), weight) for name, step in builds.items()}
-    options = {"own": KnobOption((), 1.0), **others}
-    return Knob("build", lambda _: options, len(options))
-
-
-# Space
-
-NO_BUILDS: Mapping[str, Step] = MappingProxyType({})
-Choices = Mapping[str, str]
-"""Knob to the name of the alternative that is chosen."""
-
-
-class TemplateSpace(Space):
-    """Candidates that are made of one alternative of each knob, in the knobs' order.
-
-    AutoTVM's templates are written by hand for each operator and each processor (section 2 of its
-    paper). Here the knobs are derived: axes that are one in memory, the vector axis, a register tile that
-    the register file holds, unrolling, tiles for the caches, the order of the outer loops, packing of each
-    tensor, threads; of every other nest whether it follows the main one's loops, or has its own; and who
-    makes the code of what only flows through memory.
-
-    Args:
-        program: what is scheduled.
-        target: whose vector registers and cores are reckoned with.
-        builds: other code generators that may be chosen, name to step.
-    """
-
-    def __init__(self, program: Program, target: Target, builds: Mapping[str, Step] = NO_BUILDS) -> None:
-        self._tree = KnobTree(program, target, builds)
-
-    @property
-    def knobs(self) -> tuple[Knob, ...]:
-        """All knobs, each once; those that stand for axes depend on whether axes are fused."""
-        return self._tree.knobs
-
     def start(self) -> Candidate:
         """Return the first guess: the most plausible alternative of each knob."""
-        return self._tree.made_by(lambda _, options: _first_guess(options))
+        return self.candidate({})
 
     def seeds(self, context: SearchContext = EMPTY_CONTEXT) -> tuple[Candidate, ...]:  # noqa: ARG002
         """Return the first guess."""
@@ -258,13 +149,13 @@ class TemplateSpace(Space):
 
     def sample(self, rng: Generator) -> Candidate:
         """Draw each knob's alternative by its weight."""
-        return self._tree.made_by(lambda _, options: _draw(options, rng))
+        return self._made_by(lambda _, options: _draw(options, rng))
 
     def mutate(self, candidate: Candidate, rng: Generator) -> Candidate:
         """Choose anew for one knob; the others keep their alternatives where these are still offered."""
-        read = self._tree.read(candidate)
-        old = {name: chosen for name, chosen, _ in read}
-        free = [name for name, _, options in read if len(options) > 1]
+        path = [*self._path(candidate)]
+        old = {node.knob.name: name for node, name in path if node.knob}
+        free = [node.knob.name for node, _ in path if node.knob and len(node.options) > 1]
         if not free:
             return candidate
         changed = free[int(rng.integers(len(free)))]
@@ -275,7 +166,7 @@ class TemplateSpace(Space):
             # Without the old one: a mutation that changes nothing would be drawn for nothing.
             return _draw({n: o for n, o in options.items() if n != old[knob.name]}, rng)
 
-        return self._tree.made_by(choose)
+        return self._made_by(choose)
 
     def crossover(self, a: Candidate, b: Candidate, rng: Generator) -> tuple[Candidate, Candidate]:
         """Return two children: each knob's alternative comes from either parent, for one or the other."""
@@ -283,17 +174,17 @@ class TemplateSpace(Space):
         sides = {knob.name: int(rng.integers(2)) for knob in self.knobs}
 
         def child(flip: int) -> Candidate:
-            return self._tree.made_by(lambda k, o: _keep(o, parents[sides[k.name] ^ flip].get(k.name, "")))
+            return self.candidate({name: parents[side ^ flip].get(name, "") for name, side in sides.items()})
 
         return child(0), child(1)
 
     def size(self) -> int:
         """Bound the number of candidates from above."""
-        return self._tree.most
+        return sum(prod(knob.most for knob in knobs) for knobs in self._forms.values())
 
     def candidates(self) -> Iterator[Candidate]:
         """List every candidate, the last knob's alternatives fastest."""
-        return self._tree.every()
+        return self._below(self._node(()))
 
     def choices(self, candidate: Candidate) -> Choices:
         """Read a candidate back into the alternatives that it is made of.
@@ -301,11 +192,19 @@ class TemplateSpace(Space):
         Raises:
             ScheduleError: it is not a candidate of this space.
         """
-        return {name: chosen for name, chosen, _ in self._tree.read(candidate)}
+        return {node.knob.name: name for node, name in self._path(candidate) if node.knob}
 
     def candidate(self, choices: Choices) -> Candidate:
         """Make a candidate; a knob whose alternative is not named, or not offered, takes the first guess."""
-        return self._tree.made_by(lambda knob, options: _keep(options, choices.get(knob.name, "")))
+        return self._made_by(lambda knob, options: _keep(options, choices.get(knob.name, "")))
+
+    def schedule(self, candidate: Candidate) -> Schedule:
+        """Return a candidate's schedule; raises ScheduleError where it is illegal."""
+        try:
+            names = self._names(candidate)
+        except ScheduleError:  # of another space
+            return resolve(self.facts.program, candidate)
+        return self._node(names).context.schedule
 
     @property
     def schema(self) -> FeatureSchema:
@@ -322,9 +221,72 @@ class TemplateSpace(Space):
         """
         from planish.levels.loops.features import features_of
 
-        return features_of(
-            [*map(self._tree.schedule, candidates)], self._tree.facts.lanes, self._tree.facts.machine
-        )
+        return features_of([*map(self.schedule, candidates)], self.facts.lanes, self.facts.machine)
+
+    def _made_by(self, choose: Callable[[Knob, Options], str]) -> Candidate:
+        node = self._node(())
+        while node.knob:
+            node = self._node((*node.names, choose(node.knob, node.options)))
+        return node.made
+
+    def _path(self, candidate: Candidate) -> Iterator[tuple[_Node, str]]:
+        """List the nodes that lead to a candidate, each with the alternative that is chosen there."""
+        names = self._names(candidate)
+        return ((self._node(names[:i]), name) for i, name in enumerate(names))
+
+    def _names(self, candidate: Candidate) -> _Names:
+        if isinstance(candidate, _Made) and candidate.space is self:
+            return candidate.names
+        node, left = self._node(()), candidate.steps
+        while node.knob and (name := node.chosen(left)) is not None:
+            left = left[len(node.options[name].steps) :]
+            node = self._node((*node.names, name))
+        if left:
+            raise ScheduleError(f"{left[0]} is no step of this template", "Use the space's own candidates.")
+        return node.names
+
+    def _find_node(self, names: _Names) -> _Node:
+        if names:
+            # From the node before it, which is mostly known: each knob costs its own steps alone.
+            return self._after(self._node(names[:-1]), names[-1])
+        unchosen = unscheduled(self.facts.program), {}, "", RegisterTile((), "", 1)
+        return self._node_at(KnobContext(self.facts, *unchosen), (), ())
+
+    def _after(self, node: _Node, name: str) -> _Node:
+        """Return the node behind an alternative."""
+        assert node.knob is not None
+        option, schedule = node.options[name], node.context.schedule
+        for step in option.steps:
+            if isinstance(step, LoopStep):
+                schedule = step.apply(schedule)
+        chosen = {**node.context.chosen, node.knob.name: name}
+        context = node.knob.after(replace(node.context, schedule=schedule, chosen=chosen), name)
+        return self._node_at(context, node.steps + option.steps, (*node.names, name))
+
+    def _node_at(self, context: KnobContext, steps: tuple[Step, ...], names: _Names) -> _Node:
+        # The first knob's choice decides which form of the program the others are for.
+        knobs = (*self._first, *self._forms[context.chosen.get("fuse", "none")])
+        knob = knobs[len(names)] if len(names) < len(knobs) else None
+        return _Node(self, context, steps, names, knob, knob.options(context) if knob else {})
+
+    def _below(self, node: _Node) -> Iterator[Candidate]:
+        if node.knob is None:
+            yield Candidate(node.steps)
+        for name in node.options:
+            yield from self._below(self._after(node, name))
+
+
+def _knobs_of(facts: Facts) -> tuple[Knob, ...]:
+    if not facts.nest.axes:
+        return ()
+    return (*Tiling(facts).knobs(), *placing_knobs(facts), *nest_knobs(facts))
+
+
+def _build(builds: Mapping[str, Step], facts: Facts) -> Knob:
+    weight = BEST_BUILD if is_beyond_caches(facts) else BUILD_WEIGHT
+    others = {name: KnobOption((step,), weight) for name, step in builds.items()}
+    options = {"own": KnobOption((), 1.0), **others}
+    return Knob("build", lambda _: options, len(options))
 
 
 def _first_guess(options: Options) -> str:
