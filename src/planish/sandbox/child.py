@@ -7,6 +7,7 @@ code in it ends the child alone.
 
 from __future__ import annotations
 
+import ctypes
 import faulthandler
 import math
 import os
@@ -36,6 +37,7 @@ _READ_BYTES = 1 << 20
 Send = Callable[[bytes], None]
 """Sends a message to the parent; it is plain data, for the child runs what may go wrong in any way."""
 _OF_PROCESS = 2  # what Linux calls the clock of a process's time on the processor
+_POLL_S = 1e-3
 _lifelines: set[int] = set()
 """The ends that this process holds; forked children that held them too would keep other children alive."""
 
@@ -113,65 +115,90 @@ def _environment() -> dict[str, str]:
     }
 
 
-_DESCRIPTORS = Path("/dev/fd")
-_POLL_S = 1e-3
-
-
 class ForkedProcess:
-    """A process that was forked from this one, by the methods of `subprocess.Popen` that pools use.
+    """A process that is forked from this one, with the methods of `subprocess.Popen` that pools use.
 
     Args:
+        main: what it does; then it ends.
+
+    Attributes:
         pid: its number.
+        ends: a descriptor that is ready once it has ended; empty where the system has none.
     """
 
-    def __init__(self, pid: int) -> None:
-        self.pid = pid
+    def __init__(self, main: Callable[[], object]) -> None:
+        with warnings.catch_warnings():
+            # With other threads, a fork may find a lock held for ever; the work must take none of theirs.
+            warnings.simplefilter("ignore")
+            self.pid = os.fork()
+        if not self.pid:
+            _call_and_exit(main)
         self._code: int | None = None
+        self.ends: tuple[int, ...] = ()
+        if sys.platform == "linux":
+            with suppress(OSError):  # no more descriptors
+                self.ends = (os.pidfd_open(self.pid),)
 
     def poll(self) -> int | None:
         """Return its exit code, negative for a signal; None while it runs."""
         if self._code is None:
             pid, status = os.waitpid(self.pid, os.WNOHANG)
-            self._code = os.waitstatus_to_exitcode(status) if pid else None
+            if pid:
+                self._code = os.waitstatus_to_exitcode(status)
+                for end in self.ends:
+                    os.close(end)
         return self._code
 
     def wait(self, timeout: float | None = None) -> int:
         """Wait for its end; raises `subprocess.TimeoutExpired` where it takes longer."""
-        end = time.monotonic() + (math.inf if timeout is None else timeout)
+        end = math.inf if timeout is None else time.monotonic() + timeout
         while (code := self.poll()) is None:
-            if time.monotonic() >= end:
+            if (left := end - time.monotonic()) <= 0:
                 raise subprocess.TimeoutExpired(str(self.pid), timeout or 0.0)
-            time.sleep(_POLL_S)
+            wait(self.ends, left if self.ends else _POLL_S)
         return code
 
+    def kill(self) -> None:
+        """End it, unless it has ended."""
+        if self.poll() is None:
+            os.kill(self.pid, signal.SIGKILL)
 
-def _fork_and_call(
-    main: Callable[[Sequence[int]], object], inherited: Sequence[int], output: int, scratch: Path
-) -> ForkedProcess:
-    """Fork a process in a session of its own that calls a function with the descriptors that it keeps."""
-    if pid := _fork():
-        return ForkedProcess(pid)
+
+def _call_and_exit(main: Callable[[], object]) -> NoReturn:
     code = 1
     try:
-        os.setsid()
-        _forget_parent(inherited, output, scratch)
-        main(inherited)
+        _skip_exit_handlers()
+        main()
         code = 0
     except BaseException:  # noqa: BLE001  (the child must not go on as if it were the parent)
-        traceback.print_exc()
+        traceback.print_exc(file=sys.__stderr__)
     finally:
         # Not sys.exit: exit handlers and buffers are the parent's.
         os._exit(code)
 
 
-def _forget_parent(inherited: Sequence[int], output: int, scratch: Path) -> None:
+def _skip_exit_handlers() -> None:
+    """Have exit(), which native code calls, end this process at once.
+
+    Its handlers are the parent's, and some wait for threads that only the parent has.
+    """
+    library = ctypes.CDLL(None)
+    if hasattr(library, "on_exit"):  # in glibc alone; the last that is registered is called first
+        library.on_exit(library._exit, None)
+
+
+def _redirect(output: int, scratch: Path) -> None:
+    """Give this forked child an empty input, an output, and a folder for temporary files."""
+    for ours, theirs in ((os.open(os.devnull, os.O_RDONLY), 0), (output, 1), (output, 2)):
+        os.dup2(ours, theirs)
+    os.environ["TMPDIR"] = tempfile.tempdir = str(scratch)
+
+
+def _forget_parent(inherited: Sequence[int]) -> None:
     """Drop the descriptors, signal handlers and variables of the process that this one was forked from."""
-    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-    os.dup2(output, 1)
-    os.dup2(output, 2)
     kept = {0, 1, 2, *inherited}
     # Pipes of siblings, above all: one shows a death only when no other process holds it.
-    for descriptor in [int(path.name) for path in _DESCRIPTORS.iterdir()]:
+    for descriptor in [int(path.name) for path in Path("/dev/fd").iterdir()]:
         if descriptor not in kept:
             with suppress(OSError):  # that of the listing
                 os.close(descriptor)
@@ -185,7 +212,6 @@ def _forget_parent(inherited: Sequence[int], output: int, scratch: Path) -> None
             signal.signal(number, signal.SIG_DFL)
     for name in set(os.environ) - set(_environment()):
         del os.environ[name]
-    os.environ["TMPDIR"] = tempfile.tempdir = str(scratch)
 
 
 class SessionChild(Child):
@@ -218,9 +244,16 @@ class SessionChild(Child):
         self.scratch = Scratch()
         lifeline, self._held = _open_lifeline()
         inherited = (*descriptors, lifeline)
+
+        def main(forked: Callable[[Sequence[int]], object]) -> None:
+            os.setsid()
+            _redirect(output, self.scratch.path)
+            _forget_parent(inherited)
+            forked(inherited)
+
         self.process: subprocess.Popen[bytes] | ForkedProcess
         if forked is not None:
-            self.process = _fork_and_call(forked, inherited, output, self.scratch.path)
+            self.process = ForkedProcess(partial(main, forked))
         else:
             self.process = subprocess.Popen(
                 # -P: a file in the folder where planish was started must not shadow a module.
@@ -239,6 +272,7 @@ class SessionChild(Child):
     def kill(self) -> None:
         """End it and all that it started; called once."""
         self._kill_group()
+        self.process.kill()  # one that was forked just now has no group yet
         # Without it the dead child stays as a zombie.
         self.process.wait()
         _close_lifeline(self._held)
@@ -269,15 +303,17 @@ class ForkedChild(Child):
             ours.callback(_close_lifeline, held)
             theirs.callback(os.close, lifeline)
             self._output = ours.enter_context(tempfile.TemporaryFile())
-            super().__init__(_fork(), self._answers)
-            if not self.pid:
-                self._work_and_exit(work, sends, lifeline, memory_bytes, scratch)
+
+            def main() -> None:
+                os.close(self._answers)
+                self._separate(lifeline, memory_bytes, scratch)
+                work(partial(_send, sends))
+
+            self._process = ForkedProcess(main)
+            super().__init__(self._process.pid, self._answers)
             with suppress(OSError):  # it was quicker
                 os.setpgid(self.pid, self.pid)
-            death = _death_of(self.pid)
-            if death is not None:
-                ours.callback(os.close, death)
-            self.ends = (self._answers, *([] if death is None else [death]))
+            self.ends = (self._answers, *self._process.ends)
             self._ours = ours.pop_all()
 
     def processor_s(self) -> float:
@@ -295,7 +331,7 @@ class ForkedChild(Child):
             EOFError: it is dead, or sends nothing any more; a descendant may still hold its pipe. Or
                 it sent what is not a message: then it is killed.
         """
-        dead = bool(wait(self.ends[1:], 0))
+        dead = bool(wait(self._process.ends, 0))
         try:
             messages = list(self._read(self._answers))
         except EOFError:
@@ -315,7 +351,7 @@ class ForkedChild(Child):
         """Wait for its death, end what it started, and say how it ended."""
         os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOWAIT)  # until it is buried, its group is its own
         self._kill_group()
-        code = os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
+        code = self._process.wait()
         self._output.seek(max(0, self._output.seek(0, os.SEEK_END) - _OUTPUT_BYTES))
         output = self._output.read().decode(errors="replace").strip()
         self._ours.close()
@@ -326,27 +362,7 @@ class ForkedChild(Child):
         self._kill_group()
         self.end()
 
-    def _work_and_exit(
-        self,
-        work: Callable[[Send], object],
-        sends: int,
-        lifeline: int,
-        memory_bytes: int,
-        scratch: Path,
-    ) -> NoReturn:
-        code = 1
-        try:
-            os.close(self._answers)
-            self._settle(lifeline, memory_bytes, scratch)
-            work(partial(_send, sends))
-            code = 0
-        except BaseException:  # noqa: BLE001  (the child must not go on as if it were the parent)
-            traceback.print_exc(file=sys.__stderr__)
-        finally:
-            # Not sys.exit: exit handlers and buffers are the parent's.
-            os._exit(code)
-
-    def _settle(self, lifeline: int, memory_bytes: int, scratch: Path) -> None:
+    def _separate(self, lifeline: int, memory_bytes: int, scratch: Path) -> None:
         with suppress(OSError):  # the parent was quicker
             os.setpgid(0, 0)
         # Siblings' ends: this child would keep them alive after the parent's death.
@@ -361,10 +377,7 @@ class ForkedChild(Child):
             # The watchdog's timers must kill, whatever handler the parent has for these signals.
             signal.signal(timer, signal.SIG_DFL)
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-        os.environ["TMPDIR"] = tempfile.tempdir = str(scratch)
-        nothing = os.open(os.devnull, os.O_RDONLY)
-        for ours, theirs in ((nothing, 0), (self._output.fileno(), 1), (self._output.fileno(), 2)):
-            os.dup2(ours, theirs)
+        _redirect(self._output.fileno(), scratch)
         if memory_bytes:
             cap_memory(memory_bytes)
 
@@ -375,27 +388,14 @@ def wait(ends: Iterable[int], seconds: float | None) -> set[int]:
     for end in ends:
         polled.register(end, POLLIN)
     # Rounded up: a fraction of a millisecond is no reason to ask again and again.
-    return {end for end, _ in polled.poll(None if seconds is None else math.ceil(seconds * 1e3))}
+    limit = None if seconds is None or seconds == math.inf else math.ceil(seconds * 1e3)
+    return {end for end, _ in polled.poll(limit)}
 
 
 def _send(descriptor: int, body: bytes) -> None:
     view = memoryview(framed(body))
     while view:
         view = view[os.write(descriptor, view) :]
-
-
-def _fork() -> int:
-    with warnings.catch_warnings():
-        # With other threads, a fork may find a lock held for ever; the work must take none of theirs.
-        warnings.simplefilter("ignore", DeprecationWarning)
-        return os.fork()
-
-
-def _death_of(pid: int) -> int | None:
-    if sys.platform == "linux":
-        with suppress(OSError):  # an old system, or no more descriptors: its pipe shows it
-            return os.pidfd_open(pid)
-    return None
 
 
 def forget_output() -> None:
