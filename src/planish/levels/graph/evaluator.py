@@ -26,7 +26,7 @@ from planish.levels.graph.machine import QUANTITIES, Meter, peak_memory
 from planish.levels.graph.model_protos import all_nodes
 from planish.levels.graph.passes import Selection, selection_of
 from planish.levels.graph.program import GraphProgram
-from planish.levels.graph.rewriting import RewriteError, Rewriter, RewrittenModel
+from planish.levels.graph.rewriting import RewriteError, Rewriter
 from planish.levels.graph.sessions import (
     ModelSession,
     RefusedError,
@@ -55,68 +55,6 @@ PATIENCE = 4
 """How many times the budget may be spent on a candidate until its ratio is precise."""
 
 
-class SessionTimer:
-    """Times the sessions of one model.
-
-    Args:
-        baseline: a session of the baseline; None where the runtime refuses it.
-        settings: under which it is that.
-        timing: how long each session is timed.
-        baseline_time: the seconds of the baseline; None: all are timed alone.
-        feed: what sessions are run on.
-    """
-
-    def __init__(
-        self,
-        baseline: ModelSession | None,
-        settings: SessionSettings,
-        timing: Timing,
-        baseline_time: SharedBaselineTime | None,
-        feed: Feed,
-    ) -> None:
-        self._timing, self._baseline_time, self._feed = timing, baseline_time, feed
-        self._one_core = settings.cores == 1 and settings.provider != "cuda"
-        self._baseline = self._runs(baseline) if baseline is not None and baseline_time is not None else None
-        self._paired: PairedTimer | None = None
-        self._begun = False
-        self._best = float("inf")
-
-    def time(self, session: ModelSession) -> Samples:
-        """Measure how long a call takes; enter the stage "run" first."""
-        if self._baseline_time is not None and self._baseline is not None and not self._begun:
-            self._begin(self._baseline_time, self._baseline)
-        if self._paired is not None and self._baseline is not None:
-            return self._paired.time(self._runs(session), self._baseline)
-        timed = time_call(self._runs(session), self._timing, self._best)
-        self._best = min(self._best, timed.median)
-        return timed
-
-    def named(self, timed: Samples, batch: int) -> Mapping[str, tuple[float, ...]]:
-        """Return samples as an outcome keeps them.
-
-        Args:
-            timed: as `time` returned it.
-            batch: the items of a call.
-        """
-
-        def rate(seconds: float) -> float:
-            return batch / seconds
-
-        return timed.named({"latency": float, "throughput": rate}, one_core=self._one_core)
-
-    def _begin(self, baseline_time: SharedBaselineTime, baseline: Runs) -> None:
-        """Time the baseline; the first worker to do so decides for all whether it is too short."""
-        self._begun = True
-        alone = time_call(baseline, self._timing)
-        if baseline_time.seconds(alone.median) >= LEAST_S:
-            self._paired = PairedTimer(
-                baseline_time, self._timing, one_core=self._one_core, patience=PATIENCE
-            )
-
-    def _runs(self, session: ModelSession) -> Runs:
-        return repeated(session.bound(self._feed))
-
-
 TIMING = Timing(budget_s=0.15, block_s=1e-3, fewest=5, most=50, slow_factor=3.0)
 LAST_TIMING = Timing(budget_s=0.15, block_s=1e-3, fewest=5, most=50, slow_factor=math.inf)
 """For the comparison at the end: nothing is cut short."""
@@ -124,16 +62,11 @@ LAST_TIMING = Timing(budget_s=0.15, block_s=1e-3, fewest=5, most=50, slow_factor
 CREATIONS = 5
 """Sessions that are made where the time to make one is wanted."""
 
-DRAWING = frozenset(
-    (
-        "Bernoulli",
-        "Dropout",
-        "Multinomial",
-        "RandomNormal",
-        "RandomNormalLike",
-        "RandomUniform",
-        "RandomUniformLike",
-    )
+_DRAWING = frozenset(
+    {
+        *("Bernoulli", "Dropout", "Multinomial"),
+        *("RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike"),
+    }
 )
 """Types of operators that may draw numbers at random."""
 _SIGMAS = 3.0
@@ -185,6 +118,45 @@ class GraphEvaluatorSpec:
         return _Evaluator(self)
 
 
+class _Timer:
+    """Times the sessions of one model, interleaved with the baseline's where its calls are long enough."""
+
+    def __init__(self, spec: GraphEvaluatorSpec, baseline: ModelSession | None, feed: Feed) -> None:
+        self._timing, self._shared, self._feed = spec.timing, spec.baseline_time, feed
+        self._one_core = spec.settings.cores == 1 and spec.settings.provider != "cuda"
+        self._baseline = None if baseline is None or self._shared is None else self._runs(baseline)
+        self._paired: PairedTimer | None = None
+        self._begun = False
+        self._best = math.inf
+
+    def time(self, session: ModelSession) -> Samples:
+        """Measure how long a call takes; enter the stage "run" first."""
+        if self._shared is not None and self._baseline is not None and not self._begun:
+            self._begun = True
+            alone = time_call(self._baseline, self._timing)
+            # The first worker to time the baseline decides for all whether it is too short.
+            if self._shared.seconds(alone.median) >= LEAST_S:
+                self._paired = PairedTimer(
+                    self._shared, self._timing, one_core=self._one_core, patience=PATIENCE
+                )
+        if self._paired is not None and self._baseline is not None:
+            return self._paired.time(self._runs(session), self._baseline)
+        timed = time_call(self._runs(session), self._timing, self._best)
+        self._best = min(self._best, timed.median)
+        return timed
+
+    def named(self, timed: Samples, batch: int) -> Mapping[str, tuple[float, ...]]:
+        """Return samples as an outcome keeps them, of calls for a batch of so many items."""
+
+        def rate(seconds: float) -> float:
+            return batch / seconds
+
+        return timed.named({"latency": float, "throughput": rate}, one_core=self._one_core)
+
+    def _runs(self, session: ModelSession) -> Runs:
+        return repeated(session.bound(self._feed))
+
+
 class _Evaluator:
     """Evaluates selections of passes for one model.
 
@@ -203,73 +175,94 @@ class _Evaluator:
         self._rewriter = Rewriter(spec.program, spec.model_cache, Path(tempfile.mkdtemp()))
         self._feeds = list(make_feeds(spec.program, self._rewriter.original, further=not spec.remember))
         self._labels = labelled(spec.program)
-        answers = _answers(spec, self._feeds)
+        answers = self._answers(self._feeds)
         # As of a logarithm of what stays positive where numbers are of both signs.
         if spec.program.data is None and not_finite(answers[BELOW_0]):
             del self._feeds[BELOW_0], answers[BELOW_0]
-        _require_finite(spec.program, answers)
+        self._require_finite(answers)
         self._require_steady()
         if self._labels is not None:
             check_labels(self._labels, answers)
         notes: list[str] = []
         further = self._further(notes) if spec.program.data is not None else []
-        baseline = self._baseline()
-        batches = [*_batches(self._feeds, answers), *further]
+        try:
+            baseline = self._session(spec.program.baseline, spec.program.file)
+        except RefusedError:  # that is the baseline's failure, in its turn
+            baseline = None
+        batches = [*map(Batch, self._feeds, answers), *further]
         self._verifier = Verifier(batches, baseline, self._moved)
         if wrong := len(batches) - len(self._verifier.batches):
             notes.append(
                 f"{wrong} of the inputs made of the given ones are left out: the baseline fails on them"
             )
         if spec.program.without:
-            notes.append(wrong_by_default(spec.program))
+            passes = ", ".join(spec.program.without)
+            notes.append(
+                f"ONNX Runtime's defaults answer wrongly on this model: {passes} changes what it computes, and is"
+                " left out of the baseline and of every candidate; without planish, name it in"
+                " disabled_optimizers of InferenceSession"
+            )
         self.notes = tuple(notes)
         self._known: dict[tuple[str, Selection], Outcome] = {}
         self._verified: set[Candidate] = set()
-        self._timer = SessionTimer(baseline, spec.settings, spec.timing, spec.baseline_time, self._feeds[0])
+        self._timer = _Timer(spec, baseline, self._feeds[0])
+
+    def _answers(self, feeds: Sequence[Feed]) -> list[Sequence[Any]]:
+        """Run the model as it came, with every optimisation off."""
+        path = self._program.file
+        try:
+            # The runtime's own passes are among what is judged, so what they make cannot be the reference.
+            session = open_session(path, self._spec.settings.of_onnxruntime, as_it_is=True)
+            return [session.run(feed) for feed in feeds]
+        except RefusedError as error:
+            raise ProgramError(f"ONNX Runtime does not run '{path}': {error.message}") from error
+
+    def _require_finite(self, answers: Sequence[Sequence[Any]]) -> None:
+        if any(map(not_finite, answers)):
+            what = f"'{self._program.file}' returns numbers that are not finite, before anything is changed"
+            raise ProgramError(what, "Give it inputs that suit it: --option inputs=FILE.npz.")
 
     def _require_steady(self) -> None:
         """Raise ProgramError where the model draws at random, and answers otherwise in another call."""
-        drawing = sorted({node.op_type for node in all_nodes(self._rewriter.original)} & DRAWING)
+        drawing = sorted({node.op_type for node in all_nodes(self._rewriter.original)} & _DRAWING)
         if not drawing:
             return
-        once, again = _answers(self._spec, [self._feeds[0]] * 2)
+        once, again = self._answers([self._feeds[0]] * 2)
         if difference(again, once, DEFAULT):
             what = f"'{self._program.file}' answers at random: it has {', '.join(drawing)}"
             raise ProgramError(
                 what, "Export it for inference, as by model.eval(), without what draws numbers."
             )
 
-    def _baseline(self) -> ModelSession | None:
-        try:
-            return self._session(self._program.baseline, self._program.file)
-        except RefusedError:  # that is the baseline's failure, in its turn
-            return None
-
     def _further(self, notes: list[str]) -> list[Batch]:
         """Make inputs of the given ones for the end, where the model as it came takes them."""
         made = derived(self._feeds, FURTHER)
+        why = "nothing in them may be moved"
+        answers: list[Sequence[Any]] = []
         try:
-            answers = _answers(self._spec, made)
-            _require_finite(self._program, answers)
+            answers = self._answers(made)
+            self._require_finite(answers)
         except ProgramError as error:
-            made, answers = (), []
-            why = f"the model takes no others made of them ({error.message})"
-        else:
-            why = "nothing in them may be moved"
+            made, why = (), f"the model takes no others made of them ({error.message})"
         if not made:
             notes.append(f"candidates are compared on the given inputs alone: {why}")
-        return [] if self._spec.remember else _batches(made, answers, derived=True)
+            return []
+        derivations = [] if self._spec.remember else zip(made, answers, strict=True)
+        return [Batch(feed, expected, derived=True) for feed, expected in derivations]
 
     def _moved(self, feeds: Sequence[Feed]) -> Sequence[Sequence[Any]]:
         """Return the answers with other roundings."""
         settings = self._spec.settings.of_onnxruntime
         return moved_answers(self._rewriter.original, feeds, settings, self._rewriter.new_file())
 
+    def _session(self, chosen: Selection, file: Path) -> ModelSession:
+        return open_session(file, self._spec.settings.having(chosen.session), chosen.disabled)
+
     def evaluate(self, candidate: Candidate, clock: StageClock) -> Outcome:
         """Rewrite the model, make a session, compare its answers with the original's, and measure."""
         with clock("transform"):
             chosen = selection_of(candidate)
-            self._settings(chosen)  # raises where they are not canonical on this target
+            self._spec.settings.having(chosen.session)  # raises where they are not canonical on this target
             try:
                 made = self._rewriter.rewritten(chosen.rewrites)
             except RewriteError as error:
@@ -277,55 +270,39 @@ class _Evaluator:
         # By the model and not by its list, since other passes may make the same.
         name = (made.key, replace(chosen, rewrites=()))
         if name not in self._known or not self._spec.remember:
-            self._known[name] = self._tried(candidate, chosen, made, clock)
+            self._known[name] = self._tried(candidate, chosen, made.file, clock)
         return self._known[name]
 
-    def _tried(
-        self, candidate: Candidate, chosen: Selection, made: RewrittenModel, clock: StageClock
-    ) -> Outcome:
-        kept: Path | None = None
+    def _tried(self, candidate: Candidate, chosen: Selection, made: Path, clock: StageClock) -> Outcome:
+        """Load a rewritten model, verify and measure it."""
+        kept = self._rewriter.new_file() if chosen.offline else None
+        settings = self._spec.settings.having(chosen.session)
+        seconds: dict[str, float] = {}
         try:
             with clock("build"):
-                session = self._session(chosen, made.file)
-                if chosen.offline:
-                    kept = self._rewriter.new_file()
-                    offline = self._kept(chosen, made.file, kept)
-                    session = open_session(kept, self._settings(chosen), as_it_is=True)
-                else:
-                    offline = 0.0
+                session = self._session(chosen, made)
+                if kept is not None:
+                    offline = open_session(made, settings, chosen.disabled, keep=kept, apart=True)
+                    seconds["offline_time"] = offline.seconds
+                    session = open_session(kept, settings, as_it_is=True)
             with clock("verify"):
-                wrong = "" if candidate in self._verified else self._wrong(session, chosen)
-            if wrong:
-                return Failed("verify", "wrong answer", wrong)
+                judged = _ACCURACY in self._spec.objectives
+                allowed = tolerance(chosen.changes, self._program.tolerance, judged=judged)
+                if candidate not in self._verified and (wrong := self._verifier.wrong(session, allowed)):
+                    return Failed("verify", "wrong answer", wrong)
             self._verified.add(candidate)
-            return self._measured(session, chosen, kept or made.file, offline, clock)
+            measured = self._measured(session, chosen, kept or made, clock)
+            return replace(measured, values={**measured.values, **seconds})
         except RefusedError as error:
-            return Failed("build", f"refused by {self._settings(chosen).runtime}", error.message)
+            return Failed("build", f"refused by {settings.runtime}", error.message)
         finally:
             if kept is not None:
                 kept.unlink(missing_ok=True)
                 weights_of(kept).unlink(missing_ok=True)
 
-    def _settings(self, chosen: Selection) -> SessionSettings:
-        return self._spec.settings.having(chosen.session)
-
-    def _session(self, chosen: Selection, file: Path) -> ModelSession:
-        return open_session(file, self._settings(chosen), chosen.disabled)
-
-    def _kept(self, chosen: Selection, file: Path, kept: Path) -> float:
-        """Keep what the runtime makes; return the seconds that this takes."""
-        settings = self._settings(chosen)
-        return open_session(file, settings, chosen.disabled, keep=kept, apart=True).seconds
-
-    def _wrong(self, session: ModelSession, chosen: Selection) -> str:
-        judged = _ACCURACY in self._spec.objectives
-        allowed = tolerance(chosen.changes, self._program.tolerance, judged=judged)
-        return self._verifier.wrong(session, allowed)
-
-    def _measured(
-        self, session: ModelSession, chosen: Selection, file: Path, offline: float, clock: StageClock
-    ) -> Outcome:
+    def _measured(self, session: ModelSession, chosen: Selection, file: Path, clock: StageClock) -> Measured:
         spec, wanted = self._spec, self._spec.objectives
+        settings = spec.settings.having(chosen.session)
         meter = Meter(wanted, spec.settings.provider)
         with clock("run"):
             meter.begin()
@@ -333,33 +310,32 @@ class _Evaluator:
             read = meter.end(timed.calls * len(timed.seconds))
             creations = [session.seconds]
             if "compile_time" in wanted:
-                creations = [self._again(chosen, file) for _ in range(CREATIONS)]
+                creations = [
+                    open_session(file, settings, chosen.disabled, as_it_is=chosen.offline).seconds
+                    for _ in range(CREATIONS)
+                ]
         latency = statistics.median(within_three_sigma(timed.decisive))
         values = {
             "latency": latency,
             "throughput": self._program.batch / latency,
             "compile_time": statistics.median(creations),
             "model_size": self._size(file, offline=chosen.offline),
-            **({"offline_time": offline} if chosen.offline else {}),
             **read,
         }
         samples = {**self._timer.named(timed, self._program.batch), "compile_time": tuple(creations)}
         if self._labels is not None:
             values[_ACCURACY] = accuracy(self._labels, [session.run(feed) for feed in self._feeds])
         elif _ACCURACY in wanted:
-            values[_ACCURACY] = self._similarity(session)
+            # Of a model without labels: how like its own outputs a candidate's are.
+            values[_ACCURACY] = statistics.fmean(
+                similarity(session.run(each.feed), each.expected) for each in self._verifier.batches
+            )
         if "peak_memory" in wanted:
             with clock("run"):
-                level = chosen.offline
                 values["peak_memory"] = peak_memory(
-                    file, self._settings(chosen), chosen.disabled, self._feeds[0], as_it_is=level
+                    file, settings, chosen.disabled, self._feeds[0], as_it_is=chosen.offline
                 )
         return Measured(values, samples)
-
-    def _again(self, chosen: Selection, file: Path) -> float:
-        if chosen.offline:
-            return open_session(file, self._settings(chosen), as_it_is=True).seconds
-        return self._session(chosen, file).seconds
 
     def _size(self, file: Path, *, offline: bool) -> float:
         """Return the bytes of a model with its weights, wherever they are."""
@@ -367,11 +343,6 @@ class _Evaluator:
             return float(self._program.size)
         weights = weights_of(file)
         return float(file.stat().st_size + (weights.stat().st_size if offline and weights.exists() else 0))
-
-    def _similarity(self, session: ModelSession) -> float:
-        """Return how like the model's own outputs a candidate's are, on the average of the inputs."""
-        batches = self._verifier.batches
-        return statistics.fmean(similarity(session.run(each.feed), each.expected) for each in batches)
 
 
 def sandbox_of(
@@ -401,48 +372,14 @@ def limits_of(program: GraphProgram) -> Limits:
     )
 
 
-def wrong_by_default(program: GraphProgram) -> str:
-    """Return which passes of the runtime's defaults are wrong for a model."""
-    passes = ", ".join(program.without)
-    return (
-        f"ONNX Runtime's defaults answer wrongly on this model: {passes} changes what it computes, and is"
-        " left out of the baseline and of every candidate; without planish, name it in disabled_optimizers"
-        " of InferenceSession"
-    )
-
-
 def within_three_sigma(samples: Sequence[float]) -> Sequence[float]:
     """Leave out what is further than three standard deviations from the mean (section 5 of the paper)."""
     middle, spread = statistics.fmean(samples), statistics.pstdev(samples)
     return [each for each in samples if abs(each - middle) <= _SIGMAS * spread] or samples
 
 
-def _batches(
-    feeds: Sequence[Feed], answers: Sequence[Sequence[Any]], *, derived: bool = False
-) -> list[Batch]:
-    pairs = zip(feeds, answers, strict=True)
-    return [Batch(feed, expected, derived) for feed, expected in pairs]
-
-
-def _answers(spec: GraphEvaluatorSpec, feeds: Sequence[Feed]) -> list[Sequence[Any]]:
-    """Run the model as it came, with every optimisation off."""
-    path = spec.program.file
-    try:
-        # The runtime's own passes are among what is judged, so what they make cannot be the reference.
-        session = open_session(path, spec.settings.of_onnxruntime, as_it_is=True)
-        return [session.run(feed) for feed in feeds]
-    except RefusedError as error:
-        raise ProgramError(f"ONNX Runtime does not run '{path}': {error.message}") from error
-
-
-def _require_finite(program: GraphProgram, answers: Sequence[Sequence[Any]]) -> None:
-    if any(map(not_finite, answers)):
-        what = f"'{program.file}' returns numbers that are not finite, before anything is changed"
-        raise ProgramError(what, "Give it inputs that suit it: --option inputs=FILE.npz.")
-
-
 def lacking(objectives: frozenset[str], there: Mapping[str, object]) -> PlanishError | None:
-    """Return the error for an objective that cannot be measured; None where all can."""
+    """Return the error for an objective of which there is no counter; None where all can be measured."""
     for name in sorted(objectives & set(QUANTITIES)):
         if {"power": "energy"}.get(name, name) not in there:
             what = f"{name} is not available here: the machine has no counter of it"

@@ -12,9 +12,9 @@ from typing import Any
 from planish.core import Candidate, Task
 from planish.levels.graph.installed import OPENVINO, versions
 from planish.levels.graph.pass_probe import PassProbe
-from planish.levels.graph.passes import Selection, selection_of
+from planish.levels.graph.passes import selection_of
 from planish.levels.graph.program import GraphProgram
-from planish.levels.graph.sessions import PROVIDERS, SessionSettings, configuration, weights_of
+from planish.levels.graph.sessions import PROVIDERS, configuration, level_name, weights_of
 from planish.levels.graph.task_setup import settings_of
 
 _SCRIPT = '''"""Runs a model that planish optimised; needs onnxruntime alone."""
@@ -92,53 +92,36 @@ def deliver_model(task: Task[GraphProgram], candidate: Candidate, path: Path) ->
     program, chosen = task.program, selection_of(candidate)
     settings = settings_of(task).having(chosen.session)
     name = program.file.stem
-    model, facts = path / f"{name}.planish.onnx", path / f"{name}.planish.json"
+    model, file = path / f"{name}.planish.onnx", path / f"{name}.planish.json"
     path.mkdir(parents=True, exist_ok=True)
-    _write_model(program, chosen, settings, model)
-    facts.write_text(
-        json.dumps(_facts(program, chosen, settings, model.name), indent=1) + "\n", encoding="utf-8"
-    )
-    weights = weights_of(model)
-    return [model, *([weights] if chosen.offline and weights.exists() else []), facts]
-
-
-def _write_model(program: GraphProgram, chosen: Selection, settings: SessionSettings, file: Path) -> None:
-    """Write the model by a process in a sandbox: passes read a file of others, and may crash."""
+    # By a process in a sandbox: passes read a file of others, and may crash.
     with closing(PassProbe(program, settings.of_onnxruntime, _ANSWER_S)) as probe:
-        probe.write(chosen.rewrites, file, sorted(chosen.disabled), offline=chosen.offline)
-
-
-def _facts(program: GraphProgram, chosen: Selection, settings: SessionSettings, model: str) -> dict[str, Any]:
-    """Return what the script sets, and what was done; an offline model is loaded as it is."""
-    facts = {
-        "model": model,
+        probe.write(chosen.rewrites, model, sorted(chosen.disabled), offline=chosen.offline)
+    facts: dict[str, Any] = {
+        "model": model.name,
         "inputs": [[port.name, port.dtype, port.shape] for port in program.inputs],
         "passes": list(chosen.rewrites),
         "source": {"path": program.path, "digest": program.digest},
     }
     if settings.elsewhere:
         needs = {OPENVINO: version(OPENVINO)}
-        return {
-            **facts,
-            "needs": needs,
-            OPENVINO: configuration(settings),
-            "versions": {**versions(), **needs},
+        facts |= {"needs": needs, OPENVINO: configuration(settings), "versions": {**versions(), **needs}}
+    else:
+        facts |= {
+            "providers": list(PROVIDERS[settings.provider]),
+            "session": {
+                "intra_op_num_threads": settings.cores,
+                "inter_op_num_threads": settings.cores,
+                "enable_cpu_mem_arena": settings.arena,
+                "execution_mode": f"ORT_{settings.execution.upper()}",
+                # What was optimised offline is loaded as it is.
+                "graph_optimization_level": level_name("none" if chosen.offline else settings.optimization),
+            },
+            "disabled_optimizers": [] if chosen.offline else sorted(chosen.disabled),
+            "left_out": sorted(chosen.disabled),
+            "offline": chosen.offline,
+            "versions": dict(versions()),
         }
-    level = "none" if chosen.offline else settings.optimization
-    return {
-        **facts,
-        "providers": list(PROVIDERS[settings.provider]),
-        "session": {
-            "intra_op_num_threads": settings.cores,
-            "inter_op_num_threads": settings.cores,
-            "enable_cpu_mem_arena": settings.arena,
-            "execution_mode": f"ORT_{settings.execution.upper()}",
-            "graph_optimization_level": "ORT_DISABLE_ALL"
-            if level == "none"
-            else f"ORT_ENABLE_{level.upper()}",
-        },
-        "disabled_optimizers": [] if chosen.offline else sorted(chosen.disabled),
-        "left_out": sorted(chosen.disabled),
-        "offline": chosen.offline,
-        "versions": dict(versions()),
-    }
+    file.write_text(json.dumps(facts, indent=1) + "\n", encoding="utf-8")
+    weights = weights_of(model)
+    return [model, *([weights] if chosen.offline and weights.exists() else []), file]

@@ -8,6 +8,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from functools import partial
 from importlib import import_module
@@ -21,60 +22,6 @@ from planish.levels.graph.installed import OPENVINO, has_openvino, session_setti
 from planish.levels.graph.sessions import PROVIDERS, RefusedError, SessionSettings, open_session
 from planish.sandbox import run_tool
 from planish.sandbox.confinement import sandbox_status
-
-_NVML_MILLI = 1e-3
-
-
-def readers() -> Mapping[str, Callable[[], float]]:
-    """Find what the card reports: `energy` (joules since some time), and `temperature` (degrees Celsius).
-
-    The card is the first of `CUDA_VISIBLE_DEVICES`, or the machine's first. The library is opened for each
-    reading and closed after it, so that processes forked in between may read too.
-
-    Returns:
-        Quantity to what reads it; empty where there is no card, or no driver.
-    """
-    try:
-        nvml = import_module("pynvml")
-    except ModuleNotFoundError:
-        return {}
-    asked = {"energy": _joules, "temperature": _degrees}
-    return {name: partial(_read, nvml, ask) for name, ask in asked.items() if _answers(nvml, ask)}
-
-
-def _answers(nvml: Any, ask: Callable[[Any, Any], float]) -> bool:
-    try:
-        _read(nvml, ask)
-    except nvml.NVMLError:
-        return False
-    return True
-
-
-def _read(nvml: Any, ask: Callable[[Any, Any], float]) -> float:
-    nvml.nvmlInit()
-    try:
-        return ask(nvml, _card(nvml))
-    finally:
-        nvml.nvmlShutdown()
-
-
-def _card(nvml: Any) -> Any:
-    first = os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",")[0].strip() or "0"
-    return (
-        nvml.nvmlDeviceGetHandleByIndex(int(first))
-        # The variable may name a card by its UUID, too.
-        if first.isdigit()
-        else nvml.nvmlDeviceGetHandleByUUID(first)
-    )
-
-
-def _joules(nvml: Any, card: Any) -> float:
-    return nvml.nvmlDeviceGetTotalEnergyConsumption(card) * _NVML_MILLI
-
-
-def _degrees(nvml: Any, card: Any) -> float:
-    return float(nvml.nvmlDeviceGetTemperatureV(card, nvml.NVML_TEMPERATURE_GPU))
-
 
 _RAPL = Path("/sys/class/powercap")
 _HWMON = Path("/sys/class/hwmon")
@@ -113,7 +60,7 @@ def counters(provider: str = "cpu", rapl: Path = _RAPL, hwmon: Path = _HWMON) ->
         Quantity to counter; what the machine lacks is missing.
     """
     if provider == "cuda":
-        return {name: Counter("NVML", read, name == "energy") for name, read in readers().items()}
+        return _card_counters()
     found: dict[str, Counter] = {}
     domains = [path for path in sorted(rapl.glob("*:[0-9]*/energy_uj")) if _readable(path)]
     # A part of a package, `intel-rapl:0:0`, has two colons: its energy is in the package's already.
@@ -126,12 +73,43 @@ def counters(provider: str = "cpu", rapl: Path = _RAPL, hwmon: Path = _HWMON) ->
     return found
 
 
+def _card_counters() -> Mapping[str, Counter]:
+    """Find what the first card of `CUDA_VISIBLE_DEVICES` reports, or the machine's first card."""
+    try:
+        nvml = import_module("pynvml")
+    except ModuleNotFoundError:
+        return {}
+    first = os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",")[0].strip() or "0"
+
+    def read(energy: bool) -> float:
+        # Opened for each reading and closed after it, so that processes forked in between may read too.
+        nvml.nvmlInit()
+        try:
+            # The variable may name a card by its UUID, too.
+            by_index = nvml.nvmlDeviceGetHandleByIndex
+            card = by_index(int(first)) if first.isdigit() else nvml.nvmlDeviceGetHandleByUUID(first)
+            if energy:
+                return nvml.nvmlDeviceGetTotalEnergyConsumption(card) * _MILLI
+            return float(nvml.nvmlDeviceGetTemperatureV(card, nvml.NVML_TEMPERATURE_GPU))
+        finally:
+            nvml.nvmlShutdown()
+
+    found: dict[str, Counter] = {}
+    for name in ("energy", "temperature"):
+        counter = Counter("NVML", partial(read, name == "energy"), cumulative=name == "energy")
+        with suppress(nvml.NVMLError):
+            counter.read()
+            found[name] = counter
+    return found
+
+
 class _Packages:
     """Adds up what processors took; each of their counters begins again at 0 from time to time."""
 
     def __init__(self, files: Sequence[Path]) -> None:
         self._files = files
-        self._ranges = [_range(file) for file in files]
+        limits = [file.with_name("max_energy_range_uj") for file in files]
+        self._ranges = [_number(limit) if _readable(limit) else 0.0 for limit in limits]
         self._last = [_number(file) for file in files]
         self._total = sum(self._last)
 
@@ -197,11 +175,6 @@ def _readable(path: Path) -> bool:
     return True
 
 
-def _range(file: Path) -> float:
-    limit = file.with_name("max_energy_range_uj")
-    return _number(limit) if _readable(limit) else 0.0
-
-
 def _number(path: Path) -> float:
     return float(path.read_text(encoding="ascii"))
 
@@ -221,22 +194,18 @@ def graph_target(cores: int, session: Mapping[str, str], *, providers: bool = Fa
     if not 1 <= cores <= there:
         raise TargetError(f"{cores} cores asked for, this machine offers {there}", "Use --cores.")
     settings = session_settings(session)
-    if settings["provider"] == "cuda" and not _has_cuda():
-        raise TargetError("this ONNX Runtime has no CUDA", "Install onnxruntime-gpu in its place.")
-    second = {OPENVINO: _openvino_version()} if providers or settings["provider"] == OPENVINO else {}
+    if settings["provider"] == "cuda":
+        import onnxruntime
+
+        if PROVIDERS["cuda"][0] not in onnxruntime.get_available_providers():
+            raise TargetError("this ONNX Runtime has no CUDA", "Install onnxruntime-gpu in its place.")
+    second: Mapping[str, str] = {}
+    if providers or settings["provider"] == OPENVINO:
+        if not has_openvino():
+            what = "OpenVINO is not installed"
+            raise TargetError(what, "Install it with: pip install 'planish[openvino]'.")
+        second = {OPENVINO: version(OPENVINO)}
     return Target(processor(), frozenset(), cores, {**versions(), **second, **settings})
-
-
-def _openvino_version() -> str:
-    if not has_openvino():
-        raise TargetError("OpenVINO is not installed", "Install it with: pip install 'planish[openvino]'.")
-    return version(OPENVINO)
-
-
-def _has_cuda() -> bool:
-    import onnxruntime
-
-    return PROVIDERS["cuda"][0] in onnxruntime.get_available_providers()
 
 
 def machine_facts() -> Mapping[str, str]:
@@ -244,15 +213,11 @@ def machine_facts() -> Mapping[str, str]:
     from planish.levels.graph.passes import passes
 
     try:
-        found = {**versions(), "passes": str(len(passes()))}
+        libraries = versions()
     except PlanishError as error:
         return {"processor": processor(), "onnxruntime": str(error)}
-    return {
-        "processor": processor(),
-        **found,
-        **counter_facts(),
-        "candidates are confined by": sandbox_status(),
-    }
+    rest = {"passes": str(len(passes())), **counter_facts(), "candidates are confined by": sandbox_status()}
+    return {"processor": processor(), **libraries, **rest}
 
 
 _KIB = 1024
@@ -298,31 +263,26 @@ def peak_memory(
     return float(ran.output)
 
 
-def _measure_peak(asked: dict[str, object]) -> float:
+def _measure_peak(asked: Mapping[str, Any]) -> float:
     import numpy as np
 
-    loaded = np.load(str(asked["feed"]))
-    inputs: list[tuple[str, str]] = asked["inputs"]  # type: ignore[assignment]
-    settings = SessionSettings(**asked["settings"])  # type: ignore[arg-type]
+    loaded = np.load(asked["feed"])
+    settings = SessionSettings(**asked["settings"])
     # The runtime's own memory is not the model's, nor what knows numbers that NumPy does not.
     import_module("openvino" if settings.elsewhere else "onnxruntime")
-    arrays = [loaded[f"arr_{index}"] for index in range(len(inputs))]
+    arrays = [loaded[name] for name in loaded.files]
     if any(array.dtype.kind == "V" for array in arrays):
         import_module("onnx")
-    feed = {name: array.view(dtype) for array, (name, dtype) in zip(arrays, inputs, strict=True)}
+    feed = {name: array.view(dtype) for array, (name, dtype) in zip(arrays, asked["inputs"], strict=True)}
     before = _most_kib()
-    disabled: list[str] = asked["disabled"]  # type: ignore[assignment]
-    session = open_session(Path(str(asked["model"])), settings, disabled, as_it_is=bool(asked["as_it_is"]))
+    session = open_session(Path(asked["model"]), settings, asked["disabled"], as_it_is=asked["as_it_is"])
     for _ in range(_CALLS):
         session.run(feed)
     return (_most_kib() - before) / _KIB
 
 
 def _most_kib() -> int:
-    """Read the largest resident set so far, in KiB.
-
-    Not from `getrusage`, which on Linux begins with what the parent had.
-    """
+    """Read the largest resident set so far, in KiB; `getrusage` begins with what the parent had on Linux."""
     status = Path("/proc/self/status").read_text(encoding="ascii").splitlines()
     return next(int(line.split()[1]) for line in status if line.startswith("VmHWM"))
 

@@ -22,45 +22,7 @@ from numpy.typing import NDArray
 from planish.core import PlanishError, ScheduleError
 from planish.levels.graph.installed import BY_OPENVINO, OPENVINO_BFLOAT16
 
-_TYPE = "tensor(bfloat16)"
-
-
-def has_bfloat16(session: Any) -> bool:
-    """Return whether a session of the runtime has inputs or outputs of this type."""
-    return any(port.type == _TYPE for port in [*session.get_inputs(), *session.get_outputs()])
-
-
-def values_of(feed: Mapping[str, NDArray[Any]]) -> dict[str, Any]:
-    """Make the runtime's own values of arrays."""
-    return {name: _value(array) for name, array in feed.items()}
-
-
-def arrays_of(values: Sequence[Any]) -> list[NDArray[Any]]:
-    """Copy tensors of the runtime into arrays."""
-    return [_array(value) for value in values]
-
-
-def _value(array: NDArray[Any]) -> Any:
-    import onnx
-    import onnxruntime as ort
-
-    if array.dtype.name != "bfloat16":
-        return ort.OrtValue.ortvalue_from_numpy(array)
-    bits = np.ascontiguousarray(array).view(np.uint16)
-    return ort.OrtValue.ortvalue_from_numpy_with_onnx_type(bits, onnx.TensorProto.BFLOAT16)
-
-
-def _array(value: Any) -> NDArray[Any]:
-    import ml_dtypes
-
-    if value.data_type() != _TYPE:
-        return value.numpy()
-    shape = value.shape()
-    # A copy, since the memory goes with the runtime's value.
-    content = ctypes.string_at(value.data_ptr(), math.prod(shape) * 2)
-    return np.frombuffer(content, ml_dtypes.bfloat16).reshape(shape)
-
-
+_BFLOAT16 = "tensor(bfloat16)"
 PROVIDERS = {
     "cpu": ("CPUExecutionProvider",),
     "cuda": ("CUDAExecutionProvider", "CPUExecutionProvider"),
@@ -111,9 +73,13 @@ class SessionSettings:
     @property
     def values(self) -> Mapping[str, str]:
         """All settings by their names on the command line; `threads` are the cores."""
-        arena = "on" if self.arena else "off"
-        named = {"optimization": self.optimization, "execution": self.execution, "provider": self.provider}
-        return {**named, "arena": arena, "threads": str(self.cores)}
+        return {
+            "optimization": self.optimization,
+            "execution": self.execution,
+            "provider": self.provider,
+            "arena": "on" if self.arena else "off",
+            "threads": str(self.cores),
+        }
 
     @property
     def runtime(self) -> str:
@@ -136,11 +102,10 @@ class SessionSettings:
         Raises:
             ScheduleError: one of them is so already, or there are not so many cores.
         """
-        own = self.values
+        wanted = {**self.values, **changes}
         for name, value in changes.items():
-            if own[name] == value:
+            if self.values[name] == value:
                 raise ScheduleError(f"the session has {name}={value} already", "Leave this step out.")
-        wanted = {**own, **changes}
         if int(wanted["threads"]) > self.cores:
             raise ScheduleError(f"{wanted['threads']} threads on {self.cores} cores", "See --cores.")
         return SessionSettings.of(int(wanted["threads"]), wanted)
@@ -170,16 +135,54 @@ class ModelSession:
             found = self.bound(feed)()
         except _refusals() as error:
             raise RefusedError(first_line(error)) from error
-        return arrays_of(found) if self.bfloat16 else found
+        return [_array(value) for value in found] if self.bfloat16 else found
 
     def bound(self, feed: Mapping[str, NDArray[np.generic]]) -> Callable[[], Sequence[Any]]:
         """Return what runs the model on some inputs and nothing besides, for timing it."""
         if self.bfloat16:
-            return partial(self.inner.run_with_ort_values, None, values_of(feed))
+            values = {name: _value(array) for name, array in feed.items()}
+            return partial(self.inner.run_with_ort_values, None, values)
         return partial(self.inner.run, None, feed)
 
 
-def open_ort_session(
+def _value(array: NDArray[Any]) -> Any:
+    """Return the runtime's own value of an array."""
+    import onnx
+    import onnxruntime as ort
+
+    if array.dtype.name != "bfloat16":
+        return ort.OrtValue.ortvalue_from_numpy(array)
+    bits = np.ascontiguousarray(array).view(np.uint16)
+    return ort.OrtValue.ortvalue_from_numpy_with_onnx_type(bits, onnx.TensorProto.BFLOAT16)
+
+
+def _array(value: Any) -> NDArray[Any]:
+    """Copy a value of the runtime: its memory goes with it."""
+    import ml_dtypes
+
+    if value.data_type() != _BFLOAT16:
+        return value.numpy()
+    shape = value.shape()
+    content = ctypes.string_at(value.data_ptr(), math.prod(shape) * 2)
+    return np.frombuffer(content, ml_dtypes.bfloat16).reshape(shape)
+
+
+class _OpenVinoSession(ModelSession):
+    """A model that OpenVINO compiled."""
+
+    def run(self, feed: Mapping[str, NDArray[np.generic]]) -> Sequence[Any]:
+        try:
+            # Not copied: a copy would be written into the arrays that `bound` shares with the runtime.
+            found = self.inner.infer(dict(feed), share_inputs=True)
+        except (RuntimeError, TypeError, ValueError) as error:
+            raise _refused(error) from error
+        return [found[index] for index in range(len(found))]
+
+    def bound(self, feed: Mapping[str, NDArray[np.generic]]) -> Callable[[], Sequence[Any]]:
+        return partial(self.inner.infer, dict(feed), share_inputs=True, share_outputs=True)
+
+
+def open_session(
     model: Path,
     settings: SessionSettings,
     disabled: Collection[str] = (),
@@ -193,8 +196,8 @@ def open_ort_session(
 
     Args:
         model: the file.
-        settings: of the session.
-        disabled: the runtime's passes that are left out; it ignores names that it does not know.
+        settings: of the session; they name the runtime. What follows is for ONNX Runtime alone.
+        disabled: its passes that are left out; it ignores names that it does not know.
         as_it_is: whether the runtime optimises nothing.
         keep: where the model is written that the runtime made of it.
         apart: whether its weights are kept beside it (see `weights_of`): the runtime maps that file, and does
@@ -204,6 +207,8 @@ def open_ort_session(
     Raises:
         RefusedError: the runtime does not take the model.
     """
+    if settings.elsewhere:
+        return _open_openvino(model, settings)
     import onnxruntime as ort
 
     options = ort.SessionOptions()
@@ -211,7 +216,8 @@ def open_ort_session(
     options.intra_op_num_threads = settings.cores
     options.inter_op_num_threads = settings.cores
     options.enable_cpu_mem_arena = settings.arena
-    options.graph_optimization_level = _level("none" if as_it_is else settings.optimization)
+    level = "none" if as_it_is else settings.optimization
+    options.graph_optimization_level = getattr(ort.GraphOptimizationLevel, level_name(level))
     options.execution_mode = getattr(ort.ExecutionMode, f"ORT_{settings.execution.upper()}")
     if keep is not None:
         options.optimized_model_filepath = str(keep)
@@ -228,7 +234,8 @@ def open_ort_session(
     seconds = time.perf_counter() - start
     if made.get_providers()[0] != providers[0]:  # the runtime takes the next one without a word
         raise RefusedError(f"{providers[0]} does not start here")
-    return ModelSession(made, seconds, has_bfloat16(made))
+    ports = [*made.get_inputs(), *made.get_outputs()]
+    return ModelSession(made, seconds, any(port.type == _BFLOAT16 for port in ports))
 
 
 def weights_of(kept: Path) -> Path:
@@ -236,11 +243,9 @@ def weights_of(kept: Path) -> Path:
     return kept.with_suffix(".data")
 
 
-def _level(name: str) -> Any:
-    import onnxruntime as ort
-
-    levels = ort.GraphOptimizationLevel
-    return levels.ORT_DISABLE_ALL if name == "none" else getattr(levels, f"ORT_ENABLE_{name.upper()}")
+def level_name(optimization: str) -> str:
+    """Return ONNX Runtime's name for a setting of `optimization`."""
+    return "ORT_DISABLE_ALL" if optimization == "none" else f"ORT_ENABLE_{optimization.upper()}"
 
 
 @cache
@@ -256,47 +261,16 @@ def first_line(error: Exception) -> str:
     return (str(error).splitlines() or [type(error).__name__])[0]
 
 
-class OpenVinoSession(ModelSession):
-    """A model that OpenVINO compiled."""
-
-    def run(self, feed: Mapping[str, NDArray[np.generic]]) -> Sequence[Any]:
-        """Return the outputs for some inputs, in the model's order.
-
-        Raises:
-            RefusedError: the runtime fails.
-        """
-        try:
-            # Not copied: a copy would be written into the arrays that `bound` shares with the runtime.
-            found = self.inner.infer(dict(feed), share_inputs=True)
-        except (RuntimeError, TypeError, ValueError) as error:
-            raise _refused(error) from error
-        return [found[index] for index in range(len(found))]
-
-    def bound(self, feed: Mapping[str, NDArray[np.generic]]) -> Callable[[], Sequence[Any]]:
-        """Return what runs the model on some inputs and nothing besides, for timing it."""
-        given, infer = dict(feed), self.inner.infer
-        return lambda: infer(given, share_inputs=True, share_outputs=True)
-
-
-def open_openvino(model: Path, settings: SessionSettings) -> OpenVinoSession:
-    """Compile a model's file.
-
-    Args:
-        model: the file.
-        settings: of the session; the cores alone count.
-
-    Raises:
-        RefusedError: the runtime is not there, or does not take the model.
-    """
+def _open_openvino(model: Path, settings: SessionSettings) -> ModelSession:
+    """Compile a model's file; of the settings the cores and the precision count."""
     start = time.perf_counter()
     try:
         runtime: Any = import_module("openvino")
-        request = (
-            runtime.Core().compile_model(str(model), "CPU", configuration(settings)).create_infer_request()
-        )
+        compiled = runtime.Core().compile_model(str(model), "CPU", configuration(settings))
+        request = compiled.create_infer_request()
     except (ImportError, RuntimeError, TypeError, ValueError) as error:
         raise _refused(error) from error
-    return OpenVinoSession(request, time.perf_counter() - start)
+    return _OpenVinoSession(request, time.perf_counter() - start)
 
 
 def configuration(settings: SessionSettings) -> dict[str, int | str]:
@@ -317,35 +291,3 @@ def _refused(error: Exception) -> RefusedError:
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     reasons = [line for line in lines if not line.startswith(("Exception from", "Check '"))]
     return RefusedError(f"OpenVINO: {(reasons or [first_line(error)])[0]}")
-
-
-def open_session(
-    model: Path,
-    settings: SessionSettings,
-    disabled: Collection[str] = (),
-    *,
-    as_it_is: bool = False,
-    keep: Path | None = None,
-    apart: bool = False,
-    verbose: bool = False,
-) -> ModelSession:
-    """Make a session of a model's file.
-
-    Args:
-        model: the file.
-        settings: of the session; they name the runtime. What follows is for ONNX Runtime alone, see
-            `planish.levels.graph.sessions.open_ort_session`.
-        disabled: its passes that are left out.
-        as_it_is: whether it optimises nothing.
-        keep: where the model is written that it made.
-        apart: whether the weights of that are kept beside it.
-        verbose: whether it reports what its passes do.
-
-    Raises:
-        RefusedError: the runtime does not take the model.
-    """
-    if settings.elsewhere:
-        return open_openvino(model, settings)
-    return open_ort_session(
-        model, settings, disabled, as_it_is=as_it_is, keep=keep, apart=apart, verbose=verbose
-    )
