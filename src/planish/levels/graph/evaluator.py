@@ -198,8 +198,8 @@ class _Evaluator:
         if spec.program.without:
             passes = ", ".join(spec.program.without)
             notes.append(
-                f"ONNX Runtime's defaults answer wrongly on this model: {passes} changes what it computes, and is"
-                " left out of the baseline and of every candidate; without planish, name it in"
+                f"ONNX Runtime's defaults answer wrongly on this model: {passes} changes what it computes,"
+                " and is left out of the baseline and of every candidate; without planish, name it in"
                 " disabled_optimizers of InferenceSession"
             )
         self.notes = tuple(notes)
