@@ -38,7 +38,7 @@ class HloLevel(Level["ScoredProgram"]):
     """StableHLO modules; a candidate is a patch, measured by the module's time and by its error on data."""
 
     name = "hlo"
-    version = "6"
+    version = "7"
     objectives: Mapping[str, Objective] = {
         "time_s": Objective("time_s", "s"),
         "error": Objective("error", exact=True, share=True),

@@ -12,6 +12,7 @@ from levels.hlo.modules import EXAMPLES, chain, evaluate, summing
 from planish.core import Candidate, ScheduleError, rng
 from planish.levels.hlo import program_from
 from planish.levels.hlo.edits import DropChannels, Edit, Lower, TileBatch, finished
+from planish.levels.hlo.ir import entry_text
 from planish.levels.hlo.patch import original, replay
 from planish.levels.hlo.program import read_program
 from planish.levels.hlo.space import PatchSpace
@@ -118,3 +119,11 @@ def test_random_ones_answer() -> None:
     space = PatchSpace(program_from(NETWORK), ("DropChannels",))
     drawn = {space.mutate(space.start(), rng(1, index)).steps[0] for index in range(20)}
     assert drawn == {DropChannels("10", 8), DropChannels("11", 16), DropChannels("11", 8)}
+
+
+def test_each_replay_gives_the_same_text() -> None:
+    texts = {
+        entry_text(finished(replay(program_from(NETWORK), Candidate((DropChannels("10", 8),)))), "main")
+        for _ in range(8)
+    }
+    assert len(texts) == 1

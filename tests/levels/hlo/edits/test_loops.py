@@ -204,3 +204,16 @@ def test_what_is_computed_twice_is_computed_once() -> None:
 def test_nothing_is_shared_in_what_computes_nothing_twice() -> None:
     assert not Share.match(original(chain()))
     assert not Hoist.match(original(summing()))
+
+
+def test_what_may_be_hoisted_is_in_the_order_of_the_module() -> None:
+    products = "".join(
+        f"    %u{i} = stablehlo.multiply %t, %half : tensor<3x3xf32>\n"
+        f"    %p{i} = stablehlo.dot_general %p{i - 1 if i else ''}, %u{i}, contracting_dims = [1] x [0]\n"
+        "      : (tensor<2x3xf32>, tensor<3x3xf32>) -> tensor<2x3xf32>\n"
+        for i in range(8)
+    )
+    text = RECURRENT.replace("    %g = stablehlo.add %p,", f"{products}    %g = stablehlo.add %p7,")
+    found = Hoist.match(original(program_from(text)))
+    assert len(found) == 8
+    assert found == tuple(sorted(found, key=int))

@@ -81,8 +81,8 @@ class DropChannels(VariantRewrite):
                 channels = channels_of(draft.op(uid))
             except ScheduleError:
                 continue
-            if channels.size >= 2 * FEWEST and channels.axes not in known:
-                known.add(channels.axes)
+            if channels.size >= 2 * FEWEST and frozenset(channels.axes) not in known:
+                known.add(frozenset(channels.axes))
                 found[uid] = channels.size
         return found
 
@@ -112,7 +112,7 @@ def cut_channels(block: ir.Block, kept: Sequence[tuple[Channels, int]]) -> None:
     """
     now: dict[Value, Value] = {}
     with ir.InsertionPoint.at_block_begin(block), ir.Location.unknown(context()):
-        for channels, keep in {channels.axes: (channels, keep) for channels, keep in kept}.values():
+        for channels, keep in {frozenset(each.axes): (each, keep) for each, keep in kept}.values():
             _check(channels, keep)
             _cut(channels, keep, now)
     for op in block.operations:
@@ -249,12 +249,12 @@ class Channels:
 
     Args:
         size: how many channels.
-        axes: all of them.
+        axes: all of them, in an order that depends on the function alone.
         weights: the argument, or constant, by which it is decided which channels matter; with its axis.
     """
 
     size: int
-    axes: frozenset[Axis]
+    axes: Sequence[Axis]
     weights: Axis
 
 
@@ -287,9 +287,9 @@ def _summed(reader: ir.Operation) -> Axis:
     raise ScheduleError(f"{reader.name} does not sum over channels", "Name a product or a convolution.")
 
 
-def _closed(start: Axis) -> frozenset[Axis]:
+def _closed(start: Axis) -> list[Axis]:
     """Follow the ties from an axis; raises ScheduleError where one operation has none for it."""
-    found, waiting = {start}, [start]
+    found, waiting = {start: None}, [start]
     while waiting:
         value, axis = waiting.pop()
         users = [use.owner.operation for use in value.uses]
@@ -299,9 +299,9 @@ def _closed(start: Axis) -> frozenset[Axis]:
                 raise ScheduleError("these channels go into a loop, or a branch", "Keep them all.")
             for other in _tied(op, (value, axis)):
                 if other not in found:
-                    found.add(other)
+                    found[other] = None
                     waiting.append(other)
-    return frozenset(found)
+    return list(found)
 
 
 def _tied(op: ir.Operation, axis: Axis) -> list[Axis]:
@@ -317,7 +317,7 @@ def _holds(axis: Axis, tie: Tie) -> bool:
     return axis in tie
 
 
-def _source(reader: ir.Operation, every: frozenset[Axis]) -> Axis:
+def _source(reader: ir.Operation, every: Sequence[Axis]) -> Axis:
     """Find the argument or constant that holds what a reader multiplies its channels by."""
     value: Value = reader.operands[1]
     while not isinstance(value.owner, ir.Block) and value.owner.operation.name in _FORMS:

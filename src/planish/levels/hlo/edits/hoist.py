@@ -77,7 +77,7 @@ def same_in_each_step(draft: Draft, value: Value, block: str) -> bool:
 
 def _worth(draft: Draft, loop: str) -> Iterator[str]:
     same = _same_in_each_step(draft, loop)
-    computed = {uid for uid, varies in same.items() if varies and draft.mirror.facts[uid].name not in FORMS}
+    computed = [uid for uid, varies in same.items() if varies and draft.mirror.facts[uid].name not in FORMS]
     for uid in computed:
         if any(user not in computed for users in draft.users(uid) for user, _ in users):
             yield uid
