@@ -108,7 +108,7 @@ def seconds(action: Callable[[], object]) -> float:
 def measure(place: Path, trials: int, searcher: str) -> list[tuple[str, float]]:
     """Make a run of so many trials, and give what was timed, in seconds."""
     with open_store(place) as store:
-        run_id = tuned(store, trials, searcher).run_id
+        run_id = tuned(store, trials, searcher).run.id
         level, _ = load_program(PROGRAM, "loops", SIZES)
         loading = seconds(lambda: store.run_trials(run_id, level.steps))
         nothing_new = seconds(lambda: tuned(store, trials, searcher))

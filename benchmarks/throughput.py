@@ -36,12 +36,11 @@ def main() -> None:
             compares=False,
         )
         took = time.perf_counter() - start
-    print(
-        f"{result.trials} candidates in {took:.1f} s: {result.trials / took:.0f} a second, the start included"
-    )
-    total = sum(result.seconds.values())
-    for stage, seconds in sorted(result.seconds.items(), key=lambda item: -item[1]):
-        print(f"  {stage:<10}{seconds / result.trials * 1e3:>8.2f} ms a trial{seconds / total:>8.0%}")
+    trials = result.run.trials
+    print(f"{trials} candidates in {took:.1f} s: {trials / took:.0f} a second, the start included")
+    total = sum(result.run.seconds.values())
+    for stage, seconds in sorted(result.run.seconds.items(), key=lambda item: -item[1]):
+        print(f"  {stage:<10}{seconds / trials * 1e3:>8.2f} ms a trial{seconds / total:>8.0%}")
     print(f"  failed: {sum(result.failures.values())}")
 
 

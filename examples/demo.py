@@ -19,7 +19,7 @@ SECONDS = 4.0
 
 def show(title: str, result: Result) -> None:
     """Print what a run found."""
-    print(f"\n{title}: {result.trials} schedules built, verified and measured")
+    print(f"\n{title}: {result.run.trials} schedules built, verified and measured")
     if result.comparison is None:
         print("  undecided: no time was left to compare with NumPy; run 'make demo' again")
         return

@@ -81,7 +81,7 @@ def main() -> None:
                 result = tune_program(
                     level, program, budget=budget, settings=settings, store=store, compares=False
                 )
-                print(number, result.trials, program.text, flush=True)
+                print(number, result.run.trials, program.text, flush=True)
 
 
 if __name__ == "__main__":

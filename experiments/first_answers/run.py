@@ -76,12 +76,12 @@ def row(name: str, result: Result) -> str:
     """Tell of the first answer; where nothing was compared, what the search measured."""
     best, base = result.finalist, result.baseline
     if best is None or base is None:
-        return f"| {name} | {result.trials} | {len(result.candidate.steps)} | not compared | | | |"
+        return f"| {name} | {result.run.trials} | {len(result.candidate.steps)} | not compared | | | |"
     verdict = ", ".join(f"{key} {each.verdict}" for key, each in best.measured.items())
     errors = [f"{each.held_back('error') or 0:.2%}" if each.scores else "not scored" for each in (base, best)]
     cells = [
         name,
-        str(result.trials),
+        str(result.run.trials),
         str(len(best.candidate.steps)),
         f"{best.lead.gain.value:.2f}",
         verdict,

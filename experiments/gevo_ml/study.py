@@ -102,7 +102,7 @@ def _ended(store: Store, settings: Settings) -> Result | None:
 
 
 def _trials(store: Store, result: Result) -> list[Trial]:
-    return list(store.run_trials(result.run_id, level_named("hlo").steps))
+    return list(store.run_trials(result.run.id, level_named("hlo").steps))
 
 
 def show(found: Study) -> None:
@@ -111,8 +111,8 @@ def show(found: Study) -> None:
     compared = result.comparison
     assert compared is not None
     base = medians(compared.baseline)
-    seconds = sum(result.seconds.values())
-    print(f"{result.trials} evaluations by NSGA-II, {seconds:.0f} s in all, {_failed(found.trials)} failed\n")
+    count, seconds = result.run.trials, sum(result.run.seconds.values())
+    print(f"{count} evaluations by NSGA-II, {seconds:.0f} s in all, {_failed(found.trials)} failed\n")
     print("| module | time ms | x faster | error: search | validation | final | edits | verdict |")
     print("|---|---|---|---|---|---|---|---|")
     if reference := compared.reference:

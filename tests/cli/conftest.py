@@ -3,8 +3,6 @@
 import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
-from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -14,7 +12,12 @@ from cli import lattices
 from planish.cli import app
 from planish.core.budget import Budget
 from planish.store import open_store
+from planish.tuning import engine
 from planish.tuning.api import tune
+from planish.tuning.final_state import SearchOutcome
+from planish.tuning.finish import finish
+from planish.tuning.recorder import Listener
+from planish.tuning.result import Result
 
 PROGRAM = "lattice 6x4x4"
 
@@ -53,8 +56,12 @@ def lattice(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def uncompared(monkeypatch: pytest.MonkeyPatch) -> None:
     """Have searches end without a comparison, as one that is stopped twice does."""
-    module = import_module("planish.tuning.api")
-    monkeypatch.setattr(module, "_begin", partial(module._begin, compares=False))
+
+    def finish_at_once(search: SearchOutcome, listener: Listener, *, at_once: bool) -> Result:
+        del at_once
+        return finish(search, listener, at_once=True)
+
+    monkeypatch.setattr(engine, "finish", finish_at_once)
 
 
 @pytest.fixture
@@ -95,7 +102,7 @@ def _made(tmp_path_factory: pytest.TempPathFactory) -> Kept:
     place = tmp_path_factory.mktemp("made") / "planish.db"
     with pytest.MonkeyPatch.context() as patch, open_store(place) as store:
         lattices.install(patch.setattr)
-        return Kept(place, tune(PROGRAM, budget=Budget(trials=40), store=store).run_id)
+        return Kept(place, tune(PROGRAM, budget=Budget(trials=40), store=store).run.id)
 
 
 @pytest.fixture

@@ -15,10 +15,10 @@ from planish.cli.front import show_front, show_members
 from planish.cli.watching import Display, RunStatus
 from planish.core import Candidate, HypervolumeTracker
 from planish.core.budget import Budget
-from planish.report.data import ReportData, read_report_data
 from planish.report.front_table import FrontTable
 from planish.store import open_store
 from planish.tuning.recorder import Progress
+from planish.tuning.result import Result, read_result
 from report import fronts
 from report.fronts import BOTH
 from report.planks import Planks, measured, save_run, task_of
@@ -28,15 +28,15 @@ START = replace(measured(0, 2e-3, error=0.2), candidate=Candidate())
 
 
 @pytest.fixture
-def data(tmp_path: Path) -> Iterator[ReportData]:
+def data(tmp_path: Path) -> Iterator[Result]:
     with open_store(tmp_path / "planks.db") as store:
         trials = [START, measured(1, 1e-3, error=0.2), measured(2, 2e-3, error=0.1)]
-        yield read_report_data(
-            store, save_run(store, trials, fronts.front(), task=task_of("elm", *BOTH)), Planks()
+        yield read_result(
+            store, save_run(store, trials, fronts.front(), task=task_of("elm", *BOTH)), level=Planks()
         )
 
 
-def test_the_front_is_plotted_and_listed(data: ReportData, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_front_is_plotted_and_listed(data: Result, capsys: pytest.CaptureFixture[str]) -> None:
     show_front(data)
     said = capsys.readouterr().out
     assert said.startswith("error   ● front   ◆ baseline\n")
@@ -47,7 +47,7 @@ def test_the_front_is_plotted_and_listed(data: ReportData, capsys: pytest.Captur
 
 
 def test_in_a_narrow_terminal_the_scores_have_a_table_of_their_own(
-    data: ReportData, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    data: Result, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(front, "width", lambda: 80)
     show_front(data)
@@ -61,7 +61,7 @@ def test_in_a_narrow_terminal_the_scores_have_a_table_of_their_own(
 
 
 def test_columns_of_one_name_keep_their_own_numbers(
-    data: ReportData, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    data: Result, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     columns = ("", "one", "gain", "other", "gain")
     row = ("#1", "1 ms", "17.8", "2 ms", "1.23")
@@ -73,7 +73,7 @@ def test_columns_of_one_name_keep_their_own_numbers(
     )
 
 
-def test_each_of_a_front_tells_its_changes(data: ReportData, capsys: pytest.CaptureFixture[str]) -> None:
+def test_each_of_a_front_tells_its_changes(data: Result, capsys: pytest.CaptureFixture[str]) -> None:
     show_members(data, effects=True)
     said = capsys.readouterr().out
     assert "#2: cuts\n--------\nfor <cut> at Saw(at=1)" in said
@@ -114,7 +114,7 @@ def test_without_a_terminal_lines_tell_of_the_front(
 
 
 @pytest.mark.parametrize("width", [50, 80])
-def test_the_live_plot_fits_the_terminal(data: ReportData, width: int) -> None:
+def test_the_live_plot_fits_the_terminal(data: Result, width: int) -> None:
     console = Console(file=StringIO(), width=width, force_terminal=True, color_system=None)
     display = Display(lambda progress: RunStatus(progress, Budget(trials=10)), console)
     progress = Progress(task_of("elm", *BOTH), "1a2b3c4d", growth=HypervolumeTracker(BOTH, START.candidate))

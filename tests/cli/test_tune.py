@@ -12,12 +12,12 @@ import pytest
 from cli import lattices
 from cli.conftest import PROGRAM, Kept, Planish
 from planish.cli import again, request, watching
-from planish.core import AllFailedError, Candidate, Task
+from planish.core import AllFailedError, Candidate, ProgramError, Task
 from planish.core.budget import Budget
-from planish.report.data import ReportData
 from planish.report.wording import multiple
 from planish.store import open_store
 from planish.testing.lattice import Lattice
+from planish.tuning.result import Result
 
 pytestmark = pytest.mark.usefixtures("lattice")
 SHORT = "--trials", 20, "--finalists", 1
@@ -33,6 +33,21 @@ def test_the_winner_is_shown_beside_the_baseline(planish: Planish) -> None:
     assert "0.7519" in baseline
     assert first.split() == ["#1", "773.8", "µs", "1.292", GAIN, GAIN, "to", GAIN, "faster"]
     assert f"{GAIN} faster than the baseline." in said.out
+
+
+def test_the_program_of_a_result_is_not_parsed_again(
+    planish: Planish, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def refused(*_: object) -> None:
+        raise ProgramError("it is read again")
+
+    monkeypatch.setattr(lattices.LatticeLevel, "read", refused)
+    words = ("tune", PROGRAM, *SHORT, "--report", tmp_path / "page.html", "--export", tmp_path / "winner")
+    said = planish(*words)
+    assert "No gain" not in said.out
+    assert "faster than the baseline." in said.out
+    assert "refused" not in (tmp_path / "page.html").read_text(), "nor for the report"
+    assert (tmp_path / "winner" / "place.json").exists()
 
 
 def test_failures_are_grouped_and_the_next_commands_are_named(planish: Planish) -> None:
@@ -235,7 +250,7 @@ def test_the_command_that_goes_on_has_time_for_all_repeats_and_no_password(
     samples = SimpleNamespace(lead=SimpleNamespace(samples=(1.0,) * 5))
     run, comparison = SimpleNamespace(seconds={"compare": 10.0}), SimpleNamespace(baseline=samples)
     monkeypatch.setattr(again, "verdict_of", lambda _: SimpleNamespace(kind="undecided"))  # type: ignore[reportUnknownLambdaType]
-    data = cast("ReportData", SimpleNamespace(run=run, comparison=comparison))
+    data = cast("Result", SimpleNamespace(run=run, comparison=comparison))
     expected = expected.format("postgresql://me:***@forge/x")
     assert again.command_again(("tune", *words), data, Budget(seconds=5)) == expected
 

@@ -45,7 +45,7 @@ def test_a_result_is_called_with_arrays(tmp_path: Path, monkeypatch: pytest.Monk
     with pytest.raises(ProgramError, match=r"B is float32\[3, 4\]"):
         result(A, A)
     with open_store(tmp_path / "a.db") as store:
-        np.testing.assert_array_equal(read_result(store, result.run_id)(A, B), A @ B)
+        np.testing.assert_array_equal(read_result(store, result.run.id)(A, B), A @ B)
 
 
 @pytest.mark.parametrize("candidate", [Candidate(), Candidate((Library("numpy"),))])

@@ -13,12 +13,12 @@ import pytest
 from planish.cli.summary import result_document, show_result
 from planish.core import Candidate, Objective
 from planish.report import write_report
-from planish.report.data import ReportData, read_report_data
 from planish.report.front_table import effect_grids, front_table
 from planish.report.verdict import Verdict, verdict_of, verdict_of_front
 from planish.report.wording import outcome_words
 from planish.store import open_store
 from planish.tuning.comparison import Comparison
+from planish.tuning.result import Result, read_result
 from report import fronts
 from report.fronts import BOTH, ERROR, FRONT, Cut, front
 from report.page import Page
@@ -143,14 +143,13 @@ def test_a_run_is_judged_by_its_front(tmp_path: Path) -> None:
     with open_store(tmp_path / "planks.db") as store:
         task = task_of("oak", *BOTH)
         run = save_run(store, [measured(1, 1e-3, error=0.2)], front(), task=task)
-        data = read_report_data(store, run, Planks())
-    assert verdict_of(data) == verdict_of_front(front())
+        assert verdict_of(read_result(store, run, level=Planks())) == verdict_of_front(front())
 
 
 def test_with_one_objective_there_is_no_front(tmp_path: Path) -> None:
     with open_store(tmp_path / "planks.db") as store:
         run = save_run(store, [measured(1, 1e-3)], [finalist(1, 0.5, "better")])
-        data = read_report_data(store, run, Planks())
+        data = read_result(store, run, level=Planks())
     assert (data.comparison is None, data.front) == (False, None)
 
 
@@ -173,14 +172,15 @@ def test_a_verdict_names_its_objective(objective: Objective, verdict: str, words
 ONE = compared([finalist(2, 0.5, "better"), finalist(0, 0.97, "same")])
 
 
-def kept(folder: Path, found: Comparison) -> tuple[ReportData, Page]:
+def kept(folder: Path, found: Comparison) -> tuple[Result, Page]:
     """Store a comparison; gives what is read of it, and its page."""
     task = task_of("elm", *found.objectives)
     trials = [replace(measured(0, 2e-3, error=0.2), candidate=Candidate()), measured(2, 5e-4, error=0.1)]
     with open_store(folder / "planks.db") as store:
         run = save_run(store, trials, found, task=task)
-        page = write_report(store, run, Planks(), folder / "report.html")
-        return read_report_data(store, run, Planks()), Page(page.read_text(encoding="utf-8"))
+        result = read_result(store, run, level=Planks())
+        page = write_report(result, folder / "report.html")
+        return result, Page(page.read_text(encoding="utf-8"))
 
 
 @pytest.mark.parametrize("found", [ONE, fronts.front()], ids=["one", "several"])
@@ -234,7 +234,7 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Page:
     with open_store(folder / "planks.db") as store:
         task = task_of("elm", *BOTH)
         run = save_run(store, trials, front(), task=task)
-        path = write_report(store, run, Planks(), folder / "report.html")
+        path = write_report(read_result(store, run, level=Planks()), folder / "report.html")
     return Page(path.read_text(encoding="utf-8"))
 
 

@@ -14,12 +14,12 @@ from typing import Any
 import pytest
 
 import planish
-from planish.core import Candidate, Measured, Objective, PlanishError, StoreError, Trial
+from planish.core import Candidate, Measured, Objective, PlanishError, Trial
 from planish.core.budget import Budget
 from planish.report import write_report
-from planish.report.data import ReportData, read_report_data
 from planish.report.page import provenance, repeat
 from planish.store import Store, open_store
+from planish.tuning.result import Result, read_result
 from planish.tuning.settings import Settings
 from report.page import Page
 from report.planks import (
@@ -48,7 +48,7 @@ def store(tmp_path: Path) -> Iterator[Store]:
 
 
 def _page(store: Store, run_id: str, tmp_path: Path) -> Page:
-    path = write_report(store, run_id, Planks(), tmp_path / "new" / "report.html")
+    path = write_report(read_result(store, run_id, level=Planks()), tmp_path / "new" / "report.html")
     assert path == tmp_path / "new" / "report.html"
     return Page(path.read_text(encoding="utf-8"))
 
@@ -191,11 +191,9 @@ def test_what_is_wrong_is_said(store: Store, tmp_path: Path) -> None:
     run_id = save_run(store, _usual())
     (tmp_path / "file").write_text("")
     with pytest.raises(PlanishError, match="cannot be written to"):
-        write_report(store, run_id, Planks(), tmp_path / "file" / "report.html")
+        write_report(read_result(store, run_id, level=Planks()), tmp_path / "file" / "report.html")
     with pytest.raises(PlanishError, match="cannot be written to"):
-        write_report(store, run_id, Planks(), tmp_path)
-    with pytest.raises(StoreError, match="no run"):
-        write_report(store, "zzz", Planks(), tmp_path / "report.html")
+        write_report(read_result(store, run_id, level=Planks()), tmp_path)
     assert not (tmp_path / "report.html").exists()
 
 
@@ -208,7 +206,7 @@ def test_importing_draws_nothing() -> None:
 def test_what_was_gained_comes_before_a_long_program(store: Store, tmp_path: Path) -> None:
     program = "; a module\n" + "declare void @f()\n" * 400
     run_id = save_run(store, [measured(0, 0.5e-3)], [finalist(0, 0.5, "better")], task=task_of(program))
-    html = write_report(store, run_id, Planks(), tmp_path / "r.html").read_text()
+    html = write_report(read_result(store, run_id, level=Planks()), tmp_path / "r.html").read_text()
     page = Page(html)
     assert html.index("faster than the baseline</strong>") < html.index("declare void @f()")
     (shown,) = [e for e in page.all("summary") if e.text.startswith("the program: ")]
@@ -237,7 +235,7 @@ def test_every_chart_is_drawn(tmp_path: Path) -> None:
     trials = [measured(0, 2e-3, error=0.1), failed(1), measured(2, 1e-3, error=0.3)]
     with open_store(tmp_path / "planks.db") as store:
         run_id = save_run(store, trials, [finalist(2, 0.5, "better")], task=task_of("elm", TIME, ERROR))
-        path = write_report(store, run_id, Planks(), tmp_path / "report.html")
+        path = write_report(read_result(store, run_id, level=Planks()), tmp_path / "report.html")
     command = [str(BROWSER), *QUIET, f"--user-data-dir={tmp_path / 'profile'}", "--dump-dom", path.as_uri()]
     home = {**os.environ, "HOME": str(tmp_path)}
     ended = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120, env=home)
@@ -258,7 +256,7 @@ def test_nothing_is_wider_than_a_narrow_window(tmp_path: Path) -> None:
     with open_store(tmp_path / "planks.db") as store:
         found = replace(compared([finalist(0, 0.5, "better")], [named]), notes=(long,))
         run_id = save_run(store, trials, found, task=task_of(f"{long}\n{long}", named))
-        path = write_report(store, run_id, Planks(), tmp_path / "report.html")
+        path = write_report(read_result(store, run_id, level=Planks()), tmp_path / "report.html")
     # The page itself says how wide it is; the frame is as narrow as a telephone, whatever the window is.
     told = "<script>parent.postMessage(document.documentElement.scrollWidth, '*')</script></body>"
     path.write_text(path.read_text().replace("</body>", told))
@@ -277,10 +275,12 @@ def test_nothing_is_wider_than_a_narrow_window(tmp_path: Path) -> None:
 TEXT = "oak \"beam\" 'a' \\ {n}\nsecond <line>"
 
 
-def _story(folder: Path, text: str = TEXT) -> ReportData:
+def _story(folder: Path, text: str = TEXT) -> Result:
     with open_store(folder / "planks.db") as store:
         run_id = save_run(store, [measured(0, 1.0), failed(1)], task=task_of(text, TIME, ERROR))
-        return read_report_data(store, run_id, Planks())
+        result = read_result(store, run_id, level=Planks())
+        assert result.trials, "they are read while the store is open"
+        return result
 
 
 def test_what_decided_the_run_is_shown(tmp_path: Path) -> None:

@@ -13,12 +13,12 @@ from planish.models.learner import batch_sizes
 from planish.models.model_files import made_model, write_model
 from planish.models.trees import XgboostTrees
 from planish.report import write_report
-from planish.report.data import ReportData, read_report_data
 from planish.report.predictions import SHOWN_PROPOSALS, model_section, policy_section
 from planish.search import make_searcher
 from planish.search.policies import PrioritySampling
 from planish.store import open_store
 from planish.testing.lattice import Lattice, Set
+from planish.tuning.result import Result, read_result
 from report.page import Page
 from report.planks import STARTED, TIME, Planks, save_run
 
@@ -69,10 +69,12 @@ def befores() -> list[int]:
     return list(takewhile(lambda start: start < COUNT, starts))
 
 
-def report_data(path: Path, trials: list[Trial], searcher: str = "model-guided") -> ReportData:
+def report_data(path: Path, trials: list[Trial], searcher: str = "model-guided") -> Result:
     with open_store(path / "s.db") as store:
         run_id = save_run(store, trials, searcher=searcher, importance=IMPORTANCE)
-        return read_report_data(store, run_id, Knobs())
+        result = read_result(store, run_id, level=Knobs())
+        assert len(result.trials) == len(trials), "they are read while the store is open"
+        return result
 
 
 def test_batches_are_predicted_by_what_was_before_them(tmp_path: Path) -> None:
@@ -153,7 +155,11 @@ def test_the_page_has_a_section_of_it(tmp_path: Path) -> None:
     with open_store(tmp_path / "s.db") as store:
         guided, other = (save_run(store, searched(), searcher=name) for name in ("model-guided", "random"))
         pages = [
-            Page(write_report(store, run, Knobs(), tmp_path / f"{run}.html").read_text(encoding="utf-8"))
+            Page(
+                write_report(read_result(store, run, level=Knobs()), tmp_path / f"{run}.html").read_text(
+                    encoding="utf-8"
+                )
+            )
             for run in (guided, other)
         ]
     assert "rank correlation" in pages[0].sections["model"]
@@ -204,7 +210,7 @@ def test_the_scores_of_a_model_are_no_probabilities(tmp_path: Path) -> None:
 def test_the_page_shows_the_proposals(tmp_path: Path) -> None:
     with open_store(tmp_path / "s.db") as store:
         run_id = save_run(store, proposed(), searcher="priority")
-        html = write_report(store, run_id, Knobs(), tmp_path / "page.html").read_text()
+        html = write_report(read_result(store, run_id, level=Knobs()), tmp_path / "page.html").read_text()
     section = Page(html).sections["policy"]
     assert "probability" in section
     assert section.count("1.000 ms") == len(proposed())

@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,7 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from planish.core import Candidate, Measured, Objective, Ratio, Task, Trial
-from planish.report.data import read_report_data
 from planish.report.trial_statistics import flops_of
 from planish.report.verdict import Verdict, verdict_of
 from planish.report.wording import (
@@ -29,6 +27,7 @@ from planish.report.wording import (
 )
 from planish.store import ResultRow, Store, open_store
 from planish.tuning.comparison import Finalist
+from planish.tuning.result import read_result
 from report.planks import TIME, Planks, Saw, failed, finalist, measured, save_run, task_of, trial
 
 COUNT = Objective("instructions")
@@ -45,7 +44,7 @@ def _verdict(
     store: Store, trials: Sequence[Trial], finalists: Sequence[Finalist] = (), task: Task | None = None
 ) -> Verdict:
     run_id = save_run(store, trials, finalists, task=task)
-    return verdict_of(read_report_data(store, run_id, Planks()))
+    return verdict_of(read_result(store, run_id, level=Planks()))
 
 
 def test_a_gain_has_its_interval_and_both_medians(store: Store) -> None:
@@ -80,12 +79,12 @@ def test_a_baseline_that_is_kept_for_want_of_a_verdict_is_no_lack_of_gain(store:
     run_id = save_run(
         store, [measured(0, 1e-3), measured(3, 0.6e-3)], [kept, finalist(3, 0.66, "undecided", 0.9)]
     )
-    data = replace(read_report_data(store, run_id, Planks()), baseline=kept.candidate)
-    found = verdict_of(data)
-    assert (found.kind, data.keeps_baseline) == ("undecided", True)
+    result = read_result(store, run_id, level=Planks()).at_hand(baseline_candidate=kept.candidate)
+    found = verdict_of(result)
+    assert (found.kind, result.keeps_baseline) == ("undecided", True)
     assert "until it is settled, the result is the baseline itself" in found.grounds
-    settled = replace(data, baseline=Candidate((Saw(3),)))
-    assert verdict_of(settled).kind == "same", "the other one is the same as the baseline"
+    result.at_hand(baseline_candidate=Candidate((Saw(3),)))
+    assert verdict_of(result).kind == "same", "the other one is the same as the baseline"
 
 
 def test_a_loss_is_said(store: Store) -> None:
@@ -117,7 +116,7 @@ def test_a_finalist_without_figures_is_no_gain(store: Store) -> None:
     run_id = save_run(store, [measured(0, 1e-6)])
     store.resume_run(run_id)
     store.save_result(run_id, [ResultRow(Candidate((Saw(0),)), 3.0)])
-    assert verdict_of(read_report_data(store, run_id, Planks())).kind == "open"
+    assert verdict_of(read_result(store, run_id, level=Planks())).kind == "open"
 
 
 def test_nothing_measured_names_the_reasons(store: Store) -> None:
@@ -225,7 +224,7 @@ RATE = Objective("rate", "1/s", "up")
 
 
 def test_work_is_reported_by_trials_with_rate_and_time() -> None:
-    trials = [failed(0), measured(1, 2.0), measured(2, 0.5, gflops=8.0)]
-    assert flops_of(trials, TIME) == 4
-    assert flops_of(trials[:2], TIME) is None
-    assert flops_of(trials, RATE) is None
+    trial = measured(2, 0.5, gflops=8.0)
+    assert flops_of(trial, TIME) == 4
+    assert flops_of(trial, RATE) is None
+    assert [flops_of(each, TIME) for each in (None, failed(0), measured(1, 2.0))] == [None] * 3

@@ -105,7 +105,7 @@ def test_fifty_trials_are_twenty_five_and_twenty_five_resumed(tmp_path: Path, se
     settings = Settings(workers=1, searcher=searcher, seed=3)
     first, _ = run(tmp_path / "a.db", 25, settings)
     second, resumed = run(tmp_path / "a.db", 50, settings)
-    assert first.run_id == second.run_id
+    assert first.run.id == second.run.id
     assert [t.cached for t in resumed] == [True] * 25 + [False] * 25
     again, replayed = run(tmp_path / "a.db", 50, settings)
     assert [t.candidate for t in replayed] == [t.candidate for t in resumed]
@@ -129,7 +129,7 @@ def test_what_another_run_measured_is_not_measured_again(tmp_path: Path) -> None
 def test_remeasuring_begins_a_run_of_its_own(tmp_path: Path) -> None:
     first, _ = run(tmp_path / "a.db", 6)
     second, trials = run(tmp_path / "a.db", 6, Settings(workers=1, remeasure=True))
-    assert first.run_id != second.run_id
+    assert first.run.id != second.run.id
     assert not any(t.cached for t in trials)
 
 
@@ -144,7 +144,7 @@ def test_a_search_of_a_small_space_ends_with_it_and_says_so(tmp_path: Path) -> N
             result = tune_program(
                 level, program, budget=Budget(trials=trials), settings=settings, store=store, compares=False
             )
-            assert result.trials == min(trials, len(list(space.candidates())))
+            assert result.run.trials == min(trials, len(list(space.candidates())))
             assert any("candidates of the space were tried" in note for note in result.notes) is said
 
 
@@ -153,7 +153,7 @@ def test_a_target_value_ends_the_search(tmp_path: Path) -> None:
     result = tune_program(
         LEVEL, MATMUL, budget=budget, settings=QUICK, compares=False, store=tmp_path / "a.db"
     )
-    assert result.trials < 50
+    assert result.run.trials < 50
 
 
 def test_the_winner_is_compared_with_numpy_and_stored(tmp_path: Path) -> None:
@@ -164,9 +164,9 @@ def test_the_winner_is_compared_with_numpy_and_stored(tmp_path: Path) -> None:
         assert result.baseline is not None
         assert result.gain is not None
         assert result.gain > 0
-        stored = store.result_rows(result.run_id, LoopsLevel().steps)
+        stored = store.result_rows(result.run.id, LoopsLevel().steps)
         assert [f.candidate for f in stored] == [r.candidate for r in result.finalists]
-        assert store.run(result.run_id).status == "finished"
+        assert store.run(result.run.id).status == "finished"
     files = result.export(tmp_path / "out")
     assert {f.suffix for f in files} == {".s", ".h", ".json"}
     assert "iter" in result.describe()["loop tree"]
@@ -184,14 +184,14 @@ def test_live_workers_serve_one_task_after_another(tmp_path: Path) -> None:
             result = tune_program(
                 LEVEL, program, budget=budget, settings=QUICK, compares=False, store=store, executor=executor
             )
-            assert result.trials == 5
+            assert result.run.trials == 5
 
 
 def test_both_spaces_and_any_fitting_searcher(tmp_path: Path) -> None:
     for searcher in ("greedy1", "greedy2", "beam-bfs", "beam-dfs", "random"):
         settings = Settings(workers=1, space="steps", searcher=searcher)
         result, _ = run(tmp_path / "a.db", 20, settings)
-        assert result.trials
+        assert result.run.trials
     with pytest.raises(PlanishError, match=r"Searchers that fit: beam-bfs, beam-dfs, greedy1"):
         run(tmp_path / "a.db", 5, Settings(space="steps", searcher="genetic"))
 
@@ -238,7 +238,7 @@ def test_with_several_objectives_the_baseline_comes_first_and_the_front_grows_fr
             listener=watcher,
             compares=False,
         )
-        stored = store.run_trials(result.run_id, LoopsLevel().steps)
+        stored = store.run_trials(result.run.id, LoopsLevel().steps)
     baseline = LoopsLevel().baseline(result.task)
     assert (len(stored), stored[0].candidate) == (6, baseline)
     assert watcher.growth is not None
@@ -328,10 +328,10 @@ def test_a_stored_run_is_validated_by_the_back_end_that_it_was_tuned_for(tmp_pat
         size="m=16,n=16,k=16",
         backend="portable",
     )
-    checked = validate(result.run_id, store=place)
+    checked = validate(result.run.id, store=place)
     assert "x86" not in " ".join(check.detail for check in checked.checks)
     with open_store(place) as store:
-        stored = read_result(store, result.run_id)
+        stored = read_result(store, result.run.id)
     assert stored.level.target(stored.task.program, 1) == result.task.target
 
 

@@ -181,4 +181,4 @@ def test_a_result_is_the_same_in_memory_and_from_the_store(
         found = tune(
             "C[m] += A[m,k] * B[k]", size="m=8,k=8", budget=Budget(trials=3), settings=settings, store=store
         )
-        assert read_result(store, found.run_id) == found
+        assert read_result(store, found.run.id) == found

@@ -63,7 +63,7 @@ def proposals(
         level, program, budget=Budget(trials=trials), settings=settings, store=store, executor=executor,
         compares=False,
     )  # fmt: skip
-    stored = store.run_trials(result.run_id, level.steps)
+    stored = store.run_trials(result.run.id, level.steps)
     assert [trial.index for trial in stored] == list(range(len(stored)))
     return [trial.candidate for trial in stored]
 
@@ -157,7 +157,7 @@ def concluded(
     result = tune_program(
         Plain(), Text(), budget=budget, settings=settings, store=store, executor=executor, compares=False
     )
-    return [trial.candidate for trial in store.run_trials(result.run_id, Plain().steps)]
+    return [trial.candidate for trial in store.run_trials(result.run.id, Plain().steps)]
 
 
 def test_what_a_searcher_concludes_is_measured_once_the_budget_is_spent(
@@ -201,7 +201,7 @@ def searched(place: Path, spec: Struck | None, trials: int = 30) -> tuple[Result
         result = tune_program(
             level, Text(), budget=Budget(trials=trials), settings=SETTINGS, store=store, compares=False
         )
-        return result, store.run_trials(result.run_id, level.steps)
+        return result, store.run_trials(result.run.id, level.steps)
 
 
 def told(trials: list[Trial]) -> list[tuple[int, Candidate, Outcome]]:
@@ -228,7 +228,7 @@ def test_what_is_lost_each_time_is_not_stored_and_asked_again(tmp_path: Path) ->
     assert struck.trials == len(spared)
     assert f"; {30 - len(spared)} in vain: the same command tries them once more" in struck.notes[0]
     again, whole = searched(tmp_path / "struck.db", spec)
-    assert again.run_id == struck.run_id
+    assert again.run.id == struck.run.id
     assert told(whole) == told(undisturbed)
     assert again.notes == ()
 
@@ -257,7 +257,7 @@ def test_a_baseline_that_is_lost_is_no_fault_of_the_program(tmp_path: Path) -> N
         found = tune_program(
             level, Text(), budget=Budget(trials=1), settings=settings, store=store, compares=False
         )
-    assert (found.run_id, found.trials) == (run.id, 1)
+    assert (found.run.id, found.run.trials) == (run.id, 1)
 
 
 def test_a_comparison_that_cannot_be_costs_the_run_nothing(tmp_path: Path) -> None:
@@ -269,7 +269,7 @@ def test_a_comparison_that_cannot_be_costs_the_run_nothing(tmp_path: Path) -> No
     with open_store(tmp_path / "a.db") as store:
         settings = replace(SETTINGS, finalists=2)
         result = tune_program(Final(), Text(), budget=Budget(trials=9), settings=settings, store=store)
-        assert store.run(result.run_id).status == "finished"
-    assert (result.finalists, result.trials) == ((), 9)
+        assert store.run(result.run.id).status == "finished"
+    assert (result.finalists, result.run.trials) == ((), 9)
     (note,) = result.notes
     assert note.startswith("not compared with the baseline: 3 processes were lost while they measured it")

@@ -55,8 +55,8 @@ def ended(folder: Path, level: Plain, settings: Settings = SETTINGS, trials: int
         result = tune_program(
             level, Text(), budget=budget, settings=settings, store=store, start=SameProcessExecutor
         )
-        found = store.result_rows(result.run_id, level.steps)
-        return Ended(result, list(found), store.run(result.run_id).status)
+        found = store.result_rows(result.run.id, level.steps)
+        return Ended(result, list(found), store.run(result.run.id).status)
 
 
 def no_time(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -206,7 +206,7 @@ def test_the_store_gives_back_what_was_found(full: Ended) -> None:
 
 
 def test_time_is_split_by_steps(full: Ended) -> None:
-    assert {"minimise", "compare", "doubt", "score", "effects"} <= {*full.result.seconds}
+    assert {"minimise", "compare", "doubt", "score", "effects"} <= {*full.result.run.seconds}
 
 
 def test_a_level_needs_none_of_it(tmp_path: Path) -> None:
@@ -222,7 +222,7 @@ def test_one_objective_is_as_ever(tmp_path: Path) -> None:
     assert len(one.result.finalists) == 3
     assert all(member.searched == len(member.candidate.steps) for member in one.result.finalists)
     assert one.stored[0].data["effects"] == {"alone": [], "pairs": []}
-    assert not {"minimise", "doubt", "score", "effects"} & {*one.result.seconds}
+    assert not {"minimise", "doubt", "score", "effects"} & {*one.result.run.seconds}
 
 
 @dataclass
@@ -279,18 +279,18 @@ def test_an_undecided_comparison_is_repeated_before_the_search_goes_on(tmp_path:
     one, level = Settings(objectives=("time",), searcher="random", workers=1), Plain()
     first = ended(tmp_path, level, one, trials=20)
     with open_store(tmp_path / "store.db") as store:
-        store.resume_run(first.result.run_id)
-        store.save_result(first.result.run_id, [*map(doubtful, first.stored)])
-        store.finish_run(first.result.run_id)
-        read = decode(store.result_rows(first.result.run_id, level.steps), first.result.task.objectives)
+        store.resume_run(first.result.run.id)
+        store.save_result(first.result.run.id, [*map(doubtful, first.stored)])
+        store.finish_run(first.result.run.id)
+        read = decode(store.result_rows(first.result.run.id, level.steps), first.result.task.objectives)
     assert read is not None
     assert read.undecided(level.baseline(first.result.task)) == read.finalists[0]
     again = ended(tmp_path, level, one, trials=20)
     assert again.result.finalists[0].verdict == "better"
     assert "the last comparison was undecided" in again.result.notes[0]
-    assert again.result.run_id == first.result.run_id
+    assert again.result.run.id == first.result.run.id
     more = ended(tmp_path, level, one, trials=30)
-    assert (more.result.trials, more.result.notes) == (30, ())
+    assert (more.result.run.trials, more.result.notes) == (30, ())
 
 
 @pytest.mark.parametrize(

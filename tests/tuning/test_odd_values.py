@@ -57,7 +57,7 @@ def test_a_value_that_cannot_be_wins_nothing(tmp_path: Path, at_the_end: bool) -
     with open_store(tmp_path / "planish.db") as store:
         budget = Budget(trials=24)
         result = tune_program(level, Grid((6, 4)), budget=budget, store=store, start=_inline)
-        trials = store.run_trials(result.run_id, level.steps)
+        trials = store.run_trials(result.run.id, level.steps)
     assert len(trials) == 24
     found = {Grid((6, 4)).space.position(trial.candidate): trial.outcome for trial in trials}
     for (first, _), outcome in found.items():

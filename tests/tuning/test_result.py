@@ -32,7 +32,7 @@ from planish.testing.stores import begin
 from planish.tuning import result
 from planish.tuning.api import tune_program
 from planish.tuning.comparison import Comparison
-from planish.tuning.result import Result, known_baseline
+from planish.tuning.result import Result, known_baseline, read_result
 from planish.tuning.settings import Settings
 from report.fronts import front
 
@@ -59,6 +59,18 @@ def test_a_result_is_the_same_before_its_first_call_and_after_it(tuned: Result) 
     for again in (pickle.loads(before), pickle.loads(pickle.dumps(tuned)), copy.deepcopy(tuned)):
         assert again == tuned
         np.testing.assert_array_equal(again(A, B), A @ B)
+
+
+def test_trials_are_read_while_the_store_is_open(tmp_path: Path) -> None:
+    with open_store(tmp_path / "s.db") as store:
+        found = tune_program(LoopsLevel(), MATMUL, budget=Budget(trials=2), store=store, compares=False)
+        read, late = read_result(store, found.run.id), read_result(store, found.run.id)
+        assert (read.task, read.trials, read.best) == (found.task, found.trials, found.best)
+        assert (read.failures, len(read.trials)) == (found.failures, found.run.trials)
+    with pytest.raises(StoreError, match="is closed"):
+        _ = late.trials
+    with pytest.raises(StoreError, match=f"the trials of run {found.run.id} are not at hand"):
+        _ = pickle.loads(pickle.dumps(found)).trials
 
 
 def test_another_process_computes_with_a_result_and_its_function(tuned: Result) -> None:

@@ -152,7 +152,7 @@ def test_seconds_are_for_new_work(tmp_path: Path) -> None:
         result = tune_program(Plain(), Text(), budget=Budget(seconds=0.3), settings=QUICK, store=store,
                               executor=executor, compares=False)  # type: ignore[arg-type]  # fmt: skip
     assert Counted.count > 0
-    assert result.trials == 64 + Counted.count
+    assert result.run.trials == 64 + Counted.count
 
 
 def test_a_run_longer_than_any_barren_stretch_is_taken_up(
@@ -174,7 +174,7 @@ def tuned(
     result = tune_program(
         level, program, budget=budget, settings=chosen, store=store, executor=executor, compares=False
     )
-    return result, {trial.index: trial.candidate for trial in store.run_trials(result.run_id, level.steps)}
+    return result, {trial.index: trial.candidate for trial in store.run_trials(result.run.id, level.steps)}
 
 
 @pytest.fixture
@@ -194,10 +194,10 @@ def test_a_run_is_taught_the_same_when_resumed(tmp_path: Path, by_name: HashExec
         tuned(store, "resnet50-small-dynamo-raw", 60, by_name)
         second, found = tuned(store, "resnet50-small-torchscript", 50, by_name)
         _, straight = tuned(other, "resnet50-small-torchscript", 50, by_name)
-        assert first.run_id == second.run_id
+        assert first.run.id == second.run.id
         assert found == straight
-        assert store.run(first.run_id).warm_start == other.runs()[0].warm_start
-        assert store.run(first.run_id).warm_start
+        assert store.run(first.run.id).warm_start == other.runs()[0].warm_start
+        assert store.run(first.run.id).warm_start
 
 
 def test_a_model_is_tuned_on_after_a_similar_one(tmp_path: Path) -> None:
@@ -206,7 +206,7 @@ def test_a_model_is_tuned_on_after_a_similar_one(tmp_path: Path) -> None:
         first, begun = tuned(store, "cnn-small-torchscript", 8)
         tuned(store, "cnn-small-dynamo-raw", 8)
         second, found = tuned(store, "cnn-small-torchscript", 14)
-    assert first.run_id == second.run_id
+    assert first.run.id == second.run.id
     assert begun.items() <= found.items()
     assert set(found) == set(range(14))
 
@@ -303,7 +303,7 @@ def tune(level: Relative, folder: Path, **chosen: object) -> list[Trial]:
     """Search a little; gives the trials."""
     settings = Settings(**{"objectives": BOTH, "searcher": "random", **chosen})  # type: ignore[arg-type]
     with open_store(folder / "store.db") as store:
-        task_trials = tune_program(
+        result = tune_program(
             level,
             Text(),
             budget=Budget(trials=9),
@@ -312,7 +312,7 @@ def tune(level: Relative, folder: Path, **chosen: object) -> list[Trial]:
             start=SameProcessExecutor,
             compares=False,
         )
-        return list(store.run_trials(task_trials.run_id, level.steps))
+        return list(store.run_trials(result.run.id, level.steps))
 
 
 @pytest.mark.parametrize("objectives", [BOTH, ("time",)])

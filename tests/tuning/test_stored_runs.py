@@ -105,7 +105,7 @@ def run(request: pytest.FixtureRequest, short: None, tmp_path_factory: pytest.Te
     )
     # A comparison takes the levels longest that compile for seconds.
     compares = request.param in ("loops", "llvm")
-    return Stored(again(compares=compares).run_id, folder / "store.db", files, again)
+    return Stored(again(compares=compares).run.id, folder / "store.db", files, again)
 
 
 def said(stored: Stored, *words: str) -> str:
@@ -162,7 +162,7 @@ def test_it_is_resumed_and_measures_nothing_again(run: Stored) -> None:
         store.resume_run(run.run_id)
         before = store.run(run.run_id)
     found = run.again(compares=False)
-    assert (found.run_id, found.trials) == (run.run_id, before.trials)
+    assert (found.run.id, found.run.trials) == (run.run_id, before.trials)
     with open_store(run.place, read_only=True) as store:
         assert [each.id for each in store.runs()] == [run.run_id]
         assert store.run(run.run_id).status == "finished"

@@ -8,25 +8,25 @@ from collections.abc import Sequence
 from planish.core.budget import Budget
 from planish.core.errors import redact
 from planish.measure import Plan
-from planish.report.data import ReportData
 from planish.report.verdict import verdict_of
+from planish.tuning.result import Result
 
 _SECONDS = "--seconds"
 
 
-def command_again(words: Sequence[str], data: ReportData, budget: Budget) -> str:
+def command_again(words: Sequence[str], result: Result, budget: Budget) -> str:
     """Return the command line that goes on with a run, without passwords; empty where it is decided.
 
     Where only some repeats of the comparison fitted into its time, it has more seconds.
 
     Args:
         words: the command line that made the run, as given, without the program's name.
-        data: the run.
+        result: the run.
         budget: what it had.
     """
-    if not words or verdict_of(data).kind != "undecided":
+    if not words or verdict_of(result).kind != "undecided":
         return ""
-    seconds = _seconds_for_all(data)
+    seconds = _seconds_for_all(result)
     if seconds > (budget.seconds or 0.0):
         words = _with_option(words, _SECONDS, seconds)
     return command_line(words)
@@ -47,10 +47,10 @@ def command_line(words: Sequence[str]) -> str:
     return shlex.join(["planish", *map(redact, words)])
 
 
-def _seconds_for_all(data: ReportData) -> int:
+def _seconds_for_all(result: Result) -> int:
     """Return a budget in which all repeats of the comparison fit; 0 where all fitted, or none was made."""
-    plan = Plan(seconds=data.run.seconds.get("compare", 0.0))
-    repeats = len(data.comparison.baseline.lead.samples) if data.comparison else 0
+    plan = Plan(seconds=result.run.seconds.get("compare", 0.0))
+    repeats = len(result.comparison.baseline.lead.samples) if result.comparison else 0
     return plan.seconds_for_all(repeats) if 0 < repeats < plan.processes * plan.rounds else 0
 
 

@@ -18,11 +18,11 @@ from planish.core import (
     pareto_front,
     reference_point,
 )
-from planish.report.data import ReportData
 from planish.report.front_table import FrontTable, Grid, effect_grids, front_table
 from planish.report.wording import label, number, scale
 from planish.tuning.comparison import Compared, Finalist
 from planish.tuning.comparison_codec import finalist_to_json, medians, reference_to_json
+from planish.tuning.result import Result
 
 WIDTH, HEIGHT = 78, 14
 _BLANK = 0x2800  # of the braille patterns
@@ -151,17 +151,17 @@ class _Grid:
         return high - 1 - self._axes[1].cell(y, high), self._axes[0].cell(x, self.width * fine_x)
 
 
-def show_front(data: ReportData) -> None:
+def show_front(result: Result) -> None:
     """Write the plot, how the hypervolume grew, and the table of the front."""
-    objectives = data.task.objectives
-    growth = growth_of(data.trials, objectives, data.baseline)
+    objectives = result.stored.objectives
+    growth = growth_of(result.trials, objectives, result.baseline_candidate)
     encoding = sys.stdout.encoding or "ascii"
     for line in scatter(growth, FULL if "utf" in encoding.lower() else ASCII):
         say(line)
     if growth.volume is not None:
         after = growth.volumes[-1][0]
         say(f"\nhypervolume {number(growth.volume)} (baseline 1), reached after {after:,} evaluations")
-    if front := data.front:
+    if front := result.front:
         made = front_table(front)
         say()
         for shown in _parts(made, width()):
@@ -192,20 +192,20 @@ def _parts(made: FrontTable, most: int) -> list[list[int]]:
     ]
 
 
-def show_members(data: ReportData, *, effects: bool) -> None:
+def show_members(result: Result, *, effects: bool) -> None:
     """Write what each of the front does.
 
     Args:
-        data: of a run with several objectives.
+        result: of a run with several objectives.
         effects: whether to write what its steps do alone and together.
     """
-    for member, texts in zip(data.finalists, data.descriptions, strict=False):
+    for member, texts in zip(result.finalists, result.descriptions, strict=False):
         heading, text = next(iter(texts.items()), ("", ""))
         title = f"{member.name}: {heading}"
         say(f"\n{title}\n{'-' * len(title)}\n{text.rstrip()}")
         for note in member.notes:
             say(f"Note: {note}.")
-        for grid in effect_grids(member, data.task.objectives) if effects else ():
+        for grid in effect_grids(member, result.stored.objectives) if effects else ():
             _show_grid(grid)
 
 
@@ -223,12 +223,12 @@ def _show_grid(grid: Grid) -> None:
         say("* other than both by themselves make together")
 
 
-def front_document(data: ReportData) -> Mapping[str, Any]:
+def front_document(result: Result) -> Mapping[str, Any]:
     """Return the search's front and the hypervolume; nothing with one objective."""
-    objectives = data.task.objectives
+    objectives = result.stored.objectives
     if len(objectives) < 2:
         return {}
-    growth = growth_of(data.trials, objectives, data.baseline)
+    growth = growth_of(result.trials, objectives, result.baseline_candidate)
     front = [
         {
             "trial": trial.index,
@@ -236,7 +236,7 @@ def front_document(data: ReportData) -> Mapping[str, Any]:
             "steps": json.loads(trial.candidate.text),
             "values": dict(trial.outcome.values),
         }
-        for trial in pareto_front(data.trials, objectives)
+        for trial in pareto_front(result.trials, objectives)
         if isinstance(trial.outcome, Measured)
     ]
     worst = None if growth.baseline is None else reference_point(growth.baseline)
@@ -261,13 +261,13 @@ def ending_document(finalist: Finalist, baseline: Compared) -> Mapping[str, Any]
     return {name: document[name] for name in END}
 
 
-def baseline_document(data: ReportData) -> Mapping[str, Any]:
+def baseline_document(result: Result) -> Mapping[str, Any]:
     """Return what is known of the baseline of a front besides the leading objective."""
-    base = data.front and data.front.baseline
+    base = result.front and result.front.baseline
     return {"objectives": medians(base), "scores": dict(base.scores)} if base else {}
 
 
-def reference_document(data: ReportData) -> Mapping[str, Any]:
+def reference_document(result: Result) -> Mapping[str, Any]:
     """Return the other baseline of a front; nothing where there is none."""
-    reference = data.front and data.front.reference
+    reference = result.front and result.front.reference
     return {"reference": reference_to_json(reference)} if reference else {}

@@ -88,28 +88,24 @@ def _show_run(store: Reader, run_id: str, files: Sequence[Path], form: given.For
         show_run,
         show_winner,
     )
-    from planish.levels.registry import level_named, name_files
-    from planish.report.data import read_report_data
     from planish.report.predictions import model_section, policy_section
+    from planish.tuning.result import read_result
 
-    run = store.run(run_id)
-    level = level_named(store.task(run.task_key).level)
-    name_files(level, files)
-    data = read_report_data(store, run.id, level)
-    model, policy = model_section(data), policy_section(data)
+    result = read_result(store, run_id, files=files)
+    model, policy = model_section(result), policy_section(result)
     if form == "json":
         documents = model_document(model), policy_document(policy)
-        document({**result_document(data), **documents[0], **documents[1]})
+        document({**result_document(result), **documents[0], **documents[1]})
         return
-    show_run(data)
+    show_run(result)
     say()
-    show_result(data)
-    show_winner(data)
+    show_result(result)
+    show_winner(result)
     if model is not None:
         show_model(model)
     if policy:
-        show_policy(policy, data.objective)
-    show_notes(data.notes)
+        show_policy(policy, result.objective)
+    show_notes(result.notes)
 
 
 def show_build(folder: Path, form: Form) -> None:
@@ -158,17 +154,16 @@ def report(
         return
     from planish.cli.output import document, say
     from planish.core import StoreError
-    from planish.levels.registry import level_named, name_files
     from planish.report import write_report
     from planish.store import open_store
+    from planish.tuning.result import read_result
 
     with open_store(store, read_only=True) as opened:
         run = opened.last_run() if run_id is None else opened.run(run_id)
         if run is None:
             raise StoreError("there is no run to report yet", "Tune something first.")
-        level = level_named(opened.task(run.task_key).level)
-        name_files(level, file or ())
-        path = write_report(opened, run.id, level, output or Path(f"planish-{run.id}.html"))
+        found = read_result(opened, run.id, files=file or ())
+        path = write_report(found, output or Path(f"planish-{run.id}.html"))
     if form == "json":
         document({"run": run.id, "report": str(path)})
     else:
@@ -191,12 +186,13 @@ def export(
 
     with open_store(store, read_only=True) as opened:
         result = read_result(opened, run_id, pick, file or ())
-    with writing(folder):
-        folder.mkdir(parents=True, exist_ok=True)
-        files = [str(file) for file in result.export(folder)]
-    report_stand_in(result)
+        exported = result.exported  # before a folder is made
+        with writing(folder):
+            folder.mkdir(parents=True, exist_ok=True)
+            files = [str(file) for file in result.level.export(result.task, exported, folder)]
+        report_stand_in(result)
     if form == "json":
-        document({"run": result.run_id, "files": files})
+        document({"run": result.run.id, "files": files})
     else:
         say("\n".join(files))
 

@@ -16,7 +16,6 @@ from planish.cli.front import (
 )
 from planish.cli.output import facts, one_line, remark, say, table
 from planish.core import Candidate, Measured, Objective, Trial
-from planish.report.data import ReportData
 from planish.report.predictions import ModelSection, Proposal
 from planish.report.trial_statistics import failure_groups, flops_of, stage_times
 from planish.report.verdict import continuation, verdict_of
@@ -35,10 +34,10 @@ from planish.report.wording import (
 from planish.store import Run, StoredTask
 from planish.tuning.comparison import Compared, Finalist
 from planish.tuning.comparison_codec import chosen_to_json
+from planish.tuning.result import Result
 
 if TYPE_CHECKING:
     from planish.tuning.comparison import Comparison
-    from planish.tuning.result import Result
 
 
 def run_document(run: Run) -> dict[str, Any]:
@@ -58,36 +57,38 @@ def task_document(task: StoredTask) -> dict[str, Any]:
     }
 
 
-def result_document(data: ReportData) -> dict[str, Any]:
+def result_document(result: Result) -> dict[str, Any]:
     """Return a run with its result."""
-    found = verdict_of(data)
-    base = data.comparison.baseline if data.comparison else None
+    found = verdict_of(result)
+    base = result.baseline
     return {
-        "run": run_document(data.run),
-        "task": task_document(data.task),
-        "verdict": {"kind": verdict_word(found.kind, data.objective), "headline": found.headline},
-        "best": _best(data),
-        "baseline": {**_measured(base), **baseline_document(data)} if base else None,
-        **reference_document(data),
-        "finalists": [{**_finalist(each), **ending_document(each, base)} for each in data.finalists if base],
-        **unmeasured_document(data),
-        **({"descriptions": [dict(texts) for texts in data.descriptions]} if data.descriptions else {}),
-        **front_document(data),
-        "trials": len(data.trials),
-        "cached": data.cached,
-        "failed": data.failed,
+        "run": run_document(result.run),
+        "task": task_document(result.stored),
+        "verdict": {"kind": verdict_word(found.kind, result.objective), "headline": found.headline},
+        "best": _best(result),
+        "baseline": {**_measured(base), **baseline_document(result)} if base else None,
+        **reference_document(result),
+        "finalists": [
+            {**_finalist(each), **ending_document(each, base)} for each in result.finalists if base
+        ],
+        **unmeasured_document(result),
+        **({"descriptions": [dict(texts) for texts in result.descriptions]} if result.descriptions else {}),
+        **front_document(result),
+        "trials": len(result.trials),
+        "cached": result.cached,
+        "failed": result.failed,
         "failures": [
             {"stage": g.stage, "reason": g.reason, "count": g.count, "detail": g.detail}
-            for g in failure_groups(data.trials)
+            for g in failure_groups(result.trials)
         ],
-        "winner": dict(data.winner),
-        "notes": list(data.notes),
+        "winner": dict(result.description),
+        "notes": list(result.notes),
     }
 
 
-def unmeasured_document(data: ReportData) -> dict[str, Any]:
+def unmeasured_document(result: Result) -> dict[str, Any]:
     """Return the finalists that were not measured again, and why; nothing where there are none."""
-    unmeasured = data.comparison.unmeasured if data.comparison else ()
+    unmeasured = result.comparison.unmeasured if result.comparison else ()
     rows = [
         {
             **chosen_to_json(each),
@@ -105,11 +106,12 @@ def candidate_document(candidate: Candidate) -> dict[str, Any]:
     return {"hash": candidate.hash, "steps": json.loads(candidate.text)}
 
 
-def _best(data: ReportData) -> dict[str, Any] | None:
-    if data.best is None or not isinstance(data.best.outcome, Measured):
+def _best(result: Result) -> dict[str, Any] | None:
+    best = result.best_trial
+    if best is None or not isinstance(best.outcome, Measured):
         return None
-    values = dict(data.best.outcome.values)
-    return {"trial": data.best.index, **candidate_document(data.best.candidate), "values": values}
+    values = dict(best.outcome.values)
+    return {"trial": best.index, **candidate_document(best.candidate), "values": values}
 
 
 def _finalist(finalist: Finalist) -> dict[str, Any]:
@@ -130,43 +132,44 @@ def _measured(compared: Compared) -> dict[str, Any]:
 _SHOWN = 5
 
 
-def show_result(data: ReportData, command: str = "") -> None:
+def show_result(result: Result, command: str = "") -> None:
     """Write the verdict, the finalists beside the baseline, and the failures.
 
     Args:
-        data: the run.
+        result: the run.
         command: what goes on with it where it is undecided; empty where the command line is not known.
     """
-    found = verdict_of(data)
-    say(f"{one_line(title(data.task.program))}\non {_target(data)}\n")
-    compared = data.comparison
-    several, undecided = len(data.task.objectives) > 1, found.kind == "undecided"
+    found = verdict_of(result)
+    say(f"{one_line(title(result.stored.program))}\non {_target(result)}\n")
+    compared = result.comparison
+    several, undecided = len(result.stored.objectives) > 1, found.kind == "undecided"
     if several:
-        show_front(data)
+        show_front(result)
     elif compared:
-        _show_comparison(data, compared)
-    say(_plainly(data, found.kind, found.headline))
+        _show_comparison(result, compared)
+    say(_plainly(result, found.kind, found.headline))
     if several or not compared:
         grounds = found.grounds[:-1] if undecided else found.grounds
         say(("\n" if several else "; ").join(filter(None, grounds)))
     if undecided:
-        what = f"Run this command, which {continuation(data.run.status)}:\n    {command}"
+        what = f"Run this command, which {continuation(result.run.status)}:\n    {command}"
         say(what if command else f"{found.grounds[-1][0].upper()}{found.grounds[-1][1:]}.")
-    show_failures(data.trials)
+    if result.failures:
+        _show_failures(result.trials)
 
 
-def _plainly(data: ReportData, kind: str, headline: str) -> str:
-    baseline = f"the baseline ({baseline_name(data)})"
+def _plainly(result: Result, kind: str, headline: str) -> str:
+    baseline = f"the baseline ({baseline_name(result)})"
     match kind:
-        case _ if len(data.task.objectives) > 1:
+        case _ if len(result.stored.objectives) > 1:
             return f"{headline}."
         case "undecided":
-            kept = f" Until then, keep {baseline}." if data.keeps_baseline else ""
+            kept = f" Until then, keep {baseline}." if result.keeps_baseline else ""
             return f"{headline}.{kept}"
-        case _ if data.keeps_baseline:
+        case _ if result.keeps_baseline:
             return f"No gain: no candidate is better than {baseline}. Keep the baseline."
         case "same":
-            differ = "are equal" if data.objective.exact else "differ by no more than the noise"
+            differ = "are equal" if result.objective.exact else "differ by no more than the noise"
             return f"No gain: the best candidate and {baseline} {differ}. Keep the baseline."
         case "worse":
             return f"No gain: {headline.lower()}. Keep {baseline}."
@@ -174,26 +177,27 @@ def _plainly(data: ReportData, kind: str, headline: str) -> str:
             return f"{headline}."
 
 
-def baseline_name(data: ReportData) -> str:
+def baseline_name(result: Result) -> str:
     """Name what the finalists are compared with: `numpy`, or the steps, or the unchanged program."""
-    if data.baseline is None:
+    baseline = result.baseline_candidate
+    if baseline is None:
         return "unknown"
-    if not data.baseline.steps:
+    if not baseline.steps:
         return "unchanged"
-    _, options = data.baseline.steps[0].to_json() if len(data.baseline.steps) == 1 else ("", {})
-    return options["name"] if list(options) == ["name"] else str(data.baseline)
+    _, options = baseline.steps[0].to_json() if len(baseline.steps) == 1 else ("", {})
+    return options["name"] if list(options) == ["name"] else str(baseline)
 
 
-def _show_comparison(data: ReportData, compared: Comparison) -> None:
-    objective, work = data.objective, flops_of(data.trials, data.objective)
+def _show_comparison(result: Result, compared: Comparison) -> None:
+    objective, work = result.objective, flops_of(result.best_trial, result.objective)
     rates = ["GFLOPS"] if work else []
     interval = [] if objective.exact else ["95 % interval"]
     gain = saving(objective)
     columns = ["", label(objective), *rates, gain, *interval, "verdict"]
-    base = [f"baseline ({baseline_name(data)})", *_values(objective, compared.baseline.lead.median, work)]
+    base = [f"baseline ({baseline_name(result)})", *_values(objective, compared.baseline.lead.median, work)]
     rows = [
         [*base, *[""] * (len(columns) - len(base))],
-        *([*_row(data, each, work)] for each in compared.finalists),
+        *([*_row(result, each, work)] for each in compared.finalists),
         *(
             [each.name, *[""] * (len(columns) - 2), one_line(each.status_text)]
             for each in compared.unmeasured
@@ -207,21 +211,19 @@ def _values(objective: Objective, median: float, work: float | None) -> list[str
     return [amount(median, objective.unit), *([number(work / median) if median else ""] if work else [])]
 
 
-def _row(data: ReportData, finalist: Finalist, work: float | None) -> list[str]:
-    objective, lead = data.objective, finalist.lead
+def _row(result: Result, finalist: Finalist, work: float | None) -> list[str]:
+    objective, lead = result.objective, finalist.lead
     values = _values(objective, lead.median, work)
-    if finalist.candidate == data.baseline:  # compared with itself it has neither an interval nor a verdict
+    if finalist.candidate == result.baseline_candidate:  # beside itself, it has neither interval nor verdict
         return [f"{finalist.name} = baseline", *values, *[""] * (2 if objective.exact else 3)]
     ends = [] if objective.exact else [interval(lead.gain)]
     gain = improvement(lead.gain.value, objective)
     return [finalist.name, *values, gain, *ends, verdict_word(lead.verdict, objective)]
 
 
-def show_failures(trials: Sequence[Trial]) -> None:
+def _show_failures(trials: Sequence[Trial]) -> None:
     """Write why trials failed, the most frequent reasons first."""
     groups = failure_groups(trials)
-    if not groups:
-        return
     say(f"\n{sum(g.count for g in groups):,} of {len(trials):,} trials failed:")
     for group in groups[:_SHOWN]:
         say(f"  {group.count:>6,}  {group.stage}: {one_line(group.reason)}: {one_line(group.detail)}")
@@ -229,37 +231,37 @@ def show_failures(trials: Sequence[Trial]) -> None:
         say(f"  {sum(g.count for g in groups[_SHOWN:]):>6,}  for {len(groups) - _SHOWN} other reasons")
 
 
-def show_run(data: ReportData) -> None:
+def show_run(result: Result) -> None:
     """Write what was asked for, and what it took."""
-    run = data.run
+    run = result.run
     options = "".join(f", {name}={value}" for name, value in run.options.items())
-    known = f", {data.cached:,} of them known before" if data.cached else ""
-    stages = (f"{s.stage} {duration(s.total_s)}" for s in stage_times(data.trials, run.seconds) if s.total_s)
+    known = f", {result.cached:,} of them known before" if result.cached else ""
+    stages = stage_times(result.trials, run.seconds)
     facts(
         {
             "run": f"{run.id}, {run.status}, begun {when(run.started)} on {run.host}",
-            "objective": ", ".join(o.name for o in data.task.objectives),
+            "objective": ", ".join(o.name for o in result.stored.objectives),
             "search": f"{run.searcher} over {run.space}, seed {run.seed}{options}",
-            "trials": f"{len(data.trials):,}{known}",
-            "time": ", ".join(stages) or "unknown",
+            "trials": f"{len(result.trials):,}{known}",
+            "time": ", ".join(f"{s.stage} {duration(s.total_s)}" for s in stages if s.total_s) or "unknown",
         }
     )
 
 
-def _target(data: ReportData) -> str:
-    target = data.task.target
+def _target(result: Result) -> str:
+    target = result.stored.target
     return f"{target.processor}, {target.cores} core{'s' * (target.cores > 1)}"
 
 
-def show_winner(data: ReportData, titles: Collection[str] | None = None) -> None:
+def show_winner(result: Result, titles: Collection[str] | None = None) -> None:
     """Write what the winner does: the level's whole description, or what has one of these titles.
 
     With several objectives it is what each of the front does, without titles also the effects of its steps.
     """
-    if data.descriptions:
-        show_members(data, effects=titles is None)
-        return
-    show_sections({h: text for h, text in data.winner.items() if titles is None or h in titles})
+    if result.descriptions:
+        show_members(result, effects=titles is None)
+    elif titles is None or titles:  # a description takes time
+        show_sections({h: text for h, text in result.description.items() if titles is None or h in titles})
 
 
 def report_stand_in(result: Result) -> None:

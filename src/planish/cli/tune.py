@@ -13,7 +13,6 @@ from planish.cli import options as given
 if TYPE_CHECKING:
     from planish.cli.request import Request
     from planish.core.budget import Budget
-    from planish.store import Store
     from planish.tuning.result import Result
 
 
@@ -133,11 +132,10 @@ def _carry_out(
                     program, budget=budget, settings=settings, store=opened, listener=listener, **options
                 )
             )
-        _tell(opened, result, form, report, export, words, budget)
+        _tell(result, form, report, export, words, budget)
 
 
 def _tell(
-    store: Store,
     result: Result,
     form: given.Form,
     report: Path | None,
@@ -149,22 +147,17 @@ def _tell(
     from planish.cli.again import command_again
     from planish.cli.output import document, say
     from planish.cli.summary import result_document, show_notes, show_result, show_winner
-    from planish.levels.registry import level_named
-    from planish.report.data import read_report_data
 
-    level = level_named(result.task.level)
-    data = read_report_data(store, result.run_id, level)
-    again = command_again(words, data, budget)
+    again = command_again(words, result, budget)
     if form == "text":
-        show_result(data, again)
-        show_winner(data, level.summary_sections)
+        show_result(result, again)
+        show_winner(result, result.level.summary_sections)
         show_notes(result.notes)
-    files = _files(store, result, report, export)
+    files = _files(result, report, export)
     if form == "json":
         document(
             {
-                **result_document(data),
-                "notes": list(result.notes),
+                **result_document(result),
                 "again": again,
                 "files": [*map(str, files)],
             }
@@ -175,24 +168,22 @@ def _tell(
     _tell_how_to_go_on(result)
 
 
-def _files(store: Store, result: Result, report: Path | None, export: Path | None) -> list[Path]:
+def _files(result: Result, report: Path | None, export: Path | None) -> list[Path]:
     """Write the report and the winner, where they are wanted, or are what the level is used for."""
     from planish.cli.output import writing
     from planish.cli.summary import report_stand_in
-    from planish.levels.registry import level_named
     from planish.report import write_report
 
-    level = level_named(result.task.level)
     files: list[Path] = []
     if report is not None:
-        files.append(write_report(store, result.run_id, level, report))
+        files.append(write_report(result, report))
     if export is not None:
         with writing(export):
             files += result.export(export)
         report_stand_in(result)
     else:
-        with writing(Path.cwd(), f"The result is stored: 'planish export {result.run_id} DIR' writes it."):
-            artifacts = level.write_artifacts(result.task, result.exported, Path())
+        with writing(Path.cwd(), f"The result is stored: 'planish export {result.run.id} DIR' writes it."):
+            artifacts = result.level.write_artifacts(result.task, result.exported, Path())
         files += artifacts
         if artifacts:
             report_stand_in(result)
@@ -204,5 +195,5 @@ def _tell_how_to_go_on(result: Result) -> None:
 
     if result.stopped:
         say("\nStopped. The same command goes on from here.")
-    run = result.run_id
+    run = result.run.id
     say(f"\nplanish show {run}, planish report {run}, planish export {run} DIR")

@@ -76,7 +76,7 @@ class RunStatus:
         value, trial = self.progress.best_value, self.progress.best
         if value is None or trial is None:
             return "nothing measured yet"
-        work = flops_of([trial], self.progress.objective)
+        work = flops_of(trial, self.progress.objective)
         rate = f", {number(work / value)} GFLOPS" if work and value else ""
         return f"best {amount(value, self.progress.objective.unit)}{rate}{self._gain(value)}"
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from planish.core import Level, Objective, PlanishError, canonical_json, growth_of
+from planish.core import Objective, PlanishError, canonical_json, growth_of
 from planish.core.files import replace_text
 from planish.report import wording
 from planish.report.chart_data import (
@@ -20,24 +20,21 @@ from planish.report.chart_data import (
     tradeoffs,
     value_for,
 )
-from planish.report.data import ReportData, read_report_data
 from planish.report.front_table import effect_grids, front_table
 from planish.report.predictions import ModelSection, Proposal, model_section, policy_section
 from planish.report.trial_statistics import MEANING, StageTime, failure_groups, flops_of, stage_times
 from planish.report.verdict import verdict_of
 from planish.report.wording import duration, label, when
-
-if TYPE_CHECKING:
-    from planish.store.reader import Reader
+from planish.tuning.result import Result
 
 
-def captions(data: ReportData) -> Mapping[str, str]:
+def captions(result: Result) -> Mapping[str, str]:
     """Explain the charts of each section."""
     return {
-        "search": _search_caption(data),
+        "search": _search_caption(result),
         "finalists": "The samples of the comparison: the box holds the middle half, the line in it is the "
         "median, whiskers reach 1.5 times the box at most, and what lies beyond the chart is counted.",
-        "tradeoffs": _tradeoff_caption(data),
+        "tradeoffs": _tradeoff_caption(result),
         "growth": "The hypervolume is the space between the front and a point twice as bad as the baseline "
         "in each objective, in units of what the baseline alone has. It counts what the search measured.",
         "model": "Each batch is predicted by a model that has learnt from the trials before it alone. Its "
@@ -45,50 +42,53 @@ def captions(data: ReportData) -> Mapping[str, str]:
         "chance. A batch holds what the model takes for good, which is harder to put in order than all there "
         "is. Last, the winner is given other trials' values, one feature at a time: how much worse it is "
         "predicted to be then.",
-        "time": _time_caption(data),
+        "time": _time_caption(result),
     }
 
 
-def _search_caption(data: ReportData) -> str:
-    cached = f", {data.cached:,} taken from the store" if data.cached else ""
-    failed = f"{data.failed:,} failed, marked below the curve" if data.failed else "none failed"
+def _search_caption(result: Result) -> str:
+    cached = f", {result.cached:,} taken from the store" if result.cached else ""
+    failed = f"{result.failed:,} failed, marked below the curve" if result.failed else "none failed"
     thinned = (
-        f" At most {CURVE_POINTS:,} are drawn, evenly chosen." if len(data.trials) > CURVE_POINTS else ""
+        f" At most {CURVE_POINTS:,} are drawn, evenly chosen." if len(result.trials) > CURVE_POINTS else ""
     )
-    counts = f"{len(data.trials):,} trials{cached}; {failed}.{thinned}"
-    paused = by_time(data.trials, data.run.started).paused
+    counts = f"{len(result.trials):,} trials{cached}; {failed}.{thinned}"
+    paused = by_time(result.trials, result.run.started).paused
     return f"{counts} {duration(paused)} between the run's parts are left out." if paused else counts
 
 
-def _tradeoff_caption(data: ReportData) -> str:
+def _tradeoff_caption(result: Result) -> str:
     better = "; ".join(
-        f"{label(o)}: {'less' if o.direction == 'down' else 'more'} is better" for o in data.task.objectives
+        f"{label(o)}: {'less' if o.direction == 'down' else 'more'} is better"
+        for o in result.stored.objectives
     )
     thinned = (
         f" At most {TRADEOFF_POINTS:,} trials are drawn, and all of the front."
-        if len(data.trials) > TRADEOFF_POINTS
+        if len(result.trials) > TRADEOFF_POINTS
         else ""
     )
     front = f"The front holds what no other trial beats in every objective ({better})."
     return f"{front} What is far worse than all that is marked lies beyond the chart.{thinned}"
 
 
-def _time_caption(data: ReportData) -> str:
+def _time_caption(result: Result) -> str:
     whole = "First the whole run, all workers together; then the median trial."
-    if data.run.seconds:
+    if result.run.seconds:
         return whole
-    state = "The run is under way" if data.run.status == "running" else "The run has not ended in good order"
+    state = (
+        "The run is under way" if result.run.status == "running" else "The run has not ended in good order"
+    )
     return f"{whole} {state}: what belongs to no trial (search, store, comparison) is not known."
 
 
 _LONG = 2000
 
 
-def provenance(data: ReportData) -> Mapping[str, Mapping[str, str]]:
+def provenance(result: Result) -> Mapping[str, Mapping[str, str]]:
     """List what decided the run: title to table, name to text."""
-    run, task = data.run, data.task
-    hosts = sorted({trial.host for trial in data.trials if trial.host} | {run.host})
-    cached = f", {data.cached:,} taken from the store" if data.cached else ""
+    run, task = result.run, result.stored
+    hosts = sorted({trial.host for trial in result.trials if trial.host} | {run.host})
+    cached = f", {result.cached:,} taken from the store" if result.cached else ""
     return {
         "run": {
             "run": run.id,
@@ -96,7 +96,7 @@ def provenance(data: ReportData) -> Mapping[str, Mapping[str, str]]:
             "started": when(run.started),
             "ended": when(run.ended),
             "host": ", ".join(hosts),
-            "trials": f"{len(data.trials):,} ({data.failed:,} failed{cached})",
+            "trials": f"{len(result.trials):,} ({result.failed:,} failed{cached})",
             **run.versions,
         },
         "search": {
@@ -128,9 +128,9 @@ def _text(value: Any) -> str:
     return value if isinstance(value, str) else canonical_json(value)
 
 
-def repeat(data: ReportData) -> str:
+def repeat(result: Result) -> str:
     """Write the Python lines that search again by the same seed, and measure everything anew."""
-    run, task = data.run, data.task
+    run, task = result.run, result.stored
     short = len(task.program) <= _LONG
     settings = {
         "level": task.level,
@@ -154,7 +154,7 @@ def repeat(data: ReportData) -> str:
             "settings = Settings(",
             *(f"    {name}={value!r}," for name, value in settings.items()),
             ")",
-            f"tune(program, budget=Budget(trials={max(1, len(data.trials))}), settings=settings)",
+            f"tune(program, budget=Budget(trials={max(1, len(result.trials))}), settings=settings)",
         )
     )
 
@@ -165,27 +165,24 @@ _STEPS_MAX = 20_000
 _GROUPS_MAX = 50
 
 
-def write_report(store: Reader, run_id: str, level: Level, path: Path) -> Path:
+def write_report(result: Result, path: Path) -> Path:
     """Write a run's report: one HTML file that works offline, of some 5 MB for the charts' code.
 
     A run without a result, or still under way, has one too.
 
     Args:
-        store: where the run is; it may be read-only.
-        run_id: the run's id, or a unique beginning of it.
-        level: the level of the run's task.
+        result: of the run; its store is open, and may be read-only.
         path: the file; what is there is replaced, missing folders are made.
 
     Returns:
         The path.
 
     Raises:
-        StoreError: there is no such run, or the store cannot be read.
+        StoreError: the store cannot be read.
         ProgramError: the level does not have a step of a trial.
         PlanishError: the file cannot be written.
     """
-    data = read_report_data(store, run_id, level)
-    page = _render(data, model_section(data), policy_section(data))
+    page = _render(result, model_section(result), policy_section(result))
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         # What failed programs say may hold halves of characters.
@@ -197,7 +194,7 @@ def write_report(store: Reader, run_id: str, level: Level, path: Path) -> Path:
     return path
 
 
-def _render(data: ReportData, model: ModelSection | None, proposals: Sequence[Proposal]) -> str:
+def _render(result: Result, model: ModelSection | None, proposals: Sequence[Proposal]) -> str:
     from jinja2 import Environment, PackageLoader, StrictUndefined
     from plotly.offline import get_plotlyjs
 
@@ -213,95 +210,97 @@ def _render(data: ReportData, model: ModelSection | None, proposals: Sequence[Pr
     environment.filters.update({name: getattr(wording, name) for name in names})
     environment.filters["title_of"] = wording.title  # `title` is one of Jinja's own
     template = environment.get_template("report.html.jinja")
-    return template.render(_contents(data, model), policy_section=proposals, plotly_js=get_plotlyjs())
+    return template.render(_contents(result, model), policy_section=proposals, plotly_js=get_plotlyjs())
 
 
-def _contents(data: ReportData, model: ModelSection | None) -> dict[str, Any]:
-    front = data.front
-    stages = stage_times(data.trials, data.run.seconds)
-    groups = failure_groups(data.trials)
+def _contents(result: Result, model: ModelSection | None) -> dict[str, Any]:
+    front = result.front
+    stages = stage_times(result.trials, result.run.seconds)
+    groups = failure_groups(result.trials)
     return {
-        "data": data,
-        "objective": data.objective,
-        "verdict": verdict_of(data),
-        "words": wording.words(data.objective),
-        "captions": captions(data),
-        "comparison": data.comparison,
+        "result": result,
+        "objective": result.objective,
+        "verdict": verdict_of(result),
+        "words": wording.words(result.objective),
+        "captions": captions(result),
+        "comparison": result.comparison,
         "front": front_table(front) if front else None,
         "grids": [effect_grids(member, front.objectives) for member in front.finalists] if front else [],
-        "flops": flops_of(data.trials, data.objective),
+        "flops": flops_of(result.best_trial, result.objective),
         "stages": stages,
         "meaning": MEANING,
         "failures": groups[:_GROUPS_MAX],
         "other_failures": sum(group.count for group in groups[_GROUPS_MAX:]),
-        "provenance": provenance(data),
-        "repeat": repeat(data),
-        "charts": {**_charts(data, stages), "model": _model(data, model)},
+        "provenance": provenance(result),
+        "repeat": repeat(result),
+        "charts": {**_charts(result, stages), "model": _model(result, model)},
         "text_max": _TEXT_MAX,
         "detail_max": _DETAIL_MAX,
         "steps_max": _STEPS_MAX,
     }
 
 
-def _charts(data: ReportData, stages: Sequence[StageTime]) -> Mapping[str, Sequence[Mapping[str, Any]]]:
+def _charts(result: Result, stages: Sequence[StageTime]) -> Mapping[str, Sequence[Mapping[str, Any]]]:
     """Return the figures of each section."""
     from planish.report import figures
 
-    sides = (*data.finalists, data.comparison.baseline) if data.comparison else ()
+    sides = (*result.finalists, result.comparison.baseline) if result.comparison else ()
     strip = strip_of({each.name: each.lead.samples for each in sides})
     bars = figures.totals_figure(stages), figures.medians_figure(stages)
     return {
-        "search": _search(data) if data.best else [],
-        "finalists": [figures.samples_figure(strip, data.objective)] if strip else [],
-        "tradeoffs": _tradeoffs(data),
-        "growth": _growth(data),
+        "search": _search(result) if result.best_trial else [],
+        "finalists": [figures.samples_figure(strip, result.objective)] if strip else [],
+        "tradeoffs": _tradeoffs(result),
+        "growth": _growth(result),
         "time": [figure for figure in bars if figure],
     }
 
 
-def _model(data: ReportData, model: ModelSection | None) -> Sequence[Mapping[str, Any]]:
+def _model(result: Result, model: ModelSection | None) -> Sequence[Mapping[str, Any]]:
     from planish.report.figures import model_figures
 
-    return [] if model is None else model_figures(model, data.objective)
+    return [] if model is None else model_figures(model, result.objective)
 
 
-def _search(data: ReportData) -> list[Mapping[str, Any]]:
+def _search(result: Result) -> list[Mapping[str, Any]]:
     from planish.report import figures
 
-    baseline = _baseline(data)
-    clock = by_time(data.trials, data.run.started).seconds
+    baseline = _baseline(result)
+    clock = by_time(result.trials, result.run.started).seconds
     return [
         figures.search_figure(
-            curve(data.trials, positions, data.objective), data.objective, baseline, timed=timed
+            curve(result.trials, positions, result.objective), result.objective, baseline, timed=timed
         )
-        for positions, timed in ((by_number(data.trials), False), (clock, True))
+        for positions, timed in ((by_number(result.trials), False), (clock, True))
     ]
 
 
-def _baseline(data: ReportData) -> float | None:
+def _baseline(result: Result) -> float | None:
     """Return the baseline's value as the search measured it, else that of the comparison.
 
     The two may be of other data or of other minutes: trials stand beside what was measured as they were.
     """
-    known = value_for(data.trials, data.baseline, data.objective)
-    if known is None and data.comparison and math.isfinite(final := data.comparison.baseline.lead.median):
+    known = value_for(result.trials, result.baseline_candidate, result.objective)
+    if known is None and result.comparison and math.isfinite(final := result.comparison.baseline.lead.median):
         return final
     return known
 
 
-def _tradeoffs(data: ReportData) -> list[Mapping[str, Any]]:
+def _tradeoffs(result: Result) -> list[Mapping[str, Any]]:
     from planish.report import figures
 
-    objectives = data.task.objectives
-    finalists = [finalist.candidate for finalist in data.finalists]
-    found = tradeoffs(data.trials, objectives, finalists, data.baseline, data.front)
+    objectives = result.stored.objectives
+    finalists = [finalist.candidate for finalist in result.finalists]
+    found = tradeoffs(result.trials, objectives, finalists, result.baseline_candidate, result.front)
     return [figures.tradeoff_figure(tradeoff, joined=len(objectives) == 2) for tradeoff in found]
 
 
-def _growth(data: ReportData) -> list[Mapping[str, Any]]:
+def _growth(result: Result) -> list[Mapping[str, Any]]:
     from planish.report import figures
 
-    if len(data.task.objectives) < 2:
+    if len(result.stored.objectives) < 2:
         return []
-    figure = figures.volume_figure(growth_of(data.trials, data.task.objectives, data.baseline))
+    figure = figures.volume_figure(
+        growth_of(result.trials, result.stored.objectives, result.baseline_candidate)
+    )
     return [figure] if figure else []

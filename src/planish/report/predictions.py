@@ -12,7 +12,7 @@ from itertools import groupby
 from planish.core import Trial, TrialPrediction
 from planish.core.ranks import rank_correlation
 from planish.report.chart_data import value_of
-from planish.report.data import ReportData
+from planish.tuning.result import Result
 
 MODEL_SEARCHER = "model-guided"
 
@@ -48,12 +48,12 @@ class ModelSection:
     importance: Sequence[tuple[str, float]]
 
 
-def model_section(data: ReportData) -> ModelSection | None:
+def model_section(result: Result) -> ModelSection | None:
     """Return what the model of a run predicted; None where no model guided it."""
-    if data.run.searcher != MODEL_SEARCHER:
+    if result.run.searcher != MODEL_SEARCHER:
         return None
-    batches = [_batch(data, before, batch) for before, batch in _batches(data.trials)]
-    return ModelSection(batches, data.run.importance) if batches else None
+    batches = [_batch(result, before, batch) for before, batch in _batches(result.trials)]
+    return ModelSection(batches, result.run.importance) if batches else None
 
 
 def _batches(trials: Sequence[Trial]) -> Iterator[tuple[int, Sequence[tuple[Trial, TrialPrediction]]]]:
@@ -63,15 +63,15 @@ def _batches(trials: Sequence[Trial]) -> Iterator[tuple[int, Sequence[tuple[Tria
         yield before, list(batch)
 
 
-def _batch(data: ReportData, before: int, batch: Sequence[tuple[Trial, TrialPrediction]]) -> PredictedBatch:
+def _batch(result: Result, before: int, batch: Sequence[tuple[Trial, TrialPrediction]]) -> PredictedBatch:
     import numpy as np
 
-    known = [(guess.value, value_of(trial, data.objective)) for trial, guess in batch]
+    known = [(guess.value, value_of(trial, result.objective)) for trial, guess in batch]
     measured = [(guess, value) for guess, value in known if value is not None]
     values = [value for _, value in measured]
     scores = np.array([guess for guess, _ in measured])
     ranks = np.argsort(np.argsort(scores, kind="stable"), kind="stable") / max(1, len(measured) - 1)
-    costs = np.array([data.objective.cost(value) for value in values])
+    costs = np.array([result.objective.cost(value) for value in values])
     return PredictedBatch(before, [*map(float, ranks)], values, rank_correlation(scores, costs))
 
 
@@ -94,12 +94,12 @@ class Proposal:
     value: float | None
 
 
-def policy_section(data: ReportData) -> Sequence[Proposal]:
+def policy_section(result: Result) -> Sequence[Proposal]:
     """Return the first trials that a policy proposed; none where the run followed no policy."""
-    if data.run.searcher == MODEL_SEARCHER:
+    if result.run.searcher == MODEL_SEARCHER:
         return ()
     return [
-        Proposal(trial, trial.prediction.value, value_of(trial, data.objective))
-        for trial in data.trials[:SHOWN_PROPOSALS]
+        Proposal(trial, trial.prediction.value, value_of(trial, result.objective))
+        for trial in result.trials[:SHOWN_PROPOSALS]
         if trial.prediction is not None
     ]

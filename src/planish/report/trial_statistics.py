@@ -115,10 +115,9 @@ def failure_groups(trials: Sequence[Trial]) -> list[FailureGroup]:
     return sorted(found, key=lambda group: -group.count)
 
 
-def flops_of(trials: Sequence[Trial], objective: Objective) -> float | None:
-    """Return the arithmetic of a call, in GFLOP, where the trials have both their GFLOPS and their time."""
-    for trial in trials:
-        values = trial.outcome.values if isinstance(trial.outcome, Measured) else {}
-        if objective.unit == "s" and "gflops" in values and objective.name in values:
-            return values["gflops"] * values[objective.name]
+def flops_of(trial: Trial | None, objective: Objective) -> float | None:
+    """Return the arithmetic of a call, in GFLOP, where a trial has both its GFLOPS and its time."""
+    values = trial.outcome.values if trial is not None and isinstance(trial.outcome, Measured) else {}
+    if objective.unit == "s" and "gflops" in values and objective.name in values:
+        return values["gflops"] * values[objective.name]
     return None

@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from planish.core import HELD_BACK, Objective, Ratio, is_within, within
-from planish.report.data import ReportData
 from planish.report.trial_statistics import failure_groups, flops_of
 from planish.report.wording import (
     amount,
@@ -22,6 +21,7 @@ from planish.report.wording import (
 )
 from planish.store.rows import RunStatus
 from planish.tuning.comparison import Compared, Comparison, Finalist
+from planish.tuning.result import Result
 
 VerdictType = Literal["better", "same", "worse", "undecided", "failed", "open", "nothing"]
 
@@ -137,58 +137,58 @@ _UNSURE = "single measurement; the best of many is usually optimistic"
 _KEEP = "the result is the baseline itself"
 
 
-def verdict_of(data: ReportData) -> Verdict:
+def verdict_of(result: Result) -> Verdict:
     """Judge a run by the comparison at its end, and by nothing else.
 
     The last ground of an undecided one is how to go on.
     """
-    found = _verdict(data)
+    found = _verdict(result)
     if found.kind != "undecided":
         return found
     # The store has no command lines: they may hold passwords.
     repeated = "repeat the command, or the call of planish.tune, that made this run"
-    return replace(found, grounds=(*found.grounds, f"{repeated}: it {continuation(data.run.status)}"))
+    return replace(found, grounds=(*found.grounds, f"{repeated}: it {continuation(result.run.status)}"))
 
 
-def _verdict(data: ReportData) -> Verdict:
-    if data.best is None:
-        return _nothing(data)
-    if data.front:
-        found = verdict_of_front(data.front)
-        return replace(found, grounds=(_KEEP, *found.grounds)) if data.keeps_baseline else found
-    if data.comparison is None or not data.finalists:
-        return _open(data)
-    build = _kept if data.keeps_baseline else _compared
-    return build(data, data.comparison)
+def _verdict(result: Result) -> Verdict:
+    if result.best_trial is None:
+        return _nothing(result)
+    if result.front:
+        found = verdict_of_front(result.front)
+        return replace(found, grounds=(_KEEP, *found.grounds)) if result.keeps_baseline else found
+    if result.comparison is None or not result.finalists:
+        return _open(result)
+    build = _kept if result.keeps_baseline else _compared
+    return build(result, result.comparison)
 
 
-def _kept(data: ReportData, comparison: Comparison) -> Verdict:
+def _kept(result: Result, comparison: Comparison) -> Verdict:
     """Judge a run whose result is the baseline by the best of the others: it is the same, or undecided."""
-    if unknown := comparison.undecided(data.baseline):
+    if unknown := comparison.undecided(result.baseline_candidate):
         if unknown.unmeasured is None:
-            return _undecided(data, unknown)
+            return _undecided(result, unknown)
         headline = "Undecided: no candidate was compared with the baseline"
         return Verdict("undecided", headline, (f"{unknown.name}: {unknown.why}",))
-    best = comparison.contender(data.baseline)
-    text = [f"the best of the others is {best.name}: {_beside(data, best)}"] if best else []
-    return Verdict("same", "Nothing is better than the baseline", (_KEEP, *text, _how(data)))
+    best = comparison.contender(result.baseline_candidate)
+    text = [f"the best of the others is {best.name}: {_beside(result, best)}"] if best else []
+    return Verdict("same", "Nothing is better than the baseline", (_KEEP, *text, _how(result)))
 
 
-def _undecided(data: ReportData, finalist: Finalist) -> Verdict:
+def _undecided(result: Result, finalist: Finalist) -> Verdict:
     """Report what was seen of a finalist whose interval is too wide to decide, and how to settle it."""
     gain = finalist.lead.gain
-    quality = "fast" if data.objective.unit == "s" else "good"
+    quality = "fast" if result.objective.unit == "s" else "good"
     headline = f"Undecided: about {multiple(gain.value)} as {quality} as the baseline, not settled"
     grounds = [f"{finalist.name}: {_interval(gain)}, which is too wide to decide"]
-    if data.keeps_baseline:
+    if result.keeps_baseline:
         grounds.append("until it is settled, the result is the baseline itself")
-    return Verdict("undecided", headline, (*grounds, _how(data)))
+    return Verdict("undecided", headline, (*grounds, _how(result)))
 
 
-def _beside(data: ReportData, finalist: Finalist) -> str:
-    gain, said = finalist.lead.gain, verdict_word(finalist.lead.verdict, data.objective)
-    if data.objective.exact:
-        return f"{improvement(gain.value, data.objective)} {saving(data.objective)}, {said}"
+def _beside(result: Result, finalist: Finalist) -> str:
+    gain, said = finalist.lead.gain, verdict_word(finalist.lead.verdict, result.objective)
+    if result.objective.exact:
+        return f"{improvement(gain.value, result.objective)} {saving(result.objective)}, {said}"
     return f"{multiple(gain.value)}, {_interval(gain)}, {said}"
 
 
@@ -196,58 +196,58 @@ def _interval(gain: Ratio) -> str:
     return f"95 % confidence interval {interval(gain)}"
 
 
-def _compared(data: ReportData, comparison: Comparison) -> Verdict:
+def _compared(result: Result, comparison: Comparison) -> Verdict:
     kind, gain = comparison.finalists[0].lead.verdict, comparison.finalists[0].lead.gain.value
     if kind == "undecided":
-        return _undecided(data, comparison.finalists[0])
-    good, bad = words(data.objective).values()
+        return _undecided(result, comparison.finalists[0])
+    good, bad = words(result.objective).values()
     headlines: dict[VerdictType, str] = {
-        "better": f"{improvement(gain, data.objective)} {good} than the baseline",
+        "better": f"{improvement(gain, result.objective)} {good} than the baseline",
         "same": "No difference from the baseline",
         "worse": f"{bad.capitalize()} than the baseline: {multiple(gain)}",
     }
-    return Verdict(kind, headlines.get(kind, "Failed"), tuple(_grounds(data, kind, comparison)))
+    return Verdict(kind, headlines.get(kind, "Failed"), tuple(_grounds(result, kind, comparison)))
 
 
-def _grounds(data: ReportData, kind: VerdictType, comparison: Comparison) -> Iterator[str]:
+def _grounds(result: Result, kind: VerdictType, comparison: Comparison) -> Iterator[str]:
     winner = comparison.finalists[0]
     gain = winner.lead.gain
-    if not data.objective.exact:
+    if not result.objective.exact:
         noise = f"{multiple(gain.value)}, which is within the noise: " if kind == "same" else ""
         yield f"{noise}{_interval(gain)}"
-    both = _both(data, winner.lead.median, comparison.baseline.lead.median)
-    yield f"median {label(data.objective)} {both}"
-    yield _how(data)
+    both = _both(result, winner.lead.median, comparison.baseline.lead.median)
+    yield f"median {label(result.objective)} {both}"
+    yield _how(result)
 
 
-def _how(data: ReportData) -> str:
-    return f"measured again at the end{'' if data.objective.exact else ', interleaved, in fresh processes'}"
+def _how(result: Result) -> str:
+    return f"measured again at the end{'' if result.objective.exact else ', interleaved, in fresh processes'}"
 
 
-def _both(data: ReportData, winner: float, base: float) -> str:
-    text = f"{amount(winner, data.objective.unit)} against {amount(base, data.objective.unit)}"
-    flops = flops_of(data.trials, data.objective)
+def _both(result: Result, winner: float, base: float) -> str:
+    text = f"{amount(winner, result.objective.unit)} against {amount(base, result.objective.unit)}"
+    flops = flops_of(result.best_trial, result.objective)
     return f"{text} ({number(flops / winner)} against {number(flops / base)} GFLOPS)" if flops else text
 
 
-def _open(data: ReportData) -> Verdict:
-    assert data.best is not None
-    value = data.objective.cost(data.best.cost(data.objective) or 0.0)
-    found = f"best {label(data.objective)} of the search: {amount(value, data.objective.unit)}"
+def _open(result: Result) -> Verdict:
+    assert result.best_trial is not None
+    value = result.objective.cost(result.best_trial.cost(result.objective) or 0.0)
+    found = f"best {label(result.objective)} of the search: {amount(value, result.objective.unit)}"
     grounds = (
-        f"{found}, in trial {data.best.index + 1}",
-        *(() if data.objective.exact else (_UNSURE,)),
+        f"{found}, in trial {result.best_trial.index + 1}",
+        *(() if result.objective.exact else (_UNSURE,)),
     )
-    if data.run.status == "running":
+    if result.run.status == "running":
         return Verdict("open", "Not compared with the baseline", (*grounds, "the search goes on"))
     undecided = "Undecided: not compared with the baseline"
-    return Verdict("undecided", undecided, (*grounds, f"the run is {data.run.status}"))
+    return Verdict("undecided", undecided, (*grounds, f"the run is {result.run.status}"))
 
 
-def _nothing(data: ReportData) -> Verdict:
-    if not data.trials:
-        return Verdict("nothing", "Nothing was tried", (f"the run is {data.run.status}",))
-    groups = failure_groups(data.trials)[:3]
+def _nothing(result: Result) -> Verdict:
+    if not result.trials:
+        return Verdict("nothing", "Nothing was tried", (f"the run is {result.run.status}",))
+    groups = failure_groups(result.trials)[:3]
     reasons = ", ".join(f"{group.stage}: {group.reason} ({group.count})" for group in groups)
-    tried = f"{len(data.trials):,} tried"
+    tried = f"{len(result.trials):,} tried"
     return Verdict("nothing", "Nothing could be measured", (f"{tried}; {reasons}" if reasons else tried,))

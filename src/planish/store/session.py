@@ -13,7 +13,7 @@ from types import FrameType
 from typing import TypeVar
 
 from sqlalchemy import Connection
-from sqlalchemy.exc import DBAPIError
+from sqlalchemy.exc import DBAPIError, ResourceClosedError
 
 from planish.core import STOPPING, StoreError
 from planish.core.errors import hide
@@ -186,6 +186,8 @@ def explained(label: str, *, connected: bool = False, hidden: Collection[str] = 
         # The cause has them too, and a traceback would show it.
         found.add_note(hide(str(error), hidden))
         raise found from None
+    except ResourceClosedError as error:
+        raise StoreError(f"the store {label} is closed", "Open it, and read from that.") from error
     except UnicodeDecodeError as error:  # of a name or a text, as SQLite gave it
         raise StoreError(f"the store {label} {_DAMAGED[0]} ({error})", _DAMAGED[1]) from error
     except (sqlite3.Error, OSError) as error:

@@ -32,8 +32,7 @@ from planish.executors import LocalExecutor
 from planish.levels.registry import level_named, load_program
 from planish.models.transfer import context_of, stored
 from planish.search import make_searcher
-from planish.store import HeldError, Store, store_at
-from planish.store import Run as StoredRun
+from planish.store import HeldError, Run, Store, store_at
 from planish.tuning.budget import LEAST_S
 from planish.tuning.engine import TuningRun
 from planish.tuning.recorder import Listener, Progress, Silent, TrialRecorder, Trials
@@ -222,7 +221,7 @@ def _begin(
     return TuningRun(settings, budget, searcher, spec, start, recorder, settles_s=settles_s, space_size=size)
 
 
-def _settling_s(store: Store, level: Level, task: Task, budget: Budget, old: StoredRun) -> float | None:
+def _settling_s(store: Store, level: Level, task: Task, budget: Budget, old: Run) -> float | None:
     """Return the seconds to repeat the comparison of a finished run; None where it needs no repetition.
 
     It has the time of the command, and at least `LONGER` times what it had before. A search that is to have
@@ -239,7 +238,7 @@ def _settling_s(store: Store, level: Level, task: Task, budget: Budget, old: Sto
 
 def _same_run(
     store: Store, task: Task, searcher: str, space: str, seed: int, options: Mapping[str, str]
-) -> StoredRun | None:
+) -> Run | None:
     wanted = (searcher, space, seed, dict(options))
     for run in store.runs(task.key):
         # One that another process holds is not taken up: this run begins beside it, and shares its trials.

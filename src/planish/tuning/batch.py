@@ -247,7 +247,14 @@ def _part(name: str, result: Result, start: float, baseline: float) -> Part:
     assert isinstance(result.best.outcome, Measured)
     value = result.best.outcome.values[result.objective.name]
     return Part(
-        name, result.objective, result.run_id, start, baseline, value, result.best.candidate, result.trials
+        name,
+        result.objective,
+        result.run.id,
+        start,
+        baseline,
+        value,
+        result.best.candidate,
+        result.run.trials,
     )
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from planish.core import ExecutorFactory, Level, Objective, PlanishError, Program, Ratio, Trial
 from planish.core.budget import Budget
 from planish.executors import LocalExecutor
-from planish.levels.registry import level_named, load_program
+from planish.levels.registry import load_program
 from planish.measure import PairedSamples, Plan, Variant, judged, remeasure
 from planish.store import Reader, Store, open_store
 from planish.tuning.api import require_fit, tune_program
@@ -141,9 +141,8 @@ def _curves(
         if results[-1].stopped:
             raise KeyboardInterrupt
     objective = results[0].objective
-    steps = level_named(results[0].task.level).steps
-    best = (_best_so_far(store.run_trials(r.run_id, steps)[: budget.trials], objective) for r in results)
-    return Curves(contestant, objective, tuple(r.run_id for r in results), tuple(best))
+    best = (_best_so_far(r.trials[: budget.trials], objective) for r in results)
+    return Curves(contestant, objective, tuple(r.run.id for r in results), tuple(best))
 
 
 def _best_so_far(trials: Sequence[Trial], objective: Objective) -> tuple[float, ...]:

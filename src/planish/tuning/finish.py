@@ -35,7 +35,7 @@ from planish.tuning.final_state import FinalState, SearchOutcome
 from planish.tuning.finalist_steps import ablate, minimise, prune
 from planish.tuning.recorder import Listener
 from planish.tuning.remeasure import compare, compare_reference, dispute, judge_by_held_back, order, settle
-from planish.tuning.result import Result
+from planish.tuning.result import Result, read_comparison
 from planish.tuning.selection import select
 
 
@@ -265,5 +265,12 @@ def _result(search: SearchOutcome, state: FinalState) -> Result:
     task, best, baseline = search.task, search.progress.best, search.level.baseline(search.task)
     if len(task.objectives) > 1:
         best = state.best or best_non_regressing(search.trials, task.objectives, baseline)
-    run, comparison = search.store.run(search.progress.run_id), state.comparison(baseline)
-    return Result(run, task, best, comparison, search.progress.failures, state.notes)
+    run, stored = search.store.run(search.progress.run_id), search.store.task(task.key)
+    comparison = state.comparison(baseline)
+    if comparison is None and search.progress.compares:  # an earlier session's stands
+        comparison = read_comparison(search.store, run.id, search.level, task.objectives)
+    found = Result(run, stored, comparison, state.notes, store=search.store)
+    failures = search.progress.failures
+    return found.at_hand(
+        level=search.level, task=task, baseline_candidate=baseline, best_trial=best, failures=failures
+    )

@@ -1,8 +1,4 @@
-"""Results of runs: the winner and what can be done with it, from memory or from a store.
-
-`Result` reproduces itself: it describes, exports and calls the program by its candidate. `StoredRun` is all
-that a store has of a run, whose program its level may not read any more.
-"""
+"""Results of runs: what was asked for, what came of it, and what can be done with the winner."""
 
 from __future__ import annotations
 
@@ -28,66 +24,12 @@ from planish.core import (
     describe,
 )
 from planish.levels.registry import first_exportable, level_named, name_files
-from planish.store import Reader, Run
-from planish.store.rows import StoredTask
+from planish.store import Reader, Run, StoredTask
 from planish.tuning.comparison import Compared, Comparison, Finalist
 from planish.tuning.comparison_codec import decode, decode_notes
 
 OF_CALLS = {"selects": "einsum"}
 """Options of a run that holds the selected backend of an einsum, by whole calls; no search resumes it."""
-
-
-@dataclass(frozen=True)
-class StoredRun:
-    """All that is stored of a run; its program may be one that the level does not read any more.
-
-    Args:
-        run: what was asked for.
-        task: what was tuned.
-        trials: by index.
-        comparison: None where nothing was compared.
-        notes: how the run was measured, or why nothing was compared, in sentences.
-    """
-
-    run: Run
-    task: StoredTask
-    trials: Sequence[Trial]
-    comparison: Comparison | None
-    notes: tuple[str, ...] = ()
-
-    @property
-    def finalists(self) -> tuple[Finalist, ...]:
-        """The best first; empty where nothing was compared."""
-        return self.comparison.finalists if self.comparison else ()
-
-    def bind(self, level: Level) -> Task:
-        """Make the task; raises ProgramError where the level does not read the program."""
-        return self.task.bind(level.read(self.task.program, self.task.target))
-
-    def best(self, baseline: Candidate | None) -> Trial | None:
-        """Find the search's best trial; of several objectives, of those worse than the baseline in none."""
-        return best_non_regressing(self.trials, self.task.objectives, baseline)
-
-
-def read_run(store: Reader, run_id: str, level: Level | None = None) -> StoredRun:
-    """Read a run; nothing is written.
-
-    Args:
-        store: where it is; it may be read-only.
-        run_id: the id, or a unique beginning of it.
-        level: that of its task; it is looked up by name where none is given.
-
-    Raises:
-        StoreError: there is no such run, or the store cannot be read.
-        PlanishError: its level is not installed.
-        ProgramError: the level does not have a step of a trial.
-    """
-    run = store.run(run_id)
-    task = store.task(run.task_key)
-    level = level or level_named(task.level)
-    rows = store.result_rows(run.id, level.steps)
-    comparison, notes = decode(rows, task.objectives), decode_notes(rows)
-    return StoredRun(run, task, store.run_trials(run.id, level.steps), comparison, notes)
 
 
 def read_comparison(
@@ -120,51 +62,91 @@ def known_baseline(store: Reader, task: Task) -> float | None:
 
 @dataclass(frozen=True)
 class Result:
-    """The outcome of a run.
+    """A run with its result; it describes, exports and calls the program by its candidate.
+
+    What is not at hand is read when it is first asked for: the program is parsed, and the trials are read
+    from the store, which must be open then.
 
     Args:
         run: what was asked for, how it ended, and where its time went.
-        task: what was tuned.
-        best_trial: the best of the search; of several objectives, of those worse than the baseline in none,
-            the baseline among them. None where nothing was measured.
+        stored: what was tuned, with the program as its text, which the level may not read any more.
         comparison: of the best few with the baseline; None where it was left out.
-        failures: "stage: reason" to how many candidates failed so.
-        notes: how candidates were measured, for the user.
+        notes: how candidates were measured, or why nothing was compared, in sentences.
         pick: which of the finalists is meant, from 1; without any it is the search's best.
+        store: where the trials are; None after pickling.
     """
 
     run: Run
-    task: Task
-    best_trial: Trial | None
+    stored: StoredTask
     comparison: Comparison | None = None
-    failures: Mapping[str, int] = field(default_factory=dict[str, int])
     notes: tuple[str, ...] = ()
     pick: int = 1
+    store: Reader | None = field(default=None, compare=False, repr=False)
+
+    def at_hand(self, **known: Any) -> Result:
+        """Keep values of properties, so that they are neither read nor computed again."""
+        vars(self).update(known)
+        return self
+
+    def __getstate__(self) -> dict[str, Any]:
+        # Without the store, and without what was computed, as the function, which is machine code.
+        known = {name: getattr(self, name) for name in ("task", "best_trial", "failures")}
+        return {each.name: getattr(self, each.name) for each in fields(self)} | known | {"store": None}
+
+    @cached_property
+    def level(self) -> Level:
+        """The level of its task."""
+        return level_named(self.stored.level)
+
+    @cached_property
+    def task(self) -> Task:
+        """What was tuned.
+
+        Raises:
+            ProgramError: the level does not read the program any more.
+        """
+        return self.stored.bind(self.level.read(self.stored.program, self.stored.target))
+
+    @cached_property
+    def trials(self) -> Sequence[Trial]:
+        """All trials by index, from the store.
+
+        Raises:
+            StoreError: the store cannot be read, or the result was pickled.
+            ProgramError: the level does not have a step of a trial.
+        """
+        if self.store is None:
+            raise StoreError(f"the trials of run {self.run.id} are not at hand", "Read it from the store.")
+        return self.store.run_trials(self.run.id, self.level.steps)
+
+    @cached_property
+    def best_trial(self) -> Trial | None:
+        """The best of the search; None where nothing was measured.
+
+        Of several objectives, it is the best of those worse than the baseline in none, which the baseline is.
+        """
+        return best_non_regressing(self.trials, self.stored.objectives, self.baseline_candidate)
+
+    @cached_property
+    def failures(self) -> Mapping[str, int]:
+        """How many candidates failed, by "stage: reason"."""
+        outcomes = [trial.outcome for trial in self.trials]
+        return Counter(f"{each.stage}: {each.reason}" for each in outcomes if isinstance(each, Failed))
 
     @property
-    def run_id(self) -> str:
-        """The run's name in the store."""
-        return self.run.id
+    def failed(self) -> int:
+        """Return how many trials failed."""
+        return sum(self.failures.values())
 
     @property
-    def trials(self) -> int:
-        """Return how many candidates were tried."""
-        return self.run.trials
-
-    @property
-    def seconds(self) -> Mapping[str, float]:
-        """Seconds that the run took, by stage."""
-        return self.run.seconds
+    def cached(self) -> int:
+        """Return how many trials' outcomes were taken from the store."""
+        return sum(trial.cached for trial in self.trials)
 
     @property
     def stopped(self) -> bool:
         """Return whether the user ended the search."""
         return self.run.status == "stopped"
-
-    @property
-    def level(self) -> Level:
-        """The level of its task."""
-        return level_named(self.task.level)
 
     @property
     def best(self) -> Trial:
@@ -174,13 +156,13 @@ class Result:
             PlanishError: no candidate was measured.
         """
         if self.best_trial is None:
-            raise PlanishError(f"run {self.run_id} has no result: no candidate was measured", "Tune again.")
+            raise PlanishError(f"run {self.run.id} has no result: no candidate was measured", "Tune again.")
         return self.best_trial
 
     @property
     def objective(self) -> Objective:
         """The leading objective."""
-        return self.task.objectives[0]
+        return self.stored.objectives[0]
 
     @property
     def finalists(self) -> tuple[Finalist, ...]:
@@ -188,9 +170,27 @@ class Result:
         return self.comparison.finalists if self.comparison else ()
 
     @property
+    def front(self) -> Comparison | None:
+        """The comparison of a run with several objectives."""
+        return self.comparison if len(self.stored.objectives) > 1 else None
+
+    @property
     def baseline(self) -> Compared | None:
         """Return how the baseline did in the comparison; None where that was left out."""
         return self.comparison.baseline if self.comparison else None
+
+    @cached_property
+    def baseline_candidate(self) -> Candidate | None:
+        """The baseline; None where the level does not read the program any more."""
+        try:
+            return self.level.baseline(self.task)
+        except PlanishError:
+            return None
+
+    @property
+    def keeps_baseline(self) -> bool:
+        """Return whether the result is the baseline itself, since nothing was better."""
+        return bool(self.finalists) and self.finalists[0].candidate == self.baseline_candidate
 
     @property
     def finalist(self) -> Finalist | None:
@@ -199,14 +199,13 @@ class Result:
 
     @property
     def candidate(self) -> Candidate:
-        """The winner, or who was picked: of the comparison, or the search's best if there was none."""
+        """The winner, or the finalist that was picked; the search's best if there was no comparison."""
         return self.finalist.candidate if self.finalist else self.best.candidate
 
     @property
     def contender(self) -> Candidate:
         """The best candidate apart from the baseline; where there is no other one, the result."""
-        baseline = self.level.baseline(self.task)
-        found = self.comparison.contender(baseline) if self.comparison else None
+        found = self.comparison.contender(self.baseline_candidate) if self.comparison else None
         return found.candidate if found else self.candidate
 
     @property
@@ -242,47 +241,69 @@ class Result:
         """
         return self.level.function(self.task, self.candidate)
 
-    def __getstate__(self) -> dict[str, Any]:
-        # Without what was computed from them, as the function, which is machine code.
-        return {each.name: getattr(self, each.name) for each in fields(self)}
-
     def __call__(self, *inputs: Any) -> Any:
         """Compute the program by the candidate: `function(*inputs)`."""
         return self.function(*inputs)
 
     def describe(self) -> Mapping[str, str]:
         """Show what it does: title to text."""
-        finalist = self.finalist
-        known = (finalist.analysis, self.notes) if finalist else ({}, None)
-        return describe(self.level, self.task, self.candidate, *known)
+        return self._describe(self.candidate, self.finalist.analysis if self.finalist else {})
+
+    def _describe(self, candidate: Candidate, analysis: Mapping[str, Any]) -> Mapping[str, str]:
+        return describe(self.level, self.task, candidate, analysis, self.notes if self.finalists else None)
+
+    @cached_property
+    def description(self) -> Mapping[str, str]:
+        """Title to text of what the candidate does; its steps alone where the level refuses the program.
+
+        Empty where nothing was measured.
+        """
+        if self.finalist is None and self.best_trial is None:
+            return {}
+        return self._description(self.candidate, self.finalist.analysis if self.finalist else {})
+
+    @cached_property
+    def descriptions(self) -> Sequence[Mapping[str, str]]:
+        """The same of each finalist, where there are several objectives."""
+        found = self.finalists if self.front else ()
+        return [self._description(each.candidate, each.analysis) for each in found]
+
+    def _description(self, candidate: Candidate, analysis: Mapping[str, Any]) -> Mapping[str, str]:
+        try:
+            return self._describe(candidate, analysis)
+        except PlanishError as error:  # must not keep the rest from being shown
+            refused = {f"not described by level '{self.level.name}'": str(error)}
+            return {**refused, "steps": "\n".join(map(str, candidate.steps))}
 
     def export(self, path: Path) -> Sequence[Path]:
         """Write `exported`, for use without planish, into a folder; gives the files."""
         return self.level.export(self.task, self.exported, path)
 
 
-def read_result(store: Reader, run_id: str, pick: int = 1, files: Iterable[Path] = ()) -> Result:
-    """Look up a run and its result.
+def read_result(
+    store: Reader, run_id: str, pick: int = 1, files: Iterable[Path] = (), level: Level | None = None
+) -> Result:
+    """Look up a run and its result; nothing is written.
 
     Args:
-        store: open for reading, at least.
+        store: open for reading, at least, and as long as the result reads from it.
         run_id: the run's id, or a unique beginning of it.
         pick: which of the finalists is meant, from 1, in the order that they are shown.
         files: that the program refers to; those are known which were named here before, as by tuning them.
+        level: that of its task; it is looked up by name where none is given.
 
     Raises:
-        StoreError: there is no such run.
+        StoreError: there is no such run, or the store cannot be read.
         PlanishError: its level is not installed, or there are not so many finalists.
-        ProgramError: the level does not read the program, or lacks a step.
+        ProgramError: the level lacks a step.
     """
-    found = read_run(store, run_id)
-    level, run, count = level_named(found.task.level), found.run, len(found.finalists)
-    if not 1 <= pick <= max(1, count):
+    run = store.run(run_id)
+    task = store.task(run.task_key)
+    level = level or level_named(task.level)
+    name_files(level, files)
+    rows = store.result_rows(run.id, level.steps)
+    found = Result(run, task, decode(rows, task.objectives), decode_notes(rows), pick, store)
+    if not 1 <= pick <= max(1, count := len(found.finalists)):
         what = f"run {run.id} has no #{pick}: {count} were compared"
         raise PlanishError(what, f"See 'planish show {run.id}'.")
-    name_files(level, files)
-    task = found.bind(level)
-    outcomes = [trial.outcome for trial in found.trials]
-    failures = Counter(f"{each.stage}: {each.reason}" for each in outcomes if isinstance(each, Failed))
-    best = found.best(level.baseline(task))
-    return Result(run, task, best, found.comparison, failures, found.notes, pick)
+    return found.at_hand(level=level)

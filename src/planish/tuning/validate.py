@@ -10,7 +10,6 @@ from typing import Literal
 
 from planish.core import ExecutorFactory, Measured, MismatchError, Objective, PlanishError, ProgramError
 from planish.executors import LocalExecutor
-from planish.levels.registry import level_named, name_files
 from planish.measure import PairedSamples, Plan, Variant, remeasure_all
 from planish.sandbox import LostError
 from planish.store import Reader, open_store
@@ -125,19 +124,19 @@ def validate(
                 run_id, pick=pick, run=run, files=files, store=opened, processes=processes, start=start
             )
     record = store.run(run_id)
-    name_files(level_named(store.task(record.task_key).level), files)
     try:
-        result = read_result(store, record.id, pick or 1)
+        result = read_result(store, record.id, pick or 1, files)
+        task = result.task
     except ProgramError as error:
         return _not_replayed(record.id, str(error))
     if pick is None and result.contender != result.candidate:
         numbers = [each.candidate for each in result.finalists]
-        result = replace(result, pick=1 + numbers.index(result.contender))
-    if result.task.key != record.task_key:
+        result = replace(result, pick=1 + numbers.index(result.contender)).at_hand(task=task)
+    if task.key != record.task_key:
         return _not_replayed(record.id, "the stored program reads back as another")
     if not _is_recorded(result, store):
         return _not_replayed(record.id, "the stored candidate reads back as another")
-    if not run and result.level.runs(result.task):
+    if not run and result.level.runs(task):
         what = f"to validate run {record.id} is to run the program that stands in the store"
         raise PlanishError(what, "If you trust who stored it: --run.")
     return _judged(result, _measured(result, processes, start))

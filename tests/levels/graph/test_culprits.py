@@ -60,7 +60,7 @@ def test_a_search_leaves_out_the_pass_that_makes_the_defaults_wrong(tmp_path: Pa
         level, task = tasked(padded(tmp_path))
         result = tune_program(level, task.program, budget=Budget(trials=2), store=store, compares=False)
         wrong, right = sorted(store.runs(), key=lambda run: run.started)
-        assert (wrong.status, right.id) == ("failed", result.run_id)
+        assert (wrong.status, right.id) == ("failed", result.run.id)
         trials = store.trials(result.task.key, result.level.steps)
     assert result.task.program.without == ("Pad_Fusion",)
     assert all(Disable("Pad_Fusion") in trial.candidate.steps for trial in trials)

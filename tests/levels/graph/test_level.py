@@ -52,14 +52,14 @@ def test_models_find_the_level() -> None:
 
 
 def test_the_baseline_is_always_among_the_finalists(tuned: Tuned) -> None:
-    assert tuned.result.trials == 5
+    assert tuned.result.run.trials == 5
     assert Candidate() in [ranked.candidate for ranked in tuned.result.finalists]
     assert tuned.result.value <= max(r.lead.median for r in tuned.result.finalists)
 
 
 def test_a_stored_run_reads_back(tuned: Tuned) -> None:
     with open_store(tuned.store) as store:
-        found = read_result(store, tuned.result.run_id)
+        found = read_result(store, tuned.result.run.id)
     assert found.task.key == tuned.result.task.key
     assert found.candidate == tuned.result.candidate
 

@@ -72,7 +72,7 @@ def test_time_is_short_for_time_s(tuned: Tuned) -> None:
 
 
 def test_a_run_compares_with_the_unchanged_module(tuned: Tuned) -> None:
-    assert tuned.result.trials == 6
+    assert tuned.result.run.trials == 6
     assert tuned.result.baseline is not None
     assert tuned.result.baseline.lead.median > 0
 
@@ -90,7 +90,7 @@ def test_the_end_scores_each_member_and_asks_the_other_back_end(tuned: Tuned) ->
 
 def test_a_stored_run_reads_back_and_replays(tuned: Tuned) -> None:
     with open_store(tuned.store) as store:
-        found = read_result(store, tuned.result.run_id)
+        found = read_result(store, tuned.result.run.id)
     assert found.task.key == tuned.result.task.key
     assert found.candidate == tuned.result.candidate
     assert found.describe() == tuned.result.describe()

@@ -335,7 +335,7 @@ def test_a_run_goes_on_where_it_ended(program: IRProgram, tmp_path: Path) -> Non
     runs: list[list[Candidate]] = []
     for name, result in (("whole", whole), ("parts", parts)):
         with open_store(tmp_path / f"{name}.db", read_only=True) as store:
-            runs.append([each.candidate for each in store.each_trial(result.run_id, LEVEL.steps)])
+            runs.append([each.candidate for each in store.each_trial(result.run.id, LEVEL.steps)])
     assert runs[0] == runs[1]
     assert len(runs[0]) == 20
 
@@ -346,7 +346,7 @@ def test_what_was_found_for_another_program_is_tried_first(program: IRProgram, t
     other = replace(program, fast=replace(fast, ir=with_another_idle(fast.ir)))
     found = tuned(other, by_clock(0.5), tmp_path / "a.db", 2)
     with open_store(tmp_path / "a.db", read_only=True) as store:
-        _, first = store.each_trial(found.run_id, LEVEL.steps)
+        _, first = store.each_trial(found.run.id, LEVEL.steps)
     assert first.candidate == Candidate((FunctionPasses(SECOND, ("busy",)),))
 
 

@@ -26,7 +26,6 @@ from planish.levels.llvm.level import LlvmLevel
 from planish.levels.llvm.passes import candidate_of, passes_of
 from planish.levels.registry import level_of
 from planish.measure import ends_by
-from planish.report.data import read_report_data
 from planish.store import open_store
 from planish.tuning import finish
 from planish.tuning.api import task_of
@@ -155,7 +154,7 @@ def test_figures_are_measured_until_the_deadline(tuned: Tuned) -> None:
 
 def test_what_was_measured_is_read_from_the_store(tuned: Tuned) -> None:
     with open_store(tuned.store, read_only=True) as store:
-        stored = read_result(store, tuned.result.run_id)
+        stored = read_result(store, tuned.result.run.id)
     assert stored.describe() == tuned.result.describe()
     assert "not measured" not in tuned.result.describe()["size"]
 
@@ -184,7 +183,7 @@ def test_a_crash_of_llvm_while_it_exports_is_one_error(
 
 
 def test_a_stored_winner_holds(tuned: Tuned) -> None:
-    found = validate(tuned.result.run_id, store=tuned.store)
+    found = validate(tuned.result.run.id, store=tuned.store)
     assert [check.verdict for check in found.checks] == ["holds"] * 3
     assert "verified by LLVM's verifier" in found.answer.detail
 
@@ -227,8 +226,8 @@ def test_what_was_run_is_reported_where_no_time_was_left(
     assert not result.finalist.analysis
     assert "it was run with x" in result.describe()["verified"]
     with open_store(tmp_path / "store.db", read_only=True) as store:
-        assert read_report_data(store, result.run_id, result.level).winner == result.describe()
-        assert read_result(store, result.run_id).describe() == result.describe()
+        read = read_result(store, result.run.id)
+        assert read.description == read.describe() == result.describe()
 
 
 def test_passes_that_change_nothing_are_known(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -275,7 +274,7 @@ def test_that_it_was_not_run_is_reported(tmp_path: Path) -> None:
 def test_every_searcher_runs(tmp_path: Path, searcher: str) -> None:
     settings = replace(QUICK, searcher=searcher, finalists=1)
     result = tune(SUM, budget=Budget(trials=12), settings=settings, store=tmp_path / "store.db")
-    assert result.trials == 12
+    assert result.run.trials == 12
     assert not result.failures
 
 
