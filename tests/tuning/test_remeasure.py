@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from fake_executors import FakeExecutor, SameProcessExecutor
+from fake_executors import SameProcessExecutor
 from planish.core import (
     Candidate,
     Evaluation,
-    Failed,
     Lost,
     Measured,
-    Objective,
     Opinion,
     Outcome,
     Ratio,
@@ -26,10 +24,10 @@ from planish.store import open_store
 from planish.testing.lattice import Set
 from planish.tuning.api import tune_program
 from planish.tuning.comparison import Compared, Finalist, Measurement
-from planish.tuning.final_state import FinalState, PairedMeasurement, times_worse
+from planish.tuning.final_state import FinalState
 from planish.tuning.remeasure import beats, dispute, drop_beaten, judge_by_held_back, ordered
 from planish.tuning.settings import Settings
-from tuning.tradeoff_level import ERROR, TIME, Full, Plain, Text, Trade, first
+from tuning.tradeoff_level import ERROR, TIME, Full, Plain, Text, first
 
 NOISE = {"time_s": 0.02, "error": 0.0}
 BOTH = (TIME, ERROR)
@@ -245,48 +243,6 @@ def test_finalists_without_scores_rank_behind_non_regressing_ones() -> None:
 
 
 KILLED = Lost("run", "killed", "killed by SIGKILL")
-BROKEN = Failed("run", "broken")
-COST = Objective("cost")
-
-
-class Killed(FakeExecutor):
-    """Its worker is killed when it measures some candidates, so many times."""
-
-    def __init__(self, candidates: Collection[Candidate], times: int) -> None:
-        super().__init__()
-        self._candidates, self._left = candidates, times
-
-    def _evaluate(self, candidate: Candidate) -> Evaluation:
-        if candidate in self._candidates and self._left:
-            self._left -= 1
-            return Evaluation(candidate, KILLED)
-        return Evaluation(candidate, Trade().outcome(candidate))
-
-
-def cost(value: float) -> Outcome:
-    return Measured({"cost": value})
-
-
-@pytest.mark.parametrize(
-    ("one", "times"),
-    [
-        ([cost(2), cost(3), cost(4)], 3.0),
-        ([KILLED, cost(3), cost(4)], 3.5),
-        ([KILLED, KILLED, KILLED], float("inf")),
-        ([BROKEN, KILLED, BROKEN], float("inf")),
-    ],
-)
-def test_a_round_whose_worker_was_lost_tells_nothing(one: list[Outcome], times: float) -> None:
-    assert times_worse(COST, one, [cost(1)] * 3) == times
-    assert times_worse(COST, [cost(1)] * 3, [cost(1), KILLED, cost(1)]) == 1.0
-
-
-def test_a_loss_stays_a_loss() -> None:
-    lost = Candidate((Set(1, 1),))
-    bench = PairedMeasurement(Killed([lost], times=1))
-    (once, again), _ = bench.measure([lost, Candidate()], rounds=2)
-    assert once == KILLED
-    assert isinstance(again, Measured)
 
 
 def test_a_finalist_whose_scoring_was_lost_is_not_judged(tmp_path: Path) -> None:

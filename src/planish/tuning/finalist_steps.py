@@ -25,17 +25,10 @@ from planish.core import (
     Task,
 )
 from planish.measure import deadline
+from planish.measure.paired import OutOfTimeError, PairedMeasurement, known_rounds, times_worse
 from planish.search import shrink
 from planish.tuning.comparison import Compared, Finalist
-from planish.tuning.final_state import (
-    FinalState,
-    OutOfTimeError,
-    PairedMeasurement,
-    SearchOutcome,
-    known_rounds,
-    open_bench,
-    times_worse,
-)
+from planish.tuning.final_state import FinalState, SearchOutcome, open_bench
 
 _NOT_PRUNED = "steps that do nothing were not all removed: no time left"
 

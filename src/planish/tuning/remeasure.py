@@ -25,9 +25,10 @@ from planish.core import (
     Verdict,
 )
 from planish.measure import CutShortError, PairedSamples, Plan, Variant, remeasure_all, seconds_left
+from planish.measure.paired import times_worse
 from planish.sandbox import LostError
 from planish.tuning.comparison import Clocks, Compared, Finalist, Measurement
-from planish.tuning.final_state import FinalState, SearchOutcome, times_worse
+from planish.tuning.final_state import FinalState, SearchOutcome
 
 
 def settle(search: SearchOutcome, state: FinalState, end: float) -> FinalState:
