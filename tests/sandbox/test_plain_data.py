@@ -104,7 +104,7 @@ MALFORMED = [
     b"[0,[0,[1],null]]",  # a note that is no text
     b"[1,[0,[1,['run','x']],[]]]",
     b'[1,[0,[1,["nowhere","x",""]],[],"host"]]',  # a stage that there is not
-    b'[1,[0,[0,[[["time",true]],[]]],[],"host"]]',  # a value that is no number
+    b'[1,[0,[0,[{"time":true},{},{}]],[],"host"]]',  # a value that is no number
     b"[" * 100_000,
     b"9" * 10_000,
     "[ä]".encode(),

@@ -22,7 +22,7 @@ from functools import cache, partial
 from numbers import Integral, Real
 from pathlib import Path
 from types import UnionType
-from typing import Any, Literal, NamedTuple, Union, get_args, get_origin, get_type_hints
+from typing import Any, Literal, NamedTuple, NoReturn, Union, get_args, get_origin, get_type_hints
 
 from planish.core import PlanishError
 
@@ -30,6 +30,7 @@ MOST_BYTES = 256 << 20
 """Size limit of one message, in bytes: modules are the largest."""
 _LENGTH = struct.Struct("<Q")
 _ENCODER = json.JSONEncoder(separators=(",", ":"), check_circular=False)
+_DECODER = json.JSONDecoder()
 _Argument = bool | int | float | str | None
 
 
@@ -42,6 +43,18 @@ class _Codec(NamedTuple):
     load: Callable[[Any], Any]
     accepts: Callable[[Any], bool]
     """Tests a value before it is dumped, to find the member of a union to which it belongs."""
+    unchanged: frozenset[type] = frozenset()
+    """The types of values that are dumped and loaded as they are: of many, they are tested all at once."""
+
+    def dump_all(self, values: Collection[Any]) -> list[Any]:
+        if self.unchanged.issuperset(map(type, values)):
+            return list(values)
+        return list(map(self.dump, values))
+
+    def load_all(self, data: Any) -> list[Any]:
+        if self.unchanged.issuperset(map(type, _listed(data))):
+            return data
+        return list(map(self.load, data))
 
 
 def dumps(value: object, of: Any) -> bytes:
@@ -65,7 +78,7 @@ def loads(data: bytes, of: Any) -> Any:
         DataError: the data is malformed, or is not of that type.
     """
     try:
-        return _codec(of).load(json.loads(data.decode("ascii")))
+        return _codec(of).load(_DECODER.decode(data.decode("ascii")))
     except DataError:
         raise
     # A dataclass may check its fields when it is made.
@@ -165,11 +178,15 @@ def _name(of: Any) -> str:
     return of.__name__ if isinstance(of, type) else str(of)
 
 
+def _refuse(value: Any, why: str = "has another type") -> NoReturn:
+    raise DataError(f"{value!r:.100} {why}")
+
+
 @cache
 def _codec(of: Any) -> _Codec:
     if of in _PLAIN:
         return _PLAIN[of]
-    if isinstance(of, type) and (is_dataclass(of) or hasattr(of, "_fields")):
+    if _is_record(of):
         return _record(of)
     origin, arguments = get_origin(of), get_args(of)
     if origin in (Union, UnionType):
@@ -182,8 +199,8 @@ def _codec(of: Any) -> _Codec:
 
 
 def _collection(origin: Any, arguments: tuple[Any, ...]) -> _Codec | None:
-    if origin is tuple:
-        return _tuple(arguments)
+    if origin is tuple and arguments[-1] is not ...:
+        return _tuple([_codec(each) for each in arguments])
     if origin in _SEQUENCES:
         return _sequence(*_SEQUENCES[origin], _codec(arguments[0]))
     if origin in _MAPPINGS:
@@ -194,36 +211,12 @@ def _collection(origin: Any, arguments: tuple[Any, ...]) -> _Codec | None:
     return None
 
 
-def _plain(
-    dump: Callable[[Any], Any],
-    accepts: Callable[[Any], bool],
-    load: Callable[[Any], Any] | None,
-    *kinds: type,
-) -> _Codec:
-    """Make the codec of a type that JSON has, or that is written as one; JSON gives one of `kinds`."""
-
-    def checked_dump(value: Any) -> Any:
-        # The first question is the usual case: the second takes microseconds for a number of NumPy.
-        if load is None and type(value) in kinds:
-            return value
-        if not accepts(value):
-            raise DataError(f"{value!r:.100} has another type")
-        return dump(value)
-
-    def checked_load(data: Any) -> Any:
-        if type(data) not in kinds:
-            raise DataError(f"{data!r:.100} has another type")
-        return load(data) if load else data
-
-    return _Codec(checked_dump, checked_load, accepts)
+def _is_record(of: Any) -> bool:
+    return isinstance(of, type) and (is_dataclass(of) or hasattr(of, "_fields"))
 
 
 def _is(kind: type, value: Any) -> bool:
     return isinstance(value, kind)
-
-
-def _same(value: Any) -> Any:
-    return value
 
 
 def _is_integer(value: Any) -> bool:
@@ -246,18 +239,51 @@ def _to_bytes(text: str) -> bytes:
     return base64.b64decode(text, validate=True)
 
 
+def _plain(
+    *kinds: type, accepts: Callable[[Any], bool] | None = None, dump: Callable[[Any], Any] | None = None
+) -> _Codec:
+    """Make the codec of a type that JSON has, which reads it as one of `kinds`."""
+    is_one, convert = accepts or partial(_is, kinds[0]), dump or kinds[0]
+
+    def checked_dump(value: Any) -> Any:
+        # The first question is the usual case: the second takes microseconds for a number of NumPy.
+        if type(value) in kinds:
+            return value
+        return convert(value) if is_one(value) else _refuse(value)
+
+    def load(data: Any) -> Any:
+        return data if type(data) in kinds else _refuse(data)
+
+    return _Codec(checked_dump, load, is_one, frozenset(kinds))
+
+
+def _as_text(kind: type, dump: Callable[[Any], str], load: Callable[[str], Any]) -> _Codec:
+    """Make the codec of a type that is written as a text."""
+
+    def checked_dump(value: Any) -> str:
+        return dump(value) if isinstance(value, kind) else _refuse(value)
+
+    def checked_load(data: Any) -> Any:
+        return load(_TEXT.load(data))
+
+    return _Codec(checked_dump, checked_load, partial(_is, kind))
+
+
+_NONE, _TEXT = _plain(type(None)), _plain(str)
+# A float may hold an integer, as in Python, and stays one.
+_REAL = _plain(float, int, accepts=_is_real, dump=_to_number)
 _PLAIN: dict[Any, _Codec] = {
-    type(None): _plain(_same, partial(_is, type(None)), None, type(None)),
-    bool: _plain(_same, partial(_is, bool), None, bool),
-    int: _plain(int, _is_integer, None, int),
-    # A float may hold an integer, as in Python, and stays one.
-    float: _plain(_to_number, _is_real, None, float, int),
-    str: _plain(str, partial(_is, str), None, str),
-    bytes: _plain(_to_text, partial(_is, bytes), _to_bytes, str),
-    Path: _plain(str, partial(_is, Path), Path, str),
+    None: _NONE,
+    type(None): _NONE,
+    bool: _plain(bool),
+    int: _plain(int, accepts=_is_integer),
+    float: _REAL,
+    str: _TEXT,
+    bytes: _as_text(bytes, _to_text, _to_bytes),
+    Path: _as_text(Path, str, Path),
 }
-_PLAIN[None] = _PLAIN[type(None)]
 _SEQUENCES: dict[Any, tuple[type, type]] = {
+    tuple: (tuple, tuple),
     list: (list, list),
     Sequence: (Sequence, tuple),
     Collection: (Collection, tuple),
@@ -271,57 +297,69 @@ _MAPPINGS: dict[Any, type] = {dict: dict, Mapping: dict, Counter: Counter}
 
 def _listed(data: Any, length: int | None = None) -> list[Any]:
     if type(data) is not list or length not in (None, len(data)):  # type: ignore[arg-type]
-        raise DataError(f"{data!r:.100} is no list of the right length")
+        _refuse(data, "is no list of the right length")
     return data  # type: ignore[return-value]
 
 
 def _sequence(kind: type, make: type, item: _Codec) -> _Codec:
     # Samples of measurements: their bytes take a tenth of the time that their digits take.
-    numbers = item is _PLAIN[float]
-
-    def dump(value: Any) -> Any:
-        if not accepts(value):
-            raise DataError(f"{value!r:.100} has another type")
-        if numbers and _FLOAT.issuperset(map(type, value)):
-            return _to_text(array("d", value).tobytes())
-        return [item.dump(each) for each in value]
+    numbers = item is _REAL
 
     def accepts(value: Any) -> bool:
         return isinstance(value, kind) and not isinstance(value, str | bytes)
 
+    def dump(value: Any) -> Any:
+        if not accepts(value):
+            _refuse(value)
+        if numbers and _FLOAT.issuperset(map(type, value)):
+            return _to_text(array("d", value).tobytes())
+        return item.dump_all(value)
+
     def load(data: Any) -> Any:
         if numbers and type(data) is str:
             return make(array("d", _to_bytes(data)))
-        return make(map(item.load, _listed(data)))
+        return make(item.load_all(data))
 
     return _Codec(dump, load, accepts)
 
 
-def _tuple(arguments: tuple[Any, ...]) -> _Codec:
-    if arguments[-1] is ...:
-        return _sequence(tuple, tuple, _codec(arguments[0]))
-    items = [_codec(each) for each in arguments]
-
+def _tuple(items: Sequence[_Codec]) -> _Codec:
     def dump(value: Any) -> Any:
         return [item.dump(each) for item, each in zip(items, value, strict=True)]
 
     def load(data: Any) -> Any:
-        return tuple(item.load(each) for item, each in zip(items, _listed(data, len(items)), strict=True))
+        return tuple([item.load(each) for item, each in zip(items, _listed(data), strict=True)])
 
     return _Codec(dump, load, partial(_is, tuple))
 
 
 def _mapping(make: type, key: _Codec, item: _Codec) -> _Codec:
-    """Make the codec of a mapping: a list of pairs, since JSON's keys are texts alone."""
+    """Make the codec of a mapping: an object where its keys are texts, else its keys and its values."""
+
+    def dump_object(value: Any) -> Any:
+        if not _TEXT.unchanged.issuperset(map(type, value)):
+            _refuse(value, "has keys of another type")
+        if item.unchanged.issuperset(map(type, value.values())):
+            return dict(value)
+        return {name: item.dump(each) for name, each in value.items()}
+
+    def load_object(data: Any) -> Any:
+        if type(data) is not dict:
+            _refuse(data)
+        given: dict[str, Any] = data
+        if item.unchanged.issuperset(map(type, given.values())):
+            return given if make is dict else make(given)
+        return make({name: item.load(each) for name, each in given.items()})
 
     def dump(value: Any) -> Any:
-        return [[key.dump(name), item.dump(each)] for name, each in value.items()]
+        return [key.dump_all(value.keys()), item.dump_all(value.values())]
 
     def load(data: Any) -> Any:
-        pairs = (_listed(pair, 2) for pair in _listed(data))
-        return make({key.load(name): item.load(each) for name, each in pairs})
+        keys, values = _listed(data, 2)
+        return make(dict(zip(key.load_all(keys), item.load_all(values), strict=True)))
 
-    return _Codec(dump, load, partial(_is, Mapping))
+    ways = (dump_object, load_object) if key is _TEXT else (dump, load)
+    return _Codec(*ways, partial(_is, Mapping))
 
 
 def _literal(values: tuple[Any, ...]) -> _Codec:
@@ -329,40 +367,41 @@ def _literal(values: tuple[Any, ...]) -> _Codec:
     if not kinds <= {str, int, bool, type(None)}:
         raise DataError(f"literals {values} cannot be sent by a sandboxed process")
 
-    def check(value: Any) -> Any:
-        if type(value) not in kinds or value not in values:
-            raise DataError(f"{value!r:.100} is none of {values}")
-        return value
-
     def accepts(value: Any) -> bool:
         return type(value) in kinds and value in values
+
+    def check(value: Any) -> Any:
+        return value if accepts(value) else _refuse(value, f"is none of {values}")
 
     return _Codec(check, check, accepts)
 
 
 def _union(kinds: tuple[Any, ...]) -> _Codec:
     """Make the codec of a union: None as such, and else a value after the number of its type."""
-    members = [_codec(kind) for kind in kinds if kind is not type(None)]
-    optional = type(None) in kinds
+    others = [kind for kind in kinds if kind is not type(None)]
+    members, optional = [_codec(kind) for kind in others], type(None) in kinds
+    records = {kind: number for number, kind in enumerate(others) if _is_record(kind)}
+
+    def accepts(value: Any) -> bool:
+        return (value is None and optional) or any(member.accepts(value) for member in members)
 
     def dump(value: Any) -> Any:
         if value is None and optional:
             return None
-        for number, member in enumerate(members):
-            if member.accepts(value):
-                return [number, member.dump(value)]
-        raise DataError(f"{value!r:.100} has none of the types {kinds}")
+        number = records.get(type(value))
+        if number is None:
+            number = next((n for n, member in enumerate(members) if member.accepts(value)), None)
+        if number is None:
+            _refuse(value, f"has none of the types {kinds}")
+        return [number, members[number].dump(value)]
 
     def load(data: Any) -> Any:
         if data is None and optional:
             return None
         number, content = _listed(data, 2)
         if type(number) is not int or not 0 <= number < len(members):
-            raise DataError(f"{number!r:.100} is no number of a type")
+            _refuse(number, "is no number of a type")
         return members[number].load(content)
-
-    def accepts(value: Any) -> bool:
-        return (value is None and optional) or any(member.accepts(value) for member in members)
 
     return _Codec(dump, load, accepts)
 
@@ -371,20 +410,19 @@ def _record(kind: Any) -> _Codec:
     """Make the codec of a dataclass or a named tuple: the list of its fields."""
     hints = get_type_hints(kind)
     # A named tuple lists the names of its fields.
-    named = kind._fields if hasattr(kind, "_fields") else [each.name for each in fields(kind) if each.init]
-    items = [(name, _codec(hints[name])) for name in named]
-
-    def dump(value: Any) -> Any:
-        if not accepts(value):
-            raise DataError(f"{value!r:.100} is no {kind.__name__}")
-        return [item.dump(getattr(value, name)) for name, item in items]
-
-    def load(data: Any) -> Any:
-        given = zip(items, _listed(data, len(items)), strict=True)
-        return kind(**{name: item.load(each) for (name, item), each in given})
+    names = kind._fields if hasattr(kind, "_fields") else [each.name for each in fields(kind) if each.init]
+    items = [(name, *_codec(hints[name])[:2]) for name in names]
 
     def accepts(value: Any) -> bool:
         return type(value) is kind
+
+    def dump(value: Any) -> Any:
+        if type(value) is not kind:
+            _refuse(value, f"is no {kind.__name__}")
+        return [dump(getattr(value, name)) for name, dump, _ in items]
+
+    def load(data: Any) -> Any:
+        return kind(*[load(each) for (_, _, load), each in zip(items, _listed(data), strict=True)])
 
     return _Codec(dump, load, accepts)
 
@@ -393,18 +431,18 @@ def _array(kind: Any, number: Any) -> _Codec:
     """Make the codec of a NumPy array of one type of numbers: its shape and its bytes."""
     numpy = sys.modules["numpy"]
     dtype = numpy.dtype(number)
-    shape_codec = _tuple((int, ...))
+    shape_codec = _codec(tuple[int, ...])
+
+    def accepts(value: Any) -> bool:
+        return isinstance(value, kind) and value.dtype == dtype
 
     def dump(value: Any) -> Any:
         if not accepts(value):
-            raise DataError(f"{value!r:.100} is no array of {dtype}")
+            _refuse(value, f"is no array of {dtype}")
         return [list(value.shape), _to_text(value.tobytes())]
 
     def load(data: Any) -> Any:
         shape, content = _listed(data, 2)
         return numpy.frombuffer(_to_bytes(content), dtype).reshape(shape_codec.load(shape)).copy()
-
-    def accepts(value: Any) -> bool:
-        return isinstance(value, kind) and value.dtype == dtype
 
     return _Codec(dump, load, accepts)

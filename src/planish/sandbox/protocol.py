@@ -5,14 +5,15 @@ that reads them runs code for the executor anyway. Replies come from a process t
 they are plain data (`planish.sandbox.plain_data`), which is checked when it is read.
 """
 
+import math
 import os
 import pickle
 import platform
 import struct
-import sys
 import traceback
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -232,12 +233,20 @@ def decode_reply(body: bytes) -> Reply:
     """
     reply: Reply = loads(body, Reply)
     if isinstance(reply, Answer):
-        # A comparison with NaN is false, and an integer may be larger than any float.
-        if not all(0 <= seconds <= sys.float_info.max for seconds in reply.seconds.values()):
+        if not _all_finite(reply.seconds.values()) or min(reply.seconds.values(), default=0) < 0:
             raise DataError("seconds that are negative or not finite")
-        if isinstance(reply.outcome, Measured) and isinstance(bad := checked(reply.outcome), Failed):
-            raise DataError(f"{bad.reason}: {bad.detail:.100}")
+        if isinstance(outcome := reply.outcome, Measured) and not _all_finite(
+            chain(outcome.values.values(), outcome.parts.values(), *outcome.samples.values())
+        ):
+            raise DataError("a value that is not finite")
     return reply
+
+
+def _all_finite(numbers: Iterable[float]) -> bool:
+    try:
+        return all(map(math.isfinite, numbers))
+    except OverflowError:  # an integer that is larger than any float
+        return False
 
 
 def send(descriptor: int, frame: bytes) -> None:
