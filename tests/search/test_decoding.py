@@ -284,7 +284,7 @@ def test_an_unknown_ranking_is_refused() -> None:
 
 @pytest.mark.parametrize("row", [{}, {"X": math.nan}])
 def test_a_policy_that_says_nothing_is_refused(row: Mapping[str, float]) -> None:
-    with pytest.raises(PlanishError, match="gives no probabilities after"):
+    with pytest.raises(PlanishError, match="has no probabilities after"):
         priority_words(Table({"": row}))
 
 

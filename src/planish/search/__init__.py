@@ -12,10 +12,9 @@ from planish.search.factory import (
     split_settings,
 )
 from planish.search.genetic import Genetic
-from planish.search.gevo import Gevo
 from planish.search.hottest_first import HottestFirst
 from planish.search.minimisation import RandomMinimise, WillDo, ddmin, shrink
-from planish.search.nsga2 import Nsga2
+from planish.search.nsga2 import Gevo, Nsga2
 from planish.search.parts import Parts
 from planish.search.portfolio import Portfolio
 from planish.search.random_search import Exhaustive, Random

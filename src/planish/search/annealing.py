@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from planish.core import EMPTY_CONTEXT, Candidate, CanEvolve, Objective, SearchContext, rng
 from planish.search.factory import Option
-from planish.search.proposals import Visited, neighbour, new_sample
+from planish.search.proposals import Archive, neighbour, new_sample
 from planish.search.rounds import Rounds, RoundSearcher, quality
 
 if TYPE_CHECKING:
@@ -72,6 +72,21 @@ class _Chain:
         if generator.random() < chance:
             self.candidate, self.cost = candidate, cost
 
+    def propose(
+        self, space: CanEvolve, archive: Archive, heat: float, generator: Generator
+    ) -> Candidate | None:
+        """Move over known candidates until the chain meets a new one; None where there is none."""
+        for _ in range(STUCK):
+            if self.candidate is None:
+                break
+            moved = neighbour(space, self.candidate, generator)
+            if moved is None or archive.visited.add(moved):
+                return moved
+            # A neighbour that another chain proposed in this round has no cost yet: refused.
+            self.consider(moved, archive.cost(moved), heat, generator)
+        self.candidate = None
+        return new_sample(space, archive.visited, generator)
+
 
 def annealing(space: CanEvolve, seed: int, chains: int, schedule: CoolingSchedule) -> Rounds:
     """Let each chain propose one new neighbour a round, until no chain finds a new one.
@@ -87,48 +102,20 @@ def annealing(space: CanEvolve, seed: int, chains: int, schedule: CoolingSchedul
         chains: how many candidates make one round.
         schedule: round to temperature.
     """
-    walk = _Walk(space)
-    states = [_Chain() for _ in range(chains)]
+    # No recall: where a chain is follows from costs and draws of every round, so a resumed walk walks it
+    # again.
+    archive, states = Archive(space), [_Chain() for _ in range(chains)]
     for round_ in count():
         heat = schedule(round_)
         # One for each chain and round: how often a chain draws must not move the others.
         generators = [rng(seed, chain, round_) for chain in range(chains)]
         pairs = list(zip(states, generators, strict=True))
-        proposals = [walk.propose(chain, heat, generator) for chain, generator in pairs]
+        proposals = [chain.propose(space, archive, heat, generator) for chain, generator in pairs]
         if not any(proposals):
             return
         # All chains' proposals are one round: measured side by side, and learnt from in the order of the
         # chains, so that the walk does not depend on which answer came first.
-        costs = yield filter(None, proposals)
+        yield from archive.measure(filter(None, proposals))
         for proposal, (chain, generator) in zip(proposals, pairs, strict=True):
             if proposal:
-                cost = walk.learn(proposal, costs.get(proposal.hash))
-                chain.consider(proposal, cost, heat, generator)
-
-
-class _Walk:
-    """The memory that all chains share: what has been proposed, and what it cost."""
-
-    def __init__(self, space: CanEvolve) -> None:
-        self._space = space
-        # No recall: a chain's place follows from costs and draws of every round, so a resumed walk walks it
-        # again.
-        self._visited = Visited(space)
-        self._costs: dict[str, float | None] = {}
-
-    def learn(self, candidate: Candidate, cost: float | None) -> float | None:
-        self._costs[self._visited.name(candidate)] = cost
-        return cost
-
-    def propose(self, chain: _Chain, heat: float, generator: Generator) -> Candidate | None:
-        """Move a chain over known candidates until it meets a new one; None where there is none."""
-        for _ in range(STUCK):
-            if chain.candidate is None:
-                break
-            moved = neighbour(self._space, chain.candidate, generator)
-            if moved is None or self._visited.add(moved):
-                return moved
-            # A neighbour that another chain proposed in this round has no cost yet: refused.
-            chain.consider(moved, self._costs.get(self._visited.name(moved)), heat, generator)
-        chain.candidate = None
-        return new_sample(self._space, self._visited, generator)
+                chain.consider(proposal, archive.cost(proposal), heat, generator)

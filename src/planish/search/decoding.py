@@ -26,16 +26,16 @@ Floats = NDArray[np.float64]
 
 @dataclass(eq=False)
 class Node:
-    """The beginning of a candidate; once it has ended, the whole of it.
+    """Prefix of a candidate; once it has ended, the whole of it.
 
     Args:
-        state: where the policy stands.
+        state: of the policy.
         log_probability: of all steps up to here, the end included where it has ended.
         depth: how many steps that are, the end included.
         ended: whether this is a whole candidate.
-        steps: what may come next, the most probable first, None for the end; empty until it was asked for.
-        sure: the logarithm of each step's probability.
-        children: of those places among the steps that were taken.
+        steps: what may come next, the most probable first, None for the end; empty until it is expanded.
+        log_probs: the logarithm of each step's probability.
+        children: by the index of the step that leads to them.
     """
 
     state: PolicyState
@@ -43,7 +43,7 @@ class Node:
     depth: int = 0
     ended: bool = False
     steps: Sequence[Step | None] = ()
-    sure: Floats = field(default_factory=lambda: np.empty(0))
+    log_probs: Floats = field(default_factory=lambda: np.empty(0))
     children: dict[int, Node] = field(default_factory=dict[int, "Node"])
 
     @property
@@ -53,14 +53,15 @@ class Node:
 
 
 class PrefixTree:
-    """Cache of a policy's probabilities; all that sample from it share one, as a cache of prefixes.
+    """Cache of a policy's probabilities, which all samples of a space share.
 
     Args:
         policy: is asked.
         space: from whose start.
 
     Attributes:
-        inferences: how many beginnings the policy was asked about.
+        root: the prefix without a step.
+        inferences: how many prefixes the policy was asked about.
         calls: in how many batches.
     """
 
@@ -70,8 +71,8 @@ class PrefixTree:
         self.inferences = 0
         self.calls = 0
 
-    def open(self, nodes: Iterable[Node]) -> None:
-        """Find out what may follow some beginnings: one question for all that are new.
+    def expand(self, nodes: Iterable[Node]) -> None:
+        """Find the steps that may follow some prefixes: one question for all that are new.
 
         Raises:
             PlanishError: the policy lets nothing follow, not even the end, or its answer is not a number.
@@ -82,29 +83,33 @@ class PrefixTree:
         if not new:
             return
         self.inferences, self.calls = self.inferences + len(new), self.calls + 1
-        for node, said in zip(new, self._policy.log_probabilities([n.state for n in new]), strict=True):
+        for node, found in zip(new, self._policy.log_probabilities([n.state for n in new]), strict=True):
             # What is impossible is left out, so that no decoder takes it when all else is used up.
-            ranked = sorted(((s, p) for s, p in said.items() if p > -math.inf), key=lambda pair: -pair[1])
-            if not ranked or not all(map(math.isfinite, (p for _, p in ranked))):
-                what = f"the policy gives no probabilities after '{node.candidate.text}'"
+            ranked = sorted(((s, p) for s, p in found.items() if p > -math.inf), key=lambda pair: -pair[1])
+            if not ranked or not all(math.isfinite(p) for _, p in ranked):
+                what = f"the policy has no probabilities after '{node.candidate.text}'"
                 raise PlanishError(what, "Use another one: planish policy lists them.")
             node.steps = [step for step, _ in ranked]
-            node.sure = np.array([p for _, p in ranked])
+            node.log_probs = np.array([p for _, p in ranked])
 
-    def child(self, node: Node, place: int) -> Node:
-        """Return what a beginning becomes by one of its steps."""
-        if place not in node.children:
-            step = node.steps[place]
+    def child(self, node: Node, index: int) -> Node:
+        """Return what a prefix becomes by one of its steps."""
+        if index not in node.children:
+            step = node.steps[index]
             state = node.state if step is None else self._policy.extend(node.state, step)
-            sure = node.log_probability + float(node.sure[place])
-            node.children[place] = Node(state, sure, node.depth + 1, step is None)
-        return node.children[place]
+            node.children[index] = Node(state, total(node, index), node.depth + 1, step is None)
+        return node.children[index]
+
+
+def total(node: Node, index: int) -> float:
+    """Return the logarithm of the probability of a prefix with one of its steps."""
+    return node.log_probability + float(node.log_probs[index])
 
 
 RANKINGS: Mapping[str, Callable[[Node, int], float]] = {
-    "last": lambda node, place: float(node.sure[place]),
-    "mean": lambda node, place: (node.log_probability + float(node.sure[place])) / (node.depth + 1),
-    "whole": lambda node, place: node.log_probability + float(node.sure[place]),
+    "last": lambda node, index: float(node.log_probs[index]),
+    "mean": lambda node, index: total(node, index) / (node.depth + 1),
+    "whole": total,
 }
 """How branches are ranked: by their own step, as algorithm 1 does; by the geometric mean of all steps, as in
 table 6.1; or by the product of all, which the thesis does not try."""
@@ -115,25 +120,25 @@ WIDTH = 4
 
 @dataclass(eq=False)
 class _Branch:
-    """A step that was not taken, and how it goes on greedily, as far as that is known.
+    """A step that was not taken, and its greedy completion, as far as that is known.
 
     Args:
         rank: less comes sooner; of equal ones the older.
-        from_: where it leaves; None for the start.
-        place: of the step.
-        way: beginnings that it leads through.
-        at: what follows them; a whole candidate where the branch is complete.
+        parent: the prefix whose step it is; None for the start.
+        index: of the step.
+        path: prefixes that it leads through.
+        end: what follows them; a whole candidate where the branch is complete.
     """
 
     rank: tuple[float, int]
-    from_: Node | None
-    place: int
-    way: list[Node] = field(default_factory=list[Node])
-    at: Node | None = None
+    parent: Node | None
+    index: int
+    path: list[Node] = field(default_factory=list[Node])
+    end: Node | None = None
 
 
 def ranking(by: str) -> Callable[[Node, int], float]:
-    """Find out how branches are ranked: how good a step of a beginning is.
+    """Return how branches are ranked: how good a step of a prefix is.
 
     Raises:
         PlanishError: there is no such ranking.
@@ -152,7 +157,7 @@ def priority_samples(
         policy: is sampled.
         space: from whose start.
         samples: how many; None: until there is no other.
-        branches: how many of the next steps are kept of each beginning; None: all.
+        branches: how many of the next steps are kept of each prefix; None: all.
         by: how branches are ranked.
     """
     tree = PrefixTree(policy, space)
@@ -171,14 +176,14 @@ def prioritised(
     """Yield a policy's candidates: the greedy one, and then from the most probable branch on.
 
     Each sample is completed greedily, and each step that was not chosen on its way is a branch for later.
-    Nothing is drawn, no sample comes twice, and a policy is asked once about each beginning.
+    Nothing is drawn, no sample comes twice, and a policy is asked once about each prefix.
 
-    The queue holds no more branches than there are samples left to give: of a longer one the rest would never
+    The queue holds no more branches than samples are left: of a longer one the rest would never
     be taken, so the samples are the same. (The thesis bounds it by all samples.)
 
-    With `width`, the branches that come next are completed together, a step of each with one question; whose
-    place gets free is followed by the next one in the queue. A branch goes on in the same way whoever else is
-    asked about, and is taken from the queue in its turn: so **samples and their order are those of one branch
+    With `width`, the branches that come next are completed together, a step of each with one question; one
+    that is complete is replaced by the next one in the queue. Each branch is completed as it would be by
+    itself, and is taken from the queue in its turn: so **samples and their order are those of one branch
     at a time**, for any width, if the policy's answers do not depend on what else it is asked about; those of
     networks may differ in their last digits, which matters where two branches are as probable. What it may
     cost is inferences for branches that others overtake.
@@ -186,7 +191,7 @@ def prioritised(
     Args:
         tree: of the policy.
         samples: how many are taken; None: until there is no other.
-        branches: how many of the next steps are kept of each beginning, the chosen one included; None: all.
+        branches: how many of the next steps are kept of each prefix, the chosen one included; None: all.
             It is `max_branch` in table 6.1.
         by: how branches are ranked, one of `RANKINGS`.
         width: branches that are completed together.
@@ -195,75 +200,69 @@ def prioritised(
         PlanishError: branches are not ranked so.
     """
     rank, number, left = ranking(by), count(), samples
-    queue = [_Branch((0.0, -1), None, 0, at=tree.root)]
+    queue = [_Branch((0.0, -1), None, 0, end=tree.root)]
     while queue and left != 0:
         _complete_first(tree, queue, width)
         branch = queue.pop(0)
         left = None if left is None else left - 1
-        for node in branch.way:
+        for node in branch.path:
             # From the second on: the first is the greedy step, which this sample has taken.
-            for place in range(1, len(node.steps[:branches])):
-                new = _Branch((-rank(node, place), next(number)), node, place)
+            for index in range(1, len(node.steps[:branches])):
+                new = _Branch((-rank(node, index), next(number)), node, index)
                 # A sorted list and not a heap, since its end is cut off, too.
                 insort(queue, new, key=lambda each: each.rank)
             del queue[len(queue) if left is None else left :]
-        assert branch.at is not None
-        yield branch.at
+        yield _end(tree, branch)
 
 
 def _complete_first(tree: PrefixTree, queue: Sequence[_Branch], width: int) -> None:
     """Go on with the first few branches that are not complete, until the very first one is."""
-    while not _over(tree, queue[0]):
-        few = list[_Branch]()
-        for branch in queue:
-            if len(few) == width:
-                break
-            if not _over(tree, branch):
-                few.append(branch)
-        nodes = [branch.at for branch in few if branch.at]
-        tree.open(nodes)
+    while not _end(tree, queue[0]).ended:
+        few = list(islice((branch for branch in queue if not _end(tree, branch).ended), width))
+        nodes = [_end(tree, branch) for branch in few]
+        tree.expand(nodes)
         for branch, node in zip(few, nodes, strict=True):
-            branch.way.append(node)
-            branch.at = tree.child(node, 0)
+            branch.path.append(node)
+            branch.end = tree.child(node, 0)
 
 
-def _over(tree: PrefixTree, branch: _Branch) -> bool:
-    """Return whether a branch is complete."""
-    if branch.at is None:
-        assert branch.from_ is not None
-        branch.at = tree.child(branch.from_, branch.place)
-    return branch.at.ended
+def _end(tree: PrefixTree, branch: _Branch) -> Node:
+    """Return where a branch has come to; its first step is taken when it is asked for."""
+    if branch.end is None:
+        assert branch.parent is not None
+        branch.end = tree.child(branch.parent, branch.index)
+    return branch.end
 
 
 Beam = Sequence[tuple[float, Node]]
-"""Beginnings and whole candidates with their scores, the greatest first."""
+"""Prefixes and whole candidates with their scores, the greatest first."""
 
 
 def beam(tree: PrefixTree, samples: int, *, groups: int = 1, penalty: float = 0.0) -> Sequence[Node]:
-    """Keep the most probable few beginnings of each length (beam search), in groups that avoid each other.
+    """Keep the most probable few prefixes of each length (beam search), in groups that avoid each other.
 
     With several groups it is diverse beam search (Vijayakumar and others, 2018) with Hamming diversity: a
-    step is the less likely to be taken the more beams of the groups before took it at the same place. Groups
-    are searched each by itself, so two may find the same candidate.
+    step is the less likely to be taken the more beams of the groups before took it at the same position.
+    Groups are searched each by itself, so two may find the same candidate.
 
     Args:
         tree: of the policy.
         samples: beams of all groups.
         groups: how many.
-        penalty: of a step, for each beam of an earlier group that took it at this place.
+        penalty: of a step, for each beam of an earlier group that took it at this position.
 
     Returns:
         The most probable first.
     """
     groups = min(groups, samples)
     beams: list[Beam] = [[(0.0, tree.root)]] * groups
-    sizes = [samples // groups + (place < samples % groups) for place in range(groups)]
-    while going := [node for each in beams for _, node in each if not node.ended]:
-        tree.open(going)
-        # Anew at each place: Hamming diversity compares beams position by position.
+    sizes = [samples // groups + (index < samples % groups) for index in range(groups)]
+    while unfinished := [node for each in beams for _, node in each if not node.ended]:
+        tree.expand(unfinished)
+        # Anew at each position, as Hamming diversity compares beams.
         taken = Counter[Step | None]()
-        for place, size in enumerate(sizes):
-            beams[place], steps = _grown(tree, beams[place], size, taken, penalty)
+        for index, size in enumerate(sizes):
+            beams[index], steps = _grown(tree, beams[index], size, taken, penalty)
             taken.update(steps)
     found = [node for each in beams for _, node in each]
     # By probability and not by score, which has the penalty in it: that is a matter between groups.
@@ -274,16 +273,16 @@ def _grown(
     tree: PrefixTree, old: Beam, size: int, taken: Counter[Step | None], penalty: float
 ) -> tuple[Beam, Sequence[Step | None]]:
     """Return the best that a beam becomes by one step, and the steps that it takes."""
-    # Whole candidates hold their places: a beam that let go of them would lose the short ones.
+    # Whole candidates stay in the beam, which would lose the short ones otherwise.
     grown: list[tuple[float, Node, int]] = [(score, node, -1) for score, node in old if node.ended]
     for score, node in old:
         grown += [
-            (score + float(sure) - penalty * taken[step], node, place)
-            for place, (step, sure) in enumerate(zip(node.steps, node.sure, strict=True))
+            (score + float(log_prob) - penalty * taken[step], node, index)
+            for index, (step, log_prob) in enumerate(zip(node.steps, node.log_probs, strict=True))
         ]
     best = nlargest(size, grown, key=lambda each: each[0])
-    new = [(score, node if place < 0 else tree.child(node, place)) for score, node, place in best]
-    return new, [node.steps[place] for _, node, place in best if place >= 0]
+    new = [(score, node if index < 0 else tree.child(node, index)) for score, node, index in best]
+    return new, [node.steps[index] for _, node, index in best if index >= 0]
 
 
 def stochastic_beam(
@@ -292,8 +291,8 @@ def stochastic_beam(
     """Draw candidates without replacement by stochastic beam search (Kool and others, 2019).
 
     Every candidate has a score, the logarithm of its probability plus Gumbel noise, and the highest are the
-    samples. A beginning has the highest score of all that begin so; so what begins with none of the highest
-    few need not be looked at. As many as `samples` beginnings of each length are asked about.
+    samples. A prefix has the highest score of all candidates that begin so; so those that begin with none of
+    the highest few need not be looked at. As many as `samples` prefixes of each length are asked about.
 
     Args:
         tree: of the policy.
@@ -306,18 +305,24 @@ def stochastic_beam(
     """
     random = rng(seed, 0)
     beams: list[tuple[float, float, Node]] = [(0.0, 0.0, tree.root)]
-    while going := [node for _, _, node in beams if not node.ended]:
-        tree.open(going)
+    while unfinished := [node for _, _, node in beams if not node.ended]:
+        tree.expand(unfinished)
         grown: list[tuple[float, float, Node, int]] = []
-        for score, sure, node in beams:
+        for score, log_prob, node in beams:
             if node.ended:
-                grown.append((score, sure, node, -1))
+                grown.append((score, log_prob, node, -1))
                 continue
-            sures = sure + np.log(reshape(node.sure))
-            scores = _conditioned(score, sures + random.gumbel(size=len(sures)))
-            grown += zip(scores.tolist(), sures.tolist(), [node] * len(sures), range(len(sures)), strict=True)
+            log_probs = log_prob + np.log(reshape(node.log_probs))
+            scores = _conditioned(score, log_probs + random.gumbel(size=len(log_probs)))
+            grown += zip(
+                scores.tolist(),
+                log_probs.tolist(),
+                [node] * len(log_probs),
+                range(len(log_probs)),
+                strict=True,
+            )
         best = nlargest(samples, grown, key=lambda each: each[0])
-        beams = [(a, b, node if place < 0 else tree.child(node, place)) for a, b, node, place in best]
+        beams = [(a, b, node if index < 0 else tree.child(node, index)) for a, b, node, index in best]
     return [node for _, _, node in beams]
 
 
@@ -333,14 +338,14 @@ def _conditioned(highest: float, scores: Floats) -> Floats:
 
 
 Reshape = Callable[[Floats], Floats]
-"""Makes of the logarithms of probabilities, the greatest first, those that are drawn by: of the first few."""
+"""Turns logarithms of probabilities, the greatest first, into the probabilities of the first few."""
 
 
-def reshaped(sure: Floats, *, temperature: float = 1.0, top_k: int = 0, top_p: float = 1.0) -> Floats:
+def reshaped(log_probs: Floats, *, temperature: float = 1.0, top_k: int = 0, top_p: float = 1.0) -> Floats:
     """Sharpen probabilities, and leave out the improbable.
 
     Args:
-        sure: logarithms of probabilities, the greatest first.
+        log_probs: logarithms of probabilities, the greatest first.
         temperature: what logarithms are divided by; 0 leaves the most probable alone.
         top_k: so many are kept; 0: all.
         top_p: of those, the first that together have this probability or more: the nucleus.
@@ -348,9 +353,9 @@ def reshaped(sure: Floats, *, temperature: float = 1.0, top_k: int = 0, top_p: f
     Returns:
         Probabilities of the first few, which are kept; they sum to 1.
     """
-    if temperature == 0 or len(sure) == 1:
+    if temperature == 0 or len(log_probs) == 1:
         return np.ones(1)
-    kept = sure[: top_k or None] / temperature
+    kept = log_probs[: top_k or None] / temperature
     # The greatest stands first: less it, no exponential overflows, and at least one is not 0.
     chances = np.exp(kept - kept[0])
     chances /= chances.sum()
@@ -369,10 +374,10 @@ def drawn(tree: PrefixTree, samples: int, seed: int, reshape: Reshape) -> Iterat
         reshape: of probabilities.
     """
     # One each, not one for all: else the i-th sample would depend on how many are drawn.
-    generators = [rng(seed, place) for place in range(samples)]
+    generators = [rng(seed, index) for index in range(samples)]
 
-    def choose(place: int, ends: Floats) -> int:
-        return _place_of(float(generators[place].random()), ends)
+    def choose(index: int, ends: Floats) -> int:
+        return _interval(float(generators[index].random()), ends)
 
     yield from _together(tree, samples, choose, reshape)
 
@@ -393,12 +398,12 @@ def arithmetic(tree: PrefixTree, samples: int, seed: int, reshape: Reshape) -> I
     """
     codes = (np.arange(samples) / samples + rng(seed, 0).random()) % 1
 
-    def choose(place: int, ends: Floats) -> int:
-        chosen = _place_of(codes[place], ends)
+    def choose(index: int, ends: Floats) -> int:
+        chosen = _interval(codes[index], ends)
         begin = ends[chosen - 1] if chosen else 0.0
         # The chosen interval becomes the whole line, as in arithmetic coding: what is left of the point
         # decides the next step.
-        codes[place] = (codes[place] - begin) / (ends[chosen] - begin)
+        codes[index] = (codes[index] - begin) / (ends[chosen] - begin)
         return chosen
 
     yield from _together(tree, samples, choose, reshape)
@@ -409,17 +414,17 @@ def _together(
 ) -> Sequence[Node]:
     """Take a step of every sample with one question, until all have ended."""
     nodes = [tree.root] * samples
-    while going := [place for place, node in enumerate(nodes) if not node.ended]:
+    while unfinished := [index for index, node in enumerate(nodes) if not node.ended]:
         # Most samples share their first steps, and a network's answer is what takes the time.
-        different = dict.fromkeys(nodes[place] for place in going)
-        tree.open(different)
-        ends = {node: reshape(node.sure).cumsum() for node in different}
-        for place in going:
-            nodes[place] = tree.child(nodes[place], choose(place, ends[nodes[place]]))
+        different = dict.fromkeys(nodes[index] for index in unfinished)
+        tree.expand(different)
+        ends = {node: reshape(node.log_probs).cumsum() for node in different}
+        for index in unfinished:
+            nodes[index] = tree.child(nodes[index], choose(index, ends[nodes[index]]))
     return nodes
 
 
-def _place_of(point: float, ends: Floats) -> int:
+def _interval(point: float, ends: Floats) -> int:
     """Find the interval that a point lies in; sums of probabilities are not quite 1."""
     if len(ends) == 1:  # as most steps are of a policy that chooses among lists
         return 0
@@ -429,7 +434,7 @@ def _place_of(point: float, ends: Floats) -> int:
 def unique(tree: PrefixTree, seed: int, reshape: Reshape) -> Iterator[Node]:
     """Draw candidates without replacement, until there is no other.
 
-    A beginning keeps how much of each step's probability was not given out yet; a candidate that was drawn
+    A prefix keeps how much of each step's probability was not drawn yet; a candidate that was drawn
     has nothing left. What is left is summed anew on the way back, and not subtracted: so what was drawn whole
     has exactly nothing.
 
@@ -443,22 +448,22 @@ def unique(tree: PrefixTree, seed: int, reshape: Reshape) -> Iterator[Node]:
         way, node, random = list[tuple[Node, int]](), tree.root, rng(seed, number)
         while not node.ended:
             if node not in left:
-                tree.open([node])
-                chances[node] = reshape(node.sure)
+                tree.expand([node])
+                chances[node] = reshape(node.log_probs)
                 left[node] = chances[node].copy()
             ends = left[node].cumsum()
             # At the root, for below it a step with nothing left is never drawn.
             if ends[-1] == 0:
                 return
-            # The first end beyond the point: a step that has nothing left ends where its forerunner does, and
-            # is passed over.
-            place = int((ends > random.random() * ends[-1]).argmax())
-            way.append((node, place))
-            node = tree.child(node, place)
+            # The first end beyond the point: a step that has nothing left ends where the one before it does,
+            # and is passed over.
+            index = int((ends > random.random() * ends[-1]).argmax())
+            way.append((node, index))
+            node = tree.child(node, index)
         yield node
         rest = 0.0
-        for node, place in reversed(way):
-            left[node][place] = chances[node][place] * rest
+        for node, index in reversed(way):
+            left[node][index] = chances[node][index] * rest
             rest = float(left[node].sum())
 
 
@@ -475,7 +480,7 @@ class Decoding:
         top_p: probability that nucleus sampling keeps; the thesis and its authors have 0.95.
         groups: of diverse beam search.
         penalty: of diverse beam search, for each beam of another group that took the step.
-        branches: that Priority Sampling keeps of each beginning; 0: all.
+        branches: that Priority Sampling keeps of each prefix; 0: all.
         by: how Priority Sampling ranks branches: last, mean or whole.
         width: branches that Priority Sampling completes together, which changes nothing but the time.
     """
@@ -516,28 +521,20 @@ def decode(tree: PrefixTree, how: Decoding) -> Iterator[Node]:
     return islice(METHODS[how.method](tree, how), how.samples)
 
 
-def _drawn(tree: PrefixTree, how: Decoding, reshape: Reshape) -> Iterable[Node]:
-    return drawn(tree, how.samples, how.seed, reshape)
-
-
-def _tempered(how: Decoding) -> Reshape:
-    return partial(reshaped, temperature=how.temperature)
+def _reshape(how: Decoding, top_k: int = 0, top_p: float = 1.0) -> Reshape:
+    return partial(reshaped, temperature=how.temperature, top_k=top_k, top_p=top_p)
 
 
 METHODS: Mapping[str, Callable[[PrefixTree, Decoding], Iterable[Node]]] = {
     "greedy": lambda tree, how: drawn(tree, 1, how.seed, partial(reshaped, temperature=0)),
-    "temperature": lambda tree, how: _drawn(tree, how, _tempered(how)),
-    "top-k": lambda tree, how: _drawn(
-        tree, how, partial(reshaped, temperature=how.temperature, top_k=how.top_k)
-    ),
-    "nucleus": lambda tree, how: _drawn(
-        tree, how, partial(reshaped, temperature=how.temperature, top_p=how.top_p)
-    ),
+    "temperature": lambda tree, how: drawn(tree, how.samples, how.seed, _reshape(how)),
+    "top-k": lambda tree, how: drawn(tree, how.samples, how.seed, _reshape(how, top_k=how.top_k)),
+    "nucleus": lambda tree, how: drawn(tree, how.samples, how.seed, _reshape(how, top_p=how.top_p)),
     "beam": lambda tree, how: beam(tree, how.samples),
     "diverse-beam": lambda tree, how: beam(tree, how.samples, groups=how.groups, penalty=how.penalty),
-    "stochastic-beam": lambda tree, how: stochastic_beam(tree, how.samples, how.seed, _tempered(how)),
-    "arithmetic": lambda tree, how: arithmetic(tree, how.samples, how.seed, _tempered(how)),
-    "unique": lambda tree, how: unique(tree, how.seed, _tempered(how)),
+    "stochastic-beam": lambda tree, how: stochastic_beam(tree, how.samples, how.seed, _reshape(how)),
+    "arithmetic": lambda tree, how: arithmetic(tree, how.samples, how.seed, _reshape(how)),
+    "unique": lambda tree, how: unique(tree, how.seed, _reshape(how)),
     "priority": lambda tree, how: prioritised(
         tree, samples=how.samples, branches=how.branches or None, by=how.by, width=how.width
     ),

@@ -64,13 +64,12 @@ class OptionInfo:
         Raises:
             PlanishError: it is of another type, or out of bounds.
         """
-        found = self._converted(value)
-        if found is None or not (isinstance(found, str) or self._within(found)):
-            raise PlanishError(f"option '{self.name}' takes {self.legal}, not {value!r}")
-        return found
-
-    def _within(self, number: float) -> bool:
-        return math.isfinite(number) and self.option.least <= number <= self.option.most
+        found, bounds = self._converted(value), self.option
+        if isinstance(found, str) or (
+            found is not None and math.isfinite(found) and bounds.least <= found <= bounds.most
+        ):
+            return found
+        raise PlanishError(f"option '{self.name}' takes {self.legal}, not {value!r}")
 
     @property
     def legal(self) -> str:
@@ -100,17 +99,16 @@ def options_of(factory: Callable[..., Any]) -> dict[str, OptionInfo]:
             float or str, plain or `Annotated[type, Option(...)]`.
     """
     # Evaluated: under `from __future__ import annotations` they are texts, which have no bounds.
-    parameters = inspect.signature(factory, eval_str=True).parameters.values()
-    return {p.name: _info(p) for p in parameters if p.kind is inspect.Parameter.KEYWORD_ONLY}
-
-
-def _info(parameter: inspect.Parameter) -> OptionInfo:
-    kind, notes = parameter.annotation, ()
-    if get_origin(kind) is Annotated:
-        # Other libraries may annotate the same argument, so only notes of ours are read.
-        kind, *notes = get_args(kind)
-    option = next((note for note in notes if isinstance(note, Option)), Option())
-    return OptionInfo(parameter.name, kind, parameter.default, option)
+    found: dict[str, OptionInfo] = {}
+    for name, parameter in inspect.signature(factory, eval_str=True).parameters.items():
+        if parameter.kind is inspect.Parameter.KEYWORD_ONLY:
+            kind, notes = parameter.annotation, ()
+            if get_origin(kind) is Annotated:
+                # Other libraries may annotate the same argument, so only notes of ours are read.
+                kind, *notes = get_args(kind)
+            option = next((note for note in notes if isinstance(note, Option)), Option())
+            found[name] = OptionInfo(name, kind, parameter.default, option)
+    return found
 
 
 def read_options(factory: Callable[..., Any], values: Mapping[str, OptionValue]) -> dict[str, OptionValue]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import chain, count
 from typing import TYPE_CHECKING, Annotated
 
@@ -22,8 +23,8 @@ from planish.core import (
     rng,
 )
 from planish.search.factory import Option
-from planish.search.proposals import Visited, changed, new_from, new_sample, sample
-from planish.search.rounds import Costs, Recall, Rounds, RoundSearcher, quality, recording
+from planish.search.proposals import Visited, changed, new_candidates, new_from, new_sample, sample
+from planish.search.rounds import Recall, Rounds, RoundSearcher, quality, recording
 
 if TYPE_CHECKING:
     from numpy.random import Generator
@@ -54,14 +55,12 @@ def prescreen(space: CanSample, visited: Visited, prior: Prior, seed: int) -> It
         drawn = [*dict.fromkeys(each for _ in range(POOL) if (each := sample(space, generator)))]
         if not drawn or idle == IDLE:
             return
+        idle += 1
         # Stable, so that of equals the one that was drawn first comes first.
-        best = prior.score(drawn).argsort(kind="stable")[:TAKEN].tolist()
-        new = 0
-        for place in best:
-            if visited.add(drawn[place]):
-                new += 1
-                yield drawn[place]
-        idle = 0 if new else idle + 1
+        for index in prior.score(drawn).argsort(kind="stable")[:TAKEN].tolist():
+            if visited.add(drawn[index]):
+                idle = 0
+                yield drawn[index]
 
 
 class Genetic(RoundSearcher):
@@ -133,19 +132,19 @@ def genetic(
         prior: a model of other programs; None for none.
     """
     visited, parents, best = Visited(space, recall), list[_Parent](), list[_Parent]()
-    seeded = (each for each in first if visited.add(each))
+    seeded = filter(visited.add, first)
     if prior:
         seeded = chain(seeded, prescreen(space, visited, prior, seed))
-    for place in count(0, population):
-        # What is seeded takes the first indices, so the others are drawn as they would be without it.
-        bred = _breed(space, visited, parents, mutation, seed, range(place, place + population), seeded)
+    for start in count(0, population):
+        breed = partial(_breed, space, visited, parents, _fitness(parents), mutation)
+        bred = new_candidates(visited, seed, range(start, start + population), breed, seeded)
         generation = list[Candidate]()
         # Bred as they are asked for: no whole generation is bred to measure a few.
         costs = yield recording(bred, generation)
         seeded = iter(())
         if not generation:
             return
-        measured = _measured(generation, costs)
+        measured = [_Parent(each, cost) for each in generation if (cost := costs.get(each.hash)) is not None]
         best = sorted(best + measured, key=lambda parent: parent.cost)[:elite]
         # One that stood there twice would be drawn twice as often, and could be both parents.
         names = {parent.candidate.hash for parent in measured}
@@ -163,31 +162,7 @@ def _prior(space: CanEvolve, model: str) -> Prior | None:
     raise PlanishError(f"no model is for the candidates of {type(space).__name__}", "Leave out --set model.")
 
 
-def _measured(generation: Sequence[Candidate], costs: Costs) -> list[_Parent]:
-    pairs = ((candidate, costs.get(candidate.hash)) for candidate in generation)
-    return [_Parent(candidate, cost) for candidate, cost in pairs if cost is not None]
-
-
 def _breed(
-    space: CanEvolve,
-    visited: Visited,
-    parents: Sequence[_Parent],
-    mutation: float,
-    seed: int,
-    places: range,
-    seeded: Iterator[Candidate],
-) -> Iterator[Candidate]:
-    """Yield the seeds, and then make new candidates, until each place has one or none is new."""
-    fitness = _fitness(parents)
-    for place in places:
-        new = next(seeded, None) or visited.recalled()
-        new = new or _bred(space, visited, parents, fitness, mutation, rng(seed, place))
-        if new is None:
-            return
-        yield new
-
-
-def _bred(
     space: CanEvolve,
     visited: Visited,
     parents: Sequence[_Parent],
@@ -195,13 +170,16 @@ def _bred(
     mutation: float,
     generator: Generator,
 ) -> Candidate | None:
+    """Cross two parents, and change the child as often as it has steps that fall to the mutation's chance."""
     if len(parents) < 2:
         return new_sample(space, visited, generator)
     # Without replacement: a parent crossed with itself is its own copy, and would be mutation alone.
     chosen = generator.choice(len(parents), 2, replace=False, p=fitness)
     a, b = (parents[number].candidate for number in chosen)
-    child = _mutated(space, space.crossover(a, b, generator)[0], mutation, generator)
-    return new_from(space, visited, child, generator)
+    child = space.crossover(a, b, generator)[0]
+    # At least one trial: the empty candidate has no steps, but neighbours all the same.
+    times = generator.binomial(max(1, len(child.steps)), mutation)
+    return new_from(space, visited, changed(space, child, times, generator), generator)
 
 
 def _fitness(parents: Sequence[_Parent]) -> list[float]:
@@ -209,9 +187,3 @@ def _fitness(parents: Sequence[_Parent]) -> list[float]:
     best = min((parent.cost for parent in parents), default=0.0)
     weights = [quality(parent.cost, best) + 1e-8 for parent in parents]
     return [weight / sum(weights) for weight in weights]
-
-
-def _mutated(space: CanEvolve, child: Candidate, mutation: float, generator: Generator) -> Candidate:
-    """Change a child as often as it has steps that fall to the mutation's chance."""
-    # At least one trial: the empty candidate has no steps, but neighbours all the same.
-    return changed(space, child, generator.binomial(max(1, len(child.steps)), mutation), generator)

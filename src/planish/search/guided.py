@@ -65,14 +65,14 @@ class Chains:
         self._energies: NDArray[np.float32] | None = None
 
     def walk(self, score: Score, steps: int, generator: Generator) -> dict[Candidate, float]:
-        """Move all chains so many steps; gives all they met, with the predictions."""
+        """Move all chains so many steps; return all they met, with the predictions."""
         import numpy as np
 
         if not self.states:  # the space found nothing legal to begin with
             return {}
         # Asked anew, for the model has learnt since the last walk: energies of before are of another scale.
         energies = score(self.states)
-        met = _noted({}, self.states, energies)
+        met = dict(zip(self.states, energies.tolist(), strict=True))
         # Where all are predicted alike, any unit will do.
         unit = float(energies.std()) or 1.0
         for step in range(steps):
@@ -82,7 +82,7 @@ class Chains:
             # One question for all chains: a model answers a batch in hardly more time than a single
             # candidate.
             found = score(moved)
-            _noted(met, moved, found)
+            met.update(zip(moved, found.tolist(), strict=True))
             # What is better has a chance of 1: without the minimum its exponential might overflow.
             chance = np.exp(np.minimum((energies - found) / heat, 0))
             accepted = generator.random(len(moved)) < chance
@@ -98,7 +98,13 @@ class Chains:
         if not self.states:
             # What is known to be good stands first, so samples are what is cut where there are too many.
             self.states, self._energies = list(first), None
-        self._keep(count)
+        if len(self.states) > count:
+            dropped = set(self._worst_first()[: len(self.states) - count])
+            # Before the first walk none is known to be worse, and the last ones go.
+            kept = [index for index in range(len(self.states)) if index not in dropped][:count]
+            self.states = [self.states[index] for index in kept]
+            if self._energies is not None:
+                self._energies = self._energies[kept]
         while len(self.states) < count and (drawn := sample(self._space, generator)):
             self.states.append(drawn)
 
@@ -106,17 +112,6 @@ class Chains:
         """Replace the chains with the worst predictions by candidates."""
         for index, candidate in zip(self._worst_first(), candidates, strict=False):
             self.states[index] = candidate
-
-    def _keep(self, count: int) -> None:
-        """Drop the worst chains beyond a count; before the first walk, the last ones."""
-        excess = len(self.states) - count
-        if excess <= 0:
-            return
-        dropped = set(self._worst_first()[:excess])
-        kept = [index for index in range(len(self.states)) if index not in dropped][:count]
-        self.states = [self.states[index] for index in kept]
-        if self._energies is not None:
-            self._energies = self._energies[kept]
 
     def _worst_first(self) -> list[int]:
         """List the chains that have walked, those with the worst predictions first."""
@@ -126,13 +121,6 @@ class Chains:
             return []
         # Stable, so that of equals a resumed run restarts the same.
         return np.argsort(-self._energies, kind="stable").tolist()
-
-
-def _noted(
-    met: dict[Candidate, float], candidates: Sequence[Candidate], scores: NDArray[np.float32]
-) -> dict[Candidate, float]:
-    met.update(zip(candidates, scores.tolist(), strict=True))
-    return met
 
 
 def choose_diverse(
@@ -150,7 +138,7 @@ def choose_diverse(
         alpha: what a new component is worth; 0 chooses by the scores alone.
 
     Returns:
-        Their places, in the order in which they were chosen.
+        Their indices, in the order in which they were chosen.
     """
     import numpy as np
 
@@ -163,12 +151,12 @@ def choose_diverse(
     gain = -np.asarray(scores, np.float64)
     chosen: list[int] = []
     for _ in range(min(count, len(candidates))):
-        place = int(np.argmax(gain + alpha * new))
-        # An entry of -inf is never the greatest again, so no place is chosen twice.
-        chosen.append(place)
-        gain[place] = -np.inf
+        best = int(np.argmax(gain + alpha * new))
+        # An entry of -inf is never the greatest again, so none is chosen twice.
+        chosen.append(best)
+        gain[best] = -np.inf
         # Only what has just been covered is taken off: to count all anew would cost a pass for each choice.
-        covered = holds[place] & left
+        covered = holds[best] & left
         new = new - holds[:, covered].sum(axis=1)
         left &= ~covered
     return chosen
@@ -382,7 +370,7 @@ class _Search:
         # A model that has seen no successful candidate ranks at random: then samples serve as well, and are
         # free.
         if self._learner.ready:
-            batch += _chosen(self._met(size, generator), self._visited, self._plan, size, len(batch))
+            batch += self._chosen(self._met(size, generator), size, len(batch))
         # The random ones, and those that the chains did not meet.
         while len(batch) < size and (drawn := new_sample(self._space, self._visited, generator)):
             batch.append(drawn)
@@ -397,7 +385,7 @@ class _Search:
         return {c.hash: TrialPrediction(float(s), learned) for c, s in zip(batch, scores, strict=True)}
 
     def learn(self, batch: Sequence[Candidate], costs: Costs) -> None:
-        """Note what a batch cost."""
+        """Take what a batch cost."""
         found = [costs.get(candidate.hash) for candidate in batch]
         # Failures too: what fails is what the model should learn to avoid.
         self._learner.learn(batch, found)
@@ -410,7 +398,7 @@ class _Search:
         return self._size_of[number]
 
     def _met(self, size: int, generator: Generator) -> Mapping[Candidate, float]:
-        """Let the chains walk; gives all they met, with the predictions."""
+        """Move the chains; return all they met, with the predictions."""
         plan, best = self._plan, [candidate for _, candidate in self._best]
         self._chains.begin([*self._seeds, *best], min(plan.chains, CHAINS_EACH * size), generator)
         # From what was measured, not from what was predicted: where the model errs, its chains would stay
@@ -419,32 +407,29 @@ class _Search:
         # A small batch is not worth as many moves.
         return self._chains.walk(self._learner.score, max(1, plan.steps * size // plan.batch), generator)
 
+    def _chosen(self, met: Mapping[Candidate, float], size: int, there: int) -> list[Candidate]:
+        """Choose the part of a batch that is not random from what the chains met and are not measured.
 
-def _chosen(
-    met: Mapping[Candidate, float], visited: Visited, plan: GuidedPlan, size: int, there: int
-) -> list[Candidate]:
-    """Choose the part of a batch that is not random from what the chains met and are not measured.
+        Args:
+            met: with the predictions.
+            size: of the batch.
+            there: how many it has already.
+        """
+        import numpy as np
 
-    Args:
-        met: with the predictions.
-        visited: what was proposed.
-        plan: the constants.
-        size: of the batch.
-        there: how many it has already.
-    """
-    import numpy as np
-
-    # Epsilon-greedy (algorithm 1): random ones keep the model from believing only in what it chose.
-    wanted = max(0, size - round(plan.epsilon * size) - there)
-    known = visited.known
-    ranked = sorted((pair for pair in met.items() if not known(pair[0])), key=lambda pair: pair[1])
-    # Equation 3 is maximised over the best lambda * b candidates of the walk, not over all it met.
-    few = ranked[: max(wanted, round(plan.top * size))]
-    if not few:
-        return []
-    scores = np.array([score for _, score in few], np.float32)
-    # In deviations of what is predicted, so that alpha weighs the same whatever a model predicts.
-    unit = float(np.std(list(met.values()))) or 1.0
-    places = choose_diverse([candidate for candidate, _ in few], scores / unit, wanted, plan.alpha)
-    # The best predicted first: a run may end within a batch.
-    return [few[place][0] for place in sorted(places) if visited.add(few[place][0])]
+        plan, visited = self._plan, self._visited
+        # Epsilon-greedy (algorithm 1): random ones keep the model from believing only in what it chose.
+        wanted = max(0, size - round(plan.epsilon * size) - there)
+        ranked = sorted(
+            (pair for pair in met.items() if not visited.known(pair[0])), key=lambda pair: pair[1]
+        )
+        # Equation 3 is maximised over the best lambda * b candidates of the walk, not over all it met.
+        few = ranked[: max(wanted, round(plan.top * size))]
+        if not few:
+            return []
+        scores = np.array([score for _, score in few], np.float32)
+        # In deviations of what is predicted, so that alpha weighs the same whatever a model predicts.
+        unit = float(np.std(list(met.values()))) or 1.0
+        chosen = choose_diverse([candidate for candidate, _ in few], scores / unit, wanted, plan.alpha)
+        # The best predicted first: a run may end within a batch.
+        return [few[index][0] for index in sorted(chosen) if visited.add(few[index][0])]

@@ -100,7 +100,7 @@ class _Search:
     def _better(
         self, best: tuple[Candidate, float], candidates: Sequence[Candidate]
     ) -> Generator[Iterable[Candidate], Mapping[str, Trial | None], tuple[Candidate, float]]:
-        """Measure candidates; gives the best of them with its cost, where it gains, and else the old one."""
+        """Measure candidates; return the best of them with its cost if it gains enough, else the old one."""
         found = yield candidates
         measured = (measured_of(found.get(candidate.hash)) for candidate in candidates)
         costs = [(self._cost(each), number) for number, each in enumerate(measured) if each]

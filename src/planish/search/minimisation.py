@@ -5,47 +5,47 @@ thesis's autotuner that does so after each stage of random search. `shrink` test
 debugging (Zeller and Hildebrandt, 2002), for tests that can answer for several candidates side by side.
 """
 
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
+from functools import partial
 from itertools import chain, count
 from typing import Annotated, Protocol
 
-from planish.core import EMPTY_CONTEXT, Candidate, CanSample, CanShrink, Objective, SearchContext, rng
+from planish.core import EMPTY_CONTEXT, Candidate, CanSample, CanShrink, Objective, SearchContext
 from planish.search.factory import Option
-from planish.search.proposals import Archive, new_sample
-from planish.search.rounds import Recall, Rounds, RoundSearcher
+from planish.search.proposals import Archive, new_candidates, new_sample
+from planish.search.rounds import Recall, Rounds, RoundSearcher, recording
 
-Places = tuple[int, ...]
-Asking = Generator[list[Places], Sequence[bool], Places]
+Indices = tuple[int, ...]
 WillDo = Callable[[Sequence[Candidate]], Sequence[bool] | None]
 """The test: which of some candidates will do; None ends the search for shorter ones."""
 
 
-def ddmin(count: int) -> Asking:
-    """Find a few of many places that still pass a test, such that none of them alone can be left out.
+def ddmin(count: int) -> Generator[list[Indices], Sequence[bool], Indices]:
+    """Find a few of many indices that still pass a test, such that none of them alone can be left out.
 
     Unlike the original, it asks for complements alone, which is enough for that; and where each of several
     parts can be left out, it asks whether all of them can at once.
 
     Args:
-        count: how many places there are; all of them together pass.
+        count: how many indices there are; all of them together pass.
 
     Yields:
-        Sets of places; it is sent, for each, whether it passes.
+        Sets of indices; it is sent, for each, whether it passes.
 
     Returns:
-        The places, in order.
+        The indices, in order.
     """
     # Begins with halves, as in the paper: where most steps are idle, each answer takes off half of them.
     kept, parts = tuple(range(count)), 2
     while kept:
-        # Finer than single places there is nothing to ask.
+        # Finer than single indices there is nothing to ask.
         parts = min(parts, len(kept))
         # Of integers, so that the parts' lengths differ by one at most and none is empty.
         cuts = [kept[len(kept) * i // parts : len(kept) * (i + 1) // parts] for i in range(parts)]
         # Asked together, since they do not depend on each other: who answers may test them side by side.
         answers = yield [_without(kept, cut) for cut in cuts]
         idle = [cut for cut, will_do in zip(cuts, answers, strict=True) if will_do]
-        # Each part is a single place, and each is needed: 1-minimal, in the paper's words.
+        # Each part is a single index, and each is needed: 1-minimal, in the paper's words.
         if not idle and parts == len(kept):
             return kept
         if len(idle) > 1:
@@ -58,9 +58,9 @@ def ddmin(count: int) -> Asking:
     return kept
 
 
-def _without(places: Places, left_out: Iterable[int]) -> Places:
+def _without(indices: Indices, left_out: Iterable[int]) -> Indices:
     out = set(left_out)
-    return tuple(place for place in places if place not in out)
+    return tuple(index for index in indices if index not in out)
 
 
 def shrink(space: CanShrink, candidate: Candidate, will_do: WillDo) -> Candidate:
@@ -82,8 +82,8 @@ def shrink(space: CanShrink, candidate: Candidate, will_do: WillDo) -> Candidate
         while True:
             batch = asking.send(answers) if answers is not None else next(asking)
             # A step may need another one, so a selection may be no legal candidate: then it does not pass.
-            found = [space.selected(candidate, places) for places in batch]
-            # Different places may select the same candidate, for equal steps can stand in several places.
+            found = [space.selected(candidate, indices) for indices in batch]
+            # Different indices may select the same candidate, for a step can come several times.
             new = list(dict.fromkeys(c for c in found if c is not None and c not in known))
             verdicts = will_do(new) if new else ()
             if verdicts is None:
@@ -98,7 +98,7 @@ def minimise(space: CanShrink, archive: Archive, candidate: Candidate) -> Rounds
     """Leave out one step after another while the cost does not rise.
 
     In the end no single step can be left out. As in the thesis, steps are tried one at a time; there in
-    random order, here each once from the first to the last, and again from the place of the last success.
+    random order, here each once from the first to the last, and again from where the last success was.
     That takes about as many measurements as there are steps, and one more for each that stays.
 
     Args:
@@ -108,28 +108,23 @@ def minimise(space: CanShrink, archive: Archive, candidate: Candidate) -> Rounds
         candidate: what to shorten.
     """
     # None where the candidate failed: then there is nothing to keep below.
-    place, limit = 0, archive.cost(candidate)
+    index, limit = 0, archive.cost(candidate)
     while limit is not None:
-        shorter = _shorter(space, candidate)
-        # After a success the same place holds the next step, unless it was the last.
-        order = [*range(place, len(shorter)), *range(min(place, len(shorter)))]
-        for place in order:
-            yield from archive.measure_new([shorter[place]])
-            cost = archive.cost(shorter[place])
+        every = tuple(range(len(candidate.steps)))
+        lacking_one = (space.selected(candidate, _without(every, [step])) for step in every)
+        shorter = [each for each in lacking_one if each is not None]
+        # After a success the same index holds the next step, unless it was the last.
+        order = [*range(index, len(shorter)), *range(min(index, len(shorter)))]
+        for index in order:
+            yield from archive.measure_new([shorter[index]])
+            cost = archive.cost(shorter[index])
             # Equal counts as no worse: a step that changes nothing goes. Where costs are times, the bound
             # falls with each success, so noise cannot add up to a slower program.
             if cost is not None and cost <= limit:
-                candidate, limit = shorter[place], cost
+                candidate, limit = shorter[index], cost
                 break
         else:
             return
-
-
-def _shorter(space: CanShrink, candidate: Candidate) -> list[Candidate]:
-    """List the legal candidates that lack one step of this one."""
-    every = range(len(candidate.steps))
-    found = (space.selected(candidate, [p for p in every if p != place]) for place in every)
-    return [each for each in found if each is not None]
 
 
 class Shrinkable(CanSample, CanShrink, Protocol):
@@ -167,23 +162,13 @@ def random_minimise(space: Shrinkable, seed: int, samples: int, recall: Recall |
         recall: what was proposed before.
     """
     archive = Archive(space, recall=recall)
+    draw = partial(new_sample, space, archive.visited)
     for first in count(0, samples):
-        drawn: list[Candidate] = []
-        yield from archive.measure(_draw(space, seed, range(first, first + samples), archive, drawn))
+        drawn = list[Candidate]()
+        new = new_candidates(archive.visited, seed, range(first, first + samples), draw)
+        yield from archive.measure(recording(new, drawn))
         for best in archive.best():
             yield from minimise(space, archive, best)
         # Fewer than were wanted: the draws met nothing new in many tries, so the next stage would not either.
         if len(drawn) < samples:
             return
-
-
-def _draw(
-    space: CanSample, seed: int, places: range, archive: Archive, drawn: list[Candidate]
-) -> Iterator[Candidate]:
-    """Draw new candidates, and record them, until none is new."""
-    for place in places:
-        new = archive.visited.recalled() or new_sample(space, archive.visited, rng(seed, place))
-        if new is None:
-            return
-        drawn.append(new)
-        yield new

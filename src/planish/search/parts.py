@@ -8,7 +8,7 @@ with the trials, so that a resumed search divides them as before.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import count, islice
 from typing import Annotated
@@ -249,7 +249,7 @@ class Parts(TrialRoundSearcher):
         self._whole_s = _seconds(trial)
         if self._take((), trial) is None:
             return
-        # What is under way when the time ends gives nothing: transformations need some time too.
+        # What is under way when the time ends is lost: transformations need some time too.
         if self._whole_s < self._settings_s:
             yield from self._search_settings()
         yield from self._search_transformations()
@@ -273,7 +273,7 @@ class Parts(TrialRoundSearcher):
         return (yield [candidate]).get(candidate.hash)
 
     def _take(self, settings: Settings, trial: Trial | None) -> Costs | None:
-        """Note a whole program; return what its parts cost, None where it failed."""
+        """Record a whole program; return what its parts cost, None where it failed."""
         if (measured := measured_of(trial)) is None:
             return None
         cost, costs = self._objective.cost(measured.values[self._objective.name]), self._costs(measured)
@@ -292,7 +292,10 @@ class Parts(TrialRoundSearcher):
             combined: list[Candidate] = []
             if spent >= due and self._chosen:
                 combined, due = [self._combined(self._chosen)], 2 * spent
-            candidates = [self._candidate(job) for job in batch]
+            settings = dict(self._best.settings)
+            candidates = [
+                self._space.combined(settings, {job.transformation: job.group.parts}) for job in batch
+            ]
             self._jobs = {candidate.hash: job for candidate, job in zip(candidates, batch, strict=True)}
             trials = yield [*combined, *candidates]
             self._learn(self._chosen, trials)
@@ -312,18 +315,16 @@ class Parts(TrialRoundSearcher):
             text = self._space.draw(rng(self._seed, number))
             yield from (_Job(text, group) for group in groups)
 
-    def _candidate(self, job: _Job) -> Candidate:
-        assert self._best
-        return self._space.combined(dict(self._best.settings), {job.transformation: job.group.parts})
-
     def _learn(self, chosen: dict[str, tuple[float, str]], trials: Mapping[str, Trial | None]) -> None:
-        """Note the parts that became better than they were by what was tried on them before."""
+        """Record the parts that became better than they were by what was tried on them before."""
         for name, job in self._jobs.items():
             if (measured := measured_of(trials.get(name))) is None:
                 continue
             assert self._best
             costs = self._costs(measured)
-            for part in _within(job.group.parts, costs):
+            for part in job.group.parts:
+                if part not in costs:
+                    continue
                 before, _ = chosen.get(part, (self._best.costs[part], ""))
                 if costs[part] < before:
                     chosen[part] = costs[part], job.transformation
@@ -334,10 +335,6 @@ class Parts(TrialRoundSearcher):
         for part, (_, text) in chosen.items():
             transformations.setdefault(text, []).append(part)
         return self._space.combined(dict(self._best.settings), transformations)
-
-
-def _within(parts: Iterable[str], costs: Collection[str]) -> Iterator[str]:
-    return (part for part in parts if part in costs)
 
 
 def _seconds(trial: Trial | None) -> float:

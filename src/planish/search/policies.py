@@ -1,4 +1,4 @@
-"""Searchers that ask a policy: the greedy way and its improvement, samples, and answers after feedback.
+"""Searchers that ask a policy: the greedy way and its improvement, samples, and revisions after feedback.
 
 `FollowPolicy` follows a policy (thesis 3.6), `PrioritySampling` and `PolicySamples` measure its samples
 (thesis chapter 6), and `Feedback` reports the cost of a language model's list to it and asks again (thesis
@@ -11,6 +11,7 @@ import math
 import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
+from functools import partial
 from itertools import chain, islice
 from typing import Annotated
 
@@ -69,7 +70,7 @@ class TimedPolicy:
             return self._policy.extend(state, step)
 
     def log_probabilities(self, states: Sequence[PolicyState]) -> Sequence[Mapping[Step | None, float]]:
-        """Answer as the policy does."""
+        """Return the policy's probabilities."""
         with self._timed():
             return self._policy.log_probabilities(states)
 
@@ -88,12 +89,12 @@ class TimedValueHead(TimedPolicy):
 
     def __init__(self, policy: ValueHead) -> None:
         super().__init__(policy)
-        self._judge = policy
+        self._value_head = policy
 
     def value(self, states: Sequence[PolicyState]) -> Sequence[float]:
-        """Judge as the policy does."""
+        """Return the policy's values."""
         with self._timed():
-            return self._judge.value(states)
+            return self._value_head.value(states)
 
 
 Name = Annotated[
@@ -126,6 +127,15 @@ class PolicySearcher(RoundSearcher):
         """Return the probability of the steps by which the policy reached a candidate."""
         return self._predictions.pop(candidate.hash, None)
 
+    def _programs(self, space: Space, decode: Callable[[PrefixTree], Iterable[Node]]) -> Iterator[Candidate]:
+        """Yield what is decoded, each program once."""
+
+        def candidates() -> Iterator[Candidate]:
+            # Begun when the first one is asked for: to read a program takes a while.
+            yield from map(self._propose, decode(PrefixTree(self._policy, space)))
+
+        return new_programs(space, candidates())
+
     def _propose(self, node: Node) -> Candidate:
         """Return the candidate of a node, and keep its probability."""
         candidate = node.candidate
@@ -150,32 +160,22 @@ def timed_policy(space: CanStep, name: str, context: SearchContext = EMPTY_CONTE
     return TimedValueHead(policy) if isinstance(policy, ValueHead) else TimedPolicy(policy)
 
 
-def new_states(space: Space, candidates: Iterable[Candidate], known: set[str]) -> Iterator[Candidate]:
-    """Leave out what leads to a state that is known, and note the others."""
+def first_of_each(
+    key: Callable[[Candidate], str], candidates: Iterable[Candidate], known: set[str]
+) -> Iterator[Candidate]:
+    """Leave out the candidates whose key is known, and record the keys of the others."""
     for candidate in candidates:
-        state = space.state_key(candidate)
-        if state not in known:
-            known.add(state)
+        if (name := key(candidate)) not in known:
+            known.add(name)
             yield candidate
-
-
-def name_of_program(space: Space) -> Callable[[Candidate], str]:
-    """Return what names the program that a candidate makes.
-
-    A state has what may follow, too; nothing follows a whole sample.
-    """
-    return space.program_key
 
 
 def new_programs(space: Space, candidates: Iterable[Candidate]) -> Iterator[Candidate]:
-    """Leave out what makes a program that another one has made, whatever can follow it."""
-    name = name_of_program(space)
-    known = set[str]()
-    for candidate in candidates:
-        program = name(candidate)
-        if program not in known:
-            known.add(program)
-            yield candidate
+    """Leave out candidates that make a program that an earlier one has made.
+
+    By program and not by state, which has what may follow, too: nothing follows a whole sample.
+    """
+    return first_of_each(space.program_key, candidates, set())
 
 
 class PrioritySampling(PolicySearcher):
@@ -197,14 +197,9 @@ class PrioritySampling(PolicySearcher):
     ) -> None:
         # Checked here, for the generator below checks it only when the first candidate is asked for.
         ranking(by)
-        named = timed_policy(space, policy, context)
-        found = new_programs(space, self._sampled(named, space, branches or None, by))
-        super().__init__(objectives, named, single_round(islice(found, samples) if samples else found))
-
-    def _sampled(self, policy: Policy, space: Space, branches: int | None, by: str) -> Iterator[Candidate]:
-        """Begin when the first one is asked for: to read a program takes a while."""
-        tree = PrefixTree(policy, space)
-        yield from map(self._propose, prioritised(tree, branches=branches, by=by, width=WIDTH))
+        found = self._programs(space, partial(prioritised, branches=branches or None, by=by, width=WIDTH))
+        rounds = single_round(islice(found, samples or None))
+        super().__init__(objectives, timed_policy(space, policy, context), rounds)
 
 
 class PolicySamples(PolicySearcher):
@@ -228,26 +223,20 @@ class PolicySamples(PolicySearcher):
             float, Option("of diverse-beam, for each beam of another group that took a step", least=0)
         ] = 0.5,
     ) -> None:
-        named = timed_policy(space, policy, context)
         how = Decoding(method, samples, seed, temperature, top_k, top_p, groups, penalty)
-        super().__init__(
-            objectives, named, single_round(new_programs(space, self._decoded(named, space, how)))
-        )
-
-    def _decoded(self, policy: Policy, space: Space, how: Decoding) -> Iterator[Candidate]:
-        """Begin when the first one is asked for: to read a program takes a while."""
-        yield from map(self._propose, decode(PrefixTree(policy, space), how))
+        rounds = single_round(self._programs(space, partial(decode, how=how)))
+        super().__init__(objectives, timed_policy(space, policy, context), rounds)
 
 
 UNLIKELY = 3.0
 """An end is so if the most probable step is e to the power of so much times as probable."""
 
 WAYS = 8
-"""Of so many ways a policy chooses the end that it holds for the best."""
+"""Rollouts among whose ends a policy with a value head chooses."""
 
 
 class FollowPolicy(PolicySearcher):
-    """Follows a policy, and measures the most hopeful end of its ways (LoopTune, thesis 3.6)."""
+    """Follows a policy, and measures the end of its rollouts of the highest value (LoopTune, thesis 3.6)."""
 
     def __init__(
         self,
@@ -257,8 +246,8 @@ class FollowPolicy(PolicySearcher):
         context: SearchContext = EMPTY_CONTEXT,
         *,
         policy: Name = "auto",
-        path: Annotated[bool, Option("measure every state on the way, too")] = False,
-        improve: Annotated[bool, Option("then leave the best way at each of its states, and so on")] = False,
+        path: Annotated[bool, Option("measure every state on the path, too")] = False,
+        improve: Annotated[bool, Option("then leave the best path at each of its states, and so on")] = False,
     ) -> None:
         named = timed_policy(space, policy, context)
         propose = self._propose
@@ -283,26 +272,26 @@ def candidate_of(node: Node) -> Candidate:
 def best_rollout(
     policy: Policy, space: Space, ways: int = WAYS, propose: Propose = candidate_of
 ) -> Iterator[Candidate]:
-    """Yield the end that a policy holds for the best, of its greedy way and its most probable others.
+    """Yield the end of the highest value, of a policy's greedy rollout and its most probable others.
 
-    Where actions lead is harder to foresee than what a schedule is worth that one stands on, so that a greedy
-    way may end in what the network itself holds for bad. The thesis' agent has the greedy way only. Of a
-    policy that cannot judge, its end is given.
+    To predict where actions lead is harder than to predict the value of a schedule, so that a greedy rollout
+    may end where the network itself predicts a low value. The thesis' agent has the greedy rollout only. Of a
+    policy without a value head, its end is taken.
 
     Args:
         policy: is followed.
         space: from whose start.
-        ways: that it chooses among.
+        ways: rollouts that it chooses among.
         propose: what is done with the node that is proposed.
     """
     tree = PrefixTree(policy, space)
-    *_, end = _walked(tree, space, tree.root)
+    *_, end = _rollout(tree, space, tree.root)
     if isinstance(policy, ValueHead):
-        # Of the same tree: the policy is asked once about what the ways have in common.
+        # Of the same tree: the policy is asked once about what the rollouts have in common.
         sampled = prioritised(tree, samples=ways, by="whole", width=WIDTH)
-        name, several = name_of_program(space), dict[str, Node]()
+        several = dict[str, Node]()
         for node in chain([end], sampled):
-            several.setdefault(name(node.candidate), node)
+            several.setdefault(space.program_key(node.candidate), node)
             if len(several) == ways:
                 break
         values = policy.value([node.state for node in several.values()])
@@ -313,29 +302,27 @@ def best_rollout(
 def greedy_rollout(
     policy: Policy, space: Space, *, whole: bool = False, propose: Propose = candidate_of
 ) -> Iterator[Candidate]:
-    """Yield where the most probable steps end; with `whole`, every state on the way before it.
+    """Yield where the most probable steps end; with `whole`, every state on the path before it.
 
-    No step leads back to where the way has been: where two ways are as good, a network may go to and fro.
+    No step leads back to where the path has been: where two steps are as good, a network may go to and fro.
 
     Args:
         policy: is followed.
         space: from whose start.
-        whole: whether the way counts too.
+        whole: whether the path counts too.
         propose: what is done with each node that is proposed.
     """
     tree = PrefixTree(policy, space)
-    *way, end = _walked(tree, space, tree.root)
-    if whole:
-        yield from map(propose, way)
-    yield propose(end)
+    *path, end = _rollout(tree, space, tree.root)
+    yield from map(propose, [*path, end] if whole else [end])
 
 
 def rollout_iteration(policy: Policy, space: Space, propose: Propose = candidate_of) -> Rounds:
     """Search from a policy's rollout on: policy iteration, whose values the policy itself estimates.
 
-    All states of the way are measured. Then the way to the best of them is left, at each of its states, by
-    each of the other steps, and the policy is followed from there; all of that is measured, too. So it goes
-    on, with the way to the best state, until a round finds no better one. No state is measured twice.
+    All states of the rollout are measured. Then the path to the best of them is left, at each of its states,
+    by each of the other steps, and the policy is followed from there; all of that is measured, too. This is
+    repeated, with the path to the best state, until a round finds no better one. No state is measured twice.
 
     This is policy iteration by rollouts, on one program: the network stays as it is.
 
@@ -345,56 +332,56 @@ def rollout_iteration(policy: Policy, space: Space, propose: Propose = candidate
         propose: what is done with each node that is proposed.
     """
     known, lowest, tree = set[str](), math.inf, PrefixTree(policy, space)
-    candidates = map(propose, _walked(tree, space, tree.root))
+    candidates = map(propose, _rollout(tree, space, tree.root))
     while True:
         asked = list[Candidate]()
-        costs = yield recording(new_states(space, candidates, known), asked)
+        costs = yield recording(first_of_each(space.state_key, candidates, known), asked)
         found = {one: cost for one in asked if (cost := costs.get(one.hash)) is not None}
         best = min(found, key=lambda one: found[one], default=None)
         if best is None or found[best] >= lowest:
             return
-        # Only what is strictly better is worth another round: each costs as many measurements as the way has
+        # Only what is strictly better is worth another round: each costs as many measurements as the path has
         # other steps, and equal states could take turns for ever.
         lowest = found[best]
-        candidates = map(propose, _aside(tree, space, best))
+        candidates = map(propose, _deviations(tree, space, best))
 
 
-def _aside(tree: PrefixTree, space: Space, candidate: Candidate) -> Iterator[Node]:
-    """Leave the way to a candidate at each of its states, the end included, and follow the policy on."""
+def _deviations(tree: PrefixTree, space: Space, candidate: Candidate) -> Iterator[Node]:
+    """Leave the path to a candidate at each of its states, the end included, and follow the policy on."""
     node = tree.root
-    # The end included: the best state may lie in the middle of a way that went on from it.
+    # The end included: the best state may lie in the middle of a rollout that went on from it.
     for taken in (*candidate.steps, None):
-        tree.open([node])
-        for place, step in enumerate(node.steps):
-            # Not the end: that prefix was a state of the way, and is measured already.
+        tree.expand([node])
+        for index, step in enumerate(node.steps):
+            # Not the end: that prefix was a state of the path, and is measured already.
             if step is not None and step != taken:
-                yield from _walked(tree, space, tree.child(node, place))
+                yield from _rollout(tree, space, tree.child(node, index))
         if taken is not None:
             node = tree.child(node, node.steps.index(taken))
 
 
-def _walked(tree: PrefixTree, space: Space, node: Node) -> Iterator[Node]:
-    """Yield a beginning, and those that the most probable steps lead to."""
+def _rollout(tree: PrefixTree, space: Space, node: Node) -> Iterator[Node]:
+    """Yield a prefix, and those that the most probable steps lead to."""
     seen = set[str]()
     at: Node | None = node
     while at is not None:
         yield at
         # By state and not by candidate: different steps back lead to the same program.
         seen.add(space.state_key(at.candidate))
-        at = _onward(tree, space, at, seen)
+        at = _next_node(tree, space, at, seen)
 
 
-def _onward(tree: PrefixTree, space: Space, node: Node, seen: Set[str]) -> Node | None:
+def _next_node(tree: PrefixTree, space: Space, node: Node, seen: Set[str]) -> Node | None:
     """Return what the most probable step that leads to a new state makes; None for the end.
 
     The end is no way out of a loop: where it is `UNLIKELY`, it is taken only if all else leads back.
     """
-    tree.open([node])
-    for place in range(len(node.steps)):
-        after = tree.child(node, place)
+    tree.expand([node])
+    for index, log_prob in enumerate(node.log_probs):
+        after = tree.child(node, index)
         if after.ended:
             # Reached only when all more probable steps lead back: see `UNLIKELY`.
-            if node.sure[place] >= node.sure[0] - UNLIKELY:
+            if log_prob >= node.log_probs[0] - UNLIKELY:
                 return None
         elif space.state_key(after.candidate) not in seen:
             return after
@@ -425,7 +412,7 @@ class Feedback(PolicySearcher):
 
 
 def revised(policy: MultiTurnPolicy, space: CanCompile, tries: int = 5) -> Rounds:
-    """Follow a policy greedily, give it the cost, and so on, until it holds to its candidate.
+    """Follow a policy greedily, report the cost to it, and so on, until it keeps its candidate.
 
     Where a candidate comes again, the policy receives the known cost; nothing is measured twice.
 
@@ -485,13 +472,13 @@ def multi_turn_policy(space: CanCompile, name: str) -> MultiTurnPolicy:
 
 
 class TimedMultiTurn(TimedPolicy):
-    """Counts the seconds of trying again, too."""
+    """Counts the seconds of revisions, too."""
 
     def __init__(self, policy: MultiTurnPolicy) -> None:
         super().__init__(policy)
-        self._can = policy
+        self._multi_turn = policy
 
     def revise(self, state: PolicyState, cost: float | None) -> PolicyState | None:
-        """Reconsider as the policy does."""
+        """Revise as the policy does."""
         with self._timed():
-            return self._can.revise(state, cost)
+            return self._multi_turn.revise(state, cost)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import count
@@ -16,11 +16,10 @@ from planish.core import (
     CanShrink,
     Objective,
     SearchContext,
-    rng,
 )
 from planish.search.factory import Option
 from planish.search.minimisation import minimise
-from planish.search.proposals import Archive, changed, new_from, new_sample
+from planish.search.proposals import Archive, changed, new_candidates, new_from, new_sample
 from planish.search.rounds import Recall, Rounds, RoundSearcher
 
 if TYPE_CHECKING:
@@ -94,8 +93,9 @@ def portfolio(
     yield from archive.measure_new(space.seeds(context))
     for first in count(0, mixture.stage):
         best = archive.best()
-        variation = _Variation(space, best, mixture.explore)
-        new = list(variation.draw(seed, range(first, first + mixture.stage), archive))
+        variation = _Variation(space, best, mixture.explore, archive)
+        indices = range(first, first + mixture.stage)
+        new = list(new_candidates(archive.visited, seed, indices, variation.draw))
         yield from archive.measure(new)
         # To minimise takes as many measurements as there are steps: once for each new best, no more.
         if archive.best()[:1] not in ([], [minimised]):
@@ -112,33 +112,26 @@ class _Variation:
     whole: CanSeed
     best: Sequence[Candidate]
     explore: float
+    archive: Archive
 
     @cached_property
     def space(self) -> CanEvolve:
         """The space as it is drawn from; focusing it takes a while, and what is recalled does without."""
         return self.whole.focused(self.best) if self.best else self.whole
 
-    def draw(self, seed: int, places: range, archive: Archive) -> Iterator[Candidate]:
-        """Make one new candidate for each place, until none is new."""
-        for place in places:
-            new = archive.visited.recalled() or self._new(rng(seed, place), archive)
-            if new is None:
-                return
-            yield new
-
-    def _new(self, generator: Generator, archive: Archive) -> Candidate | None:
-        space = self.space
+    def draw(self, generator: Generator) -> Candidate | None:
+        """Sample, or change one of the best, or a cross of two, once or more; None where none is new."""
+        space, visited = self.space, self.archive.visited
         if not self.best or generator.random() < self.explore:
-            return new_sample(space, archive.visited, generator)
-        return new_from(space, archive.visited, self._child(generator), generator)
-
-    def _child(self, generator: Generator) -> Candidate:
-        """Change one of the best, or a cross of two, once or more: each time more is half as likely."""
+            return new_sample(space, visited, generator)
         one, other = self._parent(generator), self._parent(generator)
         # Of equal parents the draw is spared; their cross is the parent itself.
         crossed = one != other and generator.random() < CROSSED
-        child = self.space.crossover(one, other, generator)[0] if crossed else one
-        return changed(self.space, child, int(generator.geometric(0.5)), generator)
+        child = space.crossover(one, other, generator)[0] if crossed else one
+        # Each time more is half as likely.
+        return new_from(
+            space, visited, changed(space, child, int(generator.geometric(0.5)), generator), generator
+        )
 
     def _parent(self, generator: Generator) -> Candidate:
         """Draw one of the best few: each half as likely as the one before it."""

@@ -6,10 +6,10 @@ drawn until one is new, and a space in which a thousand draws repeat counts as u
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from planish.core import Candidate, CanEvolve, CanSample, ScheduleError, Space
+from planish.core import Candidate, CanEvolve, CanSample, ScheduleError, Space, rng
 from planish.search.rounds import Recall, Rounds, recording
 
 if TYPE_CHECKING:
@@ -20,11 +20,11 @@ PATIENCE = 1_000
 
 
 class Visited:
-    """The candidates proposed so far, by state where the space names states, else by hash.
+    """The candidates proposed so far, by the state that they lead to.
 
     Args:
         space: what they belong to.
-        recall: what was proposed before; the place of a proposal is how many were recorded before it.
+        recall: what was proposed before; the index of a proposal is how many were recorded before it.
     """
 
     def __init__(self, space: Space, recall: Recall | None = None) -> None:
@@ -38,13 +38,13 @@ class Visited:
 
     def add(self, candidate: Candidate) -> bool:
         """Record a candidate, and return whether it is new."""
-        return self._note(self.name(candidate), candidate)
+        return self._record(self.name(candidate), candidate)
 
     def all_recalled(self, count: int) -> list[Candidate]:
         """Return the next proposals as an earlier session made them, and record them; or none of them."""
         first = len(self._names)
         # All are looked up before any is recorded: recording one that differs would forget the rest.
-        found = [known for place in range(first, first + count) if (known := self._recall.at(place))]
+        found = [known for index in range(first, first + count) if (known := self._recall.at(index))]
         return [each for each in found if self.add(each)] if len(found) == count else []
 
     def recalled(self) -> Candidate | None:
@@ -56,35 +56,33 @@ class Visited:
     def make_unique(
         self, candidate: Candidate | None, change: Callable[[Candidate], Candidate | None]
     ) -> Candidate | None:
-        """Change a candidate until it is new, and note it.
+        """Change a candidate until it is new, and record it.
 
         A change that leaves its name is not kept: such changes would pile up, and cost more and more.
 
         Args:
             candidate: to begin with; None where there is none.
-            change: gives another; None where there is none.
+            change: returns another; None where there is none.
 
         Returns:
-            The new candidate; None where there is none, or after `PATIENCE` changes that gave no new one.
+            The new candidate; None where there is none, or after `PATIENCE` changes that led to no new one.
         """
         if candidate is None:
             return None
         name = self.name(candidate)
         for _ in range(PATIENCE):
-            if self._note(name, candidate):
+            if self._record(name, candidate):
                 return candidate
-            other = change(candidate)
-            if other is None:
+            if (other := change(candidate)) is None:
                 return None
-            other_name = self.name(other)
-            if other_name != name:
+            if (other_name := self.name(other)) != name:
                 candidate, name = other, other_name
         return None
 
-    def _note(self, name: str, candidate: Candidate) -> bool:
+    def _record(self, name: str, candidate: Candidate) -> bool:
         if name in self._names:
             return False
-        # Before it is counted: the place of a proposal is how many were recorded before it.
+        # Before it is counted: the index of a proposal is how many were recorded before it.
         self._recall.check(len(self._names), candidate)
         self._names.add(name)
         return True
@@ -94,38 +92,62 @@ TRIES = 20
 """Samples in a row in which a space finds nothing legal, after which it counts as used up."""
 
 
-def sample(space: CanSample, rng: Generator) -> Candidate | None:
+def sample(space: CanSample, generator: Generator) -> Candidate | None:
     """Draw a candidate; None where the space finds none in `TRIES` draws."""
     for _ in range(TRIES):
         try:
-            return space.sample(rng)
+            return space.sample(generator)
         except ScheduleError:
             continue
     return None
 
 
-def neighbour(space: CanEvolve, candidate: Candidate, rng: Generator) -> Candidate | None:
+def neighbour(space: CanEvolve, candidate: Candidate, generator: Generator) -> Candidate | None:
     """Return a neighbour; where the space finds none, a sample; None where it finds none of these either."""
     try:
-        return space.mutate(candidate, rng)
+        return space.mutate(candidate, generator)
     except ScheduleError:
-        return sample(space, rng)
+        return sample(space, generator)
 
 
-def new_sample(space: CanSample, visited: Visited, rng: Generator) -> Candidate | None:
-    """Draw until a candidate is new, and note it; None where the space seems used up."""
-    return visited.make_unique(sample(space, rng), lambda _: sample(space, rng))
+def new_sample(space: CanSample, visited: Visited, generator: Generator) -> Candidate | None:
+    """Draw until a candidate is new, and record it; None where the space seems used up."""
+    return visited.make_unique(sample(space, generator), lambda _: sample(space, generator))
 
 
-def new_from(space: CanEvolve, visited: Visited, child: Candidate, rng: Generator) -> Candidate | None:
-    """Change a candidate until it is new, and note it; None where the space seems used up."""
-    return visited.make_unique(child, lambda candidate: neighbour(space, candidate, rng))
+def new_from(space: CanEvolve, visited: Visited, child: Candidate, generator: Generator) -> Candidate | None:
+    """Change a candidate until it is new, and record it; None where the space seems used up."""
+    return visited.make_unique(child, lambda candidate: neighbour(space, candidate, generator))
 
 
-def changed(space: CanEvolve, candidate: Candidate, times: int, rng: Generator) -> Candidate:
+def new_candidates(
+    visited: Visited,
+    seed: int,
+    indices: Iterable[int],
+    draw: Callable[[Generator], Candidate | None],
+    seeds: Iterable[Candidate] = (),
+) -> Iterator[Candidate]:
+    """Yield a new candidate for each index, recalled or drawn, until none is new.
+
+    Args:
+        visited: what was proposed; `draw` records there.
+        seed: the candidate of index i is drawn by `rng(seed, i)`.
+        indices: of the candidates.
+        draw: returns a new candidate; None where the space seems used up.
+        seeds: new candidates that take the first indices.
+    """
+    known = iter(seeds)
+    for index in indices:
+        new = next(known, None) or visited.recalled() or draw(rng(seed, index))
+        if new is None:
+            return
+        yield new
+
+
+def changed(space: CanEvolve, candidate: Candidate, times: int, generator: Generator) -> Candidate:
     """Change a candidate so many times; it stays as it is where the space finds nothing legal at all."""
     for _ in range(times):
-        candidate = neighbour(space, candidate, rng) or candidate
+        candidate = neighbour(space, candidate, generator) or candidate
     return candidate
 
 
@@ -139,6 +161,9 @@ class Archive:
         space: what the candidates belong to; it decides which of them are the same.
         few: how many of the best are kept, from 1.
         recall: what was proposed before.
+
+    Attributes:
+        visited: what was proposed.
     """
 
     def __init__(self, space: Space, few: int = 1, recall: Recall | None = None) -> None:
@@ -166,14 +191,11 @@ class Archive:
         costs = yield recording(candidates, asked)
         for candidate in asked:
             cost = self._costs[self.visited.name(candidate)] = costs.get(candidate.hash)
-            if cost is not None:
-                self._rank(cost, candidate)
-
-    def _rank(self, cost: float, candidate: Candidate) -> None:
-        # Exactly equal, which counts and sizes of equal programs are; times practically never are.
-        twin = next((i for i, (known, _) in enumerate(self._best) if known == cost), None)
-        if twin is None:
-            self._best.append((cost, candidate))
-            self._best = sorted(self._best, key=lambda pair: pair[0])[: self._few]
-        elif len(candidate.steps) < len(self._best[twin][1].steps):
-            self._best[twin] = (cost, candidate)
+            if cost is None:
+                continue
+            # Exactly equal, which counts and sizes of equal programs are; times practically never are.
+            twin = next((i for i, (known, _) in enumerate(self._best) if known == cost), None)
+            if twin is None:
+                self._best = sorted([*self._best, (cost, candidate)], key=lambda pair: pair[0])[: self._few]
+            elif len(candidate.steps) < len(self._best[twin][1].steps):
+                self._best[twin] = (cost, candidate)

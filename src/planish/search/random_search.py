@@ -1,10 +1,11 @@
 """Random search and exhaustive search, which learn nothing from what they measure."""
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from itertools import count
 
 from planish.core import EMPTY_CONTEXT, Candidate, CanEnumerate, CanSample, Objective, SearchContext, rng
-from planish.search.proposals import Visited, new_sample
+from planish.search.proposals import Visited, new_candidates, new_sample
 from planish.search.rounds import Recall, RoundSearcher, single_round
 
 SMALL = 10_000
@@ -28,31 +29,18 @@ class Random(RoundSearcher):
         context: SearchContext = EMPTY_CONTEXT,  # noqa: ARG002
     ) -> None:
         recall = Recall()
-        super().__init__(objectives, single_round(_distinct(space, seed, recall)), recall)
-
-
-def _distinct(space: CanSample, seed: int, recall: Recall) -> Iterator[Candidate]:
-    # A shuffle visits everything once; sampling the last few of a space takes far more draws than it has.
-    if isinstance(space, CanEnumerate) and space.size() <= SMALL:
-        return _shuffled(space, seed)
-    return _samples(space, seed, recall)
+        # A shuffle visits everything once; sampling the last few of a space takes far more draws than it has.
+        if isinstance(space, CanEnumerate) and space.size() <= SMALL:
+            candidates = _shuffled(space, seed)
+        else:
+            visited = Visited(space, recall)
+            candidates = new_candidates(visited, seed, count(), partial(new_sample, space, visited))
+        super().__init__(objectives, single_round(candidates), recall)
 
 
 def _shuffled(space: CanEnumerate, seed: int) -> Iterator[Candidate]:
     visited, listed = Visited(space), list(space.candidates())
-    for place in rng(seed).permutation(len(listed)):
-        if visited.add(listed[place]):
-            yield listed[place]
-
-
-def _samples(space: CanSample, seed: int, recall: Recall) -> Iterator[Candidate]:
-    """Draw different candidates until the space seems used up; the i-th is drawn by `rng(seed, i)`."""
-    visited = Visited(space, recall)
-    for index in count():
-        candidate = visited.recalled() or new_sample(space, visited, rng(seed, index))
-        if candidate is None:
-            return
-        yield candidate
+    return filter(visited.add, (listed[index] for index in rng(seed).permutation(len(listed))))
 
 
 class Exhaustive(RoundSearcher):

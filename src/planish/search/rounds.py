@@ -12,13 +12,13 @@ from typing import ClassVar, Generic, TypeVar
 from planish.core import Candidate, Measured, Objective, Searcher, Space, Trial
 
 Proposed = Callable[[int], Candidate | None]
-"""The place of a proposal, from 0, to the proposal; None where it is not known."""
+"""The index of a proposal, from 0, to the proposal; None where it is not known."""
 
 
 class Recall:
-    """Proposals by their place, as long as the search proposes what it proposed before.
+    """Proposals by their index, as long as the search proposes what it proposed before.
 
-    A proposal follows from the seed, its place, and what the earlier ones cost. So what is known of the same
+    A proposal follows from the seed, its index, and what the earlier ones cost. So what is known of the same
     search need not be drawn again. A search that has changed since differs where it draws by itself:
     then all else is drawn too.
     """
@@ -30,14 +30,14 @@ class Recall:
         """Take what was proposed before; to be called before the search begins."""
         self._proposed = proposed
 
-    def at(self, place: int) -> Candidate | None:
-        """Return the proposal at a place; None where it is not known."""
-        return self._proposed(place) if self._proposed else None
+    def at(self, index: int) -> Candidate | None:
+        """Return the proposal of an index; None where it is not known."""
+        return self._proposed(index) if self._proposed else None
 
-    def check(self, place: int, candidate: Candidate) -> None:
+    def check(self, index: int, candidate: Candidate) -> None:
         """Compare what was drawn with what is known; where they differ, nothing is known from here on."""
-        known = self.at(place)
-        # What follows was proposed by a search that knew other things: to mix both would give a third one.
+        known = self.at(index)
+        # What follows was proposed by a search that knew other things: to mix both would be a third one.
         if known is not None and known.hash != candidate.hash:
             self._proposed = None
 
@@ -77,9 +77,9 @@ def recording(items: Iterable[_Item], into: list[_Item]) -> Iterator[_Item]:
 class _Asking(Searcher, Generic[_Result]):
     """Searcher over a generator of rounds.
 
-    A round is handed out in pieces of any size, and the generator goes on when all its results have come,
+    A round is proposed in parts of any size, and the generator goes on when all its results have come,
     in whatever order; until then nothing more is proposed. So the candidates and their order depend neither
-    on how many are asked for at once nor on which answer comes first, and a run cut short is the beginning
+    on how many are asked for at once nor on which result comes first, and a run cut short is the beginning
     of the longer run.
 
     Args:
@@ -125,7 +125,7 @@ class _Asking(Searcher, Generic[_Result]):
             self._round = iter(next(self._rounds, ()))
         # A loop, for a round may be empty: where all its candidates were known, the next one is asked for.
         while not (batch := list(islice(self._round, n))):
-            # Not before every answer is there: what comes next must not depend on which worker was faster.
+            # Not before every result is there: what comes next must not depend on which worker was faster.
             if self._waiting or not self._next_round():
                 return []
         names = [candidate.hash for candidate in batch]
@@ -141,7 +141,7 @@ class _Asking(Searcher, Generic[_Result]):
             self._waiting.discard(trial.candidate.hash)
 
     def _next_round(self) -> bool:
-        # In the order of the proposals, whichever order the answers came in; first what was not asked for.
+        # In the order of the proposals, whichever order the results came in; first what was not asked for.
         unasked = {name: result for name, result in self._results.items() if name not in self._asked}
         results = unasked | {name: self._results[name] for name in self._asked}
         self._results, self._asked = {}, {}
@@ -209,7 +209,7 @@ def quality(cost: float, reference: float) -> float:
     signs, or zero as the reference), where the first is the worse.
 
     Args:
-        cost: as `Objective.cost` gives it, finite.
+        cost: as `Objective.cost` returns it, finite.
         reference: the same, of what it is compared with.
     """
     # Costs of objectives to be raised are negative, hence the magnitudes.

@@ -42,13 +42,9 @@ class StateGraph:
             self._children[node.state] = list(reversed(unique.values()))
         return self._children[node.state]
 
-    def cost(self, node: StateNode) -> float | None:
-        """Return a measured state's cost; None where it failed."""
-        return self._costs[node.state]
-
     def ranked(self, nodes: Iterable[StateNode]) -> list[StateNode]:
         """Sort measured states by cost, leaving out those that failed; equals keep their order."""
-        costs = [(cost, node) for node in nodes if (cost := self.cost(node)) is not None]
+        costs = [(cost, node) for node in nodes if (cost := self._costs[node.state]) is not None]
         return [node for _, node in sorted(costs, key=lambda pair: pair[0])]
 
     def measure(self, nodes: Iterable[StateNode]) -> Rounds:
@@ -186,15 +182,20 @@ def beam(space: CanStep, width: int, depth: int, *, depth_first: bool) -> Rounds
     while frontier:
         # Breadth first, a whole level is one round, so its states are measured side by side.
         now, frontier = (frontier[-1:], frontier[:-1]) if depth_first else (frontier, [])
-        now = [branch for branch in now if _is_news(branch, expanded)]
+        now = [branch for branch in now if _has_more_steps_left(branch, expanded)]
         yield from graph.measure(child for branch in now for child in graph.children(branch.node))
         for branch in now:
-            best = _best_children(graph, branch, width)
+            # A step and its inverse would lead back and forth until the depth is used up.
+            ways = [child for child in graph.children(branch.node) if child.state not in branch.path]
+            best = [
+                _Branch(child, branch.left - 1, branch.path | {child.state})
+                for child in graph.ranked(ways)[:width]
+            ]
             # Depth first, the frontier is a stack: the best child is pushed last, to be visited first.
             frontier += reversed(best) if depth_first else best
 
 
-def _is_news(branch: _Branch, expanded: dict[str, int]) -> bool:
+def _has_more_steps_left(branch: _Branch, expanded: dict[str, int]) -> bool:
     """Return whether more steps are left than at any earlier visit to this state, which is recorded."""
     # 0 where it was never visited, so that leaves, with no steps left, are not expanded.
     if branch.left <= expanded.get(branch.node.state, 0):
@@ -202,11 +203,3 @@ def _is_news(branch: _Branch, expanded: dict[str, int]) -> bool:
     # By steps left, and not by having been here: depth first, a state is often met first near the bottom.
     expanded[branch.node.state] = branch.left
     return True
-
-
-def _best_children(graph: StateGraph, branch: _Branch, width: int) -> list[_Branch]:
-    # A step and its inverse would lead back and forth until the depth is used up.
-    ways = [child for child in graph.children(branch.node) if child.state not in branch.path]
-    return [
-        _Branch(child, branch.left - 1, branch.path | {child.state}) for child in graph.ranked(ways)[:width]
-    ]
