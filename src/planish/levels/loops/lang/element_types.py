@@ -11,7 +11,7 @@ Whole numbers are computed modulo 2^32, as NumPy does with int32.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from math import isinf, isnan
@@ -28,12 +28,12 @@ from planish.levels.loops.lang.program import (
     Access,
     Apply,
     Const,
-    Expr,
     Index,
     Program,
     Statement,
     accesses,
     number_text,
+    parts,
 )
 from planish.levels.loops.lang.subscripts import index_tensors, is_gather, is_spread, is_whole, value_tensors
 
@@ -66,7 +66,7 @@ RANGES: Mapping[str, tuple[int, int]] = {"int8": (-128, 127), "int32": (-(2**31)
 
 def check_whole_numbers(program: Program) -> None:
     """Refuse functions and numbers that whole numbers do not have; raises ProgramError."""
-    for expr in (part for s in program.statements for part in _parts(s.value)):
+    for expr in (part for s in program.statements for part in parts(s.value)):
         match expr:
             case Apply(function=function) if function not in FUNCTIONS:
                 what = "look-ups" if is_gather(expr) else f"'{function}'"
@@ -87,7 +87,7 @@ LARGEST: Mapping[str, float] = {"float32": (2 - 2.0**-23) * 2.0**127, "float64":
 
 def check_numbers(program: Program) -> None:
     """Refuse numbers that the type of a program's arithmetic does not reach; raises ProgramError."""
-    for expr in (part for s in program.statements for part in _parts(s.value)):
+    for expr in (part for s in program.statements for part in parts(s.value)):
         number = expr.value if isinstance(expr, Const) else getattr(expr, "pad", None)
         if number is None or isinf(number):
             continue
@@ -97,13 +97,6 @@ def check_numbers(program: Program) -> None:
             hint = "Use --dtype float64." if program.arithmetic == "float32" else "Write inf for an infinity."
             what = f"{number_text(number)} is larger than every number of {program.arithmetic}"
             raise ProgramError(what, hint)
-
-
-def _parts(expr: Expr) -> Iterator[Expr]:
-    yield expr
-    if isinstance(expr, Apply):
-        for arg in expr.args:
-            yield from _parts(arg)
 
 
 def _check_number(value: float, dtype: str) -> None:

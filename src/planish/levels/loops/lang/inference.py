@@ -56,7 +56,9 @@ from planish.levels.loops.lang.program import (
     Statement,
     TensorType,
     accesses,
+    count_operations,
     number_text,
+    rewritten,
 )
 from planish.levels.loops.lang.subscripts import check_gathers, check_spread, index_ranges, is_spread
 
@@ -353,23 +355,13 @@ def unfold(drafts: list[Draft]) -> list[Draft]:
         ProgramError: a statement is too long.
     """
     for draft in drafts:
-        if sum(map(_operations, draft.parts)) > MOST_OPERATIONS:
+        if sum(map(count_operations, draft.parts)) > MOST_OPERATIONS:
             raise ProgramError(
                 f"the statement of {draft} has more than {MOST_OPERATIONS} operations",
                 "Split it by naming intermediate tensors.",
             )
     names = {d.tensor for d in drafts} | {a.tensor for d in drafts for p in d.parts for a in accesses(p)}
     return [part for draft in drafts for part in _unfolded(draft, names, {})]
-
-
-def _operations(expr: Expr) -> int:
-    count, waiting = 0, [expr]
-    while waiting:
-        node = waiting.pop()
-        if isinstance(node, Apply):
-            count += 1
-            waiting += node.args
-    return count
 
 
 def _unfolded(
@@ -400,7 +392,7 @@ def _unfolded(
                 part_of = Draft(done[fold, kept], plain, fold.function, fold.args)
                 yield from _unfolded(part_of, names, done)
             results[fold] = Access(done[fold, kept], tuple(s.index() for s in plain))
-        parts.append(_replaced(part, results))
+        parts.append(rewritten(part, results.get))
     yield Draft(draft.tensor, draft.subscripts, draft.reduce, tuple(parts))
 
 
@@ -420,7 +412,7 @@ def _check_reduces(fold: Apply, draft: Draft, outside: Sequence[str]) -> None:
 
 def _own_axes(expr: Expr) -> tuple[str, ...]:
     """List the axes that an expression names outside of its folds."""
-    return axes_of(_replaced(expr, dict.fromkeys(_folds(expr), Const(0.0))))
+    return axes_of(rewritten(expr, lambda part: Const(0.0) if is_fold(part) else None))
 
 
 def _folds(expr: Expr) -> list[Apply]:
@@ -430,14 +422,6 @@ def _folds(expr: Expr) -> list[Apply]:
     if is_fold(expr):
         return [expr]
     return list(dict.fromkeys(fold for arg in expr.args for fold in _folds(arg)))
-
-
-def _replaced(expr: Expr, new: Mapping[Expr, Expr]) -> Expr:
-    if expr in new:
-        return new[expr]
-    if isinstance(expr, Apply):
-        return Apply(expr.function, tuple(_replaced(arg, new) for arg in expr.args))
-    return expr
 
 
 # Inference
@@ -551,16 +535,10 @@ def _extent(those: Sequence[Access], dimension: int, sizes: Mapping[str, int]) -
 def _without_needless_pads(statement: Statement, sizes: Mapping[str, int], shapes: Shapes) -> Statement:
     """Drop the pad where nothing outside is read, so that equal computations have equal texts."""
 
-    def trim(expr: Expr) -> Expr:
-        match expr:
-            case Access(tensor=tensor, index=index) if all(
-                low >= 0 and high < n
-                for (low, high), n in zip((i.bounds(sizes) for i in index), shapes[tensor], strict=True)
-            ):
-                return replace(expr, pad=None)
-            case Apply(function=function, args=args):
-                return Apply(function, tuple(map(trim, args)))
-            case _:
-                return expr
+    def trimmed(expr: Expr) -> Expr | None:
+        if not isinstance(expr, Access) or expr.pad is None:
+            return None
+        bounds = zip((i.bounds(sizes) for i in expr.index), shapes[expr.tensor], strict=True)
+        return replace(expr, pad=None) if all(low >= 0 and high < n for (low, high), n in bounds) else None
 
-    return replace(statement, value=trim(statement.value))
+    return replace(statement, value=rewritten(statement.value, trimmed))

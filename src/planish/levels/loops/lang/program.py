@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from math import prod
 
 from planish.core import ProgramError, content_hash, did_you_mean
 
@@ -164,16 +165,38 @@ def _gather_text(gather: Apply) -> str:
 _REDUCTION_TEXT = {None: "=", "add": "+=", "max": "max=", "min": "min=", "mul": "*="}
 
 
+def parts(expr: Expr) -> Iterator[Expr]:
+    """List an expression and all expressions in it, each before its arguments, left to right."""
+    waiting: list[Expr] = [expr]
+    while waiting:
+        expr = waiting.pop()
+        yield expr
+        if isinstance(expr, Apply):
+            waiting += reversed(expr.args)
+
+
+def rewritten(expr: Expr, change: Callable[[Expr], Expr | None]) -> Expr:
+    """Return an expression with others in the place of some parts.
+
+    Args:
+        expr: what is rewritten.
+        change: returns what stands for a part; None looks at the part's arguments.
+    """
+    if (new := change(expr)) is not None:
+        return new
+    if isinstance(expr, Apply):
+        return Apply(expr.function, tuple([rewritten(arg, change) for arg in expr.args]))
+    return expr
+
+
 def accesses(expr: Expr) -> Iterator[Access]:
     """List the accesses of an expression, left to right."""
-    match expr:
-        case Access():
-            yield expr
-        case Apply(args=args):
-            for arg in args:
-                yield from accesses(arg)
-        case Const():
-            return
+    return (part for part in parts(expr) if isinstance(part, Access))
+
+
+def applied(expr: Expr) -> Iterator[Apply]:
+    """List the functions that an expression applies, each before those in its arguments."""
+    return (part for part in parts(expr) if isinstance(part, Apply))
 
 
 @dataclass(frozen=True)
@@ -223,19 +246,11 @@ class TensorType:
     @property
     def size(self) -> int:
         """Return how many elements it has."""
-        n = 1
-        for extent in self.shape:
-            n *= extent
-        return n
+        return prod(self.shape)
 
     def strides(self) -> tuple[int, ...]:
         """Elements between neighbours along each dimension."""
-        result: list[int] = []
-        n = 1
-        for extent in reversed(self.shape):
-            result.append(n)
-            n *= extent
-        return tuple(reversed(result))
+        return tuple([prod(self.shape[d + 1 :]) for d in range(len(self.shape))])
 
 
 @dataclass(frozen=True)
@@ -306,13 +321,10 @@ class Program:
     @cached_property
     def flops(self) -> int:
         """Arithmetic operations in all; a reduction step counts as one, a function as one."""
-        total = 0
-        for s in self.statements:
-            points = 1
-            for axis in s.axes:
-                points *= self.size[axis]
-            total += points * (count_operations(s.value) + (s.reduce is not None))
-        return total
+        return sum(
+            prod(self.size[axis] for axis in s.axes) * (count_operations(s.value) + (s.reduce is not None))
+            for s in self.statements
+        )
 
     @property
     def text(self) -> str:
@@ -350,7 +362,7 @@ class Program:
 
 def count_operations(expr: Expr) -> int:
     """Count the functions in an expression."""
-    return 1 + sum(map(count_operations, expr.args)) if isinstance(expr, Apply) else 0
+    return sum(1 for _ in applied(expr))
 
 
 def factors_of(expr: Expr) -> list[Expr]:

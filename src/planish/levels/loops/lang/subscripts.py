@@ -19,7 +19,18 @@ from math import prod
 
 from planish.core.errors import ProgramError
 from planish.levels.loops.lang.draft import Draft, Shapes
-from planish.levels.loops.lang.program import GATHER, Access, Apply, Expr, Index, Program, Statement
+from planish.levels.loops.lang.program import (
+    GATHER,
+    Access,
+    Apply,
+    Expr,
+    Index,
+    Program,
+    Statement,
+    accesses,
+    parts,
+    rewritten,
+)
 
 # Gathers
 
@@ -59,11 +70,7 @@ def parts_of(expr: Expr) -> tuple[Access, int, Access]:
 
 def gathers(expr: Expr) -> Iterator[Expr]:
     """List the gathers of an expression."""
-    if is_gather(expr):
-        yield expr
-    elif isinstance(expr, Apply):
-        for arg in expr.args:
-            yield from gathers(arg)
+    return (part for part in parts(expr) if is_gather(part))
 
 
 def tables(expr: Expr) -> frozenset[Access]:
@@ -78,17 +85,13 @@ def index_tensors(statements: Sequence[Statement]) -> frozenset[str]:
 
 def value_tensors(statements: Sequence[Statement]) -> frozenset[str]:
     """Return the names of the tensors that are read as anything else."""
-    return frozenset(tensor for s in statements for tensor in _values(s.value))
-
-
-def _values(expr: Expr) -> Iterator[str]:
-    if is_gather(expr):
-        yield parts_of(expr)[0].tensor
-    elif isinstance(expr, Access):
-        yield expr.tensor
-    elif isinstance(expr, Apply):
-        for arg in expr.args:
-            yield from _values(arg)
+    return frozenset(
+        access.tensor
+        for s in statements
+        for access in accesses(
+            rewritten(s.value, lambda part: parts_of(part)[0] if is_gather(part) else None)
+        )
+    )
 
 
 def index_ranges(program: Program) -> dict[str, int]:

@@ -23,7 +23,7 @@ from planish.core import ProgramError
 from planish.core.hashing import rng
 from planish.levels.loops.lang.draft import axes_of
 from planish.levels.loops.lang.element_types import WHOLE
-from planish.levels.loops.lang.program import Apply, Const, Expr, Program, Statement
+from planish.levels.loops.lang.program import Const, Program, Statement, applied
 from planish.levels.loops.lang.subscripts import index_ranges
 from planish.levels.loops.reference.checking import Answer
 from planish.levels.loops.reference.inputs import (
@@ -37,7 +37,7 @@ from planish.levels.loops.reference.inputs import (
     terms_of,
     usual_styles,
 )
-from planish.levels.loops.reference.mistakes import Probe, all_probes, changes_of, mistaken
+from planish.levels.loops.reference.mistakes import Probe, all_probes
 from planish.levels.loops.reference.reference import Trace, factors, reference
 from planish.levels.loops.reference.views import Array, Arrays
 
@@ -71,7 +71,8 @@ def special_inputs(program: Program, seed: int, kinds: Sequence[str], *, small: 
     """
     made = make_inputs(program, seed, _special_styles(program, small=small, smaller=list(kinds) == [ZERO]))
     # The sign of a zero that is computed is not specified, nor is that of an infinite quotient.
-    divisors = must_be_positive(program) if _divides(program) else set[str]()
+    divides = any("div" in _functions(s) for s in program.statements)
+    divisors = must_be_positive(program) if divides else set[str]()
     slices = any(s.reduce in _EXTREMES for s in program.statements)
     sums = any(s.reduce == "add" for s in program.statements)
     ranges = index_ranges(program)
@@ -178,16 +179,6 @@ def _fill_slices(array: Array, value: float, generator: np.random.Generator) -> 
         if extent > 1:
             index = int(generator.integers(extent))
             array[(*[slice(None)] * dimension, index)] = value if dimension % 2 else -value
-
-
-def _divides(program: Program) -> bool:
-    waiting = [s.value for s in program.statements]
-    for expr in waiting:  # grows
-        if isinstance(expr, Apply):
-            if expr.function == "div":
-                return True
-            waiting += expr.args
-    return False
 
 
 LEAST, MOST = 2, 16
@@ -386,7 +377,8 @@ def case_of(
 
 def _is_shown(program: Program, inputs: Arrays, probe: Probe, answer: Answer) -> bool:
     """Return whether a kernel with this mistake would be refused."""
-    wrong = reference(*mistaken(program, inputs, probe), changes=changes_of(program, probe))
+    changes = probe.changes(program)
+    wrong = reference(probe.program(program), probe.inputs(program, inputs), changes=changes)
     with np.errstate(over="ignore", invalid="ignore"):
         return any(
             not np.all(expected.accepts(expected.stored(wrong[name])))
@@ -412,15 +404,11 @@ def _enough(program: Program) -> int:
 
 def shows_all(program: Program) -> bool:
     """Return whether every mistake shows in the outputs: nothing but sums and products is computed."""
-    return all(s.reduce in (None, "add") and _is_linear(s.value) for s in program.statements)
+    return all(s.reduce in (None, "add") and _functions(s) <= _LINEAR for s in program.statements)
 
 
-def _is_linear(expr: Expr) -> bool:
-    return not isinstance(expr, Apply) or (expr.function in _LINEAR and all(map(_is_linear, expr.args)))
-
-
-def _has_erf(expr: Expr) -> bool:
-    return isinstance(expr, Apply) and (expr.function == "erf" or any(map(_has_erf, expr.args)))
+def _functions(statement: Statement) -> set[str]:
+    return {expr.function for expr in applied(statement.value)}
 
 
 def work_of(program: Program) -> float:
@@ -428,8 +416,9 @@ def work_of(program: Program) -> float:
     total = float(_CALLS * len(program.statements))
     for statement in program.statements:
         points = prod(program.size[axis] for axis in statement.axes)
-        by_blas = statement.reduce == "add" and _is_linear(statement.value)
-        total += points / _BY_BLAS if by_blas else points * (_BY_C if _has_erf(statement.value) else 1)
+        functions = _functions(statement)
+        by_blas = statement.reduce == "add" and functions <= _LINEAR
+        total += points / _BY_BLAS if by_blas else points * (_BY_C if "erf" in functions else 1)
     return total
 
 

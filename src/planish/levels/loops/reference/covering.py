@@ -25,7 +25,7 @@ import numpy as np
 
 from planish.core.hashing import rng
 from planish.levels.loops.lang.element_types import WHOLE, numpy_type
-from planish.levels.loops.lang.program import COMPARISONS, Apply, Expr, Program, TensorType
+from planish.levels.loops.lang.program import COMPARISONS, Apply, Expr, Program, TensorType, applied
 from planish.levels.loops.lang.subscripts import index_ranges
 from planish.levels.loops.reference.cases import SOME, SOME_WORK, TELLING, Case, case_of, shows_all, work_of
 from planish.levels.loops.reference.checking import Expected
@@ -184,16 +184,8 @@ def _signs(generator: np.random.Generator, shape: Sequence[int]) -> Array | floa
 
 def _has_exponentials(program: Program) -> bool:
     """Return whether exponentials are computed beside comparisons, which their limits may decide."""
-    applied = [expr for s in program.statements for expr in _applied(s.value)]
-    found = {expr.function for expr in applied}
+    found = {expr.function for s in program.statements for expr in applied(s.value)}
     return not found.isdisjoint(COMPARISONS) and not found.isdisjoint({"exp", "sigmoid", "tanh", "erf"})
-
-
-def _applied(expr: Expr) -> Iterator[Apply]:
-    if isinstance(expr, Apply):
-        yield expr
-        for arg in expr.args:
-            yield from _applied(arg)
 
 
 def _any_index(generator: np.random.Generator, extent: int) -> Any:
@@ -270,7 +262,7 @@ class _Chooser:
         self._generator = rng(seed, len(program.inputs), 1 << 23)
         self._names = [name for name in program.inputs if name not in index_ranges(program)]
         self.has_choices = any(
-            expr.function in _CHOICES for s in program.statements for expr in _applied(s.value)
+            expr.function in _CHOICES for s in program.statements for expr in applied(s.value)
         )
 
     def drawn(self, numbers: Iterable[int], *, reactions: bool = True) -> Iterator[_Set]:

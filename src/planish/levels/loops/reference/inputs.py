@@ -27,6 +27,7 @@ from planish.levels.loops.lang.program import (
     Statement,
     TensorType,
     accesses,
+    applied,
 )
 from planish.levels.loops.lang.subscripts import collisions, index_ranges, is_gather, parts_of
 from planish.levels.loops.reference.bounds import Precision, grain_of, representable
@@ -327,10 +328,7 @@ def numbers_of(program: Program) -> Iterator[float]:
 
 
 def _comparisons(expr: Expr) -> Iterator[Apply]:
-    if isinstance(expr, Apply):
-        yield from [expr] if expr.function in COMPARISONS else []
-        for arg in expr.args:
-            yield from _comparisons(arg)
+    return (part for part in applied(expr) if part.function in COMPARISONS)
 
 
 def _any_style(generator: np.random.Generator) -> Style:

@@ -1,7 +1,7 @@
 """Mistakes that are made on purpose, to choose inputs that make such mistakes visible.
 
-Probes are small mistakes in what a program reads. Others change the program or its inputs, so that the
-reference computes what a mistaken kernel would.
+Each changes the program, its inputs or what it computes on the way, so that the reference computes what a
+mistaken kernel would.
 """
 
 from __future__ import annotations
@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import count
 from math import isinf
-from typing import Any
 
 import numpy as np
 
@@ -27,15 +27,42 @@ from planish.levels.loops.lang.program import (
     Statement,
     TensorType,
     accesses,
+    parts,
+    rewritten,
 )
 from planish.levels.loops.lang.subscripts import index_ranges
 from planish.levels.loops.reference.views import Array, Arrays, overhang
 
 MOST = 64
+EXCHANGED = {"max": "min", "min": "max", "<": "<=", "<=": "<", "==": "!=", "!=": "=="}
+"""What is taken for what."""
+_STARTS = {"max": (0.0, 1.0, -1.0), "min": (0.0, 1.0, -1.0), "add": (1.0, -1.0), "mul": (2.0, -1.0)}
+_INSTEAD = {"add": "max", "mul": "add", "max": "min", "min": "max"}
+_GARBLED = (1.125, 0.0), (0.875, 0.0), (0.0, 2.0**30), (0.0, -(2.0**30)), (0.0, 0.0)
+"""A little larger or smaller, above or below all others, and 0."""
 
 
 @dataclass(frozen=True)
-class Misread:
+class Probe:
+    """A mistake; it changes one of the three, and leaves the others as they are."""
+
+    def program(self, program: Program) -> Program:
+        """Return the program with the mistake."""
+        return program
+
+    def inputs(self, program: Program, inputs: Arrays) -> Arrays:
+        """Return the inputs with the mistake."""
+        del program
+        return inputs
+
+    def changes(self, program: Program) -> Mapping[str, Callable[[Array], Array]]:
+        """Return what becomes of tensors that are computed: name to change; see `reference`."""
+        del program
+        return {}
+
+
+@dataclass(frozen=True)
+class Misread(Probe):
     """Read of a neighbour's element: a pointer that does not move, a step left out.
 
     Args:
@@ -47,9 +74,28 @@ class Misread:
     dimensions: tuple[tuple[str, int], ...]
     index: int
 
+    def inputs(self, program: Program, inputs: Arrays) -> Arrays:
+        del program
+        changed = dict(inputs)
+        for tensor, dimension in self.dimensions:
+            if tensor in inputs:
+                changed[tensor] = self._misread(changed[tensor], dimension)
+        return changed
+
+    def changes(self, program: Program) -> Mapping[str, Callable[[Array], Array]]:
+        computed = [(t, d) for t, d in self.dimensions if t not in program.inputs]
+        return {t: partial(self._misread, dimension=d) for t, d in computed}
+
+    def _misread(self, array: Array, dimension: int) -> Array:
+        if array.size == 1:
+            return array + array.dtype.type(1) if array.dtype.kind == "i" else array * array.dtype.type(1.5)
+        order = np.arange(array.shape[dimension])
+        order[self.index] = self.index - 1 if self.index else 1
+        return np.take(array, order, dimension)
+
 
 @dataclass(frozen=True)
-class Slip:
+class Slip(Probe):
     """A number is taken for a larger one, a function of one argument is left out, `max` and `min`
     exchanged, or `<` and `<=`, or `==` and `!=`.
 
@@ -59,9 +105,24 @@ class Slip:
 
     position: int
 
+    def program(self, program: Program) -> Program:
+        numbers = count()
+
+        def wrong(part: Expr) -> Expr | None:
+            if not _may_slip(part) or next(numbers) != self.position:
+                return None
+            if isinstance(part, Const):
+                # 1.5 times 0 would be no mistake.
+                return Const(part.value * 1.5 if part.value else 0.5)
+            assert isinstance(part, Apply)
+            return part.args[0] if len(part.args) == 1 else Apply(EXCHANGED[part.function], part.args)
+
+        changed = [replace(s, value=rewritten(s.value, wrong)) for s in program.statements]
+        return replace(program, statements=tuple(changed))
+
 
 @dataclass(frozen=True)
-class OtherStart:
+class OtherStart(Probe):
     """A reduction starts from another number, such as `+=` from 1.
 
     Args:
@@ -72,9 +133,20 @@ class OtherStart:
     statement: int
     number: float
 
+    def program(self, program: Program) -> Program:
+        """Reduce into a tensor of another name, and put what comes of one number more in the old one."""
+        i, old = self.statement, program.statements[self.statement]
+        target = old.target
+        inner = replace(target, tensor=f"{target.tensor}'")  # a name that no program can have
+        value = Apply(old.reduce or "", (inner, Const(self.number)))
+        both = replace(old, target=inner), Statement(target, None, value)
+        types = *program.types, (inner.tensor, program.type[target.tensor])
+        statements = *program.statements[:i], *both, *program.statements[i + 1 :]
+        return replace(program, statements=statements, types=types)
+
 
 @dataclass(frozen=True)
-class OtherReduction:
+class OtherReduction(Probe):
     """A reduction is another one, such as `max=` instead of `+=`.
 
     Args:
@@ -83,9 +155,13 @@ class OtherReduction:
 
     statement: int
 
+    def program(self, program: Program) -> Program:
+        old = program.statements[self.statement]
+        return _with(program, self.statement, replace(old, reduce=_INSTEAD[old.reduce or ""]))
+
 
 @dataclass(frozen=True)
-class OtherPad:
+class OtherPad(Probe):
     """Around a tensor stands another number.
 
     Args:
@@ -93,7 +169,7 @@ class OtherPad:
         access: how.
         number: which.
         side: a dimension and whether the mistake is behind its end, or before its start; None for all sides.
-            Only an input has one.
+            Only an input has one: with its padding it becomes another input, with the number on that side.
     """
 
     statement: int
@@ -101,9 +177,42 @@ class OtherPad:
     number: float
     side: tuple[int, bool] | None = None
 
+    def program(self, program: Program) -> Program:
+        if self.side is None:
+            return self._reading(program, replace(self.access, pad=self.number))
+        around = self._around(program)
+        index = [
+            Index(i.terms, i.offset + low) for i, (low, _) in zip(self.access.index, around, strict=True)
+        ]
+        whole = Access(f"{self.access.tensor}'", tuple(index))
+        shape = program.type[self.access.tensor].shape
+        padded = tuple(n + low + high for n, (low, high) in zip(shape, around, strict=True))
+        types = *program.types, (whole.tensor, TensorType(padded, program.arithmetic))
+        return replace(self._reading(program, whole), types=types)
+
+    def inputs(self, program: Program, inputs: Arrays) -> Arrays:
+        if self.side is None:
+            return inputs
+        around, (dimension, at_end) = self._around(program), self.side
+        pad = self.access.pad or 0.0
+        whole = np.pad(inputs[self.access.tensor].astype(np.float64), around, constant_values=pad)
+        before, behind = around[dimension]
+        whole[(*[slice(None)] * dimension, slice(-behind, None) if at_end else slice(before))] = self.number
+        # Of whole numbers the nearest ones stand for infinities.
+        bounded = np.clip(whole, -(2**31), 2**31 - 1) if program.arithmetic == WHOLE else whole
+        return {**inputs, f"{self.access.tensor}'": bounded.astype(program.arithmetic)}
+
+    def _around(self, program: Program) -> list[tuple[int, int]]:
+        return overhang(self.access, program.type[self.access.tensor].shape, program.size)
+
+    def _reading(self, program: Program, other: Access) -> Program:
+        old = program.statements[self.statement]
+        value = rewritten(old.value, {self.access: other}.get)
+        return _with(program, self.statement, replace(old, value=value))
+
 
 @dataclass(frozen=True)
-class Unclipped:
+class Unclipped(Probe):
     """An index that lies outside looks up what is one further inside than it should.
 
     Args:
@@ -114,9 +223,14 @@ class Unclipped:
     tensor: str
     at_end: bool
 
+    def inputs(self, program: Program, inputs: Arrays) -> Arrays:
+        index, extent = inputs[self.tensor], index_ranges(program)[self.tensor]
+        outside, other = (index >= extent, extent - 2) if self.at_end else (index < 0, 1)
+        return {**inputs, self.tensor: np.where(outside, index.dtype.type(other), index)}
+
 
 @dataclass(frozen=True)
-class Garbled:
+class Garbled(Probe):
     """Of a tensor on the way to the outputs all elements are wrong, as memory is that nothing has written.
 
     Args:
@@ -129,9 +243,18 @@ class Garbled:
     factor: float
     term: float
 
+    def changes(self, program: Program) -> Mapping[str, Callable[[Array], Array]]:
+        del program
+        return {self.tensor: self._garbled}
+
+    def _garbled(self, array: Array) -> Array:
+        if array.dtype.kind == "i" and self.factor:
+            return array + array.dtype.type(1 if self.factor > 1 else -1)
+        return (array * self.factor + self.term).astype(array.dtype)
+
 
 @dataclass(frozen=True)
-class Last:
+class Last(Probe):
     """Of equals the last is taken, where the first is meant: the greatest position instead of the least.
 
     Args:
@@ -140,13 +263,27 @@ class Last:
 
     statement: int
 
+    def program(self, program: Program) -> Program:
+        def other_end(part: Expr) -> Expr | None:
+            # With the other sign an infinity still loses.
+            return Const(-part.value) if isinstance(part, Const) and isinf(part.value) else None
 
-Probe = Misread | Slip | OtherStart | OtherReduction | OtherPad | Unclipped | Garbled | Last
-_STARTS = {"max": (0.0, 1.0, -1.0), "min": (0.0, 1.0, -1.0), "add": (1.0, -1.0), "mul": (2.0, -1.0)}
-_GARBLED = (1.125, 0.0), (0.875, 0.0), (0.0, 2.0**30), (0.0, -(2.0**30)), (0.0, 0.0)
-"""A little larger or smaller, above or below all others, and 0."""
-EXCHANGED = {"max": "min", "min": "max", "<": "<=", "<=": "<", "==": "!=", "!=": "=="}
-"""What is taken for what."""
+        old = program.statements[self.statement]
+        value = rewritten(old.value, other_end)
+        return _with(program, self.statement, replace(old, reduce=EXCHANGED[old.reduce or ""], value=value))
+
+
+def _with(program: Program, position: int, statement: Statement) -> Program:
+    """Replace a statement."""
+    statements = list(program.statements)
+    statements[position] = statement
+    return replace(program, statements=tuple(statements))
+
+
+def _may_slip(expr: Expr) -> bool:
+    return isinstance(expr, Const) or (
+        isinstance(expr, Apply) and (len(expr.args) == 1 or expr.function in EXCHANGED)
+    )
 
 
 def all_probes(program: Program, seed: int) -> list[Probe]:
@@ -161,41 +298,34 @@ def all_probes(program: Program, seed: int) -> list[Probe]:
     """
     # A stream of its own, beside that of `all_styles`, whose numbers are small.
     generator = rng(seed, len(program.inputs), 1 << 20)
-    found: list[Probe] = [Slip(i) for i in range(sum(count_slips(s.value) for s in program.statements))]
+    slips = sum(_may_slip(part) for s in program.statements for part in parts(s.value))
+    found: list[Probe] = [Slip(i) for i in range(slips)]
     for i, s in enumerate(program.statements):
         found += [OtherStart(i, number) for number in _STARTS.get(s.reduce or "", ())]
         found += [OtherReduction(i)] if s.reduce else []
-        found += [OtherPad(i, a, n, side) for a, side in _padded(s, program) for n in _other_pads(a.pad or 0)]
-    found += [Unclipped(tensor, at_end) for tensor in _indices(program) for at_end in (False, True)]
+        for access, side in _padded(s, program):
+            pad = access.pad or 0.0
+            # One below and one above, as either may be hidden.
+            others = (0.0, 1.0) if isinf(pad) else (pad - 1, pad + 1)
+            found += [OtherPad(i, access, number, side) for number in others]
+    # Indices that may lie outside, and then be taken for another one inside.
+    indices = [t for t, extent in index_ranges(program).items() if t in program.inputs and extent > 1]
+    found += [Unclipped(tensor, at_end) for tensor in indices for at_end in (False, True)]
     found += [Garbled(t, *how) for t in program.written if t not in program.outputs for how in _GARBLED]
     found += [Last(i) for i, s in enumerate(program.statements) if _reduces_positions(s)]
-    for dimensions in dict.fromkeys((*_dimensions(program), *_along_axes(program))):
+    alone = [((t, d),) for t in program.inputs for d, n in enumerate(program.type[t].shape) if n > 1]
+    for dimensions in dict.fromkeys((*alone, *_along_axes(program))):
         n = min(program.type[tensor].shape[dimension] for tensor, dimension in dimensions)
         some = {n - 1, int(generator.integers(n))}
         found += [Misread(dimensions, index) for index in sorted(some)]
     for name in program.inputs:
         if program.type[name].size == 1:
             found.append(Misread(((name, -1),), 0))
-    found += [Misread(((t, d),), program.type[t].shape[d] - 1) for t, d in _computed(program)]
+    # What is computed on the way, where a mistake may not show: what is subtracted before `exp` and divided
+    # out again matters only where numbers overflow without it.
+    between = [(t, program.type[t].shape) for t in program.written if t not in program.outputs]
+    found += [Misread(((t, d),), n - 1) for t, shape in between for d, n in enumerate(shape) if n > 1]
     return [found[i] for i in sorted(generator.permutation(len(found))[:MOST])]
-
-
-def _dimensions(program: Program) -> Iterator[tuple[tuple[str, int], ...]]:
-    """List the dimensions of inputs, each alone."""
-    for name in program.inputs:
-        for dimension, n in enumerate(program.type[name].shape):
-            if n > 1:
-                yield ((name, dimension),)
-
-
-def _computed(program: Program) -> Iterator[tuple[str, int]]:
-    """List the dimensions of what is computed on the way to the outputs, where a mistake may not show.
-
-    What is subtracted before `exp` and divided out again matters only where numbers overflow without it.
-    """
-    for name in program.written:
-        if name not in program.outputs:
-            yield from ((name, d) for d, n in enumerate(program.type[name].shape) if n > 1)
 
 
 def _padded(statement: Statement, program: Program) -> Iterator[tuple[Access, tuple[int, bool] | None]]:
@@ -207,16 +337,6 @@ def _padded(statement: Statement, program: Program) -> Iterator[tuple[Access, tu
             yield access, None
         if access.pad is not None and len(sides) > 1 and access.tensor in program.inputs:
             yield from ((access, side) for side in sides)
-
-
-def _other_pads(pad: float) -> tuple[float, ...]:
-    """Return a number below and one above, as either may be hidden."""
-    return (0.0, 1.0) if isinf(pad) else (pad - 1, pad + 1)
-
-
-def _indices(program: Program) -> list[str]:
-    """List the inputs of indices that may lie outside, and then be taken for another one inside."""
-    return [name for name, extent in index_ranges(program).items() if name in program.inputs and extent > 1]
 
 
 def _along_axes(program: Program) -> Iterator[tuple[tuple[str, int], ...]]:
@@ -233,189 +353,3 @@ def _along_axes(program: Program) -> Iterator[tuple[tuple[str, int], ...]]:
 def _reduces_positions(statement: Statement) -> bool:
     found = any(a.tensor == POSITIONS for a in accesses(statement.value))
     return found and statement.reduce in EXCHANGED
-
-
-def slips(expr: Expr) -> bool:
-    """Return whether an expression itself may be a slip."""
-    return isinstance(expr, Const) or (
-        isinstance(expr, Apply) and (len(expr.args) == 1 or expr.function in EXCHANGED)
-    )
-
-
-def count_slips(expr: Expr) -> int:
-    """Count the slips in an expression."""
-    inside = sum(map(count_slips, expr.args)) if isinstance(expr, Apply) else 0
-    return slips(expr) + inside
-
-
-_INSTEAD = {"add": "max", "mul": "add", "max": "min", "min": "max"}
-
-
-def mistaken(program: Program, inputs: Arrays, probe: Probe) -> tuple[Program, Arrays]:
-    """Return the program and the inputs with which the reference computes what a mistaken kernel would."""
-    if isinstance(probe, OtherPad) and probe.side:
-        return _padded_on_a_side(program, inputs, probe, *probe.side)
-    return _mistaken_program(program, probe), {**inputs, **_mistaken_inputs(program, inputs, probe)}
-
-
-def _mistaken_program(program: Program, probe: Probe) -> Program:
-    match probe:
-        case Slip(position):
-            return _slipped(program, position)
-        case OtherStart(position, number):
-            return _started_elsewhere(program, position, number)
-        case OtherReduction(position):
-            return _with(program, position, reduce=_INSTEAD[program.statements[position].reduce or ""])
-        case OtherPad():
-            return _padded_with(program, probe)
-        case Last(position):
-            return _taking_the_last(program, position)
-        case _:
-            return program
-
-
-def _mistaken_inputs(program: Program, inputs: Arrays, probe: Probe) -> Arrays:
-    match probe:
-        case Unclipped(tensor, at_end):
-            return {tensor: _unclipped(inputs[tensor], index_ranges(program)[tensor], at_end)}
-        case Misread(dimensions, index):
-            changed = dict(inputs)
-            for tensor, dimension in dimensions:
-                if tensor in inputs:
-                    changed[tensor] = _misread(changed[tensor], dimension, index)
-            return changed
-        case _:
-            return {}
-
-
-def changes_of(program: Program, probe: Probe) -> Mapping[str, Callable[[Array], Array]]:
-    """Return what a mistake makes of tensors that are computed: name to change; see `reference`."""
-    match probe:
-        case Garbled(tensor, factor, term):
-            return {tensor: partial(_garbled, factor=factor, term=term)}
-        case Misread(dimensions, index):
-            computed = [(t, d) for t, d in dimensions if t not in program.inputs]
-            return {t: partial(_misread, dimension=d, index=index) for t, d in computed}
-        case _:
-            return {}
-
-
-def _with(program: Program, position: int, **changes: Any) -> Program:
-    """Change a statement."""
-    statements = list(program.statements)
-    statements[position] = replace(statements[position], **changes)
-    return replace(program, statements=tuple(statements))
-
-
-def _garbled(array: Array, factor: float, term: float) -> Array:
-    if array.dtype.kind == "i" and factor:
-        return array + array.dtype.type(1 if factor > 1 else -1)
-    return (array * factor + term).astype(array.dtype)
-
-
-def _unclipped(index: Array, extent: int, at_end: bool) -> Array:
-    """Clip what lies outside to the last but one, or the second; where the extent is 1 that is no mistake."""
-    if at_end:
-        return np.where(index >= extent, index.dtype.type(extent - 2), index)
-    return np.where(index < 0, index.dtype.type(1), index)
-
-
-def _misread(array: Array, dimension: int, index: int) -> Array:
-    if array.size == 1 and array.dtype.kind == "i":
-        return array + array.dtype.type(1)
-    if array.size == 1:
-        return array * array.dtype.type(1.5)
-    order = np.arange(array.shape[dimension])
-    order[index] = index - 1 if index else 1
-    return np.take(array, order, dimension)
-
-
-def _started_elsewhere(program: Program, position: int, number: float) -> Program:
-    """Reduce into a tensor of another name, and put what comes of one number more in the old one."""
-    statement = program.statements[position]
-    assert statement.reduce is not None
-    inner = replace(statement.target, tensor=f"{statement.target.tensor}'")  # a name that no program can have
-    value = Apply(statement.reduce, (inner, Const(number)))
-    both = replace(statement, target=inner), Statement(statement.target, None, value)
-    types = *program.types, (inner.tensor, program.type[statement.target.tensor])
-    statements = *program.statements[:position], *both, *program.statements[position + 1 :]
-    return replace(program, statements=statements, types=types)
-
-
-def _padded_with(program: Program, probe: OtherPad) -> Program:
-    value, wrong = program.statements[probe.statement].value, replace(probe.access, pad=probe.number)
-    return _with(program, probe.statement, value=_replaced(value, probe.access, wrong))
-
-
-def _padded_on_a_side(
-    program: Program, inputs: Arrays, probe: OtherPad, dimension: int, at_end: bool
-) -> tuple[Program, dict[str, Array]]:
-    """Turn a tensor with its padding into an input whose elements on one side are other ones."""
-    access, value = probe.access, program.statements[probe.statement].value
-    around = overhang(access, program.type[access.tensor].shape, program.size)
-    whole = np.pad(inputs[access.tensor].astype(np.float64), around, constant_values=access.pad or 0.0)
-    before, behind = around[dimension]
-    wrong = slice(-behind, None) if at_end else slice(before)
-    whole[(*[slice(None)] * dimension, wrong)] = probe.number
-    name = f"{access.tensor}'"
-    index = [Index(i.terms, i.offset + low) for i, (low, _) in zip(access.index, around, strict=True)]
-    value = _replaced(value, access, Access(name, tuple(index)))
-    kind = TensorType(whole.shape, program.arithmetic)
-    changed = replace(_with(program, probe.statement, value=value), types=(*program.types, (name, kind)))
-    return changed, {**inputs, name: _stored(whole, kind)}
-
-
-def _stored(array: Array, kind: TensorType) -> Array:
-    """Round to a type; of whole numbers the nearest ones stand for infinities."""
-    if kind.dtype == WHOLE:
-        return np.clip(array, -(2**31), 2**31 - 1).astype(np.int32)
-    return array.astype(kind.dtype)
-
-
-def _replaced(expr: Expr, old: Expr, new: Expr) -> Expr:
-    if expr == old:
-        return new
-    if isinstance(expr, Apply):
-        return Apply(expr.function, tuple(_replaced(arg, old, new) for arg in expr.args))
-    return expr
-
-
-def _taking_the_last(program: Program, position: int) -> Program:
-    statements = list(program.statements)
-    old = statements[position]
-    other = EXCHANGED[old.reduce or ""]
-    statements[position] = replace(old, reduce=other, value=_other_end(old.value))
-    return replace(program, statements=tuple(statements))
-
-
-def _other_end(expr: Expr) -> Expr:
-    """Flip the sign of infinities, so that they still lose."""
-    if isinstance(expr, Const):
-        return Const(-expr.value) if isinf(expr.value) else expr
-    return Apply(expr.function, tuple(map(_other_end, expr.args))) if isinstance(expr, Apply) else expr
-
-
-def _slipped(program: Program, position: int) -> Program:
-    statements = list(program.statements)
-    for i, statement in enumerate(statements):
-        if position < (n := count_slips(statement.value)):
-            statements[i] = replace(statement, value=_wrong(statement.value, position))
-            return replace(program, statements=tuple(statements))
-        position -= n
-    raise AssertionError(position)
-
-
-def _wrong(expr: Expr, position: int) -> Expr:
-    """Make the mistake at a position, counted from the expression itself, then through its arguments."""
-    if isinstance(expr, Const):
-        # 1.5 times 0 would be no mistake.
-        return Const(expr.value * 1.5 if expr.value else 0.5)
-    assert isinstance(expr, Apply)
-    if slips(expr) and position == 0:
-        return expr.args[0] if len(expr.args) == 1 else Apply(EXCHANGED[expr.function], expr.args)
-    args, position = list(expr.args), position - slips(expr)
-    for i, arg in enumerate(args):
-        if 0 <= position < (n := count_slips(arg)):
-            args[i] = _wrong(arg, position)
-        position -= n
-    return Apply(expr.function, tuple(args))

@@ -28,7 +28,9 @@ from planish.levels.loops.lang.program import (
     Program,
     Statement,
     accesses,
+    applied,
     factors_of,
+    rewritten,
 )
 from planish.levels.loops.lang.subscripts import gathers, parts_of, scattered
 from planish.levels.loops.reference.bounds import TESTS, VALUES, filled_with, target_views
@@ -176,13 +178,8 @@ def look_ups(statement: Statement, program: Program, arrays: Arrays, steps: list
 
 def without_gathers(statement: Statement, found: LookedUp) -> Statement:
     """Replace the gathers of a statement by reads of what was gathered."""
-
-    def replaced(expr: Expr) -> Expr:
-        if expr in found:
-            return found[expr][0]
-        return Apply(expr.function, tuple(map(replaced, expr.args))) if isinstance(expr, Apply) else expr
-
-    return replace(statement, value=replaced(statement.value)) if found else statement
+    read = {gather: access for gather, (access, _) in found.items()}
+    return replace(statement, value=rewritten(statement.value, read.get))
 
 
 def _look_up(table: Array, index: Array, out: Array) -> None:
@@ -366,19 +363,13 @@ def numpy_callable(program: Program, arrays: Arrays) -> Callable[[], object]:
     for name in (n for n in narrow if n in program.outputs):
         steps.append(partial(np.copyto, arrays[name], everything[name], casting="unsafe"))
     call = steps[0] if len(steps) == 1 else partial(_run, tuple(steps))
-    quiet = narrow or any(_functions(s.value) & _QUIET for s in program.statements)
+    quiet = narrow or any(expr.function in _QUIET for s in program.statements for expr in applied(s.value))
     return np.errstate(all="ignore")(call) if quiet else call
 
 
 def _run(steps: Sequence[Step]) -> None:
     for step in steps:
         step()
-
-
-def _functions(expr: Expr) -> set[str]:
-    if not isinstance(expr, Apply):
-        return set()
-    return {expr.function}.union(*map(_functions, expr.args))
 
 
 @dataclass(frozen=True)
