@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from planish.core import Candidate, Failed, Measured, Outcome, PlanishError, ProgramError, StageClock
+from planish.core import Candidate, Failed, Measured, Outcome, ProgramError, StageClock
 from planish.core.disk_cache import DiskCache
 from planish.levels.graph.feeds import (
     BELOW_0,
@@ -22,7 +22,7 @@ from planish.levels.graph.feeds import (
     labelled,
     make_feeds,
 )
-from planish.levels.graph.machine import QUANTITIES, Meter, peak_memory
+from planish.levels.graph.machine import Meter, peak_memory
 from planish.levels.graph.model_protos import all_nodes
 from planish.levels.graph.passes import Selection, selection_of
 from planish.levels.graph.program import GraphProgram
@@ -376,12 +376,3 @@ def within_three_sigma(samples: Sequence[float]) -> Sequence[float]:
     """Leave out what is further than three standard deviations from the mean (section 5 of the paper)."""
     middle, spread = statistics.fmean(samples), statistics.pstdev(samples)
     return [each for each in samples if abs(each - middle) <= _SIGMAS * spread] or samples
-
-
-def lacking(objectives: frozenset[str], there: Mapping[str, object]) -> PlanishError | None:
-    """Return the error for an objective of which there is no counter; None where all can be measured."""
-    for name in sorted(objectives & set(QUANTITIES)):
-        if {"power": "energy"}.get(name, name) not in there:
-            what = f"{name} is not available here: the machine has no counter of it"
-            return PlanishError(what, "See 'planish targets'.")
-    return None

@@ -12,6 +12,7 @@ import struct
 import tempfile
 import time
 import weakref
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -44,7 +45,7 @@ class Question(Step):
     """A question about a model after some passes.
 
     Args:
-        what: a method of `_Evaluator`.
+        what: "model_key", "counts", "load", "effective", "optimised" or "write".
         rewrites: rewriting passes, in their order.
         disabled: the runtime's passes that are left out.
         optimization: the session's level; by default that of the settings.
@@ -62,12 +63,7 @@ class Question(Step):
 
 @dataclass(frozen=True)
 class Optimised:
-    """A model that the runtime made.
-
-    Args:
-        key: its identity.
-        counts: its nodes by type.
-    """
+    """A model that the runtime made: its identity, and its nodes by type."""
 
     key: str
     counts: Mapping[str, int]
@@ -82,23 +78,23 @@ class PassProbeError(PlanishError):
 class PassProbe:
     """Applies passes to a model in a worker process, which is started again where one ends it.
 
+    Its answers raise PassProbeError where a rewriting pass fails or the runtime does not take its model.
+
     Args:
         program: the model.
         settings: of the runtime's sessions.
         answer_s: seconds for one answer; by default by the model's size.
+
+    Attributes:
+        spent: seconds of a processor that answers took, so far; by the clock where the process ended.
     """
 
     def __init__(self, program: GraphProgram, settings: SessionSettings, answer_s: float = 0.0) -> None:
         self._program, self._settings = program, settings
         self._answer_s = answer_s or ANSWER_S + program.size / _PACE
         self._executor: LocalExecutor | None = None
-        self._spent = 0.0
         self._keys: dict[tuple[str, ...], str] = {}
-
-    @property
-    def spent(self) -> float:
-        """Seconds of a processor that answers took, so far; by the clock where the process ended."""
-        return self._spent
+        self.spent = 0.0
 
     def state_key(self, rewrites: Sequence[str]) -> str:
         """Return the identity of the model after some rewriting passes, or of the list where one fails."""
@@ -108,47 +104,34 @@ class PassProbe:
             return self._keys.setdefault(tuple(rewrites), " ".join(("fails:", *rewrites)))
 
     def model_key(self, rewrites: Sequence[str]) -> str:
-        """Return the identity of the model after rewriting passes; raises PassProbeError where one fails."""
+        """Return the identity of the model after some rewriting passes."""
         wanted = tuple(rewrites)
         if wanted not in self._keys:
             self._keys[wanted] = _key_in(self._ask(Question("model_key", wanted)))
         return self._keys[wanted]
 
     def counts(self, rewrites: Sequence[str]) -> Mapping[str, int]:
-        """Count the nodes by type after some rewriting passes; raises PassProbeError where one fails."""
+        """Count the nodes by type after some rewriting passes."""
         return _counts_in(self._ask(Question("counts", tuple(rewrites))))
 
     def load(self, rewrites: Sequence[str]) -> None:
-        """Load the model after some rewriting passes by the runtime.
-
-        Raises:
-            PassProbeError: a rewriting pass fails, or the runtime does not take the model.
-        """
+        """Load the model after some rewriting passes by the runtime."""
         self._ask(Question("load", tuple(rewrites)))
 
     def effective(self, rewrites: Sequence[str]) -> Mapping[str, bool]:
-        """Return the runtime's transformers, and whether each changes the model.
-
-        Raises:
-            PassProbeError: a rewriting pass fails, or the runtime does not take the model.
-        """
-        return {
-            name: value != 0
-            for name, value in self._ask(Question("effective", tuple(rewrites))).values.items()
-        }
+        """Return the runtime's transformers, and whether each changes the model after some passes."""
+        found = self._ask(Question("effective", tuple(rewrites)))
+        return {name: value != 0 for name, value in found.values.items()}
 
     def optimised(
         self, rewrites: Sequence[str], disabled: Sequence[str] = (), optimization: str = ""
     ) -> Optimised:
-        """Return the identity and the nodes of what the runtime makes where some of its passes are left out.
+        """Return what the runtime makes of the model after some rewriting passes.
 
         Args:
             rewrites: rewriting passes, in their order.
             disabled: the runtime's passes that are left out.
             optimization: the session's level; by default that of the settings.
-
-        Raises:
-            PassProbeError: a rewriting pass fails, or the runtime does not take the model.
         """
         found = self._ask(Question("optimised", tuple(rewrites), tuple(sorted(disabled)), optimization))
         return Optimised(_key_in(found), _counts_in(found))
@@ -165,7 +148,6 @@ class PassProbe:
             offline: whether the runtime optimises it, too.
 
         Raises:
-            PassProbeError: a rewriting pass fails, or the runtime does not take the model.
             OSError: a file cannot be written.
         """
         # A folder of its own: the process may write there, and only what it wrote is copied.
@@ -195,11 +177,11 @@ class PassProbe:
             raise PassProbeError(error.message) from error
         if isinstance(found.outcome, Measured):
             values = dict(found.outcome.values)
-            self._spent += values.pop(_SECONDS, 0.0)
+            self.spent += values.pop(_SECONDS, 0.0)
             return Measured(values, found.outcome.samples)
         if found.outcome.reason in _OF_WORKER:
             # By the clock: how much of the processor a dead process used is not known.
-            self._spent += sum(found.seconds.values())
+            self.spent += sum(found.seconds.values())
         first, *_ = found.outcome.detail.splitlines() or [found.outcome.reason]
         raise PassProbeError(f"no answer, {first}" if found.outcome.reason == "timeout" else first)
 
@@ -252,10 +234,9 @@ class _Evaluator:
         """Answer a question; see `PassProbe`."""
         (question,) = candidate.steps
         assert isinstance(question, Question)
-        answer: Callable[[Question], Measured] = getattr(self, f"_{question.what}")
         with clock("transform"):
             try:
-                found = answer(question)
+                found = self._answer(question)
             except PlanishError as error:
                 return Failed("transform", "a pass fails", error.message)
             # Libraries raise anything on a model that they did not foresee.
@@ -265,55 +246,60 @@ class _Evaluator:
         before, self._reported = self._reported, time.process_time()
         return Measured({**found.values, _SECONDS: self._reported - before}, found.samples)
 
-    def _model_key(self, asked: Question) -> Measured:
-        return _answer(self._rewriter.model_key(asked.rewrites))
+    def _answer(self, asked: Question) -> Measured:
+        match asked.what:
+            case "model_key":
+                return _measured(self._rewriter.model_key(asked.rewrites))
+            case "counts":
+                return _measured(counts=node_counts(self._rewriter.model(asked.rewrites)))
+            case "load":
+                open_session(self._file(asked), self._settings, as_it_is=True)
+                return _measured()
+            case "effective":
+                file, found = self._file(asked), Counter[str]()
+                # A transformer runs more than once, in several steps: any of them counts.
+                for name, modified in _MODIFIED.findall(
+                    _stderr_of(lambda: open_session(file, self._settings, verbose=True))
+                ):
+                    found[name.decode()] += int(modified)
+                return _measured(counts=found)
+            case "optimised":
+                return self._optimised(asked)
+            case _:
+                self._write(asked)
+                return _measured()
 
-    def _counts(self, asked: Question) -> Measured:
-        return _answer("", node_counts(self._rewriter.model(asked.rewrites)))
-
-    def _load(self, asked: Question) -> Measured:
-        open_session(self._rewriter.rewritten(asked.rewrites).file, self._settings, as_it_is=True)
-        return _answer()
-
-    def _effective(self, asked: Question) -> Measured:
-        file = self._rewriter.rewritten(asked.rewrites).file
-        log = _stderr_of(lambda: open_session(file, self._settings, verbose=True))
-        found: dict[str, bool] = {}
-        # A transformer runs more than once, in several steps: any of them counts.
-        for name, modified in _MODIFIED.findall(log):
-            found[name.decode()] = found.get(name.decode(), False) or modified == b"1"
-        return Measured({name: float(each) for name, each in found.items()})
+    def _file(self, asked: Question) -> Path:
+        return self._rewriter.rewritten(asked.rewrites).file
 
     def _optimised(self, asked: Question) -> Measured:
         import onnx
 
-        kept = self._scratch / "optimised.onnx"
+        file, kept = self._file(asked), self._scratch / "optimised.onnx"
         settings = replace(self._settings, optimization=asked.optimization or self._settings.optimization)
-        file = self._rewriter.rewritten(asked.rewrites).file
         open_session(file, settings, asked.disabled, keep=kept)
         made = onnx.load(kept, load_external_data=False)
         # The runtime names the files of weights that it did not change as they stand beside the model.
         onnx.load_external_data_for_model(made, str(file.parent))
-        return _answer(identity(made), node_counts(made))
+        return _measured(identity(made), node_counts(made))
 
-    def _write(self, asked: Question) -> Measured:
+    def _write(self, asked: Question) -> None:
         import onnx
 
         # Made here, and not read from the cache, which other processes write to.
         model, file = self._rewriter.model(asked.rewrites), Path(asked.file)
         if not asked.offline:
             onnx.save(model, file)
-            return _answer()
+            return
         if asked.rewrites:
             made = self._scratch / "written.onnx"
             onnx.save(model, made)
         else:
-            made = self._rewriter.rewritten(()).file
+            made = self._file(asked)
         open_session(made, self._settings, asked.disabled, keep=file, apart=True)
-        return _answer()
 
 
-def _answer(key: str = "", counts: Mapping[str, int] | None = None) -> Measured:
+def _measured(key: str = "", counts: Mapping[str, int] | None = None) -> Measured:
     values = {name: float(count) for name, count in (counts or {}).items()}
     return Measured(values, {"identity": tuple(map(float, _KEY.unpack(bytes.fromhex(key))))} if key else {})
 

@@ -19,7 +19,7 @@ Kind = Literal["onnxoptimizer", "onnxscript", "planish", "intent", "rule", "tran
 EXACT: tuple[Kind, ...] = ("onnxoptimizer", "onnxscript", "planish")
 """Those that make a model which computes the same."""
 REWRITING: tuple[Kind, ...] = (*EXACT, "intent")
-RUNTIME = ("rule", "transformer")
+RUNTIME: tuple[Kind, ...] = ("rule", "transformer")
 
 
 @dataclass(frozen=True)
@@ -183,7 +183,7 @@ class Selection:
         Where the session is set to optimise nothing, there is nothing to leave out; where it is set to one
         thread, ONNX Runtime runs nothing in parallel; another runtime has none of these settings.
         """
-        out = sorted(self.disabled, key=_order_of) if self.optimises else []
+        out = sorted(self.disabled, key=_positions().__getitem__) if self.optimises else []
         offline = [Offline()] if self.offline and not self.elsewhere else []
         idle = ["execution"] if ONE_THREAD in self.settings else []
         idle += ["optimization", "execution", "arena"] if self.elsewhere else []
@@ -234,21 +234,16 @@ def selection(
             where = "left out of ONNX Runtime" if name in chosen.disabled else "run before ONNX Runtime"
             raise ScheduleError(f"pass '{name}' cannot be {where}")
     for each in chosen.settings:
-        _check(each)
+        name, value = each.name, each.value
+        if name not in SETTABLE:
+            raise ProgramError(f"unknown setting '{name}'", did_you_mean(name, SETTABLE))
+        if name == "threads" and not re.fullmatch("[1-9][0-9]*", value):
+            raise ProgramError(f"threads cannot be '{value}'", "Give a number from 1.")
+        if name != "threads" and value not in VALUES[name]:
+            raise ProgramError(f"{name} cannot be '{value}'", did_you_mean(value, VALUES[name]))
     if len(chosen.session) < len(chosen.settings):
         raise ScheduleError(f"a setting is there twice: {', '.join(sorted(map(str, settings)))}")
     return chosen
-
-
-def _check(setting: Set) -> None:
-    """Raise ProgramError where a setting cannot be."""
-    name, value = setting.name, setting.value
-    if name not in SETTABLE:
-        raise ProgramError(f"unknown setting '{name}'", did_you_mean(name, SETTABLE))
-    if name == "threads" and not re.fullmatch("[1-9][0-9]*", value):
-        raise ProgramError(f"threads cannot be '{value}'", "Give a number from 1.")
-    if name != "threads" and value not in VALUES[name]:
-        raise ProgramError(f"{name} cannot be '{value}'", did_you_mean(value, VALUES[name]))
 
 
 def selection_of(candidate: Candidate) -> Selection:
@@ -258,31 +253,22 @@ def selection_of(candidate: Candidate) -> Selection:
         ProgramError: a pass is unknown or kept out; a setting or its value is unknown.
         ScheduleError: the steps are not in their order: `Rewrite`, `Disable`, `Offline`, `Set`.
     """
-    rewrites = [step.name for step in candidate.steps if isinstance(step, Rewrite)]
-    disabled = [step.name for step in candidate.steps if isinstance(step, Disable)]
-    offline = any(isinstance(step, Offline) for step in candidate.steps)
-    settings = [step for step in candidate.steps if isinstance(step, Set)]
-    found = selection(rewrites, disabled, offline=offline, settings=settings)
+    steps = candidate.steps
+    found = selection(
+        [step.name for step in steps if isinstance(step, Rewrite)],
+        [step.name for step in steps if isinstance(step, Disable)],
+        offline=Offline() in steps,
+        settings=[step for step in steps if isinstance(step, Set)],
+    )
     # One selection has one candidate: else the store would know it under several hashes.
     if found.candidate != candidate:
         raise ScheduleError(f"not in canonical order: {candidate}", f"Write it so: {found.candidate}.")
     return found
 
 
-@cache
-def _rewrite(name: str) -> Rewrite:
-    return Rewrite(name)
-
-
-@cache
-def _disable(name: str) -> Disable:
-    return Disable(name)
+_rewrite, _disable = cache(Rewrite), cache(Disable)
 
 
 @cache
 def _positions() -> Mapping[str, int]:
     return {name: index for index, name in enumerate(passes())}
-
-
-def _order_of(name: str) -> int:
-    return _positions()[name]

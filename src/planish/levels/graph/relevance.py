@@ -6,12 +6,13 @@ import json
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, TypeVar
 
 from planish.core import PlanishError, content_hash
 from planish.levels.graph.installed import versions
 from planish.levels.graph.pass_probe import PassProbe, PassProbeError
-from planish.levels.graph.passes import EXACT, find_pass, passes, passes_of_kind
+from planish.levels.graph.passes import EXACT, RUNTIME, Kind, find_pass, passes, passes_of_kind
 from planish.levels.graph.program import GraphProgram, user_cache
 from planish.levels.graph.sessions import SessionSettings
 
@@ -125,165 +126,6 @@ _BUSY = 2.5
 """On a machine that is busy with other work, so many times as long by the clock."""
 
 
-class CpuBudget:
-    """Budget of processor time, so that a busy machine leaves nothing out.
-
-    Args:
-        probe: its time is counted.
-        seconds: of a processor.
-    """
-
-    def __init__(self, probe: PassProbe, seconds: float) -> None:
-        self._probe, self._seconds = probe, seconds
-        self._before, self._start = probe.spent, time.monotonic()
-
-    @property
-    def spent(self) -> float:
-        """Seconds of a processor, so far."""
-        return self._probe.spent - self._before
-
-    def __call__(self, share: float, things: Sequence[T], work: Callable[[T], None]) -> int:
-        """Work through things while there is time; return how many were done.
-
-        Args:
-            share: of the time, after which it is over.
-            things: what to work through.
-            work: on one of them.
-        """
-        for done, thing in enumerate(things):
-            # Both: a process that hangs uses no processor, and would never be over.
-            spent = max(self.spent, (time.monotonic() - self._start) / _BUSY)
-            if spent > share * self._seconds:
-                return done
-            work(thing)
-        return len(things)
-
-
-class Rewriting:
-    """Rewriting passes that matter, as far as is known.
-
-    Attributes:
-        problems: questions that got no answer, and why.
-    """
-
-    def __init__(self, probe: PassProbe) -> None:
-        self._probe = probe
-        self._counts: dict[tuple[str, ...], Mapping[str, int] | None] = {}
-        self._original = probe.model_key(())
-        self.alone: list[str] = []
-        self.after: dict[str, str] = {}
-        self.failing: dict[str, str] = {}
-        self.problems: list[str] = []
-
-    def is_known(self, name: str) -> bool:
-        """Return whether a pass is known to do something, be it to fail."""
-        return name in self.alone or name in self.after or name in self.failing
-
-    def may_matter(self, name: str, *before: str) -> bool:
-        """Return whether the model has operators that a pass looks for, as it came or after another pass."""
-        seen = self._seen(before)
-        return seen is None or find_pass(name).may_matter(frozenset(seen))
-
-    def ranked(self) -> list[str]:
-        """List what matters alone; first what leaves the fewest nodes."""
-        return sorted(self.alone, key=lambda name: sum((self._seen((name,)) or {}).values()))
-
-    def try_alone(self, name: str) -> None:
-        """Try a pass on the model as it came."""
-        if not self.may_matter(name):
-            return
-        try:
-            if self._probe.model_key((name,)) != self._original:
-                self._probe.load((name,))
-                self.alone.append(name)
-        except PassProbeError as error:
-            self.failing[name] = error.message
-
-    def pairs(self, names: Sequence[str]) -> list[tuple[str, str]]:
-        """List what is to be tried after what."""
-        rest = [name for name in names if not self.is_known(name)]
-        return [(first, name) for first in self.ranked() for name in rest if self.may_matter(name, first)]
-
-    def try_after(self, pair: tuple[str, str]) -> None:
-        """Try a pass after another one, unless it is known to matter."""
-        first, name = pair
-        if self.is_known(name):
-            return
-        try:
-            if self._probe.model_key(pair) != self._probe.model_key((first,)):
-                self._probe.load(pair)
-                self.after[name] = first
-        except PassProbeError as error:
-            self.failing[name] = f"after {first}: {error.message}"
-
-    def _seen(self, rewrites: tuple[str, ...]) -> Mapping[str, int] | None:
-        """Count the nodes after some passes; None where they cannot be counted."""
-        if rewrites not in self._counts:
-            try:
-                self._counts[rewrites] = self._probe.counts(rewrites)
-            except PassProbeError as error:
-                self._counts[rewrites] = None
-                self.problems.append(f"nodes after {', '.join(rewrites) or 'no pass'}: {error.message}")
-        return self._counts[rewrites]
-
-
-class Runtime:
-    """The runtime's own passes that matter, as far as is known.
-
-    Attributes:
-        problems: questions that got no answer, and why.
-    """
-
-    def __init__(self, probe: PassProbe) -> None:
-        self._probe = probe
-        self._there: set[str] = set()
-        self._fired: set[str] = set()
-        self._whole: str | None = None
-        self.problems: list[str] = []
-
-    def look(self, rewrites: tuple[str, ...]) -> None:
-        """Note the transformers that change the model after some rewriting passes."""
-        try:
-            found = self._probe.effective(rewrites)
-        except PassProbeError as error:
-            self.problems.append(
-                f"the runtime's passes after {', '.join(rewrites) or 'none'}: {error.message}"
-            )
-            return
-        self._there |= found.keys()
-        self._fired |= {name for name, modified in found.items() if modified}
-
-    def try_rule(self, name: str) -> None:
-        """Note a rule without which the runtime makes something else of the model as it came."""
-        if self._whole is None:
-            self._whole = self._optimised()
-        try:
-            rest = self._probe.optimised((), [name]).key
-        except PassProbeError:  # to leave it out is a candidate's failure, in its turn
-            rest = ""
-        # Without an answer the rule may matter.
-        if not rest or rest != self._whole:
-            self._fired.add(name)
-
-    def _optimised(self) -> str:
-        """Name what the runtime makes of the model as it came; empty where that cannot be found out."""
-        try:
-            return self._probe.optimised(()).key
-        except PassProbeError as error:
-            self.problems.append(f"the model that the runtime makes: {error.message}")
-            return ""
-
-    def missing(self) -> tuple[str, ...]:
-        """List the transformers that the runtime did not report, if it reported any."""
-        known = [each.name for each in passes_of_kind("transformer")] if self._there else []
-        return tuple(name for name in known if name not in self._there)
-
-    def names(self, untried: Sequence[str]) -> tuple[str, ...]:
-        """List what matters, and the rules that there was no time for."""
-        known = self._fired | set(untried)
-        return tuple(each.name for each in passes_of_kind("rule", "transformer") if each.name in known)
-
-
 BUDGET_S = 6.0
 """Seconds of a processor after which what is not yet looked at stays unknown."""
 THOROUGH_S = 20.0
@@ -306,42 +148,142 @@ def analyse(probe: PassProbe, budget_s: float = BUDGET_S) -> Relevance:
         budget_s: seconds of a processor for all.
     """
     try:
-        return _analyse(probe, budget_s)
+        return _Analysis(probe, budget_s).run()
     except Exception as error:  # noqa: BLE001
-        every = tuple(each.name for each in passes_of_kind(*EXACT))
-        runtime = tuple(each.name for each in passes_of_kind("rule", "transformer"))
+        every, runtime = _names(*EXACT), _names(*RUNTIME)
         reason = error.message if isinstance(error, PlanishError) else f"{type(error).__name__}: {error}"
         return Relevance((), runtime=runtime, untried=every, problems=(f"the model as it came: {reason}",))
 
 
-def _analyse(probe: PassProbe, budget_s: float) -> Relevance:
-    until = CpuBudget(probe, budget_s)
-    found = Rewriting(probe)
-    runtime = Runtime(probe)
-    runtime.look(())
-    rules = [each.name for each in passes_of_kind("rule") if found.may_matter(each.name)]
-    looked = until(_RULES, rules, runtime.try_rule)
-    names = [each.name for each in passes_of_kind(*EXACT)]
-    # Alone before after each other: there are as many of these as passes, and of pairs their square.
-    tried = until(_ALONE, names, found.try_alone)
-    until(1, found.ranked()[:_AFTER], lambda name: runtime.look((name,)))
-    # Only those that were tried alone: of the others nothing is known yet.
-    pairs = found.pairs(names[:tried])
-    done = until(1, pairs, found.try_after)
-    matter = runtime.names(rules[looked:])
-    untried = [name for name in names[tried:] if found.may_matter(name)]
-    silent = [name for name in names if not found.is_known(name) and name not in untried]
-    others = [each.name for each in passes_of_kind("rule", "transformer") if each.name not in matter]
-    return Relevance(
-        alone=tuple(found.alone),
-        after=found.after,
-        failing=found.failing,
-        runtime=matter,
-        without=(*silent, *others),
-        untried=tuple(untried),
-        pairs=done,
-        unknown=len(pairs) - done,
-        seconds=until.spent,
-        missing=runtime.missing(),
-        problems=(*found.problems, *runtime.problems),
-    )
+def _names(*kinds: Kind) -> tuple[str, ...]:
+    return tuple(each.name for each in passes_of_kind(*kinds))
+
+
+class _Analysis:
+    """Passes that matter, as far as is known; a question without an answer is a problem, and not the end."""
+
+    def __init__(self, probe: PassProbe, budget_s: float) -> None:
+        self._probe, self._budget_s = probe, budget_s
+        self._before, self._start = probe.spent, time.monotonic()
+        self._counts: dict[tuple[str, ...], Mapping[str, int] | None] = {}
+        self._original = probe.model_key(())
+        self._alone: list[str] = []
+        self._after: dict[str, str] = {}
+        self._failing: dict[str, str] = {}
+        self._there: set[str] = set()
+        self._runtime: set[str] = set()
+        self._problems: list[str] = []
+
+    def run(self) -> Relevance:
+        """Try all passes."""
+        self._look_at_runtime()
+        rules = [name for name in _names("rule") if self._may_matter(name)]
+        looked = self._within(_RULES, rules, self._try_rule)
+        names = _names(*EXACT)
+        # Alone before after each other: there are as many of these as passes, and of pairs their square.
+        tried = self._within(_ALONE, names, self._try_alone)
+        # First what leaves the fewest nodes.
+        ranked = sorted(self._alone, key=lambda name: sum((self._seen(name) or {}).values()))
+        self._within(1, ranked[:_AFTER], self._look_at_runtime)
+        # Only those that were tried alone: of the others nothing is known yet.
+        rest = [name for name in names[:tried] if not self._is_known(name)]
+        pairs = [(first, name) for first in ranked for name in rest if self._may_matter(name, first)]
+        done = self._within(1, pairs, self._try_after)
+        # Without an answer a rule may matter.
+        matter = self._runtime.union(rules[looked:])
+        untried = tuple(name for name in names[tried:] if self._may_matter(name))
+        silent = [name for name in names if not self._is_known(name) and name not in untried]
+        missing = [name for name in _names("transformer") if self._there and name not in self._there]
+        return Relevance(
+            alone=tuple(self._alone),
+            after=self._after,
+            failing=self._failing,
+            runtime=tuple(name for name in _names(*RUNTIME) if name in matter),
+            without=(*silent, *(name for name in _names(*RUNTIME) if name not in matter)),
+            untried=untried,
+            pairs=done,
+            unknown=len(pairs) - done,
+            seconds=self._probe.spent - self._before,
+            missing=tuple(missing),
+            problems=tuple(self._problems),
+        )
+
+    def _within(self, share: float, things: Sequence[T], work: Callable[[T], None]) -> int:
+        """Work through things until a share of the time is over; return how many were done."""
+        for done, thing in enumerate(things):
+            # Both: a process that hangs uses no processor, and would never be over.
+            spent = max(self._probe.spent - self._before, (time.monotonic() - self._start) / _BUSY)
+            if spent > share * self._budget_s:
+                return done
+            work(thing)
+        return len(things)
+
+    def _is_known(self, name: str) -> bool:
+        return name in self._alone or name in self._after or name in self._failing
+
+    def _seen(self, *rewrites: str) -> Mapping[str, int] | None:
+        """Count the nodes after some passes; None where they cannot be counted."""
+        if rewrites not in self._counts:
+            try:
+                self._counts[rewrites] = self._probe.counts(rewrites)
+            except PassProbeError as error:
+                self._counts[rewrites] = None
+                self._problems.append(f"nodes after {', '.join(rewrites) or 'no pass'}: {error.message}")
+        return self._counts[rewrites]
+
+    def _may_matter(self, name: str, *before: str) -> bool:
+        """Return whether the model has operators that a pass looks for, as it came or after another pass."""
+        seen = self._seen(*before)
+        return seen is None or find_pass(name).may_matter(frozenset(seen))
+
+    def _try_alone(self, name: str) -> None:
+        if not self._may_matter(name):
+            return
+        try:
+            if self._probe.model_key((name,)) != self._original:
+                self._probe.load((name,))
+                self._alone.append(name)
+        except PassProbeError as error:
+            self._failing[name] = error.message
+
+    def _try_after(self, pair: tuple[str, str]) -> None:
+        first, name = pair
+        if self._is_known(name):
+            return
+        try:
+            if self._probe.model_key(pair) != self._probe.model_key((first,)):
+                self._probe.load(pair)
+                self._after[name] = first
+        except PassProbeError as error:
+            self._failing[name] = f"after {first}: {error.message}"
+
+    def _look_at_runtime(self, *rewrites: str) -> None:
+        """Note the transformers that change the model after some rewriting passes."""
+        try:
+            found = self._probe.effective(rewrites)
+        except PassProbeError as error:
+            self._problems.append(
+                f"the runtime's passes after {', '.join(rewrites) or 'none'}: {error.message}"
+            )
+            return
+        self._there |= found.keys()
+        self._runtime |= {name for name, modified in found.items() if modified}
+
+    @cached_property
+    def _optimised(self) -> str:
+        """The identity of what the runtime makes of the model as it came; empty where there is no answer."""
+        try:
+            return self._probe.optimised(()).key
+        except PassProbeError as error:
+            self._problems.append(f"the model that the runtime makes: {error.message}")
+            return ""
+
+    def _try_rule(self, name: str) -> None:
+        """Note a rule without which the runtime makes something else of the model as it came."""
+        whole = self._optimised
+        try:
+            matters = not whole or self._probe.optimised((), [name]).key != whole
+        except PassProbeError:  # to leave it out is a candidate's failure, in its turn
+            matters = True
+        if matters:
+            self._runtime.add(name)

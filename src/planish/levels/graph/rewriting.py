@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from functools import cache, cached_property, lru_cache, partial
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 from planish.core import PlanishError, content_hash
 from planish.core.disk_cache import DiskCache
@@ -55,8 +55,20 @@ def apply_pass(model: ModelProto, name: str, feeds: Sequence[Feed] = ()) -> Mode
     Raises:
         RewriteError: it fails, or changes the names of inputs or outputs.
     """
+    kind, own = find_pass(name).kind, name.partition(".")[2]
     try:
-        made = _applied(model, name, feeds)
+        # Each library is imported when it is first needed.
+        match kind:
+            case "onnxoptimizer":
+                made = _by_onnxoptimizer(model, own)
+            case "onnxscript":
+                made = _by_onnxscript(model, own)
+            case "planish":
+                from planish.levels.graph.parallel_branches import PASSES, join
+
+                made = join(model, PASSES[own])
+            case _:
+                made = _by_intent(model, own, feeds)
     except Exception as error:
         raise RewriteError(f"{name} fails: {type(error).__name__}: {error}".splitlines()[0]) from error
     # By other names the user's own calls would fail.
@@ -65,19 +77,11 @@ def apply_pass(model: ModelProto, name: str, feeds: Sequence[Feed] = ()) -> Mode
     return made
 
 
-def _applied(model: ModelProto, name: str, feeds: Sequence[Feed]) -> ModelProto:
-    """Call the pass's own library; each is imported when it is first needed."""
-    kind, own = find_pass(name).kind, name.partition(".")[2]
-    if kind == "onnxoptimizer":
-        return _by_onnxoptimizer(model, own)
-    if kind == "onnxscript":
-        return apply_onnxscript(model, own)
-    if kind == "planish":
-        from planish.levels.graph.parallel_branches import PASSES, join
-
-        return join(model, PASSES[own])
-
-    return apply_intent(model, own, feeds)
+def _interface(model: ModelProto) -> tuple[list[str], list[str]]:
+    # Old models list weights among their inputs; passes may drop them there.
+    weights = {tensor.name for tensor in model.graph.initializer}
+    inputs = sorted(value.name for value in model.graph.input if value.name not in weights)
+    return inputs, [value.name for value in model.graph.output]
 
 
 def _by_onnxoptimizer(model: ModelProto, name: str) -> ModelProto:
@@ -86,13 +90,6 @@ def _by_onnxoptimizer(model: ModelProto, name: str) -> ModelProto:
 
     compiled = import_module("onnxoptimizer.onnx_opt_cpp2py_export")
     return ModelProto.FromString(compiled.optimize(model.SerializeToString(), [name]))
-
-
-def _interface(model: ModelProto) -> tuple[list[str], list[str]]:
-    # Old models list weights among their inputs; passes may drop them there.
-    weights = {tensor.name for tensor in model.graph.initializer}
-    inputs = sorted(value.name for value in model.graph.input if value.name not in weights)
-    return inputs, [value.name for value in model.graph.output]
 
 
 NEEDS_INPUTS = frozenset({"intent.int8_static"})
@@ -104,42 +101,30 @@ _AROUND = ("Add", "Relu", "Clip", "MaxPool", "GlobalAveragePool", "Concat")
 _NARROW = ("Conv", "ConvTranspose", "Gemm", "MatMul")
 
 
-def apply_intent(model: ModelProto, name: str, feeds: Sequence[Feed] = ()) -> ModelProto:
-    """Apply a pass.
+def _by_intent(model: ModelProto, name: str, feeds: Sequence[Feed]) -> ModelProto:
+    """Apply a pass that changes results; `feeds` are inputs of the model, for those of `NEEDS_INPUTS`."""
+    from onnx import ModelProto
 
-    Args:
-        model: stays as it is.
-        name: "fp16", "mixed", "int8" or "int8_static".
-        feeds: inputs of the model, for those of `NEEDS_INPUTS`.
-
-    Raises:
-        ValueError: there are no inputs, and it needs some.
-    """
     if name == "int8":
         return _through_files(model, _dynamic)
     if name == "int8_static":
         if not feeds:
             raise ValueError("there are no inputs to find ranges by")
         return _through_files(model, partial(_static, feeds=feeds))
-    from onnx import ModelProto
     from onnxruntime.transformers.float16 import convert_float_to_float16
 
     copy = ModelProto()
     copy.CopyFrom(model)
     types = {node.op_type for node in model.graph.node}
     wide = sorted(types.difference(_NARROW)) if name == "mixed" else None
-    return _without_twins(convert_float_to_float16(copy, keep_io_types=True, op_block_list=wide))
-
-
-def _without_twins(model: ModelProto) -> ModelProto:
-    """Keep one of each cast that was made for several uses of a value: they have one name."""
-    made: dict[tuple[str, ...], NodeProto] = {}
-    for node in model.graph.node:
-        made.setdefault(tuple(node.output), node)
-    firsts = list(made.values())
-    del model.graph.node[:]
-    model.graph.node.extend(firsts)
-    return model
+    made = convert_float_to_float16(copy, keep_io_types=True, op_block_list=wide)
+    # One of each cast that was made for several uses of a value: they have one name.
+    firsts: dict[tuple[str, ...], NodeProto] = {}
+    for node in made.graph.node:
+        firsts.setdefault(tuple(node.output), node)
+    del made.graph.node[:]
+    made.graph.node.extend(firsts.values())
+    return made
 
 
 def _through_files(model: ModelProto, quantise: Callable[[Path, Path], None]) -> ModelProto:
@@ -187,48 +172,24 @@ def _static(before: Path, after: Path, feeds: Sequence[Feed]) -> None:
 
 
 Change = Callable[["ir.Model"], object]
-"""Changes a model; its result says whether it did, as `_is_unchanged` reads it."""
+"""Changes a model; its result says whether it did: by a count, or by its attribute `modified`."""
+_opened: list[tuple[ModelProto, ir.Model]] = []
+"""The model that a rule was tried on last and in vain; to open one takes longer than to try a rule."""
 
 
-def apply_onnxscript(model: ModelProto, name: str) -> ModelProto:
-    """Apply a pass.
-
-    Args:
-        model: stays as it is.
-        name: without the library's: "fold_constants".
-
-    Returns:
-        A new model; the one that was given, where the pass reports that it changed nothing.
-    """
+def _by_onnxscript(model: ModelProto, name: str) -> ModelProto:
+    """Apply a pass; return the given model itself where the pass reports that it changed nothing."""
     from onnxscript import ir
 
     special = _special().get(name)
-    changed = _Opened.take(model) if special is None else ir.serde.deserialize_model(model)
+    last = _opened.pop() if special is None and _opened else (None, None)
+    changed = last[1] if last[0] is model and last[1] else ir.serde.deserialize_model(model)
     result = (special or _rule(name))(changed)
-    if not _is_unchanged(result):
-        return ir.serde.serialize_model(changed)
-    if special is None:
-        _Opened.last = (model, changed)
-    return model
-
-
-class _Opened:
-    """The model that a rule was tried on last and in vain; to open one takes longer than to try a rule."""
-
-    last: ClassVar[tuple[ModelProto, ir.Model] | None] = None
-
-    @classmethod
-    def take(cls, model: ModelProto) -> ir.Model:
-        """Return a model, opened; it is not kept here any more."""
-        from onnxscript import ir
-
-        last, cls.last = cls.last, None
-        return last[1] if last is not None and last[0] is model else ir.serde.deserialize_model(model)
-
-
-def _is_unchanged(result: object) -> bool:
-    """Return whether a pass reports that it changed nothing: by a count of 0, or by its result."""
-    return result == 0 if isinstance(result, int) else getattr(result, "modified", None) is False
+    if result == 0 if isinstance(result, int) else getattr(result, "modified", None) is False:
+        if special is None:
+            _opened.append((model, changed))
+        return model
+    return ir.serde.serialize_model(changed)
 
 
 def _rule(name: str) -> Change:
@@ -260,23 +221,6 @@ def _special() -> Mapping[str, Change]:
     """Return all that is no rewrite rule."""
     import onnx_ir.passes.common as common
     from onnxscript import optimizer
-
-    return {
-        "fold_constants": optimizer.fold_constants_ir,
-        "inline": common.InlinePass(),
-        "optimize": optimizer.optimize_ir,
-        "eliminate_common_subexpressions": common.CommonSubexpressionEliminationPass(),
-        "eliminate_identity": common.IdentityEliminationPass(),
-        "deduplicate_initializers": common.DeduplicateInitializersPass(),
-        "lift_constants": common.LiftConstantsToInitializersPass(lift_all_constants=True, size_limit=0),
-        "lift_subgraph_initializers": common.LiftSubgraphInitializersToMainGraphPass(),
-        "remove_unused_nodes": common.RemoveUnusedNodesPass(),
-        "remove_unused_functions": common.RemoveUnusedFunctionsPass(),
-        **_fusions(),
-    }
-
-
-def _fusions() -> Mapping[str, Change]:
     from onnxscript.rewriter import ort_fusions
     from onnxscript.rewriter.ort_fusions import (
         _core,
@@ -291,6 +235,16 @@ def _fusions() -> Mapping[str, Change]:
     )
 
     return {
+        "fold_constants": optimizer.fold_constants_ir,
+        "inline": common.InlinePass(),
+        "optimize": optimizer.optimize_ir,
+        "eliminate_common_subexpressions": common.CommonSubexpressionEliminationPass(),
+        "eliminate_identity": common.IdentityEliminationPass(),
+        "deduplicate_initializers": common.DeduplicateInitializersPass(),
+        "lift_constants": common.LiftConstantsToInitializersPass(lift_all_constants=True, size_limit=0),
+        "lift_subgraph_initializers": common.LiftSubgraphInitializersToMainGraphPass(),
+        "remove_unused_nodes": common.RemoveUnusedNodesPass(),
+        "remove_unused_functions": common.RemoveUnusedFunctionsPass(),
         "optimize_for_ort": ort_fusions.optimize_for_ort,
         "fuse_transformers": _core.fuse_xformers,
         "fuse_erf_gelu": erfgelu.fuse_erfgelu,
@@ -328,12 +282,7 @@ def final_cache_of(program: GraphProgram) -> DiskCache:
 
 @dataclass(frozen=True)
 class RewrittenModel:
-    """A file of a model.
-
-    Args:
-        file: where it is.
-        key: the model's identity: equal keys mean equal models.
-    """
+    """A file of a model, and the model's identity: equal keys mean equal models."""
 
     file: Path
     key: str
@@ -361,11 +310,9 @@ class Rewriter:
         self.original = load_checked(program)
         self._program, self._cache, self._folder = program, cache, folder
         self._room, self._count = room, 0
-        first = identity(self.original)
-        self._keys: dict[Rewrites, str] = {(): first}
+        self._keys: dict[Rewrites, str] = {(): identity(self.original)}
         self._broken: dict[Rewrites, RewriteError] = {}
         self._models: OrderedDict[str, ModelProto] = OrderedDict()
-        self._first = RewrittenModel(program.file, first)
 
     def model_key(self, rewrites: Sequence[str]) -> str:
         """Return the identity of the model after these passes; raises RewriteError where one fails."""
@@ -387,8 +334,8 @@ class Rewriter:
         """
         key = self.model_key(rewrites)
         # The user's own file: no copy of a large model is written.
-        if key == self._first.key:
-            return self._first
+        if key == self._keys[()]:
+            return RewrittenModel(self._program.file, key)
         name = f"{key}.onnx"
         file = self._cache.find(name)
         if file is None:
@@ -403,41 +350,36 @@ class Rewriter:
         """Return the model after these passes, not to be changed; raises RewriteError where one fails."""
         wanted = tuple(rewrites)
         known = self._keys.get(wanted)
-        if known == self._first.key:
+        if known == self._keys[()]:
             return self.original
         if known in self._models:
             self._models.move_to_end(known)
             return self._models[known]
-        return self._extended(wanted)
+        if wanted in self._broken:
+            raise self._broken[wanted]
+        before = self.model(wanted[:-1])
+        try:
+            after = apply_pass(before, wanted[-1], *([self._feeds] if wanted[-1] in NEEDS_INPUTS else []))
+        except RewriteError as error:
+            # Kept, too: lists that begin with a failing one need not try it again.
+            self._broken[wanted] = error
+            raise
+        # To hash large weights takes a while: not for a pass that returned the model that it was given.
+        old = self.model_key(wanted[:-1])
+        new = self._keys[wanted] = old if after is before else identity(after)
+        # The same but for names: the model before is kept, so that what follows is shared.
+        if new == old:
+            return before
+        self._models[new] = after
+        # The newest stays, however large it is.
+        while sum(model.ByteSize() for model in self._models.values()) > self._room and len(self._models) > 1:
+            self._models.popitem(last=False)
+        return after
 
     def new_file(self) -> Path:
         """Name a file that is not there yet."""
         self._count += 1
         return self._folder / f"{self._count}.onnx"
-
-    def _extended(self, rewrites: Rewrites) -> ModelProto:
-        """Apply the last pass to the model before it."""
-        if rewrites in self._broken:
-            raise self._broken[rewrites]
-        before = self.model(rewrites[:-1])
-        try:
-            given = (self._feeds,) if rewrites[-1] in NEEDS_INPUTS else ()
-            after = apply_pass(before, rewrites[-1], *given)
-        except RewriteError as error:
-            # Kept, too: lists that begin with a failing one need not try it again.
-            self._broken[rewrites] = error
-            raise
-        # To hash large weights takes a while: not for a pass that returned the model that it was given.
-        key = self.model_key(rewrites[:-1]) if after is before else identity(after)
-        self._keys[rewrites] = key
-        # The same but for names: the model before is kept, so that what follows is shared.
-        if key == self.model_key(rewrites[:-1]):
-            return before
-        self._models[key] = after
-        # The newest stays, however large it is.
-        while sum(model.ByteSize() for model in self._models.values()) > self._room and len(self._models) > 1:
-            self._models.popitem(last=False)
-        return after
 
     @cached_property
     def _feeds(self) -> Sequence[Feed]:

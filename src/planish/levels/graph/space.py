@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
-from functools import cache, cached_property
+from functools import cache, cached_property, partial
 from math import log2
 from typing import TYPE_CHECKING
 
@@ -51,7 +51,9 @@ def selection_schema() -> FeatureSchema:
     """Name the columns: of the selection, each pass, each setting, and the model as it came."""
     rewrites = [f"{name} {each.name}" for each in passes_of_kind(*REWRITING) for name in OF_REWRITE]
     out = [f"without {each.name}" for each in passes_of_kind(*RUNTIME)]
-    return FeatureSchema("graph/selection", 2, (*OF_SELECTION, *rewrites, *out, *_valued(), *COUNTS, *SHARES))
+    # Of settings that are no numbers; none is 1 where the target's own holds.
+    values = [f"{name}={value}" for name in SETTABLE if name != "threads" for value in VALUES[name]]
+    return FeatureSchema("graph/selection", 2, (*OF_SELECTION, *rewrites, *out, *values, *COUNTS, *SHARES))
 
 
 def selection_features(model: Features | None, candidates: Sequence[Candidate]) -> NDArray[np.float32]:
@@ -92,11 +94,6 @@ def _describe(row: NDArray[np.float32], chosen: Selection) -> None:
     for name, value in settings.items():
         if name != "threads":
             row[_column()[f"{name}={value}"]] = 1
-
-
-def _valued() -> list[str]:
-    """Name the values of settings that are no numbers; none is 1 where the target's own holds."""
-    return [f"{name}={value}" for name in SETTABLE if name != "threads" for value in VALUES[name]]
 
 
 @cache
@@ -155,11 +152,8 @@ class SelectionSpace(Space):
         model: Callable[[], Features | None] = lambda: None,
         start: Selection = Selection(),  # noqa: B008
     ) -> None:
-        self._start = start
-        self._model_features = model
-        self._make_alphabet = alphabet
-        self._name = name
-        self._seeds_with = seeds
+        self._start, self._name = start, name
+        self._make_alphabet, self._model_features, self._seeds_with = alphabet, model, seeds
         self._untaught = frozenset(self.seeds())
         self._longest = longest
 
@@ -201,12 +195,14 @@ class SelectionSpace(Space):
         more = alphabet.rewrites if len(chosen.rewrites) < self._longest else ()
         out = [name for name in alphabet.disables if chosen.optimises and name not in chosen.disabled]
         offline = [Offline()] if alphabet.offline and not chosen.offline and not chosen.elsewhere else []
-        settings = [each for each in alphabet.settings if each.name not in chosen.session]
         # A setting may make others idle, which leave the candidate then: that is no step further.
-        longer = [
-            each for each in settings if len(_having(chosen, each).candidate.steps) > len(candidate.steps)
+        settings = [
+            each
+            for each in alphabet.settings
+            if each.name not in chosen.session
+            and len(_having(chosen, each).candidate.steps) > len(candidate.steps)
         ]
-        return [*map(Rewrite, more), *map(Disable, out), *offline, *longer]
+        return [*map(Rewrite, more), *map(Disable, out), *offline, *settings]
 
     def extend(self, candidate: Candidate, step: Step) -> Candidate:
         """Append a rewriting pass to the others, leave out one more of the runtime's, or set the session."""
@@ -240,18 +236,21 @@ class SelectionSpace(Space):
         chosen, alphabet = selection_of(candidate), self.alphabet
         changes: list[Callable[[], Selection]] = []
         if alphabet.rewrites and len(chosen.rewrites) < self._longest:
-            changes.append(lambda: _inserted(chosen, alphabet, rng))
+            changes.append(partial(_spliced, chosen, alphabet, rng, removed=0, added=1))
         if alphabet.rewrites and chosen.rewrites:
-            changes += [lambda: _replaced(chosen, alphabet, rng), lambda: _deleted(chosen, rng)]
+            changes.append(partial(_spliced, chosen, alphabet, rng, removed=1, added=1))
+            changes.append(partial(_spliced, chosen, alphabet, rng, removed=1, added=0))
         # Of equal passes, a swap makes the same list.
         if len(set(chosen.rewrites)) > 1:
-            changes.append(lambda: _swapped(chosen, rng))
+            changes.append(partial(_swapped, chosen, rng))
         if alphabet.disables and chosen.optimises:
-            changes += [lambda: _toggled(chosen, alphabet, rng)] * 2
+            disables = alphabet.disables
+            toggle = lambda: replace(chosen, disabled=chosen.disabled ^ {*_drawn(disables, 1, rng)})  # noqa: E731
+            changes += [toggle] * 2
         if alphabet.offline:
             changes.append(lambda: replace(chosen, offline=not chosen.offline))
         if alphabet.settings:
-            changes.append(lambda: _set(chosen, alphabet, rng))
+            changes.append(partial(_set, chosen, alphabet, rng))
         return self._made(changes[int(rng.integers(len(changes)))]()) if changes else candidate
 
     def crossover(self, a: Candidate, b: Candidate, rng: Generator) -> tuple[Candidate, Candidate]:
@@ -295,21 +294,14 @@ def _drawn(names: Sequence[str], count: int, rng: Generator) -> list[str]:
     return [names[int(index)] for index in rng.integers(len(names), size=count)] if count else []
 
 
-def _inserted(chosen: Selection, alphabet: PassAlphabet, rng: Generator) -> Selection:
-    index, names = int(rng.integers(len(chosen.rewrites) + 1)), chosen.rewrites
-    new = _drawn(alphabet.rewrites, 1, rng)
-    return replace(chosen, rewrites=(*names[:index], *new, *names[index:]))
-
-
-def _replaced(chosen: Selection, alphabet: PassAlphabet, rng: Generator) -> Selection:
-    index, names = int(rng.integers(len(chosen.rewrites))), chosen.rewrites
-    new = _drawn(alphabet.rewrites, 1, rng)
-    return replace(chosen, rewrites=(*names[:index], *new, *names[index + 1 :]))
-
-
-def _deleted(chosen: Selection, rng: Generator) -> Selection:
-    index, names = int(rng.integers(len(chosen.rewrites))), chosen.rewrites
-    return replace(chosen, rewrites=(*names[:index], *names[index + 1 :]))
+def _spliced(
+    chosen: Selection, alphabet: PassAlphabet, rng: Generator, *, removed: int, added: int
+) -> Selection:
+    """Remove and add so many rewriting passes at one index."""
+    names = chosen.rewrites
+    index = int(rng.integers(len(names) + 1 - removed))
+    new = _drawn(alphabet.rewrites, added, rng)
+    return replace(chosen, rewrites=(*names[:index], *new, *names[index + removed :]))
 
 
 def _swapped(chosen: Selection, rng: Generator) -> Selection:
@@ -317,10 +309,6 @@ def _swapped(chosen: Selection, rng: Generator) -> Selection:
     here, there = rng.integers(len(names), size=2).tolist()
     names[here], names[there] = names[there], names[here]
     return replace(chosen, rewrites=tuple(names))
-
-
-def _toggled(chosen: Selection, alphabet: PassAlphabet, rng: Generator) -> Selection:
-    return replace(chosen, disabled=chosen.disabled ^ {*_drawn(alphabet.disables, 1, rng)})
 
 
 def _having(chosen: Selection, setting: Set) -> Selection:
@@ -342,5 +330,5 @@ def _dealt(
 ) -> tuple[frozenset[Set], frozenset[Set]]:
     """Swap settings of some names."""
     swapped = {name for name in sorted({each.name for each in one | other}) if rng.random() < _OUT}
-    gone = frozenset(each for each in one | other if each.name in swapped)
-    return (one - gone) | (other & gone), (other - gone) | (one & gone)
+    moved = frozenset(each for each in one ^ other if each.name in swapped)
+    return one ^ moved, other ^ moved

@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Collection, Generator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import replace
 from functools import cache, partial
 
-from planish.core import Candidate, Executor, Measured, SecondaryBaseline, Task, content_hash, evaluate
-from planish.levels.graph.evaluator import LAST_TIMING, TIMING, GraphEvaluatorSpec, lacking, limits_of
+from planish.core import (
+    Candidate,
+    Executor,
+    Measured,
+    PlanishError,
+    SecondaryBaseline,
+    Task,
+    content_hash,
+    evaluate,
+)
+from planish.levels.graph.evaluator import LAST_TIMING, TIMING, GraphEvaluatorSpec, limits_of
 from planish.levels.graph.installed import OPENVINO, OPENVINO_BFLOAT16
 from planish.levels.graph.machine import QUANTITIES, counters
 from planish.levels.graph.pass_probe import PassProbe, PassProbeError
@@ -16,9 +25,9 @@ from planish.levels.graph.passes import (
     BY_OPENVINO,
     EXACT,
     IN_BFLOAT16,
+    RUNTIME,
     SETTABLE,
     VALUES,
-    Kind,
     Selection,
     Set,
     passes_of_kind,
@@ -33,8 +42,15 @@ from planish.levels.graph.starting_lists import GOOD_LISTS, class_lists, recogni
 from planish.measure import SharedBaselineTime
 
 
-def evaluator_spec_of(task: Task[GraphProgram], *, final: bool = False) -> GraphEvaluatorSpec:
+def evaluator_spec_of(
+    task: Task[GraphProgram], *, final: bool = False, counted: Collection[str] | None = None
+) -> GraphEvaluatorSpec:
     """Make the spec for a task's evaluator; see `planish.core.Level.evaluator`.
+
+    Args:
+        task: the model and the objectives.
+        final: whether it is for the comparison at the end.
+        counted: what the machine has counters of; by default they are looked for.
 
     Raises:
         PlanishError: an objective cannot be measured here.
@@ -42,9 +58,13 @@ def evaluator_spec_of(task: Task[GraphProgram], *, final: bool = False) -> Graph
     program = task.program
     names = frozenset(objective.name for objective in task.objectives)
     settings = settings_of(task)
-    wrong = lacking(names, counters(settings.provider))
-    if wrong is not None:
-        raise wrong
+    metered = sorted(names & set(QUANTITIES))
+    if metered and counted is None:
+        counted = counters(settings.provider)
+    for name in metered:
+        if {"power": "energy"}.get(name, name) not in (counted or ()):
+            what = f"{name} is not available here: the machine has no counter of it"
+            raise PlanishError(what, "See 'planish targets'.")
     return GraphEvaluatorSpec(
         program,
         settings,
@@ -53,7 +73,7 @@ def evaluator_spec_of(task: Task[GraphProgram], *, final: bool = False) -> Graph
         final_cache_of(program) if final else model_cache_of(program),
         LAST_TIMING if final else TIMING,
         # Counters of energy and heat would count the baseline's calls too.
-        None if names & set(QUANTITIES) else SharedBaselineTime(),
+        None if metered else SharedBaselineTime(),
         remember=not final,
     )
 
@@ -72,9 +92,13 @@ def widest_settings(task: Task[GraphProgram]) -> SessionSettings:
 def settable(task: Task[GraphProgram]) -> tuple[Set, ...]:
     """List the settings that candidates may change; none where the user did not ask for that."""
     own, program = settings_of(task), task.program
-    threads = [str(count) for count in range(1, own.cores)]
-    values = {**VALUES, "threads": threads, **({"execution": ()} if own.cores == 1 else {})}
-    values["provider"] = _runtimes(task)
+    # Where results may change, another runtime may compute in bfloat16.
+    narrow = (program.providers or own.elsewhere) and _may_change(task) and not program.allow
+    runtimes = ((OPENVINO,) if program.providers else ()) + ((OPENVINO_BFLOAT16,) if narrow else ())
+    threads = tuple(str(count) for count in range(1, own.cores))
+    values = {**VALUES, "threads": threads, "provider": runtimes}
+    if own.cores == 1:
+        values["execution"] = ()
     asked = {name for name in SETTABLE if name == "provider" or program.session}
     if own.elsewhere:
         asked &= {"threads", "provider"}  # the others are settings of ONNX Runtime
@@ -84,13 +108,6 @@ def settable(task: Task[GraphProgram]) -> tuple[Set, ...]:
         for value in values[name]
         if name in asked and value != own.values[name]
     )
-
-
-def _runtimes(task: Task[GraphProgram]) -> tuple[str, ...]:
-    """List the runtimes that candidates may choose; in bfloat16 where results may change."""
-    elsewhere = task.program.providers or settings_of(task).elsewhere
-    narrow = elsewhere and _may_change(task) and not task.program.allow
-    return ((OPENVINO,) if task.program.providers else ()) + ((OPENVINO_BFLOAT16,) if narrow else ())
 
 
 def inexact(task: Task[GraphProgram]) -> tuple[str, ...]:
@@ -103,7 +120,7 @@ def inexact(task: Task[GraphProgram]) -> tuple[str, ...]:
 
 
 def _may_change(task: Task[GraphProgram]) -> bool:
-    """Return whether results may change: accuracy is an objective, or has a tolerance."""
+    # Accuracy is an objective, or has a tolerance.
     return task.program.tolerance is not None or any(each.name == "accuracy" for each in task.objectives)
 
 
@@ -121,21 +138,18 @@ def space_of(task: Task[GraphProgram], name: str) -> SelectionSpace:
     settings, changes = widest_settings(task), settable(task)
     probe = PassProbe(program, settings)
 
-    def every() -> PassAlphabet:
-        rewrites = [each.name for each in passes_of_kind(*EXACT)]
-        out = [] if elsewhere else [each.name for each in passes_of_kind("rule", "transformer")]
-        return PassAlphabet((*rewrites, *inexact(task)), tuple(out), offline, changes)
+    def alphabet() -> PassAlphabet:
+        if name == "all":
+            rewrites, out = ([each.name for each in passes_of_kind(*kinds)] for kinds in (EXACT, RUNTIME))
+        else:
+            found = remembered(program, settings, partial(analyse, probe))
+            rewrites, out = found.rewrites, found.runtime
+        # Another runtime runs none of ONNX Runtime's passes.
+        return PassAlphabet((*rewrites, *inexact(task)), () if elsewhere else tuple(out), offline, changes)
 
-    def relevant() -> PassAlphabet:
-        found = remembered(program, settings, partial(analyse, probe))
-        out = () if elsewhere else found.runtime
-        return PassAlphabet((*found.rewrites, *inexact(task)), out, offline, changes)
-
-    namer = probe.state_key if name == "exact" else None
-    alphabet = every if name == "all" else relevant
     return SelectionSpace(
         alphabet,
-        namer,
+        probe.state_key if name == "exact" else None,
         partial(seeds_of, task),
         model=lambda: recognition_of(program).features,
         start=program.baseline,
@@ -148,7 +162,6 @@ def seeds_of(task: Task[GraphProgram], taught: Sequence[Candidate] = ()) -> Sequ
     That is the baseline, what was learnt from other models of the class, the class's lists, what is good for
     most models, and each setting that candidates may change, alone; but threads, which are many.
     """
-    wanted = {objective.name for objective in task.objectives}
     lists = class_lists(task.program)
     settings = settable(task)
     changes = [Selection(settings=frozenset({each})) for each in settings if each.name != "threads"]
@@ -158,7 +171,7 @@ def seeds_of(task: Task[GraphProgram], taught: Sequence[Candidate] = ()) -> Sequ
     for runtime, more in ((BY_OPENVINO, narrow), (IN_BFLOAT16, ())):
         if runtime in settings:
             found += [replace(each, settings=frozenset({runtime})) for each in (*GOOD_LISTS, *lists, *more)]
-    if "compile_time" in wanted:
+    if any(objective.name == "compile_time" for objective in task.objectives):
         found += [replace(each, offline=True) for each in found]
     return _fitting(task, found)
 
@@ -175,7 +188,7 @@ def _fitting(task: Task[GraphProgram], found: Sequence[Selection]) -> Sequence[S
 
 def unoptimised() -> Selection:
     """Select nothing: every pass of the runtime is left out."""
-    return Selection((), frozenset(each.name for each in passes_of_kind("transformer", "rule")))
+    return Selection(disabled=frozenset(each.name for each in passes_of_kind(*RUNTIME)))
 
 
 def compared(task: Task[GraphProgram], candidate: Candidate) -> Sequence[Candidate]:
@@ -217,26 +230,22 @@ def identities(task: Task[GraphProgram]) -> Generator[Callable[[Candidate], str]
         @cache
         def name(candidate: Candidate) -> str:
             chosen = selection_of(candidate)
+            session = dict(chosen.session)
             try:
                 # Another runtime does not report what it makes of a file.
-                elsewhere = chosen.elsewhere or settings != settings.of_onnxruntime
-                made = _made(probe, chosen, by_file=by_file or elsewhere)
+                if by_file or chosen.elsewhere or settings.elsewhere:
+                    rest = replace(chosen, rewrites=(), offline=False).candidate.hash
+                    made = f"{probe.model_key(chosen.rewrites)} {rest}"
+                else:
+                    # Which level it is shows in what is made, so its name does not count.
+                    level = session.pop("optimization", "")
+                    key = probe.optimised(chosen.rewrites, sorted(chosen.disabled), level).key
+                    made = " ".join([key, *(f"{name}={value}" for name, value in sorted(session.items()))])
             except PassProbeError:
                 return candidate.hash
             return f"{made} offline" if chosen.offline else made
 
         yield name
-
-
-def _made(probe: PassProbe, chosen: Selection, *, by_file: bool) -> str:
-    if not by_file:
-        # Which level it is shows in what is made, so its name does not count.
-        session = dict(chosen.session)
-        level = session.pop("optimization", "")
-        made = probe.optimised(chosen.rewrites, sorted(chosen.disabled), level).key
-        return " ".join([made, *(f"{name}={value}" for name, value in sorted(session.items()))])
-    rest = replace(chosen, rewrites=(), offline=False).candidate.hash
-    return f"{probe.model_key(chosen.rewrites)} {rest}"
 
 
 def without_culprits(task: Task[GraphProgram], executor: Executor) -> GraphProgram | None:
@@ -249,7 +258,7 @@ def without_culprits(task: Task[GraphProgram], executor: Executor) -> GraphProgr
     Returns:
         The program whose baseline leaves them out; None where they are not the cause.
     """
-    if settings_of(task).elsewhere:
+    if settings_of(task).elsewhere or task.program.without:
         return None
 
     def is_right(names: Sequence[str]) -> bool:
@@ -257,20 +266,16 @@ def without_culprits(task: Task[GraphProgram], executor: Executor) -> GraphProgr
         return isinstance(answer.outcome, Measured)
 
     # Transformers first: they are tried first, and one of them runs all rules, so that a rule is named alone.
-    kinds: tuple[Kind, ...] = ("transformer", "rule")
-    every = [each.name for kind in kinds for each in passes_of_kind(kind)]
-    if task.program.without:
-        return None
+    every = [each.name for kind in reversed(RUNTIME) for each in passes_of_kind(kind)]
     # Inputs and tolerance decide what is wrong, too.
     key = f"{cache_key(task.program, settings_of(task))}-{content_hash(task.program.text)[:8]}-culprits.json"
-    known = [name for name in user_cache().get_json(key) or () if name in every]
-    if known and is_right(known):
-        return replace(task.program, without=tuple(sorted(known)), stored="")
-    if not is_right(every):
-        return None
-    found = sorted(fewest(every, is_right))
-    user_cache().put_json(key, found)
-    return replace(task.program, without=tuple(found), stored="")
+    found = [name for name in user_cache().get_json(key) or () if name in every]
+    if not found or not is_right(found):
+        if not is_right(every):
+            return None
+        found = fewest(every, is_right)
+        user_cache().put_json(key, sorted(found))
+    return replace(task.program, without=tuple(sorted(found)), stored="")
 
 
 def fewest(names: Sequence[str], is_enough: Callable[[Sequence[str]], bool]) -> Sequence[str]:
