@@ -22,7 +22,8 @@ from typing import Any
 from planish.core import Candidate, ScheduleError, candidate_from_json, content_hash, rng
 from planish.levels.hlo import Program, read_program
 from planish.levels.hlo.edits import EDITS
-from planish.levels.hlo.ir import TensorType, entry_text
+from planish.levels.hlo.ir.mlir import TensorType
+from planish.levels.hlo.ir.normal import entry_text
 from planish.levels.hlo.patch import replay
 from planish.levels.hlo.space import PatchSpace, children
 from planish.levels.hlo.workload.arguments import signature

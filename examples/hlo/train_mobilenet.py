@@ -27,7 +27,9 @@ from torch.nn.parallel import DistributedDataParallel
 from torch.optim import SGD, Optimizer
 
 from planish.core import usable_cores
-from planish.levels.hlo.workload import Part, Parts, RoleCall, fit, read_workload
+from planish.levels.hlo.workload.arguments import RoleCall, fit
+from planish.levels.hlo.workload.examples import Part, Parts
+from planish.levels.hlo.workload.files import read_workload
 
 HERE = Path(__file__).parent
 BATCH, PEAK_RATE, RISE, DECAY, SMOOTHING = 128, 0.2, 0.15, 5e-4, 0.1

@@ -21,8 +21,8 @@ from planish.levels.hlo.backend.compiler import device_argument
 from planish.levels.hlo.edits import Draft
 from planish.levels.hlo.evaluator import TIMING
 from planish.levels.hlo.flops import flops_of
-from planish.levels.hlo.ir import entry_text, ir, tensor_type
-from planish.levels.hlo.ir.mlir import strip_uids
+from planish.levels.hlo.ir.mlir import ir, strip_uids, tensor_type
+from planish.levels.hlo.ir.normal import entry_text
 from planish.levels.hlo.patch import extended, original
 from planish.levels.hlo.program import read_program
 from planish.levels.hlo.structure import PRODUCTS, together

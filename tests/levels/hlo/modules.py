@@ -6,8 +6,7 @@ from typing import Any
 import numpy as np
 
 from planish.levels.hlo import Program, program_from
-from planish.levels.hlo.ir import TensorType, context, ir
-from planish.levels.hlo.ir.mlir import stablehlo
+from planish.levels.hlo.ir.mlir import TensorType, context, ir, stablehlo
 
 EXAMPLES = Path(__file__).parents[3] / "examples" / "hlo"
 

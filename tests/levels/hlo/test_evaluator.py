@@ -30,7 +30,8 @@ from planish.executors import InlineExecutor, LocalExecutor
 from planish.levels.hlo.edits import DeleteOp, MoveOp, ReplaceConstant, ReplaceOperand, ScaleConstant
 from planish.levels.hlo.evaluator import evaluator_spec_of, scores_at_the_end
 from planish.levels.hlo.level import HloLevel
-from planish.levels.hlo.workload import Parts, fit
+from planish.levels.hlo.workload.arguments import fit
+from planish.levels.hlo.workload.examples import Parts
 from planish.measure import Timing, ends_by
 from planish.sandbox import Limits
 

@@ -22,7 +22,7 @@ from planish.levels.hlo import evaluator, read_program
 from planish.levels.hlo.describe import difference
 from planish.levels.hlo.edits import EDITS, CopyOp, DeleteOp, ScaleConstant
 from planish.levels.hlo.evaluator import LAST_TIMING
-from planish.levels.hlo.ir import entry_text
+from planish.levels.hlo.ir.normal import entry_text
 from planish.levels.hlo.level import HloLevel
 from planish.levels.hlo.machine import hlo_target
 from planish.levels.hlo.patch import original, replay

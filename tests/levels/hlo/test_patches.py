@@ -18,7 +18,8 @@ from planish.core.step import step_from_json
 from planish.levels.hlo import Program, program_from, read_program
 from planish.levels.hlo.edits import EDITS, Draft
 from planish.levels.hlo.edits.propose import PROPOSALS
-from planish.levels.hlo.ir import entry_text, load, uid_of, walk
+from planish.levels.hlo.ir.mlir import uid_of, walk
+from planish.levels.hlo.ir.normal import entry_text, load
 from planish.levels.hlo.patch import original, replay
 from planish.levels.hlo.space import PatchSpace
 

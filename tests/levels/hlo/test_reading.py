@@ -13,18 +13,8 @@ from safetensors.numpy import save_file
 from levels.hlo.modules import CHAIN, EXAMPLES, SUM, chain, evaluate
 from planish.core import ProgramError
 from planish.levels.hlo import program_from, read_program
-from planish.levels.hlo.ir import (
-    argument_names,
-    canonical_hash,
-    chosen_function,
-    context,
-    entry_text,
-    functions,
-    ir,
-    load,
-    walk,
-)
-from planish.levels.hlo.ir.mlir import stablehlo
+from planish.levels.hlo.ir.mlir import context, functions, ir, stablehlo, walk
+from planish.levels.hlo.ir.normal import argument_names, canonical_hash, chosen_function, entry_text, load
 from planish.levels.hlo.ir.parsing import MAGIC
 from planish.levels.hlo.level import HloLevel
 from planish.levels.hlo.program import with_function

@@ -24,11 +24,11 @@ from planish.core import (
 )
 from planish.levels.hlo.backend import BackendError, compute, open_backend
 from planish.levels.hlo.edits import Draft, finished
-from planish.levels.hlo.ir import entry_text
+from planish.levels.hlo.ir.normal import entry_text
 from planish.levels.hlo.machine import BACKENDS, versions
 from planish.levels.hlo.patch import replay
 from planish.levels.hlo.scored import ScoredProgram
-from planish.levels.hlo.workload import first_call
+from planish.levels.hlo.workload.examples import first_call
 from planish.measure import deadline
 from planish.sandbox import Limits
 from planish.sandbox.confinement import SandboxPolicy

@@ -8,17 +8,8 @@ from pathlib import Path
 
 from planish.core import Candidate, Task, canonical_json
 from planish.levels.hlo.edits import Draft, Edit, Freeze, finished
-from planish.levels.hlo.ir import (
-    context,
-    entry_text,
-    functions,
-    ir,
-    named_location,
-    normal_text,
-    uid_of,
-    walk,
-)
-from planish.levels.hlo.ir.mlir import strip_uids
+from planish.levels.hlo.ir.mlir import context, functions, ir, strip_uids, uid_of, walk
+from planish.levels.hlo.ir.normal import entry_text, named_location, normal_text
 from planish.levels.hlo.patch import extended, original, replay
 from planish.levels.hlo.scored import ScoredProgram
 

@@ -33,22 +33,16 @@ from planish.core import (
 )
 from planish.levels.hlo.backend import Backend, BackendError, CompiledFiles, Executable, open_backend
 from planish.levels.hlo.edits import finished, identity_of
-from planish.levels.hlo.ir import entry_text
+from planish.levels.hlo.ir.normal import entry_text
 from planish.levels.hlo.patch import original, replay
 from planish.levels.hlo.program import read_program
 from planish.levels.hlo.scored import ScoredProgram
-from planish.levels.hlo.scoring import (
-    Calling,
-    Inference,
-    MetricError,
-    NotFiniteError,
-    Scores,
-    Trainer,
-    check_suits,
-    metric_of,
-)
-from planish.levels.hlo.workload import Part, Parts, Workload, WorkloadCalls, fit
+from planish.levels.hlo.scoring.metrics import MetricError, NotFiniteError, check_suits, metric_of
+from planish.levels.hlo.scoring.scorers import Calling, Inference, Scores, Trainer
+from planish.levels.hlo.workload import Workload
+from planish.levels.hlo.workload.arguments import fit
 from planish.levels.hlo.workload.data import digest_of
+from planish.levels.hlo.workload.examples import Part, Parts, WorkloadCalls
 from planish.levels.hlo.workload.spec import measured_as
 from planish.measure import PairedTimer, SharedBaselineTime, Timer, Timing, deadline, time_call
 from planish.sandbox import Limits

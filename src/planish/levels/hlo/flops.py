@@ -8,8 +8,7 @@ from typing import Literal
 
 from planish.levels.hlo.edits import Draft, Fact
 from planish.levels.hlo.edits.mirror import Types
-from planish.levels.hlo.ir import ir
-from planish.levels.hlo.ir.mlir import stablehlo
+from planish.levels.hlo.ir.mlir import ir, stablehlo
 
 Group = Literal["convolution", "product", "reduction", "form", "constant", "elementwise"]
 GROUPS: tuple[Group, ...] = ("convolution", "product", "reduction", "form", "constant", "elementwise")

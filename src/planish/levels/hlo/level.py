@@ -76,7 +76,7 @@ class HloLevel(Level["ScoredProgram"]):
         """
         from planish.levels.hlo.machine import versions
         from planish.levels.hlo.scored import ScoredProgram, is_scored, read_scored
-        from planish.levels.hlo.scoring import check_suits
+        from planish.levels.hlo.scoring.metrics import check_suits
 
         for name in options:
             if name not in OPTIONS:
@@ -185,7 +185,7 @@ def _module(source: str, function: str) -> Program:
 
 
 def _workload(source: str, options: Mapping[str, str]) -> Workload:
-    from planish.levels.hlo.workload import beside, own_outputs, read_workload, with_metric
+    from planish.levels.hlo.workload.files import beside, own_outputs, read_workload, with_metric
     from planish.levels.hlo.workload.spec import OUTPUTS
 
     named, data, metric = (options.get(name, "") for name in ("workload", "data", "metric"))

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 from planish.core import Candidate, FeatureSchema, ScheduleError
 from planish.levels.hlo.edits import EDITS, Draft, Edit, applied, fixed_operations
 from planish.levels.hlo.flops import GROUPS, HEAVY, bytes_of, flops_of, group
-from planish.levels.hlo.ir import chosen_function, functions, load, number
+from planish.levels.hlo.ir.mlir import functions, number
+from planish.levels.hlo.ir.normal import chosen_function, load
 from planish.levels.hlo.program import Program
 
 if TYPE_CHECKING:

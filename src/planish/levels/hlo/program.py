@@ -37,7 +37,7 @@ def program_from(source: str | bytes, function: str = "", name: str = "the modul
     Raises:
         ProgramError: it is malformed, of another dialect or dynamic shape, or without the function.
     """
-    from planish.levels.hlo.ir import load, name_arguments, normal_text
+    from planish.levels.hlo.ir.normal import load, name_arguments, normal_text
 
     root = load(source, function, name)
     name_arguments(root)
@@ -46,7 +46,7 @@ def program_from(source: str | bytes, function: str = "", name: str = "the modul
 
 def program_again(text: str) -> Program:
     """Make a program of its own text, as it was stored; raises ProgramError where it is malformed."""
-    from planish.levels.hlo.ir import load, normal_text
+    from planish.levels.hlo.ir.normal import load, normal_text
 
     return Program(normal_text(load(text, name="the stored module")))
 
@@ -96,7 +96,8 @@ def with_function(program: Program, name: str, other: Program) -> Program:
     Raises:
         ProgramError: the module has a function of this name, or the other has no `main`.
     """
-    from planish.levels.hlo.ir import context, functions, ir, load, normal_text
+    from planish.levels.hlo.ir.mlir import context, functions, ir
+    from planish.levels.hlo.ir.normal import load, normal_text
 
     root, source = load(program.text), load(other.text)
     if name in dict(functions(root)):

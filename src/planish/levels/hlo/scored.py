@@ -9,7 +9,9 @@ from pathlib import Path
 
 from planish.core import ProgramError
 from planish.levels.hlo.program import Program, program_again
-from planish.levels.hlo.workload import Workload, with_own_files, workload_from
+from planish.levels.hlo.workload import Workload
+from planish.levels.hlo.workload.files import with_own_files
+from planish.levels.hlo.workload.spec import workload_from
 
 _MARK = "// planish scores it by "
 _CALLBACK = re.compile(r"custom_call @\"?(\w*callback\w*)")

@@ -39,7 +39,7 @@ from planish.levels.hlo.edits import (
     identity_of,
 )
 from planish.levels.hlo.flops import HEAVY, flops_of, group
-from planish.levels.hlo.ir import TensorType, walk
+from planish.levels.hlo.ir.mlir import TensorType, walk
 from planish.levels.hlo.patch import extended
 
 _INPUT = ""

@@ -24,7 +24,8 @@ from planish.levels.hlo import cross, program_from
 from planish.levels.hlo.backend import Backend, BackendError, compute, open_backend
 from planish.levels.hlo.cross import TOLERANCE, cross_check, difference, tolerated
 from planish.levels.hlo.edits import Narrow, ReplaceConstant
-from planish.levels.hlo.ir import TensorType, entry_text, load
+from planish.levels.hlo.ir.mlir import TensorType
+from planish.levels.hlo.ir.normal import entry_text, load
 from planish.levels.hlo.machine import versions
 from planish.levels.hlo.patch import replay
 from planish.levels.hlo.workload.arguments import signature

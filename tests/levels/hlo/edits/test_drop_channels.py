@@ -12,7 +12,7 @@ from levels.hlo.modules import EXAMPLES, chain, evaluate, summing
 from planish.core import Candidate, ScheduleError, rng
 from planish.levels.hlo import program_from
 from planish.levels.hlo.edits import DropChannels, Edit, Lower, TileBatch, finished
-from planish.levels.hlo.ir import entry_text
+from planish.levels.hlo.ir.normal import entry_text
 from planish.levels.hlo.patch import original, replay
 from planish.levels.hlo.program import read_program
 from planish.levels.hlo.space import PatchSpace

@@ -17,7 +17,7 @@ from planish.core import rng
 from planish.levels.hlo import Program, program_from
 from planish.levels.hlo.backend import Backend, open_backend
 from planish.levels.hlo.edits import EXACT, Draft, finished
-from planish.levels.hlo.ir import entry_text
+from planish.levels.hlo.ir.normal import entry_text
 from planish.levels.hlo.patch import original
 from planish.levels.hlo.space import PatchSpace
 from planish.levels.hlo.workload.arguments import signature

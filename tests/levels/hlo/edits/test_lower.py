@@ -18,7 +18,7 @@ from planish.core import Candidate, ScheduleError, rng
 from planish.levels.hlo import Program, program_from
 from planish.levels.hlo.backend import Backend, open_backend
 from planish.levels.hlo.edits import Draft, Edit, Lower, Narrow, Shrink, TileBatch, finished
-from planish.levels.hlo.ir import entry_text
+from planish.levels.hlo.ir.normal import entry_text
 from planish.levels.hlo.patch import original, replay
 from planish.levels.hlo.program import read_program
 

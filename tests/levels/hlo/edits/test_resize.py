@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from levels.hlo.modules import evaluate
 from planish.core import ScheduleError
 from planish.levels.hlo.edits.resize import build_resize, check_resize, plan_resize
-from planish.levels.hlo.ir import TensorType, context, ir, load
+from planish.levels.hlo.ir.mlir import TensorType, context, ir
+from planish.levels.hlo.ir.normal import load
 
 SHAPES = st.lists(st.integers(1, 5), max_size=4).map(tuple)
 ELEMENTS = {"f32": "float32", "i32": "int32"}

@@ -16,7 +16,8 @@ from planish.levels.hlo import Program, program_from
 from planish.levels.hlo.backend import open_backend
 from planish.levels.hlo.edits import DeleteOp, TileBatch, batch_size, finished
 from planish.levels.hlo.edits.tile_batch import TILES_MOST, sizes
-from planish.levels.hlo.ir import entry_text, functions, tensor_type
+from planish.levels.hlo.ir.mlir import functions, tensor_type
+from planish.levels.hlo.ir.normal import entry_text
 from planish.levels.hlo.patch import original, replay
 from planish.levels.hlo.program import read_program
 from planish.levels.hlo.space import PatchSpace

@@ -10,10 +10,11 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from planish.levels.hlo.ir import TensorType
-from planish.levels.hlo.scoring import Prediction, error_of
-from planish.levels.hlo.scoring.scorers import CHANCE, Race, error_half_width
-from planish.levels.hlo.workload import Labelled, RoleCall
+from planish.levels.hlo.ir.mlir import TensorType
+from planish.levels.hlo.scoring.metrics import error_of
+from planish.levels.hlo.scoring.scorers import CHANCE, Prediction, Race, error_half_width
+from planish.levels.hlo.workload.arguments import RoleCall
+from planish.levels.hlo.workload.examples import Labelled
 
 BATCH, COUNT = 20, 1000
 

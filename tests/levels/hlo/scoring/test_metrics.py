@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 from planish.core import ProgramError
-from planish.levels.hlo.scoring import MetricError, NotFiniteError, metric_of
-from planish.levels.hlo.scoring.metrics import check_targets, distance
+from planish.levels.hlo.scoring.metrics import MetricError, NotFiniteError, check_targets, distance, metric_of
 from planish.levels.hlo.workload import Inputs, Workload
 from planish.levels.hlo.workload.files import with_metric
 

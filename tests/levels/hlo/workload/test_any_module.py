@@ -16,7 +16,7 @@ from planish.levels.hlo.edits import DeleteOp, ReplaceConstant
 from planish.levels.hlo.evaluator import end_evaluator_spec
 from planish.levels.hlo.level import HloLevel
 from planish.levels.hlo.scored import ScoredProgram
-from planish.levels.hlo.workload import WorkloadCalls
+from planish.levels.hlo.workload.examples import WorkloadCalls
 from planish.tuning.api import task_of
 from planish.tuning.settings import Settings
 

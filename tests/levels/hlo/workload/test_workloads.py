@@ -16,24 +16,14 @@ from hypothesis import strategies as st
 from levels.hlo.workloads import INFERENCE, PREDICT, STEP, TRAINING, WEIGHTS, task, write_all, write_data
 from planish.core import PlanishError, ProgramError
 from planish.levels.hlo import program_from
-from planish.levels.hlo.ir import TensorType
+from planish.levels.hlo.ir.mlir import TensorType
 from planish.levels.hlo.level import HloLevel
 from planish.levels.hlo.scored import ScoredProgram
-from planish.levels.hlo.workload import (
-    Data,
-    Images,
-    Parts,
-    Split,
-    Training,
-    Workload,
-    first_parameters,
-    fit,
-    labels_as,
-    read_workload,
-    workload_from,
-)
-from planish.levels.hlo.workload.arguments import shaped
-from planish.levels.hlo.workload.examples import PARTS, _positions  # pyright: ignore[reportPrivateUsage]
+from planish.levels.hlo.workload import Data, Images, Split, Training, Workload
+from planish.levels.hlo.workload.arguments import first_parameters, fit, labels_as, shaped
+from planish.levels.hlo.workload.examples import PARTS, Parts, _positions  # pyright: ignore[reportPrivateUsage]
+from planish.levels.hlo.workload.files import read_workload
+from planish.levels.hlo.workload.spec import workload_from
 
 TURNED = STEP.replace(
     "%new, %loss : tensor<4x3xf32>, tensor<f32>", "%loss, %new : tensor<f32>, tensor<4x3xf32>"

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planish.core import ProgramError
-from planish.levels.hlo.ir import TensorType
+from planish.levels.hlo.ir.mlir import TensorType
 from planish.sandbox.scratch import shared_cache
 
 DeviceArray = Any

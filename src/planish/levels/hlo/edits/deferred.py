@@ -14,7 +14,8 @@ from planish.levels.hlo.edits.drop_channels import channels_of, cut_channels
 from planish.levels.hlo.edits.edit import Edit
 from planish.levels.hlo.edits.shrink import shrink_value
 from planish.levels.hlo.edits.tile_batch import tile_function
-from planish.levels.hlo.ir import UID, canonical_hash, ir, set_uid, uid_of, walk
+from planish.levels.hlo.ir.mlir import UID, ir, set_uid, uid_of, walk
+from planish.levels.hlo.ir.normal import canonical_hash
 
 
 def applied(draft: Draft, edits: Sequence[Edit]) -> Draft:

@@ -13,13 +13,12 @@ from typing import Any
 from planish.core import ScheduleError
 from planish.levels.hlo.edits.mirror import Mirror, holder
 from planish.levels.hlo.edits.resize import Resize, build_resize, check_resize
-from planish.levels.hlo.ir import (
+from planish.levels.hlo.ir.mlir import (
     TensorType,
+    Value,
     context,
-    first_line,
     functions,
     ir,
-    live_uids,
     mlir_type,
     printed,
     set_uid,
@@ -27,7 +26,8 @@ from planish.levels.hlo.ir import (
     uid_of,
     walk,
 )
-from planish.levels.hlo.ir.mlir import Value
+from planish.levels.hlo.ir.normal import live_uids
+from planish.levels.hlo.ir.parsing import first_line
 
 Source = tuple[str, Resize]
 """A value by name, and how it is resized."""

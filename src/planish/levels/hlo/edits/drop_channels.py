@@ -16,13 +16,16 @@ from planish.levels.hlo.edits import exclusions
 from planish.levels.hlo.edits.draft import Draft
 from planish.levels.hlo.edits.edit import VariantRewrite
 from planish.levels.hlo.edits.lower import plain_convolution
-from planish.levels.hlo.ir import TensorType, context, ir, mlir_type
 from planish.levels.hlo.ir.mlir import (
     ELEMENTWISE,
     FLOAT_BITS,
+    TensorType,
     Value,
+    context,
     integers,
+    ir,
     maker,
+    mlir_type,
     shape_of,
     stablehlo,
     type_of,

@@ -9,7 +9,7 @@ from __future__ import annotations
 from planish.core import ScheduleError
 from planish.levels.hlo.edits.draft import Draft
 from planish.levels.hlo.edits.mirror import Fact, holder
-from planish.levels.hlo.ir import ir, uid_of, walk
+from planish.levels.hlo.ir.mlir import ir, uid_of, walk
 
 OPEN = frozenset({"stablehlo.while", "stablehlo.case", "stablehlo.if"})
 """Operations inside whose regions edits may happen."""

@@ -14,8 +14,19 @@ from planish.levels.hlo.edits import exclusions
 from planish.levels.hlo.edits.draft import Draft, Writer
 from planish.levels.hlo.edits.edit import VariantRewrite
 from planish.levels.hlo.edits.lower import Write
-from planish.levels.hlo.ir import UID, TensorType, context, ir, mlir_type
-from planish.levels.hlo.ir.mlir import PRODUCTS, Value, integers, maker, stablehlo, type_of
+from planish.levels.hlo.ir.mlir import (
+    PRODUCTS,
+    UID,
+    TensorType,
+    Value,
+    context,
+    integers,
+    ir,
+    maker,
+    mlir_type,
+    stablehlo,
+    type_of,
+)
 
 if TYPE_CHECKING:
     import numpy as np

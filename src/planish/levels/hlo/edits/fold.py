@@ -14,8 +14,7 @@ from planish.levels.hlo.edits.draft import Draft, Writer
 from planish.levels.hlo.edits.drop_channels import ties
 from planish.levels.hlo.edits.edit import GroupRewrite
 from planish.levels.hlo.edits.hoist import same_in_each_step
-from planish.levels.hlo.ir import ir, uid_of
-from planish.levels.hlo.ir.mlir import PRODUCTS, Value, integers, maker, shape_of, type_of
+from planish.levels.hlo.ir.mlir import PRODUCTS, Value, integers, ir, maker, shape_of, type_of, uid_of
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,7 @@ from planish.levels.hlo.edits import exclusions
 from planish.levels.hlo.edits.draft import Draft, Writer
 from planish.levels.hlo.edits.edit import GroupRewrite
 from planish.levels.hlo.edits.mirror import FORMS, holder, is_pure
-from planish.levels.hlo.ir import ir, uid_of, walk
-from planish.levels.hlo.ir.mlir import Value, type_of
+from planish.levels.hlo.ir.mlir import Value, ir, type_of, uid_of, walk
 
 LOOP = "stablehlo.while"
 

@@ -15,8 +15,7 @@ from planish.core import ScheduleError
 from planish.levels.hlo.edits import exclusions
 from planish.levels.hlo.edits.draft import Draft, Writer
 from planish.levels.hlo.edits.edit import Rewrite
-from planish.levels.hlo.ir import TensorType, ir
-from planish.levels.hlo.ir.mlir import Value, integers, shape_of, stablehlo, type_of
+from planish.levels.hlo.ir.mlir import TensorType, Value, integers, ir, shape_of, stablehlo, type_of
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
 from planish.core import ScheduleError
-from planish.levels.hlo.ir import TensorType, ir, tensor_type, uid_of
-from planish.levels.hlo.ir.mlir import ELEMENTWISE
+from planish.levels.hlo.ir.mlir import ELEMENTWISE, TensorType, ir, tensor_type, uid_of
 
 Types = tuple[TensorType | None, ...]
 """Types of values; None for what is no tensor."""

@@ -14,7 +14,7 @@ from planish.levels.hlo.edits import exclusions
 from planish.levels.hlo.edits.draft import Draft, Source, verify
 from planish.levels.hlo.edits.edit import Edit, Repair, repair, replace_uses
 from planish.levels.hlo.edits.resize import Resize
-from planish.levels.hlo.ir import context, ir, tensor_type
+from planish.levels.hlo.ir.mlir import context, ir, tensor_type
 
 LARGEST = 4096
 """Elements of a constant that is scaled; each new value stays in memory as long as the process."""

@@ -10,8 +10,7 @@ from planish.levels.hlo.edits import exclusions
 from planish.levels.hlo.edits.draft import Draft, Writer
 from planish.levels.hlo.edits.edit import GroupRewrite
 from planish.levels.hlo.edits.resize import Resize
-from planish.levels.hlo.ir import TensorType, ir, uid_of
-from planish.levels.hlo.ir.mlir import FLOAT_BITS, PRODUCTS, Value, stablehlo, type_of
+from planish.levels.hlo.ir.mlir import FLOAT_BITS, PRODUCTS, TensorType, Value, ir, stablehlo, type_of, uid_of
 
 
 @dataclass(frozen=True)

@@ -39,7 +39,7 @@ from planish.levels.hlo.edits.shorten import Shorten
 from planish.levels.hlo.edits.shrink import Shrink
 from planish.levels.hlo.edits.sink import Sink
 from planish.levels.hlo.edits.tile_batch import TileBatch
-from planish.levels.hlo.ir import TensorType, ir
+from planish.levels.hlo.ir.mlir import TensorType, ir
 
 if TYPE_CHECKING:
     from numpy.random import Generator

@@ -12,8 +12,7 @@ from planish.levels.hlo.edits.draft import Draft, Writer
 from planish.levels.hlo.edits.edit import GroupRewrite, pick, pick_some
 from planish.levels.hlo.edits.lower import ordered
 from planish.levels.hlo.edits.sink import Order, inverse
-from planish.levels.hlo.ir import TensorType, ir
-from planish.levels.hlo.ir.mlir import stablehlo, type_of
+from planish.levels.hlo.ir.mlir import TensorType, ir, stablehlo, type_of
 
 if TYPE_CHECKING:
     from numpy.random import Generator

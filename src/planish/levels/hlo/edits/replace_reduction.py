@@ -10,8 +10,7 @@ from planish.core import ScheduleError
 from planish.levels.hlo.edits import exclusions
 from planish.levels.hlo.edits.draft import Draft, Writer
 from planish.levels.hlo.edits.edit import VariantRewrite
-from planish.levels.hlo.ir import TensorType, context, ir, mlir_type, tensor_type
-from planish.levels.hlo.ir.mlir import type_of
+from planish.levels.hlo.ir.mlir import TensorType, context, ir, mlir_type, tensor_type, type_of
 
 KINDS = ("add", "multiply", "maximum", "minimum")
 _REDUCTIONS = ("stablehlo.reduce", "stablehlo.reduce_window")

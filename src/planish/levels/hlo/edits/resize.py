@@ -11,7 +11,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from planish.core import ScheduleError
-from planish.levels.hlo.ir import TensorType, context, first_line, ir, mlir_type, tensor_type
+from planish.levels.hlo.ir.mlir import TensorType, context, ir, mlir_type, tensor_type
+from planish.levels.hlo.ir.parsing import first_line
 
 Resize = tuple[tuple[Any, ...], ...]
 """Operations in order: ("slice", starts, limits), ("pad", lows, highs), ("broadcast", shape, dimensions),

@@ -9,7 +9,7 @@ from planish.levels.hlo.edits import exclusions
 from planish.levels.hlo.edits.draft import Draft
 from planish.levels.hlo.edits.edit import GroupRewrite
 from planish.levels.hlo.edits.mirror import holder, is_pure
-from planish.levels.hlo.ir import UID, ir
+from planish.levels.hlo.ir.mlir import UID, ir
 
 _COMMUTATIVE = frozenset(
     f"stablehlo.{name}" for name in ("add", "and", "maximum", "minimum", "multiply", "or", "xor")

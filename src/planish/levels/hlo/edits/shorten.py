@@ -11,8 +11,7 @@ from planish.levels.hlo.edits import exclusions
 from planish.levels.hlo.edits.draft import Draft, Writer
 from planish.levels.hlo.edits.edit import Rewrite
 from planish.levels.hlo.edits.operations import splat_value
-from planish.levels.hlo.ir import tensor_type
-from planish.levels.hlo.ir.mlir import Value, type_of
+from planish.levels.hlo.ir.mlir import Value, tensor_type, type_of
 
 SHARES = (7 / 8, 3 / 4, 1 / 2)
 """Of the steps that are taken, the mildest first."""

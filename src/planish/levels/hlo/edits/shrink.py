@@ -15,13 +15,15 @@ from typing import Any, Self
 from planish.core import ScheduleError
 from planish.levels.hlo.edits.draft import Draft, Sampling
 from planish.levels.hlo.edits.edit import Rewrite
-from planish.levels.hlo.ir import TensorType, ir, mlir_type
 from planish.levels.hlo.ir.mlir import (
     ELEMENTWISE,
     FLOAT_BITS,
     PRODUCTS,
+    TensorType,
     Value,
     integers,
+    ir,
+    mlir_type,
     shape_of,
     stablehlo,
     type_of,

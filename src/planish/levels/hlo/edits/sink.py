@@ -14,8 +14,19 @@ from planish.core import ScheduleError
 from planish.levels.hlo.edits import exclusions
 from planish.levels.hlo.edits.draft import Draft, Writer
 from planish.levels.hlo.edits.edit import GroupRewrite
-from planish.levels.hlo.ir import TensorType, ir, mlir_type, tensor_type, uid_of
-from planish.levels.hlo.ir.mlir import ELEMENTWISE, Value, integers, shape_of, stablehlo, type_of
+from planish.levels.hlo.ir.mlir import (
+    ELEMENTWISE,
+    TensorType,
+    Value,
+    integers,
+    ir,
+    mlir_type,
+    shape_of,
+    stablehlo,
+    tensor_type,
+    type_of,
+    uid_of,
+)
 
 Order = tuple[int, ...]
 """Of a transpose: which dimension of the source each dimension of the result is."""

@@ -15,26 +15,24 @@ from typing import TYPE_CHECKING, Any, Self
 from planish.core import ScheduleError
 from planish.levels.hlo.edits.draft import Draft, Tiles
 from planish.levels.hlo.edits.edit import Rewrite, pick
-from planish.levels.hlo.ir import (
-    UID,
-    TensorType,
-    context,
-    functions,
-    ir,
-    mlir_type,
-    set_uid,
-    tensor_type,
-    uid_of,
-    walk,
-)
 from planish.levels.hlo.ir.mlir import (
     ELEMENTWISE,
     PRODUCTS,
+    UID,
+    TensorType,
     Value,
+    context,
+    functions,
     integers,
+    ir,
+    mlir_type,
+    set_uid,
     shape_of,
     stablehlo,
+    tensor_type,
     type_of,
+    uid_of,
+    walk,
     with_shape,
 )
 

@@ -13,8 +13,10 @@ from numpy.typing import NDArray
 
 from planish.core import ProgramError, unresolved_file
 from planish.levels.hlo.program import Program
-from planish.levels.hlo.workload import Workload, WorkloadCalls, first_parameters, fit
+from planish.levels.hlo.workload import Workload
+from planish.levels.hlo.workload.arguments import first_parameters, fit
 from planish.levels.hlo.workload.data import digest_of
+from planish.levels.hlo.workload.examples import WorkloadCalls
 from planish.levels.hlo.workload.spec import File, compares_outputs, top_of
 
 

@@ -22,17 +22,9 @@ from planish.core import Objective, ProgramError, StageClock, bounds
 from planish.levels.hlo.backend import Backend, Executable
 from planish.levels.hlo.backend.compiler import DeviceArray, device_argument
 from planish.levels.hlo.scoring.metrics import Metric, NotFiniteError, metric_of, right_answers
-from planish.levels.hlo.workload import (
-    Fitted,
-    Labelled,
-    Part,
-    Parts,
-    RoleCall,
-    Workload,
-    WorkloadCalls,
-    first_parameters,
-    labels_as,
-)
+from planish.levels.hlo.workload import Workload
+from planish.levels.hlo.workload.arguments import Fitted, RoleCall, first_parameters, labels_as
+from planish.levels.hlo.workload.examples import Labelled, Part, Parts, WorkloadCalls
 from planish.levels.hlo.workload.spec import top_of
 from planish.measure import Runs, Samples, Timer, repeated
 

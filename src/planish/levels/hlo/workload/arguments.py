@@ -18,17 +18,8 @@ from numpy.typing import NDArray
 from planish.core import ProgramError, TargetError, did_you_mean, unresolved_file
 from planish.core.files import DAMAGED, check_regular, why
 from planish.levels.hlo.backend.compiler import numpy_type
-from planish.levels.hlo.ir import (
-    TensorType,
-    chosen_function,
-    functions,
-    ir,
-    load,
-    named_location,
-    tensor_type,
-    walk,
-)
-from planish.levels.hlo.ir.mlir import stablehlo
+from planish.levels.hlo.ir.mlir import TensorType, functions, ir, stablehlo, tensor_type, walk
+from planish.levels.hlo.ir.normal import chosen_function, load, named_location
 from planish.levels.hlo.program import Program
 from planish.levels.hlo.workload.data import digest_of
 from planish.levels.hlo.workload.spec import Data, File, Images, Workload

@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planish.core import PlanishError, ProgramError, unresolved_file
-from planish.levels.hlo.ir import TensorType, chosen_function, load
+from planish.levels.hlo.ir.mlir import TensorType
+from planish.levels.hlo.ir.normal import chosen_function, load
 from planish.levels.hlo.program import Program
 from planish.levels.hlo.workload.arguments import (
     TARGETS,
