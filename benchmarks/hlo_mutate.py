@@ -37,12 +37,12 @@ def measure(name: str, mutations: int, longest: int) -> None:
     space, candidate = PatchSpace(program), Candidate()
     times: dict[str, list[float]] = {"mutate": [], "wall": [], "replay": [], "hash": []}
     kinds: Counter[str] = Counter()
-    count = len(space.draft(candidate).mirror.facts)
+    count = len(space.module(candidate).infos)
     for index in range(mutations):
         candidate = Candidate() if len(candidate.steps) >= longest else candidate
         start, wall = time.process_time(), time.perf_counter()
         candidate = space.mutate(candidate, rng(1, index))
-        space.draft(candidate).text()
+        space.module(candidate).text()
         times["wall"].append(time.perf_counter() - wall)
         times["mutate"].append(time.process_time() - start)
         start = time.process_time()

@@ -18,7 +18,7 @@ from jaxlib.mlir.dialects import func
 
 from planish.levels.hlo.backend import Backend, open_backend
 from planish.levels.hlo.backend.compiler import device_argument
-from planish.levels.hlo.edits import Draft
+from planish.levels.hlo.edits import EditableModule
 from planish.levels.hlo.evaluator import TIMING
 from planish.levels.hlo.flops import flops_of
 from planish.levels.hlo.ir.mlir import ir, strip_uids, tensor_type
@@ -58,16 +58,16 @@ def seconds_of(op: ir.Operation, backend: Backend) -> float:
     return time_call(repeated(partial(executable.run, held)), timing=TIMING).median
 
 
-def profile(draft: Draft, backend: Backend) -> tuple[list[int], list[float], int]:
+def profile(module: EditableModule, backend: Backend) -> tuple[list[int], list[float], int]:
     """Give FLOPs and seconds of each product and convolution that the results need, and how many differ."""
-    known, counted, timed, live = dict[str, float](), list[int](), list[float](), draft.live()
-    for uid, fact in draft.mirror.facts.items():
-        if uid in live and fact.name in TIMED:
-            op = draft.op(uid)
+    known, counted, timed, live = dict[str, float](), list[int](), list[float](), module.live()
+    for uid, info in module.infos.items():
+        if uid in live and info.name in TIMED:
+            op = module.op(uid)
             text = alone(op)
             if text not in known:
                 known[text] = seconds_of(op, backend)
-            counted.append(flops_of(draft, uid))
+            counted.append(flops_of(module, uid))
             timed.append(known[text])
     return counted, timed, len(known)
 
@@ -77,10 +77,10 @@ def ranks(numbers: np.ndarray) -> np.ndarray:
     return np.argsort(np.argsort(numbers, kind="stable"))
 
 
-def row(name: str, draft: Draft, backend: Backend) -> str:
+def row(name: str, module: EditableModule, backend: Backend) -> str:
     """Profile a module, and write its row."""
     begun = time.perf_counter()
-    counted, timed, shapes = profile(draft, backend)
+    counted, timed, shapes = profile(module, backend)
     took = time.perf_counter() - begun
     flops, seconds = np.array(counted, float), np.array(timed)
     correlation = np.corrcoef(ranks(flops), ranks(seconds))[0, 1]
@@ -104,9 +104,9 @@ def main() -> None:
     )
     print("|---|--:|--:|--:|--:|--:|--:|--:|")
     for name in parser.parse_args().modules:
-        draft = original(read_program(Path(name) if Path(name).exists() else EXAMPLES / name))
-        exact = extended(draft, tuple(together(draft, PRODUCTS, lambda _: True)))
-        print(row(name, draft, backend), flush=True)
+        module = original(read_program(Path(name) if Path(name).exists() else EXAMPLES / name))
+        exact = extended(module, tuple(together(module, PRODUCTS, lambda _: True)))
+        print(row(name, module, backend), flush=True)
         print(row(f"{name}, exact edits", exact, backend), flush=True)
 
 

@@ -23,7 +23,7 @@ from pathlib import Path
 
 from planish.core import Candidate, Measured, Outcome, Task
 from planish.executors import LocalExecutor
-from planish.levels.hlo.edits import DeleteOp, Draft, Edit, ReplaceOperand
+from planish.levels.hlo.edits import DeleteOp, Edit, EditableModule, ReplaceOperand
 from planish.levels.hlo.edits.resize import plan_resize
 from planish.levels.hlo.evaluator import scores_at_the_end
 from planish.levels.hlo.level import HloLevel
@@ -47,67 +47,66 @@ def main() -> None:
     level = HloLevel()
     named = {"data": asked.data} if asked.data else {}
     task = task_of(level, level.load(str(MODULE), named), Settings())
-    draft = original(task.program.module)
-    gammas = gammas_before(task, draft)
+    module = original(task.program.module)
+    gammas = gammas_before(task, module)
     errors = _errors(task, gammas)
     gamma = gammas[errors.index(min(errors))]
     print(f"{len(gammas)} batch normalisations may take the gamma before theirs: ", end="")
     print(f"errors from {min(errors):.2%} to {max(errors):.2%}; {gamma}\n", flush=True)
-    edits = (gamma, without_bias(task, draft), without_last_convolution(draft))
+    edits = (gamma, without_bias(task, module), without_last_convolution(module))
     chosen = [places for count in (1, 2, 3) for places in combinations(range(3), count)]
     show(task, [(), *chosen], edits, asked.rounds)
 
 
-def gammas_before(task: Task, draft: Draft) -> list[Edit]:
+def gammas_before(task: Task, module: EditableModule) -> list[Edit]:
     """List the edits by which a batch normalisation takes the scale of the one before, of its shape."""
-    names = signature(task.program.module, draft.function).names
+    names = signature(task.program.module, module.function).names
     scales = {f"arg{place}" for place, name in enumerate(names) if (name or "").endswith(".scale")}
     found = [
-        (uid, value)
-        for uid in draft.mirror.blocks[""]
-        for value in _operands(draft, uid)[:1]
-        if value in scales
+        (uid, value) for uid in module.blocks[""] for value in _operands(module, uid)[:1] if value in scales
     ]
     pairs = pairwise(found)
     return [
         ReplaceOperand(uid, 0, before)
         for (first, before), (uid, _) in pairs
-        if draft.mirror.facts[first].operands == draft.mirror.facts[uid].operands
+        if module.infos[first].operands == module.infos[uid].operands
     ]
 
 
-def without_bias(task: Task, draft: Draft) -> Edit:
+def without_bias(task: Task, module: EditableModule) -> Edit:
     """Leave the classifier's bias out: what uses the sum takes the product."""
-    bias = f"arg{signature(task.program.module, draft.function).names.index('classifier.bias')}"
-    uid = next(uid for uid in draft.mirror.blocks[""] if bias in _operands(draft, uid))
-    while draft.mirror.facts[uid].name != "stablehlo.add":
-        ((uid, _),) = draft.users(uid)[0]
-    product = next(value for value in _operands(draft, uid) if _name(draft, value) == "stablehlo.dot_general")
+    bias = f"arg{signature(task.program.module, module.function).names.index('classifier.bias')}"
+    uid = next(uid for uid in module.blocks[""] if bias in _operands(module, uid))
+    while module.infos[uid].name != "stablehlo.add":
+        ((uid, _),) = module.users(uid)[0]
+    product = next(
+        value for value in _operands(module, uid) if _name(module, value) == "stablehlo.dot_general"
+    )
     return DeleteOp(uid, ((product, ()),))
 
 
-def without_last_convolution(draft: Draft) -> Edit:
+def without_last_convolution(module: EditableModule) -> Edit:
     """Leave the last convolution out, which here is the last product over pictures."""
-    facts = draft.mirror.facts
-    products = [uid for uid in draft.mirror.blocks[""] if facts[uid].name == "stablehlo.dot_general"]
-    uid = [each for each in products if len(_shape(draft, each)) == 4][-1]
-    source, target = facts[uid].operands[0], facts[uid].results[0]
+    infos = module.infos
+    products = [uid for uid in module.blocks[""] if infos[uid].name == "stablehlo.dot_general"]
+    uid = [each for each in products if len(_shape(module, each)) == 4][-1]
+    source, target = infos[uid].operands[0], infos[uid].results[0]
     assert source is not None
     assert target is not None
-    return DeleteOp(uid, ((_operands(draft, uid)[0], plan_resize(source, target)),))
+    return DeleteOp(uid, ((_operands(module, uid)[0], plan_resize(source, target)),))
 
 
-def _operands(draft: Draft, uid: str) -> list[str]:
-    return [draft.name(value) for value in draft.op(uid).operands]
+def _operands(module: EditableModule, uid: str) -> list[str]:
+    return [module.name(value) for value in module.op(uid).operands]
 
 
-def _name(draft: Draft, value: str) -> str:
-    fact = draft.mirror.facts.get(value.partition("#")[0])
-    return fact.name if fact else ""
+def _name(module: EditableModule, value: str) -> str:
+    info = module.infos.get(value.partition("#")[0])
+    return info.name if info else ""
 
 
-def _shape(draft: Draft, uid: str) -> tuple[int, ...]:
-    (result,) = draft.mirror.facts[uid].results
+def _shape(module: EditableModule, uid: str) -> tuple[int, ...]:
+    (result,) = module.infos[uid].results
     return result.shape if result else ()
 
 

@@ -64,9 +64,9 @@ def least(result: Result) -> Mapping[str, float]:
 
 def with_rate(task: Task, rate: float) -> Candidate:
     """Give the patch that sets the learning rate, which the step has in a constant for each parameter."""
-    draft = original(task.program.module)
-    constants = [uid for uid in draft.mirror.blocks[""] if draft.op(uid).name == "stablehlo.constant"]
-    known = {uid: splat_value(draft.op(uid)) for uid in constants}
+    module = original(task.program.module)
+    constants = [uid for uid in module.blocks[""] if module.op(uid).name == "stablehlo.constant"]
+    known = {uid: splat_value(module.op(uid)) for uid in constants}
     rates = [uid for uid, value in known.items() if value and math.isclose(value, RATE, rel_tol=1e-6)]
     return Candidate(tuple(ReplaceConstant(uid, rate) for uid in rates))
 

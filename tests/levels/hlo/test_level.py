@@ -157,11 +157,11 @@ def test_what_is_exported_can_be_used_alone(tuned: Tuned, tmp_path: Path) -> Non
     files = level.export(task, candidate, tmp_path / "out")
     assert [file.name for file in files] == ["optimised.mlir", "main.mlir", "patch.json", "changes.diff"]
     whole, alone, patch, _ = files
-    draft = replay(read_program(tuned.module), candidate)
+    module = replay(read_program(tuned.module), candidate)
     again = original(read_program(whole))
     assert "@predict" in whole.read_text()
     assert "planish" not in whole.read_text() + alone.read_text()
-    assert alone.read_text() == entry_text(again.root, "main") == entry_text(draft.root, "main")
+    assert alone.read_text() == entry_text(again.root, "main") == entry_text(module.root, "main")
     assert candidate_from_json(json.loads(patch.read_text()), level.steps) == candidate
 
 

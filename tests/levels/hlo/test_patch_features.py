@@ -36,8 +36,8 @@ def named(program: Program, *edits: Edit) -> dict[str, float]:
 
 
 def test_what_operations_take_is_counted_by_their_shapes() -> None:
-    draft = original(NETWORK)
-    found = [flops_of(draft, uid) for uid in "01234"]
+    module = original(NETWORK)
+    found = [flops_of(module, uid) for uid in "01234"]
     assert found == [4 * 8 * 8 * 3, CONVOLUTION, 4 * 8 * 8 * 5, PRODUCT, 0]
     assert flops_of(original(summing()), "4") == 4 * 3 + 1  # a reduction: what goes in, and its start
 

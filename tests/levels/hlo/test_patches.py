@@ -16,7 +16,7 @@ from levels.hlo.modules import CHAIN, EXAMPLES, SUM, picture_network
 from planish.core import Candidate, ScheduleError, Step, candidate_from_json, rng
 from planish.core.step import step_from_json
 from planish.levels.hlo import Program, program_from, read_program
-from planish.levels.hlo.edits import EDITS, Draft
+from planish.levels.hlo.edits import EDITS, EditableModule
 from planish.levels.hlo.edits.propose import PROPOSALS
 from planish.levels.hlo.ir.mlir import uid_of, walk
 from planish.levels.hlo.ir.normal import entry_text, load
@@ -68,10 +68,11 @@ def elsewhere(code: str, lines: list[str], *arguments: str) -> list[str]:
     return ran.stdout.splitlines()
 
 
-def check_mirror(draft: Draft) -> None:
-    """What is known of a module beside it is what is in it."""
-    fresh = Draft(draft.root, draft.function, draft.fixed)
-    assert fresh.mirror == draft.mirror
+def check_index(module: EditableModule) -> None:
+    """The index of a module is that of a fresh one."""
+    fresh = EditableModule(module.root, module.function)
+    for name in ("infos", "blocks", "arguments"):
+        assert getattr(fresh, name) == getattr(module, name)
 
 
 @pytest.mark.parametrize(("name", "count"), [("2fcnet", 12), ("mobilenet", 4)])
@@ -80,7 +81,7 @@ def test_patches_replay_to_the_same_bytes_in_another_process(name: str, count: i
     program = read_program(path)
     space = PatchSpace(program)
     made = [grown(space, 1 + seed % LONGEST, seed) for seed in range(count)]
-    here = [space.draft(candidate).text() for candidate in made]
+    here = [space.module(candidate).text() for candidate in made]
     there = elsewhere(REPLAY, [candidate.text for candidate in made], str(path))
     assert [json.loads(line) for line in there] == here
 
@@ -92,11 +93,11 @@ def test_patches_are_valid_and_come_back_from_json(name: str, length: int, seed:
     program = example(name)
     space = PatchSpace(program)
     candidate = grown(space, length, seed)
-    draft = replay(program, candidate)
-    assert draft.root.verify()
-    assert draft.text() == space.draft(candidate).text()
-    check_mirror(draft)
-    ids = [uid_of(op) for op in walk(draft.root) if "planish.uid" in op.attributes]
+    module = replay(program, candidate)
+    assert module.root.verify()
+    assert module.text() == space.module(candidate).text()
+    check_index(module)
+    ids = [uid_of(op) for op in walk(module.root) if "planish.uid" in op.attributes]
     assert len(set(ids)) == len(ids)
     assert candidate_from_json(json.loads(candidate.text), EDITS) == candidate
 
@@ -105,7 +106,7 @@ def test_patches_are_valid_and_come_back_from_json(name: str, length: int, seed:
 @given(st.integers(0, 2**32 - 1))
 @pytest.mark.parametrize("name", ["2fcnet", "small", "pictures"])
 def test_edits_in_any_order_are_valid_or_refused(name: str, seed: int) -> None:
-    """What crossover makes may be illegal; it never crashes, and what is valid is in step with its mirror."""
+    """What crossover makes may be illegal; it never crashes, and what is valid is as its index says."""
     program = example(name)
     space = PatchSpace(program)
     steps = (*grown(space, 4, seed).steps, *grown(space, 4, seed + 1).steps)
@@ -119,13 +120,13 @@ def test_edits_in_any_order_are_valid_or_refused(name: str, seed: int) -> None:
 def test_edits_of_any_arguments_are_valid_or_refused(name: str, seed: int, share: float) -> None:
     """Edits are drawn of each kind, and a share of what they name and count is drawn from the module anew."""
     program, draw = example(name), rng(seed)
-    draft = original(program)
+    module = original(program)
     edits = list[Step]()
     for _ in range(4):
         with suppress(ScheduleError):  # the module has nothing for the kind
-            edits.append(PROPOSALS[picked(list(PROPOSALS), draw)](draft, draw))
+            edits.append(PROPOSALS[picked(list(PROPOSALS), draw)](module, draw))
     changed = [
-        step_from_json([name, other(options, draft, draw, share)], EDITS)
+        step_from_json([name, other(options, module, draw, share)], EDITS)
         for name, options in json.loads(Candidate(tuple(edits)).text)
     ]
     check_replay(program, changed)
@@ -133,31 +134,31 @@ def test_edits_of_any_arguments_are_valid_or_refused(name: str, seed: int, share
 
 def check_replay(program: Program, steps: Sequence[Step]) -> None:
     try:
-        draft = replay(program, Candidate(tuple(steps)))
+        module = replay(program, Candidate(tuple(steps)))
     except ScheduleError:
         return
-    assert draft.root.verify()
-    check_mirror(draft)
+    assert module.root.verify()
+    check_index(module)
 
 
-def other(value: Any, draft: Draft, draw: Generator, share: float) -> Any:
+def other(value: Any, module: EditableModule, draw: Generator, share: float) -> Any:
     """Replace some operations, values, numbers and texts in the options of an edit by others."""
     if isinstance(value, dict):
-        return {key: other(each, draft, draw, share) for key, each in value.items()}
+        return {key: other(each, module, draw, share) for key, each in value.items()}
     if isinstance(value, list):
-        return [other(each, draft, draw, share) for each in value]
-    return value if draw.random() > share else picked(alternatives(value, draft, draw), draw)
+        return [other(each, module, draw, share) for each in value]
+    return value if draw.random() > share else picked(alternatives(value, module, draw), draw)
 
 
-def alternatives(value: Any, draft: Draft, draw: Generator) -> list[Any]:
+def alternatives(value: Any, module: EditableModule, draw: Generator) -> list[Any]:
     if isinstance(value, bool):
         return [not value]
     if isinstance(value, int):
         return [value - 1, value + 1, 0, -1, int(draw.integers(100)), 2**40]
     if isinstance(value, float):
         return [-value, 0.0, value * 1e30, 1e300]
-    operations = list(draft.mirror.facts)
-    values = [f"{uid}#0" for uid in operations] + [f"arg{i}" for i in range(len(draft.body.arguments))]
+    operations = list(module.infos)
+    values = [f"{uid}#0" for uid in operations] + [f"arg{i}" for i in range(len(module.body.arguments))]
     texts = ["", "f16", "i1", "1 : i64", "array<i64: 0>", value[::-1]]
     return operations if value in operations else values if value in values else texts
 
@@ -168,7 +169,7 @@ def picked(items: Sequence[Any], draw: Generator) -> Any:
 
 def test_what_patches_give_is_read_back_and_compiles_under_xla() -> None:
     space = PatchSpace(example("2fcnet"))
-    texts = [entry_text(space.draft(grown(space, 2 + 4 * seed, seed)).root, "main") for seed in range(3)]
+    texts = [entry_text(space.module(grown(space, 2 + 4 * seed, seed)).root, "main") for seed in range(3)]
     assert all(load(text).verify() and "planish" not in text for text in texts)
     assert elsewhere(COMPILE, [json.dumps(text) for text in texts]) == ["compiled"] * len(texts)
 

@@ -80,15 +80,15 @@ def test_an_unknown_kind_of_edit_is_named() -> None:
 
 
 def test_every_kind_of_edit_is_drawn() -> None:
-    draft = original(read_program(EXAMPLES / "2fcnet.mlir"))
-    drawn = {type(propose(draft, rng(3, i))[0]).__name__ for i in range(300)}
+    module = original(read_program(EXAMPLES / "2fcnet.mlir"))
+    drawn = {type(propose(module, rng(3, i))[0]).__name__ for i in range(300)}
     absent = {
         "TileBatch",
         "Shrink",
         "Lower",
         "Fold",
         "Relayout",
-        "Sink",
+        "SinkTransposes",
         "DropChannels",
         "Hoist",
         "Shorten",
@@ -100,20 +100,20 @@ def test_every_kind_of_edit_is_drawn() -> None:
 
 
 def test_a_bypass_has_users_take_an_operand_of_what_is_deleted() -> None:
-    draft = original(read_program(EXAMPLES / "2fcnet.mlir"))
+    module = original(read_program(EXAMPLES / "2fcnet.mlir"))
     for index in range(30):
-        edit, _ = propose(draft, rng(6, index), ("Bypass",))
+        edit, _ = propose(module, rng(6, index), ("Bypass",))
         assert isinstance(edit, DeleteOp)
         ((value, resize),) = edit.values
-        assert value in {draft.name(operand) for operand in draft.op(edit.op).operands}
+        assert value in {module.name(operand) for operand in module.op(edit.op).operands}
         assert not resize
 
 
 def test_bypasses_leave_out_whole_blocks_of_a_network() -> None:
-    draft = original(read_program(EXAMPLES / "mobilenet.mlir"))
+    module = original(read_program(EXAMPLES / "mobilenet.mlir"))
     # Each adds a block's answer to what it was asked; they are 10 of 455 operations that may be bypassed.
     joints = {"215", "360", "433", "578", "651", "724", "869", "942", "1087", "1160"}
-    drawn = [propose(draft, rng(9, index), ("Bypass",))[0] for index in range(200)]
+    drawn = [propose(module, rng(9, index), ("Bypass",))[0] for index in range(200)]
     assert sum(isinstance(edit, DeleteOp) and edit.op in joints for edit in drawn) >= 8
 
 
@@ -156,9 +156,9 @@ def test_in_children_an_edit_comes_after_those_that_it_needs() -> None:
 
 def test_an_edit_needs_what_another_made() -> None:
     space = PatchSpace(chain())
-    space.draft(Candidate((COPY, ON_COPY)))
+    space.module(Candidate((COPY, ON_COPY)))
     with pytest.raises(ScheduleError, match=f"no operation '{COPY.mark}'"):
-        space.draft(Candidate((ON_COPY,)))
+        space.module(Candidate((ON_COPY,)))
 
 
 def test_a_parent_stands_in_where_no_child_is_valid() -> None:
@@ -257,11 +257,11 @@ def test_what_changes_nothing_is_drawn_again(wants: Wants) -> None:
 
 def test_where_less_is_wanted_what_is_rearranged_frees_something() -> None:
     space = PatchSpace(read_program(EXAMPLES / "2fcnet.mlir"), (), "less")
-    before = space.draft(space.start()).live()
+    before = space.module(space.start()).live()
     for index in range(60):
         child = space.mutate(space.start(), rng(12, index))
         number = isinstance(child.steps[0], ScaleConstant | ReplaceConstant | SetAttribute | Narrow)
-        assert number or before - space.draft(child).live()
+        assert number or before - space.module(child).live()
 
 
 def test_each_child_brings_about_one_new_edit_also_late_in_a_run() -> None:

@@ -23,7 +23,7 @@ from planish.core import (
     evaluate_in_order,
 )
 from planish.levels.hlo.backend import BackendError, compute, open_backend
-from planish.levels.hlo.edits import Draft, finished
+from planish.levels.hlo.edits import EditableModule, finished
 from planish.levels.hlo.ir.normal import entry_text
 from planish.levels.hlo.machine import BACKENDS, versions
 from planish.levels.hlo.patch import replay
@@ -123,10 +123,10 @@ class _Comparison:
         """Run a patched module by each back end, and compare the results."""
         with clock("transform"):
             try:
-                draft = replay(self._program.module, candidate)
+                module = replay(self._program.module, candidate)
             except ScheduleError as error:
                 return Failed("transform", "not legal", str(error))
-            text = entry_text(finished(draft), draft.function)
+            text = entry_text(finished(module), module.function)
         results: list[list[NDArray[Any]]] = []
         for backend in self._backends:
             try:
@@ -137,24 +137,24 @@ class _Comparison:
             except BackendError as error:
                 return Failed("verify", f"does not run by {backend.name}", error.message)
         found = [difference(a, b) for a, b in zip(*results, strict=True)]
-        if max(found) > tolerated(draft, self._spec.tolerance):
+        if max(found) > tolerated(module, self._spec.tolerance):
             position = int(np.argmax(found))
             what = f"result {position} differs by {found[position]:.3g} of its largest number"
             return Failed("verify", DISAGREE, what)
         return Measured({"difference": max(found)})
 
 
-def tolerated(draft: Draft, tolerance: float = TOLERANCE) -> float:
+def tolerated(module: EditableModule, tolerance: float = TOLERANCE) -> float:
     """Return how far apart results may be: by a step of the narrowest numbers that a module reads, if more.
 
     Two compilers add in different orders; a sum that lies between two narrow numbers is rounded up by one of
     them, and down by the other.
 
     Args:
-        draft: the module.
+        module: the module.
         tolerance: for wide floats.
     """
-    read = {type_.element for fact in draft.mirror.facts.values() for type_ in fact.operands if type_}
+    read = {type_.element for info in module.infos.values() for type_ in info.operands if type_}
     return max([tolerance, *(_STEPS.get(element, 0.0) for element in read)])
 
 

@@ -7,7 +7,7 @@ from difflib import unified_diff
 from pathlib import Path
 
 from planish.core import Candidate, Task, canonical_json
-from planish.levels.hlo.edits import Draft, Edit, Freeze, finished
+from planish.levels.hlo.edits import Edit, EditableModule, Freeze, finished
 from planish.levels.hlo.ir.mlir import context, functions, ir, strip_uids, uid_of, walk
 from planish.levels.hlo.ir.normal import entry_text, named_location, normal_text
 from planish.levels.hlo.patch import extended, original, replay
@@ -30,84 +30,84 @@ def described(task: Task[ScoredProgram], candidate: Candidate) -> Mapping[str, s
     Raises:
         ScheduleError: an edit is not legal.
     """
-    module = task.program.module
-    edits = "\n".join(_explained(original(module), candidate)) or "(unchanged)"
-    return {"edits": edits, "diff": difference(original(module), replay(module, candidate))}
+    program = task.program.module
+    edits = "\n".join(_explained(original(program), candidate)) or "(unchanged)"
+    return {"edits": edits, "diff": difference(original(program), replay(program, candidate))}
 
 
-def difference(before: Draft, after: Draft) -> str:
+def difference(before: EditableModule, after: EditableModule) -> str:
     """Compare two modules by their text, in which each value is named after its operation's id."""
-    one, other = (_named_text(draft).splitlines() for draft in (before, after))
+    one, other = (_named_text(module).splitlines() for module in (before, after))
     lines = list(unified_diff(one, other, "before", "after", n=CONTEXT_LINES, lineterm=""))
     return "\n".join(lines) or "(no difference)"
 
 
-def _explained(draft: Draft, candidate: Candidate) -> Iterator[str]:
+def _explained(module: EditableModule, candidate: Candidate) -> Iterator[str]:
     """List the edits, each with the operations that it names as they are when it comes."""
     for number, step in enumerate(candidate.steps, 1):
         yield f"{number}. {step}"
         if isinstance(step, Edit):
-            yield from (f"   {line}" for line in _operations(draft, step))
+            yield from (f"   {line}" for line in _operations(module, step))
         # Step by step: an edit may name what an earlier one made.
-        draft = extended(draft, (step,))
+        module = extended(module, (step,))
 
 
-def _operations(draft: Draft, edit: Edit) -> Iterator[str]:
+def _operations(module: EditableModule, edit: Edit) -> Iterator[str]:
     named = [getattr(edit, field, "") for field in ("op", "a", "b", "before", "user")]
     for uid in dict.fromkeys(named):
-        if uid in draft.mirror.facts:
-            fact = draft.mirror.facts[uid]
-            result = f" of {fact.results[0]}" if fact.results else ""
-            yield f"{uid}: {fact.name}{result}{where(draft, uid)}"
+        if uid in module.infos:
+            info = module.infos[uid]
+            result = f" of {info.results[0]}" if info.results else ""
+            yield f"{uid}: {info.name}{result}{where(module, uid)}"
     if isinstance(edit, Freeze):
-        known = Freeze.match(draft)
+        known = Freeze.match(module)
         for position in edit.results:
             (name, *_) = known[position]
-            yield f"result {position} stays {named_location(draft.value(name).location) or name}"
+            yield f"result {position} stays {named_location(module.value(name).location) or name}"
 
 
-def where(draft: Draft, uid: str) -> str:
+def where(module: EditableModule, uid: str) -> str:
     """Describe the layer of an operation.
 
     Args:
-        draft: the module.
+        module: the module.
         uid: the operation's id.
 
     Returns:
         Its layer, by its location; that of its user, where its own has no parts; and the function's
         arguments that it works on in that layer. Begins with a comma; empty where nothing is known.
     """
-    way = list(_way(draft, uid))
-    layers = [named_location(draft.op(each).location) for each in way]
+    way = list(_way(module, uid))
+    layers = [named_location(module.op(each).location) for each in way]
     text = f", in {layers[0]}" if layers[0] else ""
     layer = next((layer for layer in layers if SCOPE in layer), layers[0])
     text += f", used in {layer}" if layer != layers[0] else ""
     scope = layer.rpartition(SCOPE)[0]
     here = (each for each, known in zip(way, layers, strict=True) if known.rpartition(SCOPE)[0] == scope)
-    arguments = next(filter(None, (_arguments(draft, each) for each in here)), [])
+    arguments = next(filter(None, (_arguments(module, each) for each in here)), [])
     return f"{text}, with {', '.join(arguments)}" if arguments else text
 
 
-def _way(draft: Draft, uid: str) -> Iterator[str]:
+def _way(module: EditableModule, uid: str) -> Iterator[str]:
     """Follow a value, from the operation that makes it to its first user, and so on."""
     for _ in range(FAR):
         yield uid
-        users = [user for result in draft.users(uid) for user, _ in result]
+        users = [user for result in module.users(uid) for user, _ in result]
         if not users:
             return
         uid = users[-1]
 
 
-def _arguments(draft: Draft, uid: str) -> list[str]:
+def _arguments(module: EditableModule, uid: str) -> list[str]:
     """Name the function's arguments that an operation takes."""
-    names = (draft.name(operand) for operand in draft.op(uid).operands)
-    taken = [draft.value(name) for name in dict.fromkeys(names) if name.startswith("arg")]
+    names = (module.name(operand) for operand in module.op(uid).operands)
+    taken = [module.value(name) for name in dict.fromkeys(names) if name.startswith("arg")]
     return [name for value in taken if (name := named_location(value.location))]
 
 
-def _named_text(draft: Draft) -> str:
-    copy = draft.root.clone().operation
-    function = dict(functions(copy))[draft.function]
+def _named_text(module: EditableModule) -> str:
+    copy = module.root.clone().operation
+    function = dict(functions(copy))[module.function]
     for op in walk(function)[1:]:
         op.location = ir.Location.name(f"op{uid_of(op)}", context=context())
     strip_uids(copy)
@@ -135,15 +135,15 @@ def export_module(task: Task[ScoredProgram], candidate: Candidate, path: Path) -
         ScheduleError: an edit is not legal.
         OSError: a file cannot be written.
     """
-    module = task.program.module
-    draft = replay(module, candidate)
-    whole = finished(draft).clone().operation
+    program = task.program.module
+    module = replay(program, candidate)
+    whole = finished(module).clone().operation
     strip_uids(whole)
     texts = {
         OPTIMISED: normal_text(whole),
-        COMPILED: entry_text(finished(draft), draft.function),
+        COMPILED: entry_text(finished(module), module.function),
         PATCH: _lines(candidate),
-        DIFF: difference(original(module), draft) + "\n",
+        DIFF: difference(original(program), module) + "\n",
     }
     path.mkdir(parents=True, exist_ok=True)
     for name, text in texts.items():

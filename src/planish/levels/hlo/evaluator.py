@@ -183,10 +183,10 @@ class _Evaluator:
         """Apply the patch, compile the module, and measure its error and its time."""
         with clock("transform"):
             try:
-                draft = replay(self._module, candidate)
+                module = replay(self._module, candidate)
             except ScheduleError as error:
                 return Failed("transform", "not legal", str(error))
-            name, text = identity_of(draft), entry_text(finished(draft), draft.function)
+            name, text = identity_of(module), entry_text(finished(module), module.function)
         # By what the module computes: many patches give the same one, and mutations often change nothing.
         if name not in self._known or not self._spec.remember:
             self._known[name] = self._tried(name, text, clock)
@@ -323,8 +323,8 @@ def _compiled(spec: HloEvaluatorSpec, backend: Backend, text: str, function: str
 
 def _text(spec: HloEvaluatorSpec, function: str = "") -> str:
     """Return the text of a function of the unchanged module, else of the one that is evolved."""
-    draft = original(spec.program.module)
-    return entry_text(draft.root, function or draft.function)
+    module = original(spec.program.module)
+    return entry_text(module.root, function or module.function)
 
 
 END_PARTS: tuple[Part, ...] = ("search", "validation", "final")

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from math import prod
 from typing import Literal
 
-from planish.levels.hlo.edits import Draft, Fact
-from planish.levels.hlo.edits.mirror import Types
+from planish.levels.hlo.edits import EditableModule, OpInfo
+from planish.levels.hlo.edits.op_index import Types
 from planish.levels.hlo.ir.mlir import ir, stablehlo
 
 Group = Literal["convolution", "product", "reduction", "form", "constant", "elementwise"]
@@ -29,36 +29,36 @@ _GROUP: Mapping[str, Group] = {
 }
 
 
-def group(fact: Fact) -> Group:
+def group(info: OpInfo) -> Group:
     """Return the kind of an operation."""
-    return _GROUP.get(fact.name.partition(".")[2], "elementwise")
+    return _GROUP.get(info.name.partition(".")[2], "elementwise")
 
 
-def flops_of(draft: Draft, uid: str) -> int:
+def flops_of(module: EditableModule, uid: str) -> int:
     """Count the additions, multiplications and the like of an operation; in a loop, of one iteration.
 
     A product takes two for each element of its result and each that is summed, a convolution two for each
     element of its result and each of a kernel; a reduction takes one for each element that goes in, however
     often a window meets it, and all else one for each that comes out.
     """
-    fact = draft.mirror.facts[uid]
-    results = _elements(fact.results)
-    match group(fact):
+    info = module.infos[uid]
+    results = _elements(info.results)
+    match group(info):
         case "product":
-            return 2 * results * _summed(draft.op(uid), fact)
+            return 2 * results * _summed(module.op(uid), info)
         case "convolution":
-            return 2 * results * _kernel(draft.op(uid), fact)
+            return 2 * results * _kernel(module.op(uid), info)
         case "reduction":
-            return _elements(fact.operands)
+            return _elements(info.operands)
         case "elementwise":
             return results
         case _:
             return 0
 
 
-def bytes_of(fact: Fact) -> int:
+def bytes_of(info: OpInfo) -> int:
     """Count the bytes of an operation's results; elements of types without a width count as four."""
-    return sum(prod(type_.shape) * _width(type_.element) for type_ in fact.results if type_ is not None)
+    return sum(prod(type_.shape) * _width(type_.element) for type_ in info.results if type_ is not None)
 
 
 def _elements(types: Types) -> int:
@@ -70,16 +70,16 @@ def _width(element: str) -> int:
     return max(1, int(bits) // 8) if bits else 4
 
 
-def _summed(op: ir.Operation, fact: Fact) -> int:
-    left = fact.operands[0]
+def _summed(op: ir.Operation, info: OpInfo) -> int:
+    left = info.operands[0]
     if left is None or "dot_dimension_numbers" not in op.attributes:
         return left.shape[-1] if left is not None and left.shape else 1
     numbers = stablehlo.DotDimensionNumbers(op.attributes["dot_dimension_numbers"])
     return prod(left.shape[axis] for axis in numbers.lhs_contracting_dimensions)
 
 
-def _kernel(op: ir.Operation, fact: Fact) -> int:
-    kernel = fact.operands[1]
+def _kernel(op: ir.Operation, info: OpInfo) -> int:
+    kernel = info.operands[1]
     numbers = stablehlo.ConvDimensionNumbers(op.attributes["dimension_numbers"])
     if kernel is None:
         return 1

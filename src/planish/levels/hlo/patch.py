@@ -9,7 +9,7 @@ from math import log2
 from typing import TYPE_CHECKING
 
 from planish.core import Candidate, FeatureSchema, ScheduleError
-from planish.levels.hlo.edits import EDITS, Draft, Edit, applied, fixed_operations
+from planish.levels.hlo.edits import EDITS, Edit, EditableModule, applied
 from planish.levels.hlo.flops import GROUPS, HEAVY, bytes_of, flops_of, group
 from planish.levels.hlo.ir.mlir import functions, number
 from planish.levels.hlo.ir.normal import chosen_function, load
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-def replay(program: Program, candidate: Candidate) -> Draft:
+def replay(program: Program, candidate: Candidate) -> EditableModule:
     """Apply a patch to the original module; the same patch gives the same module in every process.
 
     Args:
@@ -33,29 +33,29 @@ def replay(program: Program, candidate: Candidate) -> Draft:
     Raises:
         ScheduleError: an edit is illegal where it comes, or the module is not valid in the end.
     """
-    draft = original(program)
+    module = original(program)
     if not candidate.steps:
-        return draft
-    return extended(draft, candidate.steps)
+        return module
+    return extended(module, candidate.steps)
 
 
-def extended(draft: Draft, steps: tuple[object, ...]) -> Draft:
+def extended(module: EditableModule, steps: tuple[object, ...]) -> EditableModule:
     """Apply more edits to a copy of an edited module; raises ScheduleError as `replay` does."""
     edits = [step for step in steps if isinstance(step, Edit)]
     if len(edits) < len(steps):
         other = next(step for step in steps if not isinstance(step, Edit))
         raise ScheduleError(f"{other} is no edit of a module", f"Known: {', '.join(EDITS)}.")
-    return applied(draft, edits)
+    return applied(module, edits)
 
 
 @lru_cache(maxsize=4)
-def original(program: Program) -> Draft:
+def original(program: Program) -> EditableModule:
     """Return the unchanged module, its operations numbered."""
     root = load(program.text)
     chosen = chosen_function(root)
     function = dict(functions(root))[chosen]
     number(function)
-    return Draft(root, chosen, fixed_operations(function))
+    return EditableModule(root, chosen)
 
 
 LAYERS = 32
@@ -101,19 +101,19 @@ class Original:
     """The module as it came.
 
     Args:
-        draft: unchanged.
+        module: unchanged.
     """
 
-    def __init__(self, draft: Draft) -> None:
-        facts = draft.mirror.facts
-        self.kind = {uid: group(fact) for uid, fact in facts.items()}
+    def __init__(self, module: EditableModule) -> None:
+        infos = module.infos
+        self.kind = {uid: group(info) for uid, info in infos.items()}
         self.layer: dict[str, int] = {}
         layer = 0
-        for uid in sorted(facts, key=int):  # they are numbered in the order of the text
+        for uid in sorted(infos, key=int):  # they are numbered in the order of the text
             layer += self.kind[uid] in HEAVY
             self.layer[uid] = layer
         self.layers = layer + 1
-        self.flops, self.bytes = _totals(draft)
+        self.flops, self.bytes = _totals(module)
 
     def column(self, uid: str) -> int:
         """Return the index of an operation's layer among the columns of layers."""
@@ -122,24 +122,24 @@ class Original:
 
 
 def patch_features(
-    original: Original, candidates: Sequence[Candidate], drafts: Iterable[Draft]
+    original: Original, candidates: Sequence[Candidate], modules: Iterable[EditableModule]
 ) -> NDArray[np.float32]:
     """Describe patches; (patches, width of `SCHEMA`).
 
     Args:
         original: the module.
         candidates: legal ones.
-        drafts: the modules that they give, in the same order.
+        modules: the modules that they give, in the same order.
     """
     import numpy as np  # here: to import it takes long
 
     found = np.zeros((len(candidates), SCHEMA.width), np.float32)
-    for row, candidate, draft in zip(found, candidates, drafts, strict=True):
-        row[:] = [*_of_patch(original, candidate, draft), *_of_left(original, draft)]
+    for row, candidate, module in zip(found, candidates, modules, strict=True):
+        row[:] = [*_of_patch(original, candidate, module), *_of_left(original, module)]
     return found
 
 
-def _of_patch(original: Original, candidate: Candidate, draft: Draft) -> list[float]:
+def _of_patch(original: Original, candidate: Candidate, module: EditableModule) -> list[float]:
     edits, touched, layers = Counter[str](), Counter[str](), Counter[int]()
     for edit, uids in _touched(original, candidate):
         edits[type(edit).__name__] += 1
@@ -147,7 +147,7 @@ def _of_patch(original: Original, candidate: Candidate, draft: Draft) -> list[fl
         layers.update(original.column(uid) for uid in uids)
     return [
         len(candidate.steps),
-        log2(draft.tiles.examples if draft.tiles else 1),
+        log2(module.tiles.examples if module.tiles else 1),
         len(layers),
         *[edits[kind] for kind in EDITS],
         *[touched[kind] for kind in GROUPS],
@@ -171,9 +171,9 @@ def _touched(original: Original, candidate: Candidate) -> Iterator[tuple[Edit, S
         yield edit, uids
 
 
-def _of_left(original: Original, draft: Draft) -> list[float]:
-    flops, size = _totals(draft)
-    left = Counter(group(draft.mirror.facts[uid]) for uid in draft.live())
+def _of_left(original: Original, module: EditableModule) -> list[float]:
+    flops, size = _totals(module)
+    left = Counter(group(module.infos[uid]) for uid in module.live())
     return [
         log2(1 + flops),
         flops / max(1, original.flops),
@@ -188,7 +188,7 @@ def _of_left(original: Original, draft: Draft) -> list[float]:
     ]
 
 
-def _totals(draft: Draft) -> tuple[int, int]:
+def _totals(module: EditableModule) -> tuple[int, int]:
     """Count the FLOPs of what the results need, and the bytes of its results."""
-    live, facts = draft.live(), draft.mirror.facts
-    return sum(flops_of(draft, uid) for uid in live), sum(bytes_of(facts[uid]) for uid in live)
+    live, infos = module.live(), module.infos
+    return sum(flops_of(module, uid) for uid in live), sum(bytes_of(infos[uid]) for uid in live)

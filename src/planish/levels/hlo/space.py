@@ -25,8 +25,8 @@ from planish.levels.hlo.edits import (
     EDITS,
     CopyOp,
     DeleteOp,
-    Draft,
     Edit,
+    EditableModule,
     MoveOp,
     ReplaceOperand,
     SwapOps,
@@ -54,7 +54,7 @@ _REARRANGING = (CopyOp, DeleteOp, MoveOp, ReplaceOperand, SwapOps)
 """Edits that change which values are used. All others change a number, or how something is computed."""
 
 
-def meets_wants(parent: Draft, edit: Edit, child: Draft, wants: Wants) -> bool:
+def meets_wants(parent: EditableModule, edit: Edit, child: EditableModule, wants: Wants) -> bool:
     """Return whether the module that an edit gives meets the requirements."""
     if wants == "less" and isinstance(edit, _REARRANGING) and not parent.live() - child.live():
         return False
@@ -122,7 +122,7 @@ class PatchSpace(Space):
             if kind not in EDITS:
                 raise ScheduleError(f"there is no edit '{kind}'", did_you_mean(kind, EDITS))
         self._kinds = tuple(kinds)
-        self._drafts: OrderedDict[Candidate, Draft] = OrderedDict()
+        self._modules: OrderedDict[Candidate, EditableModule] = OrderedDict()
 
     def start(self) -> Candidate:
         """Return the unchanged module."""
@@ -144,16 +144,16 @@ class PatchSpace(Space):
         Raises:
             ScheduleError: no valid edit is found.
         """
-        parent = self.draft(candidate)
-        edit, draft = self._suggestion(candidate, rng) or self._drawn(parent, rng)
+        parent = self.module(candidate)
+        edit, module = self._suggestion(candidate, rng) or self._drawn(parent, rng)
         kept = candidate
         if isinstance(edit, TileBatch):  # the last one counts: those before it would pile up
             kept = Candidate(tuple(step for step in candidate.steps if not isinstance(step, TileBatch)))
         child = kept.then(edit)
-        self._remember(child, draft)
+        self._remember(child, module)
         return child
 
-    def _suggestion(self, candidate: Candidate, rng: Generator) -> tuple[Edit, Draft] | None:
+    def _suggestion(self, candidate: Candidate, rng: Generator) -> tuple[Edit, EditableModule] | None:
         """Draw an edit that the structure suggests; None where it is another's turn, or it is of no use."""
         if self._kinds:
             return None
@@ -161,24 +161,24 @@ class PatchSpace(Space):
         left = [edit for edit in every if edit not in candidate.steps]
         if not left or rng.random() >= SUGGESTED * len(left) / len(every):
             return None
-        edit, parent = left[int(rng.integers(len(left)))], self.draft(candidate)
+        edit, parent = left[int(rng.integers(len(left)))], self.module(candidate)
         try:
-            draft = extended(parent, (edit,))
+            module = extended(parent, (edit,))
         except ScheduleError:
             return None
-        return (edit, draft) if meets_wants(parent, edit, draft, self._wants) else None
+        return (edit, module) if meets_wants(parent, edit, module, self._wants) else None
 
-    def _drawn(self, parent: Draft, rng: Generator) -> tuple[Edit, Draft]:
-        edit, draft = propose(parent, rng, self._kinds)
+    def _drawn(self, parent: EditableModule, rng: Generator) -> tuple[Edit, EditableModule]:
+        edit, module = propose(parent, rng, self._kinds)
         for _ in range(UNWANTED):
-            if meets_wants(parent, edit, draft, self._wants):
+            if meets_wants(parent, edit, module, self._wants):
                 break
-            edit, draft = propose(parent, rng, self._kinds)
-        return edit, draft
+            edit, module = propose(parent, rng, self._kinds)
+        return edit, module
 
     @cached_property
     def _structure(self) -> Structure:
-        return Structure(self.draft(self.start()), self._kinds)
+        return Structure(self.module(self.start()), self._kinds)
 
     def seeds(self, context: SearchContext = EMPTY_CONTEXT) -> Sequence[Candidate]:
         """List what a module's structure suggests, exact edits first; of the kinds asked for alone."""
@@ -219,7 +219,7 @@ class PatchSpace(Space):
 
     def state_key(self, candidate: Candidate) -> str:
         """Name what the module computes, and in what tiles: not the patch."""
-        return identity_of(self.draft(candidate))
+        return identity_of(self.module(candidate))
 
     @property
     def schema(self) -> FeatureSchema:
@@ -228,34 +228,34 @@ class PatchSpace(Space):
 
     def features(self, candidates: Sequence[Candidate]) -> NDArray[np.float32]:
         """Describe patches, and the modules that they give; raises ScheduleError where one is illegal."""
-        return patch_features(self._original, candidates, map(self.draft, candidates))
+        return patch_features(self._original, candidates, map(self.module, candidates))
 
     @cached_property
     def _original(self) -> Original:
         return Original(original(self.program))
 
-    def draft(self, candidate: Candidate) -> Draft:
+    def module(self, candidate: Candidate) -> EditableModule:
         """Return a patch's module, not to be changed; raises ScheduleError where the patch is illegal."""
-        if candidate in self._drafts:
-            self._drafts.move_to_end(candidate)
-            return self._drafts[candidate]
+        if candidate in self._modules:
+            self._modules.move_to_end(candidate)
+            return self._modules[candidate]
         parent = Candidate(candidate.steps[:-1])
-        if parent in self._drafts and candidate.steps:
-            draft = extended(self._drafts[parent], candidate.steps[-1:])
+        if parent in self._modules and candidate.steps:
+            module = extended(self._modules[parent], candidate.steps[-1:])
         else:
-            draft = replay(self.program, candidate)
-        self._remember(candidate, draft)
-        return draft
+            module = replay(self.program, candidate)
+        self._remember(candidate, module)
+        return module
 
     def _is_valid(self, candidate: Candidate) -> bool:
         try:
-            self.draft(candidate)
+            self.module(candidate)
         except ScheduleError:
             return False
         return True
 
-    def _remember(self, candidate: Candidate, draft: Draft) -> None:
+    def _remember(self, candidate: Candidate, module: EditableModule) -> None:
         """Keep the modules that were needed last: a child is made from its parent's."""
-        self._drafts[candidate] = draft
-        if len(self._drafts) > REMEMBERED:
-            self._drafts.popitem(last=False)
+        self._modules[candidate] = module
+        if len(self._modules) > REMEMBERED:
+            self._modules.popitem(last=False)

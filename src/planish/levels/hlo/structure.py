@@ -17,9 +17,9 @@ from dataclasses import dataclass
 from planish.core import ScheduleError
 from planish.levels.hlo.edits import (
     DeleteOp,
-    Draft,
     DropChannels,
     Edit,
+    EditableModule,
     Factor,
     Fold,
     Freeze,
@@ -32,10 +32,9 @@ from planish.levels.hlo.edits import (
     Share,
     Shorten,
     Shrink,
-    Sink,
+    SinkTransposes,
     TileBatch,
     batch_size,
-    exclusions,
     identity_of,
 )
 from planish.levels.hlo.flops import HEAVY, flops_of, group
@@ -66,20 +65,20 @@ class NetworkBlock:
         return DeleteOp(self.exit, ((self.entry, ()),))
 
 
-def blocks(draft: Draft) -> list[NetworkBlock]:
+def blocks(module: EditableModule) -> list[NetworkBlock]:
     """Find the blocks of a function that hold a convolution or a product, those that compute most first.
 
     Of those with the same convolutions and products one counts: the first whose exit joins several ways, as
     the sum at the end of a residual block does, else the first; with its nearest entry.
     """
-    if not draft.mirror.arguments[""]:
+    if not module.arguments[""]:
         return []
-    stream = _Stream(draft)
+    stream = _Stream(module)
     found: dict[frozenset[str], NetworkBlock] = {}
     for exit_ in stream.order:
         for entry in stream.entries(exit_):
             between = stream.between(entry, exit_)
-            heavy = frozenset(uid for uid in between if group(draft.mirror.facts[uid]) in HEAVY)
+            heavy = frozenset(uid for uid in between if group(module.infos[uid]) in HEAVY)
             if heavy:
                 known = found.get(heavy)
                 # Behind a residual sum come operations of the same type, such as its activation: to leave out
@@ -97,16 +96,16 @@ class _Stream:
     depends on them alone is no part of the stream.
 
     Args:
-        draft: a module; only what its results need counts.
+        module: a module; only what its results need counts.
     """
 
-    def __init__(self, draft: Draft) -> None:
-        live = draft.live()
-        self._facts, self._draft = draft.mirror.facts, draft
+    def __init__(self, module: EditableModule) -> None:
+        live = module.live()
+        self._facts, self._module = module.infos, module
         # Dead operations would join paths that lead to no result.
-        every = [uid for uid in draft.mirror.blocks[""] if uid in live]
-        self.flops = {uid: flops_of(draft, uid) for uid in every}
-        self._reads = {uid: _read(draft, uid) for uid in every}
+        every = [uid for uid in module.blocks[""] if uid in live]
+        self.flops = {uid: flops_of(module, uid) for uid in every}
+        self._reads = {uid: _read(module, uid) for uid in every}
         self.argument = self._main()
         self.order = list(self._after(f"arg{self.argument}"))
         self._inner = frozenset(self.order)
@@ -118,7 +117,7 @@ class _Stream:
     def entries(self, uid: str) -> Iterator[str]:
         """List what dominates an operation and gives its type, the nearest first."""
         type_ = self._type(uid)
-        if type_ is None or not exclusions.is_target(self._draft, uid):
+        if type_ is None or not self._module.is_target(uid):
             return
         while uid != _INPUT:
             uid = self._above[uid]
@@ -146,7 +145,7 @@ class _Stream:
 
     def _type(self, uid: str) -> TensorType | None:
         if uid == _INPUT:
-            return self._draft.mirror.arguments[""][self.argument]
+            return self._module.arguments[""][self.argument]
         results = self._facts[uid].results
         return results[0] if len(results) == 1 else None
 
@@ -154,7 +153,7 @@ class _Stream:
         """Find the argument on which the most computation depends; of equals the first."""
         work = [
             sum(self.flops[uid] for uid in self._after(f"arg{number}"))
-            for number in range(len(self._draft.mirror.arguments[""]))
+            for number in range(len(self._module.arguments[""]))
         ]
         return work.index(max(work))
 
@@ -194,9 +193,9 @@ class _Stream:
         return one
 
 
-def _read(draft: Draft, uid: str) -> list[str]:
+def _read(module: EditableModule, uid: str) -> list[str]:
     """Name the values that an operation reads, and those that are read inside of it."""
-    return [draft.name(value) for op in walk(draft.op(uid)) for value in op.operands]
+    return [module.name(value) for op in walk(module.op(uid)) for value in op.operands]
 
 
 CONVOLUTIONS = 2
@@ -206,63 +205,63 @@ CONVOLUTIONS = 2
 PRODUCTS = ("Lower", "Fold", "Hoist", "Share")
 """Kinds that go together: convolutions become products. IREE is slower where transposes sink among these."""
 
-LAYOUTS = ("Relayout", "Sink", "Fold", "Hoist", "Share")
+LAYOUTS = ("Relayout", "SinkTransposes", "Fold", "Hoist", "Share")
 """Kinds that go together: convolutions stay, and have their channels last."""
 
 
-def together(draft: Draft, kinds: Sequence[str], may: Callable[[str], bool]) -> list[Edit]:
+def together(module: EditableModule, kinds: Sequence[str], may: Callable[[str], bool]) -> list[Edit]:
     """List exact edits to be made together, each kind found in what those before it give.
 
     Args:
-        draft: the unchanged module.
+        module: the unchanged module.
         kinds: in order: `PRODUCTS` or `LAYOUTS`.
         may: whether a kind of edit may be made, by name.
     """
     found: list[Edit] = []
     for kind in kinds:
-        edits = _STAGES[kind](draft) if may(kind) else []
-        after = _after(draft, edits)
+        edits = _STAGES[kind](module) if may(kind) else []
+        after = _after(module, edits)
         if after is not None:
             found += edits
-            draft = after
+            module = after
     return found
 
 
-def alone(draft: Draft, may: Callable[[str], bool]) -> list[Sequence[Edit]]:
+def alone(module: EditableModule, may: Callable[[str], bool]) -> list[Sequence[Edit]]:
     """List the exact edits of each kind, of the unchanged module, that give another one."""
-    found = [_STAGES[kind](draft) for kind in _STAGES if may(kind)]
-    return [edits for edits in found if _after(draft, edits) is not None]
+    found = [_STAGES[kind](module) for kind in _STAGES if may(kind)]
+    return [edits for edits in found if _after(module, edits) is not None]
 
 
-def _after(draft: Draft, edits: Sequence[Edit]) -> Draft | None:
+def _after(module: EditableModule, edits: Sequence[Edit]) -> EditableModule | None:
     """Return the module after some edits; None where there is none, or it is the same or not legal."""
     if not edits:
         return None
     try:
-        after = extended(draft, tuple(edits))
+        after = extended(module, tuple(edits))
     except ScheduleError:
         return None
-    return after if identity_of(after) != identity_of(draft) else None
+    return after if identity_of(after) != identity_of(module) else None
 
 
-def _lowered(draft: Draft) -> list[Edit]:
+def _lowered(module: EditableModule) -> list[Edit]:
     """List one form of each convolution."""
     found: dict[str, Edit] = {}
-    for edit in Lower.enumerate(draft):
+    for edit in Lower.enumerate(module):
         found.setdefault(edit.op, edit)
     return list(found.values())
 
 
-def _relaid(draft: Draft) -> list[Edit]:
-    found = Relayout.match(draft)
+def _relaid(module: EditableModule) -> list[Edit]:
+    found = Relayout.match(module)
     return [Relayout(found)] if len(found) >= CONVOLUTIONS else []
 
 
-_STAGES: Mapping[str, Callable[[Draft], Sequence[Edit]]] = {
+_STAGES: Mapping[str, Callable[[EditableModule], Sequence[Edit]]] = {
     "Lower": _lowered,
     "Fold": Fold.enumerate,
     "Relayout": _relaid,
-    "Sink": Sink.enumerate,
+    "SinkTransposes": SinkTransposes.enumerate,
     "Hoist": Hoist.enumerate,
     "Share": Share.enumerate,
 }
@@ -281,44 +280,44 @@ PARAMETERS = 20
 """Parameters that are frozen, one by one, with their moments."""
 
 
-def approximate(draft: Draft, kinds: Sequence[str] = ()) -> list[Edit]:
+def approximate(module: EditableModule, kinds: Sequence[str] = ()) -> list[Edit]:
     """List loops with fewer steps, frozen parameters, blocks left out, crops, fewer channels and lower ranks.
 
     Args:
-        draft: a module.
+        module: a module.
         kinds: names of the edits that may be made; all when empty.
     """
-    return [edit for kind, edits in _LISTED.items() if not kinds or kind in kinds for edit in edits(draft)]
+    return [edit for kind, edits in _LISTED.items() if not kinds or kind in kinds for edit in edits(module)]
 
 
-def cropped(draft: Draft) -> list[Shrink]:
+def cropped(module: EditableModule) -> list[Shrink]:
     """List crops of the pictures that a function is given, those that cut least first, and half of a size."""
-    given = [edit for edit in Shrink.enumerate(draft) if edit.value.startswith("arg")]
+    given = [edit for edit in Shrink.enumerate(module) if edit.value.startswith("arg")]
     return [edit for edit in given if edit.stride == 1 or edit.mean]
 
 
-def _widths(draft: Draft) -> list[DropChannels]:
+def _widths(module: EditableModule) -> list[DropChannels]:
     """List the mildest cut of each product's channels, if it is mild; those that compute most first."""
-    found = sorted(DropChannels.match(draft).items(), key=lambda item: -flops_of(draft, item[0]))
+    found = sorted(DropChannels.match(module).items(), key=lambda item: -flops_of(module, item[0]))
     mildest = ((size, edit) for uid, size in found for edit in DropChannels.variants(uid, size)[:1])
     return [edit for size, edit in mildest if edit.keep >= MILD * size][:WIDTHS]
 
 
-def _ranks(draft: Draft) -> list[Factor]:
+def _ranks(module: EditableModule) -> list[Factor]:
     """List the mildest rank of each product's weights, those that compute most first."""
-    found = sorted(Factor.match(draft).items(), key=lambda item: -flops_of(draft, item[0]))
+    found = sorted(Factor.match(module).items(), key=lambda item: -flops_of(module, item[0]))
     return [edit for uid, useful in found for edit in Factor.variants(uid, useful)[:1]][:WIDTHS]
 
 
-def _bypasses(draft: Draft) -> list[Edit]:
-    return [block.bypass for block in blocks(draft)[:BLOCKS]]
+def _bypasses(module: EditableModule) -> list[Edit]:
+    return [block.bypass for block in blocks(module)[:BLOCKS]]
 
 
-def _frozen(draft: Draft) -> list[Edit]:
-    return list(Freeze.enumerate(draft)[:PARAMETERS])
+def _frozen(module: EditableModule) -> list[Edit]:
+    return list(Freeze.enumerate(module)[:PARAMETERS])
 
 
-_LISTED: Mapping[str, Callable[[Draft], Sequence[Edit]]] = {
+_LISTED: Mapping[str, Callable[[EditableModule], Sequence[Edit]]] = {
     "Shorten": Shorten.enumerate,
     "Freeze": _frozen,
     "Bypass": _bypasses,
@@ -336,60 +335,60 @@ _UPDATES = ("stablehlo.subtract", "stablehlo.add")
 _FORMS = ("stablehlo.broadcast_in_dim", "stablehlo.reshape", "stablehlo.convert", "stablehlo.negate")
 
 
-def larger_steps(draft: Draft) -> Iterator[Sequence[Edit]]:
+def larger_steps(module: EditableModule) -> Iterator[Sequence[Edit]]:
     """List patches that multiply the learning rate of all parameters alike; none where nothing is trained."""
-    rates = learning_rates(draft)
+    rates = learning_rates(module)
     if rates:
         yield from ([ScaleConstant(uid, factor) for uid in rates] for factor in FACTORS)
 
 
-def learning_rates(draft: Draft) -> list[str]:
+def learning_rates(module: EditableModule) -> list[str]:
     """Find the constants in `parameter - constant * update`, for each result that is so made.
 
     Args:
-        draft: a module; the update may be divided afterwards, as Adam's is.
+        module: a module; the update may be divided afterwards, as Adam's is.
     """
-    end = draft.mirror.blocks[""][-1]
-    steps = (_step(draft, value) for value in _operands(draft, end))
-    rates = (_rate(draft, step) for step in steps if step)
+    end = module.blocks[""][-1]
+    steps = (_step(module, value) for value in _operands(module, end))
+    rates = (_rate(module, step) for step in steps if step)
     return list(dict.fromkeys(filter(None, rates)))
 
 
-def _step(draft: Draft, value: str) -> str:
+def _step(module: EditableModule, value: str) -> str:
     """Return the value by which a result differs from a parameter; empty for what is no update."""
-    operands = _operands(draft, value) if _made_by(draft, value) in _UPDATES else []
+    operands = _operands(module, value) if _made_by(module, value) in _UPDATES else []
     others = [each for each in operands if not each.startswith("arg")]
     # One argument and one computed value: a sum of two parameters is no update, nor is one of two updates.
     return others[0] if len(operands) - len(others) == 1 else ""
 
 
-def _rate(draft: Draft, value: str) -> str:
+def _rate(module: EditableModule, value: str) -> str:
     """Find the constant that a value is multiplied by; empty where there is none."""
-    made = _made_by(draft, value)
+    made = _made_by(module, value)
     if made in _FORMS or made == "stablehlo.divide":
         # The numerator alone: a constant below the line, such as Adam's epsilon, is no learning rate.
-        return _rate(draft, _operands(draft, value)[0])
+        return _rate(module, _operands(module, value)[0])
     if made != "stablehlo.multiply":
         return ""
-    factors = _operands(draft, value)
-    constants = (_constant(draft, each) for each in factors)
-    return next(filter(None, constants), "") or next(filter(None, (_rate(draft, f) for f in factors)), "")
+    factors = _operands(module, value)
+    constants = (_constant(module, each) for each in factors)
+    return next(filter(None, constants), "") or next(filter(None, (_rate(module, f) for f in factors)), "")
 
 
-def _constant(draft: Draft, value: str) -> str:
+def _constant(module: EditableModule, value: str) -> str:
     """Return the constant that a value is, in another form perhaps; empty where it is none."""
-    while _made_by(draft, value) in _FORMS:
-        value = _operands(draft, value)[0]
-    return value.partition("#")[0] if _made_by(draft, value) == "stablehlo.constant" else ""
+    while _made_by(module, value) in _FORMS:
+        value = _operands(module, value)[0]
+    return value.partition("#")[0] if _made_by(module, value) == "stablehlo.constant" else ""
 
 
-def _made_by(draft: Draft, value: str) -> str:
-    fact = draft.mirror.facts.get(value.partition("#")[0])
-    return fact.name if fact else ""
+def _made_by(module: EditableModule, value: str) -> str:
+    info = module.infos.get(value.partition("#")[0])
+    return info.name if info else ""
 
 
-def _operands(draft: Draft, value: str) -> list[str]:
-    return [draft.name(each) for each in draft.op(value.partition("#")[0]).operands]
+def _operands(module: EditableModule, value: str) -> list[str]:
+    return [module.name(each) for each in module.op(value.partition("#")[0]).operands]
 
 
 TILES = (2, 5, 10, 20)
@@ -406,18 +405,18 @@ class Structure:
     """Edits and patches that are worth a measurement, whatever a search finds.
 
     Args:
-        draft: the unchanged module.
+        module: the unchanged module.
         kinds: names of the edits that may be made; all when empty.
     """
 
-    def __init__(self, draft: Draft, kinds: Sequence[str] = ()) -> None:
-        self._draft, self._kinds = draft, kinds
-        self._tiles = _tiles(draft) if self._may("TileBatch") else []
-        self._alone = alone(draft, self._may)
-        self._together, self._layouts = (together(draft, way, self._may) for way in (PRODUCTS, LAYOUTS))
-        self._left = extended(draft, tuple(self._together))
-        self._approximate = approximate(draft, kinds)
-        self._rates = [] if kinds else list(larger_steps(draft))
+    def __init__(self, module: EditableModule, kinds: Sequence[str] = ()) -> None:
+        self._module, self._kinds = module, kinds
+        self._tiles = _tiles(module) if self._may("TileBatch") else []
+        self._alone = alone(module, self._may)
+        self._together, self._layouts = (together(module, way, self._may) for way in (PRODUCTS, LAYOUTS))
+        self._left = extended(module, tuple(self._together))
+        self._approximate = approximate(module, kinds)
+        self._rates = [] if kinds else list(larger_steps(module))
 
     def _may(self, kind: str) -> bool:
         return not self._kinds or kind in self._kinds
@@ -460,12 +459,12 @@ class Structure:
 
     def _in_tiles(self, exact: Sequence[Edit]) -> list[Edit]:
         """Return exact edits with the tiles that others are combined with."""
-        size = -(-batch_size(self._draft) // TOGETHER) if self._tiles else 0
+        size = -(-batch_size(self._module) // TOGETHER) if self._tiles else 0
         return [*exact, *(tile for tile in self._tiles if tile == TileBatch(size, loop=True))]
 
     def _added(self) -> list[Edit]:
         """List the approximate edits of what exact ones leave, and those of what they made."""
-        now, before = (draft.mirror.facts for draft in (self._left, self._draft))
+        now, before = (module.infos for module in (self._left, self._module))
         kept = [edit for edit in self._approximate if _named(edit) in ("", *now)]
         made = approximate(self._left, self._kinds) if self._together else []
         return [*kept, *(edit for edit in made if _named(edit) not in ("", *before))]
@@ -476,7 +475,7 @@ class Structure:
     def _quantized(self) -> Iterator[Sequence[Edit]]:
         """List patches in which all products are of whole numbers, and convolutions are such, or are kept."""
         for exact in (self._together, self._layouts):
-            found = Quantize.enumerate(extended(self._draft, tuple(exact))) if self._may("Quantize") else []
+            found = Quantize.enumerate(extended(self._module, tuple(exact))) if self._may("Quantize") else []
             if found:
                 yield [*self._in_tiles(exact), *found]
 
@@ -486,9 +485,9 @@ def _named(edit: Edit) -> str:
     return getattr(edit, "op", "")
 
 
-def _tiles(draft: Draft) -> list[TileBatch]:
+def _tiles(module: EditableModule) -> list[TileBatch]:
     try:
-        batch = batch_size(draft)
+        batch = batch_size(module)
     except ScheduleError:
         return []
     sizes = {-(-batch // tiles): None for tiles in TILES}

@@ -52,8 +52,8 @@ def given() -> list[NDArray[np.float32]]:
 
 
 def result(*edits: Edit) -> Any:
-    draft = replay(program_from(NETWORK), Candidate(edits))
-    return evaluate(finished(draft), *given())[0]
+    module = replay(program_from(NETWORK), Candidate(edits))
+    return evaluate(finished(module), *given())[0]
 
 
 def by_numpy(first: int, second: int) -> NDArray[Any]:

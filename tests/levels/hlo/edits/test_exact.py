@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from levels.hlo.edits.test_loops import RECURRENT, TWICE
-from levels.hlo.edits.test_sink import NETWORK
+from levels.hlo.edits.test_sink_transposes import NETWORK
 from planish.core import rng
 from planish.levels.hlo import Program, program_from
 from planish.levels.hlo.backend import Backend, open_backend
-from planish.levels.hlo.edits import EXACT, Draft, finished
+from planish.levels.hlo.edits import EXACT, EditableModule, finished
 from planish.levels.hlo.ir.normal import entry_text
 from planish.levels.hlo.patch import original
 from planish.levels.hlo.space import PatchSpace
@@ -34,9 +34,9 @@ def _xla() -> Backend:
     return open_backend("xla", 1)
 
 
-def computed(draft: Draft, arguments: list[NDArray[Any]]) -> list[NDArray[Any]]:
+def computed(module: EditableModule, arguments: list[NDArray[Any]]) -> list[NDArray[Any]]:
     backend = _xla()
-    executable = backend.compile(entry_text(finished(draft), draft.function))
+    executable = backend.compile(entry_text(finished(module), module.function))
     return [backend.get(held) for held in executable.run([backend.put(array) for array in arguments])]
 
 
@@ -61,7 +61,7 @@ def test_exact_edits_change_no_answer(seed: int, count: int) -> None:
         patch = space.mutate(patch, rng(seed, index))
     arguments = drawn(program)
     wanted = computed(original(program), arguments)
-    for one, other in zip(computed(space.draft(patch), arguments), wanted, strict=True):
+    for one, other in zip(computed(space.module(patch), arguments), wanted, strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-4)
 
 
@@ -72,5 +72,5 @@ def test_what_is_suggested_as_exact_changes_no_answer(name: str) -> None:
     wanted = computed(original(program), arguments)
     assert space.seeds()
     for seed in space.seeds()[:8]:
-        for one, other in zip(computed(space.draft(seed), arguments), wanted, strict=True):
+        for one, other in zip(computed(space.module(seed), arguments), wanted, strict=True):
             np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-4)

@@ -47,9 +47,9 @@ def nearest(matrix: NDArray[np.float32], rank: int) -> NDArray[np.float32]:
 @pytest.mark.parametrize("side", ["left", "right"])
 @pytest.mark.parametrize("rank", [1, 4])
 def test_a_product_with_the_nearest_weights(side: str, rank: int) -> None:
-    draft = replay(product(side=side), Candidate((Factor("1", rank),)))
+    module = replay(product(side=side), Candidate((Factor("1", rank),)))
     wanted = X @ nearest(WEIGHTS, rank)
-    found = evaluate(draft.root, X)[0]
+    found = evaluate(module.root, X)[0]
     np.testing.assert_allclose(found, wanted if side == "right" else wanted.T, rtol=1e-4, atol=1e-4)
 
 

@@ -32,12 +32,12 @@ def test_scales_go_into_weights_and_others_keep_the_product() -> None:
     assert Fold.match(original(program)) == ("2",)
     shapes = [(4, 5, 3), (6, 3), (6,), (5,)]
     x, v, s, t = (rng(0, place).normal(size=shape).astype(np.float32) for place, shape in enumerate(shapes))
-    draft = replay(program, Candidate((Fold(("2",)),)))
-    scaled, other = evaluate(draft.root, x, v, s, t)
+    module = replay(program, Candidate((Fold(("2",)),)))
+    scaled, other = evaluate(module.root, x, v, s, t)
     np.testing.assert_allclose(scaled, x @ v.T * s, rtol=1e-5, atol=1e-5)
     np.testing.assert_allclose(other, x @ v.T * t[:, None], rtol=1e-5, atol=1e-5)
-    assert Fold.match(draft) == ()
-    made = {str(fact.results[0]) for fact in draft.mirror.facts.values() if fact.name == "stablehlo.multiply"}
+    assert Fold.match(module) == ()
+    made = {str(info.results[0]) for info in module.infos.values() if info.name == "stablehlo.multiply"}
     assert made == {"tensor<6x3xf32>", "tensor<4x5x6xf32>"}, (
         "the weights are scaled, and what is scaled by rows"
     )
@@ -86,13 +86,13 @@ def test_in_a_loop_weights_are_scaled_where_that_may_leave_it() -> None:
     (scale,) = Fold.match(original(program))
     fold = Fold((scale,))
     moved = Hoist.match(replay(program, Candidate((fold,))))
-    draft = replay(program, Candidate((fold, Hoist(moved))))
-    facts = draft.mirror.facts.values()
-    scaled = [f for f in facts if f.name == "stablehlo.multiply" and f.results[0] and not f.block]
-    assert [str(fact.results[0]) for fact in scaled] == ["tensor<3x3xf32>"], "before the loop"
+    module = replay(program, Candidate((fold, Hoist(moved))))
+    infos = module.infos.values()
+    scaled = [f for f in infos if f.name == "stablehlo.multiply" and f.results[0] and not f.block]
+    assert [str(info.results[0]) for info in scaled] == ["tensor<3x3xf32>"], "before the loop"
     shapes = [(2, 3), (3, 3), (3,), (4, 3)]
     h, w, s, by = (rng(0, place).normal(size=shape).astype(np.float32) for place, shape in enumerate(shapes))
-    (found,) = evaluate(draft.root, h, w, s, by)
+    (found,) = evaluate(module.root, h, w, s, by)
     for row in by:
         h = (h @ w * s) @ w * row
     np.testing.assert_allclose(found, h, rtol=1e-4, atol=1e-5)
@@ -101,8 +101,8 @@ def test_in_a_loop_weights_are_scaled_where_that_may_leave_it() -> None:
 def test_scales_are_found_in_any_form_of_a_network() -> None:
     """Of depthwise convolutions too, where they are convolutions."""
     for name, count in (("mobilenet", 35), ("mobilenet_original", 52)):
-        draft = original(read_program(EXAMPLES / f"{name}.mlir"))
-        assert len(Fold.match(draft)) == count
+        module = original(read_program(EXAMPLES / f"{name}.mlir"))
+        assert len(Fold.match(module)) == count
     assert not Fold.match(original(chain()))
 
 
@@ -141,15 +141,15 @@ def test_scales_pass_sums_and_shifts_become_one(
     edits: tuple[tuple[str, ...], ...], left: tuple[str, ...]
 ) -> None:
     """A batch normalisation behind a product and a bias is a product and a bias."""
-    draft = replay(program_from(SUMS), Candidate(tuple(map(Fold, edits))))
-    facts = [draft.mirror.facts[uid] for uid in draft.live()]
-    big = [fact.name for fact in facts if [*map(str, fact.results)] == ["tensor<4x5x6xf32>"]]
+    module = replay(program_from(SUMS), Candidate(tuple(map(Fold, edits))))
+    infos = [module.infos[uid] for uid in module.live()]
+    big = [info.name for info in infos if [*map(str, info.results)] == ["tensor<4x5x6xf32>"]]
     steps = [name.removeprefix("stablehlo.") for name in big]
     assert sorted(name for name in steps if name in ("add", "subtract", "multiply")) == sorted(left)
     shapes = [(4, 5, 3), (6, 3), *[(6,)] * 4, (5,)]
     arrays = [rng(0, place).normal(size=shape).astype(np.float32) for place, shape in enumerate(shapes)]
     x, v, b, m, s, t, r = arrays
-    (found,) = evaluate(draft.root, *arrays)
+    (found,) = evaluate(module.root, *arrays)
     np.testing.assert_allclose(found, (x @ v.T + b - m) * s + t + r[:, None], rtol=1e-4, atol=1e-5)
 
 

@@ -78,12 +78,12 @@ def test_a_frozen_parameter_stays_and_its_gradient_goes() -> None:
     )
     given = (*parameters, np.int32(3), x, y)
     before = evaluate(original(adam()).root, *given)
-    draft = replay(adam(), Candidate((Freeze((0, 1, 2)),)))
-    after = evaluate(draft.root, *given)
+    module = replay(adam(), Candidate((Freeze((0, 1, 2)),)))
+    after = evaluate(module.root, *given)
     for place in range(6):
         wanted = parameters[place] if place < 3 else before[place]
         np.testing.assert_array_equal(after[place], wanted)
-    assert [draft.mirror.facts[uid].name for uid in draft.live()].count("stablehlo.dot_general") == 1
+    assert [module.infos[uid].name for uid in module.live()].count("stablehlo.dot_general") == 1
     np.testing.assert_allclose(
         evaluate(replay(adam(), Candidate((Freeze((3,)),))).root, *given)[0], before[0], rtol=1e-6
     )
@@ -110,5 +110,5 @@ def test_what_is_no_update_is_refused(results: tuple[int, ...], reason: str) -> 
 
 
 def test_a_step_of_training_has_a_part_for_each_parameter() -> None:
-    draft = original(read_program(EXAMPLES / "2fcnet.mlir"))
-    assert Freeze.enumerate(draft) == [Freeze((place,)) for place in range(4)]
+    module = original(read_program(EXAMPLES / "2fcnet.mlir"))
+    assert Freeze.enumerate(module) == [Freeze((place,)) for place in range(4)]

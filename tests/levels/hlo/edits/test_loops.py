@@ -69,14 +69,14 @@ def by_numpy(steps: range) -> NDArray[np.float32]:
 def test_what_is_the_same_in_each_step_is_computed_before_the_loop() -> None:
     assert Hoist.match(original(recurrent())) == ("12",)
     edit = Hoist(("12",))
-    draft = replay(recurrent(), Candidate((edit,)))
-    outside = [draft.mirror.facts[uid].name for uid in draft.mirror.blocks[""]]
+    module = replay(recurrent(), Candidate((edit,)))
+    outside = [module.infos[uid].name for uid in module.blocks[""]]
     assert outside[3:6] == ["stablehlo.transpose", "stablehlo.constant", "stablehlo.multiply"]
-    inside = {draft.mirror.facts[uid].name for uid in draft.mirror.blocks["3^1"] if uid in draft.live()}
+    inside = {module.infos[uid].name for uid in module.blocks["3^1"] if uid in module.live()}
     assert not inside & {"stablehlo.transpose", "stablehlo.multiply"}
     for one, other in zip(result(edit), result(), strict=True):
         np.testing.assert_array_equal(one, other)
-    assert Hoist.match(draft) == ()
+    assert Hoist.match(module) == ()
 
 
 @pytest.mark.parametrize(
@@ -139,8 +139,8 @@ func.func @main() -> (tensor<i32>, tensor<i32>) {{
     (loop,) = {edit.op for edit in Shorten.enumerate(original(program))}
     for taken in range(1, steps):
         for without in ("first", "last"):
-            draft = replay(program, Candidate((Shorten(loop, taken, without),)))
-            counter, count = map(int, evaluate(draft.root))
+            module = replay(program, Candidate((Shorten(loop, taken, without),)))
+            counter, count = map(int, evaluate(module.root))
             assert count == taken
             assert counter == (first + steps * step if without == "first" else first + taken * step)
 
@@ -191,14 +191,14 @@ def test_what_is_computed_twice_is_computed_once() -> None:
     program = program_from(TWICE)
     assert Share.match(original(program)) == ("1", "3", "15")
     x, y = (rng(3, place).normal(size=(2, 3)).astype(np.float32) for place in range(2))
-    draft = replay(program, Candidate((Share(("1", "3", "15")),)))
-    assert not {"1", "3", "15"} & set(draft.mirror.facts)
+    module = replay(program, Candidate((Share(("1", "3", "15")),)))
+    assert not {"1", "3", "15"} & set(module.infos)
     wanted = evaluate(original(program).root, x, y, np.int32(2))
-    for one, other in zip(evaluate(draft.root, x, y, np.int32(2)), wanted, strict=True):
+    for one, other in zip(evaluate(module.root, x, y, np.int32(2)), wanted, strict=True):
         np.testing.assert_array_equal(one, other)
     alone = replay(program, Candidate((Share(("3",)),)))
     np.testing.assert_array_equal(evaluate(alone.root, x, y, np.int32(2))[0], wanted[0])
-    assert Share.match(draft) == ()
+    assert Share.match(module) == ()
 
 
 def test_nothing_is_shared_in_what_computes_nothing_twice() -> None:

@@ -17,7 +17,7 @@ from levels.hlo.modules import EXAMPLES, chain
 from planish.core import Candidate, ScheduleError, rng
 from planish.levels.hlo import Program, program_from
 from planish.levels.hlo.backend import Backend, open_backend
-from planish.levels.hlo.edits import Draft, Edit, Lower, Narrow, Shrink, TileBatch, finished
+from planish.levels.hlo.edits import Edit, EditableModule, Lower, Narrow, Shrink, TileBatch, finished
 from planish.levels.hlo.ir.normal import entry_text
 from planish.levels.hlo.patch import original, replay
 from planish.levels.hlo.program import read_program
@@ -86,10 +86,10 @@ def _xla() -> Backend:
     return open_backend("xla", 1)
 
 
-def compiled(draft: Draft, arguments: Sequence[NDArray[np.float32]]) -> NDArray[Any]:
+def compiled(module: EditableModule, arguments: Sequence[NDArray[np.float32]]) -> NDArray[Any]:
     """Compute by XLA: the interpreter ends the process at some convolutions."""
     backend = _xla()
-    executable = backend.compile(entry_text(finished(draft), draft.function))
+    executable = backend.compile(entry_text(finished(module), module.function))
     return backend.get(executable.run([backend.put(argument) for argument in arguments])[0])
 
 
@@ -123,9 +123,9 @@ def test_convolutions_of_all_kinds_give_the_same_in_their_other_form(layer: Laye
     program = layer.program()
     (edit,) = Lower.enumerate(original(program))
     assert edit.form == ("slices" if layer.groups > 1 else "product")
-    draft = replay(program, Candidate((edit,)))
-    assert "convolution" not in draft.text()
-    wanted, found = (compiled(each, given_to(layer)) for each in (original(program), draft))
+    module = replay(program, Candidate((edit,)))
+    assert "convolution" not in module.text()
+    wanted, found = (compiled(each, given_to(layer)) for each in (original(program), module))
     np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-5)
 
 
@@ -142,7 +142,7 @@ def value(*edits: Edit) -> Any:
         (Lower("0", "slices"), "has no form 'slices'"),
         (Lower("0", "fast"), "Known: product, slices"),
         (Lower("1", "product"), "may not be changed"),
-        (Narrow((), "bf16"), "Name products"),
+        (Narrow((), "bf16"), "no operation is named"),
         (Narrow(("0",), "i8"), "no type of floats"),
         (Narrow(("0",), "f64"), "no product of floats wider than f64"),
         (Narrow(("1",), "bf16"), "may not be changed"),
@@ -172,10 +172,10 @@ def test_narrower_numbers_are_rounded_as_numpy_rounds() -> None:
 
 
 def test_an_operation_is_narrowed_once() -> None:
-    draft = replay(PLAIN.program(), Candidate((Narrow(("0",)),)))
+    module = replay(PLAIN.program(), Candidate((Narrow(("0",)),)))
     assert Narrow.match(original(PLAIN.program())) == ("0",)
-    assert Narrow.match(draft) == ()
-    assert [str(type_) for type_ in draft.mirror.facts["0"].operands] == [
+    assert Narrow.match(module) == ()
+    assert [str(type_) for type_ in module.infos["0"].operands] == [
         "tensor<2x6x5x3xbf16>",
         "tensor<3x3x3x4xbf16>",
     ]
@@ -187,8 +187,8 @@ def test_the_framework_s_form_of_a_network_becomes_products_and_slices() -> None
     every = Lower.enumerate(original(program))
     assert [edit.form for edit in every].count("slices") == 17
     assert len(every) == 52
-    draft = replay(program, Candidate((*every, TileBatch(10, loop=True), Shrink("arg158", 30))))
-    text = entry_text(finished(draft), draft.function)
+    module = replay(program, Candidate((*every, TileBatch(10, loop=True), Shrink("arg158", 30))))
+    text = entry_text(finished(module), module.function)
     assert "convolution" not in text
     assert text.count("dot_general") == 36
-    assert len(Narrow.match(draft)) == 36
+    assert len(Narrow.match(module)) == 36

@@ -76,9 +76,9 @@ def test_convolutions_have_scales_of_pictures_and_outputs(groups: int, tiles: tu
     """Tiles of the batch give the same, for no picture has to do with another."""
     x = rng(1, 0).normal(size=(4, 2 * groups, 6, 5)).astype(np.float32)
     k = rng(1, 1).normal(size=(4, 2, 3, 3)).astype(np.float32)
-    draft = replay(convolution(groups), Candidate((Quantize(("0",)), *tiles)))
+    module = replay(convolution(groups), Candidate((Quantize(("0",)), *tiles)))
     # By XLA: the interpreter sums convolutions of 8 bits in 8 bits.
-    (found,) = computed(draft, [x, k])
+    (found,) = computed(module, [x, k])
     (wanted,) = computed(original(convolution(groups)), [whole(x, (1, 2, 3)), whole(k, (1, 2, 3))])
     np.testing.assert_allclose(found, wanted, rtol=1e-3, atol=1e-4)
 
@@ -112,6 +112,6 @@ def test_only_products_of_floats_that_do_not_overflow() -> None:
 def test_starts_of_its_reductions_are_left_alone() -> None:
     edit = Quantize(("0",))
     start = f"{edit.mark}.0.1"
-    assert replay(program_from(PRODUCTS), Candidate((edit,))).mirror.facts[start].name == "stablehlo.constant"
+    assert replay(program_from(PRODUCTS), Candidate((edit,))).infos[start].name == "stablehlo.constant"
     with pytest.raises(ScheduleError, match="may not be changed"):
         result(edit, ReplaceConstant(start, 5.0))

@@ -44,18 +44,18 @@ func.func public @main(%x: tensor<4x3x{element}>) -> (tensor<4x{element}>, tenso
 def test_a_reduction_does_something_else(element: str, by: str) -> None:
     x = (rng(0, 1).normal(size=(4, 3)) * 5 - 20).astype(np.float32 if element == "f32" else np.int32)
     assert ReplaceReduction.match(original(program(element))) == {"1": "add", "4": "add"}
-    draft = replay(program(element), Candidate((ReplaceReduction("1", by), ReplaceReduction("4", by))))
-    rows, windows = evaluate(draft.root, x)
+    module = replay(program(element), Candidate((ReplaceReduction("1", by), ReplaceReduction("4", by))))
+    rows, windows = evaluate(module.root, x)
     np.testing.assert_allclose(rows, BY_NUMPY[by](x, axis=1), rtol=1e-5)
     pairs = np.stack([x[:, :2], x[:, 1:]])
     np.testing.assert_allclose(windows, BY_NUMPY[by](pairs, axis=0), rtol=1e-5)
-    assert ReplaceReduction.match(draft) == {"1": by, "4": by}
+    assert ReplaceReduction.match(module) == {"1": by, "4": by}
 
 
 def test_back_and_forth_gives_the_same_module() -> None:
     there, back = ReplaceReduction("1", "maximum"), ReplaceReduction("1", "add")
-    draft = replay(program(), Candidate((there, back)))
-    assert identity_of(draft) == identity_of(original(program()))
+    module = replay(program(), Candidate((there, back)))
+    assert identity_of(module) == identity_of(original(program()))
 
 
 def test_the_new_start_is_left_alone_as_all_starts_are() -> None:

@@ -20,8 +20,8 @@ def given(side: int) -> list[NDArray[np.float32]]:
 
 
 def results(side: int, *edits: Edit) -> NDArray[np.float32]:
-    draft = replay(program_from(picture_network(side)), Candidate(edits))
-    (result,) = evaluate(finished(draft), *given(side))
+    module = replay(program_from(picture_network(side)), Candidate(edits))
+    (result,) = evaluate(finished(module), *given(side))
     return np.asarray(result)
 
 
@@ -57,7 +57,7 @@ def test_a_resize_computes_what_a_network_for_means_of_squares_does(pixels: int,
 
 def test_what_a_product_reads_can_be_pooled_early() -> None:
     """Means of squares, then of all: the product of the mean of all that it read before."""
-    names = [fact.name for fact in original(program_from(picture_network(8))).mirror.facts.values()]
+    names = [info.name for info in original(program_from(picture_network(8))).infos.values()]
     read = f"{names.index('stablehlo.dot_general') - 1}#0"
     pooled = results(8, Shrink(read, 2, 2, mean=True))
     np.testing.assert_allclose(pooled, results(8), rtol=1e-5, atol=1e-6)
@@ -68,7 +68,7 @@ def test_pixels_can_be_left_out_further_on_and_the_batch_be_tiled() -> None:
 
     A mean over fewer pixels of a product is the product of the mean over these.
     """
-    names = [draft_op.name for draft_op in original(program_from(picture_network(8))).mirror.facts.values()]
+    names = [draft_op.name for draft_op in original(program_from(picture_network(8))).infos.values()]
     product = names.index("stablehlo.dot_general")
     edits = Shrink(f"{product - 1}#0", 2, 2), TileBatch(3)
     cut = picture_network(8).replace("return %m : tensor<4x3xf32>", "return %s : tensor<4x4x4x4xf32>")
@@ -173,9 +173,9 @@ def test_a_convolution_that_became_a_product_is_cropped_as_one() -> None:
 
 
 def test_random_ones_give_modules_that_answer() -> None:
-    draft = original(program_from(picture_network(8)))
+    module = original(program_from(picture_network(8)))
     for number in range(10):
-        edit, shrunk = propose(draft, rng(number), ("Shrink",))
+        edit, shrunk = propose(module, rng(number), ("Shrink",))
         assert isinstance(edit, Shrink)
         (result,) = evaluate(finished(shrunk), *given(8))
         assert result.shape == (4, 3)

@@ -13,8 +13,8 @@ from planish.levels.hlo import Program, program_from
 from planish.levels.hlo.edits import (
     CopyOp,
     DeleteOp,
-    Draft,
     Edit,
+    EditableModule,
     Fold,
     MoveOp,
     ReplaceConstant,
@@ -30,7 +30,7 @@ Y = np.array([[2, 2, 2], [7, 7, 7]], np.float32)
 WIDE = (("broadcast", (2, 3), ()),)
 
 
-def edited(*steps: Step, program: Program | None = None) -> Draft:
+def edited(*steps: Step, program: Program | None = None) -> EditableModule:
     return replay(program or chain(), Candidate(steps))
 
 
@@ -39,8 +39,8 @@ def value(*steps: Step) -> Any:
     return evaluate(edited(*steps).root, X, Y)[0]
 
 
-def names(draft: Draft) -> list[str]:
-    return draft.mirror.blocks[""]
+def names(module: EditableModule) -> list[str]:
+    return module.blocks[""]
 
 
 COPY = CopyOp("1", "3", ((0, "2#0", ()), (1, "arg0", ())), "3", 0)
@@ -67,10 +67,10 @@ COPY = CopyOp("1", "3", ((0, "2#0", ()), (1, "arg0", ())), "3", 0)
     ],
 )
 def test_what_edits_do(steps: Sequence[Edit], wanted: Any, order: str) -> None:
-    draft = edited(*steps)
-    np.testing.assert_array_equal(evaluate(draft.root, X, Y)[0], wanted)
+    module = edited(*steps)
+    np.testing.assert_array_equal(evaluate(module.root, X, Y)[0], wanted)
     new = steps[0].mark if steps else ""
-    assert names(draft) == [new if name == "*" else name for name in order]
+    assert names(module) == [new if name == "*" else name for name in order]
 
 
 def test_swapping_gives_each_the_place_and_the_users_of_the_other() -> None:
@@ -92,8 +92,8 @@ def test_attributes_change_where_the_types_stay() -> None:
         "%0 = stablehlo.slice %x [2:5] : (tensor<9xf32>) -> tensor<3xf32>\n return %0 : tensor<3xf32> }"
     )
     moved = (("start_indices", "array<i64: 4>"), ("limit_indices", "array<i64: 7>"))
-    draft = edited(SetAttribute("0", moved), program=program)
-    assert evaluate(draft.root, np.arange(9, dtype=np.float32))[0].tolist() == [4, 5, 6]
+    module = edited(SetAttribute("0", moved), program=program)
+    assert evaluate(module.root, np.arange(9, dtype=np.float32))[0].tolist() == [4, 5, 6]
     with pytest.raises(ScheduleError, match="not valid"):
         edited(SetAttribute("0", moved[:1]), program=program)
     with pytest.raises(ScheduleError, match="no attribute 'color'"):
@@ -152,17 +152,17 @@ def test_edits_happen_inside_loops() -> None:
     doubled = ReplaceOperand("15", 1, "4#0")
     np.testing.assert_allclose(evaluate(edited(doubled, program=program).root, x, n)[0], rows * 4)
     outside = DeleteOp("10", (("arg1", ()), ("4#0", ())))
-    draft = edited(outside, program=program)
-    np.testing.assert_allclose(evaluate(draft.root, x, n)[0], rows)
-    assert set(draft.mirror.facts) == {*"0123456789", "17"}
-    assert set(draft.mirror.blocks) == {"", "4^0"}
+    module = edited(outside, program=program)
+    np.testing.assert_allclose(evaluate(module.root, x, n)[0], rows)
+    assert set(module.infos) == {*"0123456789", "17"}
+    assert set(module.blocks) == {"", "4^0"}
 
 
 def test_copies_of_operations_with_regions_have_ids_of_their_own() -> None:
     copy = CopyOp("4", "9", ((0, "arg0", ()),), "10", 1)
-    draft = edited(copy, ReplaceOperand("10", 1, f"{copy.mark}#0"), program=summing())
-    assert draft.mirror.blocks[f"{copy.mark}^0"] == [f"{copy.mark}.{i}" for i in (5, 6, 7, 8)]
-    assert len(set(draft.mirror.facts)) == 18 + 5
+    module = edited(copy, ReplaceOperand("10", 1, f"{copy.mark}#0"), program=summing())
+    assert module.blocks[f"{copy.mark}^0"] == [f"{copy.mark}.{i}" for i in (5, 6, 7, 8)]
+    assert len(set(module.infos)) == 18 + 5
 
 
 ILLEGAL = {

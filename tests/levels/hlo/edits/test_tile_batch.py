@@ -54,10 +54,10 @@ def numbers(*shape: int) -> NDArray[np.float32]:
 
 
 def results(program: Program, *edits: TileBatch | DeleteOp) -> list[Any]:
-    draft = replay(program, Candidate(edits))
-    body = dict(functions(draft.root))[draft.function].regions[0].blocks[0]
+    module = replay(program, Candidate(edits))
+    body = dict(functions(module.root))[module.function].regions[0].blocks[0]
     types = [tensor_type(argument.type) for argument in body.arguments]
-    return evaluate(finished(draft), *(numbers(*type_.shape) for type_ in types if type_))
+    return evaluate(finished(module), *(numbers(*type_.shape) for type_ in types if type_))
 
 
 def same(one: list[Any], other: list[Any]) -> bool:
@@ -69,8 +69,8 @@ def same(one: list[Any], other: list[Any]) -> bool:
 def test_tiles_of_every_size_give_the_same_answers(examples: int, *, loop: bool) -> None:
     """Also where tiles are left over; one result is not of the batch."""
     program = program_from(NETWORK)
-    draft = replay(program, Candidate((TileBatch(examples, loop),)))
-    text = entry_text(finished(draft), draft.function)
+    module = replay(program, Candidate((TileBatch(examples, loop),)))
+    text = entry_text(finished(module), module.function)
     written_out = 1 + bool(6 % examples) if loop else -(-6 // examples)
     assert text.count("stablehlo.convolution") == written_out
     assert text.count("stablehlo.while") == loop
@@ -87,8 +87,8 @@ def test_what_is_the_same_for_all_examples_is_not_made_for_the_whole_batch(*, lo
         "%wide = stablehlo.broadcast_in_dim %row, dims = [0, 1] : (tensor<1x4xf32>) -> tensor<6x4xf32>\n"
         "%y = stablehlo.multiply %x, %wide : tensor<6x4xf32>\nreturn %y : tensor<6x4xf32>\n}"
     )
-    draft = replay(program, Candidate((TileBatch(2, loop),)))
-    text = entry_text(finished(draft), draft.function)
+    module = replay(program, Candidate((TileBatch(2, loop),)))
+    text = entry_text(finished(module), module.function)
     wide = [line for line in text.splitlines() if "broadcast_in_dim" in line and "-> tensor<2x4xf32>" in line]
     assert len(wide) == (1 if loop else 3)
     assert same(results(program, TileBatch(2, loop)), results(program))
@@ -199,8 +199,8 @@ def test_sizes_give_few_tiles() -> None:
 
 
 def test_a_network_of_many_layers_has_its_pictures_as_batch() -> None:
-    draft = original(read_program(EXAMPLES / "mobilenet.mlir"))
-    assert batch_size(draft) == 100
+    module = original(read_program(EXAMPLES / "mobilenet.mlir"))
+    assert batch_size(module) == 100
     with pytest.raises(ScheduleError):
         batch_size(original(read_program(EXAMPLES / "2fcnet.mlir")))
 
@@ -270,8 +270,8 @@ def test_what_jax_writes_in_chlo_is_tiled(name: str) -> None:
     backend = open_backend("xla")
 
     def by_xla(*edits: TileBatch) -> NDArray[np.float32]:
-        draft = replay(program, Candidate(edits))
-        code = backend.compile(entry_text(finished(draft), draft.function))
+        module = replay(program, Candidate(edits))
+        code = backend.compile(entry_text(finished(module), module.function))
         return backend.get(code.run([backend.put(numbers(6, 4) + 4)])[0])
 
     assert np.array_equal(by_xla(TileBatch(2)), by_xla())

@@ -5,21 +5,20 @@ its predecessor GEVO; those in `EXACT` are ours and change no answer; `Shrink`, 
 `DropChannels`, `Factor`, `Shorten`, `Freeze` and `ReplaceReduction` are ours and do; the others are what its
 section 7 leaves to the future.
 
-Operations are named by their ids, values as `planish.levels.hlo.edits.draft` says. What an edit makes has
+Operations are named by their ids, values as `planish.levels.hlo.edits.editable` says. What an edit makes has
 ids that begin with the edit's content hash, the same in every patch, so that other edits may refer to them.
 """
 
 from planish.levels.hlo.edits.deferred import applied, finished, identity_of
-from planish.levels.hlo.edits.draft import Draft
 from planish.levels.hlo.edits.drop_channels import DropChannels
 from planish.levels.hlo.edits.edit import Edit, Rewrite
-from planish.levels.hlo.edits.exclusions import fixed_operations
+from planish.levels.hlo.edits.editable import EditableModule
 from planish.levels.hlo.edits.factor import Factor
 from planish.levels.hlo.edits.fold import Fold
 from planish.levels.hlo.edits.freeze import Freeze
 from planish.levels.hlo.edits.hoist import Hoist
 from planish.levels.hlo.edits.lower import Lower
-from planish.levels.hlo.edits.mirror import Fact
+from planish.levels.hlo.edits.op_index import OpInfo
 from planish.levels.hlo.edits.operations import (
     CopyOp,
     DeleteOp,
@@ -37,7 +36,7 @@ from planish.levels.hlo.edits.replace_reduction import ReplaceReduction
 from planish.levels.hlo.edits.share import Share
 from planish.levels.hlo.edits.shorten import Shorten
 from planish.levels.hlo.edits.shrink import Shrink
-from planish.levels.hlo.edits.sink import Sink
+from planish.levels.hlo.edits.sink_transposes import SinkTransposes
 from planish.levels.hlo.edits.tile_batch import TileBatch, batch_size
 
 __all__ = [
@@ -46,10 +45,9 @@ __all__ = [
     "REWRITES",
     "CopyOp",
     "DeleteOp",
-    "Draft",
     "DropChannels",
     "Edit",
-    "Fact",
+    "EditableModule",
     "Factor",
     "Fold",
     "Freeze",
@@ -57,6 +55,7 @@ __all__ = [
     "Lower",
     "MoveOp",
     "Narrow",
+    "OpInfo",
     "Quantize",
     "Relayout",
     "ReplaceConstant",
@@ -68,13 +67,12 @@ __all__ = [
     "Share",
     "Shorten",
     "Shrink",
-    "Sink",
+    "SinkTransposes",
     "SwapOps",
     "TileBatch",
     "applied",
     "batch_size",
     "finished",
-    "fixed_operations",
     "identity_of",
     "propose",
 ]

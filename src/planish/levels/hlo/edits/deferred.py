@@ -1,7 +1,7 @@
 """Edited modules: the edits of a patch made and verified, with the rewrites that are deferred until the end.
 
 Edits name operations as they are with all channels, all pixels and the whole batch. So `DropChannels`,
-`Shrink` and `TileBatch` only note in the draft what they want, and the function is rewritten here, in this
+`Shrink` and `TileBatch` only note in the module what they want, and the function is rewritten here, in this
 order.
 """
 
@@ -9,27 +9,27 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from planish.levels.hlo.edits.draft import Draft, verify
 from planish.levels.hlo.edits.drop_channels import channels_of, cut_channels
 from planish.levels.hlo.edits.edit import Edit
+from planish.levels.hlo.edits.editable import EditableModule, verify
 from planish.levels.hlo.edits.shrink import shrink_value
 from planish.levels.hlo.edits.tile_batch import tile_function
 from planish.levels.hlo.ir.mlir import UID, ir, set_uid, uid_of, walk
 from planish.levels.hlo.ir.normal import canonical_hash
 
 
-def applied(draft: Draft, edits: Sequence[Edit]) -> Draft:
+def applied(module: EditableModule, edits: Sequence[Edit]) -> EditableModule:
     """Apply edits to a copy of a module.
 
     Args:
-        draft: the module; it is not changed.
+        module: the module; it is not changed.
         edits: in order.
 
     Raises:
         ScheduleError: an edit is not legal where it comes, or the module is in the end not valid, or cannot
             be tiled or cut as it should be.
     """
-    changed = draft.clone()
+    changed = module.clone()
     for edit in edits:
         edit.apply(changed)
     verify(changed.root)
@@ -38,28 +38,28 @@ def applied(draft: Draft, edits: Sequence[Edit]) -> Draft:
     return changed
 
 
-def finished(draft: Draft) -> ir.Operation:
-    """Return the module that is run, not to be changed: the draft's own, or a new one."""
-    root = _reduced(draft)
-    return tile_function(root, draft.function, draft.tiles) if draft.tiles else root
+def finished(module: EditableModule) -> ir.Operation:
+    """Return the module that is run, not to be changed: the module's own, or a new one."""
+    root = _reduced(module)
+    return tile_function(root, module.function, module.tiles) if module.tiles else root
 
 
-def identity_of(draft: Draft) -> str:
+def identity_of(module: EditableModule) -> str:
     """Name what a verified module computes, and in what tiles."""
-    if not draft.identity:
-        tiles = f" in {draft.tiles}" if draft.tiles else ""
-        draft.identity = canonical_hash(_reduced(draft)) + tiles
-    return draft.identity
+    if not module.identity:
+        tiles = f" in {module.tiles}" if module.tiles else ""
+        module.identity = canonical_hash(_reduced(module)) + tiles
+    return module.identity
 
 
-def _reduced(draft: Draft) -> ir.Operation:
+def _reduced(module: EditableModule) -> ir.Operation:
     """Return the module with the channels and pixels that are left of it."""
-    if not draft.channels and not draft.samplings:
-        return draft.root
-    copy = draft.clone()
+    if not module.channels and not module.samplings:
+        return module.root
+    copy = module.clone()
     # All operations and values are looked up before anything is put between them.
-    kept = [(channels_of(copy.op(uid)), keep) for uid, keep in sorted(draft.channels.items())]
-    sampled = [(copy.value(name), sampling) for name, sampling in sorted(draft.samplings.items())]
+    kept = [(channels_of(copy.op(uid)), keep) for uid, keep in sorted(module.channels.items())]
+    sampled = [(copy.value(name), sampling) for name, sampling in sorted(module.samplings.items())]
     cut_channels(copy.body, kept)
     for value, sampling in sampled:
         shrink_value(copy.body, value, sampling)

@@ -12,9 +12,8 @@ from math import prod
 from typing import Self
 
 from planish.core import ScheduleError
-from planish.levels.hlo.edits import exclusions
-from planish.levels.hlo.edits.draft import Draft
 from planish.levels.hlo.edits.edit import VariantRewrite
+from planish.levels.hlo.edits.editable import EditableModule
 from planish.levels.hlo.edits.lower import plain_convolution
 from planish.levels.hlo.ir.mlir import (
     ELEMENTWISE,
@@ -63,25 +62,25 @@ class DropChannels(VariantRewrite):
     op: str
     keep: int
 
-    def apply(self, draft: Draft) -> None:
-        exclusions.target(draft, self.op)
+    def apply(self, module: EditableModule) -> None:
+        module.require_target(self.op)
         if self.keep < 1:
             raise ScheduleError(f"{self.keep} channels are none", "Keep 1 or more.")
         # Only noted: edits that come later name operations as they are with all channels.
-        draft.channels[self.op] = self.keep
+        module.channels[self.op] = self.keep
 
     @classmethod
-    def match(cls, draft: Draft) -> dict[str, int]:
+    def match(cls, module: EditableModule) -> dict[str, int]:
         """Find the products and convolutions whose channels may be cut, with how many they have.
 
         Of those that read the same channels the first is listed.
         """
-        live, found, known = draft.live(), dict[str, int](), set[object]()
-        for uid in draft.mirror.blocks[""]:
-            if uid not in live or not exclusions.is_target(draft, uid):
+        live, found, known = module.live(), dict[str, int](), set[object]()
+        for uid in module.blocks[""]:
+            if uid not in live or not module.is_target(uid):
                 continue
             try:
-                channels = channels_of(draft.op(uid))
+                channels = channels_of(module.op(uid))
             except ScheduleError:
                 continue
             if channels.size >= 2 * FEWEST and frozenset(channels.axes) not in known:

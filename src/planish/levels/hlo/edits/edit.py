@@ -1,6 +1,6 @@
 """Base classes of edits, and how recorded repairs are made.
 
-An `Edit` changes a draft. A `Rewrite` is an edit that the structure of a module allows for some operations:
+An `Edit` changes a module. A `Rewrite` is an edit that the structure of a module allows for some operations:
 it finds them (`match`), lists what may be done there (`enumerate`), and draws one of that (`draw`). All other
 edits take any operation, and repair what no longer fits.
 """
@@ -13,8 +13,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
 
 from planish.core import ScheduleError, Step, canonical_json, content_hash
-from planish.levels.hlo.edits import exclusions
-from planish.levels.hlo.edits.draft import Draft, Source
+from planish.levels.hlo.edits.editable import EditableModule, Source
 from planish.levels.hlo.edits.resize import Resize
 
 if TYPE_CHECKING:
@@ -43,11 +42,11 @@ class Edit(Step):
         # to them.
         return content_hash(canonical_json(self.to_json()))[:8]
 
-    def apply(self, draft: Draft) -> None:
-        """Change a draft, which is not verified here.
+    def apply(self, module: EditableModule) -> None:
+        """Change a module, which is not verified here.
 
         Raises:
-            ScheduleError: the edit is illegal here; the draft is of no use then.
+            ScheduleError: the edit is illegal here; the module is of no use then.
         """
         raise NotImplementedError
 
@@ -56,7 +55,7 @@ class Rewrite(Edit):
     """An edit that the structure of a module allows for some operations alone."""
 
     @classmethod
-    def match(cls, draft: Draft) -> Collection[Any]:
+    def match(cls, module: EditableModule) -> Collection[Any]:
         """Find what the edit may be made of, among what the results need, in the order of the module.
 
         Returns:
@@ -65,14 +64,14 @@ class Rewrite(Edit):
         raise NotImplementedError
 
     @classmethod
-    def enumerate(cls, draft: Draft) -> Sequence[Self]:
+    def enumerate(cls, module: EditableModule) -> Sequence[Self]:
         """List edits of what matches, of each the mildest first; not all of them are legal."""
         raise NotImplementedError
 
     @classmethod
-    def draw(cls, draft: Draft, rng: Generator) -> Self:
+    def draw(cls, module: EditableModule, rng: Generator) -> Self:
         """Draw an edit; raises ScheduleError where none is possible."""
-        return pick(cls.enumerate(draft), rng)
+        return pick(cls.enumerate(module), rng)
 
 
 @dataclass(frozen=True)
@@ -85,28 +84,40 @@ class GroupRewrite(Rewrite):
 
     ops: tuple[str, ...]
 
+    def apply(self, module: EditableModule) -> None:
+        """Rewrite the operations one after the other; raises ScheduleError as `Edit.apply` does."""
+        if not self.ops:
+            raise ScheduleError("no operation is named", "Name one or more.")
+        for number, uid in enumerate(self.ops):
+            module.require_target(uid)
+            self.rewrite(module, uid, f"{self.mark}.{number}")
+
+    def rewrite(self, module: EditableModule, uid: str, mark: str) -> None:
+        """Rewrite an operation that may be changed; ids of new ones begin with the mark."""
+        raise NotImplementedError
+
     @classmethod
-    def match(cls, draft: Draft) -> tuple[str, ...]:
+    def match(cls, module: EditableModule) -> tuple[str, ...]:
         """Find the operations that may be rewritten, among what the results need, in their order."""
         raise NotImplementedError
 
     @classmethod
-    def enumerate(cls, draft: Draft) -> Sequence[Self]:
+    def enumerate(cls, module: EditableModule) -> Sequence[Self]:
         """List one edit of all operations that match, if any does."""
-        found = cls.match(draft)
+        found = cls.match(module)
         return [cls(found)] if found else []
 
     @classmethod
-    def draw(cls, draft: Draft, rng: Generator) -> Self:
+    def draw(cls, module: EditableModule, rng: Generator) -> Self:
         """Draw an edit of some of the operations that match; raises ScheduleError where none does."""
-        return cls(pick_some(cls.match(draft), rng))
+        return cls(pick_some(cls.match(module), rng))
 
 
 class VariantRewrite(Rewrite):
     """A rewrite of one operation, in one of several degrees or kinds."""
 
     @classmethod
-    def match(cls, draft: Draft) -> Mapping[str, Any]:
+    def match(cls, module: EditableModule) -> Mapping[str, Any]:
         """Find the operations that may be rewritten, with what decides the variants of each."""
         raise NotImplementedError
 
@@ -121,14 +132,14 @@ class VariantRewrite(Rewrite):
         raise NotImplementedError
 
     @classmethod
-    def enumerate(cls, draft: Draft) -> Sequence[Self]:
+    def enumerate(cls, module: EditableModule) -> Sequence[Self]:
         """List all variants of all operations that match."""
-        return [edit for uid, found in cls.match(draft).items() for edit in cls.variants(uid, found)]
+        return [edit for uid, found in cls.match(module).items() for edit in cls.variants(uid, found)]
 
     @classmethod
-    def draw(cls, draft: Draft, rng: Generator) -> Self:
+    def draw(cls, module: EditableModule, rng: Generator) -> Self:
         """Draw an operation, then one of its variants; raises ScheduleError where there is none."""
-        uid, found = pick(list(cls.match(draft).items()), rng)
+        uid, found = pick(list(cls.match(module).items()), rng)
         return pick(cls.variants(uid, found), rng)
 
 
@@ -149,16 +160,21 @@ def pick_some(items: Sequence[str], rng: Generator) -> tuple[str, ...]:
     return tuple(item for item in items if rng.random() < share) or (pick(items, rng),)
 
 
-def repair(draft: Draft, uid: str, name: str, repairs: tuple[Repair, ...], mark: str) -> None:
+def repair(module: EditableModule, uid: str, repairs: tuple[Repair, ...], mark: str) -> None:
     """Let operands take the recorded values."""
+    info = module.infos[uid]
     for index, value, resize in repairs:
-        if index in exclusions.starts(name, len(draft.mirror.facts[uid].operands)):
-            raise ScheduleError(f"operand {index} of operation '{uid}' ({name}) is what it starts from")
-        draft.set_operand(uid, index, draft.resized((value, resize), uid, f"{mark}.{index}"))
+        if index in info.starts:
+            raise ScheduleError(f"operand {index} of operation '{uid}' ({info.name}) is what it starts from")
+        module.set_operand(uid, index, module.resized((value, resize), uid, f"{mark}.{index}"))
 
 
 def replace_uses(
-    draft: Draft, uid: str, values: tuple[Source, ...], users: list[list[tuple[str, int]]], mark: str
+    module: EditableModule,
+    uid: str,
+    values: tuple[Source, ...],
+    users: list[list[tuple[str, int]]],
+    mark: str,
 ) -> None:
     """Let the users of each result take the recorded value; it is resized just before the operation."""
     for number, uses in enumerate(users):
@@ -166,6 +182,6 @@ def replace_uses(
             continue
         if number >= len(values):
             raise ScheduleError(f"nothing is given for the users of '{uid}#{number}'")
-        value = draft.resized(values[number], uid, f"{mark}.{number}")
+        value = module.resized(values[number], uid, f"{mark}.{number}")
         for user, index in uses:
-            draft.set_operand(user, index, value)
+            module.set_operand(user, index, value)

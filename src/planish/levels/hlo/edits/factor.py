@@ -10,9 +10,8 @@ from math import prod
 from typing import TYPE_CHECKING, Any, Self
 
 from planish.core import ScheduleError
-from planish.levels.hlo.edits import exclusions
-from planish.levels.hlo.edits.draft import Draft, Writer
 from planish.levels.hlo.edits.edit import VariantRewrite
+from planish.levels.hlo.edits.editable import EditableModule, OpBuilder
 from planish.levels.hlo.edits.lower import Write
 from planish.levels.hlo.ir.mlir import (
     PRODUCTS,
@@ -56,23 +55,23 @@ class Factor(VariantRewrite):
     op: str
     rank: int
 
-    def apply(self, draft: Draft) -> None:
-        exclusions.target(draft, self.op)
-        weights = weights_of(draft.op(self.op))
+    def apply(self, module: EditableModule) -> None:
+        module.require_target(self.op)
+        weights = weights_of(module.op(self.op))
         if not 0 < self.rank <= weights.useful:
             sizes = f"{weights.inputs} x {weights.outputs}"
             what = f"weights of {sizes} cannot have rank {self.rank}"
             raise ScheduleError(what, f"From 1 to {weights.useful} it saves something.")
-        value = factored(Writer(draft, self.op, self.mark), draft.op(self.op), weights, self.rank)
-        draft.replace(self.op, [value])
+        value = factored(OpBuilder(module, self.op, self.mark), module.op(self.op), weights, self.rank)
+        module.replace(self.op, [value])
 
     @classmethod
-    def match(cls, draft: Draft) -> dict[str, int]:
+    def match(cls, module: EditableModule) -> dict[str, int]:
         """Find what may be factored, of what the results need, with the largest rank that saves anything."""
         found = dict[str, int]()
-        for uid in exclusions.targets(draft, *PRODUCTS):
+        for uid in module.targets(*PRODUCTS):
             with suppress(ScheduleError):
-                found[uid] = weights_of(draft.op(uid)).useful
+                found[uid] = weights_of(module.op(uid)).useful
         return {uid: useful for uid, useful in found.items() if useful}
 
     @classmethod
@@ -82,41 +81,41 @@ class Factor(VariantRewrite):
         return [cls(uid, rank) for rank in ranks if rank]
 
 
-def factored(write: Write, op: ir.Operation, weights: Weights, rank: int) -> Value:
+def factored(build: Write, op: ir.Operation, weights: Weights, rank: int) -> Value:
     """Write an operation as two, and return their result.
 
     Args:
-        write: writes an operation.
+        build: writes an operation.
         op: a product or a convolution.
         weights: its own.
         rank: of the weights that are written.
     """
-    return (_products if op.name == "stablehlo.dot_general" else _convolutions)(write, op, weights, rank)
+    return (_products if op.name == "stablehlo.dot_general" else _convolutions)(build, op, weights, rank)
 
 
-def _products(write: Write, op: ir.Operation, weights: Weights, rank: int) -> Value:
+def _products(build: Write, op: ir.Operation, weights: Weights, rank: int) -> Value:
     """Write products; the weights stand on the side where they stood."""
     numbers = stablehlo.DotDimensionNumbers(op.attributes["dot_dimension_numbers"])
     summed = (list(numbers.lhs_contracting_dimensions), list(numbers.rhs_contracting_dimensions))
     other = op.operands[1 - weights.position]
     result, element = type_of(op.results[0]), type_of(op.results[0]).element
     left, right = weights.factors(rank)
-    first = _constant(write, left, [*(weights.shape[axis] for axis in weights.summed), rank], element)
+    first = _constant(build, left, [*(weights.shape[axis] for axis in weights.summed), rank], element)
     shape = [
         size for axis, size in enumerate(type_of(other).shape) if axis not in summed[1 - weights.position]
     ]
     rows, between = list(range(len(weights.summed))), len(shape)
     given = [weights.shape[axis] for axis in weights.given]
     if weights.position == 1:
-        thin = _dot(write, TensorType((*shape, rank), element), other, first, summed[0], rows)
-        last = _constant(write, right, [rank, *given], element)
-        return _dot(write, result, thin, last, [between], [0])
-    thin = _dot(write, TensorType((rank, *shape), element), first, other, rows, summed[1])
-    last = _constant(write, right.T, [*given, rank], element)
-    return _dot(write, result, last, thin, [len(given)], [0])
+        thin = _dot(build, TensorType((*shape, rank), element), other, first, summed[0], rows)
+        last = _constant(build, right, [rank, *given], element)
+        return _dot(build, result, thin, last, [between], [0])
+    thin = _dot(build, TensorType((rank, *shape), element), first, other, rows, summed[1])
+    last = _constant(build, right.T, [*given, rank], element)
+    return _dot(build, result, last, thin, [len(given)], [0])
 
 
-def _convolutions(write: Write, op: ir.Operation, weights: Weights, rank: int) -> Value:
+def _convolutions(build: Write, op: ir.Operation, weights: Weights, rank: int) -> Value:
     """Write the convolution with fewer outputs, then one of one pixel, all in the old layouts."""
     numbers = stablehlo.ConvDimensionNumbers(op.attributes["dimension_numbers"])
     result, kernel = type_of(op.results[0]), weights.shape
@@ -126,18 +125,18 @@ def _convolutions(write: Write, op: ir.Operation, weights: Weights, rank: int) -
     left, right = weights.factors(rank)
     order = (*weights.summed, outputs)
     wide = [rank if axis == outputs else size for axis, size in enumerate(kernel)]
-    first = _constant(write, _laid_out(left, order, wide), wide, element)
+    first = _constant(build, _laid_out(left, order, wide), wide, element)
     small = [{outputs: kernel[outputs], inputs: rank}.get(axis, 1) for axis in range(len(kernel))]
-    last = _constant(write, _laid_out(right, (inputs, outputs), small), small, element)
+    last = _constant(build, _laid_out(right, (inputs, outputs), small), small, element)
     thin = TensorType(_with(result.shape, features, rank), element)
     kept = {name: op.attributes[name] for name in op.attributes if name != UID}
-    between = write("convolution", thin, [op.operands[0], first], kept)
+    between = build("convolution", thin, [op.operands[0], first], kept)
     attributes = {
         "dimension_numbers": _same_numbers(op),
         "feature_group_count": "1 : i64",
         "batch_group_count": "1 : i64",
     }
-    return write("convolution", result, [between, last], attributes)
+    return build("convolution", result, [between, last], attributes)
 
 
 def _same_numbers(op: ir.Operation) -> str:
@@ -162,19 +161,19 @@ def _with(shape: Sequence[int], axis: int, size: int) -> tuple[int, ...]:
 
 
 def _dot(
-    write: Write, type_: TensorType, left: Value, right: Value, one: Sequence[int], other: Sequence[int]
+    build: Write, type_: TensorType, left: Value, right: Value, one: Sequence[int], other: Sequence[int]
 ) -> Value:
     summed = f"lhs_contracting_dimensions = {list(one)}, rhs_contracting_dimensions = {list(other)}"
-    return write("dot_general", type_, [left, right], {"dot_dimension_numbers": f"#stablehlo.dot<{summed}>"})
+    return build("dot_general", type_, [left, right], {"dot_dimension_numbers": f"#stablehlo.dot<{summed}>"})
 
 
-def _constant(write: Write, values: NDArray[Any], shape: Sequence[int], element: str) -> Value:
+def _constant(build: Write, values: NDArray[Any], shape: Sequence[int], element: str) -> Value:
     import numpy as np
 
     type_ = TensorType(tuple(shape), element)
     array: Any = np.ascontiguousarray(values.reshape(shape), {"f32": np.float32, "f64": np.float64}[element])
     held = ir.DenseElementsAttr.get(array, type=mlir_type(type_), context=context())
-    return write("constant", type_, [], {"value": held})
+    return build("constant", type_, [], {"value": held})
 
 
 Moves = tuple[tuple[str, tuple[int, ...]], ...]

@@ -9,10 +9,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from planish.core import ScheduleError
-from planish.levels.hlo.edits import exclusions
-from planish.levels.hlo.edits.draft import Draft, Writer
 from planish.levels.hlo.edits.drop_channels import ties
 from planish.levels.hlo.edits.edit import GroupRewrite
+from planish.levels.hlo.edits.editable import EditableModule, OpBuilder
 from planish.levels.hlo.edits.hoist import same_in_each_step
 from planish.levels.hlo.ir.mlir import PRODUCTS, Value, integers, ir, maker, shape_of, type_of, uid_of
 
@@ -38,25 +37,23 @@ class Fold(GroupRewrite):
 
     exact = True
 
-    def apply(self, draft: Draft) -> None:
-        if not self.ops:
-            raise ScheduleError("no operation is named", "Name multiplications, or additions to a sum.")
-        for number, uid in enumerate(self.ops):
-            exclusions.target(draft, uid)
-            found = _folding(draft, uid)
-            if found is None:
-                raise ScheduleError(f"operation '{uid}' does not scale what a product gives, or shift a sum")
-            _fold(draft, uid, f"{self.mark}.{number}", found)
+    def rewrite(self, module: EditableModule, uid: str, mark: str) -> None:
+        found = _folding(module, uid)
+        if found is None:
+            raise ScheduleError(f"operation '{uid}' does not scale what a product gives, or shift a sum")
+        build = OpBuilder(module, uid, mark)
+        value = _scaled(module, uid, mark, build, found) if found.product else _shifted(build, found)
+        module.replace(uid, [value])
 
     @classmethod
-    def match(cls, draft: Draft) -> tuple[str, ...]:
+    def match(cls, module: EditableModule) -> tuple[str, ...]:
         """Find what may be folded, of what the results need, in the order of the module."""
-        live = draft.live()
+        live = module.live()
         return tuple(
             uid
-            for order in draft.mirror.blocks.values()
+            for order in module.blocks.values()
             for uid in order
-            if uid in live and exclusions.is_target(draft, uid) and _folding(draft, uid) is not None
+            if uid in live and module.is_target(uid) and _folding(module, uid)
         )
 
 
@@ -77,31 +74,31 @@ class _Folding:
     axis: int = 0
 
 
-def _folding(draft: Draft, uid: str) -> _Folding | None:
-    facts = draft.mirror.facts
-    if facts[uid].name not in (*SHIFTS, SCALE):
+def _folding(module: EditableModule, uid: str) -> _Folding | None:
+    infos = module.infos
+    if infos[uid].name not in (*SHIFTS, SCALE):
         return None
-    last = by_channel(draft.op(uid).results[0])
+    last = by_channel(module.op(uid).results[0])
     if last is None:
         return None
-    return _scaling(draft, uid, last) if facts[uid].name == SCALE else _shifting(draft, uid, last)
+    return _scaling(module, uid, last) if infos[uid].name == SCALE else _shifting(module, uid, last)
 
 
-def _shifting(draft: Draft, uid: str, last: ByChannel) -> _Folding | None:
+def _shifting(module: EditableModule, uid: str, last: ByChannel) -> _Folding | None:
     before = by_channel(last.value)
     if before is None or before.op.name == SCALE or before.axis != last.axis:
         return None
-    facts = draft.mirror.facts
+    infos = module.infos
     # The sum of both would be computed in each step of a loop that reads one from outside.
-    return _Folding(last, [before]) if facts[uid_of(before.op)].block == facts[uid].block else None
+    return _Folding(last, [before]) if infos[uid_of(before.op)].block == infos[uid].block else None
 
 
-def _scaling(draft: Draft, uid: str, last: ByChannel) -> _Folding | None:
-    facts, between, value = draft.mirror.facts, list[ByChannel](), last.value
-    block = facts[uid].block
+def _scaling(module: EditableModule, uid: str, last: ByChannel) -> _Folding | None:
+    infos, between, value = module.infos, list[ByChannel](), last.value
+    block = infos[uid].block
     while (step := by_channel(value)) is not None and step.axis == last.axis:
         # Another user would need it unscaled, and it would be computed twice.
-        if facts[uid_of(step.op)].block != block or sum(1 for _ in value.uses) > 1:
+        if infos[uid_of(step.op)].block != block or sum(1 for _ in value.uses) > 1:
             return None
         between.append(step)
         value = step.value
@@ -111,11 +108,11 @@ def _scaling(draft: Draft, uid: str, last: ByChannel) -> _Folding | None:
     axis, weights = _axis_of_weights(product, last.axis), product.operands[1]
     # The copy of a product that stands before a loop would be computed in each of its steps; and weights have
     # more numbers than a step gives: in a loop it must be possible to scale them before it.
-    steady = all(same_in_each_step(draft, each, block) for each in (last.numbers, weights))
+    steady = all(same_in_each_step(module, each, block) for each in (last.numbers, weights))
     if axis is None or type_of(weights).element != _element(last) or not steady:
         return None
     name = uid_of(product)
-    return _Folding(last, between, name, axis) if facts[name].block == block else None
+    return _Folding(last, between, name, axis) if infos[name].block == block else None
 
 
 def _element(step: ByChannel) -> str:
@@ -129,41 +126,35 @@ def _axis_of_weights(product: ir.Operation, axis: int) -> int | None:
     return axes[0] if len(axes) == 1 else None
 
 
-def _fold(draft: Draft, uid: str, mark: str, found: _Folding) -> None:
-    write = Writer(draft, uid, mark)
-    result = _scaled(draft, uid, mark, write, found) if found.product else _shifted(write, found)
-    draft.replace(uid, [result])
-
-
-def _scaled(draft: Draft, uid: str, mark: str, write: Writer, found: _Folding) -> Value:
-    scale, weights = found.last.numbers, draft.op(found.product).operands[1]
+def _scaled(module: EditableModule, uid: str, mark: str, build: OpBuilder, found: _Folding) -> Value:
+    scale, weights = found.last.numbers, module.op(found.product).operands[1]
     type_ = type_of(weights)
-    wide = write("broadcast_in_dim", type_, [scale], {"broadcast_dimensions": [found.axis]})
-    scaled = write("multiply", type_, [weights, wide])
+    wide = build("broadcast_in_dim", type_, [scale], {"broadcast_dimensions": [found.axis]})
+    scaled = build("multiply", type_, [weights, wide])
     # A copy, for the product itself may have other users, which need it unscaled.
-    draft.copy(found.product, f"{mark}.p", uid)
-    draft.set_operand(f"{mark}.p", 1, scaled)
-    value: Value = draft.op(f"{mark}.p").results[0]
+    module.copy(found.product, f"{mark}.p", uid)
+    module.set_operand(f"{mark}.p", 1, scaled)
+    value: Value = module.op(f"{mark}.p").results[0]
     for step in reversed(found.between):
         shifts = step.op.name != SCALE
-        numbers = write("multiply", type_of(scale), [step.numbers, scale]) if shifts else step.numbers
-        value = _again(write, step, value, numbers)
+        numbers = build("multiply", type_of(scale), [step.numbers, scale]) if shifts else step.numbers
+        value = _again(build, step, value, numbers)
     return value
 
 
-def _shifted(write: Writer, found: _Folding) -> Value:
+def _shifted(build: OpBuilder, found: _Folding) -> Value:
     (before,), last = found.between, found.last
     name = "add" if before.op.name == last.op.name else "subtract"
-    numbers = write(name, type_of(last.numbers), [before.numbers, last.numbers])
-    return _again(write, before, before.value, numbers)
+    numbers = build(name, type_of(last.numbers), [before.numbers, last.numbers])
+    return _again(build, before, before.value, numbers)
 
 
-def _again(write: Writer, step: ByChannel, value: Value, numbers: Value) -> Value:
+def _again(build: OpBuilder, step: ByChannel, value: Value, numbers: Value) -> Value:
     """Do to another value, with other numbers, what was done to one."""
     type_ = type_of(value)
-    wide = write("broadcast_in_dim", type_, [numbers], {"broadcast_dimensions": [step.axis]})
+    wide = build("broadcast_in_dim", type_, [numbers], {"broadcast_dimensions": [step.axis]})
     operands = [value, wide] if step.position == 0 else [wide, value]
-    return write(step.op.name.removeprefix("stablehlo."), type_, operands)
+    return build(step.op.name.removeprefix("stablehlo."), type_, operands)
 
 
 SHIFTS = ("stablehlo.add", "stablehlo.subtract")

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Self
 
 from planish.core import ScheduleError
-from planish.levels.hlo.edits.draft import Draft
 from planish.levels.hlo.edits.edit import Rewrite
+from planish.levels.hlo.edits.editable import EditableModule
 from planish.levels.hlo.ir.mlir import ELEMENTWISE
 
 
@@ -29,37 +29,37 @@ class Freeze(Rewrite):
 
     results: tuple[int, ...]
 
-    def apply(self, draft: Draft) -> None:
+    def apply(self, module: EditableModule) -> None:
         if not self.results:
             raise ScheduleError("no result is named", "Name results that update parameters.")
-        known, end = self.match(draft), draft.mirror.blocks[""][-1]
+        known, end = self.match(module), module.blocks[""][-1]
         for position in self.results:
             if position not in known:
                 raise ScheduleError(
                     f"result {position} is no update of an argument", f"Known: {sorted(known) or 'none'}."
                 )
-            draft.set_operand(end, position, draft.value(known[position][0]))
+            module.set_operand(end, position, module.value(known[position][0]))
 
     @classmethod
-    def match(cls, draft: Draft) -> dict[int, list[str]]:
+    def match(cls, module: EditableModule) -> dict[int, list[str]]:
         """Find which results are made of arguments of their own type, element by element.
 
         Returns:
             Positions of results that are floats, to the arguments by name: the nearest, which the result
             updates, then the others, such as the moments by which a parameter is updated.
         """
-        end = draft.op(draft.mirror.blocks[""][-1])
+        end = module.op(module.blocks[""][-1])
         found: dict[int, list[str]] = {}
         for position, value in enumerate(end.operands):
-            layers = list(_arguments(draft, draft.name(value), position))
+            layers = list(_arguments(module, module.name(value), position))
             if layers and len(layers[0]) == 1:
                 found[position] = [name for layer in layers for name in layer]
         return found
 
     @classmethod
-    def enumerate(cls, draft: Draft) -> list[Self]:
+    def enumerate(cls, module: EditableModule) -> list[Self]:
         """List edits that freeze a parameter each, together with the moments by which it is updated."""
-        known = cls.match(draft)
+        known = cls.match(module)
         by_argument = {names[0]: position for position, names in known.items()}
         groups = [
             frozenset(by_argument[name] for name in names if name in by_argument) for names in known.values()
@@ -69,28 +69,31 @@ class Freeze(Rewrite):
         return [cls(tuple(sorted(group))) for group in dict.fromkeys(whole)]
 
 
-def _arguments(draft: Draft, name: str, position: int) -> Iterator[list[str]]:
+def _arguments(module: EditableModule, name: str, position: int) -> Iterator[list[str]]:
     """List the arguments that a result is made of, element by element, in layers of the same distance.
 
     None where it is an argument itself, or whole numbers.
     """
-    type_ = draft.mirror.facts[draft.mirror.blocks[""][-1]].operands[position]
+    type_ = module.infos[module.blocks[""][-1]].operands[position]
     if name.startswith("arg") or type_ is None or "f" not in type_.element:
         return
     layer, seen = [name], {name}
     while layer:
-        made = [uid for uid in (each.partition("#")[0] for each in layer) if _passes(draft, uid)]
+        made = [uid for uid in (each.partition("#")[0] for each in layer) if _passes(module, uid)]
         values = [
-            value for uid in made for value in draft.op(uid).operands if value.type == draft.value(name).type
+            value
+            for uid in made
+            for value in module.op(uid).operands
+            if value.type == module.value(name).type
         ]
-        layer = [each for each in dict.fromkeys(map(draft.name, values)) if each not in seen]
+        layer = [each for each in dict.fromkeys(map(module.name, values)) if each not in seen]
         seen.update(layer)
         arguments = [each for each in layer if each.startswith("arg")]
         if arguments:
             yield arguments
 
 
-def _passes(draft: Draft, uid: str) -> bool:
+def _passes(module: EditableModule, uid: str) -> bool:
     """Return whether an operation works element by element; arguments are made by none."""
-    fact = draft.mirror.facts.get(uid)
-    return fact is not None and fact.name in ELEMENTWISE
+    info = module.infos.get(uid)
+    return info is not None and info.name in ELEMENTWISE

@@ -6,10 +6,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from planish.core import ScheduleError
-from planish.levels.hlo.edits import exclusions
-from planish.levels.hlo.edits.draft import Draft, Writer
 from planish.levels.hlo.edits.edit import GroupRewrite
-from planish.levels.hlo.edits.mirror import FORMS, holder, is_pure
+from planish.levels.hlo.edits.editable import EditableModule, OpBuilder
+from planish.levels.hlo.edits.op_index import FORMS, holder
 from planish.levels.hlo.ir.mlir import Value, ir, type_of, uid_of, walk
 
 LOOP = "stablehlo.while"
@@ -32,76 +31,68 @@ class Hoist(GroupRewrite):
 
     exact = True
 
-    def apply(self, draft: Draft) -> None:
-        if not self.ops:
-            raise ScheduleError("no operation is named", "Name operations of loops.")
-        for number, uid in enumerate(self.ops):
-            block = exclusions.target(draft, uid).block
-            if not block or draft.mirror.facts[holder(block)].name != LOOP:
-                raise ScheduleError(f"operation '{uid}' is in no loop")
-            if uid not in _same_in_each_step(draft, holder(block)):
-                raise ScheduleError(f"operation '{uid}' differs from step to step, or does more than compute")
-            outside = _Outside(draft, holder(block), f"{self.mark}.{number}")
-            draft.replace(uid, outside.results(draft.op(uid)))
+    def rewrite(self, module: EditableModule, uid: str, mark: str) -> None:
+        loop = holder(module.infos[uid].block)
+        if not loop or module.infos[loop].name != LOOP:
+            raise ScheduleError(f"operation '{uid}' is in no loop")
+        if uid not in _same_in_each_step(module, loop):
+            raise ScheduleError(f"operation '{uid}' differs from step to step, or does more than compute")
+        module.replace(uid, _Outside(module, loop, mark).results(module.op(uid)))
 
     @classmethod
-    def match(cls, draft: Draft) -> tuple[str, ...]:
+    def match(cls, module: EditableModule) -> tuple[str, ...]:
         """Find what may be computed before its loop, and is worth it.
 
         That is what depends on more than constants, is more than a form of its operand, and is used by what
         differs from step to step. Of loops in loops it comes out by one.
         """
-        live = draft.live()
-        loops = [uid for uid, fact in draft.mirror.facts.items() if fact.name == LOOP and uid in live]
+        live = module.live()
+        loops = [uid for uid, info in module.infos.items() if info.name == LOOP and uid in live]
         return tuple(
-            uid
-            for loop in loops
-            if exclusions.is_target(draft, loop)
-            for uid in _worth(draft, loop)
-            if uid in live
+            uid for loop in loops if module.is_target(loop) for uid in _worth(module, loop) if uid in live
         )
 
 
-def same_in_each_step(draft: Draft, value: Value, block: str) -> bool:
+def same_in_each_step(module: EditableModule, value: Value, block: str) -> bool:
     """Return whether a value is the same in each step of a block's loop; outside of loops it is."""
-    loop = holder(block) if block else ""
-    if not loop or draft.mirror.facts[loop].name != LOOP:
+    loop = holder(block)
+    if not loop or module.infos[loop].name != LOOP:
         return True
-    name = draft.name(value)
+    name = module.name(value)
     if isinstance(value.owner, ir.Block):
-        return not name.startswith(f"{loop}^") or name in _carried(draft, loop)
+        return not name.startswith(f"{loop}^") or name in _carried(module, loop)
     owner = uid_of(value.owner)
-    return holder(draft.mirror.facts[owner].block) != loop or owner in _same_in_each_step(draft, loop)
+    return holder(module.infos[owner].block) != loop or owner in _same_in_each_step(module, loop)
 
 
-def _worth(draft: Draft, loop: str) -> Iterator[str]:
-    same = _same_in_each_step(draft, loop)
-    computed = [uid for uid, varies in same.items() if varies and draft.mirror.facts[uid].name not in FORMS]
+def _worth(module: EditableModule, loop: str) -> Iterator[str]:
+    same = _same_in_each_step(module, loop)
+    computed = [uid for uid, varies in same.items() if varies and module.infos[uid].name not in FORMS]
     for uid in computed:
-        if any(user not in computed for users in draft.users(uid) for user, _ in users):
+        if any(user not in computed for users in module.users(uid) for user, _ in users):
             yield uid
 
 
-def _same_in_each_step(draft: Draft, loop: str) -> dict[str, bool]:
+def _same_in_each_step(module: EditableModule, loop: str) -> dict[str, bool]:
     """List the operations of a loop that give the same in each step; true where that is no constant."""
-    kept = set(_carried(draft, loop))
+    kept = set(_carried(module, loop))
     found: dict[str, bool] = {}
 
     def varies(value: Value) -> bool | None:
         """Return whether a value is more than a constant; None where it differs from step to step."""
         if isinstance(value.owner, ir.Block):
-            name = draft.name(value)
+            name = module.name(value)
             inside = "^" in name and holder(name.rpartition("#")[0]) == loop
             return None if inside and name not in kept else True
         owner = uid_of(value.owner)
-        if holder(draft.mirror.facts[owner].block) == loop:
+        if holder(module.infos[owner].block) == loop:
             return found.get(owner)
-        return draft.mirror.facts[owner].name != "stablehlo.constant"
+        return module.infos[owner].name != "stablehlo.constant"
 
     for region in range(2):
-        for uid in draft.mirror.blocks[f"{loop}^{region}"]:
-            needs = [varies(value) for value in _needed(draft.op(uid))]
-            if is_pure(draft.mirror.facts[uid]) and None not in needs:
+        for uid in module.blocks[f"{loop}^{region}"]:
+            needs = [varies(value) for value in _needed(module.op(uid))]
+            if module.infos[uid].is_pure and None not in needs:
                 found[uid] = any(needs)
     return found
 
@@ -118,10 +109,10 @@ def _owner(value: Value) -> ir.Operation:
     return owner.owner.operation if isinstance(owner, ir.Block) else owner.operation
 
 
-def _carried(draft: Draft, loop: str) -> dict[str, int]:
+def _carried(module: EditableModule, loop: str) -> dict[str, int]:
     """Name what a loop carries unchanged, in both regions, with which of its operands that is."""
     body = f"{loop}^1"
-    given_back = [draft.name(value) for value in draft.op(draft.mirror.blocks[body][-1]).operands]
+    given_back = [module.name(value) for value in module.op(module.blocks[body][-1]).operands]
     positions = [position for position, name in enumerate(given_back) if name == f"{body}#{position}"]
     return {f"{loop}^{region}#{position}": position for region in range(2) for position in positions}
 
@@ -130,7 +121,7 @@ def _carried(draft: Draft, loop: str) -> dict[str, int]:
 class _Outside:
     """Writes before a loop what is in it."""
 
-    draft: Draft
+    module: EditableModule
     loop: str
     mark: str
     written: dict[str, list[Value]] = field(default_factory=dict[str, list[Value]])
@@ -140,15 +131,15 @@ class _Outside:
         uid = uid_of(op)
         if uid not in self.written:
             operands = [self._value(value) for value in op.operands]
-            write = Writer(self.draft, self.loop, f"{self.mark}.{len(self.written)}")
-            self.written[uid] = write.again(op, operands, [type_of(value) for value in op.results])
+            build = OpBuilder(self.module, self.loop, f"{self.mark}.{len(self.written)}")
+            self.written[uid] = build.again(op, operands, [type_of(value) for value in op.results])
         return self.written[uid]
 
     def _value(self, value: Value) -> Value:
         if isinstance(value.owner, ir.Block):
-            position = _carried(self.draft, self.loop).get(self.draft.name(value))
-            return value if position is None else self.draft.op(self.loop).operands[position]
+            position = _carried(self.module, self.loop).get(self.module.name(value))
+            return value if position is None else self.module.op(self.loop).operands[position]
         owner = value.owner.operation
-        if holder(self.draft.mirror.facts[uid_of(owner)].block) != self.loop:
+        if holder(self.module.infos[uid_of(owner)].block) != self.loop:
             return value
         return self.results(owner)[ir.OpResult(value).result_number]

@@ -12,9 +12,8 @@ from math import prod
 from typing import Any, Protocol, Self
 
 from planish.core import ScheduleError
-from planish.levels.hlo.edits import exclusions
-from planish.levels.hlo.edits.draft import Draft, Writer
 from planish.levels.hlo.edits.edit import Rewrite
+from planish.levels.hlo.edits.editable import EditableModule, OpBuilder
 from planish.levels.hlo.ir.mlir import TensorType, Value, integers, ir, shape_of, stablehlo, type_of
 
 
@@ -42,27 +41,27 @@ class Lower(Rewrite):
     op: str
     form: str
 
-    def apply(self, draft: Draft) -> None:
-        exclusions.target(draft, self.op)
-        op = draft.op(self.op)
+    def apply(self, module: EditableModule) -> None:
+        module.require_target(self.op)
+        op = module.op(self.op)
         if self.form not in FORMS:
             raise ScheduleError(f"a convolution has no form '{self.form}'", f"Known: {', '.join(FORMS)}.")
         if self.form not in forms_of(op):
             raise ScheduleError(f"operation '{self.op}' ({op.name}) has no form '{self.form}'")
-        writer = Writer(draft, self.op, self.mark)
-        value = FORMS[self.form](writer, plain_convolution(op))
-        draft.replace(self.op, [value])
+        builder = OpBuilder(module, self.op, self.mark)
+        value = FORMS[self.form](builder, plain_convolution(op))
+        module.replace(self.op, [value])
 
     @classmethod
-    def match(cls, draft: Draft) -> dict[str, list[str]]:
+    def match(cls, module: EditableModule) -> dict[str, list[str]]:
         """Find the convolutions that the results need and that have other forms, with these."""
-        convolutions = exclusions.targets(draft, "stablehlo.convolution")
-        return {uid: forms for uid in convolutions if (forms := forms_of(draft.op(uid)))}
+        convolutions = module.targets("stablehlo.convolution")
+        return {uid: forms for uid in convolutions if (forms := forms_of(module.op(uid)))}
 
     @classmethod
-    def enumerate(cls, draft: Draft) -> list[Self]:
+    def enumerate(cls, module: EditableModule) -> list[Self]:
         """List all forms of all convolutions."""
-        return [cls(uid, form) for uid, forms in cls.match(draft).items() for form in forms]
+        return [cls(uid, form) for uid, forms in cls.match(module).items() for form in forms]
 
 
 class Write(Protocol):
@@ -84,43 +83,43 @@ def forms_of(op: ir.Operation) -> list[str]:
     return ["slices"] if found.depthwise else []
 
 
-def as_product(write: Write, given: PlainConvolution) -> Value:
+def as_product(build: Write, given: PlainConvolution) -> Value:
     """Write one product: of what the kernel meets at each position, side by side, and the kernel as a matrix.
 
     A kernel of one element in space meets the features of one pixel: these are not copied.
     """
-    kernel = ordered(write, given.kernel, given.kernel_order)
+    kernel = ordered(build, given.kernel, given.kernel_order)
     *space, inputs, outputs = type_of(kernel).shape
-    parts = [part for part, _ in _windows(write, given, space)]
+    parts = [part for part, _ in _windows(build, given, space)]
     shape, element = type_of(parts[0]).shape, type_of(parts[0]).element
     met = TensorType((*shape[:-1], prod(space) * inputs), element)
     last = len(shape) - 1
     # The parts come in the order of the kernel's elements, so that they meet the rows of its matrix.
-    beside = parts[0] if len(parts) == 1 else write("concatenate", met, parts, {"dimension": f"{last} : i64"})
-    matrix = write("reshape", TensorType((prod(space) * inputs, outputs), element), [kernel])
+    beside = parts[0] if len(parts) == 1 else build("concatenate", met, parts, {"dimension": f"{last} : i64"})
+    matrix = build("reshape", TensorType((prod(space) * inputs, outputs), element), [kernel])
     numbers = f"#stablehlo.dot<lhs_contracting_dimensions = [{last}], rhs_contracting_dimensions = [0]>"
     result = TensorType((*shape[:-1], outputs), element)
-    found = write("dot_general", result, [beside, matrix], {"dot_dimension_numbers": numbers})
-    return ordered(write, found, given.back)
+    found = build("dot_general", result, [beside, matrix], {"dot_dimension_numbers": numbers})
+    return ordered(build, found, given.back)
 
 
-def as_slices(write: Write, given: PlainConvolution) -> Value:
+def as_slices(build: Write, given: PlainConvolution) -> Value:
     """Write a sum of products, one for each element of the kernel; each feature is convolved alone."""
-    kernel = ordered(write, given.kernel, given.kernel_order)
+    kernel = ordered(build, given.kernel, given.kernel_order)
     *space, _, features = type_of(kernel).shape
     element, total = type_of(kernel).element, None
-    for part, position in _windows(write, given, space):
+    for part, position in _windows(build, given, space):
         type_ = type_of(part)
         limits = [*(at + 1 for at in position), 1, features]
         ones = {"strides": [1] * len(limits)}
         bounds = {"start_indices": [*position, 0, 0], "limit_indices": limits, **ones}
-        tap = write("slice", TensorType((1,) * (len(space) + 1) + (features,), element), [kernel], bounds)
-        row = write("reshape", TensorType((features,), element), [tap])
-        wide = write("broadcast_in_dim", type_, [row], {"broadcast_dimensions": [len(type_.shape) - 1]})
-        term = write("multiply", type_, [part, wide])
-        total = term if total is None else write("add", type_, [total, term])
+        tap = build("slice", TensorType((1,) * (len(space) + 1) + (features,), element), [kernel], bounds)
+        row = build("reshape", TensorType((features,), element), [tap])
+        wide = build("broadcast_in_dim", type_, [row], {"broadcast_dimensions": [len(type_.shape) - 1]})
+        term = build("multiply", type_, [part, wide])
+        total = term if total is None else build("add", type_, [total, term])
     assert total is not None
-    return ordered(write, total, given.back)
+    return ordered(build, total, given.back)
 
 
 FORMS: Mapping[str, Callable[[Write, PlainConvolution], Value]] = {"product": as_product, "slices": as_slices}
@@ -128,10 +127,10 @@ FORMS: Mapping[str, Callable[[Write, PlainConvolution], Value]] = {"product": as
 
 
 def _windows(
-    write: Write, given: PlainConvolution, space: Sequence[int]
+    build: Write, given: PlainConvolution, space: Sequence[int]
 ) -> Iterator[tuple[Value, tuple[int, ...]]]:
     """Yield for each element of a kernel what it meets, and its index in the kernel."""
-    image = _padded(write, ordered(write, given.image, given.order), given.padding)
+    image = _padded(build, ordered(build, given.image, given.order), given.padding)
     batch, *sides, features = type_of(image).shape
     reach = [(size - 1) * apart for size, apart in zip(space, given.dilation, strict=True)]
     # The extent of the result, by the formula of convolutions: padding is in the sides already.
@@ -145,32 +144,32 @@ def _windows(
         if type_ == type_of(image):
             yield image, position
         else:
-            yield write("slice", type_, [image], {**bounds, "strides": [1, *given.strides, 1]}), position
+            yield build("slice", type_, [image], {**bounds, "strides": [1, *given.strides, 1]}), position
 
 
-def _padded(write: Write, image: Value, padding: Sequence[tuple[int, int]]) -> Value:
+def _padded(build: Write, image: Value, padding: Sequence[tuple[int, int]]) -> Value:
     if not any(map(any, padding)):
         return image
     batch, *sides, features = type_of(image).shape
     element = type_of(image).element
     wide = [side + low + high for side, (low, high) in zip(sides, padding, strict=True)]
     scalar = TensorType((), element)
-    zero = write("constant", scalar, [], {"value": f"dense<{0.0 if 'f' in element else 0}> : {scalar}"})
+    zero = build("constant", scalar, [], {"value": f"dense<{0.0 if 'f' in element else 0}> : {scalar}"})
     ends = {
         "edge_padding_low": [0, *(low for low, _ in padding), 0],
         "edge_padding_high": [0, *(high for _, high in padding), 0],
         "interior_padding": [0] * (len(sides) + 2),
     }
-    return write("pad", TensorType((batch, *wide, features), element), [image, zero], ends)
+    return build("pad", TensorType((batch, *wide, features), element), [image, zero], ends)
 
 
-def ordered(write: Write, value: Value, order: Sequence[int]) -> Value:
+def ordered(build: Write, value: Value, order: Sequence[int]) -> Value:
     """Put a value's dimensions into an order, by a transpose where it is another."""
     if list(order) == sorted(order):
         return value
     type_ = type_of(value)
     turned = TensorType(tuple(type_.shape[axis] for axis in order), type_.element)
-    return write("transpose", turned, [value], {"permutation": order})
+    return build("transpose", turned, [value], {"permutation": order})
 
 
 @dataclass(frozen=True)

@@ -10,9 +10,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from planish.core import ScheduleError
-from planish.levels.hlo.edits import exclusions
-from planish.levels.hlo.edits.draft import Draft, Source, verify
 from planish.levels.hlo.edits.edit import Edit, Repair, repair, replace_uses
+from planish.levels.hlo.edits.editable import EditableModule, Source, verify
 from planish.levels.hlo.edits.resize import Resize
 from planish.levels.hlo.ir.mlir import context, ir, tensor_type
 
@@ -122,9 +121,9 @@ class ReplaceOperand(Edit):
     value: str
     resize: Resize = ()
 
-    def apply(self, draft: Draft) -> None:
-        exclusions.use(draft, self.op, self.index)
-        draft.set_operand(self.op, self.index, draft.resized((self.value, self.resize), self.op, self.mark))
+    def apply(self, module: EditableModule) -> None:
+        module.require_operand(self.op, self.index)
+        module.set_operand(self.op, self.index, module.resized((self.value, self.resize), self.op, self.mark))
 
 
 @dataclass(frozen=True)
@@ -143,9 +142,9 @@ class SetAttribute(Edit):
     op: str
     attributes: tuple[tuple[str, str], ...]
 
-    def apply(self, draft: Draft) -> None:
-        exclusions.target(draft, self.op)
-        op = draft.op(self.op)
+    def apply(self, module: EditableModule) -> None:
+        module.require_target(self.op)
+        op = module.op(self.op)
         for name, text in self.attributes:
             # Any other name would be taken, and mean nothing.
             if not hasattr(type(op.opview), name):
@@ -175,9 +174,9 @@ class ScaleConstant(Edit):
     op: str
     factor: float
 
-    def apply(self, draft: Draft) -> None:
-        exclusions.target(draft, self.op)
-        scaled(draft.op(self.op), self.factor)
+    def apply(self, module: EditableModule) -> None:
+        module.require_target(self.op)
+        scaled(module.op(self.op), self.factor)
 
 
 @dataclass(frozen=True)
@@ -196,9 +195,9 @@ class ReplaceConstant(Edit):
     op: str
     value: float
 
-    def apply(self, draft: Draft) -> None:
-        exclusions.target(draft, self.op)
-        replaced(draft.op(self.op), self.value)
+    def apply(self, module: EditableModule) -> None:
+        module.require_target(self.op)
+        replaced(module.op(self.op), self.value)
 
 
 @dataclass(frozen=True)
@@ -226,19 +225,19 @@ class CopyOp(Edit):
     index: int = 0
     resize: Resize = ()
 
-    def apply(self, draft: Draft) -> None:
-        fact = exclusions.target(draft, self.op)
-        exclusions.insertion_point(draft, self.before)
-        draft.copy(self.op, self.mark, self.before)
-        repair(draft, self.mark, fact.name, self.operands, self.mark)
+    def apply(self, module: EditableModule) -> None:
+        module.require_target(self.op)
+        module.require_open(self.before)
+        module.copy(self.op, self.mark, self.before)
+        repair(module, self.mark, self.operands, self.mark)
         if self.user:
-            exclusions.use(draft, self.user, self.index)
-            block = draft.mirror.fact(self.before).block
+            module.require_operand(self.user, self.index)
+            block = module.info(self.before).block
             # The user may be inside another operation of the block: the value must be there before that one.
-            value = draft.resized(
-                (f"{self.mark}#0", self.resize), draft.mirror.ancestor(self.user, block), f"{self.mark}.u"
+            value = module.resized(
+                (f"{self.mark}#0", self.resize), module.ancestor(self.user, block), f"{self.mark}.u"
             )
-            draft.set_operand(self.user, self.index, value)
+            module.set_operand(self.user, self.index, value)
 
 
 @dataclass(frozen=True)
@@ -257,10 +256,10 @@ class DeleteOp(Edit):
     op: str
     values: tuple[Source, ...]
 
-    def apply(self, draft: Draft) -> None:
-        exclusions.target(draft, self.op)
-        replace_uses(draft, self.op, self.values, draft.users(self.op), self.mark)
-        draft.erase(self.op)
+    def apply(self, module: EditableModule) -> None:
+        module.require_target(self.op)
+        replace_uses(module, self.op, self.values, module.users(self.op), self.mark)
+        module.erase(self.op)
 
 
 @dataclass(frozen=True)
@@ -283,22 +282,22 @@ class MoveOp(Edit):
     operands: tuple[Repair, ...] = ()
     values: tuple[Source, ...] = ()
 
-    def apply(self, draft: Draft) -> None:
-        fact = exclusions.target(draft, self.op)
-        if exclusions.insertion_point(draft, self.before).block != fact.block:
+    def apply(self, module: EditableModule) -> None:
+        info = module.require_target(self.op)
+        if module.require_open(self.before).block != info.block:
             raise ScheduleError(
                 f"cannot move operation '{self.op}' before '{self.before}'", "Both are of one block."
             )
-        replace_uses(draft, self.op, self.values, self._broken(draft, fact.block), self.mark)
-        draft.move(self.op, self.before)
-        repair(draft, self.op, fact.name, self.operands, self.mark)
+        replace_uses(module, self.op, self.values, self._broken(module, info.block), self.mark)
+        module.move(self.op, self.before)
+        repair(module, self.op, self.operands, self.mark)
 
-    def _broken(self, draft: Draft, block: str) -> list[list[tuple[str, int]]]:
+    def _broken(self, module: EditableModule, block: str) -> list[list[tuple[str, int]]]:
         """List the uses that stand before the new position."""
-        limit = draft.mirror.position(self.before)
+        limit = module.position(self.before)
         return [
-            [(uid, i) for uid, i in users if draft.mirror.position(draft.mirror.ancestor(uid, block)) < limit]
-            for users in draft.users(self.op)
+            [(uid, i) for uid, i in users if module.position(module.ancestor(uid, block)) < limit]
+            for users in module.users(self.op)
         ]
 
 
@@ -325,25 +324,25 @@ class SwapOps(Edit):
     to_a: Resize = ()
     to_b: Resize = ()
 
-    def apply(self, draft: Draft) -> None:
-        a, b = exclusions.target(draft, self.a), exclusions.target(draft, self.b)
-        if a.block != b.block or draft.mirror.position(self.a) >= draft.mirror.position(self.b):
+    def apply(self, module: EditableModule) -> None:
+        a, b = module.require_target(self.a), module.require_target(self.b)
+        if a.block != b.block or module.position(self.a) >= module.position(self.b):
             raise ScheduleError(f"cannot swap operations '{self.a}' and '{self.b}'", "The first comes first.")
         if len(a.results) != 1 or len(b.results) != 1:
             raise ScheduleError("only operations with one result are swapped")
-        order = draft.mirror.blocks[a.block]
+        order = module.blocks[a.block]
         after_a, after_b = (order[order.index(uid) + 1] for uid in (self.a, self.b))
         # b's own use of a is repaired with its operands, for it comes before a from here on.
-        of_a = [(uid, i) for uid, i in draft.users(self.a)[0] if uid != self.b]
-        of_b = draft.users(self.b)[0]
-        draft.move(self.b, self.a)
-        repair(draft, self.b, b.name, self.operands, self.mark)
-        draft.move(self.a, after_b)
+        of_a = [(uid, i) for uid, i in module.users(self.a)[0] if uid != self.b]
+        of_b = module.users(self.b)[0]
+        module.move(self.b, self.a)
+        repair(module, self.b, self.operands, self.mark)
+        module.move(self.a, after_b)
         # Where b came just after a, that position is a's own now, for b has moved before it.
-        as_a = draft.resized(
+        as_a = module.resized(
             (f"{self.b}#0", self.to_a), self.a if after_a == self.b else after_a, f"{self.mark}.a"
         )
-        as_b = draft.resized((f"{self.a}#0", self.to_b), after_b, f"{self.mark}.b")
+        as_b = module.resized((f"{self.a}#0", self.to_b), after_b, f"{self.mark}.b")
         for value, users in ((as_a, of_a), (as_b, of_b)):
             for uid, index in users:
-                draft.set_operand(uid, index, value)
+                module.set_operand(uid, index, value)

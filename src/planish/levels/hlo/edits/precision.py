@@ -6,9 +6,8 @@ from dataclasses import dataclass
 from math import prod
 
 from planish.core import ScheduleError
-from planish.levels.hlo.edits import exclusions
-from planish.levels.hlo.edits.draft import Draft, Writer
 from planish.levels.hlo.edits.edit import GroupRewrite
+from planish.levels.hlo.edits.editable import EditableModule, OpBuilder
 from planish.levels.hlo.edits.resize import Resize
 from planish.levels.hlo.ir.mlir import FLOAT_BITS, PRODUCTS, TensorType, Value, ir, stablehlo, type_of, uid_of
 
@@ -28,34 +27,33 @@ class Narrow(GroupRewrite):
 
     element: str = "bf16"
 
-    def apply(self, draft: Draft) -> None:
+    def apply(self, module: EditableModule) -> None:
         if self.element not in FLOAT_BITS:
             raise ScheduleError(f"'{self.element}' is no type of floats", f"Known: {', '.join(FLOAT_BITS)}.")
-        if not self.ops:
-            raise ScheduleError("no operation is named", "Name products or convolutions.")
-        for number, uid in enumerate(self.ops):
-            exclusions.target(draft, uid)
-            if not can_narrow(draft, uid, self.element):
-                raise ScheduleError(f"operation '{uid}' is no product of floats wider than {self.element}")
-            convert: Resize = (("convert", self.element),)
-            for index, operand in enumerate(list(draft.op(uid).operands)):
-                made = draft.resized((draft.name(operand), convert), uid, f"{self.mark}.{number}.{index}")
-                draft.retype_operand(uid, index, made)
+        super().apply(module)
+
+    def rewrite(self, module: EditableModule, uid: str, mark: str) -> None:
+        if not can_narrow(module, uid, self.element):
+            raise ScheduleError(f"operation '{uid}' is no product of floats wider than {self.element}")
+        convert: Resize = (("convert", self.element),)
+        for index, operand in enumerate(list(module.op(uid).operands)):
+            made = module.resized((module.name(operand), convert), uid, f"{mark}.{index}")
+            module.retype_operand(uid, index, made)
 
     @classmethod
-    def match(cls, draft: Draft) -> tuple[str, ...]:
+    def match(cls, module: EditableModule) -> tuple[str, ...]:
         """Find the products and convolutions that the results need and that may read narrower floats."""
-        return tuple(uid for uid in exclusions.targets(draft, *PRODUCTS) if can_narrow(draft, uid))
+        return tuple(uid for uid in module.targets(*PRODUCTS) if can_narrow(module, uid))
 
 
-def can_narrow(draft: Draft, uid: str, element: str = "bf16") -> bool:
+def can_narrow(module: EditableModule, uid: str, element: str = "bf16") -> bool:
     """Return whether an operation is a product or convolution of wider floats that gives floats."""
-    fact = draft.mirror.facts[uid]
-    wider = all(_is_wider(type_, element) for type_ in fact.operands)
+    info = module.infos[uid]
+    wider = all(_is_wider(type_, element) for type_ in info.operands)
     return (
-        fact.name in PRODUCTS
+        info.name in PRODUCTS
         and wider
-        and all(t is not None and t.element in FLOAT_BITS for t in fact.results)
+        and all(t is not None and t.element in FLOAT_BITS for t in info.results)
     )
 
 
@@ -89,36 +87,27 @@ class Quantize(GroupRewrite):
         ops: products and convolutions of 32-bit floats.
     """
 
-    def apply(self, draft: Draft) -> None:
-        if not self.ops:
-            raise ScheduleError("no operation is named", "Name products or convolutions.")
-        for number, uid in enumerate(self.ops):
-            exclusions.target(draft, uid)
-            _check(draft, uid)
-            value = _quantized(draft, uid, Writer(draft, uid, f"{self.mark}.{number}"))
-            draft.replace(uid, [value])
+    def rewrite(self, module: EditableModule, uid: str, mark: str) -> None:
+        why = _refused(module, uid)
+        if why:
+            raise ScheduleError(f"operation '{uid}' {why}", "Leave it as it is.")
+        module.replace(uid, [_quantized(module, uid, OpBuilder(module, uid, mark))])
 
     @classmethod
-    def match(cls, draft: Draft) -> tuple[str, ...]:
+    def match(cls, module: EditableModule) -> tuple[str, ...]:
         """Find the products and convolutions that the results need and that may multiply whole numbers."""
-        return tuple(uid for uid in exclusions.targets(draft, *PRODUCTS) if not _refused(draft, uid))
+        return tuple(uid for uid in module.targets(*PRODUCTS) if not _refused(module, uid))
 
 
-def _check(draft: Draft, uid: str) -> None:
-    why = _refused(draft, uid)
-    if why:
-        raise ScheduleError(f"operation '{uid}' {why}", "Leave it as it is.")
-
-
-def _refused(draft: Draft, uid: str) -> str:
+def _refused(module: EditableModule, uid: str) -> str:
     """Return why an operation cannot multiply whole numbers; empty where it can."""
-    fact = draft.mirror.facts[uid]
-    if fact.name not in PRODUCTS:
-        return f"({fact.name}) is no product"
-    if any(type_ is None or type_.element != "f32" for type_ in (*fact.operands, *fact.results)):
+    info = module.infos[uid]
+    if info.name not in PRODUCTS:
+        return f"({info.name}) is no product"
+    if any(type_ is None or type_.element != "f32" for type_ in (*info.operands, *info.results)):
         return "is no product of 32-bit floats"
-    op = draft.op(uid)
-    if fact.name == "stablehlo.convolution" and ir.IntegerAttr(op.attributes["batch_group_count"]).value != 1:
+    op = module.op(uid)
+    if info.name == "stablehlo.convolution" and ir.IntegerAttr(op.attributes["batch_group_count"]).value != 1:
         return "is a convolution of groups of the batch"
     one, two = (type_of(value).shape for value in op.operands)
     kept = _kept(op)
@@ -148,32 +137,34 @@ def _kept(op: ir.Operation) -> tuple[dict[int, int], dict[int, int]]:
     return found[0], found[1]
 
 
-def _quantized(draft: Draft, uid: str, write: Writer) -> Value:
-    op = draft.op(uid)
+def _quantized(module: EditableModule, uid: str, build: OpBuilder) -> Value:
+    op = module.op(uid)
     result = type_of(op.results[0])
-    made = [_whole(draft, write, value, kept) for value, kept in zip(op.operands, _kept(op), strict=True)]
-    (sums,) = write.again(op, [whole for whole, _ in made], [TensorType(result.shape, "i32")])
-    value = write("convert", result, [sums])
+    made = [_whole(module, build, value, kept) for value, kept in zip(op.operands, _kept(op), strict=True)]
+    (sums,) = build.again(op, [whole for whole, _ in made], [TensorType(result.shape, "i32")])
+    value = build("convert", result, [sums])
     for (_, scale), kept in zip(made, _kept(op), strict=True):
         to = [kept[axis] for axis in sorted(kept)]
-        wide = write("broadcast_in_dim", result, [scale], {"broadcast_dimensions": to})
-        value = write("multiply", result, [value, wide])
+        wide = build("broadcast_in_dim", result, [scale], {"broadcast_dimensions": to})
+        value = build("multiply", result, [value, wide])
     return value
 
 
-def _whole(draft: Draft, write: Writer, value: Value, kept: dict[int, int]) -> tuple[Value, Value]:
+def _whole(
+    module: EditableModule, build: OpBuilder, value: Value, kept: dict[int, int]
+) -> tuple[Value, Value]:
     """Write what a value is in whole numbers, and its scales."""
     type_, axes = type_of(value), sorted(kept)
     small = TensorType(tuple(type_.shape[axis] for axis in axes), type_.element)
     gone = [axis for axis in range(len(type_.shape)) if axis not in kept]
-    largest, start = write.largest(write("abs", type_, [value]), gone, small)
-    draft.fixed |= {uid_of(ir.OpResult(start).owner)}  # like all starts, it is left alone from here on
-    some = write("maximum", small, [largest, _filled(write, small, LEAST)])
-    scale = write("divide", small, [some, _filled(write, small, f"{MOST}.0")])
-    wide = write("broadcast_in_dim", type_, [scale], {"broadcast_dimensions": axes})
-    near = write("round_nearest_even", type_, [write("divide", type_, [value, wide])])
-    return write("convert", TensorType(type_.shape, "i8"), [near]), scale
+    largest, start = build.largest(build("abs", type_, [value]), gone, small)
+    module.fixed |= {uid_of(ir.OpResult(start).owner)}  # like all starts, it is left alone from here on
+    some = build("maximum", small, [largest, _filled(build, small, LEAST)])
+    scale = build("divide", small, [some, _filled(build, small, f"{MOST}.0")])
+    wide = build("broadcast_in_dim", type_, [scale], {"broadcast_dimensions": axes})
+    near = build("round_nearest_even", type_, [build("divide", type_, [value, wide])])
+    return build("convert", TensorType(type_.shape, "i8"), [near]), scale
 
 
-def _filled(write: Writer, type_: TensorType, number: str) -> Value:
-    return write("constant", type_, [], {"value": f"dense<{number}> : {type_}"})
+def _filled(build: OpBuilder, type_: TensorType, number: str) -> Value:
+    return build("constant", type_, [], {"value": f"dense<{number}> : {type_}"})

@@ -7,17 +7,16 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from planish.core import ScheduleError
-from planish.levels.hlo.edits import exclusions
 from planish.levels.hlo.edits.deferred import applied
-from planish.levels.hlo.edits.draft import Draft, Source
 from planish.levels.hlo.edits.drop_channels import DropChannels
 from planish.levels.hlo.edits.edit import Edit, Repair, Rewrite, pick
+from planish.levels.hlo.edits.editable import EditableModule, Source
 from planish.levels.hlo.edits.factor import Factor
 from planish.levels.hlo.edits.fold import Fold
 from planish.levels.hlo.edits.freeze import Freeze
 from planish.levels.hlo.edits.hoist import Hoist
 from planish.levels.hlo.edits.lower import Lower
-from planish.levels.hlo.edits.mirror import Fact
+from planish.levels.hlo.edits.op_index import OpInfo
 from planish.levels.hlo.edits.operations import (
     CopyOp,
     DeleteOp,
@@ -37,7 +36,7 @@ from planish.levels.hlo.edits.resize import Resize, plan_resize
 from planish.levels.hlo.edits.share import Share
 from planish.levels.hlo.edits.shorten import Shorten
 from planish.levels.hlo.edits.shrink import Shrink
-from planish.levels.hlo.edits.sink import Sink
+from planish.levels.hlo.edits.sink_transposes import SinkTransposes
 from planish.levels.hlo.edits.tile_batch import TileBatch
 from planish.levels.hlo.ir.mlir import TensorType, ir
 
@@ -81,16 +80,16 @@ def replacement(visible: Visible, wanted: TensorType | None, rng: Generator, *, 
 
 
 def repairs(
-    fact: Fact, indices: Sequence[int], visible: Visible, rng: Generator, *, free: bool
+    info: OpInfo, indices: Sequence[int], visible: Visible, rng: Generator, *, free: bool
 ) -> tuple[Repair, ...]:
     """Choose a value for each of some operands."""
-    return tuple((i, *replacement(visible, fact.operands[i], rng, free=free)) for i in indices)
+    return tuple((i, *replacement(visible, info.operands[i], rng, free=free)) for i in indices)
 
 
-def free_operands(fact: Fact) -> list[int]:
+def free_operands(info: OpInfo) -> list[int]:
     """List the operands that edits may replace."""
-    kept = exclusions.starts(fact.name, len(fact.operands))
-    return [i for i, type_ in enumerate(fact.operands) if i not in kept and type_ is not None]
+    kept = info.starts
+    return [i for i, type_ in enumerate(info.operands) if i not in kept and type_ is not None]
 
 
 REWRITES: tuple[type[Rewrite], ...] = (
@@ -98,7 +97,7 @@ REWRITES: tuple[type[Rewrite], ...] = (
     Lower,
     Fold,
     Relayout,
-    Sink,
+    SinkTransposes,
     Hoist,
     Share,
     Shrink,
@@ -221,11 +220,11 @@ SCALE_LIMIT = 32.0
 PLAIN_VALUES = (0.0, 1.0, -1.0, 0.5, 2.0)
 
 
-def propose(draft: Draft, rng: Generator, kinds: Sequence[str] = ()) -> tuple[Edit, Draft]:
+def propose(module: EditableModule, rng: Generator, kinds: Sequence[str] = ()) -> tuple[Edit, EditableModule]:
     """Draw an edit that gives a valid module.
 
     Args:
-        draft: a module; it is not changed.
+        module: a module; it is not changed.
         rng: where randomness comes from.
         kinds: names in `PROPOSALS` to draw from, each as likely; all when empty.
 
@@ -240,28 +239,28 @@ def propose(draft: Draft, rng: Generator, kinds: Sequence[str] = ()) -> tuple[Ed
         try:
             # The kind is drawn anew in each try: one that finds no operation in the module must not use up
             # all tries.
-            edit = PROPOSALS[pick(known, rng)](draft, rng)
-            return edit, applied(draft, [edit])
+            edit = PROPOSALS[pick(known, rng)](module, rng)
+            return edit, applied(module, [edit])
         except ScheduleError:
             continue
     raise ScheduleError(f"no valid edit was found in {TRIES} tries", "The module may be too small to edit.")
 
 
-def _copy(draft: Draft, rng: Generator) -> CopyOp:
-    sources = [uid for uid in draft.mirror.facts if exclusions.is_target(draft, uid)]
-    uid, before = pick(sources, rng), pick(_positions(draft), rng)
-    fact, visible = draft.mirror.facts[uid], list(draft.mirror.visible(before))
-    operands = repairs(fact, free_operands(fact), visible, rng, free=True)
-    return CopyOp(uid, before, operands, *_user(draft, uid, before, rng))
+def _copy(module: EditableModule, rng: Generator) -> CopyOp:
+    sources = [uid for uid in module.infos if module.is_target(uid)]
+    uid, before = pick(sources, rng), pick(_positions(module), rng)
+    info, visible = module.infos[uid], module.visible(before)
+    operands = repairs(info, free_operands(info), visible, rng, free=True)
+    return CopyOp(uid, before, operands, *_user(module, uid, before, rng))
 
 
-def _user(draft: Draft, uid: str, before: str, rng: Generator) -> tuple[str, int, Resize]:
+def _user(module: EditableModule, uid: str, before: str, rng: Generator) -> tuple[str, int, Resize]:
     """Choose a later use for a copy: of the same type, else of the same element type; else none."""
-    facts, position = draft.mirror.facts, draft.mirror.position(before)
-    users = set(exclusions.targets(draft))
-    later = [uid for uid in draft.mirror.blocks[facts[before].block][position:] if uid in users]
-    uses = [(user, i, facts[user].operands[i]) for user in later for i in free_operands(facts[user])]
-    type_ = next(iter(facts[uid].results), None)
+    infos, position = module.infos, module.position(before)
+    users = set(module.targets())
+    later = [uid for uid in module.blocks[infos[before].block][position:] if uid in users]
+    uses = [(user, i, infos[user].operands[i]) for user in later for i in free_operands(infos[user])]
+    type_ = next(iter(infos[uid].results), None)
     same = [use for use in uses if use[2] == type_]
     alike = [(u, i, t) for u, i, t in uses if t and type_ and t.plain and t.element == type_.element]
     if type_ is None or not (same or alike):
@@ -271,78 +270,78 @@ def _user(draft: Draft, uid: str, before: str, rng: Generator) -> tuple[str, int
     return user, index, plan_resize(type_, wanted)
 
 
-def _delete(draft: Draft, rng: Generator) -> DeleteOp:
-    uid = pick(exclusions.targets(draft), rng)
-    visible = list(draft.mirror.visible(uid))
-    return DeleteOp(uid, tuple(replacement(visible, type_, rng) for type_ in draft.mirror.facts[uid].results))
+def _delete(module: EditableModule, rng: Generator) -> DeleteOp:
+    uid = pick(module.targets(), rng)
+    visible = module.visible(uid)
+    return DeleteOp(uid, tuple(replacement(visible, type_, rng) for type_ in module.infos[uid].results))
 
 
-def _bypass(draft: Draft, rng: Generator) -> DeleteOp:
+def _bypass(module: EditableModule, rng: Generator) -> DeleteOp:
     """Delete an operation whose users then take one of its own operands, as if it did nothing.
 
     Each type is as likely as the others: what joins the blocks of a network is of a few types, and most
     operations are inside of them. So blocks are left out about as often as parts of them.
     """
-    facts = draft.mirror.facts
+    infos = module.infos
     passing: dict[TensorType, list[str]] = {}
-    for uid in exclusions.targets(draft):
-        type_ = facts[uid].results[0] if len(facts[uid].results) == 1 else None
-        if type_ is not None and type_ in facts[uid].operands:
+    for uid in module.targets():
+        type_ = infos[uid].results[0] if len(infos[uid].results) == 1 else None
+        if type_ is not None and type_ in infos[uid].operands:
             passing.setdefault(type_, []).append(uid)
     wanted = pick(list(passing), rng)
     uid = pick(passing[wanted], rng)
-    values = zip(draft.op(uid).operands, facts[uid].operands, strict=True)
+    values = zip(module.op(uid).operands, infos[uid].operands, strict=True)
     alike = [value for value, type_ in values if type_ == wanted]
-    return DeleteOp(uid, ((draft.name(pick(alike, rng)), ()),))
+    return DeleteOp(uid, ((module.name(pick(alike, rng)), ()),))
 
 
-def _replace_operand(draft: Draft, rng: Generator) -> ReplaceOperand:
-    uid = pick(exclusions.targets(draft), rng)
-    fact, visible = draft.mirror.facts[uid], list(draft.mirror.visible(uid))
-    index = pick(free_operands(fact), rng)
-    return ReplaceOperand(uid, index, *replacement(visible, fact.operands[index], rng, free=True))
+def _replace_operand(module: EditableModule, rng: Generator) -> ReplaceOperand:
+    uid = pick(module.targets(), rng)
+    info, visible = module.infos[uid], module.visible(uid)
+    index = pick(free_operands(info), rng)
+    return ReplaceOperand(uid, index, *replacement(visible, info.operands[index], rng, free=True))
 
 
-def _move(draft: Draft, rng: Generator) -> MoveOp:
-    uid, mirror = pick(exclusions.targets(draft), rng), draft.mirror
-    fact = mirror.facts[uid]
-    before = pick([other for other in mirror.blocks[fact.block] if other != uid], rng)
+def _move(module: EditableModule, rng: Generator) -> MoveOp:
+    uid = pick(module.targets(), rng)
+    info = module.infos[uid]
+    before = pick([other for other in module.blocks[info.block] if other != uid], rng)
     # Upwards only its operands may come too late; downwards only its users too early.
-    if mirror.position(before) < mirror.position(uid):
-        return MoveOp(uid, before, repairs(fact, *_hidden(draft, uid, before), rng, free=False))
-    visible = list(mirror.visible(uid))
-    return MoveOp(uid, before, (), tuple(replacement(visible, type_, rng) for type_ in fact.results))
+    if module.position(before) < module.position(uid):
+        return MoveOp(uid, before, repairs(info, *_hidden(module, uid, before), rng, free=False))
+    visible = module.visible(uid)
+    return MoveOp(uid, before, (), tuple(replacement(visible, type_, rng) for type_ in info.results))
 
 
-def _swap(draft: Draft, rng: Generator) -> SwapOps:
-    one, mirror = pick(exclusions.targets(draft), rng), draft.mirror
-    block = mirror.blocks[mirror.facts[one].block]
-    other = pick([uid for uid in block if uid != one and exclusions.is_target(draft, uid)], rng)
-    a, b = sorted((one, other), key=mirror.position)
-    results = [mirror.facts[uid].results for uid in (a, b)]
+def _swap(module: EditableModule, rng: Generator) -> SwapOps:
+    one = pick(module.targets(), rng)
+    block = module.blocks[module.infos[one].block]
+    other = pick([uid for uid in block if uid != one and module.is_target(uid)], rng)
+    a, b = sorted((one, other), key=module.position)
+    results = [module.infos[uid].results for uid in (a, b)]
     of_a, of_b = (types[0] if len(types) == 1 else None for types in results)
     if of_a is None or of_b is None or (of_a != of_b and not (of_a.plain and of_b.plain)):
         raise ScheduleError("only tensors are exchanged")
-    operands = repairs(mirror.facts[b], *_hidden(draft, b, a), rng, free=False)
+    operands = repairs(module.infos[b], *_hidden(module, b, a), rng, free=False)
     return SwapOps(a, b, operands, plan_resize(of_b, of_a), plan_resize(of_a, of_b))
 
 
-def _set_attribute(draft: Draft, rng: Generator) -> SetAttribute:
-    uid = pick([uid for uid in exclusions.targets(draft) if draft.mirror.facts[uid].name in CHANGEABLE], rng)
-    return SetAttribute(uid, other_attributes(draft.op(uid), rng))
+def _set_attribute(module: EditableModule, rng: Generator) -> SetAttribute:
+    uid = pick([uid for uid in module.targets() if module.infos[uid].name in CHANGEABLE], rng)
+    return SetAttribute(uid, other_attributes(module.op(uid), rng))
 
 
-def _scale_constant(draft: Draft, rng: Generator) -> ScaleConstant:
-    scalable = [uid for uid in _constants(draft) if can_scale(draft.op(uid))]
+def _scale_constant(module: EditableModule, rng: Generator) -> ScaleConstant:
+    scalable = [uid for uid in _constants(module) if can_scale(module.op(uid))]
     # Evenly by logarithm: halved is as likely as doubled.
     factor = math.exp(rng.uniform(-math.log(SCALE_LIMIT), math.log(SCALE_LIMIT)))
     # Three digits, so that patches stay readable.
     return ScaleConstant(pick(scalable, rng), float(f"{factor:.3g}"))
 
 
-def _replace_constant(draft: Draft, rng: Generator) -> ReplaceConstant:
-    constants = _constants(draft)
-    found = {splat_value(draft.op(uid)) for uid in constants}
+def _replace_constant(module: EditableModule, rng: Generator) -> ReplaceConstant:
+    constants = _constants(module)
+    found = {splat_value(module.op(uid)) for uid in constants}
     # Sorted, for draws must repeat and a set has no order of its own.
     values = sorted(
         {*PLAIN_VALUES, *(value for value in found if value is not None and math.isfinite(value))}
@@ -350,7 +349,7 @@ def _replace_constant(draft: Draft, rng: Generator) -> ReplaceConstant:
     return ReplaceConstant(pick(constants, rng), pick(values, rng))
 
 
-PROPOSALS: Mapping[str, Callable[[Draft, Generator], Edit]] = {
+PROPOSALS: Mapping[str, Callable[[EditableModule, Generator], Edit]] = {
     "CopyOp": _copy,
     "DeleteOp": _delete,
     "Bypass": _bypass,
@@ -373,17 +372,17 @@ EXACT = tuple(rewrite.__name__ for rewrite in REWRITES if rewrite.exact)
 """Names of the edits that leave the answer as it is, to rounding."""
 
 
-def _positions(draft: Draft) -> list[str]:
-    return [uid for uid, fact in draft.mirror.facts.items() if exclusions.is_open(draft, fact)]
+def _positions(module: EditableModule) -> list[str]:
+    return [uid for uid, info in module.infos.items() if module.is_open(info)]
 
 
-def _constants(draft: Draft) -> list[str]:
-    return [uid for uid in exclusions.targets(draft) if draft.mirror.facts[uid].name == "stablehlo.constant"]
+def _constants(module: EditableModule) -> list[str]:
+    return [uid for uid in module.targets() if module.infos[uid].name == "stablehlo.constant"]
 
 
-def _hidden(draft: Draft, uid: str, before: str) -> tuple[list[int], Visible]:
+def _hidden(module: EditableModule, uid: str, before: str) -> tuple[list[int], Visible]:
     """List the operands of an operation that are not visible at an earlier position, and what is."""
-    visible = list(draft.mirror.visible(before))
+    visible = module.visible(before)
     names = {name for name, _ in visible}
-    hidden = [i for i, value in enumerate(draft.op(uid).operands) if draft.name(value) not in names]
+    hidden = [i for i, value in enumerate(module.op(uid).operands) if module.name(value) not in names]
     return hidden, visible

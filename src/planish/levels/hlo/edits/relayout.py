@@ -7,11 +7,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
 from planish.core import ScheduleError
-from planish.levels.hlo.edits import exclusions
-from planish.levels.hlo.edits.draft import Draft, Writer
 from planish.levels.hlo.edits.edit import GroupRewrite, pick, pick_some
+from planish.levels.hlo.edits.editable import EditableModule, OpBuilder
 from planish.levels.hlo.edits.lower import ordered
-from planish.levels.hlo.edits.sink import Order, inverse
+from planish.levels.hlo.edits.sink_transposes import Order, inverse
 from planish.levels.hlo.ir.mlir import TensorType, ir, stablehlo, type_of
 
 if TYPE_CHECKING:
@@ -27,7 +26,7 @@ b batch, s space, f features, i inputs, o outputs."""
 class Relayout(GroupRewrite):
     """Let convolutions have their channels last (NHWC), or first (NCHW), between transposes.
 
-    The transposes go by `Sink` where convolutions follow each other. The answer stays, to rounding.
+    The transposes go by `SinkTransposes` where convolutions follow each other. The answer stays, to rounding.
 
     ::
 
@@ -43,33 +42,33 @@ class Relayout(GroupRewrite):
 
     channels: str = "last"
 
-    def apply(self, draft: Draft) -> None:
+    def apply(self, module: EditableModule) -> None:
         if self.channels not in LAYOUTS:
             raise ScheduleError(f"channels cannot be '{self.channels}'", f"Known: {', '.join(LAYOUTS)}.")
-        if not self.ops:
-            raise ScheduleError("no operation is named", "Name convolutions.")
-        for number, uid in enumerate(self.ops):
-            if exclusions.target(draft, uid).name != "stablehlo.convolution":
-                raise ScheduleError(f"operation '{uid}' is no convolution")
-            if _has(draft, uid, self.channels):
-                raise ScheduleError(f"convolution '{uid}' has its channels {self.channels} already")
-            _laid_out(draft, uid, self.channels, Writer(draft, uid, f"{self.mark}.{number}"))
+        super().apply(module)
+
+    def rewrite(self, module: EditableModule, uid: str, mark: str) -> None:
+        if module.infos[uid].name != "stablehlo.convolution":
+            raise ScheduleError(f"operation '{uid}' is no convolution")
+        if _has(module, uid, self.channels):
+            raise ScheduleError(f"convolution '{uid}' has its channels {self.channels} already")
+        _laid_out(module, uid, self.channels, OpBuilder(module, uid, mark))
 
     @classmethod
-    def match(cls, draft: Draft, channels: str = "last") -> tuple[str, ...]:
+    def match(cls, module: EditableModule, channels: str = "last") -> tuple[str, ...]:
         """Find the convolutions that the results need and that have their channels elsewhere."""
-        convolutions = exclusions.targets(draft, "stablehlo.convolution")
-        return tuple(uid for uid in convolutions if not _has(draft, uid, channels))
+        convolutions = module.targets("stablehlo.convolution")
+        return tuple(uid for uid in convolutions if not _has(module, uid, channels))
 
     @classmethod
-    def draw(cls, draft: Draft, rng: Generator) -> Self:
+    def draw(cls, module: EditableModule, rng: Generator) -> Self:
         """Draw where channels are to be, and some of the convolutions that have them elsewhere."""
         channels = pick(list(LAYOUTS), rng)
-        return cls(pick_some(cls.match(draft, channels), rng), channels)
+        return cls(pick_some(cls.match(module, channels), rng), channels)
 
 
-def _has(draft: Draft, uid: str, channels: str) -> bool:
-    return all(order == tuple(sorted(order)) for order in _orders(draft.op(uid), channels))
+def _has(module: EditableModule, uid: str, channels: str) -> bool:
+    return all(order == tuple(sorted(order)) for order in _orders(module.op(uid), channels))
 
 
 def _orders(op: ir.Operation, channels: str) -> tuple[Order, Order, Order]:
@@ -102,18 +101,18 @@ def _orders(op: ir.Operation, channels: str) -> tuple[Order, Order, Order]:
     )
 
 
-def _laid_out(draft: Draft, uid: str, channels: str, write: Writer) -> None:
-    op = draft.op(uid)
+def _laid_out(module: EditableModule, uid: str, channels: str, build: OpBuilder) -> None:
+    op = module.op(uid)
     image, kernel, result = _orders(op, channels)
     operands = [
-        ordered(write, value, order) for value, order in zip(op.operands, (image, kernel), strict=True)
+        ordered(build, value, order) for value, order in zip(op.operands, (image, kernel), strict=True)
     ]
     old = type_of(op.results[0])
     new = TensorType(tuple(old.shape[axis] for axis in result), old.element)
     numbers = {"dimension_numbers": _numbers(channels, len(image) - 2)}
-    (made,) = write.again(op, operands, [new], numbers)
-    value = ordered(write, made, inverse(result))
-    draft.replace(uid, [value])
+    (made,) = build.again(op, operands, [new], numbers)
+    value = ordered(build, made, inverse(result))
+    module.replace(uid, [value])
 
 
 def _numbers(channels: str, space: int) -> str:

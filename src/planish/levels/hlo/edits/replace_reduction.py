@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from typing import Self
 
 from planish.core import ScheduleError
-from planish.levels.hlo.edits import exclusions
-from planish.levels.hlo.edits.draft import Draft, Writer
 from planish.levels.hlo.edits.edit import VariantRewrite
+from planish.levels.hlo.edits.editable import EditableModule, OpBuilder
 from planish.levels.hlo.ir.mlir import TensorType, context, ir, mlir_type, tensor_type, type_of
 
 KINDS = ("add", "multiply", "maximum", "minimum")
@@ -44,28 +43,28 @@ class ReplaceReduction(VariantRewrite):
     op: str
     by: str
 
-    def apply(self, draft: Draft) -> None:
-        exclusions.target(draft, self.op)
+    def apply(self, module: EditableModule) -> None:
+        module.require_target(self.op)
         if self.by not in KINDS:
             raise ScheduleError(f"a reduction cannot be by '{self.by}'", f"Known: {', '.join(KINDS)}.")
-        now = reduces_by(draft, self.op)
+        now = reduces_by(module, self.op)
         if now == self.by:
             raise ScheduleError(f"reduction '{self.op}' is by '{now}' already", "Name another operation.")
-        type_ = type_of(draft.op(self.op).operands[1])
+        type_ = type_of(module.op(self.op).operands[1])
         start = f"dense<{_neutral(type_, self.by)}> : {type_}"
-        value = Writer(draft, self.op, self.mark)("constant", type_, [], {"value": start})
+        value = OpBuilder(module, self.op, self.mark)("constant", type_, [], {"value": start})
         # Like all starts, it is left alone from here on.
-        draft.fixed |= {f"{self.mark}.0"}
-        draft.set_operand(self.op, 1, value)
-        _redo(draft, self.op, self.by, f"{self.mark}.r")
+        module.fixed |= {f"{self.mark}.0"}
+        module.set_operand(self.op, 1, value)
+        _redo(module, self.op, self.by, f"{self.mark}.r")
 
     @classmethod
-    def match(cls, draft: Draft) -> dict[str, str]:
+    def match(cls, module: EditableModule) -> dict[str, str]:
         """Find the reductions that the results need and that may do something else, with what they do."""
         found = dict[str, str]()
-        for uid in exclusions.targets(draft, *_REDUCTIONS):
+        for uid in module.targets(*_REDUCTIONS):
             with suppress(ScheduleError):
-                found[uid] = reduces_by(draft, uid)
+                found[uid] = reduces_by(module, uid)
         return found
 
     @classmethod
@@ -74,16 +73,16 @@ class ReplaceReduction(VariantRewrite):
         return [cls(uid, kind) for kind in KINDS if kind != found]
 
 
-def reduces_by(draft: Draft, uid: str) -> str:
+def reduces_by(module: EditableModule, uid: str) -> str:
     """Return which of `KINDS` a reduction does; raises ScheduleError where it is another, or no reduction."""
-    fact = draft.mirror.facts[uid]
-    if fact.name not in _REDUCTIONS or len(fact.results) != 1:
-        raise ScheduleError(f"operation '{uid}' ({fact.name}) is no reduction of one tensor")
-    inner = draft.mirror.blocks[f"{uid}^0"]
-    name = draft.mirror.facts[inner[0]].name.removeprefix("stablehlo.")
+    info = module.infos[uid]
+    if info.name not in _REDUCTIONS or len(info.results) != 1:
+        raise ScheduleError(f"operation '{uid}' ({info.name}) is no reduction of one tensor")
+    inner = module.blocks[f"{uid}^0"]
+    name = module.infos[inner[0]].name.removeprefix("stablehlo.")
     arguments = {f"{uid}^0#{position}" for position in range(2)}
-    given = {draft.name(value) for value in draft.op(inner[0]).operands}
-    type_ = fact.results[0]
+    given = {module.name(value) for value in module.op(inner[0]).operands}
+    type_ = info.results[0]
     plain = type_ is not None and (type_.element in _INFINITE or type_.element in ("i8", "i16", "i32", "i64"))
     if len(inner) != 2 or name not in KINDS or given != arguments or not plain:
         raise ScheduleError(
@@ -103,14 +102,14 @@ def _neutral(type_: TensorType, by: str) -> str:
     return str(half - 1 if most else -half)
 
 
-def _redo(draft: Draft, uid: str, by: str, new: str) -> None:
+def _redo(module: EditableModule, uid: str, by: str, new: str) -> None:
     """Put another operation into a region."""
-    inner, end = draft.mirror.blocks[f"{uid}^0"]
-    old = draft.op(inner)
+    inner, end = module.blocks[f"{uid}^0"]
+    old = module.op(inner)
     type_ = tensor_type(old.results[0].type)
     assert type_ is not None
     with ir.InsertionPoint(old), ir.Location.unknown(context()):
         made = ir.Operation.create(f"stablehlo.{by}", [mlir_type(type_)], list(old.operands))
-    draft.insert(made, new, inner)
-    draft.set_operand(end, 0, made.results[0])
-    draft.erase(inner)
+    module.insert(made, new, inner)
+    module.set_operand(end, 0, made.results[0])
+    module.erase(inner)

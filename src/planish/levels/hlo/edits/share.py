@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from planish.core import ScheduleError
-from planish.levels.hlo.edits import exclusions
-from planish.levels.hlo.edits.draft import Draft
 from planish.levels.hlo.edits.edit import GroupRewrite
-from planish.levels.hlo.edits.mirror import holder, is_pure
+from planish.levels.hlo.edits.editable import EditableModule
+from planish.levels.hlo.edits.op_index import OPEN, holder
 from planish.levels.hlo.ir.mlir import UID, ir
 
 _COMMUTATIVE = frozenset(
@@ -37,54 +36,56 @@ class Share(GroupRewrite):
 
     exact = True
 
-    def apply(self, draft: Draft) -> None:
+    def apply(self, module: EditableModule) -> None:
         if not self.ops:
-            raise ScheduleError("no operation is named", "Name such as compute what an earlier one does.")
-        known = _twins(draft)
+            raise ScheduleError("no operation is named", "Name one or more.")
+        known = _twins(module)
         for uid in self.ops:
-            exclusions.target(draft, uid)
+            module.require_target(uid)
             if uid not in known:
                 raise ScheduleError(f"no operation before '{uid}' computes the same")
-            draft.replace(uid, list(draft.op(known[uid]).results))
+            module.replace(uid, list(module.op(known[uid]).results))
 
     @classmethod
-    def match(cls, draft: Draft) -> tuple[str, ...]:
+    def match(cls, module: EditableModule) -> tuple[str, ...]:
         """Find the operations, but for constants, that compute what an earlier one does."""
-        live = draft.live()
+        live = module.live()
         return tuple(
             uid
-            for uid in _twins(draft)
-            if uid in live and draft.mirror.facts[uid].operands and exclusions.is_target(draft, uid)
+            for uid in _twins(module)
+            if uid in live and module.infos[uid].operands and module.is_target(uid)
         )
 
 
-def _twins(draft: Draft) -> dict[str, str]:
+def _twins(module: EditableModule) -> dict[str, str]:
     """Map operations to the first one that computes the same and that they may use."""
     first: dict[str, dict[_Key, str]] = {}
     twins: dict[str, str] = {}
-    _search(draft, "", first, twins)
+    _search(module, "", first, twins)
     return twins
 
 
-def _search(draft: Draft, block: str, first: dict[str, dict[_Key, str]], twins: dict[str, str]) -> None:
+def _search(
+    module: EditableModule, block: str, first: dict[str, dict[_Key, str]], twins: dict[str, str]
+) -> None:
     """Search a block, and those in it, which see what is before them."""
     # A copy, for what a block computes is not seen behind it.
-    first[block] = dict(first[draft.mirror.facts[holder(block)].block]) if block else {}
-    operations = [op.operation for op in draft.block(block).operations]
-    for uid, op in zip(draft.mirror.blocks[block], operations, strict=True):
-        fact = draft.mirror.facts[uid]
-        if is_pure(fact) and not fact.regions:
-            known = first[block].setdefault(_key(draft, op, twins), uid)
+    first[block] = dict(first[module.infos[holder(block)].block]) if block else {}
+    operations = [op.operation for op in module.block(block).operations]
+    for uid, op in zip(module.blocks[block], operations, strict=True):
+        info = module.infos[uid]
+        if info.is_pure and not info.regions:
+            known = first[block].setdefault(_key(module, op, twins), uid)
             if known != uid:
                 twins[uid] = known
-        elif fact.name in exclusions.OPEN:
-            for region in range(fact.regions):
-                _search(draft, f"{uid}^{region}", first, twins)
+        elif info.name in OPEN:
+            for region in range(info.regions):
+                _search(module, f"{uid}^{region}", first, twins)
 
 
-def _key(draft: Draft, op: ir.Operation, twins: dict[str, str]) -> _Key:
+def _key(module: EditableModule, op: ir.Operation, twins: dict[str, str]) -> _Key:
     """Return a key that is the same for operations that compute the same."""
-    names = [draft.name(value) for value in op.operands]
+    names = [module.name(value) for value in op.operands]
     owners = [(owner, index) for owner, _, index in (name.partition("#") for name in names)]
     # By the names of their twins, so that what is made of twins is one, too.
     operands = [(twins.get(owner, owner), index) for owner, index in owners]

@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from typing import Self
 
 from planish.core import ScheduleError
-from planish.levels.hlo.edits import exclusions
-from planish.levels.hlo.edits.draft import Draft, Writer
 from planish.levels.hlo.edits.edit import Rewrite
+from planish.levels.hlo.edits.editable import EditableModule, OpBuilder
 from planish.levels.hlo.edits.operations import splat_value
 from planish.levels.hlo.ir.mlir import Value, tensor_type, type_of
 
@@ -37,9 +36,9 @@ class Shorten(Rewrite):
     steps: int
     without: str = "first"
 
-    def apply(self, draft: Draft) -> None:
-        exclusions.target(draft, self.op)
-        found = counter(draft, self.op)
+    def apply(self, module: EditableModule) -> None:
+        module.require_target(self.op)
+        found = counter(module, self.op)
         if self.without not in ENDS:
             raise ScheduleError(f"'{self.without}' are no steps of a loop", f"Known: {', '.join(ENDS)}.")
         if not 0 < self.steps < found.steps:
@@ -47,35 +46,35 @@ class Shorten(Rewrite):
             raise ScheduleError(what, f"Take 1 to {found.steps - 1}.")
         if self.without == "first":
             later = found.first + (found.steps - self.steps) * found.step
-            old = draft.op(self.op).operands[found.position]
-            draft.set_operand(self.op, found.position, _constant(draft, self.op, self.mark, old, later))
+            old = module.op(self.op).operands[found.position]
+            module.set_operand(self.op, found.position, _constant(module, self.op, self.mark, old, later))
         else:
-            old = draft.op(found.test).operands[1]
-            end = _constant(draft, found.test, self.mark, old, found.end(self.steps))
-            draft.set_operand(found.test, 1, end)
+            old = module.op(found.test).operands[1]
+            end = _constant(module, found.test, self.mark, old, found.end(self.steps))
+            module.set_operand(found.test, 1, end)
 
     @classmethod
-    def match(cls, draft: Draft) -> dict[str, int]:
+    def match(cls, module: EditableModule) -> dict[str, int]:
         """Find the loops that the results need and that count, with how many steps they take."""
         found = dict[str, int]()
-        for uid in exclusions.targets(draft, LOOP):
+        for uid in module.targets(LOOP):
             with suppress(ScheduleError):
-                found[uid] = counter(draft, uid).steps
+                found[uid] = counter(module, uid).steps
         return found
 
     @classmethod
-    def enumerate(cls, draft: Draft) -> list[Self]:
+    def enumerate(cls, module: EditableModule) -> list[Self]:
         """List shares of the steps of each loop, the mildest first, without the first steps or the last."""
         found = list[Self]()
-        for uid, steps in cls.match(draft).items():
+        for uid, steps in cls.match(module).items():
             kept = dict.fromkeys(int(steps * share) for share in SHARES)
             found += [cls(uid, keep, end) for keep in kept if 0 < keep < steps for end in ENDS]
         return found
 
 
-def _constant(draft: Draft, before: str, mark: str, like: Value, number: int) -> Value:
+def _constant(module: EditableModule, before: str, mark: str, like: Value, number: int) -> Value:
     type_ = type_of(like)
-    return Writer(draft, before, mark)("constant", type_, [], {"value": f"dense<{number}> : {type_}"})
+    return OpBuilder(module, before, mark)("constant", type_, [], {"value": f"dense<{number}> : {type_}"})
 
 
 LOOP = "stablehlo.while"
@@ -108,25 +107,25 @@ class Counter:
         return self.first + (steps - self.inclusive) * self.step
 
 
-def counter(draft: Draft, loop: str) -> Counter:
+def counter(module: EditableModule, loop: str) -> Counter:
     """Read what a loop counts by, as `while i < 10: ...; i = i + 1`.
 
     Raises:
         ScheduleError: it does not count by a constant from one constant to another.
     """
-    if draft.mirror.fact(loop).name != LOOP:
-        raise ScheduleError(f"operation '{loop}' ({draft.mirror.facts[loop].name}) is no loop")
-    test = _maker(draft, draft.mirror.blocks[f"{loop}^0"][-1], 0)
-    if draft.mirror.facts[test].name != "stablehlo.compare":
+    if module.info(loop).name != LOOP:
+        raise ScheduleError(f"operation '{loop}' ({module.infos[loop].name}) is no loop")
+    test = _maker(module, module.blocks[f"{loop}^0"][-1], 0)
+    if module.infos[test].name != "stablehlo.compare":
         raise _uncounted(loop)
-    left, right = draft.op(test).operands
-    name = draft.name(left)
+    left, right = module.op(test).operands
+    name = module.name(left)
     if not name.startswith(f"{loop}^0#"):
         raise _uncounted(loop)
     position = int(name.rpartition("#")[2])
-    direction = str(draft.op(test).attributes["comparison_direction"]).rpartition(" ")[2].rstrip(">")
-    first = _number(draft, loop, draft.op(loop).operands[position])
-    step, end = _step(draft, loop, position), _number(draft, loop, right)
+    direction = str(module.op(test).attributes["comparison_direction"]).rpartition(" ")[2].rstrip(">")
+    first = _number(module, loop, module.op(loop).operands[position])
+    step, end = _step(module, loop, position), _number(module, loop, right)
     steps, rest = divmod(end - first, step)
     upward = {"LT": step > 0, "LE": step > 0, "GT": step < 0, "GE": step < 0, "NE": not rest}
     if not upward.get(direction):
@@ -140,40 +139,40 @@ def _uncounted(loop: str) -> ScheduleError:
     return ScheduleError(f"how many steps loop '{loop}' takes is not constant", "Leave it as it is.")
 
 
-def _maker(draft: Draft, user: str, index: int) -> str:
+def _maker(module: EditableModule, user: str, index: int) -> str:
     """Return the operation that made an operand, by id; raises ScheduleError where an argument is taken."""
-    owner = draft.name(draft.op(user).operands[index]).partition("#")[0]
-    if owner not in draft.mirror.facts:
+    owner = module.name(module.op(user).operands[index]).partition("#")[0]
+    if owner not in module.infos:
         raise ScheduleError(f"operand {index} of '{user}' is made by no operation")
     return owner
 
 
-def _step(draft: Draft, loop: str, position: int) -> int:
+def _step(module: EditableModule, loop: str, position: int) -> int:
     """Read what is added to the counter in each step."""
-    made = _maker(draft, draft.mirror.blocks[f"{loop}^1"][-1], position)
-    sign = _STEPPING.get(draft.mirror.facts[made].name, 0)
-    operands = list(draft.op(made).operands) if sign else []
-    others = [value for value in operands if draft.name(value) != f"{loop}^1#{position}"]
+    made = _maker(module, module.blocks[f"{loop}^1"][-1], position)
+    sign = _STEPPING.get(module.infos[made].name, 0)
+    operands = list(module.op(made).operands) if sign else []
+    others = [value for value in operands if module.name(value) != f"{loop}^1#{position}"]
     swapped = sign < 0 and others[:1] == operands[:1]
-    found = sign * _number(draft, loop, others[0]) if len(others) == 1 and not swapped else 0
+    found = sign * _number(module, loop, others[0]) if len(others) == 1 and not swapped else 0
     if not found:
         raise _uncounted(loop)
     return found
 
 
-def _number(draft: Draft, loop: str, value: Value) -> int:
+def _number(module: EditableModule, loop: str, value: Value) -> int:
     """Read a whole number that is a constant, or one that the loop carries unchanged."""
-    owner, _, index = draft.name(value).rpartition("#")
+    owner, _, index = module.name(value).rpartition("#")
     if "^" in owner:
         body = f"{loop}^1"
-        back = draft.op(draft.mirror.blocks[body][-1]).operands
-        if not owner.startswith(f"{loop}^") or draft.name(back[int(index)]) != f"{body}#{index}":
+        back = module.op(module.blocks[body][-1]).operands
+        if not owner.startswith(f"{loop}^") or module.name(back[int(index)]) != f"{body}#{index}":
             raise _uncounted(loop)
-        return _number(draft, loop, draft.op(loop).operands[int(index)])
+        return _number(module, loop, module.op(loop).operands[int(index)])
     type_ = tensor_type(value.type)
-    if owner not in draft.mirror.facts or type_ is None or "i" not in type_.element:
+    if owner not in module.infos or type_ is None or "i" not in type_.element:
         raise _uncounted(loop)
-    made = draft.op(owner)
+    made = module.op(owner)
     found = splat_value(made) if made.name == "stablehlo.constant" else None
     if found is None:
         raise _uncounted(loop)

@@ -13,8 +13,8 @@ from math import prod
 from typing import Any, Self
 
 from planish.core import ScheduleError
-from planish.levels.hlo.edits.draft import Draft, Sampling
 from planish.levels.hlo.edits.edit import Rewrite
+from planish.levels.hlo.edits.editable import EditableModule, Sampling
 from planish.levels.hlo.ir.mlir import (
     ELEMENTWISE,
     FLOAT_BITS,
@@ -64,26 +64,26 @@ class Shrink(Rewrite):
     stride: int = 1
     mean: bool = False
 
-    def apply(self, draft: Draft) -> None:
+    def apply(self, module: EditableModule) -> None:
         # Only looked up: a missing value is an error now, and not when all is edited.
-        draft.value(self.value)
+        module.value(self.value)
         if self.pixels < 1 or self.stride < 1:
             raise ScheduleError(f"{self.pixels} pixels, {self.stride} apart, are none", "Take 1 or more.")
-        draft.samplings[self.value] = Sampling(self.pixels, self.stride, self.mean)
+        module.samplings[self.value] = Sampling(self.pixels, self.stride, self.mean)
 
     @classmethod
-    def match(cls, draft: Draft) -> dict[str, int]:
+    def match(cls, module: EditableModule) -> dict[str, int]:
         """Find pictures that the function is given, or that convolutions and products read.
 
         Returns:
             The values by name, with their pixels along a side.
         """
-        live, mirror = draft.live(), draft.mirror
-        types = {f"arg{number}": type_ for number, type_ in enumerate(mirror.arguments[""])}
-        for uid in mirror.blocks[""]:
-            fact = mirror.facts[uid]
-            if uid in live and fact.name in PRODUCTS:
-                types[draft.name(draft.op(uid).operands[0])] = fact.operands[0]
+        live = module.live()
+        types = {f"arg{number}": type_ for number, type_ in enumerate(module.arguments[""])}
+        for uid in module.blocks[""]:
+            info = module.infos[uid]
+            if uid in live and info.name in PRODUCTS:
+                types[module.name(module.op(uid).operands[0])] = info.operands[0]
         found: dict[str, int] = {}
         for name, type_ in types.items():
             axes = pictured(type_.shape) if type_ else None
@@ -92,13 +92,13 @@ class Shrink(Rewrite):
         return found
 
     @classmethod
-    def enumerate(cls, draft: Draft) -> list[Self]:
+    def enumerate(cls, module: EditableModule) -> list[Self]:
         """List crops, strides and means of the values that have pictures.
 
         Those that cut least come first. Not all of them are legal.
         """
         found: list[Self] = []
-        for name, side in cls.match(draft).items():
+        for name, side in cls.match(module).items():
             found += [cls(name, side - cut) for cut in CUTS if side - cut >= max(FEWEST, side // 2)]
             found += [cls(name, side // 2, 2, mean) for mean in (False, True)]
         return found

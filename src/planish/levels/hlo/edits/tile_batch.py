@@ -13,8 +13,8 @@ from math import prod
 from typing import TYPE_CHECKING, Any, Self
 
 from planish.core import ScheduleError
-from planish.levels.hlo.edits.draft import Draft, Tiles
 from planish.levels.hlo.edits.edit import Rewrite, pick
+from planish.levels.hlo.edits.editable import EditableModule, Tiles
 from planish.levels.hlo.ir.mlir import (
     ELEMENTWISE,
     PRODUCTS,
@@ -316,33 +316,33 @@ class TileBatch(Rewrite):
     examples: int
     loop: bool = False
 
-    def apply(self, draft: Draft) -> None:
+    def apply(self, module: EditableModule) -> None:
         if self.examples < 1:
             raise ScheduleError(f"a tile has no {self.examples} examples", "Take 1 or more.")
-        draft.tiles = Tiles(self.examples, self.loop)
+        module.tiles = Tiles(self.examples, self.loop)
 
     @classmethod
-    def match(cls, draft: Draft) -> list[int]:
+    def match(cls, module: EditableModule) -> list[int]:
         """Find sizes of tiles for the function's batch; raises ScheduleError where it has none."""
-        return sizes(batch_size(draft))
+        return sizes(batch_size(module))
 
     @classmethod
-    def enumerate(cls, draft: Draft) -> list[Self]:
+    def enumerate(cls, module: EditableModule) -> list[Self]:
         """List all sizes of tiles, written out and as a loop; raises ScheduleError as `match` does."""
-        found = cls.match(draft)
+        found = cls.match(module)
         return [cls(size, loop) for loop in (False, True) for size in found]
 
     @classmethod
-    def draw(cls, draft: Draft, rng: Generator) -> Self:
+    def draw(cls, module: EditableModule, rng: Generator) -> Self:
         """Draw another size than that of the tiles that there are."""
         loop = bool(rng.integers(2))
-        now = draft.tiles.examples if draft.tiles and draft.tiles.loop == loop else 0
-        return cls(pick([size for size in cls.match(draft) if size != now], rng), loop)
+        now = module.tiles.examples if module.tiles and module.tiles.loop == loop else 0
+        return cls(pick([size for size in cls.match(module) if size != now], rng), loop)
 
 
-def batch_size(draft: Draft) -> int:
+def batch_size(module: EditableModule) -> int:
     """Count the examples of a function's batch; raises ScheduleError where it mixes them, or has none."""
-    return batch_of(draft.body).size
+    return batch_of(module.body).size
 
 
 def sizes(batch: int) -> list[int]:

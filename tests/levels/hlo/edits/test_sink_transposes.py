@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from levels.hlo.modules import EXAMPLES, chain, evaluate
 from planish.core import Candidate, ScheduleError, rng
 from planish.levels.hlo import Program, program_from, read_program
-from planish.levels.hlo.edits import Draft, Edit, Relayout, Sink, finished
+from planish.levels.hlo.edits import Edit, EditableModule, Relayout, SinkTransposes, finished
 from planish.levels.hlo.patch import original, replay
 
 STAGES = {
@@ -77,35 +77,37 @@ INPUTS = [
 ]
 
 
-def computed(draft: Draft) -> NDArray[Any]:
-    return evaluate(finished(draft), *INPUTS)[0]
+def computed(module: EditableModule) -> NDArray[Any]:
+    return evaluate(finished(module), *INPUTS)[0]
 
 
-def count(draft: Draft, name: str) -> int:
-    return sum(draft.mirror.facts[uid].name == f"stablehlo.{name}" for uid in draft.live())
+def count(module: EditableModule, name: str) -> int:
+    return sum(module.infos[uid].name == f"stablehlo.{name}" for uid in module.live())
 
 
 @given(st.lists(st.sampled_from(list(STAGES)), min_size=1, max_size=6))
 @settings(max_examples=40)
 def test_whatever_transposes_move_past_the_answer_stays(stages: list[str]) -> None:
     before = original(program(["negate", *stages]))
-    names = tuple(uid for uid, fact in before.mirror.facts.items() if fact.name == "stablehlo.transpose")
+    names = tuple(uid for uid, info in before.infos.items() if info.name == "stablehlo.transpose")
     # One transpose at least begins before what it can move past, or before the last.
-    after = replay(program(["negate", *stages]), Candidate((Sink(names),)))
+    after = replay(program(["negate", *stages]), Candidate((SinkTransposes(names),)))
     np.testing.assert_allclose(computed(after), computed(before), rtol=1e-5, atol=1e-5)
 
 
 @pytest.mark.parametrize("stage", [stage for stage in STAGES if stage not in ("product", "reshape", "sums")])
 def test_no_transpose_is_left_between_two_that_undo_each_other(stage: str) -> None:
-    after = replay(program([stage]), Candidate((Sink(Sink.match(original(program([stage])))),)))
+    after = replay(
+        program([stage]), Candidate((SinkTransposes(SinkTransposes.match(original(program([stage])))),))
+    )
     assert count(after, "transpose") == 0
 
 
 def test_what_needs_the_order_keeps_one_transpose() -> None:
     """A reshape that mixes dimensions, and a result of the function."""
-    after = replay(program(["negate", "reshape"]), Candidate((Sink(("0",)),)))
+    after = replay(program(["negate", "reshape"]), Candidate((SinkTransposes(("0",)),)))
     assert count(after, "transpose") == 2
-    order = [after.mirror.facts[uid].name.partition(".")[2] for uid in after.mirror.blocks[""]]
+    order = [after.infos[uid].name.partition(".")[2] for uid in after.blocks[""]]
     assert order[:3] == ["negate", "transpose", "reshape"]
 
 
@@ -121,7 +123,7 @@ def test_what_needs_the_order_keeps_one_transpose() -> None:
 def test_what_is_no_transpose_is_refused(ops: tuple[str, ...], reason: str) -> None:
     """The last one comes before a result."""
     with pytest.raises(ScheduleError, match=reason):
-        replay(program(["negate"]), Candidate((Sink(ops),)))
+        replay(program(["negate"]), Candidate((SinkTransposes(ops),)))
 
 
 NETWORK = """
@@ -147,22 +149,22 @@ func.func public @main(%x: tensor<2x3x6x5xf32>, %k: tensor<4x3x3x3xf32>, %s: ten
 """Two convolutions, 2 and 6, in the layout of PyTorch, and a residual sum."""
 
 
-def answers(*edits: Edit) -> tuple[Draft, list[NDArray[Any]]]:
+def answers(*edits: Edit) -> tuple[EditableModule, list[NDArray[Any]]]:
     shapes = [(2, 3, 6, 5), (4, 3, 3, 3), (4,), (4, 4, 1, 1)]
     given_ = [rng(1, place).normal(size=shape).astype(np.float32) for place, shape in enumerate(shapes)]
-    draft = replay(program_from(NETWORK), Candidate(edits))
-    return draft, evaluate(finished(draft), *given_)
+    module = replay(program_from(NETWORK), Candidate(edits))
+    return module, evaluate(finished(module), *given_)
 
 
 def test_a_network_with_channels_last_transposes_what_comes_in_and_goes_out() -> None:
     _, wanted = answers()
-    draft, _ = answers(edit := Relayout(("2", "6")))
-    assert str(draft.root).count("[b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f]") == 2
-    after, found = answers(edit, Sink(Sink.match(draft)))
+    module, _ = answers(edit := Relayout(("2", "6")))
+    assert str(module.root).count("[b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f]") == 2
+    after, found = answers(edit, SinkTransposes(SinkTransposes.match(module)))
     for one, other in zip(found, wanted, strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-4)
     # Of pictures: what comes in and the first result. Two kernels besides.
-    assert count(draft, "transpose") == 6
+    assert count(module, "transpose") == 6
     assert count(after, "transpose") == 4
 
 
@@ -191,5 +193,5 @@ def test_what_cannot_be_laid_out_is_refused(edit: Edit, reason: str) -> None:
 def test_what_has_its_channels_last_and_no_transposes_is_left_alone() -> None:
     for given_ in (original(read_program(EXAMPLES / "mobilenet_original.mlir")), original(chain())):
         assert not Relayout.match(given_)
-        assert not Sink.match(given_)
+        assert not SinkTransposes.match(given_)
     assert Relayout.match(original(program_from(NETWORK))) == ("2", "6")

@@ -1,4 +1,4 @@
-"""Drafts: modules while they are edited, and a writer of new operations.
+"""Modules while they are edited, and a builder of new operations.
 
 A value is named by text: "arg3" is the function's fourth argument, "12#0" the first result of operation 12,
 "12^1#0" the first argument of its second region.
@@ -7,11 +7,12 @@ A value is named by text: "arg3" is the function's fourth argument, "12#0" the f
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass
 from typing import Any
 
 from planish.core import ScheduleError
-from planish.levels.hlo.edits.mirror import Mirror, holder
+from planish.levels.hlo.edits.op_index import TERMINATORS, OpIndex, OpInfo, holder, reduction_starts
 from planish.levels.hlo.edits.resize import Resize, build_resize, check_resize
 from planish.levels.hlo.ir.mlir import (
     TensorType,
@@ -19,6 +20,7 @@ from planish.levels.hlo.ir.mlir import (
     context,
     functions,
     ir,
+    maker,
     mlir_type,
     printed,
     set_uid,
@@ -71,18 +73,22 @@ class Sampling:
         return (self.pixels - 1) * self.stride + self.side
 
 
-class Draft:
-    """A copy of a module that edits change, with a mirror that only the methods here keep in step.
+class EditableModule(OpIndex):
+    """A copy of a module that edits change, with an index that the methods here keep up to date.
 
-    Operations and values that it gives live as long as the draft does.
+    Terminators, the regions of reductions, and what reductions start from are changed by no edit: XLA drops
+    the start of a reduction over one element and reorders the others, so that a changed start or region means
+    different things to different compilers.
+
+    Operations and values that it returns live as long as it does.
 
     Args:
         root: the module, its operations numbered; it is not changed.
         function: the name of the function that is edited.
-        fixed: operations that edits leave alone.
 
     Attributes:
         body: the block of the function that is edited.
+        fixed: operations that edits leave alone, for reductions start from them.
         channels: products and convolutions, by id, that sum over so many channels alone. This, the
             samplings and the tiles wait until all edits are made: see `planish.levels.hlo.edits.deferred`.
         samplings: values, by name, whose pictures keep a part of their pixels.
@@ -91,26 +97,29 @@ class Draft:
             `planish.levels.hlo.edits.deferred.identity_of`.
     """
 
-    def __init__(self, root: ir.Operation, function: str, fixed: frozenset[str]) -> None:
-        self._take(root, function, fixed, Mirror())
-        self.mirror.learn(self.body.owner.operation, "")
-
-    def clone(self) -> Draft:
-        """Copy the draft."""
-        copy = Draft.__new__(Draft)
-        copy._take(self.root, self.function, self.fixed, self.mirror.copy())
-        copy.tiles, copy.samplings, copy.channels = self.tiles, dict(self.samplings), dict(self.channels)
-        return copy
-
-    def _take(self, root: ir.Operation, function: str, fixed: frozenset[str], mirror: Mirror) -> None:
-        self.root = root.clone().operation
-        self.function, self.fixed, self.mirror = function, fixed, mirror
-        self.body = dict(functions(self.root))[function].regions[0].blocks[0]
-        self._live: frozenset[str] | None = None
-        self.identity = ""
+    def __init__(self, root: ir.Operation, function: str) -> None:
+        super().__init__()
+        self._set_root(root, function)
+        self.index_regions(self.body.owner.operation, "")
+        self.fixed = _fixed_operations(self.body.owner.operation)
         self.tiles: Tiles | None = None
         self.samplings: dict[str, Sampling] = {}
         self.channels: dict[str, int] = {}
+
+    def _set_root(self, root: ir.Operation, function: str) -> None:
+        self.root, self.function = root.clone().operation, function
+        self.body = dict(functions(self.root))[function].regions[0].blocks[0]
+        self._live: frozenset[str] | None = None
+        self.identity = ""
+
+    def clone(self) -> EditableModule:
+        """Copy the module."""
+        clone = copy(self)
+        clone._set_root(self.root, self.function)
+        clone.infos, clone.arguments = dict(self.infos), dict(self.arguments)
+        clone.blocks = {block: list(order) for block, order in self.blocks.items()}
+        clone.samplings, clone.channels = dict(self.samplings), dict(self.channels)
+        return clone
 
     def text(self) -> str:
         """Print the module with the ids of its operations; it must be verified."""
@@ -122,11 +131,49 @@ class Draft:
             self._live = live_uids(self.root, self.function)
         return self._live
 
+    def is_target(self, uid: str) -> bool:
+        """Return whether an operation may be changed."""
+        info = self.infos[uid]
+        return info.name not in TERMINATORS and uid not in self.fixed and self.is_open(info)
+
+    def targets(self, *names: str) -> list[str]:
+        """List the operations of some names, else all, that may be changed and that the results need."""
+        live = self.live()
+        return [
+            uid
+            for uid, info in self.infos.items()
+            if uid in live and (not names or info.name in names) and self.is_target(uid)
+        ]
+
+    def require_target(self, uid: str) -> OpInfo:
+        """Return an operation's facts; raises ScheduleError where it may not be changed."""
+        info = self.require_open(uid)
+        if not self.is_target(uid):
+            raise ScheduleError(
+                f"operation '{uid}' ({info.name}) may not be changed", "It ends a block or starts a sum."
+            )
+        return info
+
+    def require_open(self, uid: str) -> OpInfo:
+        """Return an operation's facts; raises ScheduleError where nothing may be put before it."""
+        info = self.info(uid)
+        if not self.is_open(info):
+            raise ScheduleError(
+                f"operation '{uid}' ({info.name}) is inside a reduction", "Edit the reduction itself."
+            )
+        return info
+
+    def require_operand(self, uid: str, index: int) -> None:
+        """Raise ScheduleError where an operand of an operation may not be replaced."""
+        info = self.require_target(uid)
+        if index in info.starts:
+            raise ScheduleError(f"operand {index} of operation '{uid}' ({info.name}) is what it starts from")
+
     def op(self, uid: str) -> ir.Operation:
         """Find an operation; raises ScheduleError where it is missing."""
         # By position and not from a table: to list all operations of a clone takes longer than an edit does.
-        block = self.block(self.mirror.fact(uid).block)
-        return block.operations[self.mirror.position(uid)].operation
+        block = self.block(self.info(uid).block)
+        return block.operations[self.position(uid)].operation
 
     def value(self, name: str) -> ir.Value[Any]:
         """Find a value by name; raises ScheduleError where it is missing."""
@@ -199,7 +246,7 @@ class Draft:
         if any(self.users(uid)) or _is_used_outside(op):
             raise ScheduleError(f"cannot delete operation '{uid}': its results are used")
         op.erase()
-        self.mirror.remove(uid)
+        self.index_removed(uid)
         self._live = None
 
     def replace(self, uid: str, values: Sequence[ir.Value[Any]]) -> None:
@@ -211,13 +258,13 @@ class Draft:
 
     def move(self, uid: str, before: str) -> None:
         """Put an operation before another of the same block."""
-        block, other = self.mirror.fact(uid).block, self.mirror.fact(before).block
+        block, other = self.info(uid).block, self.info(before).block
         if block != other or uid == before:
             raise ScheduleError(
                 f"cannot move operation '{uid}' before '{before}'", "Name two operations of a block."
             )
         self.op(uid).move_before(self.op(before))
-        self.mirror.move(uid, before)
+        self.index_moved(uid, before)
 
     def set_operand(self, uid: str, index: int, value: ir.Value[Any]) -> None:
         """Let an operation use another value.
@@ -237,19 +284,19 @@ class Draft:
     def retype_operand(self, uid: str, index: int, value: ir.Value[Any]) -> None:
         """Let an operation use a value of another type, where the operation takes several."""
         self.op(uid).operands[index] = value
-        self.mirror.retype(uid, index, tensor_type(value.type))
+        self.index_retyped(uid, index, tensor_type(value.type))
         self._live = None
 
     def insert(self, op: ir.Operation, uid: str, before: str) -> None:
         """Set the id of a new operation, which stands before another already."""
-        if uid in self.mirror.facts:
+        if uid in self.infos:
             raise ScheduleError(f"there is an operation '{uid}' already", "A patch has each edit once.")
         set_uid(op, uid)
-        self.mirror.insert(op, uid, before)
+        self.index_inserted(op, uid, before)
         self._live = None
 
     def block(self, block: str) -> ir.Block:
-        """Find a block by name, as the mirror names it; raises ScheduleError where it is missing."""
+        """Find a block by name, as `OpInfo` names it; raises ScheduleError where it is missing."""
         if not block:
             return self.body
         uid, region = holder(block), block.rpartition("^")[2]
@@ -268,6 +315,18 @@ def _is_used_outside(op: ir.Operation) -> bool:
     return any(use.owner.operation not in inner for value in values for use in value.uses)
 
 
+def _fixed_operations(function: ir.Operation) -> frozenset[str]:
+    """Find the operations that the starts of reductions are computed from."""
+    fixed: set[str] = set()
+    waiting = [op.operands[i] for op in walk(function) for i in reduction_starts(op.name, len(op.operands))]
+    while waiting:
+        op = maker(waiting.pop())
+        if op is not None and uid_of(op) not in fixed:
+            fixed.add(uid_of(op))
+            waiting.extend(op.operands)
+    return frozenset(fixed)
+
+
 def verify(root: ir.Operation) -> None:
     """Verify a module; raises ScheduleError where it is not valid."""
     try:
@@ -280,17 +339,17 @@ Given = str | Sequence[int] | ir.Attribute
 """An attribute as MLIR writes it, as 64-bit integers, or as it is."""
 
 
-class Writer:
+class OpBuilder:
     """Puts operations before another one.
 
     Args:
-        draft: where.
+        module: where.
         before: the id of the operation that they are put before.
         mark: their ids begin with it.
     """
 
-    def __init__(self, draft: Draft, before: str, mark: str) -> None:
-        self._draft, self._before, self._mark, self._count = draft, before, mark, 0
+    def __init__(self, module: EditableModule, before: str, mark: str) -> None:
+        self._module, self._before, self._mark, self._count = module, before, mark, 0
 
     def __call__(
         self,
@@ -308,7 +367,7 @@ class Writer:
             attributes: its attributes.
         """
         parsed = {key: _attribute(value) for key, value in attributes.items()}
-        with ir.InsertionPoint(self._draft.op(self._before)), ir.Location.unknown(context()):
+        with ir.InsertionPoint(self._module.op(self._before)), ir.Location.unknown(context()):
             op = ir.Operation.create(f"stablehlo.{name}", [mlir_type(type_)], list(operands), parsed)
         self._insert(op)
         return op.results[0]
@@ -328,7 +387,7 @@ class Writer:
             types: of its results.
             attributes: that the copy has instead of the operation's.
         """
-        with ir.InsertionPoint(self._draft.op(self._before)):
+        with ir.InsertionPoint(self._module.op(self._before)):
             copy = op.clone().operation
         for position, operand in enumerate(operands):
             copy.operands[position] = operand
@@ -352,7 +411,7 @@ class Writer:
         scalar = TensorType((), type_.element)
         start = self("constant", scalar, [], {"value": f"dense<0.0> : {scalar}"})
         number, unknown = mlir_type(scalar), ir.Location.unknown(context())
-        with ir.InsertionPoint(self._draft.op(self._before)), unknown:
+        with ir.InsertionPoint(self._module.op(self._before)), unknown:
             dimensions = {"dimensions": _attribute(axes)}
             op = ir.Operation.create(
                 "stablehlo.reduce", [mlir_type(type_)], [value, start], dimensions, regions=1
@@ -367,7 +426,7 @@ class Writer:
         return op.results[0], start
 
     def _insert(self, op: ir.Operation) -> None:
-        self._draft.insert(op, f"{self._mark}.{self._count}", self._before)
+        self._module.insert(op, f"{self._mark}.{self._count}", self._before)
         self._count += 1
 
 

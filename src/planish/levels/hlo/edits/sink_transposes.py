@@ -1,4 +1,4 @@
-"""Edit `Sink`: transposes move down a function until they meet their inverses; no answer changes.
+"""Edit `SinkTransposes`: transposes move down a function until they meet their inverses; no answer changes.
 
 There is a rule for each operation that can be done on the transposed operands' sources, so that its results
 are transposed instead.
@@ -11,9 +11,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from planish.core import ScheduleError
-from planish.levels.hlo.edits import exclusions
-from planish.levels.hlo.edits.draft import Draft, Writer
 from planish.levels.hlo.edits.edit import GroupRewrite
+from planish.levels.hlo.edits.editable import EditableModule, OpBuilder
 from planish.levels.hlo.ir.mlir import (
     ELEMENTWISE,
     TensorType,
@@ -36,7 +35,7 @@ TRANSPOSE = "stablehlo.transpose"
 
 
 @dataclass(frozen=True)
-class Sink(GroupRewrite):
+class SinkTransposes(GroupRewrite):
     """Do what follows a transpose on its source, and transpose the results, until that cancels out.
 
     Transposes move down through element-wise operations, reductions, windows, pads, slices, concatenations
@@ -46,7 +45,7 @@ class Sink(GroupRewrite):
 
     ::
 
-        y = transpose(relu(transpose(x)))   -- Sink(("0",)) -->   y = relu(x)
+        y = transpose(relu(transpose(x)))   -- SinkTransposes(("0",)) -->   y = relu(x)
 
     Args:
         ops: transposes of the function that begin to move.
@@ -54,47 +53,47 @@ class Sink(GroupRewrite):
 
     exact = True
 
-    def apply(self, draft: Draft) -> None:
+    def apply(self, module: EditableModule) -> None:
         for uid in self.ops:
-            if exclusions.target(draft, uid).name != TRANSPOSE or draft.mirror.facts[uid].block:
+            if module.require_target(uid).name != TRANSPOSE or module.infos[uid].block:
                 raise ScheduleError(f"operation '{uid}' is no transpose of the function", "Name transposes.")
-        if not _Sinking(draft, frozenset(self.ops), self.mark).done():
+        if not _Sinking(module, frozenset(self.ops), self.mark).done():
             raise ScheduleError("no transpose can move down", "What follows these needs the order.")
 
     @classmethod
-    def match(cls, draft: Draft) -> tuple[str, ...]:
+    def match(cls, module: EditableModule) -> tuple[str, ...]:
         """Find the transposes that the results need and that may move past a user.
 
         Products and reshapes alone are no reason: compilers take transposes into products themselves.
         """
-        live = draft.live()
+        live = module.live()
         return tuple(
             uid
-            for uid in draft.mirror.blocks[""]
-            if uid in live and draft.mirror.facts[uid].name == TRANSPOSE and _moves(draft, uid)
+            for uid in module.blocks[""]
+            if uid in live and module.infos[uid].name == TRANSPOSE and _moves(module, uid)
         )
 
 
-def _moves(draft: Draft, uid: str) -> bool:
-    facts = (draft.mirror.facts[user] for user, _ in draft.users(uid)[0] if exclusions.is_target(draft, user))
-    return any(not fact.block and (fact.name == TRANSPOSE or fact.name in MOVED_PAST) for fact in facts)
+def _moves(module: EditableModule, uid: str) -> bool:
+    infos = (module.infos[user] for user, _ in module.users(uid)[0] if module.is_target(user))
+    return any(not info.block and (info.name == TRANSPOSE or info.name in MOVED_PAST) for info in infos)
 
 
-def _order(draft: Draft, uid: str) -> Order:
-    return tuple(integers(draft.op(uid), "permutation"))
+def _order(module: EditableModule, uid: str) -> Order:
+    return tuple(integers(module.op(uid), "permutation"))
 
 
 class _Sinking:
     """One walk down a function.
 
     Args:
-        draft: is changed.
+        module: is changed.
         roots: transposes that begin to move.
         mark: ids of new operations begin with it.
     """
 
-    def __init__(self, draft: Draft, roots: frozenset[str], mark: str) -> None:
-        self._draft, self._roots, self._mark = draft, roots, mark
+    def __init__(self, module: EditableModule, roots: frozenset[str], mark: str) -> None:
+        self._module, self._roots, self._mark = module, roots, mark
         self._known: dict[Value, tuple[Value, Order]] = {}
         """Values, with what they are transposes of."""
         self._absorbed: dict[str, Sequence[Value]] = {}
@@ -103,14 +102,14 @@ class _Sinking:
 
     def done(self) -> bool:
         """Move all transposes, and return whether any moved."""
-        for uid in list(self._draft.mirror.blocks[""]):
-            if exclusions.is_target(self._draft, uid):
+        for uid in list(self._module.blocks[""]):
+            if self._module.is_target(uid):
                 self._visit(uid)
         self._restore()
         return bool(self._absorbed)
 
     def _visit(self, uid: str) -> None:
-        op = self._draft.op(uid)
+        op = self._module.op(uid)
         found = [self._known.get(operand) for operand in op.operands]
         if op.name == TRANSPOSE:
             self._transpose(uid, op.operands[0], found[0])
@@ -124,28 +123,28 @@ class _Sinking:
         if known is None and uid not in self._roots:
             return
         source, first = known or (operand, tuple(range(len(shape_of(operand)))))
-        order = composed(first, _order(self._draft, uid))
+        order = composed(first, _order(self._module, uid))
         if known is not None:
             self._absorbed[uid] = [source]
         self._give(uid, [source], order)
 
     def _absorb(self, uid: str, plan: Turned, sources: Sequence[Value | None]) -> None:
         """Do an operation on the sources."""
-        op, write = self._draft.op(uid), self._writer(uid)
+        op, build = self._module.op(uid), self._writer(uid)
         operands = [
-            source if source is not None else _fitting(write, operand, plan.others)
+            source if source is not None else _fitting(build, operand, plan.others)
             for operand, source in zip(op.operands, sources, strict=True)
         ]
         types = [source_type(type_of(result), plan.order) for result in op.results]
-        results = write.again(op, operands, types, plan.attributes)
+        results = build.again(op, operands, types, plan.attributes)
         self._absorbed[uid] = results
         self._give(uid, results, plan.order)
 
     def _give(self, uid: str, sources: Sequence[Value], order: Order) -> None:
         """Note what the results are transposes of; where they are the same, their users take these."""
-        for result, source in zip(self._draft.op(uid).results, sources, strict=True):
+        for result, source in zip(self._module.op(uid).results, sources, strict=True):
             if order == tuple(sorted(order)):
-                _replace(self._draft, result, source)
+                _replace(self._module, result, source)
             else:
                 self._known[result] = source, order
 
@@ -153,43 +152,43 @@ class _Sinking:
         """Transpose what is needed in the old order, and take out what nothing needs any more."""
         # Backwards, since what is used cannot be erased, and users come later.
         for uid in reversed(list(self._absorbed)):
-            for result in self._draft.op(uid).results:
+            for result in self._module.op(uid).results:
                 if any(True for _ in result.uses):
                     source, order = self._known[result]
-                    write = self._writer(uid)
+                    build = self._writer(uid)
                     _replace(
-                        self._draft,
+                        self._module,
                         result,
-                        write("transpose", type_of(result), [source], {"permutation": order}),
+                        build("transpose", type_of(result), [source], {"permutation": order}),
                     )
-            self._draft.erase(uid)
+            self._module.erase(uid)
         for uid in self._roots - set(self._absorbed):
-            if not any(self._draft.users(uid)):
-                self._draft.erase(uid)
+            if not any(self._module.users(uid)):
+                self._module.erase(uid)
 
-    def _writer(self, uid: str) -> Writer:
+    def _writer(self, uid: str) -> OpBuilder:
         self._number += 1
-        return Writer(self._draft, uid, f"{self._mark}.{self._number}")
+        return OpBuilder(self._module, uid, f"{self._mark}.{self._number}")
 
 
-def _fitting(write: Writer, value: Value, order: Order) -> Value:
+def _fitting(build: OpBuilder, value: Value, order: Order) -> Value:
     """Turn a value that is no transpose, so that it fits sources; scalars stay."""
     if not order or not shape_of(value):
         return value
     made, type_ = ir.OpResult(value).owner.operation, source_type(type_of(value), order)
     if made.name == "stablehlo.broadcast_in_dim":
         to = [order[axis] for axis in integers(made, "broadcast_dimensions")]
-        return write("broadcast_in_dim", type_, [made.operands[0]], {"broadcast_dimensions": to})
+        return build("broadcast_in_dim", type_, [made.operands[0]], {"broadcast_dimensions": to})
     constant = made.attributes["value"]
     if isinstance(constant, ir.DenseElementsAttr) and constant.is_splat:
         splat = ir.DenseElementsAttr.get_splat(mlir_type(type_), constant.get_splat_value())
-        return write("constant", type_, [], {"value": splat})
-    return write("transpose", type_, [value], {"permutation": inverse(order)})
+        return build("constant", type_, [], {"value": splat})
+    return build("transpose", type_, [value], {"permutation": inverse(order)})
 
 
-def _replace(draft: Draft, value: Value, by: Value) -> None:
+def _replace(module: EditableModule, value: Value, by: Value) -> None:
     for use in list(value.uses):
-        draft.set_operand(uid_of(use.owner), use.operand_number, by)
+        module.set_operand(uid_of(use.owner), use.operand_number, by)
 
 
 Orders = Sequence[Order | None]
