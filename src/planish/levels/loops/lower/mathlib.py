@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
+from typing import NamedTuple
 
 from planish.levels.loops.lang.program import COMPARISONS, Const
 
@@ -131,8 +132,7 @@ All give NaN for NaN, max, min and the comparisons excepted.
 """
 
 
-@dataclass(frozen=True)
-class Primitive:
+class Primitive(NamedTuple):
     """One line of an expansion.
 
     Args:

@@ -15,13 +15,9 @@ from planish.levels.loops.lang.program import DTYPES
 
 IsaName = Literal["avx512", "avx2"]
 
-ARITHMETIC = ("ADD", "SUB", "MUL", "DIV", "MAX", "MIN")
+_WHOLE = {"add": "PADDD", "sub": "PSUBD", "mul": "PMULLD", "max": "PMAXSD", "min": "PMINSD"}
 
 _XMM0, _YMM0 = int(Register.XMM0), int(Register.YMM0)
-
-
-def _code(name: str) -> int:
-    return int(getattr(Code, name))
 
 
 class Isa:
@@ -71,111 +67,86 @@ class Isa:
 
 
 class Forms:
-    """The instruction codes of one `Isa`, by what they do."""
+    """The instruction codes of one `Isa`, by what they do; 0 where it has no such instruction.
+
+    Attributes:
+        functions: the element-wise functions that are one instruction.
+        functions_ymm: the arithmetic among them, on the lowest 256 bits.
+        functions_xmm: the same on the lowest 128.
+    """
 
     def __init__(self, isa: Isa) -> None:
+        self._wide = isa.wide
         p, s = ("PD", "SD") if isa.dtype == "float64" else ("PS", "SS")
-        if isa.wide:
-            self._avx512(p, s, isa.itemsize * 8)
-        else:
-            self._avx2(p, s, isa.itemsize * 8)
-        if isa.whole:
-            self._whole(isa.wide, isa.extras)
+        self._moves(p, s, isa.itemsize * 8)
+        self._arithmetic(isa, p, s, isa.itemsize * 8)
 
-    def _avx512(self, p: str, s: str, bits: int) -> None:
-        three = f"_ZMM_K1Z_ZMM_ZMMM512B{bits}"
-        self.load = _code(f"EVEX_VMOVU{p}_ZMM_K1Z_ZMMM512")
-        self.store = _code(f"EVEX_VMOVU{p}_ZMMM512_K1Z_ZMM")
-        self.store_nontemporal = _code(f"EVEX_VMOVNT{p}_M512_ZMM")
-        self.broadcast = _code(f"EVEX_VBROADCAST{s}_ZMM_K1Z_XMMM{bits}")
-        self.repeat_lowest = self.broadcast
-        self.fma = _code(f"EVEX_VFMADD231{p}{three}_ER")
-        self.arithmetic = {
-            op: _code(f"EVEX_V{op}{p}{three}_{'SAE' if op in ('MAX', 'MIN') else 'ER'}") for op in ARITHMETIC
-        }
-        self.sqrt = _code(f"EVEX_VSQRT{p}_ZMM_K1Z_ZMMM512B{bits}_ER")
-        self.bit_and = _code(f"EVEX_VAND{p}{three}")
-        self.bit_xor = _code(f"EVEX_VXOR{p}{three}")
-        self.bit_or = _code(f"EVEX_VOR{p}{three}")
+    def _code(self, evex: str, vex: str) -> int:
+        """Look up the code of a form, by its name in AVX-512 or in AVX2."""
+        name = evex if self._wide else vex
+        return int(getattr(Code, f"{'E' if self._wide else ''}VEX_V{name}")) if name else 0
+
+    def _moves(self, p: str, s: str, bits: int) -> None:
+        code = self._code
         # What loads takes a register in place of memory, too.
-        self.copy = self.load
-        self.whole = _code(f"EVEX_VCVTT{s}2SI_R64_XMMM{bits}_SAE")
-        self.blend = _code(f"EVEX_VBLENDM{p}{three}")
-        self.compare = _code(f"EVEX_VCMP{p}_KR_K1_ZMM_ZMMM512B{bits}_IMM8_SAE")
-        self.gather = _code(f"EVEX_VGATHERD{p}_ZMM_K1_VM32{'Z' if bits == 32 else 'Y'}")
-        self.scatter = _code(f"EVEX_VSCATTERD{p}_VM32{'Z' if bits == 32 else 'Y'}_K1_ZMM")
-        self.load_scalar = _code(f"EVEX_VMOV{s}_XMM_K1Z_M{bits}")
-        self.store_scalar = _code(f"EVEX_VMOV{s}_M{bits}_K1_XMM")
-        self.arithmetic_ymm = {op: _code(f"EVEX_V{op}{p}_YMM_K1Z_YMM_YMMM256B{bits}") for op in ARITHMETIC}
-        self.arithmetic_xmm = {op: _code(f"EVEX_V{op}{p}_XMM_K1Z_XMM_XMMM128B{bits}") for op in ARITHMETIC}
-        self.upper_half = _code("EVEX_VEXTRACTF64X4_YMMM256_K1Z_ZMM_IMM8")
-        self.upper_quarter = _code("EVEX_VEXTRACTF32X4_XMMM128_K1Z_YMM_IMM8")
-        self.permute = _code(f"EVEX_VPERMIL{p}_XMM_K1Z_XMMM128B{bits}_IMM8")
-        self.round = _code(f"EVEX_VRNDSCALE{p}_ZMM_K1Z_ZMMM512B{bits}_IMM8_SAE")
-        self.scale = _code(f"EVEX_VSCALEF{p}{three}_ER")
-        self.exponent = _code(f"EVEX_VGETEXP{p}_ZMM_K1Z_ZMMM512B{bits}_SAE")
-        self.mantissa = _code(f"EVEX_VGETMANT{p}_ZMM_K1Z_ZMMM512B{bits}_IMM8_SAE")
+        self.load = self.copy = code(f"MOVU{p}_ZMM_K1Z_ZMMM512", f"MOVU{p}_YMM_YMMM256")
+        self.store = code(f"MOVU{p}_ZMMM512_K1Z_ZMM", f"MOVU{p}_YMMM256_YMM")
+        self.store_nontemporal = code(f"MOVNT{p}_M512_ZMM", f"MOVNT{p}_M256_YMM")
+        self.masked_load = code("", f"MASKMOV{p}_YMM_YMM_M256")
+        self.masked_store = code("", f"MASKMOV{p}_M256_YMM_YMM")
+        self.load_scalar = code(f"MOV{s}_XMM_K1Z_M{bits}", f"MOV{s}_XMM_M{bits}")
+        self.store_scalar = code(f"MOV{s}_M{bits}_K1_XMM", f"MOV{s}_M{bits}_XMM")
+        self.broadcast = code(f"BROADCAST{s}_ZMM_K1Z_XMMM{bits}", f"BROADCAST{s}_YMM_M{bits}")
+        self.repeat_lowest = code(f"BROADCAST{s}_ZMM_K1Z_XMMM{bits}", f"BROADCAST{s}_YMM_XMM")
+        indices, short = ("Z", "Y") if bits == 32 else ("Y", "X")
+        self.gather = code(f"GATHERD{p}_ZMM_K1_VM32{indices}", f"GATHERD{p}_YMM_VM32{short}_YMM")
+        self.scatter = code(f"SCATTERD{p}_VM32{indices}_K1_ZMM", "")
+        self.upper_half = code("EXTRACTF64X4_YMMM256_K1Z_ZMM_IMM8", "")
+        self.upper_quarter = code("EXTRACTF32X4_XMMM128_K1Z_YMM_IMM8", "EXTRACTF128_XMMM128_YMM_IMM8")
+        self.permute = code(f"PERMIL{p}_XMM_K1Z_XMMM128B{bits}_IMM8", f"PERMIL{p}_XMM_XMMM128_IMM8")
 
-    def _avx2(self, p: str, s: str, bits: int) -> None:
-        three = "_YMM_YMM_YMMM256"
-        self.load = _code(f"VEX_VMOVU{p}_YMM_YMMM256")
-        self.store = _code(f"VEX_VMOVU{p}_YMMM256_YMM")
-        self.store_nontemporal = _code(f"VEX_VMOVNT{p}_M256_YMM")
-        self.broadcast = _code(f"VEX_VBROADCAST{s}_YMM_M{bits}")
-        self.repeat_lowest = _code(f"VEX_VBROADCAST{s}_YMM_XMM")
-        self.fma = _code(f"VEX_VFMADD231{p}{three}")
-        self.arithmetic = {op: _code(f"VEX_V{op}{p}{three}") for op in ARITHMETIC}
-        self.sqrt = _code(f"VEX_VSQRT{p}_YMM_YMMM256")
-        self.bit_and = _code(f"VEX_VAND{p}{three}")
-        self.bit_xor = _code(f"VEX_VXOR{p}{three}")
-        self.bit_or = _code(f"VEX_VOR{p}{three}")
-        self.copy = self.load
-        self.whole = _code(f"VEX_VCVTT{s}2SI_R64_XMMM{bits}")
-        self.gather = _code(f"VEX_VGATHERD{p}_YMM_VM32{'Y' if bits == 32 else 'X'}_YMM")
-        self.scatter = 0
-        self.load_scalar = _code(f"VEX_VMOV{s}_XMM_M{bits}")
-        self.store_scalar = _code(f"VEX_VMOV{s}_M{bits}_XMM")
-        self.arithmetic_ymm = self.arithmetic
-        self.arithmetic_xmm = {op: _code(f"VEX_V{op}{p}_XMM_XMM_XMMM128") for op in ARITHMETIC}
-        self.upper_half = 0
-        self.upper_quarter = _code("VEX_VEXTRACTF128_XMMM128_YMM_IMM8")
-        self.permute = _code(f"VEX_VPERMIL{p}_XMM_XMMM128_IMM8")
-        self.masked_load = _code(f"VEX_VMASKMOV{p}_YMM_YMM_M256")
-        self.masked_store = _code(f"VEX_VMASKMOV{p}_M256_YMM_YMM")
-        self.blend = _code(f"VEX_VBLENDV{p}_YMM_YMM_YMMM256_YMM")
-        self.round = _code(f"VEX_VROUND{p}_YMM_YMMM256_IMM8")
-        self.compare = _code(f"VEX_VCMP{p}_YMM_YMM_YMMM256_IMM8")
+    def _arithmetic(self, isa: Isa, p: str, s: str, bits: int) -> None:
+        code, evex, vex = self._code, f"_ZMM_K1Z_ZMM_ZMMM512B{bits}", "_YMM_YMM_YMMM256"
+        self.bit_and = code(f"AND{p}{evex}", f"AND{p}{vex}")
+        self.bit_xor = code(f"XOR{p}{evex}", f"XOR{p}{vex}")
+        self.bit_or = code(f"OR{p}{evex}", f"OR{p}{vex}")
         d = "D" if bits == 32 else "Q"
-        self.shift_left = _code(f"VEX_VPSLL{d}_YMM_YMM_IMM8")
-        self.shift_right = _code(f"VEX_VPSRL{d}_YMM_YMM_IMM8")
-
-    def _whole(self, wide: bool, extras: frozenset[str]) -> None:
-        """Take the arithmetic of whole numbers; their bits are moved as those of float32 are.
-
-        What multiplies and adds, where the processor has it, takes pairs of 16 bits.
-        """
-        names = {"ADD": "ADDD", "SUB": "SUBD", "MUL": "MULLD", "MAX": "MAXSD", "MIN": "MINSD"}
-
-        def codes(form: str) -> dict[str, int]:
-            return {op: _code(form.format(f"VP{name}")) for op, name in names.items()}
-
-        if wide:
-            self.arithmetic = codes("EVEX_{}_ZMM_K1Z_ZMM_ZMMM512B32")
-            self.arithmetic_ymm = codes("EVEX_{}_YMM_K1Z_YMM_YMMM256B32")
-            self.arithmetic_xmm = codes("EVEX_{}_XMM_K1Z_XMM_XMMM128B32")
-            self.absolute = _code("EVEX_VPABSD_ZMM_K1Z_ZMMM512B32")
-            self.compare = _code("EVEX_VPCMPD_KR_K1_ZMM_ZMMM512B32_IMM8")
-            # The product of pairs of 16 bits is quicker than VPMULLD.
-            self.words = _code("EVEX_VPMADDWD_ZMM_K1Z_ZMM_ZMMM512")
-            self.fma = _code("EVEX_VPDPWSSD_ZMM_K1Z_ZMM_ZMMM512B32") if "avx512_vnni" in extras else 0
-        else:
-            self.arithmetic = self.arithmetic_ymm = codes("VEX_{}_YMM_YMM_YMMM256")
-            self.arithmetic_xmm = codes("VEX_{}_XMM_XMM_XMMM128")
-            self.absolute = _code("VEX_VPABSD_YMM_YMMM256")
-            self.compare = _code("VEX_VPCMPEQD_YMM_YMM_YMMM256")
-            self.greater = _code("VEX_VPCMPGTD_YMM_YMM_YMMM256")
-            self.words = _code("VEX_VPMADDWD_YMM_YMM_YMMM256")
-            self.fma = _code("VEX_VPDPWSSD_YMM_YMM_YMMM256") if "avx_vnni" in extras else 0
+        self.shift_left = code("", f"PSLL{d}_YMM_YMM_IMM8")
+        self.shift_right = code("", f"PSRL{d}_YMM_YMM_IMM8")
+        self.blend = code(f"BLENDM{p}{evex}", f"BLENDV{p}_YMM_YMM_YMMM256_YMM")
+        self.compare = code(f"CMP{p}_KR_K1_ZMM_ZMMM512B{bits}_IMM8_SAE", f"CMP{p}{vex}_IMM8")
+        # An operation to its name and its suffix in full registers of AVX-512.
+        names = {op: (f"{op.upper()}{p}", "_ER") for op in ("add", "sub", "mul", "div")}
+        names |= {op: (f"{op.upper()}{p}", "_SAE") for op in ("max", "min")}
+        if isa.whole:
+            names = {op: (name, "") for op, name in _WHOLE.items()}
+        pairs = [(op, *name) for op, name in names.items()]
+        self.functions = {op: code(f"{name}{evex}{suffix}", f"{name}{vex}") for op, name, suffix in pairs}
+        self.functions_ymm = {
+            op: code(f"{name}_YMM_K1Z_YMM_YMMM256B{bits}", f"{name}{vex}") for op, name, _ in pairs
+        }
+        self.functions_xmm = {
+            op: code(f"{name}_XMM_K1Z_XMM_XMMM128B{bits}", f"{name}_XMM_XMM_XMMM128") for op, name, _ in pairs
+        }
+        self.to_integer = code(f"CVTT{s}2SI_R64_XMMM{bits}_SAE", f"CVTT{s}2SI_R64_XMMM{bits}")
+        self.round = code(f"RNDSCALE{p}_ZMM_K1Z_ZMMM512B{bits}_IMM8_SAE", f"ROUND{p}_YMM_YMMM256_IMM8")
+        self.mantissa = code(f"GETMANT{p}_ZMM_K1Z_ZMMM512B{bits}_IMM8_SAE", "")
+        self.sqrt = code(f"SQRT{p}_ZMM_K1Z_ZMMM512B{bits}_ER", f"SQRT{p}_YMM_YMMM256")
+        self.fma = code(f"FMADD231{p}{evex}_ER", f"FMADD231{p}{vex}")
+        self.greater = code("", "PCMPGTD_YMM_YMM_YMMM256")
+        if isa.whole:
+            # Bits of whole numbers are moved as those of float32 are. What multiplies pairs of 16 bits is
+            # quicker than VPMULLD.
+            self.functions["abs"] = code("PABSD_ZMM_K1Z_ZMMM512B32", "PABSD_YMM_YMMM256")
+            self.functions["words"] = code("PMADDWD_ZMM_K1Z_ZMM_ZMMM512", "PMADDWD_YMM_YMM_YMMM256")
+            self.compare = code("PCMPD_KR_K1_ZMM_ZMMM512B32_IMM8", "PCMPEQD_YMM_YMM_YMMM256")
+            fused = ("avx512_vnni" if isa.wide else "avx_vnni") in isa.extras
+            self.fma = code(f"PDPWSSD{evex}", f"PDPWSSD{vex}") if fused else 0
+            return
+        self.functions["sqrt"] = self.sqrt
+        if isa.wide:
+            self.functions["ldexp"] = code(f"SCALEF{p}{evex}_ER", "")
+            self.functions["exponent"] = code(f"GETEXP{p}_ZMM_K1Z_ZMMM512B{bits}_SAE", "")
 
 
 @cache

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence, Set
 from functools import partial
 from typing import NamedTuple
 
-from planish.levels.loops.codegen.x86.basic_block import REDUCE, BasicBlock
+from planish.levels.loops.codegen.x86.basic_block import BasicBlock
 from planish.levels.loops.codegen.x86.isa import Isa
 from planish.levels.loops.codegen.x86.leaf_items import Items, Lanes, Make, Moves
 from planish.levels.loops.codegen.x86.pointers import Counting, Pointer, Pointers, prefetch
@@ -258,14 +258,13 @@ class RegionCode:
                 continue
             # Kept lane by lane, a sum that began with what memory holds would count it in each lane.
             if buffer in held.fresh or buffer in held.lanewise:
-                block.fill(
-                    [register for registers in groups.values() for register in registers], IDENTITY[reduce]
-                )
+                registers = [register for parts in groups.values() for register in parts]
+                block.transfers.load_numbers(registers, IDENTITY[reduce])
                 continue
             for home, (first, *parts) in zip(self._homes(buffer), groups.values(), strict=True):
                 block.transfers.load(first, home)
                 if parts:
-                    block.fill(parts, IDENTITY[reduce])
+                    block.transfers.load_numbers(parts, IDENTITY[reduce])
 
     def _combine(self, made: Set[str]) -> None:
         """Make whole the sums that were kept in parts or lane by lane, once their leaves ran."""
@@ -276,7 +275,7 @@ class RegionCode:
                 for home, slot in zip(self._homes(buffer), groups, strict=True):
                     first, *parts = groups[slot]
                     for register in parts:
-                        self._join(function, first, register, self._isa.forms.arithmetic, self._isa.vector)
+                        self._join(function, first, register, self._isa.forms.functions, self._isa.vector)
                     if parts:
                         groups[slot] = (first,)
                     if buffer in held.lanewise:
@@ -287,14 +286,14 @@ class RegionCode:
         if function in MINMAX:
             minmax(self._asm, self._isa, function, into, into, register, spare=1)
         else:
-            self._asm.emit(codes[REDUCE[function]], part(into), part(into), part(register))
+            self._asm.emit(codes[function], part(into), part(into), part(register))
 
     def _sum_lanes(self, buffer: str, register: int, function: str, home: Element) -> None:
         """Reduce a vector to one element in all lanes, with what memory holds if it did not begin here."""
-        reduce_lanes(self._asm, self._isa, register, REDUCE[function])
+        reduce_lanes(self._asm, self._isa, register, function)
         if buffer not in self._region.fresh:
             self._block.transfers.load(0, home)
-            self._join(function, register, 0, self._isa.forms.arithmetic_xmm, self._isa.xmm)
+            self._join(function, register, 0, self._isa.forms.functions_xmm, self._isa.xmm)
         self._asm.emit(self._isa.forms.repeat_lowest, self._isa.vector(register), self._isa.xmm(register))
 
     def _end(self) -> None:

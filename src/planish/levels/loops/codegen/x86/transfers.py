@@ -561,12 +561,12 @@ def gather_at(transfers: Transfers, result: int, index: int, value: Gathered) ->
     number = isa.vector(result)
     # Of two operands of which one is not a number, the processor gives the second.
     transfers.load_number(result, 0.0)
-    emit(forms.arithmetic["MAX"], number, isa.vector(index), number)
+    emit(forms.functions["max"], number, isa.vector(index), number)
     last = transfers.registers.take()
     transfers.load_number(last, float(value.extent - 1))
-    emit(forms.arithmetic["MIN"], number, number, isa.vector(last))
+    emit(forms.functions["min"], number, number, isa.vector(last))
     transfers.registers.give(last)
-    emit(forms.whole, SCRATCH, isa.xmm(result))
+    emit(forms.to_integer, SCRATCH, isa.xmm(result))
     _load_row(transfers, result, value)
 
 

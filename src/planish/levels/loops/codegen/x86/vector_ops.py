@@ -16,11 +16,17 @@ from planish.levels.loops.codegen.x86.isa import Isa
 
 # Select
 
-# LT_OQ, LE_OQ, EQ_OQ and NEQ_UQ.
-TESTS: Mapping[str, Imm] = {"<": Imm(0x11), "<=": Imm(0x12), "==": Imm(0), "!=": Imm(4)}
-"""Comparison to its predicate, which does not signal: where an operand is not a number, none but != holds."""
-WHOLE: Mapping[str, Imm] = {"<": Imm(1), "<=": Imm(2), "==": Imm(0), "!=": Imm(4)}
-"""The same of whole numbers."""
+TESTS: Mapping[str, tuple[Imm, Imm]] = {
+    "<": (Imm(0x11), Imm(1)),
+    "<=": (Imm(0x12), Imm(2)),
+    "==": (Imm(0), Imm(0)),
+    "!=": (Imm(4), Imm(4)),
+}
+"""Comparison to its predicates, of floats and of whole numbers.
+
+Those of floats (LT_OQ, LE_OQ, EQ_OQ, NEQ_UQ) do not signal: where an operand is not a number, none but !=
+holds.
+"""
 _K7 = int(Register.K7)
 
 
@@ -36,19 +42,18 @@ def select(asm: Assembler, isa: Isa, test: str, target: int, args: Sequence[int]
     """
     a, b, yes, no = map(isa.vector, args)
     forms, result = isa.forms, isa.vector(target)
-    if isa.wide:
-        asm.emit(forms.compare, _K7, a, b, WHOLE[test] if isa.whole else TESTS[test])
-        asm.emit(forms.blend, result, no, yes, mask=_K7)
-    elif isa.whole:
+    if isa.wide or not isa.whole:
+        asm.emit(forms.compare, _K7 if isa.wide else result, a, b, TESTS[test][isa.whole])
+    else:
         # AVX2 has == and > alone; the others are the opposite of one of them.
         if test in ("<=", "!="):
             yes, no = no, yes
         if test == "<":
             a, b = b, a
         asm.emit(forms.greater if test in ("<", "<=") else forms.compare, result, a, b)
-        asm.emit(forms.blend, result, no, yes, result)
+    if isa.wide:
+        asm.emit(forms.blend, result, no, yes, mask=_K7)
     else:
-        asm.emit(forms.compare, result, a, b, TESTS[test])
         asm.emit(forms.blend, result, no, yes, result)
 
 
@@ -74,7 +79,7 @@ def minmax(
         mask: AVX-512: an opmask register for the lanes that change, or 0. k7 is overwritten.
     """
     forms, v = isa.forms, isa.vector
-    code = forms.arithmetic[function.upper()]
+    code = forms.functions[function]
     if isa.whole:
         asm.emit(code, v(target), v(old), v(new), mask=mask)
     elif isa.wide and target == old:
@@ -94,30 +99,29 @@ def minmax(
 # Reduction of lanes
 
 
-def reduce_lanes(asm: Assembler, isa: Isa, register: int, operation: str) -> None:
+def reduce_lanes(asm: Assembler, isa: Isa, register: int, function: str) -> None:
     """Reduce all lanes into the lowest one; registers 0 and 1 are overwritten.
 
     Args:
         asm: where the code goes.
         isa: instruction set and element type.
         register: holds the vector; not 0 or 1.
-        operation: ADD, MUL, MAX or MIN.
+        function: "add", "mul", "max" or "min".
     """
-    f = isa.forms
-    x, y = isa.xmm, isa.ymm
+    forms, xmm, ymm = isa.forms, isa.xmm, isa.ymm
 
-    def combine(parts: Callable[[int], int], code: int) -> None:
-        if operation.lower() in MINMAX:
-            minmax(asm, isa, operation.lower(), register, register, 0, spare=1)
+    def combine(part: Callable[[int], int], codes: Mapping[str, int]) -> None:
+        if function in MINMAX:
+            minmax(asm, isa, function, register, register, 0, spare=1)
         else:
-            asm.emit(code, parts(register), parts(register), parts(0))
+            asm.emit(codes[function], part(register), part(register), part(0))
 
     if isa.wide:
-        asm.emit(f.upper_half, y(0), isa.vector(register), Imm(1))
-        combine(y, f.arithmetic_ymm[operation])
-    asm.emit(f.upper_quarter, x(0), y(register), Imm(1))
-    combine(x, f.arithmetic_xmm[operation])
+        asm.emit(forms.upper_half, ymm(0), isa.vector(register), Imm(1))
+        combine(ymm, forms.functions_ymm)
+    asm.emit(forms.upper_quarter, xmm(0), ymm(register), Imm(1))
+    combine(xmm, forms.functions_xmm)
     # The pairs are exchanged, then the neighbours.
     for permutation in (0b01001110, 0b10110001) if isa.itemsize == 4 else (0b01,):
-        asm.emit(f.permute, x(0), x(register), Imm(permutation))
-        combine(x, f.arithmetic_xmm[operation])
+        asm.emit(forms.permute, xmm(0), xmm(register), Imm(permutation))
+        combine(xmm, forms.functions_xmm)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from dataclasses import dataclass
+from typing import ClassVar, NamedTuple
 
 from planish.core import TargetError
 from planish.levels.loops.codegen.x86.pointers import Pointer
@@ -11,6 +12,7 @@ from planish.levels.loops.codegen.x86.pointers import Pointer
 # Values
 
 
+@dataclass(eq=False, slots=True)
 class Element:
     """A vector in memory; each is one object in a block, which keeps track of its register.
 
@@ -22,41 +24,31 @@ class Element:
         folds: whether it can be a memory operand of any instruction.
         word: of int8, whether the upper half of each lane is zero, whatever the sign: what remains is the
             number in 16 bits, which multiplies pairs of words with nothing beside it.
+        register: where it is held; -1 for none.
+        uses: how many operands of the block's items it is.
+        last: the last item that uses it.
     """
 
-    __slots__ = ("disp", "folds", "lanes", "last", "pointer", "register", "stride", "uses", "word")
-
-    def __init__(
-        self,
-        pointer: Pointer,
-        disp: int,
-        stride: int,
-        lanes: int,
-        folds: bool = False,
-        word: bool = False,
-    ) -> None:
-        self.pointer = pointer
-        self.disp = disp
-        self.stride = stride
-        self.lanes = lanes
-        self.folds = folds
-        self.word = word
-        self.register = -1
-        self.uses = 0
-        self.last = -1
+    pointer: Pointer
+    disp: int
+    stride: int
+    lanes: int
+    folds: bool = False
+    word: bool = False
+    register: int = -1
+    uses: int = 0
+    last: int = -1
 
 
+@dataclass(eq=False, slots=True)
 class Number:
-    """A constant in all lanes; each is one object in a block."""
+    """A constant in all lanes; each is one object in a block, as an `Element` is."""
 
-    __slots__ = ("last", "register", "uses", "value")
-    folds = False
-
-    def __init__(self, value: float) -> None:
-        self.value = value
-        self.register = -1
-        self.uses = 0
-        self.last = -1
+    value: float
+    register: int = -1
+    uses: int = 0
+    last: int = -1
+    folds: ClassVar[bool] = False
 
 
 class Accumulator(NamedTuple):
