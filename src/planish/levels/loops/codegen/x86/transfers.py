@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from math import copysign
 from typing import NamedTuple
 
@@ -33,66 +33,54 @@ from planish.levels.loops.lang.program import DTYPES
 
 # Loads of every second element
 
-_REGISTER_NAMES = {64: "ZMM", 32: "YMM", 16: "XMM"}
-
 
 def stride_2_vector(lanes: int, itemsize: int) -> int:
     """Return the bytes of the smallest vector with so many lanes; 0 if that is less than half full."""
-    size = next(size for size in sorted(_REGISTER_NAMES) if lanes * itemsize <= size)
+    size = next(size for size in (16, 32, 64) if lanes * itemsize <= size)
     # The lanes span 2 * lanes - 1 elements: a vector that is less than half full would reach beyond them.
     return size if 2 * lanes * itemsize > size else 0
 
 
-def load_stride_2(transfers: Transfers, register: int, element: Element) -> None:
-    """Load a vector whose lanes are two elements apart, with AVX-512; the lanes beyond are zero.
-
-    Args:
-        transfers: of the region.
-        register: the vector register's number.
-        element: of a stride of 2 and of so many lanes that `vector_of` gives a vector for them.
-    """
-    isa, asm = transfers.isa, transfers.asm
-    itemsize, lanes = isa.itemsize, element.lanes
+@lru_cache(maxsize=64)
+def _stride_2_parts(lanes: int, itemsize: int) -> tuple[int, int, int, bytes]:
+    """Return the forms of the load and the permutation, elements of a load, and each lane's of both loads."""
     size = stride_2_vector(lanes, itemsize)
-    within = size // itemsize
+    name, p, within = (
+        {64: "ZMM", 32: "YMM", 16: "XMM"}[size],
+        "PS" if itemsize == 4 else "PD",
+        size // itemsize,
+    )
+    load = int(getattr(Code, f"EVEX_VMOVU{p}_{name}_K1Z_{name}M{8 * size}"))
+    permute = int(getattr(Code, f"EVEX_VPERMT2{p}_{name}_K1Z_{name}_{name}M{8 * size}B{8 * itemsize}"))
     behind = 2 * lanes - 1 - within
-    load, permute = _stride_2_codes(size, itemsize)
-    to = {64: isa.vector, 32: isa.ymm, 16: isa.xmm}[size]
-    pointer = element.pointer
+    found = [2 * i if 2 * i < within else within + 2 * i - behind for i in range(lanes)]
+    data = struct.pack(f"<{within}{'i' if itemsize == 4 else 'q'}", *found, *[0] * (within - lanes))
+    return load, permute, within, data
+
+
+def _load_stride_2(transfers: Transfers, register: int, element: Element) -> None:
+    """Load a vector whose lanes are two elements apart, with AVX-512; the lanes beyond are zero."""
+    isa, asm, registers = transfers.isa, transfers.asm, transfers.registers
+    lanes, pointer = element.lanes, element.pointer
+    load, permute, within, data = _stride_2_parts(lanes, isa.itemsize)
+    to = {64: isa.vector, 32: isa.ymm, 16: isa.xmm}[within * isa.itemsize]
     asm.emit(load, to(register), transfers.address(Element(pointer, element.disp, 1, lanes)))
-    data, registers = _stride_2_lanes(lanes, within, itemsize), transfers.registers
     lanes_at = registers.constants.pop(data, None)
     if lanes_at is None:
         lanes_at = registers.take()
         asm.emit_constant(load, to(lanes_at), data=data)
-    second = transfers.address(Element(pointer, element.disp + behind * itemsize, 1, lanes))
+    disp = element.disp + (2 * lanes - 1 - within) * isa.itemsize
+    second = transfers.address(Element(pointer, disp, 1, lanes))
     mask = 0 if lanes == within else transfers.mask(lanes)
     # VPERMT2 overwrites the first load; VPERMI2 would overwrite the lane numbers, which the next one needs.
     asm.emit(permute, to(register), to(lanes_at), second, mask=mask, zero=bool(mask))
     registers.keep(lanes_at, data)
 
 
-@lru_cache(maxsize=64)
-def _stride_2_lanes(lanes: int, within: int, itemsize: int) -> bytes:
-    """Number, for each lane, its element of the two loads one behind the other."""
-    behind = 2 * lanes - 1 - within
-    found = [2 * i if 2 * i < within else within + 2 * i - behind for i in range(lanes)]
-    return struct.pack(f"<{within}{'i' if itemsize == 4 else 'q'}", *found, *[0] * (within - lanes))
-
-
-@lru_cache(maxsize=8)
-def _stride_2_codes(size: int, itemsize: int) -> tuple[int, int]:
-    """Return the forms of the load and of the permutation."""
-    name, p = _REGISTER_NAMES[size], "PS" if itemsize == 4 else "PD"
-    load = f"EVEX_VMOVU{p}_{name}_K1Z_{name}M{8 * size}"
-    permute = f"EVEX_VPERMT2{p}_{name}_K1Z_{name}_{name}M{8 * size}B{8 * itemsize}"
-    return int(getattr(Code, load)), int(getattr(Code, permute))
-
-
 # Narrow elements
 
 _TO_NEAREST_EVEN, _UNORDERED = Imm(0), Imm(3)
-_K7 = int(Register.K7)
+_EAX, _K7 = int(Register.EAX), int(Register.K7)
 
 
 class _Forms(NamedTuple):
@@ -136,38 +124,27 @@ _WIDEN = {
 }
 
 
-def load_narrow(transfers: Transfers, register: int, element: Element) -> None:
+def _load_narrow(transfers: Transfers, register: int, element: Element) -> None:
     """Load a vector and widen it; lanes beyond the element's are as `Transfers.load` says."""
-    isa, emit, dtype = transfers.isa, transfers.asm.emit, element.pointer.dtype
-    part = _part(isa, register, dtype)
+    isa, emit, dtype, address = transfers.isa, transfers.asm.emit, element.pointer.dtype, transfers.address
+    vector, mask = isa.vector(register), 0
+    operand: int | Address = _part(isa, register, dtype)
     if element.stride == 0 and dtype == "int8" and isa.wide:
-        _repeat(transfers, register, element)
+        # By a general register: less is shuffled.
+        emit(Code.MOVSX_R32_RM8, _EAX, address(element))
+        if element.word:
+            emit(Code.MOVZX_R32_RM16, _EAX, int(Register.AX))
+        emit(Code.EVEX_VPBROADCASTD_ZMM_K1Z_R32, vector, _EAX)
         return
     if element.stride == 0:
-        emit(_FORMS[DTYPES[dtype]].broadcast[isa.wide], part, transfers.address(element))
-    elif element.stride == 1 and element.lanes == isa.lanes:
-        _widen(transfers, register, element, transfers.address(element))
-        return
-    elif element.stride == 1 and isa.wide:
-        _widen(transfers, register, element, transfers.address(element), transfers.mask(element.lanes))
-        return
+        emit(_FORMS[DTYPES[dtype]].broadcast[isa.wide], operand, address(element))
+    elif element.stride == 1 and (element.lanes == isa.lanes or isa.wide):
+        operand = address(element)
+        mask = 0 if element.lanes == isa.lanes else transfers.mask(element.lanes)
     else:
         _collect(transfers, register, element)
-    _widen(transfers, register, element, part)
-
-
-def _part(isa: Isa, register: int, dtype: str) -> int:
-    """Return the part of a vector register that holds as many narrow elements."""
-    return isa.ymm(register) if isa.lanes * DTYPES[dtype] > 16 else isa.xmm(register)
-
-
-def _widen(
-    transfers: Transfers, register: int, element: Element, operand: int | Address, mask: int = 0
-) -> None:
-    """Widen what a register or memory holds."""
-    isa, emit, vector = transfers.isa, transfers.asm.emit, transfers.isa.vector(register)
-    emit(_WIDEN[element.pointer.dtype][isa.wide], vector, operand, mask=mask, zero=True)
-    if element.pointer.dtype == "bfloat16":
+    emit(_WIDEN[dtype][isa.wide], vector, operand, mask=mask, zero=True)
+    if dtype == "bfloat16":
         shift = Code.EVEX_VPSLLD_ZMM_K1Z_ZMMM512B32_IMM8 if isa.wide else Code.VEX_VPSLLD_YMM_YMM_IMM8
         emit(shift, vector, vector, Imm(16))
     elif element.word:
@@ -176,13 +153,9 @@ def _widen(
         transfers.asm.emit_constant(words, vector, vector, data=data, broadcast=isa.wide)
 
 
-def _repeat(transfers: Transfers, register: int, element: Element) -> None:
-    """Widen an element in a general register, and put it into all lanes: less is shuffled."""
-    eax, emit = int(Register.EAX), transfers.asm.emit
-    emit(Code.MOVSX_R32_RM8, eax, transfers.address(element))
-    if element.word:
-        emit(Code.MOVZX_R32_RM16, eax, int(Register.AX))
-    emit(Code.EVEX_VPBROADCASTD_ZMM_K1Z_R32, transfers.isa.vector(register), eax)
+def _part(isa: Isa, register: int, dtype: str) -> int:
+    """Return the part of a vector register that holds as many narrow elements."""
+    return isa.ymm(register) if isa.lanes * DTYPES[dtype] > 16 else isa.xmm(register)
 
 
 def _collect(transfers: Transfers, register: int, element: Element) -> None:
@@ -208,109 +181,85 @@ def _lane(element: Element, lane: int) -> Element:
     return Element(element.pointer, disp, 0, 1)
 
 
-def store_narrow(transfers: Transfers, register: int, element: Element) -> None:
+def _store_narrow(transfers: Transfers, register: int, element: Element) -> None:
     """Round the lanes of a vector and store them; the vector stays as it is."""
     isa, emit, dtype = transfers.isa, transfers.asm.emit, element.pointer.dtype
     part = transfers.registers.take()
     narrow, vector = _part(isa, part, dtype), isa.vector(register)
     if dtype == "float16":
-        code = (
-            Code.EVEX_VCVTPS2PH_YMMM256_K1Z_ZMM_IMM8_SAE if isa.wide else Code.VEX_VCVTPS2PH_XMMM128_YMM_IMM8
-        )
-        emit(code, narrow, vector, _TO_NEAREST_EVEN)
+        convert = Code.EVEX_VCVTPS2PH_YMMM256_K1Z_ZMM_IMM8_SAE, Code.VEX_VCVTPS2PH_XMMM128_YMM_IMM8
+        emit(convert[not isa.wide], narrow, vector, _TO_NEAREST_EVEN)
+    elif dtype == "int8" and isa.wide:
+        emit(Code.EVEX_VPMOVDB_XMMM128_K1Z_ZMM, narrow, vector)
     elif dtype == "int8":
-        _cut(transfers, part, register)
+        result = isa.vector(part)
+        # The packs saturate: what is cut off must be clear before.
+        transfers.asm.emit_constant(transfers.forms.broadcast, result, data=struct.pack("<I", 0xFF))
+        emit(Code.VEX_VPAND_YMM_YMM_YMMM256, result, result, vector)
+        _pack_words(transfers, result)
+        emit(Code.VEX_VPACKUSWB_YMM_YMM_YMMM256, result, result, result)
     elif isa.wide and "avx512_bf16" in isa.extras:
         emit(Code.EVEX_VCVTNEPS2BF16_YMM_K1Z_ZMMM512B32, narrow, vector)
-    elif isa.wide:
-        _round_wide(transfers, part, register)
     else:
-        _round(transfers, part, register)
-    _put(transfers, part, element)
-    transfers.registers.give(part)
-
-
-def _put(transfers: Transfers, part: int, element: Element) -> None:
-    """Store elements that are narrow already."""
-    isa, emit, dtype = transfers.isa, transfers.asm.emit, element.pointer.dtype
+        (_round_wide if isa.wide else _round)(transfers, part, vector)
     forms, whole = _FORMS[DTYPES[dtype]], element.lanes == isa.lanes
     if element.stride == 1 and (isa.wide or whole):
         mask = 0 if whole else transfers.mask(element.lanes)
-        emit(forms.store[isa.wide], transfers.address(element), _part(isa, part, dtype), mask=mask)
-        return
-    for lane in range(element.lanes):
-        if lane == forms.per_xmm:
-            emit(Code.EVEX_VEXTRACTI32X4_XMMM128_K1Z_YMM_IMM8, isa.xmm(part), isa.ymm(part), Imm(1))
-        target = transfers.address(_lane(element, lane))
-        emit(forms.extract[isa.wide], target, isa.xmm(part), Imm(lane % forms.per_xmm))
+        emit(forms.store[isa.wide], transfers.address(element), narrow, mask=mask)
+    else:
+        for lane in range(element.lanes):
+            if lane == forms.per_xmm:
+                emit(Code.EVEX_VEXTRACTI32X4_XMMM128_K1Z_YMM_IMM8, isa.xmm(part), isa.ymm(part), Imm(1))
+            target = transfers.address(_lane(element, lane))
+            emit(forms.extract[isa.wide], target, isa.xmm(part), Imm(lane % forms.per_xmm))
+    transfers.registers.give(part)
 
 
-def _cut(transfers: Transfers, part: int, register: int) -> None:
-    """Take the lowest 8 bits of each lane."""
-    isa, emit = transfers.isa, transfers.asm.emit
-    result, vector = isa.vector(part), isa.vector(register)
-    if isa.wide:
-        emit(Code.EVEX_VPMOVDB_XMMM128_K1Z_ZMM, isa.xmm(part), vector)
-        return
-    # The packs saturate: what is cut off must be clear before.
-    transfers.asm.emit_constant(transfers.forms.broadcast, result, data=struct.pack("<I", 0xFF))
-    emit(Code.VEX_VPAND_YMM_YMM_YMMM256, result, result, vector)
+def _pack_words(transfers: Transfers, result: int) -> None:
+    """AVX2: pack the lower halves of lanes."""
     # Each half is packed by itself: the first and the third quarter of the register belong together.
-    emit(Code.VEX_VPACKUSDW_YMM_YMM_YMMM256, result, result, result)
-    emit(Code.VEX_VPERMQ_YMM_YMMM256_IMM8, result, result, Imm(0b1000))
-    emit(Code.VEX_VPACKUSWB_YMM_YMM_YMMM256, result, result, result)
+    transfers.asm.emit(Code.VEX_VPACKUSDW_YMM_YMM_YMMM256, result, result, result)
+    transfers.asm.emit(Code.VEX_VPERMQ_YMM_YMMM256_IMM8, result, result, Imm(0b1000))
 
 
-_LEAST, _ALMOST_HALF, _QUIET = 1, 0x7FFF, 0x00400000
+_LEAST, _ALMOST_HALF, _QUIET = (struct.pack("<I", bits) for bits in (1, 0x7FFF, 0x00400000))
 
 
-def _round_wide(transfers: Transfers, half: int, register: int) -> None:
-    isa, emit = transfers.isa, transfers.asm.emit
-    result, vector = isa.vector(half), isa.vector(register)
-
-    def number(code: int, first: int, value: int, mask: int = 0) -> None:
-        transfers.asm.emit_constant(
-            code, result, first, data=struct.pack("<I", value), broadcast=True, mask=mask
-        )
-
+def _round_wide(transfers: Transfers, half: int, vector: int) -> None:
+    """Round to bfloat16."""
+    emit, constant = transfers.asm.emit, partial(transfers.asm.emit_constant, broadcast=True)
+    result = transfers.isa.vector(half)
     emit(Code.EVEX_VPSRLD_ZMM_K1Z_ZMMM512B32_IMM8, result, vector, Imm(16))
     # Half less one, plus the lowest bit that stays: at a tie it carries where that bit is odd, and only
     # there.
-    number(Code.EVEX_VPANDD_ZMM_K1Z_ZMM_ZMMM512B32, result, _LEAST)
-    number(Code.EVEX_VPADDD_ZMM_K1Z_ZMM_ZMMM512B32, result, _ALMOST_HALF)
+    constant(Code.EVEX_VPANDD_ZMM_K1Z_ZMM_ZMMM512B32, result, result, data=_LEAST)
+    constant(Code.EVEX_VPADDD_ZMM_K1Z_ZMM_ZMMM512B32, result, result, data=_ALMOST_HALF)
     emit(Code.EVEX_VPADDD_ZMM_K1Z_ZMM_ZMMM512B32, result, result, vector)
     # The carry could make an infinity of what is not a number, or turn its sign: there the vector's own bits
     # stay.
     emit(transfers.forms.compare, _K7, vector, vector, _UNORDERED)
-    number(Code.EVEX_VPORD_ZMM_K1Z_ZMM_ZMMM512B32, vector, _QUIET, mask=_K7)
+    constant(Code.EVEX_VPORD_ZMM_K1Z_ZMM_ZMMM512B32, result, vector, data=_QUIET, mask=_K7)
     emit(Code.EVEX_VPSRLD_ZMM_K1Z_ZMMM512B32_IMM8, result, result, Imm(16))
-    emit(Code.EVEX_VPMOVDW_YMMM256_K1Z_ZMM, isa.ymm(half), result)
+    emit(Code.EVEX_VPMOVDW_YMMM256_K1Z_ZMM, transfers.isa.ymm(half), result)
 
 
-def _round(transfers: Transfers, half: int, register: int) -> None:
+def _round(transfers: Transfers, half: int, vector: int) -> None:
     """AVX2: the same, with a vector instead of a mask, and lanes packed in two steps."""
-    isa, emit, take = transfers.isa, transfers.asm.emit, transfers.registers.take
-    first, second = take(), take()
-    result, vector, quiet, nan = (isa.vector(r) for r in (half, register, first, second))
-
-    def number(code: int, into: int, value: int) -> None:
-        transfers.asm.emit_constant(code, into, data=struct.pack("<I", value))
-
+    isa, emit, constant = transfers.isa, transfers.asm.emit, transfers.asm.emit_constant
+    first, second = transfers.registers.take(), transfers.registers.take()
+    result, quiet, nan, broadcast = *map(isa.vector, (half, first, second)), transfers.forms.broadcast
     emit(Code.VEX_VPSRLD_YMM_YMM_IMM8, result, vector, Imm(16))
-    for code, value in (
-        (Code.VEX_VPAND_YMM_YMM_YMMM256, _LEAST),
-        (Code.VEX_VPADDD_YMM_YMM_YMMM256, _ALMOST_HALF),
-    ):
-        number(transfers.forms.broadcast, quiet, value)
-        emit(code, result, result, quiet)
+    constant(broadcast, quiet, data=_LEAST)
+    emit(Code.VEX_VPAND_YMM_YMM_YMMM256, result, result, quiet)
+    constant(broadcast, quiet, data=_ALMOST_HALF)
+    emit(Code.VEX_VPADDD_YMM_YMM_YMMM256, result, result, quiet)
     emit(Code.VEX_VPADDD_YMM_YMM_YMMM256, result, result, vector)
-    number(transfers.forms.broadcast, quiet, _QUIET)
+    constant(broadcast, quiet, data=_QUIET)
     emit(Code.VEX_VPOR_YMM_YMM_YMMM256, quiet, quiet, vector)
     emit(transfers.forms.compare, nan, vector, vector, _UNORDERED)
     emit(transfers.forms.blend, result, result, quiet, nan)
     emit(Code.VEX_VPSRLD_YMM_YMM_IMM8, result, result, Imm(16))
-    emit(Code.VEX_VPACKUSDW_YMM_YMM_YMMM256, result, result, result)
-    emit(Code.VEX_VPERMQ_YMM_YMMM256_IMM8, result, result, Imm(0b1000))
+    _pack_words(transfers, result)
     transfers.registers.give(first)
     transfers.registers.give(second)
 
@@ -391,9 +340,8 @@ class Transfers:
     def lane_mask(self, lanes: int) -> int:
         """AVX2: put a mask of the first lanes into a register that the caller gives back."""
         register = self.registers.take()
-        size = self.isa.itemsize
-        data = (b"\xff" * size * lanes).ljust(32, b"\0")
-        self.asm.emit_constant(self.forms.load, self.isa.vector(register), data=data)
+        data = (b"\xff" * self.isa.itemsize * lanes).ljust(32, b"\0")
+        self.asm.emit_constant(self.forms.load, self._first + register, data=data)
         return register
 
     def load_number(self, register: int, value: float) -> None:
@@ -407,20 +355,17 @@ class Transfers:
             clear = self.forms.bit_xor
             self.asm.extend([(clear, vector, vector, vector) for vector in vectors])
             return
-        data = self.pack(value)
+        if self.isa.whole:
+            data = struct.pack("<i", nearest_whole(value))
+        else:
+            data = struct.pack("<f" if self.isa.itemsize == 4 else "<d", value)
         for vector in vectors:
             self.asm.emit_constant(self.forms.broadcast, vector, data=data)
-
-    def pack(self, value: float) -> bytes:
-        """Return the bytes of one element."""
-        if self.isa.whole:
-            return struct.pack("<i", nearest_whole(value))
-        return struct.pack("<f" if self.isa.itemsize == 4 else "<d", value)
 
     def load(self, register: int, element: Element) -> None:
         """Load a vector; lanes beyond the element's are zero, or like the others if its stride is 0."""
         if element.pointer.dtype != self.isa.dtype:
-            load_narrow(self, register, element)
+            _load_narrow(self, register, element)
             return
         vector, stride, forms = self._first + register, element.stride, self.forms
         if stride == 0 or (stride == 1 and element.lanes == self._lanes):
@@ -430,64 +375,55 @@ class Transfers:
         if element.lanes == 1:
             emit(forms.load_scalar, self.isa.xmm(register), self.address(element))
         elif stride == 2 and self.isa.wide and stride_2_vector(element.lanes, self.isa.itemsize):
-            load_stride_2(self, register, element)
+            _load_stride_2(self, register, element)
         elif stride > 1:
             self._gather(register, element)
         elif self.isa.wide:
             emit(forms.load, vector, self.address(element), mask=self.mask(element.lanes), zero=True)
         else:
             mask = self.lane_mask(element.lanes)
-            emit(forms.masked_load, vector, self.isa.vector(mask), self.address(element))
+            emit(forms.masked_load, vector, self._first + mask, self.address(element))
             self.registers.give(mask)
 
-    def _indices(self, stride: int) -> int:
-        """Load the offsets of strided lanes into a register that the caller gives back."""
-        register = self.registers.take()
-        lanes = self.isa.lanes
-        data = _offsets(stride, lanes)
+    def _spread(self, element: Element) -> tuple[int, Mem]:
+        """Return the memory operand of strided lanes, and the register of their offsets, to be given back."""
+        isa, register = self.isa, self.registers.take()
+        data, to = _offsets(element.stride, isa.lanes), isa.vector
+        # Offsets are of 32 bits: for elements of 64 they take half a register.
         if len(data) == 16:
-            # Indices are of 32 bits: for elements of 64 they take half a register.
-            self.asm.emit_constant(Code.VEX_VMOVUPS_XMM_XMMM128, self.isa.xmm(register), data=data)
-        elif len(data) == 32 and self.isa.wide:
-            code = Code.EVEX_VMOVUPS_YMM_K1Z_YMMM256
-            self.asm.emit_constant(code, self.isa.ymm(register), data=data)
+            code, to = Code.VEX_VMOVUPS_XMM_XMMM128, isa.xmm
+        elif len(data) == 32 and isa.wide:
+            code, to = Code.EVEX_VMOVUPS_YMM_K1Z_YMMM256, isa.ymm
         else:
-            self.asm.emit_constant(self.forms.load, self.isa.vector(register), data=data)
-        return register
-
-    def _index_register(self, register: int) -> int:
-        if self.isa.itemsize == 4:
-            return self.isa.vector(register)
-        return self.isa.ymm(register) if self.isa.wide else self.isa.xmm(register)
+            code = self.forms.load
+        self.asm.emit_constant(code, to(register), data=data)
+        base = self.pointers.base(self.asm, element.pointer)
+        return register, Mem(base, element.disp, to(register), isa.itemsize)
 
     def _gather(self, register: int, element: Element) -> None:
-        indices = self._indices(element.stride)
-        base = self.pointers.base(self.asm, element.pointer)
-        memory = Mem(base, element.disp, self._index_register(indices), self.isa.itemsize)
-        vector = self.isa.vector(register)
+        offsets, memory = self._spread(element)
+        vector = self._first + register
         # A gather merges: the register is cleared first, which also ends the wait for its old value.
         self.asm.emit(self.forms.bit_xor, vector, vector, vector)
         if self.isa.wide:
             self._set_k7(element.lanes)  # a gather clears its mask
-            self.asm.emit(self.forms.gather, vector, memory, mask=int(Register.K7))
+            self.asm.emit(self.forms.gather, vector, memory, mask=_K7)
         else:
             mask = self.lane_mask(element.lanes)
-            self.asm.emit(self.forms.gather, vector, memory, self.isa.vector(mask))
+            self.asm.emit(self.forms.gather, vector, memory, self._first + mask)
             self.registers.give(mask)
-        self.registers.give(indices)
+        self.registers.give(offsets)
 
     def _set_k7(self, lanes: int) -> None:
-        k7 = int(Register.K7)
-        if lanes == self.isa.lanes:
-            self.asm.emit(Code.VEX_KXNORW_KR_KR_KR, k7, k7, k7)
+        if lanes == self._lanes:
+            self.asm.emit(Code.VEX_KXNORW_KR_KR_KR, _K7, _K7, _K7)
         else:
-            source = self.mask(lanes)
-            self.asm.emit(Code.VEX_KMOVW_KR_KM16, k7, source)
+            self.asm.emit(Code.VEX_KMOVW_KR_KM16, _K7, self.mask(lanes))
 
     def store(self, register: int, element: Element) -> None:
         """Store the lanes of a vector."""
         if element.pointer.dtype != self.isa.dtype:
-            store_narrow(self, register, element)
+            _store_narrow(self, register, element)
             return
         vector = self._first + register
         if element.stride == 1 and element.lanes == self._lanes:
@@ -502,7 +438,7 @@ class Transfers:
             emit(forms.store, self.address(element), vector, mask=self.mask(element.lanes))
         else:
             mask = self.lane_mask(element.lanes)
-            emit(forms.masked_store, self.address(element), self.isa.vector(mask), vector)
+            emit(forms.masked_store, self.address(element), self._first + mask, vector)
             self.registers.give(mask)
 
     def _store_form(self, pointer: Pointer) -> int:
@@ -518,28 +454,24 @@ class Transfers:
             self.asm.append((form, (base, rest, offset, scale, False), self._first + register))
 
     def _scatter(self, register: int, element: Element) -> None:
-        if self.isa.wide:
-            indices = self._indices(element.stride)
-            base = self.pointers.base(self.asm, element.pointer)
-            memory = Mem(base, element.disp, self._index_register(indices), self.isa.itemsize)
+        isa, emit = self.isa, self.asm.emit
+        if isa.wide:
+            offsets, memory = self._spread(element)
             self._set_k7(element.lanes)
-            self.asm.emit(self.forms.scatter, memory, self.isa.vector(register), mask=int(Register.K7))
-            self.registers.give(indices)
+            emit(self.forms.scatter, memory, self._first + register, mask=_K7)
+            self.registers.give(offsets)
             return
         # AVX2 has no scatter: lane by lane.
-        part = self.registers.take()
-        per_half = 16 // self.isa.itemsize
+        number = self.registers.take()
+        part, per_half = isa.xmm(number), 16 // isa.itemsize
+        rotate = Imm(0b00111001 if per_half == 4 else 0b01)
         for lane in range(element.lanes):
             if lane % per_half == 0:
-                half = Imm(lane // per_half)
-                self.asm.emit(self.forms.upper_quarter, self.isa.xmm(part), self.isa.ymm(register), half)
-            disp = element.disp + lane * element.stride * self.isa.itemsize
-            single = Element(element.pointer, disp, 0, 1)
-            self.asm.emit(self.forms.store_scalar, self.address(single), self.isa.xmm(part))
+                emit(self.forms.upper_quarter, part, isa.ymm(register), Imm(lane // per_half))
+            emit(self.forms.store_scalar, self.address(_lane(element, lane)), part)
             if lane + 1 < element.lanes:
-                rotate = Imm(0b00111001 if per_half == 4 else 0b01)
-                self.asm.emit(self.forms.permute, self.isa.xmm(part), self.isa.xmm(part), rotate)
-        self.registers.give(part)
+                emit(self.forms.permute, part, part, rotate)
+        self.registers.give(number)
 
 
 # Gathers
@@ -571,20 +503,11 @@ def gather_at(transfers: Transfers, result: int, index: int, value: Gathered) ->
 
 
 def gather_at_whole(transfers: Transfers, result: int, value: Gathered) -> None:
-    """Load what a value gathers by a whole number in memory.
-
-    Args:
-        transfers: of the region.
-        result: the register that it goes to.
-        value: what is gathered.
-
-    Raises:
-        TargetError: the table's rows are too long.
-    """
-    emit, constant, row = transfers.asm.emit, transfers.asm.emit_constant, value.row
+    """Load what a value gathers by a whole number in memory; see `gather_at`."""
+    constant, row = transfers.asm.emit_constant, value.row
     assert isinstance(row, Element)
     load = Code.MOV_R64_RM64 if value.whole == 8 else Code.MOVSXD_R64_RM32
-    emit(load, SCRATCH, transfers.address(row))
+    transfers.asm.emit(load, SCRATCH, transfers.address(row))
     # Both from the pool: a conditional move takes no immediate, and a comparison none of 64 bits.
     for move, end in ((Code.CMOVL_R64_RM64, 0), (Code.CMOVG_R64_RM64, value.extent - 1)):
         constant(Code.CMP_R64_RM64, SCRATCH, data=struct.pack("<q", end))
@@ -594,12 +517,11 @@ def gather_at_whole(transfers: Transfers, result: int, value: Gathered) -> None:
 
 def _load_row(transfers: Transfers, result: int, value: Gathered) -> None:
     """Load what lies so many strides behind an element as the scratch register says."""
-    element, emit = value.element, transfers.asm.emit
+    element, pointer, emit = value.element, value.element.pointer, transfers.asm.emit
     # The multiplication takes an immediate of 32 bits with a sign.
     if value.stride >= 1 << 31:
         raise TargetError(f"rows of {value.stride:,} bytes are too long to be looked up")
     emit(Code.IMUL_R64_RM64_IMM32, SCRATCH, SCRATCH, Imm(value.stride))
-    pointer = element.pointer
     emit(Code.ADD_R64_RM64, SCRATCH, pointer.register or Mem(RSP, pointer.slot))
     here = Pointer(pointer.buffer, pointer.dtype, {}, 0, SCRATCH)
     transfers.load(result, Element(here, element.disp, element.stride, element.lanes))
