@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from itertools import repeat
+from itertools import count, repeat
+from typing import TypeGuard
 
 from planish.levels.loops.codegen.x86.basic_block import BasicBlock
 from planish.levels.loops.codegen.x86.isa import Isa
@@ -21,6 +22,10 @@ Registers = Mapping[str, Mapping[Slot, Sequence[int]]]
 """Buffer to its vectors, each with the numbers of its registers."""
 Make = Callable[[Lanes, Moves], None]
 """Appends a leaf's items for some unrolled iterations."""
+Numbers = Callable[[Lanes, Moves], list[int]]
+"""Returns the register of each iteration's target."""
+Vectors = Callable[[Lanes, Moves], Sequence[Vector]]
+"""Returns each iteration's value."""
 
 
 class Items:
@@ -39,7 +44,6 @@ class Items:
     ) -> None:
         self._registers = registers
         self._region = region
-        self._copies = region.copies
         self._block = block
         self._pointers = pointers
         self._isa = isa
@@ -55,64 +59,55 @@ class Items:
 
     def _maker(self, leaf: Leaf, inner: Loop | None) -> Make:
         reduce, full, add = leaf.reduce, self._isa.lanes, self._block.add
+        if leaf.target.buffer not in self._registers:
+            targets = self._elements(leaf.target, inner, 1, 0)
+            values = self._vectors(leaf.value, inner, count(1))
+
+            def write(lanes: Lanes, moves: Moves) -> None:
+                for target, value in zip(targets(lanes, moves), values(lanes, moves), strict=True):
+                    add(target, None, Operation(reduce, (target, value)) if reduce else value, full)
+
+            return write
         lanewise = leaf.target.buffer in self._region.lanewise
-        if not self._is_held(leaf.target):
-            return self._in_memory(leaf, inner)
+        held = self._targets(leaf.target, inner)
         # Part of a vector is added with a mask, which AVX2 has not.
         if self._is_product(leaf) and (self._isa.wide or not lanewise):
-            return self._product(leaf, inner, lanewise)
+            return self._product(leaf, inner, held, lanewise)
         # The target is number 0 of the references.
-        values = self._vectors(leaf.value, inner, iter(range(1, 100)))
-        held = self._targets(leaf.target, inner)
+        values = self._vectors(leaf.value, inner, count(1))
 
         def accumulate(lanes: Lanes, moves: Moves) -> None:
             # What is beyond the result's end is never stored, and may be anything; where lanes are summed, it
             # counts.
             counts = lanes if lanewise else repeat(full)
-            for register, value, count in zip(held(lanes, moves), values(lanes, moves), counts, strict=False):
-                add(Accumulator(register), reduce, value, count)
+            for register, value, n in zip(held(lanes, moves), values(lanes, moves), counts, strict=False):
+                add(Accumulator(register), reduce, value, n)
 
         return accumulate
 
-    def _in_memory(self, leaf: Leaf, inner: Loop | None) -> Make:
-        """Write, or reduce into, elements that no register holds."""
-        reduce, full, add = leaf.reduce, self._isa.lanes, self._block.add
-        values = self._vectors(leaf.value, inner, iter(range(1, 100)))
-        slots = self._elements(leaf.target, inner, 1, 0)
-
-        def write(lanes: Lanes, moves: Moves) -> None:
-            for target, value in zip(slots(lanes, moves), values(lanes, moves), strict=True):
-                add(target, None, Operation(reduce, (target, value)) if reduce else value, full)
-
-        return write
-
-    def _is_held(self, ref: Ref) -> bool:
-        return ref.buffer in self._registers
-
     def _is_product(self, leaf: Leaf) -> bool:
-        """Return whether one instruction multiplies and adds."""
-        if leaf.reduce != "add" or not self._multiplies(leaf.value):
-            return False
-        return not self._isa.whole or (self._isa.forms.fma > 0 and self._of_words(leaf.value))
+        """Return whether one instruction multiplies two elements in memory and adds."""
+        if self._isa.whole:
+            return leaf.reduce == "add" and self._isa.forms.fma > 0 and self._of_words(leaf.value)
+        return leaf.reduce == "add" and self._multiplies(leaf.value)
 
-    def _multiplies(self, value: Value) -> bool:
-        """Return whether it is a product of two elements in memory."""
+    def _multiplies(self, value: Value) -> TypeGuard[Call]:
+        """Return whether a value is a product of two elements in memory."""
         return (
             isinstance(value, Call)
             and value.function == "mul"
-            and all(isinstance(arg, Ref) and not self._is_held(arg) for arg in value.args)
+            and all(isinstance(arg, Ref) and arg.buffer not in self._registers for arg in value.args)
         )
 
     def _of_words(self, value: Value) -> bool:
         """Return whether it is a product of two elements of int8: 16 bits of either are enough."""
-        factors = value.args if isinstance(value, Call) and self._multiplies(value) else ()
-        dtypes = [self._pointers.of(f).dtype for f in factors if isinstance(f, Ref)]
-        return dtypes == ["int8", "int8"]
+        if not self._multiplies(value):
+            return False
+        return all(self._pointers.of(f).dtype == "int8" for f in value.args if isinstance(f, Ref))
 
-    def _product(self, leaf: Leaf, inner: Loop | None, lanewise: bool) -> Make:
+    def _product(self, leaf: Leaf, inner: Loop | None, held: Numbers, lanewise: bool) -> Make:
         full, add = self._isa.lanes, self._block.add_products
         _, a, b = leaf.refs
-        held = self._targets(leaf.target, inner)
         first = self._isa.whole and inner is not None and inner.id in a.stride
         left = self._elements(a, inner, full, 1, word=first)
         right = self._elements(b, inner, full, 2, word=self._isa.whole and not first)
@@ -123,12 +118,21 @@ class Items:
 
         return multiply_add
 
-    def _targets(self, ref: Ref, inner: Loop | None) -> Callable[[Lanes, Moves], list[int]]:
+    def _targets(self, ref: Ref, inner: Loop | None) -> Numbers:
         """Prepare which registers a target has; sums that are kept in parts take theirs by turns."""
         slots, table = self._slots(ref, inner, 0), self._registers[ref.buffer]
-        if self._copies == 1:
-            return self._same_targets(ref, slots, table)
-        buffer, turns = ref.buffer, self._turns
+        pointer, buffer, turns = self._pointers.of(ref), ref.buffer, self._turns
+        asked: tuple[int, Moves] | None = None
+        same: list[int] = []
+
+        def registers(lanes: Lanes, moves: Moves) -> list[int]:
+            nonlocal asked, same
+            # Iterations of a reduction share their targets. `Unroller` keeps its lists, so that the same
+            # iterations have the same one.
+            if asked is None or asked[0] != pointer.unroll_offset or asked[1] is not moves:
+                asked = pointer.unroll_offset, moves
+                same = [table[slot][0] for slot in slots(lanes, moves)]
+            return same
 
         def by_turns(lanes: Lanes, moves: Moves) -> list[int]:
             found: list[int] = []
@@ -139,25 +143,7 @@ class Items:
                 found.append(parts[turn % len(parts)])
             return found
 
-        return by_turns
-
-    def _same_targets(
-        self, ref: Ref, slots: Callable[[Lanes, Moves], list[Slot]], table: Mapping[Slot, Sequence[int]]
-    ) -> Callable[[Lanes, Moves], list[int]]:
-        """Prepare the registers of a target that iterations of a reduction share: asked again, they stay."""
-        pointer = self._pointers.of(ref)
-        asked: tuple[int, Moves] | None = None
-        found: list[int] = []
-
-        def registers(lanes: Lanes, moves: Moves) -> list[int]:
-            nonlocal asked, found
-            # `Unroller` keeps its lists: the same iterations have the same one.
-            if asked is None or asked[0] != pointer.unroll_offset or asked[1] is not moves:
-                asked = pointer.unroll_offset, moves
-                found = [table[slot][0] for slot in slots(lanes, moves)]
-            return found
-
-        return registers
+        return registers if self._region.copies == 1 else by_turns
 
     def _slots(self, ref: Ref, inner: Loop | None, number: int) -> Callable[[Lanes, Moves], list[Slot]]:
         """Prepare which held vectors a reference names."""
@@ -199,47 +185,39 @@ class Items:
 
         return elements
 
-    def _gathered(
-        self, base: Ref, index: Value, size: tuple[int, int], inner: Loop | None, numbers: Iterator[int]
-    ) -> Callable[[Lanes, Moves], Sequence[Vector]]:
-        # The base before its index, as `Leaf.refs` lists them: the moves come in that order.
-        elements = self._elements(base, inner, self._isa.lanes, next(numbers))
-        indices = self._vectors(index, None, numbers)
-        stride, extent = size[0] * DTYPES[self._pointers.of(base).dtype], size[1]
-        dtype = self._pointers.of(index).dtype if isinstance(index, Ref) else ""
-        whole = DTYPES[dtype] if dtype in INDICES else 0
-        return lambda lanes, moves: [
-            Gathered(element, found, stride, extent, whole)
-            for element, found in zip(elements(lanes, moves), indices(lanes, moves), strict=True)
-        ]
-
     def _vectors(
-        self, value: Value, inner: Loop | None, numbers: Iterator[int]
-    ) -> Callable[[Lanes, Moves], Sequence[Vector]]:
+        self, value: Value, inner: Loop | None, numbers: Iterator[int], *, word: bool = False
+    ) -> Vectors:
         """Prepare a leaf's value; `numbers` are the indices of its references among the moves."""
+        full, block = self._isa.lanes, self._block
         match value:
             case Const(number):
-                block = self._block
                 return lambda lanes, _moves: [block.number(number)] * len(lanes)
             case Call("gather", (Ref() as base, index, Const(stride), Const(extent))):
-                return self._gathered(base, index, (int(stride), int(extent)), inner, numbers)
-            case Call(args=(Ref() as a, Ref() as b)) if self._isa.whole and self._of_words(value):
-                full, first, second = self._isa.lanes, next(numbers), next(numbers)
-                left = self._elements(a, inner, full, first, word=True)
-                right = self._elements(b, inner, full, second)
+                # The base before its index, as `Leaf.refs` lists them: the moves come in that order.
+                elements = self._elements(base, inner, full, next(numbers))
+                indices = self._vectors(index, None, numbers)
+                dtype = self._pointers.of(index).dtype if isinstance(index, Ref) else ""
+                whole = DTYPES[dtype] if dtype in INDICES else 0
+                size = int(stride) * DTYPES[self._pointers.of(base).dtype], int(extent), whole
                 return lambda lanes, moves: [
-                    Operation("words", found)
-                    for found in zip(left(lanes, moves), right(lanes, moves), strict=True)
+                    Gathered(element, row, *size)
+                    for element, row in zip(elements(lanes, moves), indices(lanes, moves), strict=True)
                 ]
-            case Call(function, args):
-                parts = [self._vectors(arg, inner, numbers) for arg in args]
+            case Call():
+                words = self._isa.whole and self._of_words(value)
+                function = "words" if words else value.function
+                parts = [
+                    self._vectors(arg, inner, numbers, word=words and i == 0)
+                    for i, arg in enumerate(value.args)
+                ]
                 return lambda lanes, moves: [
                     Operation(function, found)
                     for found in zip(*[part(lanes, moves) for part in parts], strict=True)
                 ]
             case Ref():
                 number = next(numbers)
-                if not self._is_held(value):
-                    return self._elements(value, inner, self._isa.lanes, number)
+                if value.buffer not in self._registers:
+                    return self._elements(value, inner, full, number, word=word)
                 slots, table = self._slots(value, inner, number), self._registers[value.buffer]
                 return lambda lanes, moves: [Accumulator(table[p][0]) for p in slots(lanes, moves)]

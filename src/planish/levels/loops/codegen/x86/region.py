@@ -29,15 +29,15 @@ class Iterations(NamedTuple):
         make: makes the items.
         lanes: of each iteration.
         moves: of each of the leaf's references, by iteration.
-        pointers: those of the references, by identity.
+        pointers: those of the references.
     """
 
     make: Make
     lanes: Lanes
     moves: Moves
-    pointers: Sequence[int]
+    pointers: Sequence[Pointer]
 
-    def repeated(self, strides: Mapping[int, int], count: int) -> Iterations:
+    def repeated(self, strides: Mapping[Pointer, int], count: int) -> Iterations:
         """Repeat the iterations, with each pointer moved on by its stride, if it has one."""
         moves = [_again(m, strides.get(p, 0), count) for m, p in zip(self.moves, self.pointers, strict=True)]
         return Iterations(self.make, [*self.lanes] * count, moves, self.pointers)
@@ -49,14 +49,14 @@ class _Prepared(NamedTuple):
     Args:
         vector: whether it is executed a vector at a time.
         step: elements of an iteration.
-        moved: pointers that it moves, by identity, to the bytes per iteration.
+        moved: pointers that it moves, to the bytes per iteration.
         body: loops, and for leaves with something to do their maker and pointers.
     """
 
     vector: bool
     step: int
-    moved: dict[int, int]
-    body: list[Loop | tuple[Make, list[int]]]
+    moved: dict[Pointer, int]
+    body: list[Loop | tuple[Make, list[Pointer]]]
 
 
 class Unroller:
@@ -88,7 +88,7 @@ class Unroller:
         if known is None:
             known = self._known[key] = self._chained(loop, inside)
             if not known:
-                start = dict.fromkeys(map(id, self._pointers.live((loop,))), 0)
+                start = dict.fromkeys(self._pointers.live((loop,)), 0)
                 self._walk(loop, inside, start, known.append)
         return known
 
@@ -96,7 +96,7 @@ class Unroller:
         """List the items of loops over different axes around one leaf: the common case, made quick."""
         chain: list[tuple[_Prepared, range]] = []
         axes: set[str] = set()
-        node: Loop | tuple[Make, list[int]] = loop
+        node: Loop | tuple[Make, list[Pointer]] = loop
         extent = 1
         while isinstance(node, Loop):
             prepared = self._prepared(node)
@@ -111,11 +111,16 @@ class Unroller:
         last, firsts = chain[-1]
         # Only the innermost loop can be vectorised, and `extent` is still that of its axis.
         lanes = [min(last.step, extent - first) if last.vector else 1 for first in firsts]
-        moves = [_moves(chain, pointer) for pointer in pointers]
+        moves: list[list[int]] = []
+        for pointer in pointers:
+            found = [0]
+            for prepared, passes in reversed(chain):
+                found = _again(found, prepared.moved.get(pointer, 0), len(passes))
+            moves.append(found)
         return [Iterations(make, lanes * (len(moves[0]) // len(lanes)), moves, pointers)]
 
     def _walk(
-        self, loop: Loop, inside: Inside, offsets: dict[int, int], add: Callable[[Iterations], None]
+        self, loop: Loop, inside: Inside, offsets: dict[Pointer, int], add: Callable[[Iterations], None]
     ) -> None:
         vector, step, moved, body = self._prepared(loop)
         if not body:
@@ -140,28 +145,17 @@ class Unroller:
         known = self._loops.get(id(loop))
         if known is None:
             inner = loop if loop.side_by_side else None
-            times = self._lanes if inner else 1
-            moved = {id(p): stride * times for p, stride in self._pointers.moved(loop, loop.id)}
-            body = [self._body(node, inner) for node in loop.body]
-            step = self._lanes if inner else loop.step
-            known = _Prepared(inner is not None, step, moved, [node for node in body if node])
-            self._loops[id(loop)] = known
+            step, times = (self._lanes, self._lanes) if inner else (loop.step, 1)
+            moved = {p: stride * times for p, stride in self._pointers.moved(loop, loop.id)}
+            body: list[Loop | tuple[Make, list[Pointer]]] = []
+            for node in loop.body:
+                if isinstance(node, Leaf):
+                    if make := self._items.maker(node, inner):
+                        body.append((make, self._pointers.of_leaf(node)))
+                elif self._prepared(node).body:
+                    body.append(node)
+            known = self._loops[id(loop)] = _Prepared(inner is not None, step, moved, body)
         return known
-
-    def _body(self, node: Node, inner: Loop | None) -> Loop | tuple[Make, list[int]] | None:
-        """Prepare what a loop holds; None for what has nothing to do."""
-        if isinstance(node, Loop):
-            return node if self._prepared(node).body else None
-        make = self._items.maker(node, inner)
-        return make and (make, [id(pointer) for pointer in self._pointers.of_leaf(node)])
-
-
-def _moves(chain: Sequence[tuple[_Prepared, range]], pointer: int) -> list[int]:
-    """Return how far a chain of loops moves a pointer, iteration by iteration."""
-    found = [0]
-    for prepared, firsts in reversed(chain):
-        found = _again(found, prepared.moved.get(pointer, 0), len(firsts))
-    return found
 
 
 def _again(moves: Sequence[int], stride: int, count: int) -> list[int]:
@@ -218,7 +212,14 @@ class RegionCode:
 
     def write(self) -> None:
         """Load what is held, run the nodes, and store it."""
-        self._pointers.hold_strides(self._asm, self._row_strides(), spare=3)
+        # Strides by which unrolled loops make displacements long: eight rows of a shorter one are within a
+        # displacement of one byte (of elements, in AVX-512).
+        far = 16 * self._isa.itemsize if self._isa.wide else 16
+        moved = [
+            stride for loop in self._region.unrolled for _, stride in self._pointers.moved(loop, loop.id)
+        ]
+        wanted = list(dict.fromkeys([stride for stride in moved if stride >= far]))
+        self._pointers.hold_strides(self._asm, wanted, spare=3)
         self._begin()
         for item, made in zip(self._region.items, self._region.made, strict=True):
             self._item(item)
@@ -227,15 +228,6 @@ class RegionCode:
                 self._combine(made)
         self._end()
         self._pointers.drop_strides()
-
-    def _row_strides(self) -> list[int]:
-        """Return the strides, in bytes, by which unrolled loops make displacements long."""
-        # Eight rows of a shorter stride are within a displacement of one byte (of elements, in AVX-512).
-        far = 16 * self._isa.itemsize if self._isa.wide else 16
-        found: dict[int, None] = {}
-        for loop in self._region.unrolled:
-            found.update([(s, None) for _, s in self._pointers.moved(loop, loop.id) if s >= far])
-        return list(found)
 
     # Results
 
@@ -268,18 +260,23 @@ class RegionCode:
 
     def _combine(self, made: Set[str]) -> None:
         """Make whole the sums that were kept in parts or lane by lane, once their leaves ran."""
-        held = self._region
-        for buffer, groups in self._registers.items():
-            if buffer in made:
-                function = held.reduce[buffer]
-                for home, slot in zip(self._homes(buffer), groups, strict=True):
-                    first, *parts = groups[slot]
-                    for register in parts:
-                        self._join(function, first, register, self._isa.forms.functions, self._isa.vector)
-                    if parts:
-                        groups[slot] = (first,)
-                    if buffer in held.lanewise:
-                        self._sum_lanes(buffer, first, function, home)
+        isa, forms = self._isa, self._isa.forms
+        for buffer in [name for name in self._registers if name in made]:
+            groups, function = self._registers[buffer], self._region.reduce[buffer]
+            for home, slot in zip(self._homes(buffer), groups, strict=True):
+                first, *parts = groups[slot]
+                for register in parts:
+                    self._join(function, first, register, forms.functions, isa.vector)
+                if parts:
+                    groups[slot] = (first,)
+                if buffer not in self._region.lanewise:
+                    continue
+                # One element in all lanes, with what memory holds if it did not begin here.
+                reduce_lanes(self._asm, isa, first, function)
+                if buffer not in self._region.fresh:
+                    self._block.transfers.load(0, home)
+                    self._join(function, first, 0, forms.functions_xmm, isa.xmm)
+                self._asm.emit(forms.repeat_lowest, isa.vector(first), isa.xmm(first))
 
     def _join(self, function: str, into: int, register: int, codes: Codes, part: Width) -> None:
         """Reduce two vectors, or parts of them, to one; registers 0 and 1 are not in use here."""
@@ -288,37 +285,22 @@ class RegionCode:
         else:
             self._asm.emit(codes[function], part(into), part(into), part(register))
 
-    def _sum_lanes(self, buffer: str, register: int, function: str, home: Element) -> None:
-        """Reduce a vector to one element in all lanes, with what memory holds if it did not begin here."""
-        reduce_lanes(self._asm, self._isa, register, function)
-        if buffer not in self._region.fresh:
-            self._block.transfers.load(0, home)
-            self._join(function, register, 0, self._isa.forms.functions_xmm, self._isa.xmm)
-        self._asm.emit(self._isa.forms.repeat_lowest, self._isa.vector(register), self._isa.xmm(register))
-
     def _end(self) -> None:
         """Store held vectors that live on."""
-        transfers = self._block.transfers
+        isa, transfers = self._isa, self._block.transfers
         for buffer, groups in self._registers.items():
             if buffer in self._region.local:
                 continue
             made = [registers[0] for registers in groups.values()]
-            pointer = self._common_pointer(buffer)
-            if pointer:
-                size, start = self._isa.itemsize, pointer.unroll_offset - pointer.offset
-                transfers.store_full(made, pointer, [offset * size + start for offset, _ in groups])
+            refs = {id(ref): ref for ref in self._region.homes[buffer].values()}
+            pointer, *others = [self._pointers.of(ref) for ref in refs.values()]
+            full = self._region.stride.get(buffer, 1) == 1 and {lanes for _, lanes in groups} == {isa.lanes}
+            if full and pointer.register and not others:
+                start = pointer.unroll_offset - pointer.offset
+                transfers.store_full(made, pointer, [offset * isa.itemsize + start for offset, _ in groups])
                 continue
             for register, home in zip(made, self._homes(buffer), strict=True):
                 transfers.store(register, home)
-
-    def _common_pointer(self, buffer: str) -> Pointer | None:
-        """Return the pointer of what is held of a buffer, if these are full vectors and a register has it."""
-        homes = self._region.homes[buffer]
-        if self._region.stride.get(buffer, 1) != 1 or {lanes for _, lanes in homes} != {self._isa.lanes}:
-            return None
-        refs = {id(ref): ref for ref in homes.values()}
-        pointer, *others = [self._pointers.of(ref) for ref in refs.values()]
-        return None if others or not pointer.register else pointer
 
     # Loops
 
@@ -344,7 +326,7 @@ class RegionCode:
         lanes = 1 if vector is None else inside[vector.axis]
         if make is None:
             return []
-        pointers = [id(pointer) for pointer in self._pointers.of_leaf(node)]
+        pointers = self._pointers.of_leaf(node)
         return [Iterations(make, (lanes,), ((0,),) * len(pointers), pointers)]
 
     def _nest(self, nest: Nest) -> None:
@@ -375,7 +357,7 @@ class RegionCode:
             if not listed:
                 listed.extend([u for one in items if isinstance(one, Unrolled) for u in self._listed(one)])
             if len(listed) == 1 and count > 1:
-                make, lanes, moves, _ = listed[0].repeated({id(p): stride for p, stride in moved}, count)
+                make, lanes, moves, _ = listed[0].repeated(dict(moved), count)
                 make(lanes, moves)
             else:
                 _repeat(make_all, moved, count)
