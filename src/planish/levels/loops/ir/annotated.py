@@ -289,6 +289,13 @@ class Function(NamedTuple):
     item: Item
     kind: Literal["serial", "parallel"] = "serial"
 
+    def iterations(self, tree: LoopTree) -> tuple[int, bool]:
+        """Count a parallel loop's iterations, the tail included, or 1; and return whether it is one."""
+        node = self.nodes[0]
+        if self.kind == "serial" or isinstance(node, Leaf):
+            return 1, False
+        return -(-tree.size[node.axis] // node.step), True
+
 
 MEMORY = "memory"
 """The space of what all threads see."""

@@ -31,7 +31,7 @@ from planish.levels.loops.ir.annotated import (
     position,
     summed,
 )
-from planish.levels.loops.ir.tree import Call, Leaf, Loop, LoopId, LoopTree, Ref, Value, iterations, leaves
+from planish.levels.loops.ir.tree import Call, Leaf, Loop, LoopId, LoopTree, Ref, Value, leaves
 from planish.levels.loops.lang.program import DTYPES, IDENTITY, Const
 from planish.levels.loops.lower.ssa import annotate
 
@@ -383,8 +383,8 @@ def compile_tree(
     annotated = annotated_for(tree, machine)
     text, names = _written(annotated, machine, "planish")
     owner, addresses = jit.load(text, [n for group in names for n in group], machine, opt_level)
-    functions = (*annotated.body, *annotated.ahead)
-    entries = tuple(_entry(tree, a, f) for a, f in zip(addresses, functions, strict=True))
+    functions = zip((*annotated.body, *annotated.ahead), addresses, strict=True)
+    entries = tuple([Entry(address, *f.iterations(tree)) for f, address in functions])
     split = len(names[0])
     write = partial(emit, tree, machine=machine, opt_level=opt_level)
     again = partial(compile_tree, tree, vector_bits=vector_bits, opt_level=opt_level, cpu=cpu)
@@ -449,14 +449,6 @@ def _written(
             declared |= code.writer.declared
     # Sorted: a set of strings has another order in each process, and the text should not.
     return "\n".join([*parts, *sorted(declared), ""]), names
-
-
-def _entry(tree: LoopTree, address: int, function: Function) -> Entry:
-    node = function.nodes[0]
-    if function.kind == "parallel" and isinstance(node, Loop):
-        full, tail = iterations(tree, {}, node)
-        return Entry(address, full + (tail > 0), True)
-    return Entry(address)
 
 
 class _FunctionCode:

@@ -9,14 +9,13 @@ from __future__ import annotations
 
 import ctypes
 import mmap
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import replace
 from functools import partial
 
 from iced_x86 import Code, Decoder, FlowControl, Formatter, FormatterSyntax, Register
 
-from planish.levels.loops.codegen.kernel import Entry, Layout, MachineCode, arithmetic_of, layout
+from planish.levels.loops.codegen.kernel import Entry, MachineCode, arithmetic_of, layout
 from planish.levels.loops.codegen.x86.assembler import JL, JLE, JNE, Assembler, Imm, Mem
 from planish.levels.loops.codegen.x86.isa import Isa, IsaName, best_isa, check_narrow, cpu_features, isa_of
 from planish.levels.loops.codegen.x86.pointers import RSP, SCRATCH, Counting, Pointers, prefetch
@@ -29,20 +28,12 @@ from planish.levels.loops.lower.regalloc import annotate
 # Executable memory
 
 _libc = ctypes.CDLL(None, use_errno=True)
-_libc.mmap.restype = ctypes.c_void_p
-_libc.mmap.argtypes = [
-    ctypes.c_void_p,
-    ctypes.c_size_t,
-    ctypes.c_int,
-    ctypes.c_int,
-    ctypes.c_int,
-    ctypes.c_long,
-]
-_libc.mprotect.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
-_libc.munmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
+_pointer, _size, _int = ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int
+_libc.mmap.restype = _pointer
+_libc.mmap.argtypes = [_pointer, _size, _int, _int, _int, ctypes.c_long]
+_libc.mprotect.argtypes = [_pointer, _size, _int]
+_libc.munmap.argtypes = [_pointer, _size]
 _FAILED = ctypes.c_void_p(-1).value
-
-
 _spare: dict[int, list[int]] = {}
 """Size to the addresses of unused mappings: changing one costs less than a new one."""
 _SPARE_MAX = 16
@@ -175,45 +166,44 @@ class FunctionCode:
             self._parallel(item)
         else:
             self._item(self.function.nodes, item)
-        body = self.asm
         # Written last: only now it is known how large the frame is, and which masks are used.
         head = Assembler()
         frame = 8 * (len(self.pointers.all) + self._counting.slots)
-        self._prologue(head, frame)
+        self._prologue(head.emit, frame)
         # What is aligned in the body is so from its beginning on.
         head.align(64)
-        self._epilogue(frame)
-        return bytes(head.code) + body.finish()
+        self._epilogue(self.asm.emit, frame)
+        return bytes(head.code) + self.asm.finish()
 
     # Frame
 
-    def _prologue(self, head: Assembler, frame: int) -> None:
+    def _prologue(self, emit: Callable[..., None], frame: int) -> None:
         for register in SAVED:
-            head.emit(Code.PUSH_R64, register)
+            emit(Code.PUSH_R64, register)
         # The code calls nothing, so the stack need not be aligned to 16 bytes.
-        head.emit(Code.SUB_RM64_IMM32, RSP, Imm(frame))
-        head.emit(Code.MOV_RM64_R64, self._counting.slot(0), BEGIN)
-        head.emit(Code.MOV_RM64_R64, self._counting.slot(1), END)
+        emit(Code.SUB_RM64_IMM32, RSP, Imm(frame))
+        emit(Code.MOV_RM64_R64, self._counting.slot(0), BEGIN)
+        emit(Code.MOV_RM64_R64, self._counting.slot(1), END)
         for pointer in self.pointers.all:
             index, offset = self.locations[pointer.buffer]
-            head.emit(Code.MOV_R64_RM64, SCRATCH, Mem(ARGS, 8 * index))
+            emit(Code.MOV_R64_RM64, SCRATCH, Mem(ARGS, 8 * index))
             if offset:
-                head.emit(Code.ADD_RM64_IMM32, SCRATCH, Imm(offset))
-            head.emit(Code.MOV_RM64_R64, Mem(RSP, pointer.slot), SCRATCH)
+                emit(Code.ADD_RM64_IMM32, SCRATCH, Imm(offset))
+            emit(Code.MOV_RM64_R64, Mem(RSP, pointer.slot), SCRATCH)
         for lanes, mask in self.masks.items():
-            head.emit(Code.MOV_R32_IMM32, int(Register.EAX), Imm((1 << lanes) - 1))
-            head.emit(Code.VEX_KMOVW_KR_R32, mask, int(Register.EAX))
+            emit(Code.MOV_R32_IMM32, int(Register.EAX), Imm((1 << lanes) - 1))
+            emit(Code.VEX_KMOVW_KR_R32, mask, int(Register.EAX))
 
-    def _epilogue(self, frame: int) -> None:
+    def _epilogue(self, emit: Callable[..., None], frame: int) -> None:
         if self.nontemporal:
             # Such stores are seen by other threads in any order, until this.
-            self.asm.emit(Code.SFENCE)
+            emit(Code.SFENCE)
         # Upper halves that are not clear would slow down SSE code of the caller.
-        self.asm.emit(Code.VEX_VZEROUPPER)
-        self.asm.emit(Code.ADD_RM64_IMM32, RSP, Imm(frame))
+        emit(Code.VEX_VZEROUPPER)
+        emit(Code.ADD_RM64_IMM32, RSP, Imm(frame))
         for register in reversed(SAVED):
-            self.asm.emit(Code.POP_R64, register)
-        self.asm.emit(Code.RETNQ)
+            emit(Code.POP_R64, register)
+        emit(Code.RETNQ)
 
     # Loops over memory
 
@@ -246,34 +236,33 @@ class FunctionCode:
 
     def _parallel(self, nest: Nest) -> None:
         """Write a root loop that runs the iterations from `begin` to `end`, the tail being the last."""
-        asm, pointers, loop = self.asm, self.pointers, nest.loop
-        full, *tail = nest.parts
+        asm, emit, pointers, loop = self.asm, self.asm.emit, self.pointers, nest.loop
+        (begin, end, counter), (full, *tail) = map(self._counting.slot, range(3)), nest.parts
         rcx = int(Register.RCX)
-        for pointer in pointers.all:
-            stride = pointer.stride(loop.id)
-            if stride:
-                asm.emit(Code.MOV_R64_RM64, SCRATCH, self._counting.slot(0))
-                asm.emit(Code.IMUL_R64_RM64_IMM32, SCRATCH, SCRATCH, Imm(stride))
-                asm.emit(Code.ADD_RM64_R64, Mem(RSP, pointer.slot), SCRATCH)
-        asm.emit(Code.MOV_R64_RM64, SCRATCH, self._counting.slot(1))
-        asm.emit(Code.MOV_R64_IMM64, rcx, Imm(full.passes))
-        asm.emit(Code.CMP_RM64_R64, SCRATCH, rcx)
-        asm.emit(Code.CMOVG_R64_RM64, SCRATCH, rcx)
-        asm.emit(Code.SUB_R64_RM64, SCRATCH, self._counting.slot(0))
+        for pointer, stride in pointers.moved(loop, loop.id):
+            if pointer.slot >= 0:
+                emit(Code.MOV_R64_RM64, SCRATCH, begin)
+                emit(Code.IMUL_R64_RM64_IMM32, SCRATCH, SCRATCH, Imm(stride))
+                emit(Code.ADD_RM64_R64, Mem(RSP, pointer.slot), SCRATCH)
+        emit(Code.MOV_R64_RM64, SCRATCH, end)
+        emit(Code.MOV_R64_IMM64, rcx, Imm(full.passes))
+        emit(Code.CMP_RM64_R64, SCRATCH, rcx)
+        emit(Code.CMOVG_R64_RM64, SCRATCH, rcx)
+        emit(Code.SUB_R64_RM64, SCRATCH, begin)
         skip = asm.jump_forward(JLE)
-        asm.emit(Code.MOV_RM64_R64, self._counting.slot(2), SCRATCH)
+        emit(Code.MOV_RM64_R64, counter, SCRATCH)
         head = asm.here()
         self._item(loop.body, full.body)
         for pointer in pointers.all:
             # What loops in the body have moved it by already is taken off in the same addition.
-            pointers.advance(asm, pointer, pointer.stride(loop.id) - pointer.offset)
+            pointers.advance(asm, pointer, pointer.strides.get(loop.id, 0) - pointer.offset)
             pointer.offset = 0
-        asm.emit(Code.DEC_RM64, self._counting.slot(2))
+        emit(Code.DEC_RM64, counter)
         asm.jump(JNE, head)
         asm.land(skip)
         # Pointers stand at the tail here, also where the loop was skipped: `begin` moved them so far.
         for part in tail:
-            asm.emit(Code.CMP_RM64_IMM32, self._counting.slot(1), Imm(part.first + 1))
+            emit(Code.CMP_RM64_IMM32, end, Imm(part.first + 1))
             skip = asm.jump_forward(JL)
             self._item(loop.body, part.body)
             asm.land(skip)
@@ -335,25 +324,25 @@ def compile_tree(
         used = cpu_features() if extras is None else extras
     annotated, codes = _generated(tree, isa_of(name, arithmetic, used))
     blob = bytearray()
-    entries: list[list[Entry]] = []
-    for functions, parts in zip((annotated.body, annotated.ahead), codes, strict=True):
-        entries.append([])
-        for function, code in zip(functions, parts, strict=True):
-            # int3: what is executed by mistake traps.
-            blob += b"\xcc" * (-len(blob) % 64)
-            entries[-1].append(_entry(len(blob), function, tree))
-            blob += code
+    starts: list[int] = []
+    for code in (*codes[0], *codes[1]):
+        # int3: what is executed by mistake traps.
+        blob += b"\xcc" * (-len(blob) % 64)
+        starts.append(len(blob))
+        blob += code
     memory = ExecutableMemory(bytes(blob))
-    run, prepare = [tuple([replace(e, address=memory.address + e.address) for e in es]) for es in entries]
+    functions = zip((*annotated.body, *annotated.ahead), starts, strict=True)
+    entries = tuple([Entry(memory.address + start, *f.iterations(tree)) for f, start in functions])
+    run, prepare = entries[: len(codes[0])], entries[len(codes[0]) :]
     again = partial(compile_tree, tree, isa, extras)
-    locations = layout(annotated)
-    return MachineCode(
-        run, prepare, memory, locations, lambda prefix: assembly(prefix, *codes), annotated, again
-    )
+    text = partial(assembly, run=codes[0], prepare=codes[1])
+    return MachineCode(run, prepare, memory, layout(annotated), text, annotated, again)
 
 
 _Codes = tuple[list[bytes], list[bytes]]
 """The functions of the body, and those of the ahead part."""
+_Locations = dict[str, tuple[int, int]]
+"""Buffer to where its address is: index into the arguments, and bytes to add."""
 
 
 def _generated(tree: LoopTree, isa: Isa, spares: Sequence[int] = (0, 4, 8)) -> tuple[AnnotatedTree, _Codes]:
@@ -362,7 +351,10 @@ def _generated(tree: LoopTree, isa: Isa, spares: Sequence[int] = (0, 4, 8)) -> t
     What the operands of some rare expressions need is known too late: then fewer results are held.
     """
     annotated = annotate(tree, isa.vectors, spares[0])
-    locations = _locations(tree, layout(annotated))
+    arranged, given = layout(annotated), [b.name for b in tree.buffers if b.kind != "temporary"]
+    locations = {name: (index, 0) for index, name in enumerate(given)}
+    for name, offset in arranged.offsets.items():
+        locations[name] = (len(given) + (name in arranged.private), offset)
     try:
         # All copies of padded inputs are the first function of the body, if there are any.
         body = [
@@ -376,7 +368,6 @@ def _generated(tree: LoopTree, isa: Isa, spares: Sequence[int] = (0, 4, 8)) -> t
     return _generated(tree, isa, spares[1:])
 
 
-_Locations = dict[str, tuple[int, int]]
 # The function stays beside its code, so that no other object is given its id.
 _views: dict[Hashable, tuple[Function, bytes]] = {}
 _VIEWS_MAX = 1000
@@ -388,33 +379,17 @@ def _code(
     """Generate a function; copies of padded inputs come `again`, the same for all schedules of a program."""
     tree = annotated.tree
     named = [ref.buffer for leaf in leaves(function.nodes) for ref in leaf.refs]
-    if not again:
-        plain = FunctionCode(function, tree, isa, locations).code()
-        nontemporal = annotated.nontemporal_stores & set(named)
-        if not nontemporal:
-            return plain
-        quick = FunctionCode(function, tree, isa, locations, nontemporal).code()
-        return where_aligned([locations[name][0] for name in sorted(nontemporal)], isa.bytes, quick, plain)
-    used = tuple([(locations.get(name), tree.buffer[name].dtype) for name in named])
-    key = id(function), used, isa
-    if key not in _views:
-        if len(_views) >= _VIEWS_MAX:
-            _views.clear()
-        _views[key] = function, FunctionCode(function, tree, isa, locations).code()
-    return _views[key][1]
-
-
-def _entry(start: int, function: Function, tree: LoopTree) -> Entry:
-    node = function.nodes[0]
-    if function.kind == "parallel" and isinstance(node, Loop):
-        return Entry(start, -(-tree.size[node.axis] // node.step), True)
-    return Entry(start)
-
-
-def _locations(tree: LoopTree, arranged: Layout) -> _Locations:
-    """Return where each buffer's address is: index into the arguments, and bytes to add."""
-    given = [b.name for b in tree.buffers if b.kind != "temporary"]
-    locations = {name: (index, 0) for index, name in enumerate(given)}
-    for name, offset in arranged.offsets.items():
-        locations[name] = (len(given) + (name in arranged.private), offset)
-    return locations
+    if again:
+        used = tuple([(locations.get(name), tree.buffer[name].dtype) for name in named])
+        key = id(function), used, isa
+        if key not in _views:
+            if len(_views) >= _VIEWS_MAX:
+                _views.clear()
+            _views[key] = function, FunctionCode(function, tree, isa, locations).code()
+        return _views[key][1]
+    plain = FunctionCode(function, tree, isa, locations).code()
+    nontemporal = annotated.nontemporal_stores & set(named)
+    if not nontemporal:
+        return plain
+    quick = FunctionCode(function, tree, isa, locations, nontemporal).code()
+    return where_aligned([locations[name][0] for name in sorted(nontemporal)], isa.bytes, quick, plain)

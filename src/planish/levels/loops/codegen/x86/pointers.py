@@ -51,10 +51,6 @@ class Pointer:
     unroll_offset: int = 0
     nontemporal: bool = False
 
-    def stride(self, loop: LoopId) -> int:
-        """Bytes per iteration of a loop; 0 if it does not move this pointer."""
-        return self.strides.get(loop, 0)
-
 
 class Pointers:
     """All pointers of one function, and the general registers that they share with counters.
@@ -76,7 +72,6 @@ class Pointers:
         self.free = list(GENERAL)
         self._of: dict[int, Pointer] = {}
         self._live: dict[int, tuple[Node | tuple[Node, ...], list[Pointer]]] = {}
-        self._of_leaf: dict[int, list[Pointer]] = {}
         self._moved: dict[tuple[int, LoopId], list[tuple[Pointer, int]]] = {}
         self._split: dict[tuple[int, int], Loop] = {}
         by_key: dict[tuple[str, tuple[tuple[LoopId, int], ...]], Pointer] = {}
@@ -103,10 +98,7 @@ class Pointers:
 
     def of_leaf(self, leaf: Leaf) -> list[Pointer]:
         """Return the pointers of a leaf's references: its target's, then those of what it reads."""
-        known = self._of_leaf.get(id(leaf))
-        if known is None:
-            known = self._of_leaf[id(leaf)] = [self.of(ref) for ref in leaf.refs]
-        return known
+        return [self._of[id(ref)] for ref in leaf.refs]
 
     def live(self, nodes: tuple[Node, ...]) -> list[Pointer]:
         """Return the pointers that some leaf below uses."""
@@ -250,28 +242,26 @@ class Counting:
         if count == 1:
             body()
             return
-        register = self.pointers.free.pop() if len(self.pointers.free) > 1 else 0
+        pointers, asm = self.pointers, self.asm
+        register = pointers.free.pop() if len(pointers.free) > 1 else 0
         counter = register or self.slot(self._depth)
         self._depth += 1
         self.slots = max(self.slots, self._depth)
-        self.asm.emit(Code.MOV_RM64_IMM32, counter, Imm(count))
-        self._loop(loop, count, body, counter)
-        self._depth -= 1
-        if register:
-            self.pointers.free.append(register)
-
-    def _loop(self, loop: Loop, count: int, body: Callable[[], None], counter: int | Mem) -> None:
-        live = [(p, p.strides.get(loop.id, 0), p.offset) for p in self.pointers.live(loop.body)]
+        asm.emit(Code.MOV_RM64_IMM32, counter, Imm(count))
+        live = [(p, p.strides.get(loop.id, 0), p.offset) for p in pointers.live(loop.body)]
         # Processors keep decoded instructions by aligned pieces of 32 bytes: a loop should take few of them.
-        head = self.asm.align(32)
+        head = asm.align(32)
         body()
         for pointer, stride, offset in live:
-            self.pointers.advance(self.asm, pointer, stride + offset - pointer.offset)
-        self.asm.emit(Code.DEC_RM64, counter)
-        self.asm.jump(JNE, head)
+            pointers.advance(asm, pointer, stride + offset - pointer.offset)
+        asm.emit(Code.DEC_RM64, counter)
+        asm.jump(JNE, head)
         # Nothing moves them back: from here on static offsets count from where they stand.
         for pointer, stride, offset in live:
             pointer.offset = offset + count * stride
+        self._depth -= 1
+        if register:
+            pointers.free.append(register)
 
 
 # Prefetches
@@ -281,18 +271,9 @@ AHEAD = 1024
 
 
 def prefetch(asm: Assembler, pointers: Pointers, loop: Loop, fetched: Sequence[Ref]) -> None:
-    """Ask for what later iterations of a loop touch.
-
-    Args:
-        asm: where the code goes: the beginning of an iteration.
-        pointers: which the loop moves.
-        loop: the loop.
-        fetched: references that it walks in sequence, whose lines are worth it.
-    """
-    if not fetched:
-        return
-    wanted = {id(pointers.of(ref)) for ref in fetched}
+    """Ask, at the beginning of an iteration, for what later ones touch of the references `fetched`."""
+    wanted = {pointers.of(ref) for ref in fetched}
     for pointer, stride in pointers.moved(loop, loop.id):
-        if pointer.register and id(pointer) in wanted:
+        if pointer.register and pointer in wanted:
             for line in range(0, stride, LINE):
                 asm.emit(Code.PREFETCHT0_M8, Mem(pointer.register, AHEAD - pointer.offset + line))
