@@ -7,8 +7,7 @@ loops that move those elements are unrolled, so that each copy has names of its 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from planish.levels.loops.ir.annotated import (
@@ -49,50 +48,75 @@ from planish.levels.loops.ir.tree import (
 from planish.levels.loops.lower.mathlib import EXPANDED, expansion
 from planish.levels.loops.lower.memory_spaces import entry_groups, spaces_of
 
-# Vectors
+# Analysis
+
+UNROLLED_MOST = 512
+"""Vector operations that a part which must be unrolled may come to."""
+OTHER_REGISTERS = 4
+"""Registers that are left for operands, where others hold results."""
 
 
-class VectorAnalysis:
+class Held(NamedTuple):
+    """Buffers whose elements registers hold.
+
+    Args:
+        buffers: their names.
+        parts: accumulators for each element that is reduced lane by lane; a power of 2.
+        homes: for each buffer, a reference to where it is in memory.
+    """
+
+    buffers: frozenset[str]
+    parts: int = 1
+    homes: Mapping[str, Ref] = {}
+
+
+class Analysis:
     """Answers questions about one tree for one machine."""
 
     def __init__(self, tree: LoopTree, vectors: Vectors, dtype: str) -> None:
         self.tree = tree
-        self.vectors = vectors
-        self.lanes = vectors.lanes
-        self.masks = vectors.masks
-        self.dtype = dtype
-        self._kept: dict[object, bool | int] = {}
+        self._vectors = vectors
+        self._budget = vectors.registers - OTHER_REGISTERS
+        self._dtype = dtype
+        self._depth: dict[int, int] = {}
+        """Loop, by identity, to how many loops are around its body."""
+        self._vectorised: dict[tuple[int, int], bool] = {}
+        self._volumes: dict[object, int] = {}
+        self._weights: dict[int, int] = {}
+        self._moves: dict[tuple[int, frozenset[str]], bool] = {}
+        self._note_depths((*tree.body, *tree.ahead), 1)
 
-    def vectorised(self, node: Node, inside: Remaining, depth: int) -> bool:
-        """Return whether a loop is executed in vectors: an innermost loop of independent iterations.
+    def _note_depths(self, nodes: Iterable[Node], depth: int) -> None:
+        for node in nodes:
+            if isinstance(node, Loop):
+                self._depth[id(node)] = depth
+                self._note_depths(node.body, depth + 1)
 
-        Args:
-            node: a loop, or a leaf, which is none.
-            inside: what remains outside it.
-            depth: how many loops enclose it.
-        """
-        if isinstance(node, Leaf) or any(isinstance(n, Loop) for n in node.body):
+    # Vectors
+
+    def vectorised(self, loop: Loop, inside: Remaining) -> bool:
+        """Return whether a loop is executed in vectors: an innermost loop of independent iterations."""
+        if not loop.innermost:
             return False
-        trip = self.trip(node, inside)
-        key = ("vector", id(node), trip)
-        if key not in self._kept:
-            self._kept[key] = trip > 1 and self._independent(node, trip, depth + 1)
-        return bool(self._kept[key])
+        trip = self.trip(loop, inside)
+        key = (id(loop), trip)
+        if key not in self._vectorised:
+            self._vectorised[key] = trip > 1 and self._independent(loop, trip)
+        return self._vectorised[key]
 
     def trip(self, loop: Loop, inside: Remaining) -> int:
         """Count a loop's iterations, the tail included."""
-        full, tail = iterations(self.tree, inside, loop)
-        return full + (tail > 0)
+        return -(-remaining(self.tree, inside, loop.axis) // loop.step)
 
-    def _independent(self, loop: Loop, trip: int, depth: int) -> bool:
+    def _independent(self, loop: Loop, trip: int) -> bool:
         if loop.looks_up:
             return False
-        body = tuple(leaves(loop.body))
+        body = leaves(loop.body)
         for leaf in body:
             target = leaf.target
-            if self.lane_private(target.buffer, depth):
+            if self.lane_private(target.buffer, loop):
                 continue
-            others = [r for x in body for r in (x.target, *refs(x.value)) if r.buffer == target.buffer]
+            others = [ref for other in body for ref in other.refs if ref.buffer == target.buffer]
             if loop.id not in target.stride:
                 if leaf.reduce is None or len(others) > 1:
                     return False
@@ -100,15 +124,14 @@ class VectorAnalysis:
                 return False
         return True
 
-    def lane_private(self, buffer: str, depth: int) -> bool:
-        """Return whether a temporary lives within one iteration of the vectorised loop at a depth."""
+    def lane_private(self, buffer: str, loop: Loop) -> bool:
+        """Return whether a temporary lives within one iteration of a vectorised loop."""
         found = self.tree.buffer[buffer]
-        return found.kind == "temporary" and found.scope == depth
+        return found.kind == "temporary" and found.scope == self._depth[id(loop)]
 
-    def partial(self, leaf: Leaf, loop: Loop, depth: int) -> bool:
-        """Return whether a leaf of a vectorised loop reduces along it; `depth` counts that loop too."""
-        target = leaf.target
-        return loop.id not in target.stride and not self.lane_private(target.buffer, depth)
+    def partial(self, leaf: Leaf, loop: Loop) -> bool:
+        """Return whether a leaf of a vectorised loop reduces along it."""
+        return loop.id not in leaf.target.stride and not self.lane_private(leaf.target.buffer, loop)
 
     def pieces(self, trip: int, whole: bool) -> tuple[int, int, list[Piece]]:
         """Cut an innermost loop into vectors.
@@ -120,12 +143,12 @@ class VectorAnalysis:
         Returns:
             Lanes of the full vectors, how many full vectors there are, and what follows them.
         """
-        lanes = min(self.lanes, _power(trip)) if whole else self.lanes
+        lanes = min(self._vectors.lanes, _power(trip)) if whole else self._vectors.lanes
         full, rest = divmod(trip, lanes)
         start = full * lanes
         if not rest:
             return lanes, full, []
-        if whole or self.masks:
+        if whole or self._vectors.masks:
             return lanes, full, [Piece(start, lanes if whole else _power(rest), rest)]
         # Without masks the rest is cut into powers of 2 that become ever smaller.
         tail: list[Piece] = []
@@ -135,45 +158,150 @@ class VectorAnalysis:
             start, rest = start + part, rest - part
         return lanes, full, tail
 
-    def volume(self, nodes: tuple[Node, ...], inside: Remaining, depth: int) -> int:
-        """Count the vector operations of nodes when all is unrolled."""
-        key = ("volume", tuple(map(id, nodes)), tuple(inside.items()))
-        if key not in self._kept:
-            self._kept[key] = sum(self._volume(node, inside, depth) for node in nodes)
-        return int(self._kept[key])
+    # Work
 
-    def _volume(self, node: Node, inside: Remaining, depth: int) -> int:
+    def volume(self, nodes: tuple[Node, ...], inside: Remaining) -> int:
+        """Count the vector operations of nodes when all is unrolled."""
+        key = (tuple(map(id, nodes)), tuple(inside.items()))
+        if key not in self._volumes:
+            self._volumes[key] = sum([self._volume(node, inside) for node in nodes])
+        return self._volumes[key]
+
+    def _volume(self, node: Node, inside: Remaining) -> int:
         if isinstance(node, Leaf):
             return self.weight(node)
-        if self.vectorised(node, inside, depth):
+        if self.vectorised(node, inside):
             _, full, tail = self.pieces(self.trip(node, inside), whole=False)
             return (full + len(tail)) * sum(map(self.weight, leaves(node.body)))
         full, tail = iterations(self.tree, inside, node)
-        total = full * self.volume(node.body, within(inside, node.axis, node.step), depth + 1) if full else 0
-        return total + (self.volume(node.body, within(inside, node.axis, tail), depth + 1) if tail else 0)
+        total = full * self.volume(node.body, within(inside, node.axis, node.step)) if full else 0
+        return total + (self.volume(node.body, within(inside, node.axis, tail)) if tail else 0)
 
     def weight(self, leaf: Leaf) -> int:
         """Count a leaf's operations; a product that is added counts as one."""
-        key = ("weight", id(leaf))
-        if key not in self._kept:
-            self._kept[key] = max(1, self._operations(leaf.value))
-        return int(self._kept[key])
+        if id(leaf) not in self._weights:
+            self._weights[id(leaf)] = max(1, self._operations(leaf.value))
+        return self._weights[id(leaf)]
 
     def _operations(self, value: Value) -> int:
         if not isinstance(value, Call):
             return 0
-        own = len(expansion(value.function, self.dtype)) if value.function in EXPANDED else 1
+        own = len(expansion(value.function, self._dtype)) if value.function in EXPANDED else 1
         return own + sum(map(self._operations, value.args))
 
-    def moves(self, node: Node, held: frozenset[str]) -> bool:
+    def moves(self, loop: Loop, buffers: frozenset[str]) -> bool:
         """Return whether a loop moves some reference to these buffers."""
+        key = (id(loop), buffers)
+        if key not in self._moves:
+            found = [ref for leaf in leaves(loop.body) for ref in leaf.refs]
+            self._moves[key] = any(r.buffer in buffers and loop.id in r.stride for r in found)
+        return self._moves[key]
+
+    # What registers hold
+
+    def held(self, nodes: tuple[Node, ...], inside: Inside, at: Positions) -> Held | None:
+        """Plan to hold what nodes reduce, and if possible what passes between them, in registers.
+
+        Returns:
+            None where it does not fit, or where it is better decided further inside.
+        """
+        found = leaves(nodes)
+        private: set[str] = set().union(*[self._lane_privates(node, inside) for node in nodes])
+        read = {ref.buffer for leaf in found for ref in refs(leaf.value)}
+        reduced = {leaf.target.buffer for leaf in found if leaf.reduce} - private
+        shared = {leaf.target.buffer for leaf in found} - private & (read | reduced)
+        for buffers in dict.fromkeys((frozenset(shared), frozenset(reduced))):
+            moved = len(nodes) == 1 and isinstance(nodes[0], Loop) and self.moves(nodes[0], buffers)
+            if buffers and not moved and self._small(nodes, inside, buffers):
+                fitting = self._fitting(nodes, inside, at, buffers)
+                if fitting:
+                    return fitting
+        return None
+
+    def _first_iteration(self, loop: Loop, inside: Inside) -> Inside:
+        return within(inside, loop.axis, min(loop.step, remaining(self.tree, inside, loop.axis)))
+
+    def _lane_privates(self, node: Node, inside: Inside) -> set[str]:
         if isinstance(node, Leaf):
-            return False
-        key = ("moves", id(node), held)
-        if key not in self._kept:
-            found = (r for leaf in leaves(node.body) for r in (leaf.target, *refs(leaf.value)))
-            self._kept[key] = any(r.buffer in held and node.id in r.stride for r in found)
-        return bool(self._kept[key])
+            return set()
+        if self.vectorised(node, inside):
+            names = {leaf.target.buffer for leaf in leaves(node.body)}
+            return {name for name in names if self.lane_private(name, node)}
+        inner = self._first_iteration(node, inside)
+        return set().union(*[self._lane_privates(n, inner) for n in node.body])
+
+    def _small(self, nodes: tuple[Node, ...], inside: Inside, buffers: frozenset[str]) -> bool:
+        """Return whether the loops that move what is held may be unrolled, with all that is inside them."""
+        for node in nodes:
+            if isinstance(node, Leaf):
+                continue
+            if self.moves(node, buffers):
+                if self.volume((node,), inside) > UNROLLED_MOST:
+                    return False
+                continue
+            inner = self._first_iteration(node, inside)
+            if not self.vectorised(node, inside) and not self._small(node.body, inner, buffers):
+                return False
+        return True
+
+    def _fitting(
+        self, nodes: tuple[Node, ...], inside: Inside, at: Positions, buffers: frozenset[str]
+    ) -> Held | None:
+        found: dict[Cell, None] = {}
+        for touched in self.cells(nodes, inside, at, Held(buffers)):
+            found[touched] = None
+            if len(found) > self._budget:
+                return None
+        # An element in two registers would be old in one of them.
+        if _overlap(found):
+            return None
+        parts, partial = 1, sum([bool(c.reduce) for c in found])
+        # Eight in flight: an addition takes some four cycles, and two begin in each.
+        while 0 < partial * parts < 8 and len(found) + partial * (2 * parts - 1) <= self._budget:
+            parts *= 2
+        return Held(buffers, parts)
+
+    def cells(self, nodes: Iterable[Node], inside: Inside, at: Positions, held: Held) -> Iterator[Cell]:
+        """List the cells that nodes touch, some several times.
+
+        Args:
+            nodes: what is executed.
+            inside: what remains there.
+            at: positions of the enclosing loops; in a counted one, those of its first iteration.
+            held: what is held.
+        """
+        for node in nodes:
+            if isinstance(node, Leaf):
+                for ref in node.refs:
+                    if ref.buffer in held.buffers:
+                        yield Cell(ref.buffer, position(ref, at))
+            elif self.vectorised(node, inside):
+                yield from self._vector_cells(node, inside, at, held)
+            else:
+                full, tail = iterations(self.tree, inside, node)
+                # Other loops touch the same cells in every iteration.
+                for i in range(full if self.moves(node, held.buffers) else min(full, 1)):
+                    inner = within(inside, node.axis, node.step)
+                    yield from self.cells(node.body, inner, {**at, node.id: i}, held)
+                if tail:
+                    inner = within(inside, node.axis, tail)
+                    yield from self.cells(node.body, inner, {**at, node.id: full}, held)
+
+    def _vector_cells(self, loop: Loop, inside: Inside, at: Positions, held: Held) -> Iterator[Cell]:
+        body = leaves(loop.body)
+        whole = any(self.partial(leaf, loop) for leaf in body)
+        lanes, full, tail = self.pieces(self.trip(loop, inside), whole)
+        count = full if self.moves(loop, held.buffers) else min(full, held.parts)
+        for i, piece in enumerate([*(Piece(j * lanes, lanes, lanes) for j in range(count)), *tail]):
+            here = {**at, loop.id: piece.start}
+            for leaf in body:
+                for ref in leaf.refs:
+                    if ref.buffer not in held.buffers:
+                        continue
+                    if ref is leaf.target and self.partial(leaf, loop):
+                        yield summed(leaf, here, piece, i % held.parts)
+                    else:
+                        yield cell(ref, here, loop, piece)
 
 
 def _power(n: int) -> int:
@@ -190,162 +318,7 @@ def _apart(a: Ref, b: Ref, loop: LoopId, trip: int) -> bool:
     return distance == 0 or distance % stride != 0 or distance // stride >= trip
 
 
-# Scopes
-
-UNROLLED_MOST = 512
-"""Vector operations that a part which must be unrolled may come to."""
-
-
-@dataclass(frozen=True)
-class Scope:
-    """Nodes during which registers hold some buffers' elements.
-
-    Args:
-        held: those buffers.
-        parts: accumulators for each element that is reduced lane by lane; a power of 2.
-    """
-
-    held: frozenset[str]
-    parts: int = 1
-
-
-class Scopes:
-    """Plans the scopes of one tree.
-
-    Args:
-        analysis: of the tree.
-        budget: how many registers may hold cells.
-    """
-
-    def __init__(self, analysis: VectorAnalysis, budget: int) -> None:
-        self.analysis = analysis
-        self.budget = budget
-
-    def find(self, nodes: tuple[Node, ...], inside: Remaining, at: Positions, depth: int) -> Scope | None:
-        """Plan to hold what nodes reduce, and if possible what passes between them, in registers.
-
-        Returns:
-            None where it does not fit, or where it is better decided further inside.
-        """
-        shared, reduced = self._candidates(nodes, inside, depth)
-        for held in dict.fromkeys((shared, reduced)):
-            moved = len(nodes) == 1 and self.analysis.moves(nodes[0], held)
-            if held and not moved and self._small(nodes, inside, depth, held):
-                scope = self._fitting(nodes, inside, at, depth, held)
-                if scope:
-                    return scope
-        return None
-
-    def _candidates(
-        self, nodes: tuple[Node, ...], inside: Remaining, depth: int
-    ) -> tuple[frozenset[str], frozenset[str]]:
-        """Return the buffers that are reduced or read after being written, and those that are reduced."""
-        private: set[str] = set()
-        for node in nodes:
-            private |= self._lane_privates(node, inside, depth)
-        found = list(leaves(nodes))
-        written = {x.target.buffer for x in found} - private
-        read = {r.buffer for x in found for r in refs(x.value)}
-        reduced = {x.target.buffer for x in found if x.reduce} - private
-        return frozenset(written & (read | reduced)), frozenset(reduced)
-
-    def _lane_privates(self, node: Node, inside: Remaining, depth: int) -> set[str]:
-        if isinstance(node, Leaf):
-            return set()
-        if self.analysis.vectorised(node, inside, depth):
-            names = {leaf.target.buffer for leaf in leaves(node.body)}
-            return {n for n in names if self.analysis.lane_private(n, depth + 1)}
-        step = min(node.step, remaining(self.analysis.tree, inside, node.axis))
-        inner = within(inside, node.axis, step)
-        return set().union(*(self._lane_privates(n, inner, depth + 1) for n in node.body))
-
-    def _small(self, nodes: tuple[Node, ...], inside: Remaining, depth: int, held: frozenset[str]) -> bool:
-        """Return whether the loops that move what is held may be unrolled, with all that is inside them."""
-        for node in nodes:
-            if isinstance(node, Leaf):
-                continue
-            if self.analysis.moves(node, held):
-                if self.analysis.volume((node,), inside, depth) > UNROLLED_MOST:
-                    return False
-            elif not self.analysis.vectorised(node, inside, depth):
-                step = min(node.step, remaining(self.analysis.tree, inside, node.axis))
-                if not self._small(node.body, within(inside, node.axis, step), depth + 1, held):
-                    return False
-        return True
-
-    def _fitting(
-        self, nodes: tuple[Node, ...], inside: Remaining, at: Positions, depth: int, held: frozenset[str]
-    ) -> Scope | None:
-        found: dict[Cell, None] = {}
-        for touched in self.cells(nodes, inside, at, depth, Scope(held)):
-            found[touched] = None
-            if len(found) > self.budget:
-                return None
-        # An element in two registers would be old in one of them.
-        if _overlap(found):
-            return None
-        partial = sum(bool(c.reduce) for c in found)
-        return Scope(held, self._parts(partial, len(found)))
-
-    def _parts(self, partial: int, cells: int) -> int:
-        """Accumulators for each of `partial` elements, enough to hide the latency of an addition."""
-        parts = 1
-        # Eight in flight: an addition takes some four cycles, and two begin in each.
-        while partial and partial * parts < 8 and cells + partial * (2 * parts - 1) <= self.budget:
-            parts *= 2
-        return parts
-
-    def cells(
-        self, nodes: tuple[Node, ...], inside: Remaining, at: Positions, depth: int, scope: Scope
-    ) -> Iterator[Cell]:
-        """List the cells that nodes touch, some several times.
-
-        Args:
-            nodes: what is executed.
-            inside: what remains there.
-            at: positions of the enclosing loops; those that only move at run time are absent.
-            depth: how many loops enclose the nodes.
-            scope: what is held.
-        """
-        for node in nodes:
-            if isinstance(node, Leaf):
-                for ref in (node.target, *refs(node.value)):
-                    if ref.buffer in scope.held:
-                        yield Cell(ref.buffer, position(ref, at))
-            elif self.analysis.vectorised(node, inside, depth):
-                yield from self._vector_cells(node, inside, at, depth + 1, scope)
-            else:
-                full, tail = iterations(self.analysis.tree, inside, node)
-                moved = self.analysis.moves(node, scope.held)
-                # Other loops touch the same cells in every iteration.
-                for i in range(full if moved else min(full, 1)):
-                    inner = within(inside, node.axis, node.step)
-                    yield from self.cells(node.body, inner, {**at, node.id: i}, depth + 1, scope)
-                if tail:
-                    inner = within(inside, node.axis, tail)
-                    yield from self.cells(node.body, inner, {**at, node.id: full}, depth + 1, scope)
-
-    def _vector_cells(
-        self, loop: Loop, inside: Remaining, at: Positions, depth: int, scope: Scope
-    ) -> Iterator[Cell]:
-        body = tuple(leaves(loop.body))
-        whole = any(self.analysis.partial(leaf, loop, depth) for leaf in body)
-        lanes, full, tail = self.analysis.pieces(self.analysis.trip(loop, inside), whole)
-        count = full if self.analysis.moves(loop, scope.held) else min(full, scope.parts)
-        for i, piece in enumerate([*(Piece(j * lanes, lanes, lanes) for j in range(count)), *tail]):
-            here = {**at, loop.id: piece.start}
-            for leaf in body:
-                if leaf.target.buffer in scope.held:
-                    if self.analysis.partial(leaf, loop, depth):
-                        yield summed(leaf, here, piece, i % scope.parts)
-                    else:
-                        yield cell(leaf.target, here, loop, piece)
-                for ref in refs(leaf.value):
-                    if ref.buffer in scope.held:
-                        yield cell(ref, here, loop, piece)
-
-
-def _overlap(cells: Mapping[Cell, None]) -> bool:
+def _overlap(cells: Iterable[Cell]) -> bool:
     """Return whether two cells share an element."""
     seen: set[tuple[str, int]] = set()
     total = 0
@@ -356,14 +329,16 @@ def _overlap(cells: Mapping[Cell, None]) -> bool:
     return len(seen) != total
 
 
-# State
+# Annotation
 
-
-class Held(NamedTuple):
-    """Contents of registers here, and their locations in memory, by buffer."""
-
-    scope: Scope
-    homes: Mapping[str, Ref]
+SMALL = 16
+"""A loop of so few vector operations is unrolled, and a body is repeated up to so many."""
+SMALL_HELD = 128
+"""As `SMALL`, where registers hold the results."""
+SMALL_VECTORS = 32
+"""As `SMALL`, for an innermost loop."""
+CHUNK = 4
+"""Vectors in one iteration of a long innermost loop."""
 
 
 class State(NamedTuple):
@@ -388,84 +363,16 @@ class State(NamedTuple):
         inside = within(self.inside, loop.axis, rest)
         return self._replace(inside=inside, at={**self.at, loop.id: at})
 
-
-def homes_of(scope: Scope, nodes: tuple[Node, ...], counted: Sequence[LoopId]) -> Mapping[str, Ref] | None:
-    """Find a reference of each held buffer; None if the loops of run time move its references apart."""
-    homes: dict[str, Ref] = {}
-    for leaf in leaves(nodes):
-        for ref in leaf.refs:
-            if ref.buffer in scope.held:
-                home = homes.setdefault(ref.buffer, ref)
-                if [home.stride.get(loop, 0) for loop in counted] != [
-                    ref.stride.get(loop, 0) for loop in counted
-                ]:
-                    return None
-    return homes
-
-
-# Unrolling
-
-SMALL = 16
-"""A loop of so few vector operations is unrolled, and a body is repeated up to so many."""
-SMALL_HELD = 128
-"""As `SMALL`, where registers hold the results."""
-SMALL_VECTORS = 32
-"""As `SMALL`, for an innermost loop."""
-CHUNK = 4
-"""Vectors in one iteration of a long innermost loop."""
-
-
-class Unrolling:
-    """Answers for one tree.
-
-    Args:
-        scopes: of the tree.
-    """
-
-    def __init__(self, scopes: Scopes) -> None:
-        self._scopes = scopes
-        self._analysis = scopes.analysis
-
-    def moves_held(self, loop: Loop, state: State) -> bool:
-        return state.held is not None and self._analysis.moves(loop, state.held.scope.held)
-
-    def copies(self, loop: Loop, state: State, full: int) -> int:
-        """Return how often to repeat a loop's body; `full` times, where it is to be no loop at all."""
-        if full <= 1 or state.unrolling or self.moves_held(loop, state):
-            return full
-        inner = within(state.inside, loop.axis, loop.step)
-        volume = self._analysis.volume(loop.body, inner, len(state.at) + 1)
-        asked = loop.kind == "unroll"
-        most = UNROLLED_MOST if asked else SMALL_HELD if state.held else SMALL
-        if volume * full <= most:
-            return full
-        return max(1, (UNROLLED_MOST if asked else SMALL) // volume)
-
-    def carried(self, loop: Loop, state: State) -> tuple[Cell, ...]:
-        """List the held cells that a counted loop touches, counted from their homes."""
-        if state.held is None:
-            return ()
-        scope, homes = state.held
-        at = state.at
-        shift = {name: position(home, at) - home.offset for name, home in homes.items()}
-        found = self._scopes.cells((loop,), state.inside, at, len(at), scope)
-        return tuple([c._replace(offset=c.offset - shift[c.buffer]) for c in dict.fromkeys(found)])
-
-    def chunk(self, loop: Loop, full: int, state: State) -> int:
-        """Return how many vectors an iteration writes; more than `full`, where there is to be no loop."""
-        volume = sum(map(self._analysis.weight, leaves(loop.body)))
-        most = UNROLLED_MOST if loop.kind == "unroll" else SMALL_VECTORS
-        if state.unrolling or self.moves_held(loop, state) or full * volume <= most:
-            return full + 1
-        parts = state.held.scope.parts if state.held else 1
-        # As many as a sum has parts at least: vectors take these by turns.
-        return max(parts, min(CHUNK, 64 // volume), 1)
-
-
-# Annotation
-
-OTHER_REGISTERS = 4
-"""Registers that are left for operands, where others hold results."""
+    def holding(self, held: Held, nodes: Sequence[Node]) -> State | None:
+        """Return the state with more held; None if loops of run time move references to a buffer apart."""
+        homes: dict[str, Ref] = {}
+        for leaf in leaves(tuple(nodes)):
+            for ref in leaf.refs:
+                if ref.buffer in held.buffers:
+                    home = homes.setdefault(ref.buffer, ref)
+                    if any(home.stride.get(loop) != ref.stride.get(loop) for loop in self.counted):
+                        return None
+        return self._replace(held=held._replace(homes=homes))
 
 
 def annotate(tree: LoopTree, vectors: Vectors, dtype: str) -> AnnotatedTree:
@@ -476,21 +383,19 @@ def annotate(tree: LoopTree, vectors: Vectors, dtype: str) -> AnnotatedTree:
         vectors: of the machine.
         dtype: the tree's element type.
     """
-    scopes = Scopes(VectorAnalysis(tree, vectors, dtype), vectors.registers - OTHER_REGISTERS)
+    annotator = _Annotator(Analysis(tree, vectors, dtype))
     body, ahead = [
-        tuple([_Annotator(scopes).function(nodes, len(groups) == 1) for nodes in groups])
+        tuple([annotator.function(nodes, len(groups) == 1) for nodes in groups])
         for groups in (entry_groups(tree.body), entry_groups(tree.ahead))
     ]
     return AnnotatedTree(tree, vectors, body, ahead, spaces_of(tree, (*body, *ahead)))
 
 
 class _Annotator:
-    def __init__(self, scopes: Scopes) -> None:
-        self.analysis: VectorAnalysis = scopes.analysis
-        self.tree: LoopTree = scopes.analysis.tree
-        self.scopes = scopes
-        self.unrolling = Unrolling(scopes)
-        self._apart: dict[int, frozenset[LoopId]] = {}
+    def __init__(self, analysis: Analysis) -> None:
+        self.analysis = analysis
+        self.tree = analysis.tree
+        self._deciding: dict[int, frozenset[LoopId]] = {}
 
     def function(self, nodes: tuple[Node, ...], whole: bool) -> Function:
         """Annotate some root nodes, all of them or not."""
@@ -510,10 +415,9 @@ class _Annotator:
     def _nodes(self, nodes: tuple[Node, ...], state: State, *, whole: bool = True) -> Item:
         """Annotate nodes: all of a loop's body, which then ends the lives of its temporaries, or a part."""
         if state.held is None:
-            scope = self.scopes.find(nodes, state.inside, state.at, len(state.at))
-            homes = homes_of(scope, nodes, state.counted) if scope else None
-            if scope and homes:
-                inner = state._replace(held=Held(scope, homes))
+            held = self.analysis.held(nodes, state.inside, state.at)
+            inner = state.holding(held, nodes) if held else None
+            if inner:
                 return self._region(nodes, inner, self._each(nodes, inner), whole)
             if len(nodes) > 1:
                 return Block(nodes, tuple([self._nodes((n,), state, whole=False) for n in nodes]))
@@ -526,87 +430,112 @@ class _Annotator:
     def _node(self, node: Node, state: State) -> Item:
         if isinstance(node, Leaf):
             return Unrolled(node, state.inside)
-        if self.analysis.vectorised(node, state.inside, len(state.at)):
+        if self.analysis.vectorised(node, state.inside):
             return self._vector_loop(node, state)
         return self._loop(node, state)
 
     def _region(self, nodes: tuple[Node, ...], state: State, item: Item, whole: bool) -> CellRegion:
         assert state.held is not None
-        scope, homes = state.held
+        held, parts, homes = state.held
         outside = len(state.at) + (not whole)
-        buffers = [self.tree.buffer[name] for name in scope.held]
+        buffers = [self.tree.buffer[name] for name in held]
         local = frozenset([b.name for b in buffers if b.kind == "temporary" and b.scope >= outside])
-        return CellRegion(nodes, item, scope.held, scope.parts, homes, local)
+        return CellRegion(nodes, item, held, parts, homes, local)
+
+    def _moves_held(self, loop: Loop, state: State) -> bool:
+        return state.held is not None and self.analysis.moves(loop, state.held.buffers)
+
+    def _carried(self, loop: Loop, state: State) -> tuple[Cell, ...]:
+        """List the held cells that a counted loop touches, counted from their homes."""
+        if state.held is None:
+            return ()
+        at, homes = state.at, state.held.homes.items()
+        shift = {name: position(home, at) - home.offset for name, home in homes}
+        found = dict.fromkeys(self.analysis.cells((loop,), state.inside, at, state.held))
+        return tuple([c._replace(offset=c.offset - shift[c.buffer]) for c in found])
 
     # Loops
 
     def _loop(self, loop: Loop, state: State) -> Nest:
         full, tail = iterations(self.tree, state.inside, loop)
-        copies = self.unrolling.copies(loop, state, full)
+        copies = self._copies(loop, state, full)
         main = full - full % copies if copies < full else 0
         parts: list[Part] = []
         if main:
             inner = state._replace(counted=(*state.counted, loop.id))
-            bodies = self._bodies(loop, inner, range(copies), loop.step)
-            carried = self.unrolling.carried(loop, state)
+            bodies = self._bodies(loop, inner, range(copies))
+            carried = self._carried(loop, state)
             parts.append(Part("counted", 0, main, 1, bodies[0], 1, copies, (), carried, bodies[1:]))
-        unrolling = state._replace(unrolling=state.unrolling or self.unrolling.moves_held(loop, state))
+        unrolling = state._replace(unrolling=state.unrolling or self._moves_held(loop, state))
         if full > main:
-            bodies = self._bodies(loop, unrolling, range(main, full), loop.step)
+            bodies = self._bodies(loop, unrolling, range(main, full))
             parts.append(Part("unrolled", main, full - main, 1, bodies[0], others=bodies[1:]))
         if tail:
             body = self._nodes(loop.body, unrolling.within(loop, tail, full))
             parts.append(Part("unrolled", full, 1, 1, body))
         return Nest(loop, tuple(parts))
 
-    def _bodies(self, loop: Loop, state: State, positions: range, rest: int) -> Sequence[Item]:
+    def _copies(self, loop: Loop, state: State, full: int) -> int:
+        """Return how often to repeat a loop's body; `full` times, where it is to be no loop at all."""
+        if full <= 1 or state.unrolling or self._moves_held(loop, state):
+            return full
+        volume = self.analysis.volume(loop.body, within(state.inside, loop.axis, loop.step))
+        asked = loop.kind == "unroll"
+        most = UNROLLED_MOST if asked else SMALL_HELD if state.held else SMALL
+        if volume * full <= most:
+            return full
+        return max(1, (UNROLLED_MOST if asked else SMALL) // volume)
+
+    def _bodies(self, loop: Loop, state: State, positions: range) -> Sequence[Item]:
         """Annotate a loop's body at each position; once, where that makes no difference."""
-        if loop.id not in self._deciding_loops(loop):
+        if id(loop) not in self._deciding:
+            self._deciding[id(loop)] = _deciding_loops(loop)
+        if loop.id not in self._deciding[id(loop)]:
             positions = positions[:1]
-        return tuple([self._nodes(loop.body, state.within(loop, rest, i)) for i in positions])
-
-    def _deciding_loops(self, loop: Loop) -> frozenset[LoopId]:
-        """List the loops whose position decides which references inside a loop meet."""
-        known = self._apart.get(id(loop))
-        if known is None:
-            strides: dict[str, set[tuple[tuple[LoopId, int], ...]]] = {}
-            for leaf in leaves(loop.body):
-                for ref in leaf.refs:
-                    strides.setdefault(ref.buffer, set()).add(ref.strides)
-            found = [
-                frozenset.union(*map(frozenset, s)) - frozenset.intersection(*map(frozenset, s))
-                for s in strides.values()
-            ]
-            known = self._apart[id(loop)] = frozenset([moved for pairs in found for moved, _ in pairs])
-        return known
-
-    # Vectors
+        return [self._nodes(loop.body, state.within(loop, loop.step, i)) for i in positions]
 
     def _vector_loop(self, loop: Loop, state: State) -> Item:
-        depth = len(state.at) + 1
-        summed = frozenset(
-            [x.target.buffer for x in leaves(loop.body) if self.analysis.partial(x, loop, depth)]
-        )
-        if not summed or state.held:
-            return self._vectors(loop, state, summed)
-        scope = Scope(summed)
-        homes = homes_of(scope, (loop,), state.counted)
-        assert homes is not None
-        inner = state._replace(held=Held(scope, homes))
-        return self._region((loop,), inner, self._vectors(loop, inner, summed), whole=False)
+        found = [x.target.buffer for x in leaves(loop.body) if self.analysis.partial(x, loop)]
+        reduced = frozenset(found)
+        if not reduced or state.held:
+            return self._vectors(loop, state, reduced)
+        inner = state.holding(Held(reduced), (loop,))
+        assert inner is not None
+        return self._region((loop,), inner, self._vectors(loop, inner, reduced), whole=False)
 
-    def _vectors(self, loop: Loop, state: State, summed: frozenset[str]) -> Nest:
-        lanes, full, tail = self.analysis.pieces(self.analysis.trip(loop, state.inside), bool(summed))
-        chunk = self.unrolling.chunk(loop, full, state)
+    def _vectors(self, loop: Loop, state: State, reduced: frozenset[str]) -> Nest:
+        lanes, full, tail = self.analysis.pieces(self.analysis.trip(loop, state.inside), bool(reduced))
+        chunk = self._chunk(loop, full, state)
         main = full - full % chunk if full >= 2 * chunk else 0  # one iteration would be no loop
-        depth = len(state.at) + 1
         used = dict.fromkeys([ref.buffer for leaf in leaves(loop.body) for ref in leaf.refs])
-        body = Lanes(loop, frozenset([b for b in used if self.analysis.lane_private(b, depth)]), summed)
+        body = Lanes(loop, frozenset([b for b in used if self.analysis.lane_private(b, loop)]), reduced)
         parts: list[Part] = []
         if main:
-            carried = self.unrolling.carried(loop, state)
+            carried = self._carried(loop, state)
             parts.append(Part("counted", 0, main, lanes, body, lanes, chunk, (), carried))
         if full > main:
             parts.append(Part("unrolled", main * lanes, full - main, lanes, body, lanes))
         parts += [Part("unrolled", p.start, 1, p.active, body, p.lanes) for p in tail]
         return Nest(loop, tuple(parts))
+
+    def _chunk(self, loop: Loop, full: int, state: State) -> int:
+        """Return how many vectors an iteration writes; more than `full`, where there is to be no loop."""
+        volume = sum(map(self.analysis.weight, leaves(loop.body)))
+        most = UNROLLED_MOST if loop.kind == "unroll" else SMALL_VECTORS
+        if state.unrolling or self._moves_held(loop, state) or full * volume <= most:
+            return full + 1
+        # As many as a sum has parts at least: vectors take these by turns.
+        return max(state.held.parts if state.held else 1, min(CHUNK, 64 // volume), 1)
+
+
+def _deciding_loops(loop: Loop) -> frozenset[LoopId]:
+    """List the loops whose position decides which references inside a loop meet."""
+    strides: dict[str, set[tuple[tuple[LoopId, int], ...]]] = {}
+    for leaf in leaves(loop.body):
+        for ref in leaf.refs:
+            strides.setdefault(ref.buffer, set()).add(ref.strides)
+    found = [
+        frozenset.union(*map(frozenset, s)) - frozenset.intersection(*map(frozenset, s))
+        for s in strides.values()
+    ]
+    return frozenset([moved for pairs in found for moved, _ in pairs])
