@@ -10,7 +10,8 @@ Results are stored past the caches where they are large and nothing reads them a
 
 from __future__ import annotations
 
-from collections.abc import Container, Hashable, Iterable, Mapping, Set
+from collections import Counter
+from collections.abc import Callable, Container, Hashable, Iterable, Mapping, Set
 from typing import NamedTuple
 
 from planish.levels.loops.ir.annotated import (
@@ -66,16 +67,13 @@ class Analyser:
         self.tree = tree
         self.vectors = vectors
         self.spare = spare
-        self._uses: dict[str, int] = {}
         # By identity, for comparing nodes means comparing all below them; kept with them, so that no id is
         # reused.
         self._below: dict[int, tuple[Node, int, list[Site]]] = {}
         self._moves: dict[int, bool] = {}
         self._unrolls: dict[int, bool] = {}
         self._scopes: dict[tuple[int, ...], Scope] = {}
-        for leaf in leaves((*tree.body, *tree.ahead)):
-            for ref in leaf.refs:
-                self._uses[ref.buffer] = self._uses.get(ref.buffer, 0) + 1
+        self._uses = Counter([ref.buffer for leaf in leaves((*tree.body, *tree.ahead)) for ref in leaf.refs])
 
     def moves_target(self, loop: Loop) -> bool:
         """Return whether some leaf below writes along the loop; if not, the loop only reduces."""
@@ -143,18 +141,15 @@ class Analyser:
         if known is None:
             for node in nodes:
                 if id(node) not in self._below:
-                    self._enter(node)
+                    for site in self._sites(node, ()):
+                        site.mark(self._moves, self.vectors.lanes)
             depth = self._below[key[0]][1]
             sites = [site for node in key for site in self._below[node][2]]
             known = self._scopes[key] = Scope(self.tree, self.vectors, sites, depth, self._uses)
         return known
 
-    def _enter(self, top: Node) -> None:
-        """Note what is below a node that has not been seen."""
-        for site in self._sites(top, ()):
-            site.mark(self._moves, self.vectors.lanes)
-
     def _sites(self, node: Node, path: Path) -> list[Site]:
+        """Note what is below a node that has not been seen."""
         if isinstance(node, Leaf):
             found = [Site(self.tree, node, path)]
             self._unrolls[id(node)] = True
@@ -264,6 +259,39 @@ LINE = 64
 LINES_MAX = 8
 """Where an iteration goes farther than this, it does not walk memory in sequence."""
 
+Pass = tuple[str, int, tuple[Ref, ...]]
+"""Kind, copies, and the references that are fetched; see `planish.levels.loops.ir.annotated.Part`."""
+
+
+def _nest(
+    loop: Loop,
+    here: int,
+    unit: int,
+    body: Callable[[int], Item],
+    how: Callable[[int, Item], Pass],
+    lanes: int = 1,
+) -> Nest:
+    """Cut a loop into full passes, executed alike, and what is left.
+
+    Args:
+        loop: the loop.
+        here: elements of its axis.
+        unit: of them in a full pass: those of one iteration, or of several.
+        body: annotates a pass of so many elements.
+        how: plans full passes, given how many there are, and one.
+        lanes: of the vector that a pass is.
+    """
+    full, tail = divmod(here, unit)
+    width = 1 if unit == loop.step else unit
+    parts: list[Part] = []
+    if full:
+        item = body(unit)
+        kind, copies, fetched = how(full, item)
+        parts.append(Part(kind, 0, full, width, item, lanes, copies, fetched))
+    if tail:
+        parts.append(Part("unrolled", full * width, 1, min(width, tail), body(tail), lanes))
+    return Nest(loop, tuple(parts))
+
 
 class Regions:
     """Annotates regions.
@@ -275,7 +303,7 @@ class Regions:
     def __init__(self, analyser: Analyser) -> None:
         self._analyser = analyser
         self._tree = analyser.tree
-        self._vectors = analyser.vectors
+        self._lanes = analyser.vectors.lanes
         self._large = analyser.buffers_from(FETCHED_FROM)
 
     def region(self, nodes: tuple[Node, ...], inside: Inside, allocation: Allocation) -> Region:
@@ -283,9 +311,8 @@ class Regions:
         items: list[Item] = []
         made: list[set[str]] = []
         combines = copies > 1 or held.lanewise
-        analyser = self._analyser
         for node in nodes:
-            found = analyser.leaves(node)
+            found = self._analyser.leaves(node)
             if False in [is_start(leaf, held.fresh, held.reduce) for leaf in found]:
                 items.append(self._node(node, inside, None, allocation))
                 made.append({leaf.target.buffer for leaf in found if leaf.reduce} if combines else set())
@@ -302,59 +329,39 @@ class Regions:
             held.local,
             copies,
             free,
-            analyser.unrolled(nodes),
+            self._analyser.unrolled(nodes),
         )
 
     def _node(self, node: Node, inside: Inside, vector: Loop | None, held: Allocation) -> Item:
         if isinstance(node, Leaf) or self._analyser.unrolls(node):
             return Unrolled(node, inside, vector)
-        return self._vector_loop(node, inside, held) if node.side_by_side else self._loop(node, inside, held)
+        # One that is reduced a vector at a time, or in turn.
+        inner = node if node.side_by_side else None
+        unit = self._lanes if inner else node.step
 
-    def _body(self, loop: Loop, inside: Inside, vector: Loop | None, held: Allocation) -> Item:
-        if len(loop.body) == 1:
-            return self._node(loop.body[0], inside, vector, held)
-        return Block(loop.body, tuple([self._node(node, inside, vector, held) for node in loop.body]))
+        def body(rest: int) -> Item:
+            within = {**inside, node.axis: rest}
+            items = [self._node(below, within, inner, held) for below in node.body]
+            return items[0] if len(items) == 1 else Block(node.body, tuple(items))
 
-    def _vector_loop(self, loop: Loop, inside: Inside, held: Allocation) -> Nest:
-        """Plan a loop that is reduced a vector at a time."""
-        lanes = self._vectors.lanes
-        full, tail = divmod(remaining(self._tree, inside, loop.axis), lanes)
-        parts: list[Part] = []
-        if full:
-            body = self._body(loop, {**inside, loop.axis: lanes}, loop, held)
-            kind, copies = self._reduce(loop, full, len(loop.body), held)
-            fetched = walked(loop, lanes * copies, self._large) if kind == "counted" else ()
-            parts.append(Part(kind, 0, full, lanes, body, lanes, copies, fetched))
-        if tail:
-            body = self._body(loop, {**inside, loop.axis: tail}, loop, held)
-            parts.append(Part("unrolled", full * lanes, 1, tail, body, lanes))
-        return Nest(loop, tuple(parts))
+        def how(full: int, _item: Item) -> Pass:
+            if inner is None and self._analyser.moves_target(node):
+                return "unrolled", full, ()
+            work = len(node.body)
+            if inner is None:
+                within = {**inside, node.axis: unit}
+                work = instances(self._tree, node.body, within, self._lanes, UNROLLED_MAX)
+            # A short one is unrolled; a schedule that asks for it may have more code, as in the analyser.
+            most = 4 * UNROLLED_MAX if node.kind == "unroll" else UNROLL_WORK
+            if full * work <= most or _moves_held(node, held):
+                return "unrolled", full, ()
+            # Others run several iterations at a time, as many as a sum has registers at least: passes take
+            # these by turns.
+            copies = min(full, max(held.copies, LOOP_WORK // work)) if work < LOOP_WORK else 1
+            return "counted", copies, walked(node, copies * (unit if inner else 1), self._large)
 
-    def _loop(self, loop: Loop, inside: Inside, held: Allocation) -> Nest:
-        full, tail = divmod(remaining(self._tree, inside, loop.axis), loop.step)
-        inner = {**inside, loop.axis: loop.step}
-        parts: list[Part] = []
-        if full:
-            body = self._body(loop, inner, None, held)
-            kind, copies = "unrolled", full
-            if not self._analyser.moves_target(loop):
-                work = instances(self._tree, loop.body, inner, self._vectors.lanes, UNROLLED_MAX)
-                kind, copies = self._reduce(loop, full, work, held)
-            fetched = walked(loop, copies, self._large) if kind == "counted" else ()
-            parts.append(Part(kind, 0, full, 1, body, 1, copies, fetched))
-        if tail:
-            body = self._body(loop, {**inside, loop.axis: tail}, None, held)
-            parts.append(Part("unrolled", full, 1, 1, body))
-        return Nest(loop, tuple(parts))
-
-    def _reduce(self, loop: Loop, count: int, work: int, held: Allocation) -> tuple[str, int]:
-        """Plan a loop that only reduces: a short one is unrolled, others run several iterations at a time."""
-        # A schedule that asks for it may have more code, as in the analyser.
-        short = count * work <= UNROLL_WORK or (loop.kind == "unroll" and count * work <= 4 * UNROLLED_MAX)
-        if short or _moves_held(loop, held):
-            return "unrolled", count
-        # As many copies as a sum has registers at least, for passes take these by turns.
-        return "counted", min(count, max(held.copies, LOOP_WORK // work)) if work < LOOP_WORK else 1
+        here = remaining(self._tree, inside, node.axis)
+        return _nest(node, here, unit, body, how, self._lanes if inner else 1)
 
 
 def _moves_held(loop: Loop, held: Allocation) -> bool:
@@ -438,7 +445,9 @@ def annotate(tree: LoopTree, vectors: Vectors, spare: int = 0) -> AnnotatedTree:
         body.insert(0, _views(annotator))
     ahead = [annotator.function(nodes) for nodes in entry_groups(tree.ahead)]
     spaces = spaces_of(tree, (*body, *ahead))
-    return AnnotatedTree(tree, vectors, tuple(body), tuple(ahead), spaces, annotator.nontemporal_stores())
+    return AnnotatedTree(
+        tree, vectors, tuple(body), tuple(ahead), spaces, nontemporal_stores(annotator.analyser)
+    )
 
 
 _known_views: dict[Hashable, Function] = {}
@@ -464,13 +473,9 @@ class _Annotator:
     def __init__(self, tree: LoopTree, vectors: Vectors, spare: int) -> None:
         self.tree = tree
         self.vectors = vectors
-        self._analyser = Analyser(tree, vectors, spare)
-        self._regions = Regions(self._analyser)
-        self._flowing = self._analyser.buffers_from(FLOWS_FROM)
-
-    def nontemporal_stores(self) -> frozenset[str]:
-        """Return the names of the outputs whose stores go past the caches."""
-        return nontemporal_stores(self._analyser)
+        self.analyser = Analyser(tree, vectors, spare)
+        self._regions = Regions(self.analyser)
+        self._flowing = self.analyser.buffers_from(FLOWS_FROM)
 
     def function(self, nodes: tuple[Node, ...]) -> Function:
         """Annotate some root nodes."""
@@ -478,73 +483,67 @@ class _Annotator:
         # Threads start at a function's beginning and meet at its end, so a parallel loop is a function of its
         # own.
         if isinstance(node, Loop) and node.concurrent and len(nodes) == 1:
-            return Function(nodes, self._outer(node, {}, "parallel"), "parallel")
+            return Function(nodes, self._outer(node, node.body, {}, node.step, "parallel"), "parallel")
         return Function(nodes, self._nodes(nodes, {}))
 
     # Around regions
 
     def _nodes(self, nodes: tuple[Node, ...], inside: Inside) -> Item:
-        allocation = self._analyser.allocate(nodes, inside)
+        allocation = self.analyser.allocate(nodes, inside)
         if allocation is not None:
             return self._regions.region(nodes, inside, allocation)
         if len(nodes) == 1 and isinstance(nodes[0], Loop):
-            return self._outer_loop(nodes[0], inside)
+            return self._loop(nodes[0], inside)
         return Block(nodes, tuple([self._nodes((node,), inside) for node in nodes]))
 
-    def _outer_loop(self, loop: Loop, inside: Inside) -> Nest:
+    def _loop(self, loop: Loop, inside: Inside) -> Nest:
         if not loop.side_by_side:
-            return self._outer(loop, inside, "counted")
+            return self._outer(loop, loop.body, inside, loop.step)
         lanes, here = self.vectors.lanes, remaining(self.tree, inside, loop.axis)
         # Longer strips first: fewer passes, and more sums side by side.
         for elements in (8 * lanes, 4 * lanes, 2 * lanes, lanes):
-            inner = {**inside, loop.axis: elements}
+            strip = {**inside, loop.axis: elements}
             # Shorter than what is there: a strip as long as the loop was refused as a whole already.
-            allocation = elements < here and self._analyser.allocate((loop,), inner)
+            allocation = elements < here and self.analyser.allocate((loop,), strip)
             if allocation:
-                region = self._regions.region((loop,), inner, allocation)
-                return self._strips(loop, inside, elements, region)
-        return self._leaf_by_leaf(loop, inside)
-
-    def _outer(self, loop: Loop, inside: Inside, kind: str) -> Nest:
-        full, tail = divmod(remaining(self.tree, inside, loop.axis), loop.step)
-        parts: list[Part] = []
-        if full:
-            body = self._nodes(loop.body, {**inside, loop.axis: loop.step})
-            flowing = () if kind == "parallel" else self._flows(loop, 1, body)
-            parts.append(Part(kind, 0, full, 1, body, fetched=flowing))
-        if tail:
-            body = self._nodes(loop.body, {**inside, loop.axis: tail})
-            parts.append(Part("unrolled", full, 1, 1, body))
-        return Nest(loop, tuple(parts))
-
-    def _strips(self, loop: Loop, inside: Inside, elements: int, region: Region) -> Nest:
-        """Cut a vector loop too long to unroll into strips of several vectors."""
-        full, tail = divmod(remaining(self.tree, inside, loop.axis), elements)
-        parts = [Part("counted", 0, full, elements, region, fetched=self._flows(loop, elements, region))]
-        if tail:
-            body = self._nodes((loop,), {**inside, loop.axis: tail})
-            parts.append(Part("unrolled", full * elements, 1, tail, body))
-        return Nest(loop, tuple(parts))
-
-    def _leaf_by_leaf(self, loop: Loop, inside: Inside) -> Nest:
-        """Execute a vector's worth of each leaf in turn, where one leaf reads what another writes."""
-        here = remaining(self.tree, inside, loop.axis)
+                region = self._regions.region((loop,), strip, allocation)
+                return self._outer(loop, (loop,), inside, elements, full=region)
         if len(loop.body) == 1:
-            body = self._nodes(loop.body, {**inside, loop.axis: 1})
-            return Nest(loop, (Part("counted", 0, here, 1, body),))
-        lanes = self.vectors.lanes
+            return self._outer(loop, loop.body, inside, 1, fetches=False)
+        # Where one leaf reads what another writes, a vector's worth of each in turn.
         apart = tuple(Loop(loop.axis, loop.step, (leaf,)) for leaf in loop.body)
-        full, tail = divmod(here, lanes)
-        parts: list[Part] = []
-        if full:
-            body = self._nodes(apart, {**inside, loop.axis: lanes})
-            parts.append(Part("counted", 0, full, lanes, body))
-        if tail:
-            body = self._nodes(apart, {**inside, loop.axis: tail})
-            parts.append(Part("unrolled", full * lanes, 1, tail, body))
-        return Nest(loop, tuple(parts))
+        return self._outer(loop, apart, inside, lanes, fetches=False)
 
-    def _flows(self, loop: Loop, width: int, body: Item) -> tuple[Ref, ...]:
-        """Return what a loop over memory prefetches: large buffers that its passes only pass through."""
-        passes_on = self._flowing and isinstance(body, Region) and not body.registers
-        return walked(loop, width, self._flowing) if passes_on else ()
+    def _outer(
+        self,
+        loop: Loop,
+        body: tuple[Node, ...],
+        inside: Inside,
+        unit: int,
+        kind: str = "counted",
+        *,
+        full: Region | None = None,
+        fetches: bool = True,
+    ) -> Nest:
+        """Annotate a loop over memory, a pass of whose body takes `unit` elements of its axis.
+
+        Args:
+            loop: the loop.
+            body: what a pass executes.
+            inside: what remains around the loop.
+            unit: elements.
+            kind: of full passes.
+            full: how one is executed, if that is known.
+            fetches: whether it may ask ahead of time for large buffers that its passes only pass through.
+        """
+
+        def pass_of(rest: int) -> Item:
+            return full if full and rest == unit else self._nodes(body, {**inside, loop.axis: rest})
+
+        def how(_passes: int, item: Item) -> Pass:
+            passes_on = fetches and self._flowing and isinstance(item, Region) and not item.registers
+            width = 1 if unit == loop.step else unit
+            return kind, 1, walked(loop, width, self._flowing) if passes_on and kind == "counted" else ()
+
+        here = remaining(self.tree, inside, loop.axis)
+        return _nest(loop, here, unit, pass_of, how)
