@@ -14,7 +14,7 @@ import hashlib
 import platform
 import subprocess
 import time
-from contextlib import ExitStack, closing
+from contextlib import closing
 from functools import partial
 from pathlib import Path
 
@@ -22,19 +22,22 @@ import numpy as np
 from opcodes import NAMES, VERSION, opcode_counts
 
 from planish.core import cache_folder
-from planish.levels.llvm.backend import open_backend
-from planish.levels.llvm.modules.function_lists import cut
-from planish.levels.llvm.modules.results import ModuleRecipe
-from planish.levels.llvm.modules.space import shipped_lists
+from planish.levels.llvm.backend import IRError, PassError, open_backend
+from planish.levels.llvm.modules.evaluator import PreparedFunctions
+from planish.levels.llvm.modules.space import groups_of, shipped_lists
 from planish.levels.llvm.modules.transform import (
     LAST,
     FunctionCosts,
-    begin_and_try,
+    ModuleRecipe,
+    Sizes,
+    begin,
+    end,
     loose_start,
     single,
     whole_backend,
 )
 from planish.levels.llvm.passes import print_pipeline
+from planish.levels.llvm.passes.catalogue import MERGES, drop_unsafe_passes
 from planish.levels.llvm.source import compiler_of
 from planish.sandbox import ExitStatus, in_child
 from planish.train.corpus.programs import open_apt
@@ -123,34 +126,44 @@ def compiled(package: str, patterns: str, flags: str) -> list[Path]:
     return found
 
 
+def made_by(code: bytes, recipe: ModuleRecipe, trier: FunctionCosts) -> tuple[bytes, bytes, Sizes]:
+    """Make a module; return its bitcode before lists are run and at the end, and what its functions cost.
+
+    Raises:
+        PassError, IRError: LLVM refuses it.
+    """
+    with closing(single(whole_backend().parse(code))) as module:
+        begin(module, recipe.inlining, recipe.passes)
+        begun = module.bitcode()
+    with closing(single(whole_backend().parse(begun))) as module:
+        end(module, recipe)
+        return begun, module.bitcode(), trier.measure(module)[0]
+
+
 def rows_of(code: bytes, package: str, split: str) -> list[CostRow]:
     """Try every list on every function of a module."""
     lists, trier = shipped_lists().first, FunctionCosts(OBJECTIVE)
     usual = ModuleRecipe(loose_start(whole_backend()), ((print_pipeline(lists[0][0]), ()),), LAST)
-    with closing(single(whole_backend().parse(code))) as module:
-        made = begin_and_try(module, usual, trier)
-    if made is None:
+    try:
+        begun, ended, sizes = made_by(code, usual, trier)
+    except (PassError, IRError):
         return []
-    trier.known.update(made.tried.texts)
-    sizes = made.tried.sizes
-    with closing(single(whole_backend().parse(made.ended))) as module:
+    with closing(single(whole_backend().parse(ended))) as module:
         after = module.definitions().texts()
-    with ExitStack() as held:
-        module = held.enter_context(closing(single(whole_backend().parse(made.begun))))
-        definitions = module.definitions()
-        before = definitions.texts()
-        counts = {
-            name: n for name, n in definitions.instructions().items() if name in sizes and name in after
-        }
-        costs = {name: list[tuple[int] | None]() for name in counts}
-        for chunk in cut(module, counts, held):
+    with closing(single(whole_backend().parse(begun))) as module:
+        before = module.definitions().texts()
+        breaking = {MERGES}.difference(drop_unsafe_passes([MERGES], module.text()))
+    counts = {name: float(size) for name, size in sizes.items() if name in before and name in after}
+    costs = {name: list[tuple[int] | None]() for name in counts}
+    prepared = PreparedFunctions(begun, costs=counts)
+    with closing(prepared):
+        for group in groups_of(counts, OBJECTIVE):
+            part = prepared.group(whole_backend(), group.parts, OBJECTIVE)
             for passes, _ in lists[1:]:
-                kept = [text for text in passes if text not in chunk.breaking]
-                tried = trier.try_list(chunk.module, print_pipeline(kept))
-                trier.known.update(tried.texts if tried else {})
-                for name in chunk.names:
-                    known = tried and tried.sizes.get(name)
-                    costs[name].append((known,) if known is not None else None)
+                kept = [text for text in passes if text not in breaking]
+                tried = trier.try_list(part, print_pipeline(kept)) or {}
+                for name in group.parts:
+                    costs[name].append((tried[name],) if name in tried else None)
     names = [name for name in counts if costs[name]]
     features = np.stack([opcode_counts(texts[name] for name in names) for texts in (before, after)], axis=1)
     return [

@@ -14,20 +14,20 @@ import argparse
 import math
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from functools import partial
 
-from label import PACKAGES, PLUS, compiled
+from label import PACKAGES, PLUS, compiled, made_by
 
-from planish.levels.llvm.modules.results import ModuleRecipe
+from planish.levels.llvm.backend import IRError, PassError
 from planish.levels.llvm.modules.space import shipped_lists
 from planish.levels.llvm.modules.transform import (
     LAST,
     OZ,
     FunctionCosts,
+    ModuleRecipe,
     Sizes,
-    begin_and_try,
     loose_start,
     single,
     whole_backend,
@@ -88,9 +88,9 @@ def measured(code: bytes) -> Module | None:
 
 def sizes_of(code: bytes, recipe: ModuleRecipe) -> Sizes:
     """Make a module."""
-    with closing(single(whole_backend().parse(code))) as module:
-        made = begin_and_try(module, recipe, FunctionCosts("text_bytes"))
-    return made.tried.sizes if made else {}
+    with suppress(PassError, IRError):
+        return made_by(code, recipe, FunctionCosts("text_bytes"))[2]
+    return {}
 
 
 def best_of(code: bytes, start: str, kept: Sizes) -> list[int]:
@@ -107,8 +107,7 @@ def best_of(code: bytes, start: str, kept: Sizes) -> list[int]:
     with closing(single(whole_backend().parse(begun))) as module:
         for count, pipeline in enumerate(lists, 1):
             tried = trier.try_list(module, pipeline)
-            trier.known.update(tried.texts if tried else {})
-            for name, size in tried.sizes.items() if tried else ():
+            for name, size in tried.items() if tried else ():
                 if name in alive:
                     best[name] = min(size, best.get(name, size))
             if count in COUNTS:

@@ -13,13 +13,12 @@ from pathlib import Path
 import pytest
 
 from cc.conftest import Place, text
-from planish.cc import object_cache, optimize
+from planish.cc import object_cache
 from planish.cc.arguments import Invocation, Source
 from planish.cc.clang import Compiler, Unit
 from planish.cc.command import main
 from planish.cc.manifest import Manifest
 from planish.cc.object_cache import CachedObject, ObjectCache, atomic_write, digest
-from planish.cc.optimize import FunctionMemory
 from planish.cc.reading import TOOLCHAINS, Reading
 from store.mounts import small_disk, write_protected
 
@@ -78,7 +77,6 @@ def test_a_folder_that_cannot_be_written_is_reported(tmp_path: Path) -> None:
     with write_protected(tmp_path):
         cache = ObjectCache(str(tmp_path / "cache"))
         cache.put(KEY, entry())
-        FunctionMemory(cache).put("f", "1")
     assert "cannot be written" in cache.error
 
 
@@ -133,44 +131,6 @@ def test_in_a_cache_that_is_full_the_oldest_objects_go(
     )  # alone too large, and new
     assert [key for key in keys if cache.get(key)] == keys[:1]
     assert cache.error == ""
-
-
-def test_a_users_lists_that_have_grown_too_large_begin_anew(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(optimize, "_LARGEST", 100)
-    memory = FunctionMemory(ObjectCache(str(tmp_path)))
-    for value in ("x" * 200, "second", "third"):
-        memory.put("key", value)
-    assert FunctionMemory(ObjectCache(str(tmp_path))).get("key") == "third"
-    (path,) = tmp_path.glob("functions/*")
-    assert "x" * 200 not in path.read_text()
-
-
-def test_functions_are_remembered(tmp_path: Path) -> None:
-    FunctionMemory(ObjectCache(str(tmp_path))).put("key", '{"a": [1, "\\n"]}')
-    again = FunctionMemory(ObjectCache(str(tmp_path)))
-    assert again.get("key") == '{"a": [1, "\\n"]}'
-    assert again.get("other") is None
-
-
-def test_a_line_that_was_cut_short_is_passed_over(tmp_path: Path) -> None:
-    memory = FunctionMemory(ObjectCache(str(tmp_path)))
-    memory.put("key", "first")
-    (path,) = tmp_path.glob("functions/*")
-    whole = path.read_bytes()
-    path.write_bytes(whole[:-8])
-    assert FunctionMemory(ObjectCache(str(tmp_path))).get("key") is None
-    FunctionMemory(ObjectCache(str(tmp_path))).put("key", "second")
-    assert FunctionMemory(ObjectCache(str(tmp_path))).get("key") == "second"
-
-
-def test_what_another_user_remembers_is_read(tmp_path: Path) -> None:
-    memory = FunctionMemory(ObjectCache(str(tmp_path)))
-    memory.put("key", "theirs")
-    (path,) = tmp_path.glob("functions/*")
-    path.rename(path.with_name(path.name.replace(f"-{os.geteuid()}", "-4711")))
-    assert FunctionMemory(ObjectCache(str(tmp_path))).get("key") == "theirs"
 
 
 SOURCE = '#include "value.h"\nint value(void) { return VALUE; }\n'

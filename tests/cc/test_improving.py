@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from cc.conftest import CXX, Place, text
+from planish.cc import size_search
 from planish.cc.command import main
-from planish.levels.llvm.modules import budget
 
 SHAPES = Path(__file__).parent / "data" / "shapes.cpp"
 
@@ -90,9 +90,9 @@ def test_a_search_that_load_cuts_short_is_gone_on_with(
         assert main(["-Oz", "-c", "words.c", "--planish-report"], plus=False) == 0
         return re.findall("searched|known", capfd.readouterr().err)[0]
 
-    monkeypatch.setattr(budget, "_PATIENCE", 0.02)  # as if others had the processor
+    monkeypatch.setattr(size_search, "_PATIENCE", 0.02)  # as if others had the processor
     assert how() == "searched"
-    monkeypatch.setattr(budget, "_PATIENCE", 1e9)  # whatever else runs on this machine
+    monkeypatch.setattr(size_search, "_PATIENCE", 1e9)  # whatever else runs on this machine
     assert [how(), how()] == ["searched", "known"]
 
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-
-from numpy.random import Generator
+from random import Random
 
 from planish.core import (
     EMPTY_CONTEXT,
@@ -53,8 +52,8 @@ class Program(Space):
     def transformations(self) -> Sequence[tuple[str, float]]:
         return [("usual", 1.0), ("good", 0.3), ("better", 0.2)]
 
-    def draw(self, rng: Generator) -> str:
-        return f"drawn {rng.integers(4)}"
+    def draw(self, random: Random) -> str:
+        return f"drawn {random.randrange(4)}"
 
     def groups(self, costs: Mapping[str, float]) -> Sequence[PartGroup]:
         return [PartGroup((name,), cost / 100) for name, cost in costs.items()]

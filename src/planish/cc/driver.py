@@ -23,7 +23,7 @@ from planish.cc.object_cache import (
     open_cache,
     refused,
 )
-from planish.cc.settings import CompileSettings, pass_on, say
+from planish.cc.settings import CompileSettings, ReadsFilesError, pass_on, say
 
 TYPE_CHECKING = False  # as `typing` has it
 if TYPE_CHECKING:
@@ -207,8 +207,7 @@ class Compilation:
         Returns:
             False where clang has to say why it cannot be made.
         """
-        from planish.cc.interrupts import Stoppable  # here: a known object needs neither
-        from planish.cc.optimize import ReadsFilesError
+        from planish.cc.interrupts import Stoppable  # here: a known object needs none
 
         with Stoppable():
             own = self._clang()

@@ -14,6 +14,22 @@ class UsageError(Exception):
     """An option or a variable of planish's that cannot be read."""
 
 
+class SearchError(Exception):
+    """There is nothing but clang's result; the message is for the user."""
+
+
+class ReadsFilesError(Exception):
+    """An object may depend on files that are not known, so that clang has to make it each time.
+
+    Args:
+        directive: of its assembly.
+    """
+
+    def __init__(self, directive: str) -> None:
+        super().__init__(f"its assembly has '{directive}', which may read files")
+        self.directive = directive
+
+
 class CompileSettings:
     """Settings of `planish cc`, from its options and the environment.
 

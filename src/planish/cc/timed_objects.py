@@ -15,10 +15,9 @@ from pathlib import Path
 from planish.cc.arguments import Invocation, code_options
 from planish.cc.clang import Unit
 from planish.cc.object_cache import CachedObject, ObjectCache, digest
-from planish.cc.optimize import ReadsFilesError, reads_files
+from planish.cc.settings import ReadsFilesError
 from planish.levels.llvm.backend.elf import code_bytes
-from planish.levels.llvm.modules import reading_directive_of
-from planish.levels.llvm.modules.budget import LIMITS
+from planish.levels.llvm.modules.transform import CHILD_LIMITS, reading_directive_of
 from planish.sandbox import in_child
 
 _KIND, _MADE = "units", "made"
@@ -69,10 +68,10 @@ def keep_timed_unit(
         ReadsFilesError: the object may depend on files that are not known.
     """
     code = Path(unit.output).read_bytes()
-    directive = in_child(partial(reading_directive_of, bitcode), str, LIMITS)
+    directive = in_child(partial(reading_directive_of, bitcode), str, CHILD_LIMITS)
     if directive:
         word = directive if isinstance(directive, str) else "something that LLVM does not survive"
-        raise ReadsFilesError(reads_files(word))
+        raise ReadsFilesError(word)
     about = json.dumps({"text": [code_bytes(code)] * 2}).encode()
     # For any search: none is made here that more time could improve.
     if keep(CachedObject(float("inf"), 0, about, code, has_diagnostics=has_diagnostics)):

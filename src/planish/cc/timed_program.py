@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
-from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from time import monotonic
@@ -13,12 +12,12 @@ from typing import TYPE_CHECKING
 
 from planish.cc.clang import Compiler, run
 from planish.cc.object_cache import CachedObject, ObjectCache, atomic_write, digest, note, refused
-from planish.cc.optimize import Removed, SearchError, check_version
-from planish.cc.settings import CompileSettings, UsageError
+from planish.cc.optimize import check_version
+from planish.cc.settings import CompileSettings, SearchError, UsageError
 from planish.cc.timed_objects import LinkPart, exchanged, link_parts, read_unit, without_output
 from planish.core import PlanishError
 from planish.core.cores import usable_cores
-from planish.levels.llvm.modules.budget import processor_s
+from planish.core.process import processor_s
 from planish.levels.llvm.program import Running, running_by
 from planish.sandbox.scratch import Scratch
 
@@ -101,8 +100,8 @@ def _found(
     from planish.cc.timed_search import TimedSearch
 
     check_version(compiler)
-    began, used, scratch = monotonic(), processor_s(), Scratch()
-    with closing(Removed(scratch)), open_results(cache, scratch.path) as store:
+    began, used = monotonic(), processor_s()
+    with Scratch() as scratch, open_results(cache, scratch.path) as store:
         search = TimedSearch(compiler, words, units, running, scratch, store)
         found = search.run(settings.program_seconds)
     had = _had(settings.program_seconds, monotonic() - began, processor_s() - used)
@@ -172,8 +171,7 @@ def _link_again(compiler: Compiler, words: list[str], program: str, objects: dic
     """Put the faster program in its place, whole."""
     if not objects:
         return
-    scratch = Scratch()
-    with closing(Removed(scratch)):
+    with Scratch() as scratch:
         others: dict[LinkPart, str] = {}
         for number, (each, code) in enumerate(objects.items()):
             path = scratch.path / f"{number}.o"

@@ -17,7 +17,8 @@ from time import monotonic
 from planish.cc.clang import Compiler
 from planish.cc.interrupts import interrupt
 from planish.cc.object_cache import digest
-from planish.cc.optimize import CODE_ONLY, SearchError
+from planish.cc.optimize import CODE_ONLY
+from planish.cc.settings import SearchError
 from planish.cc.timed_objects import LinkPart, TimedUnit, exchanged, without_output
 from planish.core import Candidate, Executor, Measured, PlanishError, StoppedError, evaluate, stopped_by
 from planish.core.budget import Budget

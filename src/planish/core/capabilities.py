@@ -20,6 +20,8 @@ from planish.core.step import Candidate, Step
 from planish.core.trial import Outcome
 
 if TYPE_CHECKING:
+    from random import Random
+
     import numpy as np
     from numpy.random import Generator
     from numpy.typing import NDArray
@@ -199,8 +201,8 @@ class HasParts(Space, Protocol):
         """
         ...
 
-    def draw(self, rng: Generator) -> str:
-        """Draw a transformation."""
+    def draw(self, random: Random) -> str:
+        """Draw a transformation; NumPy's generators take longer to import than small programs to compile."""
         ...
 
     def groups(self, costs: Mapping[str, float]) -> Sequence[PartGroup]:

@@ -1,9 +1,10 @@
-"""State of the process: signals that stop a run, locks across forks, pauses of garbage collection."""
+"""State of the process: signals that stop a run, processor time, locks across forks, pauses of collection."""
 
 from __future__ import annotations
 
 import gc
 import os
+import resource
 import signal
 import sys
 import threading
@@ -16,6 +17,12 @@ STOPPING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 """The signals that ask a run to stop."""
 _AGAIN_S = 0.01
 _last = signal.SIGINT
+
+
+def processor_s() -> float:
+    """Return what this process has used of the processor, with its children that are over, in seconds."""
+    used = [resource.getrusage(which) for which in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return sum(each.ru_utime + each.ru_stime for each in used)
 
 
 def stopped_by() -> signal.Signals:

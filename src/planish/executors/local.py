@@ -103,6 +103,10 @@ class LocalExecutor:
         """Enough for all workers, that the pipe's round trip is lost in it twice."""
         return 2 * self._pool.count * self._chunk()
 
+    def processor_s(self) -> float:
+        """Return what the workers that still run have used of the processor."""
+        return sum(worker.processor_s() for worker in self._pool.workers)
+
     def serve(self, spec: EvaluatorSpec) -> None:
         """Evaluate for another task from now on, in the same processes: it saves their start.
 

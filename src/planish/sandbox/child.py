@@ -57,6 +57,14 @@ class Child:
         # A child may be killed in the middle of a message: the rest must not be waited for.
         os.set_blocking(replies, False)
 
+    def processor_s(self) -> float:
+        """Return what it has used of the processor; 0 where that is not known, as when it is over."""
+        try:
+            # As clock_getcpuclockid(3) makes it, which Python lacks for other processes.
+            return time.clock_gettime((~self.pid << 3) | _OF_PROCESS)
+        except OSError:
+            return 0.0
+
     def reject(self, error: ValueError) -> NoReturn:
         """Believe nothing more of it, for it sent a message that is malformed; raises EOFError."""
         self._malformed = f"sent what is not an answer: {error}"
@@ -315,14 +323,6 @@ class ForkedChild(Child):
                 os.setpgid(self.pid, self.pid)
             self.ends = (self._answers, *self._process.ends)
             self._ours = ours.pop_all()
-
-    def processor_s(self) -> float:
-        """Return what it has used of the processor; 0 where that is not known, as when it is over."""
-        try:
-            # As clock_getcpuclockid(3) makes it, which Python lacks for other processes.
-            return time.clock_gettime((~self.pid << 3) | _OF_PROCESS)
-        except OSError:
-            return 0.0
 
     def receive(self) -> list[bytes]:
         """Read the messages that have come whole, once one of the ends is ready; there may be none yet.

@@ -188,10 +188,6 @@ class ForkPool(Generic[Item, Answer]):
         """Return how many items no child has yet."""
         return len(self._waiting)
 
-    def processor_s(self) -> float:
-        """Return what the children that still run have used of the processor."""
-        return sum(working.child.processor_s() for working in self._children)
-
     def add(self, items: Iterable[Item]) -> None:
         """Add items."""
         self._waiting += map(_Job, items)

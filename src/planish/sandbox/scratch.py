@@ -14,6 +14,7 @@ import weakref
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
+from typing import Self
 
 from planish.core import is_locked
 from planish.core.disk_cache import ROOM, DiskCache
@@ -39,6 +40,12 @@ class Scratch:
         self.path = Path(tempfile.mkdtemp(prefix=_PREFIX))
         self._lock = os.open(self.path / _LOCK, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
         fcntl.flock(self._lock, fcntl.LOCK_EX)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.remove()
 
     def remove(self) -> None:
         """Remove the folder; it is called once. What is written by others meanwhile stays.

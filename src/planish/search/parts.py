@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import count, islice
+from random import Random
 from typing import Annotated
 
 from planish.core import (
@@ -22,7 +23,6 @@ from planish.core import (
     PartGroup,
     SearchContext,
     Trial,
-    rng,
 )
 from planish.search.factory import Option
 from planish.search.rounds import TrialRounds, TrialRoundSearcher, measured_of
@@ -312,7 +312,7 @@ class Parts(TrialRoundSearcher):
         worth = [(saves * group.worth, _Job(text, group)) for text, saves in known for group in groups]
         yield from (job for _, job in sorted(worth, key=lambda each: -each[0]))
         for number in count():
-            text = self._space.draw(rng(self._seed, number))
+            text = self._space.draw(Random(f"{self._seed} {number}"))
             yield from (_Job(text, group) for group in groups)
 
     def _learn(self, chosen: dict[str, tuple[float, str]], trials: Mapping[str, Trial | None]) -> None:

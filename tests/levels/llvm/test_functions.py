@@ -11,12 +11,13 @@ from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
 
 from levels.llvm.passes.test_breaking import MUSTTAIL, PLAIN, WRONG, wrong_after
-from planish.core import Candidate, Measured, PlanishError, TargetError, Task, rng
+from planish.core import Candidate, Measured, PlanishError, TargetError, Task
 from planish.core.budget import Budget
 from planish.executors import ForkedExecutor
 from planish.levels.llvm.backend import elf, open_backend
@@ -370,16 +371,16 @@ def test_no_list_of_a_whole_module_is_lost_by_one_function() -> None:
     for ir, holds in ((MUSTTAIL, False), (PLAIN, True)):
         space = FunctionSpace(ir, "text_bytes")
         pipelines = [text for text, _ in space.transformations()]
-        pipelines += [space.draw(rng(0, number)) for number in range(40)]
+        pipelines += [space.draw(Random(number)) for number in range(40)]
         listed = [parse_pipeline(text) for text in pipelines]
         assert any("mergereturn" in passes for passes in listed) == holds
         assert in_child(partial(wrong_after, ir, listed), WRONG, ForkLimits(seconds=60.0)) == []
 
 
-def test_drawn_lists_follow_from_the_seed_and_their_number() -> None:
+def test_drawn_lists_follow_from_the_seed() -> None:
     space = FunctionSpace(PLAIN, "text_bytes")
-    drawn = [space.draw(rng(3, number)) for number in range(9)]
-    assert drawn == [space.draw(rng(3, number)) for number in range(9)]
+    drawn = [space.draw(Random(number)) for number in range(9)]
+    assert drawn == [space.draw(Random(number)) for number in range(9)]
     assert len(set(drawn)) > 1
 
 

@@ -41,7 +41,7 @@ from planish.levels.llvm.execution import (
     linker_folders,
     reference_answer,
 )
-from planish.levels.llvm.function_steps import FunctionPlan, is_of_functions, plan_of
+from planish.levels.llvm.function_steps import is_of_functions, plan_of
 from planish.levels.llvm.hot.programs import ProgramBuilder, compiled
 from planish.levels.llvm.hot.sampling import sampled_seconds
 from planish.levels.llvm.ir.attributes import for_size, without_optnone
@@ -229,7 +229,7 @@ class _Evaluator:
         if self._timed and (self._linked or is_of_functions(candidate)):
             return self._by_function(candidate, clock)
         if is_of_functions(candidate):
-            return self._of_functions(plan_of(candidate), clock)
+            return self._of_functions(candidate, clock)
         with clock("transform"):
             module = self._module.clone()
         try:
@@ -266,13 +266,13 @@ class _Evaluator:
     def _run_by_function(self, code: bytes, clock: StageClock) -> Outcome:
         return self._run(code, clock, {})
 
-    def _of_functions(self, plan: FunctionPlan, clock: StageClock) -> Outcome:
+    def _of_functions(self, candidate: Candidate, clock: StageClock) -> Outcome:
         """Evaluate steps on functions; the whole module is made where it is run, and at the end of a run."""
         if self._counted and self._remember and self._runner is None:
-            return self._functions.measured(plan, clock)
+            return self._functions.evaluate(candidate, clock)
         try:
             with clock("transform"):
-                module = self._functions.made(plan)
+                module = self._functions.made(plan_of(candidate))
         except PassError as error:
             return Failed("transform", "refused by LLVM", error.message)
         with closing(module):

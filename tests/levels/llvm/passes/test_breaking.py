@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack, closing
+from contextlib import closing
 from functools import partial
-from itertools import islice
 
 import pytest
 
 from planish.levels.llvm.backend import open_backend
 from planish.levels.llvm.machine import elements_of, llvm_target
-from planish.levels.llvm.modules.function_lists import cut, jobs
-from planish.levels.llvm.modules.transform import single
 from planish.levels.llvm.passes import elements, pass_space, passes_of, print_pipeline
 from planish.sandbox import ForkLimits, in_child
 
@@ -80,18 +77,3 @@ def test_the_space_lacks_what_breaks_the_module(name: str) -> None:
     assert [passes_of(seed) for seed in usual.seeds()] == [
         passes_of(seed) for seed in pass_space(name, offered).seeds()
     ]
-
-
-def test_no_list_of_a_whole_module_is_lost_by_one_function() -> None:
-    if not open_backend().full:
-        pytest.skip("this back end cannot treat single functions")
-    for ir, holds in ((MUSTTAIL, False), (PLAIN, True)):
-        with ExitStack() as held:
-            module = held.enter_context(closing(single(open_backend().parse(ir))))
-            listed = list(islice(jobs(cut(module, {"even": 12, "odd": 7}, held)), 60))
-            assert {name for job in listed for name in job.chunk.names} == {"even", "odd"}
-            assert any("mergereturn" in job.passes for job in listed) == holds
-            found = in_child(
-                partial(wrong_after, ir, [job.passes for job in listed]), WRONG, ForkLimits(seconds=60.0)
-            )
-            assert found == []

@@ -15,7 +15,7 @@ from planish.levels.llvm.function_steps import FunctionPasses, is_of_functions
 from planish.levels.llvm.hot.lists import USUAL, passes_within
 from planish.levels.llvm.hot.programs import ProgramBuild, ProgramBuilder, function_lists
 from planish.levels.llvm.modules.export import BegunNames, begun_names, write_module, write_script
-from planish.levels.llvm.modules.results import ModuleRecipe
+from planish.levels.llvm.modules.transform import ModuleRecipe
 from planish.sandbox import ExitStatus, ForkLimits, in_child
 
 SHOWN = 0.01

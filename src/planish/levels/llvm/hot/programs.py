@@ -18,8 +18,7 @@ from planish.core import Candidate, ProgramError, TargetError
 from planish.levels.llvm.backend import Backend, IRError
 from planish.levels.llvm.function_steps import FunctionPasses
 from planish.levels.llvm.hot.lists import BEGIN, LAST, MORE, SIMPLIFY, USUAL, pipeline
-from planish.levels.llvm.modules.results import ModuleRecipe
-from planish.levels.llvm.modules.transform import begin, end, single
+from planish.levels.llvm.modules.transform import ModuleRecipe, begin, end, single
 from planish.levels.llvm.passes.catalogue import base_name, elements
 from planish.levels.llvm.passes.pipeline import PipelineItem, read_items
 from planish.levels.llvm.program import OBJECTS, LinkedObject

@@ -7,25 +7,30 @@ attributes for inlining; pipelines on functions; passes on the whole module agai
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, field, replace
+from typing import ClassVar
 
-from planish.core import Failed, Measured, Outcome, StageClock
+from planish.core import Candidate, Failed, Measured, Outcome, StageClock
 from planish.levels.llvm.backend import Backend, IRError, PassError
 from planish.levels.llvm.backend.c_module import CModule
-from planish.levels.llvm.function_steps import FunctionPlan
+from planish.levels.llvm.function_steps import FunctionPlan, plan_of
 from planish.levels.llvm.modules.space import groups_of, usual_pipeline
 from planish.levels.llvm.modules.transform import (
+    CHILD_LIMITS,
     LAST,
     FunctionCosts,
-    TriedLists,
+    ModuleRecipe,
+    Sizes,
     begin,
+    end,
     keep_only,
     loose_start,
-    run_on,
     single,
+    whole_backend,
 )
+from planish.sandbox import Limits, SandboxPolicy
 
 _KEPT = 3
 """Prepared modules that are kept: groups are tried on the best of those that were measured last."""
@@ -95,20 +100,21 @@ class FunctionEvaluator:
         self._prepared: OrderedDict[object, PreparedFunctions] = OrderedDict()
         self._rest: float | None = None
 
-    def measured(self, plan: FunctionPlan, clock: StageClock) -> Outcome:
+    def evaluate(self, candidate: Candidate, clock: StageClock) -> Outcome:
         """Measure a candidate as a search does.
 
         One with a list for a single group is measured on these functions alone: its total is that of the
         module with the usual list, less what they cost there, and `parts` has those that changed. Of all
         others the whole module is made, though code of no function whose text is known.
         """
+        plan = plan_of(candidate)
         try:
-            if (group := _only_group(plan)) is not None:
+            if (group := only_group(plan)) is not None:
                 return self._of_group(plan, *group, clock)
-            prepared, tried, total = self._whole(plan, clock)
-            if _is_usual(plan):
-                prepared.total, prepared.costs = total, tried.sizes
-            return Measured({self._objective: total}, parts=_floats(tried.sizes))
+            prepared, costs, total = self._whole(plan, clock)
+            if plan.lists == ((usual_pipeline(), ()),):
+                prepared.total, prepared.costs = total, costs
+            return Measured({self._objective: total}, parts=_floats(costs))
         except PassError as error:
             return Failed("transform", "refused by LLVM", error.message)
         except IRError as error:
@@ -122,7 +128,7 @@ class FunctionEvaluator:
         """
         module = single(self._backend.parse(self._prepare(plan).begun))
         try:
-            finish(module, plan)
+            end(module, recipe_of(plan, tuple(module.definitions().by_name), self._start))
         except BaseException:
             module.close()
             raise
@@ -134,33 +140,30 @@ class FunctionEvaluator:
         prepared = self._prepare(plan)
         if not prepared.costs:
             usual = replace(plan, lists=((usual_pipeline(), ()),))
-            _, tried, prepared.total = self._whole(usual, clock)
-            prepared.costs = tried.sizes
+            _, prepared.costs, prepared.total = self._whole(usual, clock)
         with clock("transform"):
             module = prepared.group(self._backend, names, self._objective)
             found = self._costs.try_list(module, pipeline)
         if found is None:
             return Failed("transform", "refused by LLVM", pipeline)
-        self._costs.known.update(found.texts)
         before = prepared.costs
-        changed = {n: found.sizes[n] for n in names if found.sizes.get(n, before[n]) != before[n]}
+        changed = {name: found[name] for name in names if found.get(name, before[name]) != before[name]}
         total = prepared.total + sum(cost - before[name] for name, cost in changed.items())
         return Measured({self._objective: total}, parts=_floats(changed))
 
-    def _whole(self, plan: FunctionPlan, clock: StageClock) -> tuple[PreparedFunctions, TriedLists, float]:
-        """Make a whole module and measure its functions."""
+    def _whole(self, plan: FunctionPlan, clock: StageClock) -> tuple[PreparedFunctions, Sizes, float]:
+        """Make a whole module; return what it was made of, and the costs of its functions and of all."""
         with clock("transform"):
             prepared = self._prepare(plan)
             module = self.made(plan)
         with closing(module), clock("build"):
             whole = float(module.instructions())
-            tried = self._costs.measure(module)
-        self._costs.known.update(tried.texts)
+            costs, rest = self._costs.measure(module)
         if self._objective == "instructions":
-            return prepared, tried, whole
+            return prepared, costs, whole
         # What lies between functions is measured once, when code of all of them is made.
-        self._rest = tried.rest if self._rest is None else self._rest
-        return prepared, tried, sum(tried.sizes.values()) + self._rest
+        self._rest = rest if self._rest is None else self._rest
+        return prepared, costs, sum(costs.values()) + self._rest
 
     def _prepare(self, plan: FunctionPlan) -> PreparedFunctions:
         """Run the passes on the whole module with a plan's inlining, or take what was made before."""
@@ -175,26 +178,43 @@ class FunctionEvaluator:
         return found
 
 
-def finish(module: CModule, plan: FunctionPlan) -> None:
-    """Run a plan's pipelines, and what comes last, on a module that was begun.
+@dataclass(frozen=True)
+class FunctionEvaluatorSpec:
+    """Makes an evaluator of candidates of steps on functions, for a search that keeps its own time.
 
-    Raises:
-        PassError: LLVM refuses a pipeline, or what is made is invalid.
+    Args:
+        bitcode: the module, unoptimised.
+        objective: `text_bytes` or `instructions`.
     """
-    for pipeline, names in plan.resolved(tuple(module.definitions().by_name)):
-        run_on(module, pipeline, names)
-    module.run(LAST)
-    # Passes can make invalid IR, of which code would still be made.
-    if wrong := module.verify():
-        raise PassError(f"invalid IR is made: {wrong}")
+
+    bitcode: bytes
+    objective: str
+    sandbox: ClassVar[SandboxPolicy] = SandboxPolicy.for_code()
+
+    @property
+    def limits(self) -> Limits:
+        """Return the limits of one evaluation: a search that ends gives up what is under way."""
+        s = CHILD_LIMITS.seconds
+        return Limits(transform=s, build=s, lifetime=whole_backend().lifetime)
+
+    def __call__(self) -> FunctionEvaluator:
+        backend = whole_backend()
+        return FunctionEvaluator(single(backend.parse(self.bitcode)), backend, self.objective)
 
 
-def _is_usual(plan: FunctionPlan) -> bool:
-    return plan.lists == ((usual_pipeline(), ()),)
+def recipe_of(plan: FunctionPlan, names: Collection[str], start: str) -> ModuleRecipe:
+    """Return the recipe of a plan.
+
+    Args:
+        plan: it.
+        names: the functions of the module after the passes on the whole of it.
+        start: these passes.
+    """
+    return ModuleRecipe(start, tuple(plan.resolved(names)), LAST, plan.inlining)
 
 
-def _only_group(plan: FunctionPlan) -> tuple[str, tuple[str, ...]] | None:
-    """Return the one list on some functions, where all others have the usual one."""
+def only_group(plan: FunctionPlan) -> tuple[str, tuple[str, ...]] | None:
+    """Return the one list on some functions, where all others have the usual one; None for other plans."""
     match plan.lists:
         case ((pipeline, names), (others, ())) if names and others == usual_pipeline():
             return pipeline, names

@@ -13,21 +13,22 @@ from typing import Any, TypeVar
 
 from planish.core import PlanishError
 from planish.levels.llvm.function_steps import FunctionPlan
-from planish.levels.llvm.modules.budget import LIMITS
-from planish.levels.llvm.modules.results import ModuleRecipe
+from planish.levels.llvm.modules.evaluator import recipe_of
 from planish.levels.llvm.modules.transform import (
+    CHILD_LIMITS,
     LAST,
     OZ,
     MadeModule,
+    ModuleRecipe,
     begin,
     loose_start,
-    remake,
+    make,
     single,
     whole_backend,
 )
 from planish.levels.llvm.passes import parse_pipeline
 from planish.levels.llvm.passes.pipeline import OBJECT, OPTIMISED, PREPARED
-from planish.sandbox import Watchdog, forked
+from planish.sandbox import ExitStatus, in_child
 
 REPEAT, STEPS = "repeat.sh", "steps"
 _STEP = f"{STEPS}/module.bc"
@@ -144,7 +145,6 @@ def _passable(name: str) -> str:
 MANIFEST, BITCODE = "manifest.json", "optimised.bc"
 
 Answer = TypeVar("Answer")
-Other = TypeVar("Other")
 
 
 def export_functions(code: str, plan: FunctionPlan, objective: str, folder: Path) -> Sequence[Path]:
@@ -166,9 +166,9 @@ def export_functions(code: str, plan: FunctionPlan, objective: str, folder: Path
     folder.mkdir(parents=True, exist_ok=True)
     start = loose_start(whole_backend())
     begun = _survived(partial(begun_names, code, ModuleRecipe(start, (), LAST, plan.inlining)), BegunNames)
-    recipe = ModuleRecipe(start, tuple(plan.resolved(begun.names)), LAST, plan.inlining)
+    recipe = recipe_of(plan, begun.names, start)
     base, made = (
-        _survived(partial(remake, code, each, objective), MadeModule)
+        _survived(partial(make, code, each, objective), MadeModule)
         for each in (ModuleRecipe(OZ, (), LAST), recipe)
     )
     text, machine_code = _survived(partial(_printed, made.bitcode), tuple[str, bytes])
@@ -190,8 +190,14 @@ def export_functions(code: str, plan: FunctionPlan, objective: str, folder: Path
 
 
 def _survived(work: Callable[[], Answer], kind: Any) -> Answer:
-    """Do a work in a child, since LLVM may crash."""
-    (answer,) = _survived_all([work], kind)
+    """Do a work in a child, since LLVM may crash.
+
+    Raises:
+        PlanishError: it does, or whatever the work raises.
+    """
+    answer = in_child(work, kind, CHILD_LIMITS)
+    if isinstance(answer, ExitStatus):
+        raise PlanishError(f"LLVM does not survive what it did before: {answer.detail}")
     return answer
 
 
@@ -212,22 +218,6 @@ def write_module(
     (folder / OBJECT).write_bytes(code)
     (folder / MANIFEST).write_text(json.dumps(manifest, indent=1) + "\n")
     return [folder / name for name in (PREPARED, OPTIMISED, BITCODE, OBJECT, MANIFEST, REPEAT, STEPS)]
-
-
-def _survived_all(works: Sequence[Callable[[], Answer]], kinds: Any) -> Sequence[Answer]:
-    """Do works in children, side by side, since LLVM may crash."""
-
-    def watched(place: int, watchdog: Watchdog) -> tuple[Answer]:
-        watchdog.enter("work")
-        return (works[place](),)
-
-    answers: dict[int, Answer] = {}
-    for done in forked(range(len(works)), watched, tuple[kinds], len(works), limits=LIMITS):
-        if done.answer is None:
-            why = done.given_up.detail if done.given_up else ""
-            raise PlanishError(f"LLVM does not survive what it did before: {why}")
-        (answers[done.item],) = done.answer
-    return [answers[place] for place in range(len(works))]
 
 
 def _printed(bitcode: bytes) -> tuple[str, bytes]:

@@ -24,7 +24,7 @@ from planish.levels.llvm.passes import print_pipeline
 from planish.levels.llvm.passes.catalogue import drop_unsafe_passes
 
 if TYPE_CHECKING:
-    from numpy.random import Generator
+    from random import Random
 
 Passes = tuple[str, ...]
 _KEPT = (0.9, 0.7, 0.5, 0.3)
@@ -192,14 +192,13 @@ class FunctionSpace(Space):
         """List the shipped lists as pipelines, with what each saves."""
         return [(self._printed(passes), saves) for passes, saves in shipped_lists().first]
 
-    def draw(self, rng: Generator) -> str:
+    def draw(self, random: Random) -> str:
         """Draw a list: what -Oz runs on a function, without some of it, and with few passes more."""
         lists = shipped_lists()
-        kept = _KEPT[int(rng.integers(len(_KEPT)))]
-        passes = [text for text in lists.simplify if rng.random() < kept]
-        for _ in range(int(rng.integers(_MOST_MORE + 1))):
-            text = lists.more[int(rng.integers(len(lists.more)))]
-            passes.insert(int(rng.integers(len(passes) + 1)), text)
+        kept = random.choice(_KEPT)
+        passes = [text for text in lists.simplify if random.random() < kept]
+        for _ in range(random.randint(0, _MOST_MORE)):
+            passes.insert(random.randint(0, len(passes)), random.choice(lists.more))
         return self._printed(passes)
 
     def groups(self, costs: Mapping[str, float]) -> Sequence[PartGroup]:

@@ -1,14 +1,13 @@
-"""Transformation and measurement of a module's functions, in forked children.
+"""Transformation and measurement of a module's functions.
 
 A recipe is run in three parts: passes on the whole module (preparing it), lists on single functions, and
-passes on the whole module again. A trial that LLVM refuses costs no more than itself.
+passes on the whole module again.
 """
 
 from __future__ import annotations
 
 import hashlib
 import re
-import time
 from collections.abc import Collection, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field
@@ -18,8 +17,32 @@ from planish.levels.llvm.backend import Backend, IRError, Module, PassError, ope
 from planish.levels.llvm.backend.c_definitions import WITHOUT
 from planish.levels.llvm.backend.c_module import CModule
 from planish.levels.llvm.backend.elf import code_bytes, function_bytes
-from planish.levels.llvm.modules.results import Inlining, ModuleRecipe
 from planish.levels.llvm.source import reading_directive
+from planish.sandbox import ForkLimits
+
+CHILD_LIMITS = ForkLimits(seconds=600.0, deaths=1)
+"""For making a whole module, of whatever size, in a child: LLVM may crash."""
+Inlining = tuple[tuple[str, str], ...]
+"""Functions that are inlined otherwise than LLVM would: "noinline" (nowhere) or "alwaysinline"."""
+
+
+@dataclass(frozen=True)
+class ModuleRecipe:
+    """Recipe by which a module is made again.
+
+    Args:
+        passes: what is run on the whole module first, as `opt -passes=` takes it.
+        lists: then on single functions: the pipeline, and the functions that it is run on; all others are
+            kept out. One without functions is run on all.
+        last: what is run on the whole module at the end.
+        inlining: attributes that functions have while `passes` are run, and no longer.
+    """
+
+    passes: str
+    lists: tuple[tuple[str, tuple[str, ...]], ...]
+    last: str
+    inlining: Inlining = ()
+
 
 OZ = "default<Oz>"
 LAST = "globaldce,constmerge,cg-profile,rel-lookup-table-converter,strip-dead-prototypes"
@@ -53,21 +76,6 @@ _NUMBERS = re.compile(r"([#!])\d+")
 
 
 @dataclass(frozen=True)
-class TriedLists:
-    """Costs of functions after a list, and of the texts that were not known before.
-
-    Args:
-        sizes: of the functions.
-        texts: what was not known: text to its cost.
-        rest: what the code that was made has besides functions.
-    """
-
-    sizes: Sizes
-    texts: Mapping[str, int]
-    rest: int = 0
-
-
-@dataclass(frozen=True)
 class FunctionCosts:
     """Measures functions. Code is made only of those whose text is new.
 
@@ -79,32 +87,34 @@ class FunctionCosts:
     objective: str
     known: dict[str, int] = field(default_factory=dict[str, int])
 
-    def try_list(self, module: CModule, pipeline: str) -> TriedLists | None:
-        """Measure the functions of a module after a pipeline; None where LLVM refuses it."""
+    def try_list(self, module: CModule, pipeline: str) -> Sizes | None:
+        """Return the costs of a module's functions after a pipeline; None where LLVM refuses it."""
         with closing(module.clone()) as copy:
             try:
                 copy.run(pipeline)
-                return None if copy.verify() else self.measure(copy)
+                return None if copy.verify() else self.measure(copy)[0]
             except (PassError, IRError):
                 return None
 
-    def measure(self, module: CModule) -> TriedLists:
-        """Measure the functions of a module, of which no more is made afterwards."""
+    def measure(self, module: CModule) -> tuple[Sizes, int]:
+        """Measure the functions of a module, of which no more is made afterwards.
+
+        Returns:
+            Their costs, and the bytes that the code which was made has besides functions.
+        """
         definitions = module.definitions()
         if self.objective == "instructions":
-            return TriedLists(definitions.instructions(), {})
+            return definitions.instructions(), 0
         texts = {name: _named(name, text) for name, text in definitions.texts().items() if name}
-        fresh = {name for name, text in texts.items() if text not in self.known}
-        new, rest = dict[str, int](), 0
+        fresh, rest = {name for name, text in texts.items() if text not in self.known}, 0
         if fresh:
             # Code generation takes most of the time, and most lists leave most functions as they were.
             keep_only(module, fresh)
             code = module.object_code()
             found = function_bytes(code)
-            new = {texts[name]: found[name] for name in fresh if name in found}
-            rest = code_bytes(code) - sum(new.values())
-        known = {**self.known, **new}
-        return TriedLists({name: known[text] for name, text in texts.items() if text in known}, new, rest)
+            self.known.update((texts[name], found[name]) for name in fresh if name in found)
+            rest = code_bytes(code) - sum(found[name] for name in fresh if name in found)
+        return {name: self.known[text] for name, text in texts.items() if text in self.known}, rest
 
 
 def keep_only(module: CModule, names: Collection[str]) -> None:
@@ -168,7 +178,7 @@ def reading_directive_of(code: str | bytes) -> str:
         return reading_directive(module.text())
 
 
-def remake(code: str | bytes, recipe: ModuleRecipe, objective: str) -> MadeModule:
+def make(code: str | bytes, recipe: ModuleRecipe, objective: str) -> MadeModule:
     """Make a module by a recipe.
 
     Raises:
@@ -181,16 +191,6 @@ def remake(code: str | bytes, recipe: ModuleRecipe, objective: str) -> MadeModul
     with closing(single(whole_backend().parse(begun))) as module:
         end(module, recipe)
         return MadeModule(module.bitcode(), *cost(module, objective))
-
-
-def measured(bitcode: bytes, objective: str) -> MadeModule:
-    """Measure a module that was made.
-
-    Raises:
-        IRError: no code is made of it.
-    """
-    with closing(single(whole_backend().parse(bitcode))) as module:
-        return MadeModule(bitcode, *cost(module, objective))
 
 
 def end(module: CModule, recipe: ModuleRecipe) -> None:
@@ -244,53 +244,3 @@ def cost(module: CModule, objective: str) -> tuple[int, Sizes]:
     found = function_bytes(code)
     # Aliases are symbols too, of code that is counted already.
     return code_bytes(code), {name: found[name] for name in module.definitions().by_name if name in found}
-
-
-@dataclass(frozen=True)
-class PreparedModule:
-    """A module that was begun and ended.
-
-    Args:
-        begun: its bitcode before lists are run.
-        ended: after them, and after what comes last.
-        seconds: of the processor that ending it took, without measuring.
-        tried: what its functions cost.
-    """
-
-    begun: bytes
-    ended: bytes
-    seconds: float
-    tried: TriedLists
-
-
-def begin_and_try(
-    module: CModule, recipe: ModuleRecipe, trier: FunctionCosts | None
-) -> PreparedModule | None:
-    """Make a module by a recipe, from an unoptimised one that stays as it is; None: LLVM refuses it.
-
-    Args:
-        module: unoptimised.
-        recipe: how.
-        trier: measures functions; None: nothing is measured.
-    """
-    with closing(module.clone()) as copy:
-        try:
-            begin(copy, recipe.inlining, recipe.passes)
-        except (PassError, IRError):
-            return None
-        begun = copy.bitcode()
-    return finish(begun, recipe, trier)
-
-
-def finish(begun: bytes, recipe: ModuleRecipe, trier: FunctionCosts | None) -> PreparedModule | None:
-    """Do what a recipe says after the beginning; see `begin_and_try`."""
-    began = time.process_time()
-    with closing(single(whole_backend().parse(begun))) as module:
-        try:
-            end(module, recipe)
-            ended, seconds = module.bitcode(), time.process_time() - began
-            return PreparedModule(
-                begun, ended, seconds, trier.measure(module) if trier else TriedLists({}, {})
-            )
-        except (PassError, IRError):
-            return None

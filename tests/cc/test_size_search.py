@@ -1,0 +1,92 @@
+"""Search for smaller code of a module: its budget, and what is remembered of it."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from cc.conftest import WORDS
+from planish.cc import size_search
+from planish.cc.clang import Compiler
+from planish.cc.object_cache import ObjectCache
+from planish.cc.size_search import SmallerModule, make_smaller
+from planish.levels.llvm.backend import open_backend
+
+
+@pytest.fixture(scope="module")
+def bitcode(clang: Compiler) -> bytes:
+    if not open_backend().full:
+        pytest.skip("this back end cannot treat single functions")
+    options = ["-Oz", "-Xclang", "-disable-llvm-passes", "-emit-llvm", "-c", str(WORDS), "-o", "-"]
+    return subprocess.run([*clang.command, *options], check=True, capture_output=True).stdout
+
+
+def size(code: bytes, pipeline: str = "") -> int:
+    module = open_backend().parse(code)
+    try:
+        module.run(pipeline)
+        return module.text_bytes()
+    finally:
+        module.close()
+
+
+def smaller(bitcode: bytes, cache: Path, evaluations: int | None, seconds: float = 600.0) -> SmallerModule:
+    return make_smaller(bitcode, seconds, evaluations, ObjectCache(str(cache)))
+
+
+def test_without_time_a_module_is_made_once(bitcode: bytes, tmp_path: Path) -> None:
+    found = smaller(bitcode, tmp_path, None, seconds=0)
+    assert found.evaluations == 0
+    assert size(found.bitcode) < size(bitcode)
+    assert not list(tmp_path.iterdir())
+
+
+def test_evaluations_end_a_search_and_decide_its_result(bitcode: bytes, tmp_path: Path) -> None:
+    one, other = (smaller(bitcode, tmp_path / name, 40) for name in ("one", "other"))
+    assert 40 <= one.evaluations < 40 + 150
+    assert (one.bitcode, one.passes) == (other.bitcode, other.passes)
+    assert size(one.bitcode) < size(bitcode, "default<Oz>")
+
+
+def test_a_longer_search_repeats_nothing(bitcode: bytes, tmp_path: Path) -> None:
+    short = smaller(bitcode, tmp_path, 20)
+    more = smaller(bitcode, tmp_path, 60)
+    whole = smaller(bitcode, tmp_path / "other", short.evaluations + more.evaluations)
+    assert size(more.bitcode) <= size(short.bitcode)
+    assert (more.bitcode, short.evaluations + more.evaluations) == (whole.bitcode, whole.evaluations)
+
+
+def test_what_was_searched_for_as_long_is_made_again(bitcode: bytes, tmp_path: Path) -> None:
+    first = smaller(bitcode, tmp_path, 20)
+    again = smaller(bitcode, tmp_path, 20)
+    assert (again.bitcode, again.evaluations) == (first.bitcode, 0)
+
+
+def test_a_damaged_record_is_searched_anew(bitcode: bytes, tmp_path: Path) -> None:
+    first = smaller(bitcode, tmp_path, 20)
+    (path,) = tmp_path.glob("searches/*/*")
+    path.write_bytes(path.read_bytes()[:-1])
+    again = smaller(bitcode, tmp_path, 20)
+    assert (again.bitcode, again.evaluations) == (first.bitcode, first.evaluations)
+
+
+def test_a_search_that_load_cuts_short_is_gone_on_with(
+    bitcode: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(size_search, "_PATIENCE", 0.02)  # as if others had the processor
+    assert smaller(bitcode, tmp_path, None, 1.0).seconds < 1.0
+    monkeypatch.setattr(size_search, "_PATIENCE", 1e9)  # whatever else runs on this machine
+    second = smaller(bitcode, tmp_path, None, 1.0)
+    assert (second.seconds, second.evaluations > 0) == (1.0, True)
+    third = smaller(bitcode, tmp_path, None, 1.0)
+    assert (third.seconds, third.evaluations, third.passes) == (1.0, 0, second.passes)
+
+
+def test_a_search_imports_neither_a_database_nor_numpy() -> None:
+    """They take longer to import than a small file takes to compile."""
+    code = "import sys, planish.cc.optimize, planish.cc.size_search; print(*sys.modules)"
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert not {"sqlalchemy", "numpy", "asyncio"} & set(loaded.split())
