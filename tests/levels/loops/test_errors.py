@@ -100,7 +100,7 @@ SIZED: list[tuple[str, dict[str, int], Shapes]] = [
 ]
 
 
-def said(text: str, sizes: dict[str, int], shapes: Shapes, dtype: str = "float32") -> str:
+def said(text: str, sizes: dict[str, int], shapes: Shapes, dtype: str | dict[str, str] = "float32") -> str:
     with pytest.raises(ProgramError) as caught:
         parse(text, sizes, shapes, dtype)
     assert caught.value.hint
@@ -132,6 +132,41 @@ def test_of_sizes_and_shapes(golden: Golden, monkeypatch: pytest.MonkeyPatch) ->
         for text, sizes, shapes in SIZED
     ]
     golden.check("loops/errors-of-sizes.txt", "\n".join(lines))
+
+
+TABLE: Shapes = {"E": (5,)}
+MISUSE: list[tuple[str, Shapes, dict[str, str], str]] = [
+    # gathers
+    ("O[t,d] = E[I[t],d]", {}, {}, "nothing tells the shape of E, which I[t] subscripts. Give --shape E=..."),
+    ("O[I[t]] = X[t]", {}, {}, "column 2: a target is not subscripted by tensors"),
+    ("O[t] = E[I[J[t]]]", {}, {}, "column 11: an index is not subscripted by tensors"),
+    ("O[t] = pad(E[I[t]], 0)", {}, {}, "column 13: what is padded is not subscripted by tensors"),
+    ("O[t] = E[I[t],I[t]]", {}, {}, "E is subscripted by 2 tensors, I and I. One subscript may be a tensor."),
+    ("E[t] = X[t]; O[t] = E[I[t]]", {}, {}, "E[I[t]] subscripts E by a tensor, but the program writes E."),
+    ("O[t] = E[2*I[t]]", {}, {}, "column 13: expected ']' or ','"),
+    # indices of whole numbers
+    ("O[t] = E[I[t]] + I[t]", TABLE, {"I": "int64"}, "I subscripts a tensor and is read as a number too"),
+    ("I[t] = J[t]; O[t] = E[I[t]]", TABLE, {"I": "int32"}, "I subscripts a tensor and is written too"),
+    ("O[t] = E[I[t]]", TABLE, {"E": "int64"}, "element type 'int64' of E is not supported. Inputs that"),
+    ("O[t] = E[I[t]]", TABLE, {"": "int64"}, "element type 'int64' is not supported. Inputs that"),
+    # comparisons
+    ("O[i] = A[i] < B[i] < 3", {}, {}, "column 20: a comparison has two sides, at '< 3'."),
+    ("O[i] = where(A[i], 2)", {}, {}, "column 8: where takes 3 arguments, not 2, at 'where(A[i], 2)'."),
+    ("O[i] = A[i] = B[i]", {}, {}, "column 13: expected an operator, ';' or the end, at '= B[i]'."),
+    ("O[i] = wher(A[i], 1, 2)", {}, {}, "column 8: unknown function 'wher', at 'wher(A[i], 1, 2)'."),
+    ("O[i] = A[i] => B[i]", {}, {}, "column 13: expected an operator, ';' or the end, at '=> B[i]'."),
+    # positions
+    ("O[i] = argmax(X[i])", {}, {}, "argmax for O[i] looks along 0 axes. It looks along one:"),
+    ("O[] = argmin(X[i,t])", {}, {}, "argmin for O[] looks along 2 axes: 'i', 't'. It looks along one:"),
+    ("O[i] = X[i] * alpha", {}, {}, "column 20: expected '[' after 'alpha', at the end."),
+    ("O[i] = argmax(X[i,t], 1)", {}, {}, "column 8: argmax takes 1 argument, not 2"),
+]
+
+
+@pytest.mark.parametrize(("text", "shapes", "dtype", "message"), MISUSE)
+def test_of_misuse(text: str, shapes: Shapes, dtype: dict[str, str], message: str) -> None:
+    sizes = {axis: 3 for axis in "it" if f"[{axis}" in text or f",{axis}" in text}
+    assert said(text, sizes, shapes, dtype).startswith(message)
 
 
 @pytest.mark.parametrize("dtype", ["float8", "int64", "Float32", "bf16"])

@@ -1,44 +1,24 @@
 """Targets that are subscripted by more than axes: on every back end, against NumPy and loops of Python."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import partial
-from typing import Any
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
 from golden_text import Golden
 from levels.loops import brute
-from planish.core import Target
+from levels.loops.running import Array, check_others, everywhere, run, samples
 from planish.core.errors import ScheduleError
 from planish.levels.loops.backends import available_backends
-from planish.levels.loops.build import compile_with
-from planish.levels.loops.ir.schedule import Schedule, unscheduled
+from planish.levels.loops.ir.schedule import unscheduled
 from planish.levels.loops.lang.notation import Tensor, axes, program
 from planish.levels.loops.lang.parse import parse, parse_canonical
 from planish.levels.loops.lower.lowering import lower
 from planish.levels.loops.lower.printing import pseudocode
-from planish.levels.loops.reference.inputs import aligned, make_inputs
-from planish.levels.loops.reference.numpy_baseline import numpy_callable
+from planish.levels.loops.reference.inputs import make_inputs
 from planish.levels.loops.reference.reference import reference
-from planish.levels.loops.runtime.kernels import Kernel
-from planish.levels.loops.space import TemplateSpace
-from planish.levels.loops.space.cursor import resolve
 from planish.levels.loops.steps import Pack, Parallel, Reorder, Split, Vectorize
-
-Array = NDArray[Any]
-backends = pytest.mark.parametrize("backend", available_backends())
-
-
-def run(schedule: Schedule, inputs: Mapping[str, Array], backend: str) -> Array:
-    made, tree = schedule.program, lower(schedule)
-    (name,) = made.outputs
-    output = aligned(made.type[name])
-    bound = Kernel(made, tree, compile_with(backend, tree)).bind(inputs, {name: output})
-    bound.poison()
-    bound()
-    return output
 
 
 def transposed(x: Array, w: Array) -> Array:
@@ -64,7 +44,7 @@ def pixels(x: Array) -> Array:
     return x.transpose(0, 3, 1, 4, 2).reshape(c, rows * r, columns * s)
 
 
-PLACES: list[tuple[str, dict[str, tuple[int, ...]], Callable[..., Array]]] = [
+PROGRAMS: list[tuple[str, dict[str, tuple[int, ...]], Callable[..., Array]]] = [
     ("O[i+j] += A[i] * B[j]", {"A": (37,), "B": (5,)}, np.convolve),
     ("O[i+j] += A[i] * B[j]", {"A": (1,), "B": (1,)}, np.convolve),
     ("O[k, 2*t+r] += X[c,t] * W[k,c,r]", {"X": (4, 21), "W": (6, 4, 3)}, transposed),
@@ -81,8 +61,8 @@ PLACES: list[tuple[str, dict[str, tuple[int, ...]], Callable[..., Array]]] = [
 ]
 
 
-@backends
-@pytest.mark.parametrize(("text", "shapes", "expected"), PLACES)
+@everywhere
+@pytest.mark.parametrize(("text", "shapes", "expected"), PROGRAMS)
 def test_against_numpy(
     backend: str, text: str, shapes: dict[str, tuple[int, ...]], expected: Callable[..., Array]
 ) -> None:
@@ -91,14 +71,9 @@ def test_against_numpy(
     inputs = make_inputs(made)
     wanted = expected(*inputs.values())
     wanted = wanted[2 : 2 + shapes["O"][0]] if "O" in shapes else wanted
-    np.testing.assert_array_equal(reference(made, inputs)["O"], wanted)
-    output = {"O": aligned(made.type["O"])}
-    numpy_callable(made, {**inputs, **output})()
-    np.testing.assert_array_equal(output["O"], wanted)
-    np.testing.assert_array_equal(run(unscheduled(made), inputs, backend), wanted)
-    space = TemplateSpace(made, Target("", frozenset({backend}), 1, {"backend": backend}))
-    for candidate in (space.start(), *(space.sample(np.random.default_rng(n)) for n in range(4))):
-        np.testing.assert_array_equal(run(resolve(made, candidate), inputs, backend), wanted)
+    check_others(made, inputs, wanted)
+    for schedule in (unscheduled(made), *samples(made, backend, 4)):
+        np.testing.assert_array_equal(run(schedule, inputs, backend), wanted)
 
 
 @pytest.mark.parametrize("dtype", ["int8", "float16", "float64"])
@@ -118,7 +93,7 @@ def test_types(dtype: str, reduce: str) -> None:
         found, wanted = reference(made, inputs)["O"], brute.run(made, inputs, arithmetic)["O"]
         np.testing.assert_allclose(found, wanted, 1e-3)
     for backend in available_backends():
-        assert reference(made, inputs).expected["O"].accepts(run(unscheduled(made), inputs, backend)).all()
+        assert reference(made, inputs).expected["O"].accepts(run(made, inputs, backend)).all()
 
 
 def test_sizes_follow_from_the_target() -> None:
@@ -166,9 +141,8 @@ def test_the_target_is_filled_where_its_own_loops_begin(golden: Golden) -> None:
 def test_the_first_guess_sums_the_channels_in_registers() -> None:
     """Windows are walked around that sum: neighbours in them write the same elements."""
     made = parse("O[k, 2*t+r] += X[c,t] * W[c,k,r]", {}, {"X": (64, 500), "W": (64, 64, 4)})
-    space = TemplateSpace(made, Target("", frozenset({"avx2"}), 1, {}))
-    for candidate in (space.start(), *(space.sample(np.random.default_rng(n)) for n in range(8))):
-        order = [axis for axis, _ in resolve(made, candidate).loops[0]]
+    orders = [[axis for axis, _ in schedule.loops[0]] for schedule in samples(made, "avx2", 8)]
+    for order in orders:
         assert "r" not in order[order.index("c") :] or order[-1] == "r"
-    order = [axis for axis, _ in resolve(made, space.start()).loops[0]]
+    order = orders[0]
     assert order.index("r") < order.index("c") < len(order) - 1

@@ -207,7 +207,7 @@ class OtherPad(Probe):
 
     def _reading(self, program: Program, other: Access) -> Program:
         old = program.statements[self.statement]
-        value = rewritten(old.value, {self.access: other}.get)
+        value = rewritten(old.value, lambda part: other if part == self.access else None)
         return _with(program, self.statement, replace(old, value=value))
 
 

@@ -1,0 +1,64 @@
+"""Programs by every implementation: kernels, NumPy's baseline, the reference and the interpreter."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from planish.core import Target
+from planish.levels.loops.backends import available_backends
+from planish.levels.loops.build import compile_with
+from planish.levels.loops.ir.schedule import Schedule, unscheduled
+from planish.levels.loops.lang.program import Program
+from planish.levels.loops.lower.lowering import lower
+from planish.levels.loops.reference.inputs import aligned
+from planish.levels.loops.reference.numpy_baseline import numpy_callable
+from planish.levels.loops.reference.reference import reference
+from planish.levels.loops.runtime.kernels import Kernel
+from planish.levels.loops.space import TemplateSpace
+from planish.levels.loops.space.cursor import resolve
+from planish.testing.interpreter import interpret
+
+Array = NDArray[Any]
+everywhere = pytest.mark.parametrize("backend", available_backends())
+both = pytest.mark.parametrize("dtype", ["float32", "float64"])
+
+
+def run(schedule: Schedule | Program, inputs: Mapping[str, Array], backend: str, cores: int = 1) -> Array:
+    """Return the output of a kernel of a schedule, or of the unscheduled program."""
+    if isinstance(schedule, Program):
+        schedule = unscheduled(schedule)
+    program, tree = schedule.program, lower(schedule)
+    (name,) = program.outputs
+    output = aligned(program.type[name])
+    bound = Kernel(program, tree, compile_with(backend, tree), cores=cores).bind(inputs, {name: output})
+    bound.poison()
+    bound()
+    return output
+
+
+def baseline(program: Program, inputs: Mapping[str, Array]) -> Array:
+    """Return the output by NumPy's baseline."""
+    (name,) = program.outputs
+    output = aligned(program.type[name])
+    with np.errstate(all="ignore"):  # infinities may meet
+        numpy_callable(program, {**inputs, name: output})()
+    return output
+
+
+def check_others(program: Program, inputs: Mapping[str, Array], wanted: Array) -> None:
+    """Compare the reference, NumPy's baseline and the interpreter with what is wanted."""
+    (name,) = program.outputs
+    np.testing.assert_array_equal(reference(program, inputs)[name], wanted)
+    np.testing.assert_array_equal(baseline(program, inputs), wanted)
+    found = interpret(lower(unscheduled(program)), inputs)[name]
+    np.testing.assert_array_equal(found.reshape(np.shape(wanted)), wanted)
+
+
+def samples(program: Program, backend: str, count: int) -> Iterator[Schedule]:
+    """List the first guess, and samples of the template space."""
+    space = TemplateSpace(program, Target("", frozenset({backend}), 1, {"backend": backend}))
+    for candidate in (space.start(), *(space.sample(np.random.default_rng(n)) for n in range(count))):
+        yield resolve(program, candidate)
