@@ -14,7 +14,7 @@ from levels.graph.models import convolutions, write
 from planish.core import Candidate, Executor, Task
 from planish.executors import InlineExecutor, LocalExecutor
 from planish.levels.graph import description
-from planish.levels.graph.description import aligned, name_of, parts, times
+from planish.levels.graph.description import aligned, parts, times
 from planish.levels.graph.level import GraphLevel
 from planish.levels.graph.passes import Selection, selection
 from planish.levels.graph.relevance import Relevance, remembered
@@ -48,7 +48,7 @@ def test_each_pass_is_reported_with_its_effects_and_what_it_changed(
     worse = {"latency": 3.0, "compile_time": 0.5, "model_size": 2e6}
 
     def measured(_: Executor, wanted: Sequence[Selection]) -> Mapping[str, Mapping[str, float]]:
-        return {name_of(each): worse if each == Selection() else values for each in wanted}
+        return {each.candidate.hash: worse if each == Selection() else values for each in wanted}
 
     monkeypatch.setattr(description, "measured", measured)
     shown = described(task)
@@ -78,7 +78,7 @@ def test_fewer_turns_than_usual_are_reported(task: Task, monkeypatch: pytest.Mon
 
     def compared(rounds: int) -> str:
         def measured(_: Executor, wanted: Sequence[Selection]) -> Mapping[str, Mapping[str, float]]:
-            return {name_of(each): {**values, "rounds": rounds} for each in wanted}
+            return {each.candidate.hash: {**values, "rounds": rounds} for each in wanted}
 
         monkeypatch.setattr(description, "measured", measured)
         return described(task)["compared"]
@@ -114,7 +114,7 @@ def test_effects_are_measured_and_reported_where_no_process_may_start(
 
 
 def test_what_is_not_known_is_not_made_up() -> None:
-    assert times(None, {"latency": 1.0}, "latency") == "-"
+    assert times(None, {"latency": 1.0}) == "-"
     assert aligned([["", "a"], ["long", "1"]], texts=(0,)).splitlines() == ["      a", "long  1"]
 
 

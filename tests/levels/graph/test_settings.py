@@ -16,7 +16,6 @@ from levels.graph.models import convolutions, write
 from planish.core import Candidate, Executor, Failed, Measured, Outcome, PlanishError, Task, evaluate
 from planish.executors import InlineExecutor
 from planish.levels.graph import description, evaluator
-from planish.levels.graph.description import name_of
 from planish.levels.graph.level import GraphLevel
 from planish.levels.graph.passes import Selection, Set, selection, selection_of
 from planish.levels.graph.prior import ModelTrials, records_of
@@ -166,7 +165,8 @@ def test_a_setting_is_reported_with_its_effects(tmp_path: Path, monkeypatch: pyt
 
     def measured(_: Executor, wanted: Sequence[Selection]) -> Mapping[str, Mapping[str, float]]:
         return {
-            name_of(each): {**values, "latency": 2.0 if NO_ARENA in each.settings else 3.0} for each in wanted
+            each.candidate.hash: {**values, "latency": 2.0 if NO_ARENA in each.settings else 3.0}
+            for each in wanted
         }
 
     monkeypatch.setattr(description, "measured", measured)

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from planish.core import Candidate, Executor, Measured, Task, evaluate
@@ -23,13 +24,8 @@ from planish.measure import deadline, seconds_left
 
 
 def aligned(rows: Sequence[Sequence[str]], texts: Collection[int]) -> str:
-    """Write rows of one length as columns.
-
-    Args:
-        rows: the first is the head.
-        texts: columns that are aligned to the left; the others are numbers.
-    """
-    widths = [max(len(row[index]) for row in rows) for index in range(len(rows[0]))]
+    """Write rows of one length, the first of which is the head, as columns; `texts` are those to the left."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = (
         "  ".join(
             cell.ljust(width) if index in texts else cell.rjust(width)
@@ -40,14 +36,11 @@ def aligned(rows: Sequence[Sequence[str]], texts: Collection[int]) -> str:
     return "\n".join(line.rstrip() for line in lines)
 
 
-def milliseconds(seconds: float) -> str:
-    """Write a time: `12.34 ms`."""
-    return f"{1e3 * seconds:#.4g} ms"
-
-
-def times(before: Mapping[str, float] | None, after: Mapping[str, float] | None, what: str) -> str:
-    """Write how many times less a quantity is than it was: `1.24x`; `-` where one is not known."""
-    return "-" if before is None or after is None or not after[what] else f"{before[what] / after[what]:.2f}x"
+def times(before: Mapping[str, float] | None, after: Mapping[str, float] | None) -> str:
+    """Write how many times less a latency is than it was: `1.24x`; `-` where one is not known."""
+    if before is None or after is None or not after["latency"]:
+        return "-"
+    return f"{before['latency'] / after['latency']:.2f}x"
 
 
 _LISTED = 6
@@ -71,10 +64,10 @@ class Nodes:
     def count(probe: PassProbe, chosen: Selection) -> Nodes:
         """Count the nodes of a selection."""
         lists = [chosen.rewrites[:length] for length in range(len(chosen.rewrites) + 1)]
-        made = (chosen.rewrites, sorted(chosen.disabled), chosen.session.get("optimization", ""))
+        level = chosen.session.get("optimization", "")
         return Nodes(
-            [_counted(lambda each=each: probe.counts(each)) for each in lists],
-            _counted(lambda: probe.optimised(*made).counts),
+            [_counted(partial(probe.counts, each)) for each in lists],
+            _counted(lambda: probe.optimised(chosen.rewrites, sorted(chosen.disabled), level).counts),
             _counted(lambda: probe.optimised(()).counts),
         )
 
@@ -85,11 +78,8 @@ class Nodes:
     @staticmethod
     def read(data: Mapping[str, Any]) -> Nodes:
         """Read what `to_json` returned."""
-        return Nodes(
-            [_counter(each) for each in data.get("counts", ())],
-            _counter(data.get("after")),
-            _counter(data.get("usual")),
-        )
+        counts = [_counter(each) for each in data.get("counts", ())]
+        return Nodes(counts, _counter(data.get("after")), _counter(data.get("usual")))
 
     def change(self, index: int) -> str:
         """Return what the pass at this index changed: `-35 Identity +2 Constant`; the most first."""
@@ -136,9 +126,7 @@ Figures = Mapping[str, Mapping[str, float]]
 def parts(chosen: Selection, matter: Collection[str]) -> Mapping[str, tuple[Selection, Selection]]:
     """List the steps of a selection: its text to the step alone, and to the selection without it.
 
-    Args:
-        chosen: the selection.
-        matter: passes of the runtime that matter; leaving out another one does nothing.
+    Of passes that are left out, those in `matter` count: without another one nothing changes.
     """
     found: dict[str, tuple[Selection, Selection]] = {}
     steps = chosen.candidate.steps
@@ -170,11 +158,6 @@ def defaults_of(program: GraphProgram) -> str:
     return " without ".join(["ONNX Runtime's defaults", *filter(None, [", ".join(program.without)])])
 
 
-def name_of(selection: Selection) -> str:
-    """Return the name of a selection among analysis."""
-    return selection.candidate.hash
-
-
 def analyze(task: Task[GraphProgram], candidate: Candidate, executor: Executor) -> Mapping[str, Any]:
     """Measure what a description of a selection shows; see `planish.core.Level.analyzer`.
 
@@ -196,30 +179,20 @@ def analyze(task: Task[GraphProgram], candidate: Candidate, executor: Executor) 
 
 
 def measured(executor: Executor, selections: Sequence[Selection], budget_s: float = BUDGET_S) -> Figures:
-    """Measure selections in interleaved rounds while there is time; what failed once is not measured again.
-
-    Args:
-        executor: evaluates selections of a model.
-        selections: the most important first.
-        budget_s: seconds for all, or until the deadline.
-    """
+    """Measure selections, the most important first, in interleaved rounds while there is time."""
     end = time.monotonic() + seconds_left(budget_s)
-    samples: dict[Candidate, list[Mapping[str, float]]] = {
-        each.candidate: [] for each in dict.fromkeys(selections)
-    }
-    # Interleaved and not one after the other, so that drift of the machine affects all alike.
+    samples: dict[Candidate, list[Mapping[str, float]]] = {each.candidate: [] for each in selections}
+    # Interleaved and not one after the other, so that drift of the machine affects all alike. What has no
+    # sample after a round failed: it would fail in the next one, too.
     for _ in range(ROUNDS):
         for result in evaluate(executor, list(samples), deadline()):
             if isinstance(result.outcome, Measured):
                 samples[result.candidate].append(result.outcome.values)
             if time.monotonic() > end:
-                return _medians(samples)
-        # What has no sample by now failed: it would fail in the next round, too.
+                break
         samples = {each: several for each, several in samples.items() if several}
-    return _medians(samples)
-
-
-def _medians(samples: Mapping[Candidate, Sequence[Mapping[str, float]]]) -> Figures:
+        if time.monotonic() > end:
+            break
     names = ("latency", "compile_time", "model_size")
     return {
         each.hash: {
@@ -227,7 +200,6 @@ def _medians(samples: Mapping[Candidate, Sequence[Mapping[str, float]]]) -> Figu
             "rounds": len(several),
         }
         for each, several in samples.items()
-        if several
     }
 
 
@@ -256,7 +228,7 @@ def described(
     nodes = Nodes.read(analysis.get("nodes", {}))
     compared: Figures = analysis.get("compared", {})
     found: Figures = {**compared, **analysis.get("parts", {})}
-    first = {"class": _class(program), "passes": _passes(program, chosen, steps, found, nodes)}
+    first = {"class": "\n".join(_class(program)), "passes": _passes(program, chosen, steps, found, nodes)}
     return {
         **(first if len(task.objectives) == 1 else {"class and passes": "\n\n".join(first.values())}),
         "nodes": nodes.table() if "nodes" in analysis else UNMEASURED,
@@ -275,17 +247,11 @@ def introduced(task: Task[GraphProgram]) -> Sequence[str]:
     relevant = [f"relevant passes: {known.kept} of {known.known}"] if known else []
     problems = [f"relevance: {problem}" for problem in known.problems] if known else []
     wrong = [f"wrong by default: {', '.join(program.without)} of ONNX Runtime"] if program.without else []
-    return [*(f"class: {line}" for line in _class(program).splitlines()), *wrong, *relevant, *problems]
+    return [*(f"class: {line}" for line in _class(program)), *wrong, *relevant, *problems]
 
 
-def _class(program: GraphProgram) -> str:
-    found = recognition_of(program)
-    lines = [f"{match.title}: {'; '.join(match.reasons)}" for match in found.matches]
-    return "\n".join(lines)
-
-
-def _runtime(chosen: Selection, program: GraphProgram) -> str:
-    return SessionSettings.of(1, {**program.settings, **chosen.session}).runtime
+def _class(program: GraphProgram) -> Sequence[str]:
+    return [f"{match.title}: {'; '.join(match.reasons)}" for match in recognition_of(program).matches]
 
 
 def _passes(
@@ -297,24 +263,18 @@ def _passes(
 ) -> str:
     if chosen == program.baseline:
         return f"none: the file stays as it is, under {defaults_of(program)}"
-    base, whole = found.get(name_of(program.baseline)), found.get(name_of(chosen))
+    base, whole = found.get(program.baseline.candidate.hash), found.get(chosen.candidate.hash)
     rows = [["", "gain alone", "loss without it", "nodes"]]
     for index, (text, (alone, rest)) in enumerate(steps.items()):
-        change = nodes.change(index) if index < len(chosen.rewrites) else ""
-        rows.append(
-            [
-                text,
-                times(base, found.get(name_of(alone)), "latency"),
-                times(found.get(name_of(rest)), whole, "latency"),
-                change,
-            ]
-        )
+        gain = times(base, found.get(alone.candidate.hash))
+        loss = times(found.get(rest.candidate.hash), whole)
+        rows.append([text, gain, loss, nodes.change(index) if index < len(chosen.rewrites) else ""])
     lines = [aligned(rows, texts=(0, 3))] if steps else []
     lines += [] if whole is not None or not steps else [f"Gains and losses: {UNMEASURED}."]
     idle = len(chosen.disabled) - sum(" without " in text for text in steps)
     if idle:
         lines.append(f"{idle} more of ONNX Runtime's passes are left out; they change nothing here.")
-    if _runtime(chosen, program) == "OpenVINO":
+    if SessionSettings.of(1, {**program.settings, **chosen.session}).elsewhere:
         narrow = " in bfloat16" if IN_BFLOAT16 in chosen.settings else ""
         lines.append(f"It runs by OpenVINO{narrow}, and needs it: pip install openvino.")
     if chosen.offline:
@@ -323,12 +283,12 @@ def _passes(
 
 
 def _compared(program: GraphProgram, others: Mapping[str, Selection], found: Figures) -> str:
-    base = found.get(name_of(program.baseline))
+    base = found.get(program.baseline.candidate.hash)
     if base is None:
         return UNMEASURED
     rows: list[Sequence[str]] = [["", "latency", "gain", "session", "saved", "size"]]
     for name, each in others.items():
-        values = found.get(name_of(each))
+        values = found.get(each.candidate.hash)
         if values is None:
             rows.append([name, "-", "-", "-", "-", "-"])
             continue
@@ -336,9 +296,9 @@ def _compared(program: GraphProgram, others: Mapping[str, Selection], found: Fig
         rows.append(
             [
                 name,
-                milliseconds(values["latency"]),
-                times(base, values, "latency"),
-                milliseconds(values["compile_time"]),
+                f"{1e3 * values['latency']:#.4g} ms",
+                times(base, values),
+                f"{1e3 * values['compile_time']:#.4g} ms",
                 f"{100 * saved:.0f} %",
                 f"{values['model_size'] / 1e6:.2f} MB",
             ]

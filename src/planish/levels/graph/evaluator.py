@@ -348,13 +348,7 @@ class _Evaluator:
 def sandbox_of(
     program: GraphProgram, settings: SessionSettings, writes: Sequence[Path] = ()
 ) -> SandboxPolicy:
-    """Return the sandbox of a process that rewrites a model and runs it.
-
-    Args:
-        program: the model, which may be written whole.
-        settings: of the sessions.
-        writes: further folders.
-    """
+    """Return the sandbox of a process that rewrites a model and runs it."""
     largest = FILE_BYTES + _COPIES * program.size
     return SandboxPolicy.for_code(writes, card=settings.provider == "cuda", file_bytes=largest)
 

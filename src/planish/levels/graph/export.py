@@ -76,11 +76,6 @@ def export_model(task: Task[GraphProgram], candidate: Candidate, path: Path) -> 
 def deliver_model(task: Task[GraphProgram], candidate: Candidate, path: Path) -> Sequence[Path]:
     """Write an optimised model and what was chosen for it.
 
-    Args:
-        task: the model as it came, and the session.
-        candidate: the selection of passes.
-        path: the folder; made where it is missing.
-
     Returns:
         The files: the model; its weights, where it was optimised offline; the passes and the session's
         settings as JSON.

@@ -48,12 +48,14 @@ def make_feeds(program: GraphProgram, model: ModelProto, *, further: bool = Fals
     """
     if program.data is not None:
         return batches(program, arrays_in(program.data.file))
-    bounds = {port.name: _bound(model, port) for port in program.inputs}
+    bounds = [_bound(model, port) for port in program.inputs]
     return [
-        {port.name: _random(port, bounds[port.name], rng(_SEED, number, index), below_0=number == BELOW_0)
-         for index, port in enumerate(program.inputs)}
+        {
+            port.name: _random(port, bound, rng(_SEED, number, index), below_0=number == BELOW_0)
+            for index, (port, bound) in enumerate(zip(program.inputs, bounds, strict=True))
+        }
         for number in range(COUNT + FURTHER * further)
-    ]  # fmt: skip
+    ]
 
 
 def batches(program: GraphProgram, arrays: Mapping[str, NDArray[Any]]) -> list[Feed]:
@@ -78,17 +80,12 @@ def batches(program: GraphProgram, arrays: Mapping[str, NDArray[Any]]) -> list[F
         counts.add(len(array) // port.shape[0] if port.shape and port.shape[0] else 1)
     if not min(counts):
         raise ProgramError(f"'{path}' does not fill one batch of the model", "Give more rows.")
-    return [
-        {port.name: _rows(arrays[port.name], port, number) for port in program.inputs}
-        for number in range(min(counts))
-    ]
 
+    def rows(port: Port, number: int) -> NDArray[Any]:
+        array, count = arrays[port.name], port.shape[0] if port.shape else None
+        return array if count is None else np.ascontiguousarray(array[number * count : (number + 1) * count])
 
-def _rows(array: NDArray[Any], port: Port, number: int) -> NDArray[Any]:
-    import numpy as np
-
-    rows = port.shape[0] if port.shape else None
-    return array if rows is None else np.ascontiguousarray(array[number * rows : (number + 1) * rows])
+    return [{port.name: rows(port, number) for port in program.inputs} for number in range(min(counts))]
 
 
 def arrays_in(path: Path) -> Mapping[str, NDArray[Any]]:
@@ -155,10 +152,6 @@ def derived(feeds: Sequence[Feed], count: int) -> Sequence[Feed]:
 
     An input's values are shuffled: along its rows, of all batches, where there are some; else all. So whole
     numbers stay in their range. Masks stay as they are, and so do numbers that count on, such as positions.
-
-    Args:
-        feeds: the given batches.
-        count: how many are made, at most.
     """
     import numpy as np
 
@@ -168,7 +161,10 @@ def derived(feeds: Sequence[Feed], count: int) -> Sequence[Feed]:
         for index, name in enumerate(feeds[0]):
             given = [np.asarray(feed[name]) for feed in feeds[:_BATCHES]]
             made[name] = _shuffled(given, rng(_DERIVED_SEED, number, index))
-        if not any(_same(made, each) for each in (*feeds, *found)):
+        if not any(
+            all(made[name].tobytes() == array.tobytes() for name, array in each.items())
+            for each in (*feeds, *found)
+        ):
             found.append(made)
     return found
 
@@ -177,10 +173,10 @@ def _shuffled(given: Sequence[NDArray[Any]], generator: Generator) -> NDArray[An
     """Shuffle the values of an input of all batches, and return as many of them as are in one."""
     import numpy as np
 
-    first = given[0]
-    if _is_mask(given) or _counts_on(given):
+    first, rows = given[0], np.stack(given) if given[0].ndim == 0 else np.concatenate(given)
+    # Masks and flags have two values at most.
+    if first.dtype.kind == "b" or len(np.unique(rows)) <= 2 or all(map(_counts_on, given)):
         return first
-    rows = np.concatenate(given) if first.ndim else np.stack(given)
     if len(rows) >= _ROWS:
         mixed = generator.permuted(rows, axis=0)
     else:
@@ -188,28 +184,12 @@ def _shuffled(given: Sequence[NDArray[Any]], generator: Generator) -> NDArray[An
     return np.ascontiguousarray(mixed[: len(first)] if first.ndim else mixed[0])
 
 
-def _is_mask(given: Sequence[NDArray[Any]]) -> bool:
-    """Return whether there are two values at most, as in masks and flags."""
-    import numpy as np
-
-    return (
-        given[0].dtype.kind == "b"
-        or len(np.unique(np.concatenate([each.reshape(-1) for each in given]))) <= 2
-    )
-
-
-def _counts_on(given: Sequence[NDArray[Any]]) -> bool:
+def _counts_on(array: NDArray[Any]) -> bool:
     """Return whether all rows are whole numbers that grow by 1."""
     import numpy as np
 
-    return all(
-        each.dtype.kind in "iu" and each.ndim > 0 and each.shape[-1] > 1 and bool(np.all(np.diff(each) == 1))
-        for each in given
-    )
-
-
-def _same(one: Feed, other: Feed) -> bool:
-    return all(array.tobytes() == other[name].tobytes() for name, array in one.items())
+    whole = array.dtype.kind in "iu" and array.ndim > 0 and array.shape[-1] > 1
+    return whole and bool(np.all(np.diff(array) == 1))
 
 
 Answers = Sequence[Sequence[Any]]
@@ -245,10 +225,6 @@ def labelled(program: GraphProgram) -> NDArray[np.int64] | None:
 
 def check_labels(labels: NDArray[np.int64], answers: Answers) -> None:
     """Look whether labels are of a model's answers.
-
-    Args:
-        labels: in order; inputs that fill no batch may have some more.
-        answers: of the model as it came.
 
     Raises:
         ProgramError: there are more or fewer of them, or they name classes that the model lacks.

@@ -53,9 +53,6 @@ def _version(package: str) -> str:
 def session_settings(options: Mapping[str, str]) -> Mapping[str, str]:
     """Check settings of a session, and return all of them.
 
-    Args:
-        options: setting to value; what is missing has its default.
-
     Raises:
         ProgramError: a setting does not take a value.
     """

@@ -134,12 +134,7 @@ def counter_facts() -> Mapping[str, str]:
 
 
 class Meter:
-    """Reads the counters around a run.
-
-    Args:
-        wanted: names of `QUANTITIES`; those that the machine lacks are left out.
-        provider: what models run on.
-    """
+    """Reads the counters around a run."""
 
     def __init__(self, wanted: frozenset[str], provider: str = "cpu") -> None:
         there = counters(provider) if wanted & set(QUANTITIES) else {}
@@ -181,11 +176,6 @@ def _number(path: Path) -> float:
 
 def graph_target(cores: int, session: Mapping[str, str], *, providers: bool = False) -> Target:
     """Describe this machine, and the session that models run in.
-
-    Args:
-        cores: threads of the session.
-        session: setting to value; what is missing has its default.
-        providers: whether candidates may choose another runtime.
 
     Raises:
         TargetError: there are not so many cores, a library or a runtime is missing, or it has no CUDA.
@@ -229,13 +219,6 @@ def peak_memory(
     model: Path, settings: SessionSettings, disabled: Collection[str], feed: Feed, *, as_it_is: bool = False
 ) -> float:
     """Return the most memory (MiB) that loading and running a model takes beyond the process's own.
-
-    Args:
-        model: the file.
-        settings: of the session.
-        disabled: the runtime's passes that are left out.
-        feed: what it is run on.
-        as_it_is: whether the runtime optimises nothing.
 
     Raises:
         RefusedError: it does not run.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -36,30 +36,25 @@ def all_nodes(model: ModelProto) -> Iterator[NodeProto]:
 
 def all_tensors(model: ModelProto) -> Iterator[TensorProto]:
     """Yield every tensor of a model: the weights, and those that are written into nodes."""
-    yield from weights_of(model.graph)
+    yield from _weights_of(model.graph)
     for node in all_nodes(model):
         for attribute in node.attribute:
             yield from [attribute.t] if attribute.HasField("t") else attribute.tensors
-            if attribute.HasField("sparse_tensor"):
-                yield from _parts(attribute.sparse_tensor)
-            for each in attribute.sparse_tensors:
-                yield from _parts(each)
+            sparse = [attribute.sparse_tensor] if attribute.HasField("sparse_tensor") else []
+            yield from _parts([*sparse, *attribute.sparse_tensors])
         for body in bodies(node):
-            yield from weights_of(body)
+            yield from _weights_of(body)
 
 
-def weights_of(graph: GraphProto) -> Iterator[TensorProto]:
+def _weights_of(graph: GraphProto) -> Iterator[TensorProto]:
     """Yield the weights of a graph, and the values and indices of those that are stored sparsely."""
     yield from graph.initializer
-    for each in graph.sparse_initializer:
-        yield from _parts(each)
+    yield from _parts(graph.sparse_initializer)
 
 
-def _parts(sparse: SparseTensorProto) -> Iterator[TensorProto]:
-    yield from (sparse.values, sparse.indices)
-
-
-Counts = Mapping[str, int]
+def _parts(sparse: Iterable[SparseTensorProto]) -> Iterator[TensorProto]:
+    for each in sparse:
+        yield from (each.values, each.indices)
 
 
 def identity(model: ModelProto) -> str:
@@ -75,11 +70,19 @@ def identity(model: ModelProto) -> str:
     made: list[bytes] = []
     # A Merkle hash: a value's digest holds those of all that it was made of. Nodes come in topological order.
     for node in model.graph.node:
-        own = _node(node, values)
+        attributes = sorted(
+            (attribute.name, attribute.SerializeToString(deterministic=True)) for attribute in node.attribute
+        )
+        lent = sorted({name for body in bodies(node) for name in names_read(body) if name in values})
+        own = _digest(
+            f"{node.domain}:{node.op_type}:{len(node.output)}".encode(),
+            *(values.get(name, name.encode()) for name in node.input),
+            *(content for _, content in attributes),
+            *(part for name in lent for part in (name.encode(), values[name])),
+        )
         made.append(own)
         # What is left out has no name, and what has none stands for nothing.
-        named = [(n, name) for n, name in enumerate(node.output) if name]
-        values |= {name: _digest(b"o", own, str(n).encode()) for n, name in named}
+        values |= {name: _digest(b"o", own, b"%d" % n) for n, name in enumerate(node.output) if name}
     outputs = [values.get(value.name, b"?") for value in model.graph.output]
     opsets = sorted(f"{each.domain}:{each.version}" for each in model.opset_import)
     # Deterministic: protobuf promises no order of maps otherwise.
@@ -88,22 +91,9 @@ def identity(model: ModelProto) -> str:
     return _digest(*parts, *sorted(weights.values())).hex()
 
 
-def node_counts(model: ModelProto) -> Counts:
+def node_counts(model: ModelProto) -> Mapping[str, int]:
     """Count a model's nodes by the type of their operator, the most frequent first."""
     return dict(Counter(node.op_type for node in model.graph.node).most_common())
-
-
-def _node(node: NodeProto, values: Mapping[str, bytes]) -> bytes:
-    attributes = sorted(
-        (attribute.name, attribute.SerializeToString(deterministic=True)) for attribute in node.attribute
-    )
-    lent = sorted({name for body in bodies(node) for name in names_read(body) if name in values})
-    return _digest(
-        f"{node.domain}:{node.op_type}:{len(node.output)}".encode(),
-        *(values.get(name, name.encode()) for name in node.input),
-        *(content for _, content in attributes),
-        *(part for name in lent for part in (name.encode(), values[name])),
-    )
 
 
 def _content(tensor: TensorProto) -> bytes:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from planish.levels.graph.model_protos import all_nodes, bodies, names_read
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
     from onnx import ModelProto, NodeProto, TensorProto
 
 
@@ -34,18 +35,20 @@ class Branch:
     bias: bool = False
 
 
-Describe = Callable[["NodeProto", Mapping[str, "TensorProto"], int], Branch | None]
+Constants = Mapping[str, "TensorProto"]
+"""The weights, but those that a caller may replace by an input of his own: name to tensor."""
+Describe = Callable[["NodeProto", Constants, int], Branch | None]
 """Returns the branch of a node, by the model's constants and its opset; None where it may not be joined."""
 
 
-def attributes(node: NodeProto) -> dict[str, Any]:
+def _attributes(node: NodeProto) -> dict[str, Any]:
     """Return a node's attributes: name to value."""
     from onnx import helper
 
     return {each.name: helper.get_attribute_value(each) for each in node.attribute}
 
 
-def is_standard(node: NodeProto, *operators: str) -> bool:
+def _is_standard(node: NodeProto, *operators: str) -> bool:
     """Return whether a node is one of ONNX's own operators."""
     return node.op_type in operators and node.domain in ("", "ai.onnx")
 
@@ -53,7 +56,7 @@ def is_standard(node: NodeProto, *operators: str) -> bool:
 _CHANNELS = 1
 
 
-def convolution(node: NodeProto, constants: Mapping[str, TensorProto], opset: int) -> Branch | None:
+def convolution(node: NodeProto, constants: Constants, opset: int) -> Branch | None:
     """Describe a convolution that may be joined with others along its output channels.
 
     Kernel sizes, strides, dilations and paddings have to be the same, and all of them have a bias, or none.
@@ -61,15 +64,15 @@ def convolution(node: NodeProto, constants: Mapping[str, TensorProto], opset: in
     ones, whose weights come with scales.
     """
     del opset
-    named = attributes(node)
+    named = _attributes(node)
     weights = [constants.get(name) for name in node.input[1:]]
     known = [each for each in weights if each is not None]
-    if not is_standard(node, "Conv") or named.get("group", 1) != 1 or len(known) < len(weights):
+    if not _is_standard(node, "Conv") or named.get("group", 1) != 1 or len(known) < len(weights):
         return None
     filters, *rest = known
-    kernel, sides = tuple(filters.dims[2:]), len(filters.dims) - 2
+    sides = len(filters.dims) - 2
     window = (
-        kernel,
+        tuple(filters.dims[2:]),
         tuple(named.get("strides", [1] * sides)),
         tuple(named.get("dilations", [1] * sides)),
         tuple(named.get("pads", [0] * 2 * sides)),
@@ -83,7 +86,7 @@ _NEGATIVE_AXES = 11
 """The first opset whose Split counts axes from the end."""
 
 
-def product(node: NodeProto, constants: Mapping[str, TensorProto], opset: int) -> Branch | None:
+def product(node: NodeProto, constants: Constants, opset: int) -> Branch | None:
     """Describe a product that may be joined with others along its columns.
 
     A bias is joined where each has one of its own columns' length; products of quantised numbers are other
@@ -92,14 +95,12 @@ def product(node: NodeProto, constants: Mapping[str, TensorProto], opset: int) -
     weights = constants.get(node.input[1]) if len(node.input) > 1 else None
     if weights is None or len(weights.dims) != 2:
         return None
-    if is_standard(node, "MatMul") and opset >= _NEGATIVE_AXES:
+    if _is_standard(node, "MatMul") and opset >= _NEGATIVE_AXES:
         key = (node.input[0], "MatMul", weights.dims[0], weights.data_type)
         return Branch(node, key, {1: 1}, -1, weights.dims[1], bias=True)
-    return _gemm(node, weights, constants) if is_standard(node, "Gemm") else None
-
-
-def _gemm(node: NodeProto, weights: TensorProto, constants: Mapping[str, TensorProto]) -> Branch | None:
-    named = {"alpha": 1.0, "beta": 1.0, "transA": 0, "transB": 0} | attributes(node)
+    if not _is_standard(node, "Gemm"):
+        return None
+    named = {"alpha": 1.0, "beta": 1.0, "transA": 0, "transB": 0} | _attributes(node)
     columns = 0 if named["transB"] else 1
     key = (node.input[0], "Gemm", weights.dims[1 - columns], weights.data_type, *sorted(named.items()))
     width = weights.dims[columns]
@@ -118,21 +119,17 @@ _POINTWISE = (
 """What computes each number by itself: it may come before a split as well as after it."""
 _SPLIT_BY_INPUT = 13
 """The first opset whose Split takes the extents as an input."""
-_SAME: Mapping[str, str] = {}
 
 
 def join(model: ModelProto, describe: Describe) -> ModelProto:
     """Join nodes that read the same value, with the functions and biases that follow each of them.
 
-    Args:
-        model: stays as it is.
-        describe: returns which nodes may be joined.
-
     Returns:
         A new model; the one that was given, where there is nothing to join.
     """
     opset = next((each.version for each in model.opset_import if each.domain in ("", "ai.onnx")), 0)
-    constants = _constants(model)
+    given = {value.name for value in model.graph.input}
+    constants = {each.name: each for each in model.graph.initializer if each.name not in given}
     groups: defaultdict[Hashable, list[Branch]] = defaultdict(list)
     for node in model.graph.node:
         branch = describe(node, constants, opset)
@@ -142,16 +139,10 @@ def join(model: ModelProto, describe: Describe) -> ModelProto:
     return _Joining(model, constants, opset).joined(several) if several else model
 
 
-def _constants(model: ModelProto) -> Mapping[str, TensorProto]:
-    """Return the weights, but those that a caller may replace by an input of his own."""
-    given = {value.name for value in model.graph.input}
-    return {each.name: each for each in model.graph.initializer if each.name not in given}
-
-
 class _Joining:
     """Puts wide nodes at the indices of the first of those that they stand for."""
 
-    def __init__(self, model: ModelProto, constants: Mapping[str, TensorProto], opset: int) -> None:
+    def __init__(self, model: ModelProto, constants: Constants, opset: int) -> None:
         self._model, self._constants, self._opset = model, constants, opset
         self._readers: defaultdict[str, list[NodeProto]] = defaultdict(list)
         for node in model.graph.node:
@@ -183,38 +174,49 @@ class _Joining:
                 made.graph.node.append(node)
         made.graph.initializer.extend(self._tensors)
         used = {name for node in all_nodes(made) for name in node.input} | self._seen
-        kept = [each for each in self._model.graph.initializer if _stays(each, used, self._constants)]
-        made.graph.initializer.extend(kept)
-        self._forget_shapes(made)
+        # What is still read, or may be given by a caller.
+        made.graph.initializer.extend(
+            each
+            for each in self._model.graph.initializer
+            if each.name in used or each.name not in self._constants
+        )
+        there = {name for node in made.graph.node for name in node.output}
+        shapes = [each for each in made.graph.value_info if each.name in there or each.name not in self._gone]
+        del made.graph.value_info[:]
+        made.graph.value_info.extend(shapes)
         return made
 
-    def _forget_shapes(self, made: ModelProto) -> None:
-        there = {name for node in made.graph.node for name in node.output}
-        kept = [each for each in made.graph.value_info if each.name in there or each.name not in self._gone]
-        del made.graph.value_info[:]
-        made.graph.value_info.extend(kept)
-
     def _join(self, group: Sequence[Branch]) -> None:
+        import numpy as np
+        from onnx import helper
+
         first, widths = group[0], [branch.width for branch in group]
         nodes = [branch.node for branch in group]
-        wide = [self._wide(nodes, first.joined)]
+        wide = [self._wide(nodes, first.joined, {})]
         while (following := self._following(nodes, group)) is not None:
             before, (nodes, joined) = nodes[0].output[0], following
             wide.append(self._wide(nodes, joined, {before: wide[-1].output[0]}))
-        split = self._split(wide[-1].output[0], [node.output[0] for node in nodes], first.axis, widths)
+        value, outputs = wide[-1].output[0], [node.output[0] for node in nodes]
+        if self._opset < _SPLIT_BY_INPUT:
+            split = helper.make_node("Split", [value], outputs, axis=first.axis, split=widths)
+        else:
+            extents = self._tensor(f"{value}_widths", np.array(widths, np.int64))
+            split = helper.make_node("Split", [value, extents], outputs, axis=first.axis)
         self._placed[first.node.output[0]] = [*wide, split]
 
     def _wide(
-        self, nodes: Sequence[NodeProto], joined: Mapping[int, int], renamed: Mapping[str, str] = _SAME
+        self, nodes: Sequence[NodeProto], joined: Mapping[int, int], renamed: Mapping[str, str]
     ) -> NodeProto:
         """Make one node of several, which reads some values by other names than the first of them."""
-        from onnx import NodeProto
+        import numpy as np
+        from onnx import NodeProto, numpy_helper
 
         made = NodeProto()
         made.CopyFrom(nodes[0])
         for index, name in enumerate(nodes[0].input):
             if index in joined:
-                made.input[index] = self._concatenated([node.input[index] for node in nodes], joined[index])
+                parts = [numpy_helper.to_array(self._constants[node.input[index]]) for node in nodes]
+                made.input[index] = self._tensor(f"{name}_joined", np.concatenate(parts, joined[index]))
             else:
                 made.input[index] = renamed.get(name, name)
         made.output[0] = self._name(f"{nodes[0].output[0]}_joined")
@@ -239,44 +241,28 @@ class _Joining:
         )
         if not alike:
             return None
-        if is_standard(first, *_POINTWISE):
+        if _is_standard(first, *_POINTWISE):
             bounds = [list(node.input[1:]) for node in after]
             # What is computed may come too late: the wide node stands where the first branch was.
             fixed = all(not name or name in self._constants for name in bounds[0])
             return (after, {}) if fixed and all(each == bounds[0] for each in bounds) else None
-        index = self._bias_index(after, group)
-        return None if index is None else (after, {index: 0})
-
-    def _bias_index(self, after: Sequence[NodeProto], group: Sequence[Branch]) -> int | None:
-        if not group[0].bias or not is_standard(after[0], "Add"):
-            return None
-        for index in (0, 1):
-            found = [self._constants.get(node.input[index]) for node in after]
-            if all(
-                each is not None and tuple(each.dims) == (branch.width,)
-                for each, branch in zip(found, group, strict=True)
-            ):
-                return index
+        if group[0].bias and _is_standard(first, "Add"):
+            for index in (0, 1):
+                found = [self._constants.get(node.input[index]) for node in after]
+                if all(
+                    each is not None and tuple(each.dims) == (branch.width,)
+                    for each, branch in zip(found, group, strict=True)
+                ):
+                    return after, {index: 0}
         return None
 
-    def _concatenated(self, names: Sequence[str], axis: int) -> str:
-        import numpy as np
+    def _tensor(self, wanted: str, array: NDArray[Any]) -> str:
+        """Add a tensor; return its name."""
         from onnx import numpy_helper
 
-        arrays = [numpy_helper.to_array(self._constants[name]) for name in names]
-        name = self._name(f"{names[0]}_joined")
-        self._tensors.append(numpy_helper.from_array(np.concatenate(arrays, axis), name))
+        name = self._name(wanted)
+        self._tensors.append(numpy_helper.from_array(array, name))
         return name
-
-    def _split(self, value: str, outputs: Sequence[str], axis: int, widths: Sequence[int]) -> NodeProto:
-        import numpy as np
-        from onnx import helper, numpy_helper
-
-        if self._opset < _SPLIT_BY_INPUT:
-            return helper.make_node("Split", [value], outputs, axis=axis, split=widths)
-        name = self._name(f"{value}_widths")
-        self._tensors.append(numpy_helper.from_array(np.array(widths, np.int64), name))
-        return helper.make_node("Split", [value, name], outputs, axis=axis)
 
     def _name(self, wanted: str) -> str:
         name, number = wanted, 0
@@ -285,11 +271,6 @@ class _Joining:
             name = f"{wanted}_{number}"
         self._names[name] += 1
         return name
-
-
-def _stays(tensor: TensorProto, used: set[str], constants: Mapping[str, TensorProto]) -> bool:
-    """Return whether a weight is still read, or may be given by a caller."""
-    return tensor.name in used or tensor.name not in constants
 
 
 PASSES = {"combine_parallel_conv": convolution, "combine_parallel_dense": product}

@@ -126,13 +126,7 @@ class PassProbe:
     def optimised(
         self, rewrites: Sequence[str], disabled: Sequence[str] = (), optimization: str = ""
     ) -> Optimised:
-        """Return what the runtime makes of the model after some rewriting passes.
-
-        Args:
-            rewrites: rewriting passes, in their order.
-            disabled: the runtime's passes that are left out.
-            optimization: the session's level; by default that of the settings.
-        """
+        """Return what the runtime makes of the model after some rewriting passes."""
         found = self._ask(Question("optimised", tuple(rewrites), tuple(sorted(disabled)), optimization))
         return Optimised(_key_in(found), _counts_in(found))
 
@@ -199,14 +193,7 @@ def _counts_in(found: Measured) -> Mapping[str, int]:
 
 @dataclass(frozen=True)
 class PassProbeSpec:
-    """Makes the evaluator of a probe in a worker.
-
-    Args:
-        program: the model.
-        settings: of the runtime's sessions.
-        limits: of one question.
-        model_cache: of rewritten models, which all processes of a search share.
-    """
+    """Makes the evaluator of a probe in a worker."""
 
     program: GraphProgram
     settings: SessionSettings

@@ -6,20 +6,15 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from importlib.metadata import version
 from pathlib import Path
 from statistics import fmean
-from typing import TYPE_CHECKING
 
 from planish.core import Candidate, ProgramError, Step
 from planish.levels.graph.architecture.recognition import recognise_file
 from planish.levels.graph.passes import Disable, Offline, Rewrite, Set, find_pass, selection
 from planish.levels.graph.program import user_cache, with_own_files
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
 
 PENALTY = 2.0
 """Trials without any change that are added for each step of a model, so that few trials say little."""
@@ -90,8 +85,7 @@ def effects(records: Iterable[RidgeRow]) -> Mapping[Step, StepEffect]:
     sums: defaultdict[Step, list[float]] = defaultdict(lambda: [0.0, 0.0, 0])
     for group in by_program.values():
         for step, (change, weight) in _of_program(group).items():
-            held = sums[step]
-            held[0], held[1], held[2] = held[0] + weight * change, held[1] + weight, held[2] + 1
+            sums[step] = [a + b for a, b in zip(sums[step], (weight * change, weight, 1), strict=True)]
     everything = [record for group in by_program.values() for record in group]
     counts = Counter(step for record in everything for step in set(record.candidate.steps))
     failing = _failing(everything, counts)
@@ -104,7 +98,7 @@ def effects(records: Iterable[RidgeRow]) -> Mapping[Step, StepEffect]:
     return {effect.step: effect for effect in sorted(found, key=lambda e: (e.change, str(e.step)))}
 
 
-def logarithm(ratio: float) -> float:
+def _logarithm(ratio: float) -> float:
     """Return a ratio's logarithm, held within what may count."""
     return max(-FAR, min(FAR, math.log(ratio)))
 
@@ -113,7 +107,7 @@ def _of_program(records: Sequence[RidgeRow]) -> Mapping[Step, tuple[float, float
     """Estimate, on one model, each step's change and how much the estimate weighs, from 0 to 1."""
     import numpy as np
 
-    known = [(r.candidate, logarithm(r.ratio)) for r in records if r.ratio is not None and r.ratio > 0]
+    known = [(r.candidate, _logarithm(r.ratio)) for r in records if r.ratio is not None and r.ratio > 0]
     steps = sorted({step for candidate, _ in known for step in candidate.steps}, key=str)
     if not steps:
         return {}
@@ -121,22 +115,15 @@ def _of_program(records: Sequence[RidgeRow]) -> Mapping[Step, tuple[float, float
     has = np.zeros((len(known), len(steps)))
     for row, (candidate, _) in enumerate(known):
         has[row, [index[step] for step in candidate.steps]] = 1
-    changes = _ridge(has, np.array([change for _, change in known]))
+    # A ridge regression by its normal equations, without an intercept: no step is no change.
+    square = has.T @ has + PENALTY * np.eye(len(steps))
+    changes = np.linalg.solve(square, has.T @ np.array([change for _, change in known]))
     counts = has.sum(axis=0)
     # Without any trial that lacks the step there is only the baseline, whose ratio is 1, to compare with.
     fewer = np.minimum(counts, len(known) - counts + 1)
     # By the rarer of the two sides: many trials with a step say little where none lacks it.
     weights = fewer / (fewer + PENALTY)
     return {step: (float(changes[i]), float(weights[i])) for step, i in index.items()}
-
-
-def _ridge(has: NDArray[np.float64], changes: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Regress without an intercept: no step is no change."""
-    import numpy as np
-
-    square = has.T @ has + PENALTY * np.eye(has.shape[1])
-    # The normal equations of ridge regression; there are no more unknowns than steps were tried.
-    return np.asarray(np.linalg.solve(square, has.T @ changes), np.float64)
 
 
 def _failing(records: Sequence[RidgeRow], counts: Mapping[Step, int]) -> frozenset[Step]:
@@ -192,9 +179,6 @@ def learn_lists(records: Iterable[RidgeRow]) -> Mapping[str, ClassList]:
 
     A model that is a mixture counts for the mixture, and for each of its classes.
 
-    Args:
-        records: trials of any models, on one target, with one leading objective.
-
     Returns:
         Class to what is known of it.
     """
@@ -207,14 +191,8 @@ def learn_lists(records: Iterable[RidgeRow]) -> Mapping[str, ClassList]:
 
 
 def learned_list(lists: Mapping[str, ClassList], classes: Sequence[str]) -> ClassList | None:
-    """Look up what is known of a network's classes: of the mixture, else of the strongest that is known.
-
-    Args:
-        lists: what was learnt.
-        classes: the network's, the strongest first.
-    """
-    wanted = (_mixture(classes), *classes)
-    return next((lists[name] for name in wanted if name in lists), None)
+    """Look up what is known of a network's classes: of the mixture, else of the strongest that is known."""
+    return next((lists[name] for name in (_mixture(classes), *classes) if name in lists), None)
 
 
 def _mixture(classes: Sequence[str]) -> str:
@@ -223,86 +201,61 @@ def _mixture(classes: Sequence[str]) -> str:
 
 def _learnt(name: str, records: Sequence[RidgeRow]) -> ClassList:
     found = effects(records)
-    tried = _tried(records)
-    promises = _Expectations(found, tried)
-    candidates = {Candidate(), _composed(found, tried), *tried}
-    expected = {candidate: promises.expected(candidate) for candidate in candidates}
-    # Rounded, since sums in another order differ in their last digits: then the shorter list is first.
-    order = sorted(expected, key=lambda c: (round(expected[c], 6), len(c.steps), c.text))
-    ranked = tuple(candidate for candidate in order if math.isfinite(expected[candidate]))[:RANKED]
-    models = len({record.program for record in records})
-    return ClassList(name, models, len(records), found, ranked, math.exp(expected[ranked[0]]))
-
-
-def _tried(records: Sequence[RidgeRow]) -> Mapping[Candidate, Mapping[str, float]]:
-    """Return what each candidate did on each model, averaged over its trials."""
-    found: defaultdict[Candidate, defaultdict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
+    by_trial: defaultdict[Candidate, defaultdict[str, list[float]]]
+    by_trial = defaultdict(lambda: defaultdict(list))
     for record in records:
         if record.ratio:
-            found[record.candidate][record.program].append(logarithm(record.ratio))
-    return {
+            by_trial[record.candidate][record.program].append(_logarithm(record.ratio))
+    # What each candidate did on each model, averaged over its trials.
+    tried = {
         candidate: {program: fmean(changes) for program, changes in by_program.items()}
-        for candidate, by_program in found.items()
+        for candidate, by_program in by_trial.items()
     }
+    # No sum of effects promises more than the greatest change of any candidate, over its models.
+    most = min((fmean(changes.values()) for changes in tried.values()), default=0.0)
 
-
-@dataclass(frozen=True)
-class _Expectations:
-    """Expected costs of candidates on a model that was not measured yet."""
-
-    found: Mapping[Step, StepEffect]
-    tried: Mapping[Candidate, Mapping[str, float]]
-
-    @cached_property
-    def most(self) -> float:
-        """The greatest change of any candidate, over its models: no sum of effects promises more."""
-        return min((fmean(changes.values()) for changes in self.tried.values()), default=0.0)
-
-    def expected(self, candidate: Candidate) -> float:
-        """Return a candidate's change.
+    def expected(candidate: Candidate) -> float:
+        """Return a candidate's change on a model that was not measured yet.
 
         What its steps promise, what it did on each model, and one model on which it did nothing, count
         alike: what few have seen is not believed whole.
         """
-        known = [self.found[step] for step in dict.fromkeys(candidate.steps) if step in self.found]
+        known = [found[step] for step in dict.fromkeys(candidate.steps) if step in found]
         if any(effect.fails for effect in known):
             return math.inf
         # Gains are negative: the greater number is the smaller promise.
-        promised = max(sum(effect.change for effect in known), self.most)
-        measured = self.tried.get(candidate, {})
+        promised = max(sum(effect.change for effect in known), most)
+        measured = tried.get(candidate, {})
         return (promised + sum(measured.values())) / (2 + len(measured))
+
+    changes = {each: expected(each) for each in (Candidate(), _composed(found, tried), *tried)}
+    # Rounded, since sums in another order differ in their last digits: then the shorter list is first.
+    order = sorted(changes, key=lambda c: (round(changes[c], 6), len(c.steps), c.text))
+    ranked = tuple(candidate for candidate in order if math.isfinite(changes[candidate]))[:RANKED]
+    models = len({record.program for record in records})
+    return ClassList(name, models, len(records), found, ranked, math.exp(changes[ranked[0]]))
 
 
 def _composed(found: Mapping[Step, StepEffect], tried: Mapping[Candidate, Mapping[str, float]]) -> Candidate:
     """Make a list of all steps that help, each rewriting pass where it stood in the lists that were good."""
     helpful = [e.step for e in found.values() if e.change < -MARGIN and not e.fails]
     rewrites = [step.name for step in helpful if isinstance(step, Rewrite)][:LONGEST]
-    positions = _positions(tried)
     out = [step.name for step in helpful if isinstance(step, Disable)]
-    # What stood in no good list goes to the middle.
-    ordered = sorted(rewrites, key=lambda name: (positions.get(name, 0.5), name))
-    return selection(ordered, out, offline=Offline() in helpful).candidate
-
-
-def _positions(tried: Mapping[Candidate, Mapping[str, float]]) -> Mapping[str, float]:
-    """Return where in a list each rewriting pass stood on average, from 0 to 1, where the list was a gain."""
-    found: defaultdict[str, list[float]] = defaultdict(list)
+    # Where in a good list each rewriting pass stood, from 0 to 1; what stood in none goes to the middle.
+    shares: defaultdict[str, list[float]] = defaultdict(list)
     for candidate, changes in tried.items():
         names = [step.name for step in candidate.steps if isinstance(step, Rewrite)]
         if sum(changes.values()) < 0:
             for index, name in enumerate(names):
-                found[name].append(index / max(1, len(names) - 1))
-    return {name: sum(positions) / len(positions) for name, positions in found.items()}
+                shares[name].append(index / max(1, len(names) - 1))
+    middles = {name: sum(each) / len(each) for name, each in shares.items()}
+    ordered = sorted(rewrites, key=lambda name: (middles.get(name, 0.5), name))
+    return selection(ordered, out, offline=Offline() in helpful).candidate
 
 
 @dataclass(frozen=True)
 class ModelTrials:
-    """Trials of one model.
-
-    Args:
-        program: its canonical text.
-        outcomes: candidates with their cost over the baseline's; None where they failed.
-    """
+    """Trials of one model."""
 
     program: str
     outcomes: Sequence[tuple[Candidate, float | None]]
@@ -312,10 +265,6 @@ def known_list(
     tried: Mapping[str, Sequence[tuple[Candidate, float | None]]], classes: Sequence[str]
 ) -> ClassList | None:
     """Learn from what was tried on other models what a network of some classes begins with.
-
-    Args:
-        tried: canonical text of a model to its outcomes, as `ModelTrials` has them.
-        classes: the network's, the strongest first.
 
     Returns:
         What is known; None where no model of its classes was tried.
@@ -331,21 +280,12 @@ def records_of(tried: ModelTrials) -> Iterator[RidgeRow]:
     program = with_own_files(tried.program)
     classes = _classes(Path(program.path), program.digest) if program.path else ()
     for candidate, ratio in tried.outcomes if classes else ():
-        # Its gain may come from results that the next user does not accept.
-        if not _was_asked_for(candidate):
+        # What changes results, or sets the session, is one user's wish: the next may not accept it.
+        if not any(
+            isinstance(step, Set) or (isinstance(step, Rewrite) and find_pass(step.name).is_intended)
+            for step in candidate.steps
+        ):
             yield RidgeRow(program.digest, classes, candidate, ratio)
-
-
-def _was_asked_for(candidate: Candidate) -> bool:
-    """Return whether it holds what one user's wish does not allow to another.
-
-    That is a pass that changes results, or a setting of the session.
-    """
-    steps = candidate.steps
-    return any(
-        isinstance(step, Set) or (isinstance(step, Rewrite) and find_pass(step.name).is_intended)
-        for step in steps
-    )
 
 
 @lru_cache(maxsize=256)
@@ -355,18 +295,11 @@ def _classes(file: Path, digest: str) -> tuple[str, ...]:
     What the digest names may have changed since, which its class survives.
     """
     key = f"classes-{digest}-{version('planish')}.json"
-    known = user_cache().get_json(key)
-    if known:
+    if known := user_cache().get_json(key):
         return tuple(known)
-    classes = _recognised(file)
-    if classes:
-        user_cache().put_json(key, classes)
-    return classes
-
-
-def _recognised(file: Path) -> tuple[str, ...]:
-    """Return the classes of a model's file; none where it is gone."""
     try:
-        return recognise_file(file).classes
-    except ProgramError:
+        classes = recognise_file(file).classes
+    except ProgramError:  # it is gone
         return ()
+    user_cache().put_json(key, classes)
+    return classes

@@ -125,6 +125,7 @@ class GraphProgram:
 
     def _document(self) -> dict[str, Any]:
         files = {"data": self.data, "labels": self.labels}
+        options = {"session": self.session, "providers": self.providers, "without": self.without}
         return {
             "path": self.path,
             "digest": self.digest,
@@ -132,10 +133,8 @@ class GraphProgram:
             "inputs": [[port.name, port.dtype, port.shape] for port in self.inputs],
             "allow": self.allow,
             **{name: [file.path, file.digest] for name, file in files.items() if file is not None},
-            **({"session": True} if self.session else {}),
-            **({"providers": True} if self.providers else {}),
+            **{name: value for name, value in options.items() if value},
             **({"tolerance": self.tolerance} if self.tolerance is not None else {}),
-            **({"without": self.without} if self.without else {}),
         }
 
 
@@ -156,7 +155,25 @@ def program_from(text: str) -> GraphProgram:
         ProgramError: it is malformed.
     """
     try:
-        return _program(text)
+        first, second = text.split("\n")[:2]
+        data = json.loads(second.removeprefix(_MARK))
+        if not _DIGEST.fullmatch(data["digest"]) or not isinstance(data["size"], int):
+            raise ValueError("its digest or size is none")
+        files = {name: DataFile(*data[name]) for name in ("data", "labels") if name in data}
+        return GraphProgram(
+            data["path"],
+            data["digest"],
+            first.removeprefix("# "),
+            tuple(Port(name, dtype, tuple(shape)) for name, dtype, shape in data["inputs"]),
+            data["size"],
+            files.get("data"),
+            files.get("labels"),
+            tuple(data["allow"]),
+            session=data.get("session", False),
+            providers=data.get("providers", False),
+            tolerance=data.get("tolerance"),
+            without=tuple(data.get("without", ())),
+        )
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         raise ProgramError(f"the stored model cannot be read: {type(error).__name__}: {error}") from error
 
@@ -174,27 +191,3 @@ def with_own_files(text: str) -> GraphProgram:
         file and DataFile(resolve_file(file.digest), file.digest) for file in (program.data, program.labels)
     )
     return replace(program, path=resolve_file(program.digest), data=data, labels=labels, stored=text)
-
-
-def _program(text: str) -> GraphProgram:
-    first, second = text.split("\n")[:2]
-    data = json.loads(second.removeprefix(_MARK))
-    if not _DIGEST.fullmatch(data["digest"]) or not isinstance(data["size"], int):
-        raise ValueError("its digest or size is none")
-    ports = [Port(name, dtype, tuple(shape)) for name, dtype, shape in data["inputs"]]
-    files = {name: DataFile(*data[name]) for name in ("data", "labels") if name in data}
-    title = first.removeprefix("# ")
-    return GraphProgram(
-        data["path"],
-        data["digest"],
-        title,
-        tuple(ports),
-        data["size"],
-        files.get("data"),
-        files.get("labels"),
-        tuple(data["allow"]),
-        session=data.get("session", False),
-        providers=data.get("providers", False),
-        tolerance=data.get("tolerance"),
-        without=tuple(data.get("without", ())),
-    )

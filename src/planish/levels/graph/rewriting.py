@@ -45,12 +45,7 @@ def rewrite(model: ModelProto, names: Iterable[str]) -> ModelProto:
 
 
 def apply_pass(model: ModelProto, name: str, feeds: Sequence[Feed] = ()) -> ModelProto:
-    """Apply one pass; return a new model.
-
-    Args:
-        model: stays as it is.
-        name: of the pass.
-        feeds: inputs of the model, for the passes of `NEEDS_INPUTS`.
+    """Apply one pass; return a new model. `feeds` are inputs for the passes of `NEEDS_INPUTS`.
 
     Raises:
         RewriteError: it fails, or changes the names of inputs or outputs.

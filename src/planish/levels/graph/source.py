@@ -14,24 +14,14 @@ from planish.levels.graph.installed import SEARCH
 from planish.levels.graph.model_protos import all_nodes, all_tensors
 from planish.levels.graph.passes import find_pass, passes_of_kind
 from planish.levels.graph.program import DataFile, GraphProgram, Port, with_own_files
+from planish.levels.graph.sessions import first_line
 
 if TYPE_CHECKING:
-    from onnx import ModelProto, TensorShapeProto, TypeProto, ValueInfoProto
-
-Given = Mapping[str, tuple[int, ...]]
+    from onnx import ModelProto, ValueInfoProto
 
 
-def read_inputs(path: Path, model: ModelProto, options: Mapping[str, str]) -> tuple[Port, ...]:
-    """Return a model's inputs.
-
-    Args:
-        path: the model's; for messages.
-        model: the model.
-        options: `shape` (inputs or named dimensions to extents) and `batch`.
-
-    Raises:
-        ProgramError: an extent is open and not given, or what is given does not fit.
-    """
+def _read_inputs(path: Path, model: ModelProto, options: Mapping[str, str]) -> tuple[Port, ...]:
+    """Return a model's inputs, by the options `shape` and `batch` where an extent is open."""
     given = parse_shapes(options.get("shape", ""))
     # Before version 4 of ONNX's IR, weights had to be among the inputs.
     weights = {tensor.name for tensor in model.graph.initializer}
@@ -42,10 +32,13 @@ def read_inputs(path: Path, model: ModelProto, options: Mapping[str, str]) -> tu
         if name not in known:
             what = f"'{path}' has no input or dimension '{name}'"
             raise ProgramError(what, did_you_mean(name, known))
-    return tuple(_port(path, value, given, _batch(options)) for value in values)
+    text = options.get("batch", "")
+    if text and (not text.isdecimal() or not int(text)):
+        raise ProgramError(f"batch '{text}' is no positive number", "Write --option batch=8.")
+    return tuple(_port(path, value, given, int(text) if text else None) for value in values)
 
 
-def parse_shapes(text: str) -> Given:
+def parse_shapes(text: str) -> Mapping[str, tuple[int, ...]]:
     """Read `x=1,3,224,224,length=128`; extents may have `x` between them too, and be 0.
 
     Raises:
@@ -67,46 +60,27 @@ def parse_shapes(text: str) -> Given:
     return {key: tuple(extents) for key, extents in found.items()}
 
 
-def dtype_of(kind: TypeProto) -> str:
-    """Name the type of a tensor's elements as NumPy does; empty for what is no tensor of numbers."""
+def _port(path: Path, value: ValueInfoProto, given: Mapping[str, tuple[int, ...]], batch: int | None) -> Port:
     from onnx.helper import tensor_dtype_to_np_dtype
 
-    if not kind.HasField("tensor_type") or not kind.tensor_type.elem_type:
-        return ""
-    return tensor_dtype_to_np_dtype(kind.tensor_type.elem_type).name
-
-
-def _extents(kind: TypeProto) -> tuple[int | None, ...]:
-    return tuple(map(_extent, kind.tensor_type.shape.dim))
-
-
-def _extent(dim: TensorShapeProto.Dimension) -> int | None:
-    """Return an extent; None where it is open: it is not set then, or stored as a number below 0.
-
-    ONNX Runtime takes a stored 0 for a size, as of a list of detections in which there are none.
-    """
-    return dim.dim_value if dim.HasField("dim_value") and dim.dim_value >= 0 else None
-
-
-def _batch(options: Mapping[str, str]) -> int | None:
-    text = options.get("batch", "")
-    if not text:
-        return None
-    if not text.isdecimal() or not int(text):
-        raise ProgramError(f"batch '{text}' is no positive number", "Write --option batch=8.")
-    return int(text)
-
-
-def _port(path: Path, value: ValueInfoProto, given: Given, batch: int | None) -> Port:
-    dtype = dtype_of(value.type)
+    kind = value.type.tensor_type.elem_type
+    dtype = tensor_dtype_to_np_dtype(kind).name if kind else ""
     # NumPy has texts as objects.
     if dtype in ("", "object"):
         raise ProgramError(f"input '{value.name}' of '{path}' is no tensor of numbers")
     dims = value.type.tensor_type.shape.dim
-    declared = _extents(value.type)
+    # An open extent is not set, or stored as a number below 0. ONNX Runtime takes a stored 0 for a size, as
+    # of a list of detections in which there are none.
+    declared = [dim.dim_value if dim.HasField("dim_value") and dim.dim_value >= 0 else None for dim in dims]
+    shown = ["?" if extent is None else str(extent) for extent in declared]
     found = given.get(value.name)
     if found is not None:
-        _check_fits(path, value.name, declared, found)
+        fits = len(declared) == len(found) and all(
+            one in (None, other) for one, other in zip(declared, found, strict=True)
+        )
+        if declared and not fits:
+            what = f"input '{value.name}' of '{path}' has the shape {','.join(shown)}, not {found}"
+            raise ProgramError(what)
         return Port(value.name, dtype, found)
     extents = list(declared)
     for index, dim in enumerate(dims):
@@ -115,24 +89,11 @@ def _port(path: Path, value: ValueInfoProto, given: Given, batch: int | None) ->
         if extents[index] is None and index == 0:
             extents[index] = batch
     if None in extents:
-        names = [dim.dim_param or _shown(extent) for dim, extent in zip(dims, declared, strict=True)]
+        names = [dim.dim_param or text for dim, text in zip(dims, shown, strict=True)]
         example = ",".join("1" if extent is None else str(extent) for extent in extents)
         what = f"input '{value.name}' of '{path}' has an open shape: {', '.join(names)}"
         raise ProgramError(what, f"Give it: --shape {value.name}={example}.")
     return Port(value.name, dtype, tuple(extents))
-
-
-def _shown(extent: int | None) -> str:
-    return "?" if extent is None else str(extent)
-
-
-def _check_fits(path: Path, name: str, declared: tuple[int | None, ...], found: tuple[int, ...]) -> None:
-    fits = len(declared) == len(found) and all(
-        one in (None, other) for one, other in zip(declared, found, strict=True)
-    )
-    if declared and not fits:
-        shape = ",".join(map(_shown, declared))
-        raise ProgramError(f"input '{name}' of '{path}' has the shape {shape}, not {found}")
 
 
 LARGEST = (1 << 31) - 1
@@ -144,35 +105,40 @@ _DOMAINS = ("", "ai.onnx", "ai.onnx.ml", "com.microsoft", "com.microsoft.nchwc",
 def read_model(path: Path, options: Mapping[str, str]) -> GraphProgram:
     """Read a model from a file.
 
-    Args:
-        path: of a `.onnx` file; external weights are beside it.
-        options: as `GraphLevel.load` takes them.
-
     Raises:
         ProgramError: the file is missing, no model, cut short or too large; its weights, opset or operators
             are not there; an input's shape is open; an option is wrong.
     """
     content = _bytes(path)
     file = path.resolve()
-    _check_name(file)
+    try:
+        str(file).encode()
+    except UnicodeEncodeError as error:
+        what = f"the path {str(file)!a} has bytes that are no text, which ONNX Runtime does not open"
+        raise ProgramError(what, "Give the file, or its folder, another name.") from error
     model = _parsed(path, content)
     _check_operators(path, model)
-    inputs = read_inputs(path, model, options)
+    inputs = _read_inputs(path, model, options)
     named = {name: data_file(Path(options[name])) for name in ("inputs", "labels") if options.get(name)}
     # Weights are beside the file itself, where a link leads to it: ONNX Runtime looks for them there.
     digest = digest_of(file, content, model)
-    for known, known_path in ((digest, file), *((file.digest, file.path) for file in named.values())):
-        register_file(known, known_path)
+    register_file(digest, file)
+    for each in named.values():
+        register_file(each.digest, each.path)
+    title = f"{path.name}: {len(model.graph.node):,} nodes, {', '.join(map(str, inputs))}"
+    session = options.get("session", "")
+    if session not in ("", SEARCH):
+        raise ProgramError(f"session cannot be '{session}'", did_you_mean(session, [SEARCH]))
     return GraphProgram(
         str(file),
         digest,
-        _title(path, model, inputs),
+        " ".join(title.splitlines()),  # whatever the file and the model's inputs are called
         inputs,
         len(content) + sum(_size(file.parent / name) for name in set(external_files(model))),
         named.get("inputs"),
         named.get("labels"),
         _allowed(options.get("allow", "")),
-        session=_searches_session(options.get("session", "")),
+        session=bool(session),
         providers=options.get("provider") == SEARCH,
         tolerance=_tolerance(options.get("tolerance", "")),
     )
@@ -187,10 +153,7 @@ def read_text(text: str) -> GraphProgram:
     program = with_own_files(text)
     if not program.path:
         return program
-    content = _bytes(program.file, "It was moved or deleted: put it back, or tune it where it is now.")
-    model = _parsed(program.file, content)
-    if digest_of(program.file, content, model) != program.digest:
-        raise _changed(program.path)
+    _unchanged(program)
     for file in (program.data, program.labels):
         if file is not None and file.path and data_file(Path(file.path)) != file:
             raise _changed(file.path)
@@ -205,31 +168,28 @@ def load_checked(program: GraphProgram) -> ModelProto:
     """
     import onnx
 
-    content = _bytes(program.file)
-    model = _parsed(program.file, content)
-    if digest_of(program.file, content, model) != program.digest:
-        raise _changed(program.path)
+    model = _unchanged(program)
     try:
         onnx.load_external_data_for_model(model, str(program.file.parent))
     # ONNX raises many kinds of errors for a wrong offset, length or key.
     except Exception as error:
-        what = f"the weights of '{program.path}' cannot be read: {_first_line(error)}"
+        what = f"the weights of '{program.path}' cannot be read: {first_line(error).rstrip('.')}"
         raise ProgramError(what, "Export it again, with its weights in a file beside it.") from error
-    _open_extents(model)
-    return model
-
-
-def _open_extents(model: ModelProto) -> None:
-    """Leave out the extents that are stored as a number below 0: passes take them for sizes."""
-    graph = model.graph
-    for value in (*graph.input, *graph.output, *graph.value_info):
+    # Extents that are stored as a number below 0 are open: passes take them for sizes.
+    for value in (*model.graph.input, *model.graph.output, *model.graph.value_info):
         for dim in value.type.tensor_type.shape.dim:
             if dim.dim_value < 0:
                 dim.ClearField("dim_value")
+    return model
 
 
-def _first_line(error: Exception) -> str:
-    return (str(error).splitlines() or [type(error).__name__])[0].rstrip(".")
+def _unchanged(program: GraphProgram) -> ModelProto:
+    """Read a program's model, and make sure that it is what it was."""
+    content = _bytes(program.file, "It was moved or deleted: put it back, or tune it where it is now.")
+    model = _parsed(program.file, content)
+    if digest_of(program.file, content, model) != program.digest:
+        raise _changed(program.path)
+    return model
 
 
 def _changed(path: str) -> ProgramError:
@@ -320,14 +280,6 @@ def _parsed(path: Path, content: bytes) -> ModelProto:
     return model
 
 
-def _check_name(path: Path) -> None:
-    try:
-        str(path).encode()
-    except UnicodeEncodeError as error:
-        what = f"the path {str(path)!a} has bytes that are no text, which ONNX Runtime does not open"
-        raise ProgramError(what, "Give the file, or its folder, another name.") from error
-
-
 def _check_operators(path: Path, model: ModelProto) -> None:
     from onnx.defs import onnx_opset_version
 
@@ -361,14 +313,3 @@ def _tolerance(text: str) -> float | None:
     if found is not None and not 0 < found <= 1:
         raise ProgramError(f"tolerance cannot be '{text}'", "Give a share of the largest number: 0.02.")
     return found
-
-
-def _searches_session(text: str) -> bool:
-    if text not in ("", "search"):
-        raise ProgramError(f"session cannot be '{text}'", did_you_mean(text, ["search"]))
-    return bool(text)
-
-
-def _title(path: Path, model: ModelProto, inputs: tuple[Port, ...]) -> str:
-    title = f"{path.name}: {len(model.graph.node):,} nodes, {', '.join(map(str, inputs))}"
-    return " ".join(title.splitlines())  # whatever the file and the model's inputs are called

@@ -59,10 +59,6 @@ def selection_schema() -> FeatureSchema:
 def selection_features(model: Features | None, candidates: Sequence[Candidate]) -> NDArray[np.float32]:
     """Describe selections; (selections, width of `selection_schema()`).
 
-    Args:
-        model: what its graph is made of; None: nothing is known of it.
-        candidates: legal ones.
-
     Raises:
         ScheduleError: one is not in the order of the steps.
         ProgramError: one has an unknown pass.
@@ -113,14 +109,7 @@ _OUT = 0.5
 
 @dataclass(frozen=True)
 class PassAlphabet:
-    """Alphabet of selections: the passes and settings that they are made of.
-
-    Args:
-        rewrites: rewriting passes.
-        disables: passes of the runtime that may be left out.
-        offline: whether the runtime's work may be kept as a file.
-        settings: of the session, that may be set; none of them the target's own.
-    """
+    """Alphabet of selections: the passes and settings that they are made of."""
 
     rewrites: tuple[str, ...]
     disables: tuple[str, ...]

@@ -16,7 +16,7 @@ from importlib.resources import files
 from typing import TYPE_CHECKING
 
 from planish.levels.graph.architecture.recognition import CLASSES, Recognition, recognise
-from planish.levels.graph.passes import Selection, find_pass, passes_of_kind, selection_of
+from planish.levels.graph.passes import RUNTIME, Selection, find_pass, passes_of_kind, selection_of
 from planish.levels.graph.program import GraphProgram
 from planish.levels.graph.source import load_checked
 
@@ -91,7 +91,10 @@ def starting_list(recognition: Recognition, order: int = 0) -> Candidate:
     if not symbols:
         return Selection().candidate
     operators = frozenset(recognition.features.operations)
-    return _matching(class_selection(symbols, order), operators).candidate
+    chosen = class_selection(symbols, order)
+    idle = {each.name for each in passes_of_kind(*RUNTIME) if not each.may_matter(operators)}
+    rewrites = tuple(name for name in chosen.rewrites if find_pass(name).may_matter(operators))
+    return Selection(rewrites, chosen.disabled | idle).candidate
 
 
 def class_selection(symbols: Iterable[str], order: int = 0) -> Selection:
@@ -102,26 +105,14 @@ def class_selection(symbols: Iterable[str], order: int = 0) -> Selection:
     ordered = sorted(rows, key=lambda row: indices.get(row.name, len(indices)))
     out = frozenset[str]().union(*(LEFT_OUT.get(letter, frozenset()) for letter in wanted))
     kept = {name for row in rows for name in row.runtime} - out
-    return Selection(_first(ordered), _all_but(kept))
-
-
-def _first(rows: Sequence[PaperPass]) -> tuple[str, ...]:
-    first = (row.rewrites[0] for row in rows if row.rewrites)
-    return tuple(name for name in first if not find_pass(name).is_intended)
-
-
-def _all_but(kept: set[str]) -> frozenset[str]:
     if any(find_pass(name).kind == "rule" for name in kept):
         # The rules run within these: without them, none would.
-        kept = kept | set(_RULES)
-    return frozenset(each.name for each in passes_of_kind("rule", "transformer") if each.name not in kept)
-
-
-def _matching(chosen: Selection, operators: frozenset[str]) -> Selection:
-    """Leave out passes whose operators are missing."""
-    idle = {each.name for each in passes_of_kind("rule", "transformer") if not each.may_matter(operators)}
-    rewrites = tuple(name for name in chosen.rewrites if find_pass(name).may_matter(operators))
-    return Selection(rewrites, chosen.disabled | idle, chosen.offline)
+        kept |= set(_RULES)
+    first = (row.rewrites[0] for row in ordered if row.rewrites)
+    return Selection(
+        tuple(name for name in first if not find_pass(name).is_intended),
+        frozenset(each.name for each in passes_of_kind(*RUNTIME) if each.name not in kept),
+    )
 
 
 GOOD_LISTS: Sequence[Selection] = (
@@ -129,11 +120,6 @@ GOOD_LISTS: Sequence[Selection] = (
     Selection(("onnxscript.optimize_for_ort",)),
 )
 """What is good for most models that come from exporters."""
-
-
-def recognition_of(program: GraphProgram) -> Recognition:
-    """Recognise a model's class by its graph; raises ProgramError where its file was moved or changed."""
-    return _looked_at(program)[0]
 
 
 @lru_cache(maxsize=4)
@@ -144,14 +130,18 @@ def _looked_at(program: GraphProgram) -> tuple[Recognition, int]:
     return recognise(model), max(opsets, default=1)
 
 
+def recognition_of(program: GraphProgram) -> Recognition:
+    """Recognise a model's class by its graph; raises ProgramError where its file was moved or changed."""
+    return _looked_at(program)[0]
+
+
 def class_lists(program: GraphProgram) -> Sequence[Selection]:
     """Return the lists that the model's class begins with, the best first; none for a model of no class."""
     found, opset = _looked_at(program)
     lists = [selection_of(starting_list(found, order)) for order in range(len(ORDERS))]
-    valid = [replace(each, rewrites=_of_opset(each.rewrites, opset)) for each in lists]
+    # Without the passes whose operators the opset lacks: with them the model would be invalid.
+    valid = [
+        replace(each, rewrites=tuple(name for name in each.rewrites if find_pass(name).opset <= opset))
+        for each in lists
+    ]
     return [each for each in dict.fromkeys(valid) if each != Selection()]
-
-
-def _of_opset(rewrites: Sequence[str], opset: int) -> tuple[str, ...]:
-    """Keep the passes whose operators an opset has: of another one the model would be invalid."""
-    return tuple(name for name in rewrites if find_pass(name).opset <= opset)

@@ -47,11 +47,6 @@ def evaluator_spec_of(
 ) -> GraphEvaluatorSpec:
     """Make the spec for a task's evaluator; see `planish.core.Level.evaluator`.
 
-    Args:
-        task: the model and the objectives.
-        final: whether it is for the comparison at the end.
-        counted: what the machine has counters of; by default they are looked for.
-
     Raises:
         PlanishError: an objective cannot be measured here.
     """
@@ -251,10 +246,6 @@ def identities(task: Task[GraphProgram]) -> Generator[Callable[[Candidate], str]
 def without_culprits(task: Task[GraphProgram], executor: Executor) -> GraphProgram | None:
     """Find the fewest passes without which the runtime answers rightly; those found before are tried first.
 
-    Args:
-        task: its baseline is wrong.
-        executor: evaluates its candidates, each of which is verified.
-
     Returns:
         The program whose baseline leaves them out; None where they are not the cause.
     """
@@ -283,10 +274,6 @@ def fewest(names: Sequence[str], is_enough: Callable[[Sequence[str]], bool]) -> 
 
     That is the minimising of delta debugging (Zeller and Hildebrandt, 2002) without its tries of single
     parts: of n names one of which is needed it takes some 2 log n tries.
-
-    Args:
-        names: all of them are enough.
-        is_enough: returns whether some are.
     """
     kept, size = list(names), len(names) // 2
     while size:

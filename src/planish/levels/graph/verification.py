@@ -34,7 +34,7 @@ class Tolerance:
         narrow: the same where the output is of half precision.
         of_whole: the share of whole numbers and truth values that may differ.
         by_part: the share is of the largest number of the part of the output that a number is in (see
-            `scales`), so that scores count by themselves where boxes stand beside them. It is not where a
+            `_scales`), so that scores count by themselves where boxes stand beside them. It is not where a
             user intends that results change: what is rounded more coarsely is so by the largest of all.
     """
 
@@ -82,23 +82,22 @@ def similarity(found: Sequence[Any], expected: Sequence[Any]) -> float:
     Of numbers with a fraction it is 1 less the length of the difference as a share of the expected one's
     length; a difference up to rounding is none. Of others it is the share that is equal.
     """
-    pairs = zip(_arrays(found), _arrays(expected), strict=True)
-    return min((_alike(one, other) for one, other in pairs), default=1.0)
-
-
-def _alike(found: NDArray[Any], expected: NDArray[Any]) -> float:
     import numpy as np
 
-    if not is_fraction(expected.dtype):
-        return float(np.mean(found == expected)) if expected.size else 1.0
-    fine = np.isfinite(expected) & np.isfinite(found)
-    one, other = (np.where(fine, each, 0).astype("f8") for each in (found, expected))
-    off, size = float(np.linalg.norm(one - other)), float(np.linalg.norm(other))
-    share = off / max(size, float(np.finfo("f8").tiny))
-    return 1.0 if share <= _ROUNDING else max(0.0, 1.0 - share)
+    least = 1.0
+    for one, other in zip(_arrays(found), _arrays(expected), strict=True):
+        if is_fraction(other.dtype):
+            fine = np.isfinite(other) & np.isfinite(one)
+            given, wanted = (np.where(fine, each, 0).astype("f8") for each in (one, other))
+            off, size = float(np.linalg.norm(given - wanted)), float(np.linalg.norm(wanted))
+            share = off / max(size, float(np.finfo("f8").tiny))
+            least = min(least, 1.0 if share <= _ROUNDING else max(0.0, 1.0 - share))
+        elif other.size:
+            least = min(least, float(np.mean(one == other)))
+    return least
 
 
-def largest_difference(found: Any, expected: Any) -> float:
+def _largest_difference(found: Any, expected: Any) -> float:
     """Return the most by which finite numbers with a fraction differ between outputs of one shape; else 0."""
     import numpy as np
 
@@ -111,7 +110,7 @@ def largest_difference(found: Any, expected: Any) -> float:
     return largest
 
 
-def largest_number(output: Any) -> float:
+def _largest_number(output: Any) -> float:
     """Return the largest magnitude of an output's finite numbers with a fraction; 0 where there are none."""
     import numpy as np
 
@@ -162,19 +161,15 @@ def _arrays(output: Any) -> Iterator[Any]:
 
 
 def _difference(one: Any, other: Any, allowed: Tolerance, least: float) -> str:
-    if isinstance(other, dict):
-        same = isinstance(one, dict) and list(one) == list(other)
-        return _of_parts(list(one.values()), list(other.values()), allowed, least) if same else "other keys"
-    if isinstance(other, list):
-        if not isinstance(one, list):
-            return "no sequence"
-        return _of_parts(one, other, allowed, least)
     if isinstance(other, float) or hasattr(other, "dtype"):
         return _of_arrays(one, other, allowed, least)
-    return "" if one == other else "not equal"
-
-
-def _of_parts(one: list[Any], other: list[Any], allowed: Tolerance, least: float) -> str:
+    if isinstance(other, dict):
+        same = isinstance(one, dict) and list(one) == list(other)
+        return _difference([*one.values()], [*other.values()], allowed, least) if same else "other keys"
+    if not isinstance(other, list):
+        return "" if one == other else "not equal"
+    if not isinstance(one, list):
+        return "no sequence"
     if len(one) != len(other):
         return f"{len(one)} elements in place of {len(other)}"
     found = (_difference(a, b, allowed, least) for a, b in zip(one, other, strict=True))
@@ -202,7 +197,7 @@ def _of_arrays(found: Any, expected: Any, allowed: Tolerance, least: float) -> s
     floor = max((noise if allowed.by_part else share) * largest, least)
     if off.max(initial=0.0) <= floor:
         return ""
-    part = scales(size) if allowed.by_part else np.full((1,) * size.ndim, size.max())
+    part = _scales(size) if allowed.by_part else np.full((1,) * size.ndim, size.max())
     beyond = off - np.maximum(share * np.maximum(part, _ZERO), floor)
     if not (beyond > 0).any():
         return ""
@@ -211,15 +206,12 @@ def _of_arrays(found: Any, expected: Any, allowed: Tolerance, least: float) -> s
     return f"off by {float(off[index]):.3g} where the largest number is {around:.3g}"
 
 
-def scales(size: NDArray[Any]) -> NDArray[Any]:
-    """Return how large the numbers are beside which each one stands, to be broadcast.
+def _scales(size: NDArray[Any]) -> NDArray[Any]:
+    """Return how large the numbers are beside which each magnitude stands, to be broadcast.
 
     A part of an output is what has one index along one axis, as a channel, a row or an example; those of
     fewer than `FEWEST` numbers count not. Of the parts that a number is in, it is the largest number of the
     part where that is least: detectors join boxes in pixels and scores below 1, along whichever axis.
-
-    Args:
-        size: magnitudes; at least one.
     """
     import numpy as np
 
@@ -245,36 +237,26 @@ def moved_answers(
     Its answers are as right as those of the model itself, whose numbers were rounded too; so what they differ
     by is what rounding comes to in this model. Monte Carlo arithmetic (Parker, 1997) moves each result.
 
-    Args:
-        model: stays as it is.
-        feeds: its inputs.
-        settings: of the session.
-        scratch: a file to write; it is removed.
-
     Raises:
         RefusedError: the runtime does not run it.
     """
-    generator = rng(_SEED, 0)
-    moved = [{name: _moved(array, generator) for name, array in feed.items()} for feed in feeds]
-    scratch.write_bytes(_with_moved_weights(model, generator).SerializeToString())
-    try:
-        session = open_session(scratch, settings, as_it_is=True)
-        return [session.run(feed) for feed in moved]
-    finally:
-        scratch.unlink()
-
-
-def _with_moved_weights(model: ModelProto, generator: Generator) -> ModelProto:
     from onnx import ModelProto
     from onnx.helper import tensor_dtype_to_np_dtype
     from onnx.numpy_helper import from_array, to_array
 
+    generator = rng(_SEED, 0)
+    moved = [{name: _moved(array, generator) for name, array in feed.items()} for feed in feeds]
     copy = ModelProto()
     copy.CopyFrom(model)
     for tensor in all_tensors(copy):
         if len(tensor.dims) >= _FEWEST_AXES and tensor_dtype_to_np_dtype(tensor.data_type).name in _TYPES:
             tensor.CopyFrom(from_array(_moved(to_array(tensor), generator), tensor.name))
-    return copy
+    scratch.write_bytes(copy.SerializeToString())
+    try:
+        session = open_session(scratch, settings, as_it_is=True)
+        return [session.run(feed) for feed in moved]
+    finally:
+        scratch.unlink()
 
 
 def _moved(array: NDArray[Any], generator: Generator) -> NDArray[Any]:
@@ -324,7 +306,7 @@ class Batch:
     def widen(self, found: Answers, factor: float) -> None:
         """Raise the floors to a multiple of what other answers, which are right, are off by."""
         pairs = zip(self.floors, found, self.expected, strict=True)
-        self.floors = [max(floor, factor * largest_difference(one, other)) for floor, one, other in pairs]
+        self.floors = [max(floor, factor * _largest_difference(one, other)) for floor, one, other in pairs]
 
     def wrong(self, found: Answers, allowed: Tolerance = DEFAULT) -> str:
         """Return how outputs differ; empty where they do not."""
@@ -334,7 +316,7 @@ class Batch:
     def is_blind(self) -> bool:
         """Return whether an output may be off by so much that nothing can be seen in it."""
         pairs = zip(self.floors, self.expected, strict=True)
-        return any(floor > _BLIND * largest_number(output) for floor, output in pairs)
+        return any(floor > _BLIND * _largest_number(output) for floor, output in pairs)
 
 
 class Verifier:
@@ -362,7 +344,7 @@ class Verifier:
         moved: Callable[[Sequence[Feed]], Sequence[Answers]],
     ) -> None:
         self._all, self._baseline, self._moved = batches, baseline, moved
-        self.batches = [each for each in batches if not each.derived or self._is_right_by_default(each)]
+        self.batches = [each for each in batches if not each.derived or self._by_default(each) is not None]
 
     def wrong(self, session: ModelSession, allowed: Tolerance) -> str:
         """Return how a session's answers differ; empty where they do not.
@@ -382,10 +364,6 @@ class Verifier:
                 return said
         return "" if any(not batch.derived for batch in self.batches) else _UNSTABLE
 
-    def _is_right_by_default(self, batch: Batch) -> bool:
-        found = self._by_default(batch)
-        return found is not None and not batch.wrong(found)
-
     def _settle(self, batch: Batch) -> bool:
         """Find out what rounding comes to; False where the batch is of no use."""
         batch.is_settled = True
@@ -394,15 +372,17 @@ class Verifier:
         if batch.wrong(moved):
             return False
         found = self._by_default(batch)
-        if found is not None and not batch.wrong(found):
+        if found is not None:
             batch.widen(found, OF_BASELINE)
         return not batch.is_blind
 
     def _by_default(self, batch: Batch) -> Answers | None:
+        """Return the baseline's answers; None where they are wrong, or it fails."""
         try:
-            return self._baseline.run(batch.feed) if self._baseline is not None else None
+            found = self._baseline.run(batch.feed) if self._baseline is not None else None
         except RefusedError:  # that is the baseline's failure, in its turn
             return None
+        return None if found is None or batch.wrong(found) else found
 
     @cached_property
     def _roundings(self) -> Sequence[Answers]:

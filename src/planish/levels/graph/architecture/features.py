@@ -515,10 +515,8 @@ class Features:
 def features(model: ModelProto) -> Features:
     """Count what a model's graph is made of.
 
-    Weights are looked at only where they may be masks, so it takes no time that grows with them.
-
-    Args:
-        model: of any exporter, optimised or not; its external data may be missing.
+    Weights are looked at only where they may be masks, so it takes no time that grows with them, and they may
+    be missing.
     """
     wiring = Wiring(model)
     images, texts = _Convolutional(wiring), _Sequential(wiring)
