@@ -6,7 +6,7 @@ values of IR, which LLVM's register allocator places.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Mapping
 from functools import partial
 from typing import NamedTuple
 
@@ -14,7 +14,7 @@ from planish.levels.loops.codegen.kernel import Entry, Layout, MachineCode, arit
 from planish.levels.loops.codegen.llvm import jit
 from planish.levels.loops.codegen.llvm.ir_writer import Arithmetic, Lines, Val, Writer, flattened, total
 from planish.levels.loops.codegen.llvm.jit import Machine, host_machine
-from planish.levels.loops.codegen.llvm.memory import Live, Memory
+from planish.levels.loops.codegen.llvm.memory import Live, Memory, mask_of
 from planish.levels.loops.ir.annotated import (
     AnnotatedTree,
     Block,
@@ -44,36 +44,28 @@ class Held:
     Args:
         region: what is held.
         home: held buffer to its pointer, of those that memory sees.
-        writer: of the function.
         memory: of the function.
     """
 
-    def __init__(self, region: CellRegion, home: Mapping[str, str], writer: Writer, memory: Memory) -> None:
+    def __init__(self, region: CellRegion, home: Mapping[str, str], memory: Memory) -> None:
         self.region = region
         self._home = home
-        self._writer = writer
         self._memory = memory
+        self._writer = memory.writer
         self._values: dict[Cell, Val] = {}
         self._changed: set[Cell] = set()
 
     def value(self, cell: Cell) -> Val:
         """Return a cell's value; an accumulator starts from its reduction's identity."""
         if cell not in self._values:
-            if cell.reduce:
-                start = self._writer.number(IDENTITY[cell.reduce])
+            if cell.reduce or cell.buffer not in self._home:
+                # What is no sum is written before it is read; a loop that counts must begin with something.
+                start = self._writer.number(IDENTITY[cell.reduce] if cell.reduce else 0.0)
                 name = self._writer.widened(start, cell.lanes)
-            elif cell.buffer not in self._home:
-                # It is written before it is read; a loop that counts must begin with something.
-                name = self._writer.widened(self._writer.number(0.0), cell.lanes)
             else:
                 name = self._memory.fetch(self._home[cell.buffer], cell, cell.lanes)
             self._values[cell] = Val(name, cell.lanes)
         return self._values[cell]
-
-    def load(self, cells: Sequence[Cell]) -> None:
-        """Make sure that cells have values."""
-        for held in cells:
-            self.value(held)
 
     def change(self, cell: Cell, value: Val) -> None:
         """Set a cell's value."""
@@ -86,14 +78,14 @@ class Held:
         self._values[cell] = Val(name, cell.lanes)
         return old, name
 
-    def write_back(self, arithmetic: Arithmetic, dead: Set[str]) -> None:
+    def write_back(self, arithmetic: Arithmetic) -> None:
         """Bring memory up to date, except for buffers that nothing reads any more."""
         sums: dict[Cell, list[Val]] = {}
         for held, value in self._values.items():
             if held.reduce:
                 # The parts of one sum differ in their number alone.
                 sums.setdefault(held._replace(part=0), []).append(value)
-            elif held in self._changed and held.buffer not in dead:
+            elif held in self._changed and held.buffer not in self.region.local:
                 self._memory.put(self._home[held.buffer], held, value)
         for held, values in sums.items():
             one, home = Cell(held.buffer, held.offset), self._home[held.buffer]
@@ -123,17 +115,12 @@ class Site(NamedTuple):
 
 
 class Leaves:
-    """Writes the leaves of one function.
+    """Writes the leaves of one function into the text of its memory's writer."""
 
-    Args:
-        writer: of the function.
-        memory: of the function.
-    """
-
-    def __init__(self, writer: Writer, memory: Memory) -> None:
-        self.writer = writer
+    def __init__(self, memory: Memory) -> None:
+        self.writer = memory.writer
         self.memory = memory
-        self.arithmetic = Arithmetic(writer)
+        self.arithmetic = Arithmetic(memory.writer)
         self.at: dict[LoopId, int] = {}
         """The enclosing loops' positions, as far as they are known; from the counter where one counts."""
         self.held: Held | None = None
@@ -143,8 +130,7 @@ class Leaves:
     def piece(self, lanes: Lanes, piece: Piece, number: int) -> None:
         """Write all leaves of a vectorised loop for some of its iterations."""
         self._private = {}
-        for leaf in lanes.loop.body:
-            assert isinstance(leaf, Leaf)
+        for leaf in leaves(lanes.loop.body):
             self.leaf(leaf, Site(lanes.loop, piece, number, lanes))
 
     def leaf(self, leaf: Leaf, site: Site) -> None:
@@ -168,9 +154,8 @@ class Leaves:
         new = self._reduced(leaf.reduce, old, leaf.value, site)
         # Other lanes read zeros, which need not be neutral: exp(0) is 1, and 0 may be the greatest.
         if piece.active < piece.lanes:
-            bits = ", ".join(f"i1 {int(i < piece.active)}" for i in range(piece.lanes))
-            t = self.writer.type(piece.lanes)
-            text = f"select <{piece.lanes} x i1> <{bits}>, {t} {new.name}, {t} {old.name}"
+            (bits, mask), t = mask_of(piece.lanes, piece.active), self.writer.type(piece.lanes)
+            text = f"select {bits} {mask}, {t} {new.name}, {t} {old.name}"
             new = Val(self.writer.define(text), piece.lanes)
         self.held.change(accumulator, new)
 
@@ -180,43 +165,33 @@ class Leaves:
         return self.arithmetic.combine(reduce, old, self._value(value, site))
 
     def _value(self, value: Value, site: Site) -> Val:
-        if isinstance(value, Const):
-            return self.writer.number(value.value)
-        if isinstance(value, Ref):
-            return self._read(value, site)
-        if value.function == "gather":
-            return self._gathered(value, site)
-        if value.function == "add":
-            for product, rest in (value.args, value.args[::-1]):
-                if isinstance(product, Call) and product.function == "mul":
-                    return self._fused(product, self._value(rest, site), site)
-        return self.arithmetic.apply(value.function, [self._value(a, site) for a in value.args])
-
-    def _gathered(self, value: Call, site: Site) -> Val:
-        """Load an element by an index, which is the same in all lanes."""
-        base, index, stride, extent = value.args
-        assert isinstance(base, Ref)
-        assert isinstance(stride, Const)
-        assert isinstance(extent, Const)
-        found = self._value(index, site)
-        if isinstance(index, Ref) and self.memory.is_whole(index):
-            whole = self.arithmetic.within(found, extent.value)
-        else:
-            whole = self.arithmetic.index(self.arithmetic.first(found), extent.value)
-        c = cell(base, self.at, site.loop, site.piece)
-        return self.memory.load_behind(base, c, site.piece.lanes, whole, int(stride.value))
+        match value:
+            case Const(number):
+                return self.writer.number(number)
+            case Ref():
+                return self._read(value, site)
+            case Call("gather", (Ref() as base, index, Const(stride), Const(extent))):
+                # By an index, which is the same in all lanes.
+                found = self._value(index, site)
+                if isinstance(index, Ref) and self.memory.is_whole(index):
+                    row = self.arithmetic.within(found, extent)
+                else:
+                    row = self.arithmetic.index(self.arithmetic.first(found), extent)
+                c = cell(base, self.at, site.loop, site.piece)
+                return self.memory.load_behind(base, c, site.piece.lanes, row, int(stride))
+            case Call("add", (Call("mul") as product, rest)) | Call("add", (rest, Call("mul") as product)):
+                return self._fused(product, self._value(rest, site), site)
+            case Call(function, args):
+                return self.arithmetic.apply(function, [self._value(a, site) for a in args])
 
     def _fused(self, product: Call, addend: Val, site: Site) -> Val:
         """Write product + addend as one operation."""
         factors = [self._value(a, site) for a in product.args]
         return self.arithmetic.apply("fma", [*factors, addend])
 
-    def _lane_private(self, ref: Ref, site: Site) -> bool:
-        return site.lanes is not None and ref.buffer in site.lanes.private
-
     def _read(self, ref: Ref, site: Site) -> Val:
         c = cell(ref, self.at, site.loop, site.piece)
-        if self._lane_private(ref, site):
+        if site.lanes and ref.buffer in site.lanes.private:
             return self._private[c]
         if self.held and ref.buffer in self.held.region.held:
             return self.held.value(c)
@@ -224,29 +199,24 @@ class Leaves:
 
     def _write(self, ref: Ref, site: Site, value: Val) -> None:
         c = cell(ref, self.at, site.loop, site.piece)
-        if self._lane_private(ref, site):
+        if site.lanes and ref.buffer in site.lanes.private:
             self._private[c] = value
         elif self.held and ref.buffer in self.held.region.held:
             self.held.change(c, value)
         else:
-            self.memory.store(ref, c, value)
+            self.memory.put(self.memory.pointer(ref), c, value)
 
 
 # Loops
 
 
 class Nodes:
-    """Writes the nodes of one function.
+    """Writes the nodes of one function into the text of its memory's writer."""
 
-    Args:
-        writer: of the function.
-        memory: of the function.
-    """
-
-    def __init__(self, writer: Writer, memory: Memory) -> None:
-        self.writer = writer
+    def __init__(self, memory: Memory) -> None:
+        self.writer = memory.writer
         self.memory = memory
-        self.leaves = Leaves(writer, memory)
+        self.leaves = Leaves(memory)
         self.at = self.leaves.at
         self._labels = 0
         self._shift: dict[str, int] = {}
@@ -269,42 +239,38 @@ class Nodes:
 
     def _hold(self, region: CellRegion) -> None:
         """Write nodes with their cells in registers."""
-        seen = [(name, ref) for name, ref in region.homes.items() if name not in region.local]
-        home = {name: self.memory.pointer(ref) for name, ref in seen}
-        held = self.leaves.held = Held(region, home, self.writer, self.memory)
+        homes = region.homes.items()
+        home = {name: self.memory.pointer(ref) for name, ref in homes if name not in region.local}
+        held = self.leaves.held = Held(region, home, self.memory)
         before = self._shift
-        self._shift = {n: position(ref, self.at) - ref.offset for n, ref in region.homes.items()}
+        self._shift = {name: position(ref, self.at) - ref.offset for name, ref in homes}
         self.write(region.item)
         self._shift = before
         self.leaves.held = None
-        held.write_back(self.leaves.arithmetic, region.local)
+        held.write_back(self.leaves.arithmetic)
 
     def _nest(self, nest: Nest) -> None:
-        loop, number = nest.loop, 0
+        number = 0
         for part in nest.parts:
             if part.kind == "counted":
-                self._counted(loop, ("0", str(part.passes * part.width), part.copies * part.width), part)
+                self.counted(nest.loop, ("0", str(part.passes * part.width), part.copies * part.width), part)
             else:
-                for i in range(part.passes):
-                    self._pass(loop, part, i, number + i)
-                    del self.at[loop.id]
+                self._passes(nest.loop, part, part.passes, number)
             number += part.passes
 
-    def _pass(self, loop: Loop, part: Part, i: int, number: int) -> None:
-        """Write a pass; its number counts those of all parts."""
-        start = part.first + i * part.width
-        self.at[loop.id], item = start, part.body_of(i)
-        if isinstance(item, Lanes):
-            self.leaves.piece(item, Piece(start, part.lanes, part.width), number)
-        else:
-            self.write(item)
+    def _passes(self, loop: Loop, part: Part, count: int, number: int) -> None:
+        """Write passes; the number of the first counts those of all parts."""
+        for i in range(count):
+            start = part.first + i * part.width
+            self.at[loop.id], item = start, part.body_of(i)
+            if isinstance(item, Lanes):
+                self.leaves.piece(item, Piece(start, part.lanes, part.width), number + i)
+            else:
+                self.write(item)
+        del self.at[loop.id]
 
-    def counted_range(self, loop: Loop, begin: str, end: str, part: Part) -> None:
-        """Write a root's loop over full iterations whose bounds are known at run time; at least one."""
-        self._counted(loop, (begin, end, 1), part)
-
-    def _counted(self, loop: Loop, span: tuple[str, str, int], part: Part) -> None:
-        """Write a loop of the machine code.
+    def counted(self, loop: Loop, span: tuple[str, str, int], part: Part) -> None:
+        """Write a loop of the machine code, of one iteration at least.
 
         Args:
             loop: the tree's loop.
@@ -317,7 +283,8 @@ class Nodes:
         live = Live(loop.id, w.fresh(), frozenset(leaf.target.buffer for leaf in leaves(loop.body)))
         if held:
             # Before the loop: what its phis begin with must be there on the way in.
-            held.load(cells)
+            for c in cells:
+                held.value(c)
         w.lines.append(live.before)
         before, label = w.label, self._label()
         w.lines.append(f"  br label %{label}")
@@ -329,26 +296,18 @@ class Nodes:
         carried = [(c, *held.rename(c)) for c in cells if c.buffer in live.writes] if held else []
         self.memory.forget(live.writes)  # from the second iteration on these are old
         self.memory.lives.append(live)
-        for i in range(part.copies):
-            self._pass(loop, part, i, i)
-        del self.at[loop.id]
+        self._passes(loop, part, part.copies, 0)
         self.memory.lives.pop()
-        last, after = self._jump_back(live.counter, unit, end, label)
+        after = w.define(f"add nuw nsw i64 {live.counter}, {unit}")
+        more = w.define(f"icmp slt i64 {after}, {end}")
+        last, behind = w.label, self._label()
+        w.lines.append(f"  br i1 {more}, label %{label}, label %{behind}")
+        w.block(behind)
         phis.append(f"  {live.counter} = phi i64 [{start}, %{before}], [{after}, %{last}]")
         for c, old, name in carried:
             assert held is not None
             new = held.value(c).name
             phis.append(f"  {name} = phi {w.type(c.lanes)} [{old}, %{before}], [{new}, %{last}]")
-
-    def _jump_back(self, counter: str, unit: int, end: str, label: str) -> tuple[str, str]:
-        """Write the end of a loop; gives the block that jumps back, and the counter's next value."""
-        w = self.writer
-        after = w.define(f"add nuw nsw i64 {counter}, {unit}")
-        more = w.define(f"icmp slt i64 {after}, {end}")
-        last, behind = w.label, self._label()
-        w.lines.append(f"  br i1 {more}, label %{label}, label %{behind}")
-        w.block(behind)
-        return last, after
 
     def _label(self) -> str:
         self._labels += 1
@@ -457,15 +416,15 @@ class _FunctionCode:
         self.machine = machine
         self.writer = Writer(arithmetic_of(tree))
         self.memory = Memory(self.writer, tree.buffer, self._base, machine.registers)
-        self.nodes = Nodes(self.writer, self.memory)
-        self._arguments = [b.name for b in tree.buffers if b.kind != "temporary"]
+        self.nodes = Nodes(self.memory)
         self._layout = arranged
 
     def text(self, name: str, function: Function) -> str:
         """Write the function."""
         item = function.item
         if function.kind == "parallel" and isinstance(item, Nest):
-            self._range(item)
+            for part in item.parts:
+                (self._full if part.kind == "parallel" else self._tail)(item.loop, part)
         else:
             self.nodes.write(item)
         # Without it LLVM splits vectors of 512 bits on processors where it prefers 256.
@@ -474,25 +433,19 @@ class _FunctionCode:
         return "\n".join([head, "entry:", *flattened(self.writer.lines), "  ret void", "}"])
 
     def _base(self, buffer: str, at: Lines) -> str:
-        w = self.writer
-        if buffer in self._layout.offsets:
-            argument = len(self._arguments) + (buffer in self._layout.private)
-            offset = self._layout.offsets[buffer]
+        w, arranged = self.writer, self._layout
+        arguments = [b.name for b in self.tree.buffers if b.kind != "temporary"]
+        if buffer in arranged.offsets:
+            argument = len(arguments) + (buffer in arranged.private)
         else:
-            argument, offset = self._arguments.index(buffer), 0
+            argument = arguments.index(buffer)
+        offset = arranged.offsets.get(buffer, 0)
         slot = w.define(f"getelementptr ptr, ptr %args, i64 {argument}", at)
         start = w.define(f"load ptr, ptr {slot}", at)
         return w.define(f"getelementptr i8, ptr {start}, i64 {offset}", at) if offset else start
 
-    def _range(self, nest: Nest) -> None:
-        """Write the iterations from %begin to %end of a loop; the tail is the last."""
-        for part in nest.parts:
-            if part.kind == "parallel":
-                self._full(nest.loop, part)
-            else:
-                self._tail(nest.loop, part)
-
     def _full(self, loop: Loop, part: Part) -> None:
+        """Write the full iterations from %begin to %end of a loop."""
         w, full = self.writer, part.passes
         within_full = w.define(f"icmp slt i64 %end, {full}")
         last = w.define(f"select i1 {within_full}, i64 %end, i64 {full}")
@@ -500,11 +453,12 @@ class _FunctionCode:
         # The loop tests at its end, so that a range with no full iteration must go around it.
         w.lines.append(f"  br i1 {some}, label %some, label %rest")
         w.block("some")
-        self.nodes.counted_range(loop, "%begin", last, part)
+        self.nodes.counted(loop, ("%begin", last, 1), part)
         w.lines.append("  br label %rest")
         w.block("rest")
 
     def _tail(self, loop: Loop, part: Part) -> None:
+        """Write the last iteration, if %end is behind it."""
         w = self.writer
         # What was loaded in the other branch does not dominate this one.
         self.memory.forget(frozenset(self.tree.buffer))

@@ -76,6 +76,10 @@ class Writer:
         """Return the name of the type of integers as wide as the elements."""
         return f"i{self.bits}" if lanes == 1 else f"<{lanes} x i{self.bits}>"
 
+    def splat(self, value: int, lanes: int) -> str:
+        """Write an integer as wide as the elements, in all lanes."""
+        return str(value) if lanes == 1 else f"splat (i{self.bits} {value})"
+
     def suffix(self, lanes: int) -> str:
         """Return the name of the type as in the names of intrinsic functions."""
         kind = f"{'i' if self.whole else 'f'}{self.bits}"
@@ -134,7 +138,6 @@ def flattened(lines: Lines) -> Iterator[str]:
 
 # Arithmetic
 
-_BINARY = {"add": "fadd", "sub": "fsub", "mul": "fmul", "div": "fdiv"}
 EXTREMES = {"max": "llvm.maximum", "min": "llvm.minimum"}
 TESTS = {"max": "ogt", "min": "olt", "<": "olt", "<=": "ole", "==": "oeq", "!=": "une"}
 """What chooses one of two values, to its test in IR: where an operand is not a number, none but != holds."""
@@ -152,13 +155,15 @@ class Arithmetic:
 
     def apply(self, function: str, args: list[Val]) -> Val:
         """Apply one of `planish.levels.loops.lang.program.FUNCTIONS`, or fma."""
+        primitive = self._of_whole if self.writer.whole else self._primitive
         if function in EXPANDED:
-            return self._expand(function, args[0])
+            values = args[:1]
+            for name, operands in expansion(function, self.writer.dtype):
+                found = [self.writer.number(a.value) if isinstance(a, Const) else values[a] for a in operands]
+                values.append(self._applied(primitive, name, found))
+            return values[-1]
         extreme = function in EXTREMES and not self.writer.whole
-        return self._applied(self._extreme if extreme else self._operation, function, args)
-
-    def _operation(self, name: str, args: list[str], lanes: int) -> str:
-        return (self._of_whole if self.writer.whole else self._primitive)(name, args, lanes)
+        return self._applied(self._extreme if extreme else primitive, function, args)
 
     def _applied(self, write: Callable[[str, list[str], int], str], function: str, args: list[Val]) -> Val:
         lanes = max(a.lanes for a in args)
@@ -209,44 +214,30 @@ class Arithmetic:
         low = w.call("i64", "llvm.smax.i64", [("i64", value.name), ("i64", "0")])
         return w.call("i64", "llvm.smin.i64", [("i64", low), ("i64", str(int(extent) - 1))])
 
-    def _expand(self, function: str, x: Val) -> Val:
-        values = [x]
-        for operation in expansion(function, self.writer.dtype):
-            args = [
-                self.writer.number(a.value) if isinstance(a, Const) else values[a] for a in operation.args
-            ]
-            values.append(self._applied(self._operation, operation.primitive, args))
-        return values[-1]
-
     def _primitive(self, name: str, args: list[str], lanes: int) -> str:
-        w = self.writer
-        t = w.type(lanes)
+        w, t = self.writer, self.writer.type(lanes)
         match name:
             case "add" | "sub" | "mul" | "div":
-                result = w.define(f"{_BINARY[name]} {t} {args[0]}, {args[1]}")
+                return w.define(f"f{name} {t} {args[0]}, {args[1]}")
             case _ if name in TESTS:
                 a, b, *either = args
-                result = self._select(TESTS[name], a, b, *(either or (a, b)), lanes=lanes)
+                return self._select(TESTS[name], a, b, *(either or (a, b)), lanes=lanes)
             case "neg":
-                result = w.define(f"fneg {t} {args[0]}")
-            case "abs" | "sqrt":
-                function = f"llvm.{'fabs' if name == 'abs' else 'sqrt'}.{w.suffix(lanes)}"
-                result = w.call(t, function, [(t, args[0])])
-            case "fma":
+                return w.define(f"fneg {t} {args[0]}")
+            case "abs" | "sqrt" | "fma":
                 # Fused where the processor has it, else a product and a sum: mathlib's errors hold for both.
-                result = w.call(t, f"llvm.fmuladd.{w.suffix(lanes)}", [(t, a) for a in args])
+                function = {"abs": "fabs", "fma": "fmuladd"}.get(name, name)
+                return w.call(t, f"llvm.{function}.{w.suffix(lanes)}", [(t, a) for a in args])
             case "round":
                 # Without flags LLVM may not reassociate, and keeps the two sums.
-                result = w.define(f"fsub {t} {self._shifted(args[0], lanes)}, {self._magic(lanes)}")
-            case "ldexp":
-                result = self._ldexp(args[0], args[1], lanes)
-            case "exponent":
-                result = self._exponent(args[0], lanes)
-            case "mantissa":
-                result = self._mantissa(args[0], lanes)
+                return w.define(f"fsub {t} {self._shifted(args[0], lanes)}, {self._magic(lanes)}")
             case _:
-                raise KeyError(name)
-        return result
+                on_exponents: dict[str, Callable[..., str]] = {
+                    "ldexp": self._ldexp,
+                    "exponent": self._exponent,
+                    "mantissa": self._mantissa,
+                }
+                return on_exponents[name](*args, lanes)
 
     def _of_whole(self, name: str, args: list[str], lanes: int) -> str:
         """Write an operation on whole numbers, modulo 2^32."""
@@ -280,9 +271,6 @@ class Arithmetic:
     def _number(self, value: float, lanes: int) -> str:
         return self.writer.widened(self.writer.number(value), lanes)
 
-    def _integer(self, value: int, lanes: int) -> str:
-        return str(value) if lanes == 1 else f"splat (i{self.writer.bits} {value})"
-
     def _magic(self, lanes: int) -> str:
         """Return a number so large that its neighbours are integers: adding it rounds."""
         # One and a half, so that a negative number does not leave the binade either.
@@ -299,20 +287,17 @@ class Arithmetic:
     def _ldexp(self, x: str, n: str, lanes: int) -> str:
         """Multiply by two powers of 2, for the range of one does not suffice."""
         w, i = self.writer, self.writer.integer(lanes)
+        mantissa, bias = _MANTISSA[w.bits], _BIAS[w.bits]
         bits = self._cast(self._shifted(n, lanes), lanes, True)
-        # The integer is in the lowest bits of the fraction.
-        whole = w.define(f"sub {i} {bits}, {self._integer(self._magic_bits(), lanes)}")
-        half = w.define(f"ashr {i} {whole}, {self._integer(1, lanes)}")
+        # The integer is in the lowest bits of the fraction, below those of 1.5 * 2 ** mantissa.
+        magic = (bias + mantissa) << mantissa | 1 << (mantissa - 1)
+        whole = w.define(f"sub {i} {bits}, {w.splat(magic, lanes)}")
+        half = w.define(f"ashr {i} {whole}, {w.splat(1, lanes)}")
         for part in (half, w.define(f"sub {i} {whole}, {half}")):
-            biased = w.define(f"add {i} {part}, {self._integer(_BIAS[w.bits], lanes)}")
-            power = w.define(f"shl {i} {biased}, {self._integer(_MANTISSA[w.bits], lanes)}")
+            biased = w.define(f"add {i} {part}, {w.splat(bias, lanes)}")
+            power = w.define(f"shl {i} {biased}, {w.splat(mantissa, lanes)}")
             x = w.define(f"fmul {w.type(lanes)} {x}, {self._cast(power, lanes, False)}")
         return x
-
-    def _magic_bits(self) -> int:
-        # The bits of 1.5 * 2 ** mantissa.
-        mantissa = _MANTISSA[self.writer.bits]
-        return (_BIAS[self.writer.bits] + mantissa) << mantissa | 1 << (mantissa - 1)
 
     def _normal(self, x: str, lanes: int) -> tuple[str, str, str]:
         """Return abs(x), the bits of abs(x) scaled to be normal, and the exponent of the scale."""
@@ -329,8 +314,8 @@ class Arithmetic:
     def _exponent(self, x: str, lanes: int) -> str:
         w, t, i = self.writer, self.writer.type(lanes), self.writer.integer(lanes)
         size, bits, shift = self._normal(x, lanes)
-        biased = w.define(f"lshr {i} {bits}, {self._integer(_MANTISSA[w.bits], lanes)}")
-        exponent = w.define(f"sub {i} {biased}, {self._integer(_BIAS[w.bits], lanes)}")
+        biased = w.define(f"lshr {i} {bits}, {self.writer.splat(_MANTISSA[w.bits], lanes)}")
+        exponent = w.define(f"sub {i} {biased}, {self.writer.splat(_BIAS[w.bits], lanes)}")
         result = w.define(f"fsub {t} {w.define(f'sitofp {i} {exponent} to {t}')}, {shift}")
         infinity, zero = self._number(float("inf"), lanes), self._number(0.0, lanes)
         result = self._select("oeq", size, zero, self._number(float("-inf"), lanes), result, lanes)
@@ -340,8 +325,8 @@ class Arithmetic:
         w, t, i = self.writer, self.writer.type(lanes), self.writer.integer(lanes)
         mantissa = _MANTISSA[w.bits]
         bits = self._normal(x, lanes)[1]
-        kept = w.define(f"and {i} {bits}, {self._integer((1 << mantissa) - 1, lanes)}")
-        one = self._integer(_BIAS[w.bits] << mantissa, lanes)
+        kept = w.define(f"and {i} {bits}, {self.writer.splat((1 << mantissa) - 1, lanes)}")
+        one = self.writer.splat(_BIAS[w.bits] << mantissa, lanes)
         value = self._cast(w.define(f"or {i} {kept}, {one}"), lanes, False)
         half = w.define(f"fmul {t} {value}, {self._number(0.5, lanes)}")
         value = self._select("oge", value, self._number(1.5, lanes), half, value, lanes)

@@ -37,7 +37,7 @@ def widen(writer: Writer, dtype: str, bits: str, lanes: int, at: Lines | None = 
             f"fpext {half} {writer.define(f'bitcast {short} {bits} to {half}', at)} to {wide}", at
         )
     upper = writer.define(f"zext {short} {bits} to {whole}", at)
-    moved = writer.define(f"shl {whole} {upper}, {_splat(writer, 16, lanes)}", at)
+    moved = writer.define(f"shl {whole} {upper}, {writer.splat(16, lanes)}", at)
     return writer.define(f"bitcast {whole} {moved} to {wide}", at)
 
 
@@ -52,21 +52,17 @@ def narrow(writer: Writer, dtype: str, value: str, lanes: int) -> str:
         return w.define(f"bitcast {half} {w.define(f'fptrunc {wide} {value} to {half}')} to {short}")
     bits = w.define(f"bitcast {wide} {value} to {whole}")
     # 0x7FFF and the lowest bit that is kept: it carries above a half, and at a half where that bit is odd.
-    odd = w.define(f"and {whole} {_upper(w, bits, lanes)}, {_splat(w, _LEAST, lanes)}")
-    carry = w.define(f"add {whole} {odd}, {_splat(w, _ALMOST_HALF, lanes)}")
+    odd = w.define(f"and {whole} {_upper(w, bits, lanes)}, {w.splat(_LEAST, lanes)}")
+    carry = w.define(f"add {whole} {odd}, {w.splat(_ALMOST_HALF, lanes)}")
     rounded = w.define(f"add {whole} {bits}, {carry}")
-    quiet = w.define(f"or {whole} {bits}, {_splat(w, _QUIET, lanes)}")
+    quiet = w.define(f"or {whole} {bits}, {w.splat(_QUIET, lanes)}")
     nan = w.define(f"fcmp uno {wide} {value}, {value}")
     chosen = w.define(f"select {of_lanes('i1', lanes)} {nan}, {whole} {quiet}, {whole} {rounded}")
     return w.define(f"trunc {whole} {_upper(w, chosen, lanes)} to {short}")
 
 
 def _upper(writer: Writer, bits: str, lanes: int) -> str:
-    return writer.define(f"lshr {writer.integer(lanes)} {bits}, {_splat(writer, 16, lanes)}")
-
-
-def _splat(writer: Writer, value: int, lanes: int) -> str:
-    return str(value) if lanes == 1 else f"splat (i{writer.bits} {value})"
+    return writer.define(f"lshr {writer.integer(lanes)} {bits}, {writer.splat(16, lanes)}")
 
 
 # Memory
@@ -134,7 +130,14 @@ class Memory:
         self, writer: Writer, buffers: Mapping[str, Buffer], base: Callable[[str, Lines], str], most: int
     ) -> None:
         self.writer = writer
-        self._elements = {name: _element(writer, b.dtype) for name, b in buffers.items()}
+        types = {name: b.dtype for name, b in buffers.items()}
+        # Narrow ones lie in memory as integers.
+        self._elements = {
+            name: Element(
+                dtype, writer.element if dtype == writer.dtype else f"i{8 * DTYPES[dtype]}", DTYPES[dtype]
+            )
+            for name, dtype in types.items()
+        }
         self.most = most
         self.lives = [Live(("", 0), "", frozenset())]
         """The function itself, then the loops from the outermost inward."""
@@ -189,38 +192,27 @@ class Memory:
     def fetch(self, pointer: str, cell: Cell, lanes: int, at: Lines | None = None) -> str:
         """Write the load of a cell from a buffer's pointer; of an index of whole numbers, in 64 bits."""
         element, w = self._elements[cell.buffer], self.writer
-        loaded = self._fetched(pointer, cell, element, at)
+        address, size = self._address(pointer, cell, at), element.bytes
+        vector = of_lanes(element.type, cell.lanes if cell.stride else 1)
+        if cell.stride == 0 or (cell.stride == 1 and cell.active == cell.lanes):
+            # Without an alignment LLVM takes a whole vector's, and tiles may begin at any element.
+            loaded = w.define(f"load {vector}, ptr {address}, align {size}", at)
+        else:
+            name = f"llvm.masked.load.{element.suffix(cell.lanes)}.p0"
+            source = ("ptr", address)
+            if cell.stride > 1:
+                name = f"llvm.masked.gather.{element.suffix(cell.lanes)}.v{cell.lanes}p0"
+                source = self._spread(address, cell, at)
+            rest = mask_of(cell.lanes, cell.active), (vector, "zeroinitializer")
+            loaded = w.call(vector, name, [source, ("i32", str(size)), *rest], at)
         if element.dtype in INDICES and element.dtype != w.dtype:
-            return loaded if element.bytes == 8 else w.define(f"sext {element.type} {loaded} to i64", at)
+            return loaded if size == 8 else w.define(f"sext {element.type} {loaded} to i64", at)
         if element.dtype != w.dtype:
             loaded = widen(w, element.dtype, loaded, cell.lanes if cell.stride else 1, at)
         return loaded if cell.stride else w.widened(Val(loaded, 1), lanes, at)
 
-    def _fetched(self, pointer: str, cell: Cell, element: Element, at: Lines | None) -> str:
-        """Write the load of a cell as it lies in memory; of a scalar, where its lanes do not move."""
-        w, size = self.writer, element.bytes
-        address = self._address(pointer, cell, at)
-        vector = of_lanes(element.type, cell.lanes)
-        if cell.stride == 0:
-            return w.define(f"load {element.type}, ptr {address}, align {size}", at)
-        if cell.stride == 1 and cell.active == cell.lanes:
-            # Without an alignment LLVM takes a whole vector's, and tiles may begin at any element.
-            return w.define(f"load {vector}, ptr {address}, align {size}", at)
-        mask = (f"<{cell.lanes} x i1>", _mask(cell.lanes, cell.active))
-        rest = (vector, "zeroinitializer")
-        if cell.stride == 1:
-            name = f"llvm.masked.load.{element.suffix(cell.lanes)}.p0"
-            return w.call(vector, name, [("ptr", address), ("i32", str(size)), mask, rest], at)
-        name = f"llvm.masked.gather.{element.suffix(cell.lanes)}.v{cell.lanes}p0"
-        pointers = self._spread(address, cell, at)
-        return w.call(vector, name, [pointers, ("i32", str(size)), mask, rest], at)
-
-    def store(self, ref: Ref, cell: Cell, value: Val) -> None:
-        """Store to a cell; what was loaded of its buffer is forgotten."""
-        self.put(self.pointer(ref), cell, value)
-
     def put(self, pointer: str, cell: Cell, value: Val) -> None:
-        """Write the store of a cell to a buffer's pointer."""
+        """Write the store of a cell to a buffer's pointer; what was loaded of the buffer is forgotten."""
         w, element = self.writer, self._elements[cell.buffer]
         self.forget(frozenset((cell.buffer,)))
         address = self._address(pointer, cell, None)
@@ -231,7 +223,7 @@ class Memory:
         if cell.stride <= 1 and cell.active == cell.lanes:
             w.lines.append(f"  store {vector} {name}, ptr {address}, align {size}")
             return
-        mask = (f"<{cell.lanes} x i1>", _mask(cell.lanes, cell.active))
+        mask = mask_of(cell.lanes, cell.active)
         arguments = [(vector, name), ("ptr", address), ("i32", str(size)), mask]
         if cell.stride == 1:
             w.call("void", f"llvm.masked.store.{element.suffix(cell.lanes)}.p0", arguments)
@@ -259,11 +251,6 @@ class Memory:
         return f"<{cell.lanes} x ptr>", self.writer.define(text, at)
 
 
-def _element(writer: Writer, dtype: str) -> Element:
-    """Describe elements as they lie in memory: narrow ones as integers."""
-    size = DTYPES[dtype]
-    return Element(dtype, writer.element if dtype == writer.dtype else f"i{8 * size}", size)
-
-
-def _mask(lanes: int, active: int) -> str:
-    return f"<{', '.join(f'i1 {int(i < active)}' for i in range(lanes))}>"
+def mask_of(lanes: int, active: int) -> tuple[str, str]:
+    """Return the type and the value of a mask of the first lanes."""
+    return f"<{lanes} x i1>", f"<{', '.join(f'i1 {int(i < active)}' for i in range(lanes))}>"
