@@ -6,7 +6,9 @@ vectors that touches.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 from planish.levels.loops.ir.annotated import Inside, Vectors
 from planish.levels.loops.ir.tree import Call, Leaf, Loop, LoopId, LoopTree, Node, Ref, Value, remaining
@@ -17,11 +19,6 @@ from planish.levels.loops.lower.mathlib import EXPANDED
 # Paths
 
 Path = tuple[Loop, ...]
-
-
-def vector_loop(path: Path) -> Loop | None:
-    """Return the loop that a leaf is vectorised along: the innermost, if its iterations are independent."""
-    return path[-1] if path and path[-1].side_by_side else None
 
 
 class Site:
@@ -35,14 +32,19 @@ class Site:
         path: all the loops that lead to it.
     """
 
-    __slots__ = ("_moving", "_plain", "_tree", "leaf", "path", "vector")
-
     def __init__(self, tree: LoopTree, leaf: Leaf, path: Path) -> None:
         self._tree = tree
         self.leaf = leaf
         self.path = path
-        self.vector = vector_loop(path)
-        self._plain = _plain_from([loop.axis for loop in path], tree)
+        # The loop that it is vectorised along: the innermost, if its iterations are independent.
+        self.vector = path[-1] if path and path[-1].side_by_side else None
+        # From this depth on every loop has an axis of its own whose extent depends on no other.
+        self._plain = len(path)
+        axes = [loop.axis for loop in path]
+        while self._plain and not (
+            axes[self._plain - 1] in tree.window or axes[self._plain - 1] in axes[self._plain :]
+        ):
+            self._plain -= 1
         self._moving: list[tuple[int, str, int, int]] = []
 
     def mark(self, moves: Mapping[int, bool], lanes: int) -> None:
@@ -57,8 +59,7 @@ class Site:
     def copies(self, inside: Inside, depth: int) -> int:
         """Count its repetitions in a scope where all loops along which something is written are unrolled."""
         count = 1
-        # From this depth on each axis has one loop, so the counts multiply.
-        if depth >= self._plain:
+        if depth >= self._plain:  # the counts multiply
             for at, axis, step, size in self._moving:
                 if at >= depth:
                     count *= -(-inside.get(axis, size) // step)
@@ -83,14 +84,6 @@ class Site:
                 return True
             left[loop.axis] = min(here, loop.step)
         return False
-
-
-def _plain_from(axes: Sequence[str], tree: LoopTree) -> int:
-    """Find the depth below which every loop has an axis of its own whose extent depends on no other."""
-    for depth in range(len(axes) - 1, -1, -1):
-        if axes[depth] in tree.window or axes[depth] in axes[depth + 1 :]:
-            return depth + 1
-    return 0
 
 
 class Walk:
@@ -190,13 +183,12 @@ UNROLLED_MAX = 320
 STREAM_MAX = 8
 
 
+@dataclass(eq=False)
 class Held:
     """Contents of the registers in a scope, if they fit.
 
     Args:
         local: buffers that live inside the scope only, so that memory is not written.
-
-    Attributes:
         reduce: how the parts of a buffer's vectors are combined, for buffers that are reduced.
         lanewise: vectors that are summed lane by lane until the scope's end, as reduced buffers' scalars.
         fresh: buffers that the scope initialises, so that memory is not read.
@@ -207,16 +199,15 @@ class Held:
         early: the reduced buffers that are read in the very node that reduces them, before it has ended.
     """
 
-    def __init__(self, local: set[str]) -> None:
-        self.local = local
-        self.reduce: dict[str, str] = {}
-        self.lanewise: set[str] = set()
-        self.fresh: set[str] = set()
-        self.stride: dict[str, int] = {}
-        self.starts: list[Site] = []
-        self.written: list[Walk] = []
-        self.read: list[Walk] = []
-        self.early: set[str] = set()
+    local: set[str]
+    reduce: dict[str, str] = field(default_factory=dict[str, str])
+    lanewise: set[str] = field(default_factory=set[str])
+    fresh: set[str] = field(default_factory=set[str])
+    stride: dict[str, int] = field(default_factory=dict[str, int])
+    starts: list[Site] = field(default_factory=list[Site])
+    written: list[Walk] = field(default_factory=list["Walk"])
+    read: list[Walk] = field(default_factory=list["Walk"])
+    early: set[str] = field(default_factory=set[str])
 
 
 class Scope:
@@ -256,12 +247,9 @@ class Scope:
     @lazy
     def local(self) -> set[str]:
         """The buffers that nothing outside uses."""
-        counts: dict[str, int] = {}
-        for site in self.sites:
-            for ref in site.leaf.refs:
-                counts[ref.buffer] = counts.get(ref.buffer, 0) + 1
-        buffer = self._tree.buffer
+        counts = Counter([ref.buffer for site in self.sites for ref in site.leaf.refs])
         targets = {site.leaf.target.buffer for site in self.sites}
+        buffer = self._tree.buffer
         return {b for b in targets if buffer[b].kind == "temporary" and counts[b] == self._uses[b]}
 
     @lazy
@@ -286,14 +274,20 @@ class Scope:
         """Plan what is held; None if the leaves do not agree on it."""
         held = Held(self.local)
         if not self.buffers:
-            return None if self._reads_back() else held
+            written = {site.leaf.target.buffer for site in self.sites}
+            reads = [ref for site in self.sites for ref in site.leaf.refs if ref is not site.leaf.target]
+            return None if True in [ref.buffer in written for ref in reads] else held
         if not self._same_addresses() or not all(self._add_target(held, site) for site in self.sites):
             return None
         if not all(self._add_reads(held, site) for site in self.sites):
             return None
         if not all(self._is_summed_once(buffer) for buffer in held.lanewise):
             return None
-        held.early = self._read_early() & held.reduce.keys()
+        # What is read in a node that reduces it.
+        inner = [(site.leaf, id(site.path[self.depth])) for site in self.sites if len(site.path) > self.depth]
+        tops = {(leaf.target.buffer, node) for leaf, node in inner if leaf.reduce}
+        held.early = {r.buffer for leaf, node in inner for r in leaf.refs[1:] if (r.buffer, node) in tops}
+        held.early &= held.reduce.keys()
         held.written = self._written()
         # A sum that is still in lanes cannot be read yet.
         return None if held.early & held.lanewise else held
@@ -312,14 +306,6 @@ class Scope:
             return 2 + spare
         base = 3 if self._vectors.masks else 5
         return base + _depth(leaf.value) + spare + (6 if _expanded(leaf.value) else 0)
-
-    def _reads_back(self) -> bool:
-        """Return whether something that is written is read too."""
-        written = {site.leaf.target.buffer for site in self.sites}
-        for leaf in [site.leaf for site in self.sites]:
-            if True in [ref.buffer in written for ref in leaf.refs if ref is not leaf.target]:
-                return True
-        return False
 
     def _same_addresses(self) -> bool:
         """Return whether outer loops move all uses of a held buffer alike, and nothing else is read back."""
@@ -396,12 +382,6 @@ class Scope:
         """Return whether one node alone reduces a buffer: the lanes are summed at its end."""
         reducing = [site for site in self.reducing if site.leaf.target.buffer == buffer]
         return len({id((*site.path, site.leaf)[self.depth]) for site in reducing}) == 1
-
-    def _read_early(self) -> set[str]:
-        """Return the buffers that are read in a node that reduces them."""
-        inner = [(site.leaf, id(site.path[self.depth])) for site in self.sites if len(site.path) > self.depth]
-        tops = {(leaf.target.buffer, node) for leaf, node in inner if leaf.reduce}
-        return {ref.buffer for leaf, node in inner for ref in leaf.refs[1:] if (ref.buffer, node) in tops}
 
 
 def _is_multiply(value: Value) -> bool:
