@@ -17,9 +17,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from math import prod
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from planish.levels.loops.ir.graph import Arithmetic, Graph, Nest, plain_axis
+from planish.levels.loops.ir.graph import Node as GraphNode
 from planish.levels.loops.ir.schedule import Order, Schedule
 from planish.levels.loops.ir.tree import (
     Buffer,
@@ -46,17 +47,16 @@ from planish.levels.loops.lang.program import (
 )
 from planish.levels.loops.lower.mathlib import EXPANDED
 from planish.levels.loops.lower.packing import Location, copy_nodes, row_major, tile
-from planish.levels.loops.lower.placement import Scope, Start, place, plan
+from planish.levels.loops.lower.placement import Copy, Scope, Start, place, plan
 
 # Buffers
 
 _KINDS = {"input": 0, "output": 1, "ahead": 2, "temporary": 3}
 
 
-@dataclass(frozen=True)
-class _Reader:
+class _Reader(NamedTuple):
     node: str
-    index: tuple[Index, ...]
+    subscripts: tuple[Index, ...]
 
 
 class Memory:
@@ -71,12 +71,23 @@ class Memory:
         self.locations: dict[str, Location] = {}
         """Tensor, or buffer of a tile or a whole view, to where it lies."""
         self._found: list[Buffer] = []
-        self._of_caller()
-        self._of_positions()
-        self._of_copies()
+        for buffer, location in _caller_memory(self.graph):
+            self._found.append(buffer)
+            self.locations[buffer.name] = location
+        if kind := schedule.program.type.get(POSITIONS):
+            self._found.append(Buffer(POSITIONS, kind.dtype, kind.size, "ahead"))
+            self.locations[POSITIONS] = Location(POSITIONS, (1,))
+        for name, copy in self.plan.copies.items():
+            self._copy(name, copy)
         for tensor, writers in self.graph.writers.items():
             if tensor not in self.locations:
-                self._intermediate(tensor, [self.graph.nests[i] for i in writers])
+                readers = [
+                    _Reader(self._reader(operand.node, nest), operand.access.index)
+                    for nest in self.graph.nests
+                    for operand in nest.operands
+                    if operand.access.tensor == tensor
+                ]
+                self._tile(tensor, [self.graph.nests[i] for i in writers], readers)
         for name, write in self.plan.writes.items():
             nest = self.graph.nests[self.graph.nest[name]]
             self._tile(f"{name}.tile", [nest], [_Reader(write, nest.statement.target.index)])
@@ -97,36 +108,16 @@ class Memory:
             return self.locations[copy].ref(access.index, path)
         return self.plan.copies[copy].packed.use(path)
 
-    def _of_caller(self) -> None:
-        for buffer, location in _caller_memory(self.graph):
-            self._found.append(buffer)
-            self.locations[buffer.name] = location
-
-    def _of_positions(self) -> None:
-        if kind := self.schedule.program.type.get(POSITIONS):
-            self._found.append(Buffer(POSITIONS, kind.dtype, kind.size, "ahead"))
-            self.locations[POSITIONS] = Location(POSITIONS, (1,))
-
-    def _of_copies(self) -> None:
-        for name, copy in self.plan.copies.items():
-            packed = copy.packed
-            dtype = self.schedule.program.type[packed.access.tensor].dtype
-            kind = "ahead" if copy.ahead else "temporary"
-            self._found.append(Buffer(name, COPIED[dtype], packed.size, kind, len(packed.around)))
-            if copy.whole:
-                # A whole view begins where its window does, which may be before the tensor: subscripts count
-                # from there.
-                origin = tuple(index.offset for index in packed.access.index)
-                self.locations[name] = Location(name, packed.strides, origin=origin)
-
-    def _intermediate(self, tensor: str, writers: Sequence[Nest]) -> None:
-        readers = [
-            _Reader(self._reader(operand.node, nest), operand.access.index)
-            for nest in self.graph.nests
-            for operand in nest.operands
-            if operand.access.tensor == tensor
-        ]
-        self._tile(tensor, writers, readers)
+    def _copy(self, name: str, copy: Copy) -> None:
+        packed = copy.packed
+        dtype = self.schedule.program.type[packed.access.tensor].dtype
+        kind = "ahead" if copy.ahead else "temporary"
+        self._found.append(Buffer(name, COPIED[dtype], packed.size, kind, len(packed.around)))
+        if copy.whole:
+            # A whole view begins where its window does, which may be before the tensor: subscripts count from
+            # there.
+            origin = tuple(index.offset for index in packed.access.index)
+            self.locations[name] = Location(name, packed.strides, origin=origin)
 
     def _reader(self, node: str, nest: Nest) -> str:
         """Find which node reads memory for an operand: the nest, or the copy that it begins with."""
@@ -138,37 +129,32 @@ class Memory:
         return source if source in self.plan.copies else name
 
     def _tile(self, name: str, writers: Sequence[Nest], readers: Sequence[_Reader]) -> None:
-        shared = self.placement.shared
+        shared, path = self.placement.shared, self.placement.path
+        first = writers[0]
         # A buffer lives in the loops that all nests that touch it share.
         depth = min(shared(w.name, r.node) for w in writers for r in readers)
-        if self._same_body(writers, readers, depth):
-            self.inlined.add(writers[0].name)
+        # In the same body none is needed, but where a reduction adds to the result, or a copy reads it.
+        nodes = [first.name, *(r.node for r in readers)]
+        together = all(len(path[n]) == depth and n not in self.plan.copies for n in nodes)
+        if together and len(writers) == 1 and first.name not in self.placement.start:
+            self.inlined.add(first.name)
             return
-        target = writers[0].statement.target
-        type_ = self.schedule.program.type[target.tensor]
-        indices = [*(w.statement.target.index for w in writers), *(r.index for r in readers)]
-        order = tuple(p.loop for p in self.placement.path[writers[0].name])
+        program, target = self.schedule.program, first.statement.target
+        indices = [*(w.statement.target.index for w in writers), *(r.subscripts for r in readers)]
+        order = tuple(p.loop for p in path[first.name])
         relative: list[bool] = []
         extents: list[int] = []
-        for d, extent in enumerate(type_.shape):
+        for d, extent in enumerate(program.type[target.tensor].shape):
             axis = plain_axis(target.index[d])
             # A tile will do only where all subscripts agree: then an iteration touches its own part alone.
-            alone = axis is not None and d not in writers[0].scattered
+            alone = axis is not None and d not in first.scattered
             same = depth > 0 and alone and all(index[d] == target.index[d] for index in indices)
             relative.append(same)
-            size = self.schedule.program.size
-            extents.append(tile(axis, order[:depth], size[axis]) if same and axis else extent)
+            extents.append(tile(axis, order[:depth], program.size[axis]) if same and axis else extent)
         # So that it is written in sequence.
         dims = _by_innermost_loop(target, order) if len(writers) == 1 else None
-        dtype = self.schedule.program.arithmetic
-        self._found.append(Buffer(name, dtype, prod(extents), "temporary", depth))
+        self._found.append(Buffer(name, program.arithmetic, prod(extents), "temporary", depth))
         self.locations[name] = Location(name, row_major(extents, dims), depth, tuple(relative))
-
-    def _same_body(self, writers: Sequence[Nest], readers: Sequence[_Reader], depth: int) -> bool:
-        # A result that a reduction adds to needs memory; so does what a copy reads.
-        nodes = [writers[0].name, *(r.node for r in readers)]
-        whole = all(len(self.placement.path[n]) == depth and n not in self.plan.copies for n in nodes)
-        return len(writers) == 1 and whole and writers[0].name not in self.placement.start
 
 
 @lru_cache(maxsize=256)
@@ -249,9 +235,8 @@ class _Hoister:
                 value = self._value(node.value, node.target)
                 found.append(node if value is node.value else Leaf(node.target, node.reduce, value))
                 continue
-            around = _Around(
-                node, self._count(node), frozenset(leaf.target.buffer for leaf in leaves((node,)))
-            )
+            written = frozenset(leaf.target.buffer for leaf in leaves((node,)))
+            around = _Around(node, self._count(node), written)
             self.path.append(around)
             body = self.nodes(node.body)
             self.path.pop()
@@ -392,15 +377,12 @@ class _Lowering:
                 body = self._body(item, (*path, loop))
                 nodes.append(Loop(loop[0], loop[1], body, self.kinds.get(id(item), "serial")))
             elif isinstance(item, Start):
-                nodes.append(self._start(self._nest(item.node), path))
+                nodes.append(self._start(self.graph.nests[self.graph.nest[item.node]], path))
             elif item in self.plan.copies:
                 nodes += self._copy(item)
             elif item not in self.memory.inlined:
                 nodes.append(self._leaf(item, path))
         return tuple(nodes)
-
-    def _nest(self, name: str) -> Nest:
-        return self.graph.nests[self.graph.nest[name]]
 
     def _copy(self, name: str) -> tuple[Node, ...]:
         copy = self.plan.copies[name]
@@ -411,27 +393,22 @@ class _Lowering:
 
     def _leaf(self, name: str, path: Order) -> Leaf:
         if name not in self.graph.nest:
-            return self._write(name, path)
-        nest, node = self._nest(name), self.graph.node[name]
-        assert isinstance(node, Arithmetic)
+            # A copy of a nest's tile.
+            nest = next(n for n in self.graph.nests if self.plan.writes.get(n.name) == name)
+            target = nest.statement.target
+            location = self.memory.locations[target.tensor]
+            return Leaf(location.ref(target.index, path), None, self._result(nest, path))
+        nest = self.graph.nests[self.graph.nest[name]]
         # Where nothing was started there is no loop to reduce over: the only term is the result.
         reduce = nest.statement.reduce if name in self.placement.start else None
         target = self.memory.target(nest).ref(nest.statement.target.index, path)
-        return Leaf(target, reduce, self._compute(node, path))
-
-    def _write(self, name: str, path: Order) -> Leaf:
-        nest = next(n for n in self.graph.nests if self.plan.writes.get(n.name) == name)
-        target = nest.statement.target
-        value = self._result(nest, path)
-        return Leaf(self.memory.locations[target.tensor].ref(target.index, path), None, value)
+        return Leaf(target, reduce, self._compute(self.graph.node[name], path))
 
     def _result(self, nest: Nest, path: Order) -> Value:
         """Read what a nest computed, in its own axes."""
-        if nest.name not in self.memory.inlined:
-            return self.memory.target(nest).ref(nest.statement.target.index, path)
-        node = self.graph.node[nest.name]
-        assert isinstance(node, Arithmetic)
-        return self._compute(node, path)
+        if nest.name in self.memory.inlined:
+            return self._compute(self.graph.node[nest.name], path)
+        return self.memory.target(nest).ref(nest.statement.target.index, path)
 
     def _start(self, nest: Nest, path: Order) -> Node:
         statement = nest.statement
@@ -476,14 +453,14 @@ class _Lowering:
                 return self._result(writer, path)
         return self.memory.locations[access.tensor].ref(access.index, path)
 
-    def _compute(self, node: Arithmetic, path: Order) -> Value:
+    def _compute(self, node: GraphNode, path: Order) -> Value:
+        assert isinstance(node, Arithmetic)
         # A reduction's function is the leaf's to apply, to the only input.
         if node.function == "copy" or (node.function in IDENTITY and len(node.inputs) == 1):
             return self._value(node.inputs[0], path)
         args = tuple(self._value(i, path) for i in node.inputs)
-        return self._gather(node, args) if node.function.startswith(GATHER) else Call(node.function, args)
-
-    def _gather(self, node: Arithmetic, args: tuple[Value, ...]) -> Value:
+        if not node.function.startswith(GATHER):
+            return Call(node.function, args)
         type_ = self.schedule.program.type[self.graph.operand[str(node.inputs[0])].access.tensor]
         dimension = int(node.function.removeprefix(GATHER))
         numbers = type_.strides()[dimension], type_.shape[dimension]
