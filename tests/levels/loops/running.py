@@ -1,6 +1,7 @@
 """Programs by every implementation: kernels, NumPy's baseline, the reference and the interpreter."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -10,10 +11,16 @@ from numpy.typing import NDArray
 from planish.core import Target
 from planish.levels.loops.backends import available_backends
 from planish.levels.loops.build import compile_with
+from planish.levels.loops.codegen.kernel import MachineCode
+from planish.levels.loops.codegen.llvm import compile as llvm
+from planish.levels.loops.codegen.x86 import compile as x86
+from planish.levels.loops.codegen.x86.isa import supported_isas
 from planish.levels.loops.ir.schedule import Schedule, unscheduled
+from planish.levels.loops.ir.tree import LoopTree
 from planish.levels.loops.lang.program import Program
 from planish.levels.loops.lower.lowering import lower
-from planish.levels.loops.reference.inputs import aligned
+from planish.levels.loops.reference.checking import check
+from planish.levels.loops.reference.inputs import aligned, make_inputs
 from planish.levels.loops.reference.numpy_baseline import numpy_callable
 from planish.levels.loops.reference.reference import reference
 from planish.levels.loops.runtime.kernels import Kernel
@@ -37,6 +44,38 @@ def run(schedule: Schedule | Program, inputs: Mapping[str, Array], backend: str,
     bound.poison()
     bound()
     return output
+
+
+Generate = Callable[[LoopTree], MachineCode]
+GENERATORS: dict[str, Generate] = {
+    **{f"x86-{isa}": partial(x86.compile_tree, isa=isa) for isa in supported_isas()},
+    **{f"portable-{bits}": partial(llvm.compile_tree, vector_bits=bits) for bits in (64, 128, 256, 512)},
+}
+"""Code generators, by instruction set or by the width of vectors."""
+WITHOUT_EXTRAS: dict[str, Generate] = {
+    f"x86-{isa}, without extras": partial(x86.compile_tree, isa=isa, extras=frozenset())
+    for isa in supported_isas()
+}
+"""The same for processors without AVX512_BF16 and VNNI."""
+
+
+def outputs_of(
+    schedule: Schedule, generate: Generate, inputs: Mapping[str, Array], cores: int = 1
+) -> dict[str, Array]:
+    """Return the outputs of a generator's kernel, which are poisoned first."""
+    program, tree = schedule.program, lower(schedule)
+    outputs = {name: aligned(program.type[name]) for name in program.outputs}
+    for array in outputs.values():
+        array.reshape(-1).view(np.uint8).fill(0xFF)
+    Kernel(program, tree, generate(tree), cores).bind(inputs, outputs)()
+    return outputs
+
+
+def wrong(schedule: Schedule, generate: Generate, cores: int = 1) -> str | None:
+    """Return what is wrong with the outputs of a generator's kernel."""
+    inputs = make_inputs(schedule.program)
+    outputs = outputs_of(schedule, generate, inputs, cores)
+    return check(schedule.program, outputs, reference(schedule.program, inputs))
 
 
 def baseline(program: Program, inputs: Mapping[str, Array]) -> Array:
