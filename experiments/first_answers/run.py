@@ -78,7 +78,9 @@ def row(name: str, result: Result) -> str:
     if best is None or base is None:
         return f"| {name} | {result.run.trials} | {len(result.candidate.steps)} | not compared | | | |"
     verdict = ", ".join(f"{key} {each.verdict}" for key, each in best.measured.items())
-    errors = [f"{each.held_back('error') or 0:.2%}" if each.scores else "not scored" for each in (base, best)]
+    errors = [
+        f"{each.heldout_value('error') or 0:.2%}" if each.scores else "not scored" for each in (base, best)
+    ]
     cells = [
         name,
         str(result.run.trials),

@@ -55,9 +55,12 @@ def show_fastest(result: Result, error: float, fastest: Finalist | None) -> None
         return
     accuracy, times = 1 - fastest.scores["error_final"], {"the best honest form": gain(fastest)}
     compared = result.comparison
-    if compared is not None and compared.reference:
-        slower = compared.reference.measured["time_s"].median / compared.baseline.measured["time_s"].median
-        times[compared.reference.name] = slower * gain(fastest)
+    if compared is not None and compared.secondary_baseline:
+        slower = (
+            compared.secondary_baseline.measured["time_s"].median
+            / compared.baseline.measured["time_s"].median
+        )
+        times[compared.secondary_baseline.name] = slower * gain(fastest)
     for name, number in times.items():
         print(f"| ours, against {name} | {number:.2f} | {1 - error:.1%} to {accuracy:.1%} |")
 

@@ -31,9 +31,9 @@ from planish.core import (
 from planish.executors import LocalExecutor
 from planish.levels.hlo.level import HloLevel
 from planish.levels.hlo.space import PatchSpace
+from planish.measure.paired import PairedMeasurement
 from planish.search import make_searcher
 from planish.tuning.api import task_of
-from planish.tuning.final_state import PairedMeasurement
 from planish.tuning.settings import Settings
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "hlo"

@@ -115,13 +115,13 @@ def show(found: Study) -> None:
     print(f"{count} evaluations by NSGA-II, {seconds:.0f} s in all, {_failed(found.trials)} failed\n")
     print("| module | time ms | x faster | error: search | validation | final | edits | verdict |")
     print("|---|---|---|---|---|---|---|---|")
-    if reference := compared.reference:
+    if reference := compared.secondary_baseline:
         values = medians(reference)
         _row(reference.name, values, base["time_s"] / values["time_s"], {}, "", "")
     _row("baseline", base, 1.0, compared.baseline.scores, "0", "")
     for member in result.finalists:
         values = medians(member)
-        edits = f"{len(member.candidate.steps)} of {member.searched}"
+        edits = f"{len(member.candidate.steps)} of {member.n_steps_found}"
         verdict = ", ".join(f"{name} {member.measured[name].verdict}" for name in OBJECTIVES)
         _row(member.name, values, gain(member), member.scores, edits, verdict)
     print("\nEdits")
@@ -156,7 +156,9 @@ def best(
     result: Result, allowed: Callable[[Finalist], bool], key: Callable[[Finalist], float]
 ) -> Finalist | None:
     """Find the best member of the front that is allowed and that a second compiler agrees with."""
-    found = [member for member in result.finalists if member.opinion.agrees is not False and allowed(member)]
+    found = [
+        member for member in result.finalists if member.cross_check.agrees is not False and allowed(member)
+    ]
     return min(found, key=key, default=None)
 
 

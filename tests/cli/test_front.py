@@ -41,8 +41,8 @@ def test_the_front_is_plotted_and_listed(data: Result, capsys: pytest.CaptureFix
     said = capsys.readouterr().out
     assert said.startswith("error   ● front   ◆ baseline\n")
     assert "hypervolume 2.000 (baseline 1), reached after 3 evaluations" in said
-    rows = [line.split() for line in said.splitlines() if line.startswith(("#", "baseline", "reference "))]
-    assert [row[0] for row in rows][:6] == ["baseline", "reference", "#1", "#2", "#3", "#4"]
+    rows = [line.split() for line in said.splitlines() if line.startswith(("#", "baseline", "secondary "))]
+    assert [row[0] for row in rows][:6] == ["baseline", "secondary", "#1", "#2", "#3", "#4"]
     assert "#4: other numbers" in said
 
 
@@ -56,7 +56,7 @@ def test_in_a_narrow_terminal_the_scores_have_a_table_of_their_own(
         for line in capsys.readouterr().out.splitlines()
         if line.startswith("   ") and "e" in line
     ]
-    assert ["time", "gain", "error", "edits", "second", "opinion", "verdict"] in heads
+    assert ["time", "gain", "error", "edits", "cross-check", "verdict"] in heads
     assert ["search", "validation", "final"] in heads
 
 
@@ -97,7 +97,7 @@ def test_tune_and_show_write_all_of_it_as_json(planish: Planish, lattice: None) 
     assert set(tuned["hypervolume"]["reference"]) == {"time_s", "gflops"}
     assert tuned["front"][0]["values"]["time_s"] == min(f["values"]["time_s"] for f in tuned["front"])
     assert set(tuned["finalists"][0]["objectives"]) == {"time_s", "gflops"}
-    assert {"second_opinion", "edits", "effects", "scores", "trial"} <= set(tuned["finalists"][0])
+    assert {"cross_check", "edits", "main_effects", "scores", "trial"} <= set(tuned["finalists"][0])
     assert set(tuned["baseline"]["objectives"]) == {"time_s", "gflops"}
     assert len(tuned["descriptions"]) == len(tuned["finalists"])
 

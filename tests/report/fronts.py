@@ -3,9 +3,9 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from planish.core import Candidate, Effect, Objective, Opinion, Ratio, Verdict
+from planish.core import Attribution, Candidate, CrossCheck, Objective, Ratio, Verdict
 from planish.tuning.comparison import Compared, Comparison, Finalist, Measurement
-from planish.tuning.remeasure import dispute
+from planish.tuning.remeasure import withdraw_wins
 from report.planks import TIME, Saw
 
 ERROR = Objective("error", exact=True)
@@ -26,11 +26,10 @@ class Cut:
         time_s: its median; 2 ms is the baseline's.
         error: its error; 0.2 is the baseline's.
         time: the verdict on its time.
-        agrees: whether the second opinion does.
-        searched: how many steps it had.
-        alone: the effects of its steps.
-        pairs: the effects of two.
-        triples: the effects of three.
+        agrees: whether the cross-check does.
+        n_steps_found: how many steps it had.
+        main_effects: of its steps.
+        interactions: of two and of three.
         unseen: its scores at the end; None for as many times the baseline's as its error is.
     """
 
@@ -39,10 +38,9 @@ class Cut:
     error: float
     time: Verdict
     agrees: bool | None = True
-    searched: int = 5
-    alone: tuple[Effect, ...] = ()
-    pairs: tuple[Effect, ...] = ()
-    triples: tuple[Effect, ...] = ()
+    n_steps_found: int = 5
+    main_effects: tuple[Attribution, ...] = ()
+    interactions: tuple[Attribution, ...] = ()
     unseen: Mapping[str, float] | None = None
 
     def finalist(self) -> Finalist:
@@ -61,38 +59,37 @@ class Cut:
                 "error": Measurement(ERROR, self.error, Ratio(error, error, error), _verdict(scores)),
             },
             scores=scores,
-            opinion=Opinion(self.agrees, 0.5 if differs else 0.0, "other numbers" if differs else ""),
-            searched=self.searched,
+            cross_check=CrossCheck(self.agrees, 0.5 if differs else 0.0, "other numbers" if differs else ""),
+            n_steps_found=self.n_steps_found,
             trial={"time_s": self.time_s * 0.9, "error": self.error},
-            alone=self.alone,
-            pairs=self.pairs,
-            triples=self.triples,
+            main_effects=self.main_effects,
+            interactions=self.interactions,
         )
-        return dispute(found)
+        return withdraw_wins(found)
 
 
 def _verdict(scores: Mapping[str, float]) -> Verdict:
-    held_back = scores.get("error_validation")
-    if held_back is None:
+    heldout = scores.get("error_validation")
+    if heldout is None:
         return "failed"
-    ratio = held_back / SCORES["error_validation"]
+    ratio = heldout / SCORES["error_validation"]
     return "same" if ratio == 1 else "better" if ratio < 1 else "worse"
 
 
 ALONE = (
-    Effect((0,), {"time_s": 0.9, "error": -0.05}),
-    Effect((1,), why="not legal alone"),
-    Effect((2,), {"time_s": 1.01, "error": 0.01}),
+    Attribution((0,), {"time_s": 0.9, "error": -0.05}),
+    Attribution((1,), why="not legal alone"),
+    Attribution((2,), {"time_s": 1.01, "error": 0.01}),
 )
 PAIRS = (
-    Effect((0, 1), {"time_s": 0.5, "error": -0.05}, {"time_s": False, "error": True}),
-    Effect((0, 2), why="fails: timeout"),
+    Attribution((0, 1), {"time_s": 0.5, "error": -0.05}, {"time_s": False, "error": True}),
+    Attribution((0, 2), why="fails: timeout"),
 )
-TRIPLES = (Effect((0, 1, 2), {"time_s": 0.25, "error": 0.0}, {"time_s": False, "error": True}),)
+TRIPLES = (Attribution((0, 1, 2), {"time_s": 0.25, "error": 0.0}, {"time_s": False, "error": True}),)
 FRONT = (
     Cut((0,), 0.5e-3, 0.9, "better"),
-    Cut((1, 2, 3), 1e-3, 0.2, "better", alone=ALONE, pairs=PAIRS, triples=TRIPLES),
-    Cut((4, 5), 2e-3, 0.1, "same", searched=2),
+    Cut((1, 2, 3), 1e-3, 0.2, "better", main_effects=ALONE, interactions=PAIRS + TRIPLES),
+    Cut((4, 5), 2e-3, 0.1, "same", n_steps_found=2),
     Cut((6,), 1.9e-3, 0.05, "better", agrees=False),
 )
 

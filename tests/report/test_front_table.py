@@ -36,10 +36,10 @@ def test_the_table_has_both_baselines_first() -> None:
     table = front_table(front())
     assert table.columns == (
         *("", "time", "gain", "error", "search", "validation", "final", "edits"),
-        *("second opinion", "verdict"),
+        *("cross-check", "verdict"),
     )
     assert table.rows[0] == ("baseline", "2.000 ms", "", "0.2000", "0.1100", "0.1200", "0.1300", "", "", "")
-    assert table.rows[1][:4] == ("reference", "3.000 ms", "", "0.2000")
+    assert table.rows[1][:4] == ("secondary", "3.000 ms", "", "0.2000")
     assert table.rows[2] == (
         *("#1", "500.0 µs", f"4.00{X}", "0.9000", "0.4950", "0.5400", "0.5850", "1 of 5"),
         *("agrees", "faster, more error"),
@@ -48,7 +48,7 @@ def test_the_table_has_both_baselines_first() -> None:
     assert table.rows[5][-2:] == ("differs", "failed")
     assert table.note == (
         "error: as in the search; search, validation, final: at the end; verdict on error: by validation; "
-        "reference: tree.mlir"
+        "secondary: tree.mlir"
     )
     assert table.scores == {"search", "validation", "final"}
     assert all(len(row) == len(table.columns) for row in table.rows)
@@ -133,8 +133,8 @@ def test_a_disputed_module_is_no_win() -> None:
     assert any("differs on #2" in ground for ground in found.grounds)
 
 
-def test_a_module_without_a_second_opinion_is_reported() -> None:
-    told = "the second opinion has no answer for #2: their gains are not cross-checked"
+def test_a_module_without_a_cross_check_is_reported() -> None:
+    told = "the cross-check has no answer for #2: their gains are not cross-checked"
     assert told in verdict(FRONT[0], replace(FRONT[1], agrees=None)).grounds
     assert not any("no answer" in ground for ground in verdict(replace(FRONT[0], agrees=None)).grounds)
 
@@ -210,7 +210,7 @@ def test_json_has_it(found: Comparison, tmp_path: Path) -> None:
         ("failed", "verify: wrong answer", WRONG.candidate.hash),
         ("undecided", "", LATE.candidate.hash),
     ]
-    assert document["unmeasured"][0]["edits"] == {"searched": 3, "left": 1}
+    assert document["unmeasured"][0]["edits"] == {"found": 3, "left": 1}
 
 
 def test_where_there_is_none_nothing_is_said(tmp_path: Path) -> None:
@@ -248,7 +248,7 @@ def test_the_front_comes_first_with_its_table(page: Page) -> None:
     text = page.sections["tradeoffs"]
     assert "tree.mlir" in text
     assert "same time, less error" in text
-    assert "The second opinion differs: other numbers" in text
+    assert "The cross-check differs: other numbers" in text
     assert "3 of 5" in text
 
 
@@ -265,7 +265,7 @@ def test_the_figure_has_the_search_both_errors_and_both_baselines(page: Page) ->
     assert (traces["baseline"]["marker"]["symbol"], traces["baseline"]["y"]) == ("diamond", [0.2])
     assert traces["baseline, final data"]["y"] == [0.13]
     assert (traces["tree.mlir"]["x"], traces["tree.mlir"]["marker"]["symbol"]) == ([3], "star")
-    assert traces["the second opinion differs"]["y"] == [0.05]
+    assert traces["the cross-check differs"]["y"] == [0.05]
 
 
 def test_hovering_tells_the_edits(page: Page) -> None:

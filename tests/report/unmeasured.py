@@ -10,12 +10,12 @@ from report.planks import Saw
 
 WRONG = Finalist(
     candidate=Candidate((Saw(8),)),
-    searched=3,
+    n_steps_found=3,
     trial={"time_s": 1e-4},
     unmeasured="failed",
     why="verify: wrong answer",
 )
-LATE = Finalist(candidate=Candidate((Saw(9),)), searched=1, unmeasured="undecided")
+LATE = Finalist(candidate=Candidate((Saw(9),)), n_steps_found=1, unmeasured="undecided")
 
 
 def with_unmeasured(found: Comparison) -> Comparison:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from planish.core import Candidate, Opinion, Ratio, StoreError, describe
+from planish.core import Candidate, CrossCheck, Ratio, StoreError, describe
 from planish.core.budget import Budget
 from planish.levels.registry import load_program
 from planish.store import ResultRow, open_store
@@ -40,7 +40,9 @@ def test_a_comparison_comes_back_as_it_was() -> None:
     found = replace(
         found,
         finalists=(replace(first, measured=timed, notes=("odd",)), *others),
-        baseline=replace(found.baseline, opinion=Opinion(agrees=False, difference=0.5, why="far apart")),
+        baseline=replace(
+            found.baseline, cross_check=CrossCheck(agrees=False, difference=0.5, why="far apart")
+        ),
         noise={"time_s": 0.02},
         notes=("n",),
     )
@@ -71,7 +73,7 @@ def test_a_candidate_that_reads_back_as_another_is_noticed() -> None:
     rows = stored(encode(front()))
     swapped = decode([replace(rows[0], candidate=rows[1].candidate), *rows[1:]], BOTH)
     assert swapped is not None
-    assert [each.intact for each in swapped.finalists] == [False, True, True, True]
+    assert [each.hash_ok for each in swapped.finalists] == [False, True, True, True]
 
 
 @pytest.mark.parametrize(("version", "hint"), [(VERSION + 1, "Upgrade"), (VERSION - 1, "Tune again")])
@@ -86,9 +88,9 @@ def test_another_version_is_refused(version: int, hint: str) -> None:
     ("name", "value"),
     [
         ("objectives", {"time_s": {"median": 1.0}, "error": {}}),
-        ("effects", []),
+        ("main_effects", 5),
         ("objectives", 5),
-        ("second_opinion", {"odd": 1}),
+        ("cross_check", {"odd": 1}),
         ("baseline", None),
         ("verdict", "<script>"),
     ],
@@ -106,7 +108,7 @@ def test_what_is_damaged_is_one_error(name: str, value: object) -> None:
 
 
 def _put(data: Any, place: str, value: object) -> Any:
-    """Return JSON with another value somewhere: `effects.alone.0.step`."""
+    """Return JSON with another value somewhere: `main_effects.0.steps`."""
     name, _, rest = place.partition(".")
     if isinstance(data, list):
         found: list[Any] = data
@@ -126,11 +128,11 @@ def _put(data: Any, place: str, value: object) -> Any:
         ("samples", "123"),
         ("scores", {"error_final": "few"}),
         ("scores", [1.0]),
-        ("second_opinion.agrees", "yes"),
-        ("second_opinion.why", 5),
-        ("edits.searched", "many"),
-        ("effects.alone.0.values", {"time_s": []}),
-        ("effects.alone.0.step", "first"),
+        ("cross_check.agrees", "yes"),
+        ("cross_check.why", 5),
+        ("edits.found", "many"),
+        ("main_effects.0.values", {"time_s": []}),
+        ("main_effects.0.steps", ["first"]),
         ("trial", {"time_s": None}),
         ("notes", "one"),
         ("notes", [1]),
@@ -152,8 +154,8 @@ def test_a_value_of_a_wrong_type_is_an_error_that_names_its_row(place: str, valu
         ("baseline_scores", {"error_final": "few"}),
         ("noise", {"time_s": "some"}),
         ("run_notes", [["a"]]),
-        ("reference", {"name": 5, "objectives": {"time_s": 1.0, "error": 1.0}}),
-        ("baseline_opinion", {"agrees": True, "difference": "some", "why": ""}),
+        ("secondary_baseline", {"name": 5, "objectives": {"time_s": 1.0, "error": 1.0}}),
+        ("baseline_cross_check", {"agrees": True, "difference": "some", "why": ""}),
     ],
 )
 def test_so_is_one_that_belongs_to_all(place: str, value: object) -> None:

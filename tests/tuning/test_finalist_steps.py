@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from fake_executors import SameProcessExecutor
-from planish.core import Candidate, Effect, Objective, Task
+from planish.core import Attribution, Candidate, Objective, Task
 from planish.store import open_store
 from planish.testing.lattice import Set
 from planish.tuning.api import task_of
@@ -23,15 +23,15 @@ from planish.tuning.settings import Settings
 from tuning.tradeoff_level import Plain, Text
 
 
-def pair(one: int, other: int, *, additive: bool) -> Effect:
-    return Effect((one, other), {"time_s": 0.5}, {"time_s": additive, "error": True})
+def pair(one: int, other: int, *, additive: bool) -> Attribution:
+    return Attribution((one, other), {"time_s": 0.5}, {"time_s": additive, "error": True})
 
 
 def test_triples_are_those_whose_pairs_are_not_what_their_steps_make() -> None:
     pairs = [pair(0, 1, additive=False), pair(0, 3, additive=False), pair(1, 3, additive=True)]
     assert suggested([*pairs, pair(2, 3, additive=True)]) == [(0, 1, 3)]
     assert suggested(pairs[:1]) == [], "one pair suggests nothing"
-    assert suggested([Effect((0, 1)), Effect((0, 2), why="it fails")]) == [], "nothing is known"
+    assert suggested([Attribution((0, 1)), Attribution((0, 2), why="it fails")]) == [], "nothing is known"
 
 
 @pytest.mark.parametrize(

@@ -97,8 +97,8 @@ def test_the_finalists_are_the_front_and_minimal(full: Ended) -> None:
         (2, 3, 0, 0),
         (3, 3, 0, 0),
     }
-    assert all(member.searched >= len(member.candidate.steps) for member in full.result.finalists)
-    assert any(member.searched > len(member.candidate.steps) for member in full.result.finalists)
+    assert all(member.n_steps_found >= len(member.candidate.steps) for member in full.result.finalists)
+    assert any(member.n_steps_found > len(member.candidate.steps) for member in full.result.finalists)
 
 
 def test_they_are_judged_by_every_objective(full: Ended) -> None:
@@ -110,10 +110,10 @@ def test_they_are_judged_by_every_objective(full: Ended) -> None:
     assert members[1].trial["error"] == pytest.approx(0.25)
 
 
-def test_what_the_second_opinion_denies_is_no_win_and_comes_last(full: Ended) -> None:
+def test_what_the_cross_check_denies_is_no_win_and_comes_last(full: Ended) -> None:
     assert [first(member.candidate) for member in full.result.finalists] == [2, 1, 0, 3]
     denied = full.result.finalists[-1]
-    assert denied.opinion.why == "far apart"
+    assert denied.cross_check.why == "far apart"
     assert {denied.measured["time_s"].verdict, denied.measured["error"].verdict} == {"failed"}
     assert full.result.candidate != denied.candidate
 
@@ -127,7 +127,7 @@ def test_scores_are_those_of_unseen_data(full: Ended) -> None:
 
 
 def test_another_baseline_is_measured_too(full: Ended) -> None:
-    reference = comparison(full).reference
+    reference = comparison(full).secondary_baseline
     assert reference is not None
     assert reference.name == "slow"
     assert reference.lead.median == pytest.approx(2e-3, rel=0.01)
@@ -145,7 +145,7 @@ def test_another_baseline_is_shown_by_its_ratio_to_the_baseline(
         return replace(sampled, values=tuple(tuple(times * v for v in row) for row in sampled.values))
 
     monkeypatch.setattr(remeasure, "remeasure_all", busy)
-    reference = comparison(ended(tmp_path, Full())).reference
+    reference = comparison(ended(tmp_path, Full())).secondary_baseline
     assert reference is not None
     assert reference.lead.median == pytest.approx(2e-3, rel=0.01)
 
@@ -153,8 +153,8 @@ def test_another_baseline_is_shown_by_its_ratio_to_the_baseline(
 def test_effects_are_reported_of_each_step_and_pair(full: Ended) -> None:
     member = by_knob(full.result)[2]
     assert list(member.candidate.steps) == [Set(0, 2), Set(1, 3)]
-    one, other = member.alone
-    (pair,) = member.pairs
+    one, other = member.main_effects
+    (pair,) = member.interactions
     assert one.values == {"time_s": pytest.approx(0.8, rel=0.01), "error": 0}
     assert other.values == {"time_s": pytest.approx(1, rel=0.01), "error": pytest.approx(-0.3)}
     assert pair.values == {"time_s": pytest.approx(0.8, rel=0.01), "error": pytest.approx(-0.2)}
@@ -167,9 +167,9 @@ def test_the_store_keeps_all_of_it(full: Ended) -> None:
     data: Mapping[str, Any] = full.stored[0].data
     found, member = comparison(full), full.result.finalists[0]
     ratio = member.measured["error"].ratio
-    assert found.reference is not None
+    assert found.secondary_baseline is not None
     assert json.loads(json.dumps(dict(data))) == {
-        "version": 4,
+        "version": 5,
         "hash": member.candidate.hash,
         "samples": [],
         "baseline": {"median": found.baseline.lead.median, "samples": []},
@@ -184,20 +184,27 @@ def test_the_store_keeps_all_of_it(full: Ended) -> None:
         },
         "scores": member.scores,
         "baseline_scores": found.baseline.scores,
-        "baseline_opinion": {"agrees": True, "difference": 1e-6, "why": ""},
-        "second_opinion": {"agrees": True, "difference": 1e-6, "why": ""},
-        "edits": {"searched": member.searched, "left": 2},
-        "effects": {
-            "alone": [{"step": e.steps[0], "values": e.values} for e in member.alone],
-            "pairs": [{"steps": [0, 1], "additive": e.additive, "values": e.values} for e in member.pairs],
-        },
+        "baseline_cross_check": {"agrees": True, "difference": 1e-6, "why": ""},
+        "cross_check": {"agrees": True, "difference": 1e-6, "why": ""},
+        "edits": {"found": member.n_steps_found, "left": 2},
+        "main_effects": [{"steps": [*e.steps], "values": e.values} for e in member.main_effects],
+        "interactions": [
+            {"steps": [0, 1], "values": e.values, "additive": e.additive} for e in member.interactions
+        ],
         "noise": {"time_s": 0.01, "error": 0.0},
-        "reference": {"name": "slow", "objectives": medians(found.reference)},
+        "secondary_baseline": {"name": "slow", "objectives": medians(found.secondary_baseline)},
         "trial": member.trial,
         "notes": [*member.notes],
         "run_notes": [],
     }
-    shared = {"baseline", "baseline_scores", "baseline_opinion", "noise", "reference", "run_notes"}
+    shared = {
+        "baseline",
+        "baseline_scores",
+        "baseline_cross_check",
+        "noise",
+        "secondary_baseline",
+        "run_notes",
+    }
     assert shared.isdisjoint(full.stored[1].data), "what belongs to all is kept once"
 
 
@@ -206,23 +213,23 @@ def test_the_store_gives_back_what_was_found(full: Ended) -> None:
 
 
 def test_time_is_split_by_steps(full: Ended) -> None:
-    assert {"minimise", "compare", "doubt", "score", "effects"} <= {*full.result.run.seconds}
+    assert {"minimise", "compare", "cross_check", "eval_heldout", "ablate"} <= {*full.result.run.seconds}
 
 
 def test_a_level_needs_none_of_it(tmp_path: Path) -> None:
     plain = ended(tmp_path, Plain())
     assert len(plain.result.finalists) == 4
-    assert {member.opinion.agrees for member in plain.result.finalists} == {None}
-    assert "reference" not in plain.stored[0].data
+    assert {member.cross_check.agrees for member in plain.result.finalists} == {None}
+    assert "secondary_baseline" not in plain.stored[0].data
     assert plain.result.notes == ()
 
 
 def test_one_objective_is_as_ever(tmp_path: Path) -> None:
     one = ended(tmp_path, Plain(), Settings(objectives=("time",), searcher="random", workers=1))
     assert len(one.result.finalists) == 3
-    assert all(member.searched == len(member.candidate.steps) for member in one.result.finalists)
-    assert one.stored[0].data["effects"] == {"alone": [], "pairs": []}
-    assert not {"minimise", "doubt", "score", "effects"} & {*one.result.run.seconds}
+    assert all(member.n_steps_found == len(member.candidate.steps) for member in one.result.finalists)
+    assert (one.stored[0].data["main_effects"], one.stored[0].data["interactions"]) == ([], [])
+    assert not {"minimise", "cross_check", "eval_heldout", "ablate"} & {*one.result.run.seconds}
 
 
 @dataclass
@@ -296,9 +303,9 @@ def test_an_undecided_comparison_is_repeated_before_the_search_goes_on(tmp_path:
 @pytest.mark.parametrize(
     ("method", "note"),
     [
-        ("second_opinion", "no second opinion: iree is not there. Install it"),
+        ("cross_check", "not cross-checked: iree is not there. Install it"),
         ("scores", "no scores on unseen data: iree is not there. Install it"),
-        ("reference", "the reference was not measured: iree is not there. Install it"),
+        ("secondary_baseline", "the secondary baseline was not measured: iree is not there. Install it"),
     ],
 )
 def test_what_cannot_be_done_is_said_once(tmp_path: Path, method: str, note: str) -> None:
@@ -306,8 +313,8 @@ def test_what_cannot_be_done_is_said_once(tmp_path: Path, method: str, note: str
     found = ended(tmp_path, level)
     assert found.result.notes == (note,)
     assert found.stored[0].data["run_notes"] == [note]
-    why = found.stored[0].data["second_opinion"]["why"]
-    assert why == (note if method == "second_opinion" else "")
+    why = found.stored[0].data["cross_check"]["why"]
+    assert why == (note if method == "cross_check" else "")
 
 
 def test_what_fails_after_the_comparison_takes_nothing_of_it_away(
@@ -321,16 +328,16 @@ def test_what_fails_after_the_comparison_takes_nothing_of_it_away(
     assert found.result.notes == ("no effects of single steps: the disk is full. Free some",)
     assert found.status == "finished"
     assert len(comparison(found).finalists) == len(found.stored) == 4
-    assert comparison(found).reference is not None, "what came before it is kept"
+    assert comparison(found).secondary_baseline is not None, "what came before it is kept"
 
 
-@pytest.mark.parametrize("method", ["second_opinion", "scores", "reference"])
+@pytest.mark.parametrize("method", ["cross_check", "scores", "secondary_baseline"])
 def test_ctrl_c_keeps_what_is_known(tmp_path: Path, method: str) -> None:
     found = ended(tmp_path, Full(trouble=method, error=KeyboardInterrupt()))
     assert found.status == "stopped"
     assert found.result.stopped
     assert len(found.stored) == 4
-    assert bool(comparison(found).baseline.scores) == (method == "reference")
+    assert bool(comparison(found).baseline.scores) == (method == "secondary_baseline")
 
 
 def test_ctrl_c_while_minimising_leaves_the_search_alone(
@@ -361,10 +368,12 @@ def test_effects_that_there_is_no_time_for_are_left_out_and_it_is_said(
     found = ended(tmp_path, Plain())
     members = by_knob(found.result)
     short, long = members[0], members[2]
-    assert [effect.steps for effect in short.alone] == [(0,)], "the comparison measured it"
-    assert [(e.steps, e.values) for e in long.alone] == [((1,), short.alone[0].values)], "it is a member too"
-    assert [e.values["time_s"] for e in long.pairs] == [long.lead.ratio.value]
-    assert long.pairs[0].additive == {}, "for that each alone must be known"
+    assert [effect.steps for effect in short.main_effects] == [(0,)], "the comparison measured it"
+    assert [(e.steps, e.values) for e in long.main_effects] == [((1,), short.main_effects[0].values)], (
+        "it is a member too"
+    )
+    assert [e.values["time_s"] for e in long.interactions] == [long.lead.ratio.value]
+    assert long.interactions[0].additive == {}, "for that each alone must be known"
     assert found.result.notes == ("not all effects of single steps and of pairs are known: no time left",)
 
 
@@ -400,9 +409,9 @@ def test_what_there_is_no_time_for_is_said_and_left_out(
     found = ended(tmp_path, Full())
     late = "no time left"
     assert set(found.result.notes) >= {
-        f"no second opinion: {late}",
+        f"not cross-checked: {late}",
         f"no scores on unseen data: {late}",
-        f"the reference was not measured: {late}",
+        f"the secondary baseline was not measured: {late}",
         f"no effects of single steps: {late}",
     }
     assert found.stored[0].data["run_notes"] == [*found.result.notes]
@@ -420,10 +429,10 @@ def test_scores_may_take_all_the_time_that_is_left(tmp_path: Path, monkeypatch: 
 
         monkeypatch.setattr(import_module("planish.tuning.finish"), name, work)
 
-    watched("doubt")
-    watched("score")
+    watched("cross_check")
+    watched("eval_heldout")
     ended(tmp_path, Full())
-    assert left["score"] > 2 * left["doubt"] > 0
+    assert left["eval_heldout"] > 2 * left["cross_check"] > 0
 
 
 def test_a_comparison_that_does_not_end_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

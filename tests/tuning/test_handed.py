@@ -16,11 +16,11 @@ from planish.core import (
     NO_ANALYSIS,
     Analyze,
     Candidate,
+    CrossCheck,
     EvaluatorSpec,
     Executor,
     ExecutorFactory,
     Measured,
-    Opinion,
     Outcome,
     Task,
     evaluate,
@@ -48,14 +48,14 @@ class AskedFirst(Asked):
 
 @dataclass
 class Asking(Full):
-    """A level that has its second opinions, scores and analyses evaluated."""
+    """A level that has its cross-checks, scores and analyses evaluated."""
 
-    def second_opinion(
+    def cross_check(
         self, task: Task, candidates: Sequence[Candidate], start: ExecutorFactory
-    ) -> Sequence[Opinion]:
+    ) -> Sequence[CrossCheck]:
         del task
         with start(AskedFirst()) as executor:
-            return [Opinion(isinstance(each.outcome, Measured)) for each in evaluate(executor, candidates)]
+            return [CrossCheck(isinstance(each.outcome, Measured)) for each in evaluate(executor, candidates)]
 
     def scores(
         self, task: Task, candidates: Sequence[Candidate], start: ExecutorFactory
@@ -123,16 +123,16 @@ def test_a_whole_run_evaluates_by_what_it_is_handed(tmp_path: Path) -> None:
     with open_store(tmp_path / "a.db") as store:
         found = tune_program(Asking(), Text(), budget=BUDGET, settings=settings, store=store, start=start)
     assert found.comparison is not None
-    assert found.comparison.reference is not None
+    assert found.comparison.secondary_baseline is not None
     assert found.finalist is not None
     assert found.finalist.scores
-    assert found.finalist.opinion.agrees
+    assert found.finalist.cross_check.agrees
     assert found.finalist.analysis
-    assert any(each.alone for each in found.finalists)
-    search, minimising, *comparing, opinions, scores, reference, effects, analyses = start.started
+    assert any(each.main_effects for each in found.finalists)
+    search, minimising, *comparing, cross_checks, scores, reference, effects, analyses = start.started
     assert [search, minimising, effects, analyses] == [("Measuring", 1)] * 4
     assert {*comparing, reference} == {("MultiEvaluatorSpec", 1)}
-    assert [opinions, scores] == [("AskedFirst", 1), ("Asked", 1)]
+    assert [cross_checks, scores] == [("AskedFirst", 1), ("Asked", 1)]
     assert start.open == []
 
 

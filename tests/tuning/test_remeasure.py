@@ -11,10 +11,10 @@ import pytest
 from fake_executors import SameProcessExecutor
 from planish.core import (
     Candidate,
+    CrossCheck,
     Evaluation,
     Lost,
     Measured,
-    Opinion,
     Outcome,
     Ratio,
     Verdict,
@@ -25,7 +25,7 @@ from planish.testing.lattice import Set
 from planish.tuning.api import tune_program
 from planish.tuning.comparison import Compared, Finalist, Measurement
 from planish.tuning.final_state import FinalState
-from planish.tuning.remeasure import beats, dispute, drop_beaten, judge_by_held_back, ordered
+from planish.tuning.remeasure import dominates, drop_dominated, judge_by_heldout, ranked, withdraw_wins
 from planish.tuning.settings import Settings
 from tuning.tradeoff_level import ERROR, TIME, Full, Plain, Text, first
 
@@ -61,19 +61,21 @@ def test_better_somewhere_and_worse_nowhere(
     one: tuple[float, float], other: tuple[float, float], is_better: bool
 ) -> None:
     mine, theirs = baseline(*one), baseline(*other)
-    assert beats(mine, theirs, NOISE, BOTH) == is_better
-    assert not (is_better and beats(theirs, mine, NOISE, BOTH))
+    assert dominates(mine, theirs, NOISE, BOTH) == is_better
+    assert not (is_better and dominates(theirs, mine, NOISE, BOTH))
 
 
-def member(number: int, time: float, error: float, opinion: Opinion | None = None) -> Finalist:
+def member(number: int, time: float, error: float, cross_check: CrossCheck | None = None) -> Finalist:
     """Make a member of the front."""
     steps = (Set(0, number),)
-    return Finalist(candidate=Candidate(steps), measured=measured(time, error), opinion=opinion or Opinion())
+    return Finalist(
+        candidate=Candidate(steps), measured=measured(time, error), cross_check=cross_check or CrossCheck()
+    )
 
 
 def left(*members: Finalist) -> tuple[list[int], int]:
     """Return the numbers of those left beside a baseline of (1, 0.5), and how many notes there are."""
-    state = drop_beaten(FinalState(members, baseline(), noise=NOISE), BOTH)
+    state = drop_dominated(FinalState(members, baseline(), noise=NOISE), BOTH)
     return [place for place, each in enumerate(members) if each in state.finalists], len(state.notes)
 
 
@@ -87,12 +89,12 @@ def test_the_beaten_go() -> None:
     assert left(good, slow, worse, other) == ([0, 3], 1)
     assert left(slow, worse) == ([1], 1)
     assert left(slow) == ([0], 1), "all that there is to show"
-    assert left(slow, member(4, 1.3, 0.6)) == ([0], 2), "it beats another one, if nothing else"
+    assert left(slow, member(4, 1.3, 0.6)) == ([0], 2), "it dominates another one, if nothing else"
     assert left(good, other) == ([0, 1], 0)
 
 
 def test_disputed_finalists_dominate_none_and_stay() -> None:
-    disputed = member(0, 0.1, 0.1, Opinion(agrees=False))
+    disputed = member(0, 0.1, 0.1, CrossCheck(agrees=False))
     assert left(disputed, member(1, 0.5, 0.3), member(2, 2, 0.6)) == ([0, 1], 1)
 
 
@@ -101,7 +103,7 @@ def judged(time: float, error: float, verdicts: tuple[Verdict, Verdict], *, agre
     pairs = zip(measured(time, error).items(), verdicts, strict=True)
     found = {name: replace(each, verdict=verdict) for (name, each), verdict in pairs}
     candidate = Candidate((Set(int(time * 100), int(error * 100)),))
-    return dispute(Finalist(candidate=candidate, measured=found, opinion=Opinion(agrees)))
+    return withdraw_wins(Finalist(candidate=candidate, measured=found, cross_check=CrossCheck(agrees)))
 
 
 def test_what_harms_nothing_comes_first_and_noise_does_not_rank() -> None:
@@ -110,12 +112,12 @@ def test_what_harms_nothing_comes_first_and_noise_does_not_rank() -> None:
     lucky = judged(0.99, 0.3, ("same", "better"))
     disputed = judged(0.1, 0.1, ("better", "better"), agrees=False)
     state = FinalState((disputed, fast, lucky, exact), baseline())
-    state = ordered(state, BOTH, BASE)
+    state = ranked(state, BOTH, BASE)
     assert state.finalists == (exact, lucky, fast, disputed)
-    assert ordered(state, (TIME,), BASE).finalists == (fast, lucky, exact, disputed)
+    assert ranked(state, (TIME,), BASE).finalists == (fast, lucky, exact, disputed)
 
 
-def test_a_win_that_the_second_opinion_denies_is_disputed() -> None:
+def test_a_win_that_the_cross_check_denies_is_disputed() -> None:
     denied = judged(0.5, 0.9, ("better", "worse"), agrees=False)
     assert [each.verdict for each in denied.measured.values()] == ["failed", "worse"]
 
@@ -125,23 +127,23 @@ def test_the_baseline_is_taken_where_nothing_is_proven() -> None:
     slow = judged(0.99, 0.5, ("worse", "same"))
     unchanged = judged(1.0, 0.5, ("same", "same"))
     state = FinalState((slow, lucky, unchanged), baseline())
-    assert ordered(state, (TIME,), unchanged.candidate).finalists == (unchanged, lucky, slow)
+    assert ranked(state, (TIME,), unchanged.candidate).finalists == (unchanged, lucky, slow)
     proven = judged(0.98, 0.5, ("better", "same"))
     state = replace(state, finalists=(*state.finalists, proven))
-    assert ordered(state, (TIME,), unchanged.candidate).finalists == (proven, unchanged, lucky, slow)
+    assert ranked(state, (TIME,), unchanged.candidate).finalists == (proven, unchanged, lucky, slow)
 
 
-def test_held_back_examples_decide_which_is_first() -> None:
-    def scored(error: float, held_back: float) -> Finalist:
-        scores = {"error_validation": held_back, "error_final": 1 - held_back}
+def test_held_out_examples_decide_which_is_first() -> None:
+    def scored(error: float, heldout: float) -> Finalist:
+        scores = {"error_validation": heldout, "error_final": 1 - heldout}
         return replace(judged(1.0, error, ("same", "better")), scores=scores)
 
     good, learnt_by_heart, worse = scored(0.15, 0.05), scored(0.1, 0.08), scored(0.01, 0.3)
     not_scored = replace(scored(0.02, 0.0), scores={})
     base = baseline(1.0, 0.2, error_validation=0.2)
 
-    state = judge_by_held_back(FinalState((not_scored, worse, learnt_by_heart, good), base))
-    found = ordered(state, BOTH, BASE).finalists
+    state = judge_by_heldout(FinalState((not_scored, worse, learnt_by_heart, good), base))
+    found = ranked(state, BOTH, BASE).finalists
 
     assert [each.measured["error"].verdict for each in state.finalists] == [
         "failed",
@@ -158,11 +160,11 @@ def test_no_finalist_is_judged_by_a_score_that_was_lost() -> None:
     lost, failed = (replace(judged(0.9, 0.1 + n, ("better", "better")), scores={}) for n in (0, 0.01))
     base = baseline(1.0, 0.2, error_validation=0.2)
 
-    state = judge_by_held_back(FinalState((failed, lost), base), {lost.candidate})
+    state = judge_by_heldout(FinalState((failed, lost), base), {lost.candidate})
 
     assert [each.measured["error"].verdict for each in state.finalists] == ["failed", "undecided"]
     assert [each.lead.verdict for each in state.finalists] == ["better", "better"]
-    assert ordered(state, BOTH, BASE).finalists[0].candidate == lost.candidate, "who failed comes after it"
+    assert ranked(state, BOTH, BASE).finalists[0].candidate == lost.candidate, "who failed comes after it"
     found = state.comparison(BASE)
     assert found is not None
     assert found.finalists[0].candidate == BASE, "who is not judged wins nothing either"
@@ -173,7 +175,7 @@ def test_what_the_search_alone_found_worse_is_better_by_what_was_held_back() -> 
     equal = replace(judged(1.0, 0.1, ("same", "better")), scores={"error_validation": 0.2})
     base = baseline(1.0, 0.2, error_validation=0.2)
 
-    state = judge_by_held_back(FinalState((seeming, equal), base))
+    state = judge_by_heldout(FinalState((seeming, equal), base))
 
     assert [each.measured["error"].verdict for each in state.finalists] == ["better", "same"]
 
@@ -181,19 +183,19 @@ def test_what_the_search_alone_found_worse_is_better_by_what_was_held_back() -> 
 def test_a_difference_that_the_examples_cannot_tell_is_none() -> None:
     """With 1,000 of them 0.9 points may be chance; by 0.3 more the difference is real."""
 
-    def scored(time: float, held_back: float) -> Finalist:
-        scores = {"error_validation": held_back, "error_validation_within": 0.009}
-        return replace(judged(time, held_back, ("better", "worse")), scores=scores)
+    def scored(time: float, heldout: float) -> Finalist:
+        scores = {"error_validation": heldout, "error_validation_within": 0.009}
+        return replace(judged(time, heldout, ("better", "worse")), scores=scores)
 
     base = baseline(1.0, 0.2, error_validation=0.2, error_validation_within=0.001)
     less, little_less, equal, little_more, more = (
         scored(0.9 - i / 10, e) for i, e in enumerate((0.188, 0.193, 0.2, 0.207, 0.212))
     )
-    state = judge_by_held_back(FinalState((less, little_less, equal, little_more, more), base))
+    state = judge_by_heldout(FinalState((less, little_less, equal, little_more, more), base))
 
     verdicts = [each.measured["error"].verdict for each in state.finalists]
     assert verdicts == ["better", "same", "same", "same", "worse"]
-    by_error = ordered(state, (ERROR, TIME), BASE).finalists
+    by_error = ranked(state, (ERROR, TIME), BASE).finalists
     wanted = [each.candidate for each in (less, little_more, equal, little_less, more)]
     assert [each.candidate for each in by_error] == wanted, "where chance decides, the time does"
 
@@ -202,7 +204,7 @@ def test_without_examples_held_back_the_comparison_judges() -> None:
     found = replace(judged(1.0, 0.1, ("same", "better")), scores={"error_final": 0.5})
     state = FinalState((found,), baseline(1.0, 0.2, error_final=0.2))
 
-    assert judge_by_held_back(state) == state
+    assert judge_by_heldout(state) == state
 
 
 def test_where_nothing_is_better_without_being_worse_the_baseline_comes_first() -> None:
@@ -235,8 +237,8 @@ def test_finalists_without_scores_rank_behind_non_regressing_ones() -> None:
     fastest, scored = replace(fastest, scores={}), replace(scored, scores={"error_validation": 0.15})
     base = baseline(1.0, 0.2, error_validation=0.2)
 
-    state = judge_by_held_back(FinalState((fastest, scored), base), {fastest.candidate})
-    found = ordered(state, BOTH, BASE).comparison(BASE)
+    state = judge_by_heldout(FinalState((fastest, scored), base), {fastest.candidate})
+    found = ranked(state, BOTH, BASE).comparison(BASE)
 
     assert found is not None
     assert [each.candidate for each in found.finalists] == [scored.candidate, fastest.candidate]
@@ -282,6 +284,6 @@ def test_an_effect_whose_workers_were_lost_is_not_known(tmp_path: Path) -> None:
         found = tune_program(
             Plain(), Text(), budget=Budget(trials=60), settings=settings, store=store, start=Dying
         )
-    whys = {effect.why for each in found.finalists for effect in each.alone}
+    whys = {effect.why for each in found.finalists for effect in each.main_effects}
     assert "not known: its workers were lost" in whys
     assert "it fails" not in whys

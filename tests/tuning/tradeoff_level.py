@@ -19,13 +19,13 @@ from typing import Any
 from planish.core import (
     NO_ANALYSIS,
     Candidate,
+    CrossCheck,
     ExecutorFactory,
     Failed,
     FinalChecks,
     Level,
     Measured,
     Objective,
-    Opinion,
     Outcome,
     PlanishError,
     Program,
@@ -163,7 +163,9 @@ class Full(Plain):
     def final_checks(self, task: Task) -> FinalChecks:
         """Do all that there is."""
         return FinalChecks(
-            partial(self.reference, task), partial(self.scores, task), partial(self.second_opinion, task)
+            partial(self.secondary_baseline, task),
+            partial(self.scores, task),
+            partial(self.cross_check, task),
         )
 
     def scores(
@@ -181,19 +183,19 @@ class Full(Plain):
             return Failed("verify", "not finite", "none is")
         return Measured({"error_final": outcome.values["error"] + 0.01})
 
-    def second_opinion(
+    def cross_check(
         self, task: Task, candidates: Sequence[Candidate], start: ExecutorFactory
-    ) -> Sequence[Opinion]:
+    ) -> Sequence[CrossCheck]:
         """Differ where knob 0 is at its last value."""
         del task, start
-        self._check("second_opinion")
-        wrong = Opinion(agrees=False, why="far apart")
-        return [wrong if first(c) == SIZES[0] - 1 else Opinion(True, 1e-6) for c in candidates]
+        self._check("cross_check")
+        wrong = CrossCheck(agrees=False, why="far apart")
+        return [wrong if first(c) == SIZES[0] - 1 else CrossCheck(True, 1e-6) for c in candidates]
 
-    def reference(self, task: Task) -> SecondaryBaseline:
+    def secondary_baseline(self, task: Task) -> SecondaryBaseline:
         """Return one of twice the time."""
         del task
-        self._check("reference")
+        self._check("secondary_baseline")
         return SecondaryBaseline("slow", Candidate(), Measuring(slower=2.0))
 
     def _check(self, method: str) -> None:

@@ -21,7 +21,7 @@ from planish.core import (
 from planish.report.front_table import FrontTable, Grid, effect_grids, front_table
 from planish.report.wording import label, number, scale
 from planish.tuning.comparison import Compared, Finalist
-from planish.tuning.comparison_codec import finalist_to_json, medians, reference_to_json
+from planish.tuning.comparison_codec import finalist_to_json, medians, secondary_baseline_to_json
 from planish.tuning.result import Result
 
 WIDTH, HEIGHT = 78, 14
@@ -171,8 +171,8 @@ def show_front(result: Result) -> None:
         if made.note:
             say(made.note)
         for member in front.finalists:
-            if member.opinion.agrees is False:
-                say(f"{member.name}: {member.opinion.why}")
+            if member.cross_check.agrees is False:
+                say(f"{member.name}: {member.cross_check.why}")
         say()
 
 
@@ -251,7 +251,7 @@ def front_document(result: Result) -> Mapping[str, Any]:
     }
 
 
-END = ("objectives", "scores", "second_opinion", "edits", "effects", "trial", "notes")
+END = ("objectives", "scores", "cross_check", "edits", "main_effects", "interactions", "trial", "notes")
 """Return the JSON of a finalist's end, as the store keeps it."""
 
 
@@ -267,7 +267,7 @@ def baseline_document(result: Result) -> Mapping[str, Any]:
     return {"objectives": medians(base), "scores": dict(base.scores)} if base else {}
 
 
-def reference_document(result: Result) -> Mapping[str, Any]:
+def secondary_baseline_document(result: Result) -> Mapping[str, Any]:
     """Return the other baseline of a front; nothing where there is none."""
-    reference = result.front and result.front.reference
-    return {"reference": reference_to_json(reference)} if reference else {}
+    other = result.front and result.front.secondary_baseline
+    return {"secondary_baseline": secondary_baseline_to_json(other)} if other else {}

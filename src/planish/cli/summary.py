@@ -10,7 +10,7 @@ from planish.cli.front import (
     baseline_document,
     ending_document,
     front_document,
-    reference_document,
+    secondary_baseline_document,
     show_front,
     show_members,
 )
@@ -67,7 +67,7 @@ def result_document(result: Result) -> dict[str, Any]:
         "verdict": {"kind": verdict_word(found.kind, result.objective), "headline": found.headline},
         "best": _best(result),
         "baseline": {**_measured(base), **baseline_document(result)} if base else None,
-        **reference_document(result),
+        **secondary_baseline_document(result),
         "finalists": [
             {**_finalist(each), **ending_document(each, base)} for each in result.finalists if base
         ],

@@ -17,7 +17,7 @@ Verdict = Literal["better", "same", "worse", "undecided", "failed"]
 
 "same": the interval contains 1 and is narrow. "undecided": the interval contains 1 and is too wide to decide,
 or nothing was measured because time ran out or workers were lost. "failed": it crashes, or its answer is
-wrong, also by the second opinion.
+wrong, also by the cross-check.
 """
 VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
 
@@ -79,8 +79,8 @@ EQUAL = Ratio(1.0, 1.0, 1.0)
 
 
 @dataclass(frozen=True)
-class Opinion:
-    """Opinion of a second implementation on a candidate's answer.
+class CrossCheck:
+    """Comparison of a candidate's answer with that of a second implementation.
 
     Args:
         agrees: None where it was not asked, or has no answer.
@@ -94,8 +94,8 @@ class Opinion:
 
 
 @dataclass(frozen=True)
-class Effect:
-    """Effect of some of a candidate's steps by themselves (GEVO-ML, section 6.1).
+class Attribution:
+    """Attribution of some of a candidate's steps by themselves (GEVO-ML, section 6.1).
 
     Args:
         steps: their places in the candidate, from 0; one, two or three.
@@ -131,27 +131,27 @@ class SecondaryBaseline:
 class FinalChecks:
     """Checks of finalists at the end, besides measuring them again; None where there is none.
 
-    Scores and opinions are of candidates, in their order, and are evaluated by executors that the second
+    Scores and cross-checks are of candidates, in their order, and are evaluated by executors that the second
     argument starts. What cannot be done raises PlanishError, which is a note beside the result.
 
     Args:
         secondary_baseline: returns what is measured beside the baseline, and reported; verdicts do not depend
             on it.
         heldout_scores: scores candidates on examples that no search sees. A score named after an objective
-            and `HELD_BACK` is that objective on examples that may decide which is the best of a front;
+            and `HELDOUT` is that objective on examples that may decide which is the best of a front;
             whatever else is scored is only reported. One that is `Lost`, as for want of time, counts against
             none.
-        second_opinion: runs candidates in another way, and compares the answers.
+        cross_check: runs candidates in another way, and compares the answers.
     """
 
     secondary_baseline: Callable[[], SecondaryBaseline] | None = None
     heldout_scores: Callable[[Sequence[Candidate], ExecutorFactory], Sequence[Outcome]] | None = None
-    second_opinion: Callable[[Sequence[Candidate], ExecutorFactory], Sequence[Opinion]] | None = None
+    cross_check: Callable[[Sequence[Candidate], ExecutorFactory], Sequence[CrossCheck]] | None = None
 
 
 _WITHIN = "_within"
 
-HELD_BACK = "validation"
+HELDOUT = "validation"
 """The part of the examples that a search does not see, and that may decide between what it found."""
 
 
@@ -168,11 +168,11 @@ def is_within(score: str) -> bool:
     return score.endswith(_WITHIN)
 
 
-def held_back_within(objective: str, scores: Mapping[str, float]) -> float:
-    """Return the difference to the baseline's held-back value that noise explains; 0 where it is unknown."""
-    return scores.get(within(f"{objective}_{HELD_BACK}"), 0.0)
+def heldout_within(objective: str, scores: Mapping[str, float]) -> float:
+    """Return the difference to the baseline's held-out value that noise explains; 0 where it is unknown."""
+    return scores.get(within(f"{objective}_{HELDOUT}"), 0.0)
 
 
-def held_back(objective: str, scores: Mapping[str, float]) -> float | None:
-    """Return an objective's value on the held-back examples; None where none was scored."""
-    return scores.get(f"{objective}_{HELD_BACK}")
+def heldout_value(objective: str, scores: Mapping[str, float]) -> float | None:
+    """Return an objective's value on the held-out examples; None where none was scored."""
+    return scores.get(f"{objective}_{HELDOUT}")

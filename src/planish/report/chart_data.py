@@ -247,14 +247,14 @@ class Dot:
         at: by both objectives.
         unseen: the same, but the second on data that the search did not see; None where that is not known.
         hover: what is hover of it: the steps.
-        disputed: whether the second opinion differs.
+        differs: whether the cross-check differs.
     """
 
     name: str
     at: Point
     unseen: Point | None
     hover: str
-    disputed: bool = False
+    differs: bool = False
 
 
 @dataclass(frozen=True)
@@ -264,12 +264,12 @@ class Remeasured:
     Args:
         members: of the front.
         baseline: what they are compared with.
-        reference: another baseline; None where there is none.
+        secondary_baseline: another baseline; None where there is none.
     """
 
     members: tuple[Dot, ...]
     baseline: Dot
-    reference: Dot | None
+    secondary_baseline: Dot | None
 
 
 def remeasured(front: Comparison, x: Objective, y: Objective) -> Remeasured:
@@ -277,7 +277,7 @@ def remeasured(front: Comparison, x: Objective, y: Objective) -> Remeasured:
     return Remeasured(
         tuple(_dot(member, x, y) for member in front.finalists),
         _dot(front.baseline, x, y),
-        _dot(front.reference, x, y) if front.reference else None,
+        _dot(front.secondary_baseline, x, y) if front.secondary_baseline else None,
     )
 
 
@@ -286,7 +286,7 @@ def _dot(member: Compared, x: Objective, y: Objective) -> Dot:
     unseen = None if score is None else (across, score)
     steps = step_lines(member.candidate) if isinstance(member, Finalist) else ""
     at = across, member.measured[y.name].median
-    return Dot(member.name, at, unseen, steps, member.opinion.agrees is False)
+    return Dot(member.name, at, unseen, steps, member.cross_check.agrees is False)
 
 
 def step_lines(candidate: Candidate) -> str:
@@ -305,7 +305,7 @@ def _step_line(number: int, step: Step) -> str:
 
 def dots_of(found: Remeasured) -> Sequence[Point]:
     """List every position that is drawn."""
-    dots = (*found.members, found.baseline, *([found.reference] if found.reference else []))
+    dots = (*found.members, found.baseline, *([found.secondary_baseline] if found.secondary_baseline else []))
     return [point for dot in dots for point in (dot.at, dot.unseen) if point is not None]
 
 

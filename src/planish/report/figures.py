@@ -359,17 +359,17 @@ def _tradeoff_axes(tradeoff: Tradeoff, points: Sequence[Point]) -> tuple[PlotAxi
 def _draw_again(axes: Axes, again: Remeasured, name: str) -> None:
     """Draw what was measured again: by the search's data filled, by the final data open."""
     members, others = again.members, [("baseline", again.baseline, "diamond", ORANGE)]
-    if again.reference is not None:
-        others.append((again.reference.name, again.reference, "star", PURPLE))
+    if again.secondary_baseline is not None:
+        others.append((again.secondary_baseline.name, again.secondary_baseline, "star", PURPLE))
     for dot in (*members, again.baseline):
         if dot.unseen is not None:
             axes.line([dot.at, dot.unseen], "", color=ORANGE if dot is again.baseline else GREEN, width=1)
-    won, lost = ([d for d in members if d.disputed is disputed] for disputed in (False, True))
+    won, lost = ([d for d in members if d.differs is differs] for differs in (False, True))
     axes.marks(
         [d.at for d in won], f"measured again: {name} in the search", _hover_texts(won), color=GREEN, size=9
     )
     axes.marks(
-        [d.at for d in lost], "the second opinion differs", _hover_texts(lost), color=RED, size=9, symbol="x"
+        [d.at for d in lost], "the cross-check differs", _hover_texts(lost), color=RED, size=9, symbol="x"
     )
     seen = [d for d in members if d.unseen is not None]
     opened: dict[str, Any] = {"symbol": "circle-open", "size": 10, "color": GREEN, "line": {"width": 2}}

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from planish.core import HELD_BACK, Effect, Objective, is_within, within
+from planish.core import HELDOUT, Attribution, Objective, is_within, within
 from planish.report.wording import amount, label, multiple, number, outcome_words
 from planish.tuning.comparison import Compared, Comparison, Finalist
 
@@ -40,11 +40,16 @@ def front_table(front: Comparison) -> FrontTable:
     heads = [head for o in objectives for head in ((label(o), _gain(o)) if o in noisy else (label(o),))]
     numbers = (*heads, *scores.values(), "edits")
     return FrontTable(
-        ("", *numbers, "second opinion", "verdict"),
+        ("", *numbers, "cross-check", "verdict"),
         frozenset(numbers),
         frozenset(scores.values()),
         tuple(
-            _row("reference" if member is front.reference else member.name, member, scores, front.baseline)
+            _row(
+                "secondary" if member is front.secondary_baseline else member.name,
+                member,
+                scores,
+                front.baseline,
+            )
             for member in sides
         )
         + tuple(_unmeasured(member, len(numbers)) for member in front.unmeasured),
@@ -55,11 +60,11 @@ def front_table(front: Comparison) -> FrontTable:
 def _note(front: Comparison, scores: Mapping[str, str]) -> str:
     exact = ", ".join(label(o) for o in front.objectives if o.exact)
     columns = [f"{exact}: as in the search", f"{', '.join(scores.values())}: at the end"] if scores else []
-    held = [label(o) for o in front.objectives if front.baseline.held_back(o.name) is not None]
-    columns += [f"verdict on {', '.join(held)}: by {HELD_BACK}"] if held else []
+    held = [label(o) for o in front.objectives if front.baseline.heldout_value(o.name) is not None]
+    columns += [f"verdict on {', '.join(held)}: by {HELDOUT}"] if held else []
     if any(is_within(score) for member in front.sides for score in member.scores):
         columns.append("±: the difference to the baseline, 95 %")
-    named = [f"reference: {front.reference.name}"] if front.reference else []
+    named = [f"secondary: {front.secondary_baseline.name}"] if front.secondary_baseline else []
     return "; ".join((*columns, *named))
 
 
@@ -86,9 +91,9 @@ def _row(name: str, member: Compared, scores: Mapping[str, str], baseline: Compa
     found = [_score(member, score) for score in scores]
     if not isinstance(member, Finalist):
         return (name, *cells, *found, "", "", "")
-    opinion = {True: "agrees", False: "differs", None: NONE}[member.opinion.agrees]
+    cross_check = {True: "agrees", False: "differs", None: NONE}[member.cross_check.agrees]
     said = [_said(member, o, baseline) for o in objectives]
-    return (name, *cells, *found, _edits(member), opinion, ", ".join(dict.fromkeys(said)))
+    return (name, *cells, *found, _edits(member), cross_check, ", ".join(dict.fromkeys(said)))
 
 
 def _said(member: Finalist, objective: Objective, baseline: Compared) -> str:
@@ -120,7 +125,7 @@ def _cells(member: Compared, objective: Objective) -> list[str]:
 
 def _edits(member: Finalist) -> str:
     left = len(member.candidate.steps)
-    return str(left) if member.searched == left else f"{left} of {member.searched}"
+    return str(left) if member.n_steps_found == left else f"{left} of {member.n_steps_found}"
 
 
 _SMALL = 0.02
@@ -167,21 +172,23 @@ class Grid:
 
 def effect_grids(member: Finalist, objectives: Sequence[Objective]) -> list[Grid]:
     """Arrange what is known of a member's steps, one grid for each objective; none where nothing is known."""
-    if not member.alone:
+    if not member.main_effects:
         return []
-    effects = {tuple(sorted((e.steps * 2)[:2])): e for e in (*member.alone, *member.pairs)}
+    # By the rows and columns of a grid: a single step is on the diagonal.
+    effects = {(e.steps * 2)[:2]: e for e in (*member.main_effects, *member.interactions) if len(e.steps) < 3}
+    triples = [e for e in member.interactions if len(e.steps) == 3]
     count = len(member.candidate.steps)
     return [
         Grid(
             o,
             tuple(tuple(_effect_cell(effects.get((i, j)), o) for j in range(i, count)) for i in range(count)),
-            tuple((", ".join(str(i + 1) for i in e.steps), _effect_cell(e, o)) for e in member.triples),
+            tuple((", ".join(str(i + 1) for i in e.steps), _effect_cell(e, o)) for e in triples),
         )
         for o in objectives
     ]
 
 
-def _effect_cell(effect: Effect | None, objective: Objective) -> GridCell:
+def _effect_cell(effect: Attribution | None, objective: Objective) -> GridCell:
     value = effect.values.get(objective.name) if effect else None
     if effect is None or value is None:
         return GridCell("—", why=effect.why if effect else "not measured")

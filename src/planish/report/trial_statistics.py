@@ -20,9 +20,9 @@ MEANING: Mapping[str, str] = {
     "workers": "starting the first worker processes",
     "minimise": "leaving steps out of the front that change nothing",
     "compare": "measuring the best few and the baseline again at the end",
-    "doubt": "asking for a second opinion on them",
-    "score": "scoring them on data that the search did not see",
-    "effects": "measuring what their steps do one by one",
+    "cross_check": "cross-checking their answers",
+    "eval_heldout": "scoring them on data that the search did not see",
+    "ablate": "measuring what their steps do one by one",
 }
 """What each stage is, in the order that they are shown."""
 

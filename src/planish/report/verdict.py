@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from planish.core import HELD_BACK, Objective, Ratio, is_within, within
+from planish.core import HELDOUT, Objective, Ratio, is_within, within
 from planish.report.trial_statistics import failure_groups, flops_of
 from planish.report.wording import (
     amount,
@@ -74,8 +74,8 @@ def _best(front: Comparison, objective: Objective) -> Finalist | None:
 
 
 def _decisive_value(member: Compared, objective: Objective) -> float:
-    """Return the value on examples that were held back; without such, that of the comparison."""
-    held = member.held_back(objective.name)
+    """Return the value on held-out examples; without such, that of the comparison."""
+    held = member.heldout_value(objective.name)
     return member.measured[objective.name].median if held is None else held
 
 
@@ -91,7 +91,7 @@ def _change(front: Comparison, objective: Objective, member: Finalist) -> str:
     if not objective.exact:
         return f"{multiple(member.measured[objective.name].gain.value)} {words(objective)['better']}"
     now, before = (amount(_decisive_value(m, objective), objective.unit) for m in (member, front.baseline))
-    part = "" if member.held_back(objective.name) is None else f"{HELD_BACK} "
+    part = "" if member.heldout_value(objective.name) is None else f"{HELDOUT} "
     return f"{part}{label(objective)} {now} instead of {before}"
 
 
@@ -124,13 +124,13 @@ def _ends(front: Comparison) -> Iterator[str]:
 
 def _how_of_front(front: Comparison) -> Iterator[str]:
     yield f"{len(front.finalists)} on the front, measured again at the end, interleaved, in fresh processes"
-    asked = {m.name: m.opinion.agrees for m in front.finalists}
-    disputed = [name for name, agrees in asked.items() if agrees is False]
+    asked = {m.name: m.cross_check.agrees for m in front.finalists}
+    differing = [name for name, agrees in asked.items() if agrees is False]
     silent = [name for name, agrees in asked.items() if agrees is None]
-    if disputed:
-        yield f"the second opinion differs on {', '.join(disputed)}: no win is claimed for these"
+    if differing:
+        yield f"the cross-check differs on {', '.join(differing)}: no win is claimed for these"
     if 0 < len(silent) < len(asked):
-        yield f"the second opinion has no answer for {', '.join(silent)}: their gains are not cross-checked"
+        yield f"the cross-check has no answer for {', '.join(silent)}: their gains are not cross-checked"
 
 
 _UNSURE = "single measurement; the best of many is usually optimistic"

@@ -109,10 +109,10 @@ COMPARED = 0.2
 WEIGHTS = {
     "minimise": 0.25,
     "compare": 0.4,
-    "doubt": 0.1,
-    "score": 0.1,
-    "refer": 0.05,
-    "effects": 0.1,
+    "cross_check": 0.1,
+    "eval_heldout": 0.1,
+    "secondary_baseline": 0.05,
+    "ablate": 0.1,
     "describe": 0.1,
 }
 """What the steps are given of the time that is left, in their order; of those that there are."""

@@ -8,14 +8,14 @@ from typing import Any, Literal
 
 from planish.core import (
     EQUAL,
+    Attribution,
     Candidate,
-    Effect,
+    CrossCheck,
     Objective,
-    Opinion,
     Ratio,
     Verdict,
-    held_back,
-    held_back_within,
+    heldout_value,
+    heldout_within,
 )
 
 Rounds = tuple[tuple[float, ...], ...]
@@ -51,7 +51,7 @@ class Measurement:
         objective: which.
         median: in the objective's unit.
         ratio: objective / baseline's objective; 1 of the baseline of the comparison.
-        verdict: beside the baseline; on examples that were held back, where there are any.
+        verdict: beside the baseline; on held-out examples, where there are any.
         samples: every sample, in the order measured; kept of the leading objective alone.
         clocks: None where processor time does not measure it.
     """
@@ -77,26 +77,26 @@ class Compared:
         name: `#1`, `#2`, ...; `baseline`; or the name of another baseline, such as a file's.
         measured: how it did, by the objectives' names; the leading one first.
         scores: what data that the search did not see gives: name to value.
-        opinion: what another way to run it says of its answer.
+        cross_check: what another way to run it says of its answer.
     """
 
     name: str = ""
     measured: Mapping[str, Measurement] = field(default_factory=dict[str, Measurement])
     scores: Mapping[str, float] = field(default_factory=dict[str, float])
-    opinion: Opinion = field(default_factory=Opinion)
+    cross_check: CrossCheck = field(default_factory=CrossCheck)
 
     @property
     def lead(self) -> Measurement:
         """Return how it did by the leading objective."""
         return next(iter(self.measured.values()))
 
-    def held_back(self, objective: str) -> float | None:
-        """Return an objective's value on the examples that were held back; None where there are none."""
-        return held_back(objective, self.scores)
+    def heldout_value(self, objective: str) -> float | None:
+        """Return an objective's value on held-out examples; None where there are none."""
+        return heldout_value(objective, self.scores)
 
-    def held_back_within(self, objective: str) -> float:
+    def heldout_within(self, objective: str) -> float:
         """Return the difference to the baseline's value that noise explains; 0 where it is unknown."""
-        return held_back_within(objective, self.scores)
+        return heldout_within(objective, self.scores)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -105,27 +105,26 @@ class Finalist(Compared):
 
     Args:
         candidate: what was measured.
-        searched: how many steps it had when the search ended; fewer are left where it was minimised.
+        n_steps_found: how many steps it had when the search ended; fewer are left where it was minimised.
         trial: its values as the search measured them, before it was minimised.
-        alone: what each of its steps does alone; empty where that was left out.
-        pairs: what each two of its steps do together.
-        triples: what three of them do, where their pairs suggest that it is something else.
+        main_effects: of each of its steps alone; empty where that was left out.
+        interactions: of each two of its steps together, then of three where their pairs suggest that they do
+            something else.
         analysis: what was measured for `describe`, as JSON; see `planish.core.Level.analyzer`.
         notes: what could not be done for it, in sentences.
         unmeasured: the verdict on one that was not measured again; None on all others.
         why: why it was not, in one line.
-        intact: whether the store gave back the candidate that was stored.
+        hash_ok: whether the store gave back the candidate that was stored.
     """
 
     candidate: Candidate
-    searched: int = 0
+    n_steps_found: int = 0
     trial: Mapping[str, float] = field(default_factory=dict[str, float])
-    alone: tuple[Effect, ...] = ()
-    pairs: tuple[Effect, ...] = ()
-    triples: tuple[Effect, ...] = ()
+    main_effects: tuple[Attribution, ...] = ()
+    interactions: tuple[Attribution, ...] = ()
     analysis: Mapping[str, Any] = field(default_factory=dict[str, Any])
     notes: tuple[str, ...] = ()
-    intact: bool = True
+    hash_ok: bool = True
     unmeasured: Verdict | None = None
     why: str = ""
 
@@ -140,8 +139,8 @@ class Finalist(Compared):
         return f"{self.verdict}: {self.why}" if self.why else self.verdict
 
     def noise_decides(self, objective: str, baseline: Compared) -> bool:
-        """Return whether it counts as the baseline on held-back examples, although it did otherwise there."""
-        differs = self.held_back(objective) != baseline.held_back(objective)
+        """Return whether it counts as the baseline on held-out examples, although it did otherwise there."""
+        differs = self.heldout_value(objective) != baseline.heldout_value(objective)
         return differs and self.measured[objective].verdict == "same"
 
     @property
@@ -167,12 +166,12 @@ class Comparison:
 
     Args:
         finalists: the best first. Of several objectives it is the front: what is worse than the baseline in
-            none comes first, then the others, each sorted by the leading one; those that are disputed come
-            last. Where nothing is better than the baseline, beyond the noise and without being worse in
-            something, the baseline comes first.
+            none comes first, then the others, each sorted by the leading one; those on which the cross-check
+            differs come last. Where nothing is better than the baseline, beyond the noise and without being
+            worse in something, the baseline comes first.
         baseline: what they are compared with.
-        reference: another baseline, its values as many times the baseline's here as when the two were
-            measured in turns; None where there is none.
+        secondary_baseline: another baseline, its values as many times the baseline's here as when the two
+            were measured in turns; None where there is none.
         noise: objective name to the share by which equals differ; empty where that was not measured.
         notes: how the run was measured, in sentences.
         unmeasured: the finalists without measurements, in the order in which they were chosen: those that
@@ -181,7 +180,7 @@ class Comparison:
 
     finalists: tuple[Finalist, ...]
     baseline: Compared
-    reference: Compared | None = None
+    secondary_baseline: Compared | None = None
     noise: Mapping[str, float] = field(default_factory=dict[str, float])
     notes: tuple[str, ...] = ()
     unmeasured: tuple[Finalist, ...] = ()
@@ -212,4 +211,5 @@ class Comparison:
     @property
     def sides(self) -> tuple[Compared, ...]:
         """The baselines, then the finalists."""
-        return (self.baseline, *([self.reference] if self.reference else []), *self.finalists)
+        other = () if self.secondary_baseline is None else (self.secondary_baseline,)
+        return (self.baseline, *other, *self.finalists)

@@ -2,27 +2,29 @@
 
 The keys of a row's JSON, by objective name where a value is a mapping:
 
-- `version`: of this format; a comparison of another one is refused; - `hash`: of the candidate; `samples`:
-by the leading objective; - `objectives`: for each `median`, `ratio` (value, low, high; of objective /
-baseline's), `verdict`,   `baseline` (the median). Where processor time is known too, `clocks` (see
-`planish.tuning.comparison.Clocks`); - `scores`: values on data that the search did not see; empty where
-that was left out; - `second_opinion`: `agrees`, `difference`, `why` (see `planish.core.Opinion`); -
-`edits`: steps as `searched` and as `left` after minimising; - `effects`: `alone` with `step`, `pairs` with
-`steps` and `additive`, and `triples` likewise, where there are   some; each with `values`, and `why` where
-there are none (see `planish.core.Effect`); - `trial`: the values as the search measured them, of the
-candidate before it was minimised; - `notes`: sentences on what could not be done for this one; - `analysis`,
-where its level has some: input of `describe` (see `planish.core.Level.analyzer`).
+- `version`: of this format; a comparison of another one is refused;
+- `hash`: of the candidate;
+- `samples`: by the leading objective;
+- `objectives`: for each `median`, `ratio` (value, low, high; of objective / baseline's), `verdict`,
+  `baseline` (the median), and where processor time is known `clocks` (see
+  `planish.tuning.comparison.Clocks`);
+- `scores`: values on data that the search did not see; empty where that was left out;
+- `cross_check`: `agrees`, `difference`, `why` (see `planish.core.CrossCheck`);
+- `edits`: how many steps were `found`, and how many are `left` after minimising;
+- `main_effects` of single steps, and `interactions` of two or three: each with `steps`, `values`, where that
+  is known `additive`, and `why` where there are no values (see `planish.core.Attribution`);
+- `trial`: the values as the search measured them, of the candidate before it was minimised;
+- `notes`: sentences on what could not be done for this one;
+- `analysis`, where its level has some: input of `describe` (see `planish.core.Level.analyzer`).
 
 Finalists that were not measured again come last, with `hash`, `edits`, `trial` and `notes` as above, and
-
-- `unmeasured`: "failed", or "undecided"; `why`, in one line.
+`unmeasured` ("failed", or "undecided") with `why`, in one line.
 
 In the first row there is also what belongs to all:
 
-- `baseline`: its `median` and `samples` by the leading objective; `baseline_scores`; `baseline_opinion`, as
-  `second_opinion`, where it was asked for;
+- `baseline`: its `median` and `samples` by the leading objective; `baseline_scores`; `baseline_cross_check`;
 - `noise`: the share by which equals differ, measured while minimising; empty where nothing was minimised;
-- `reference`, where there is one: its `name`, and the medians as `objectives`;
+- `secondary_baseline`, where there is one: its `name`, and the medians as `objectives`;
 - `run_notes`: sentences on how the whole run was measured.
 
 Where nothing was compared, there may be one row, of the baseline, with `version` and `run_notes` alone.
@@ -37,11 +39,11 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, TypeVar
 
-from planish.core import VERDICTS, Candidate, Effect, Objective, Opinion, Ratio, StoreError, Verdict
+from planish.core import VERDICTS, Attribution, Candidate, CrossCheck, Objective, Ratio, StoreError, Verdict
 from planish.store import ResultRow
 from planish.tuning.comparison import Clocks, Compared, Comparison, Finalist, Measurement
 
-VERSION = 4
+VERSION = 5
 
 
 def encode(comparison: Comparison) -> list[ResultRow]:
@@ -62,20 +64,20 @@ def encode_notes(baseline: Candidate, notes: Sequence[str]) -> ResultRow:
 
 
 def _shared(comparison: Comparison) -> dict[str, Any]:
-    base, reference = comparison.baseline, comparison.reference
+    base, other = comparison.baseline, comparison.secondary_baseline
     return {
         "baseline": {"median": base.lead.median, "samples": list(base.lead.samples)},
         "baseline_scores": dict(base.scores),
-        **({"baseline_opinion": _opinion_to_json(base.opinion)} if base.opinion != Opinion() else {}),
+        "baseline_cross_check": _cross_check_to_json(base.cross_check),
         "noise": dict(comparison.noise),
-        **({"reference": reference_to_json(reference)} if reference else {}),
+        **({"secondary_baseline": secondary_baseline_to_json(other)} if other else {}),
         "run_notes": list(comparison.notes),
     }
 
 
-def reference_to_json(reference: Compared) -> dict[str, Any]:
+def secondary_baseline_to_json(baseline: Compared) -> dict[str, Any]:
     """Return another baseline's name and medians."""
-    return {"name": reference.name, "objectives": medians(reference)}
+    return {"name": baseline.name, "objectives": medians(baseline)}
 
 
 def medians(compared: Compared) -> dict[str, float]:
@@ -93,12 +95,9 @@ def finalist_to_json(finalist: Finalist, baseline: Compared) -> dict[str, Any]:
             for name, each in finalist.measured.items()
         },
         "scores": dict(finalist.scores),
-        "second_opinion": _opinion_to_json(finalist.opinion),
-        "effects": {
-            "alone": [{"step": e.steps[0], **_effect(e)} for e in finalist.alone],
-            "pairs": [_joined_effect(e) for e in finalist.pairs],
-            **({"triples": [_joined_effect(e) for e in finalist.triples]} if finalist.triples else {}),
-        },
+        "cross_check": _cross_check_to_json(finalist.cross_check),
+        "main_effects": [*map(_attribution_to_json, finalist.main_effects)],
+        "interactions": [*map(_attribution_to_json, finalist.interactions)],
         **({"analysis": dict(finalist.analysis)} if finalist.analysis else {}),
     }
 
@@ -112,14 +111,14 @@ def chosen_to_json(finalist: Finalist) -> dict[str, Any]:
     """Return what is known of a finalist before it is measured."""
     return {
         "hash": finalist.candidate.hash,
-        "edits": {"searched": finalist.searched, "left": len(finalist.candidate.steps)},
+        "edits": {"found": finalist.n_steps_found, "left": len(finalist.candidate.steps)},
         "trial": dict(finalist.trial),
         "notes": list(finalist.notes),
     }
 
 
-def _opinion_to_json(opinion: Opinion) -> dict[str, Any]:
-    return {"agrees": opinion.agrees, "difference": opinion.difference, "why": opinion.why}
+def _cross_check_to_json(cross_check: CrossCheck) -> dict[str, Any]:
+    return {"agrees": cross_check.agrees, "difference": cross_check.difference, "why": cross_check.why}
 
 
 def _measurement_to_json(measured: Measurement, baseline: Measurement) -> dict[str, Any]:
@@ -139,7 +138,7 @@ def _clocks_to_json(clocks: Clocks) -> dict[str, Any]:
         "wall": _ends(clocks.wall),
         "processor": _ends(clocks.processor),
         "decides": clocks.decides,
-        "disputed": clocks.disagree,
+        "disagree": clocks.disagree,
         "samples": [list(row) for row in clocks.samples],
         "baseline_samples": [list(row) for row in clocks.baseline_samples],
     }
@@ -149,12 +148,10 @@ def _ends(ratio: Ratio) -> list[float]:
     return [ratio.value, ratio.low, ratio.high]
 
 
-def _joined_effect(effect: Effect) -> dict[str, Any]:
-    return {"steps": list(effect.steps), "additive": dict(effect.additive), **_effect(effect)}
-
-
-def _effect(effect: Effect) -> dict[str, Any]:
-    return {"values": dict(effect.values), **({"why": effect.why} if effect.why else {})}
+def _attribution_to_json(effect: Attribution) -> dict[str, Any]:
+    additive = {"additive": dict(effect.additive)} if effect.additive else {}
+    why = {"why": effect.why} if effect.why else {}
+    return {"steps": list(effect.steps), "values": dict(effect.values), **additive, **why}
 
 
 _T = TypeVar("_T")
@@ -265,32 +262,32 @@ def _finalists(rows: Sequence[ResultRow], objectives: Sequence[Objective]) -> It
 
 def _shared_of(first: _Json, objectives: Sequence[Objective]) -> Comparison:
     """Return what belongs to all, without the finalists."""
-    raw = first.get("reference")
+    raw = first.get("secondary_baseline")
     # Samples are kept of the leading objective alone.
     samples = [numbers(first["baseline"]["samples"]), *[()] * len(objectives)]
     base = {
         o.name: Measurement(o, number(first["objectives"][o.name]["baseline"]), samples=known)
         for o, known in zip(objectives, samples, strict=False)
     }
-    opinion = _opinion(first["baseline_opinion"]) if "baseline_opinion" in first else Opinion()
+    cross_check = _cross_check(first["baseline_cross_check"])
     scores = by_name(first["baseline_scores"])
     return Comparison(
         (),
-        Compared(name="baseline", measured=base, scores=scores, opinion=opinion),
-        None if raw is None else _reference(raw, objectives),
+        Compared(name="baseline", measured=base, scores=scores, cross_check=cross_check),
+        None if raw is None else _secondary_baseline(raw, objectives),
         by_name(first["noise"]),
         texts(first["run_notes"]),
     )
 
 
-def _reference(raw: _Json, objectives: Sequence[Objective]) -> Compared:
+def _secondary_baseline(raw: _Json, objectives: Sequence[Objective]) -> Compared:
     measured = {o.name: Measurement(o, number(raw["objectives"][o.name])) for o in objectives}
     return Compared(name=a(str, raw["name"]), measured=measured)
 
 
-def _opinion(raw: _Json) -> Opinion:
+def _cross_check(raw: _Json) -> CrossCheck:
     agrees, difference = raw["agrees"], raw["difference"]
-    return Opinion(
+    return CrossCheck(
         None if agrees is None else a(bool, agrees),
         None if difference is None else number(difference),
         a(str, raw["why"]),
@@ -303,17 +300,16 @@ def _chosen(name: str, row: ResultRow) -> Finalist:
     return Finalist(
         name=name,
         candidate=row.candidate,
-        searched=a(int, data["edits"]["searched"]),
+        n_steps_found=a(int, data["edits"]["found"]),
         trial=by_name(data["trial"]),
         notes=texts(data["notes"]),
-        intact=data["hash"] == row.candidate.hash,
+        hash_ok=data["hash"] == row.candidate.hash,
         unmeasured=_verdict(data["unmeasured"]) if "unmeasured" in data else None,
         why=a(str, data.get("why", "")),
     )
 
 
 def _measured(chosen: Finalist, data: _Json, objectives: Sequence[Objective]) -> Finalist:
-    effects = data["effects"]
     samples = [numbers(data["samples"]), *[()] * len(objectives)]
     return replace(
         chosen,
@@ -322,18 +318,17 @@ def _measured(chosen: Finalist, data: _Json, objectives: Sequence[Objective]) ->
             for o, known in zip(objectives, samples, strict=False)
         },
         scores=by_name(data["scores"]),
-        opinion=_opinion(data["second_opinion"]),
-        alone=tuple(_effect_of(each, [each["step"]]) for each in effects["alone"]),
-        pairs=tuple(_effect_of(each, each["steps"]) for each in effects["pairs"]),
-        triples=tuple(_effect_of(each, each["steps"]) for each in effects.get("triples", ())),
+        cross_check=_cross_check(data["cross_check"]),
+        main_effects=tuple(map(_attribution, a(list, data["main_effects"]))),
+        interactions=tuple(map(_attribution, a(list, data["interactions"]))),
         analysis=a(dict, data.get("analysis", {})),
     )
 
 
-def _effect_of(raw: _Json, steps: Sequence[Any]) -> Effect:
+def _attribution(raw: _Json) -> Attribution:
+    steps = tuple(a(int, step) for step in raw["steps"])
     additive = {name: a(bool, value) for name, value in raw.get("additive", {}).items()}
-    places = tuple(a(int, step) for step in steps)
-    return Effect(places, by_name(raw["values"]), additive, a(str, raw.get("why", "")))
+    return Attribution(steps, by_name(raw["values"]), additive, a(str, raw.get("why", "")))
 
 
 def _measurement(raw: _Json, objective: Objective, samples: tuple[float, ...]) -> Measurement:
@@ -360,4 +355,4 @@ def _clocks(raw: _Json) -> Clocks:
     if decides not in ("wall", "processor"):
         raise ValueError(f"no clock is {decides!r}")
     wall, processor = _ratio(raw["wall"]), _ratio(raw["processor"])
-    return Clocks(wall, processor, decides, a(bool, raw["disputed"]), samples, base)
+    return Clocks(wall, processor, decides, a(bool, raw["disagree"]), samples, base)

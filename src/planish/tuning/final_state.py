@@ -98,7 +98,7 @@ class FinalState:
     Args:
         finalists: those who are left; nothing is measured of them before the comparison.
         baseline: how it did; None before the comparison.
-        reference: how another baseline did; None where there is none.
+        secondary_baseline: how another baseline did; None where there is none.
         noise: objective name to the share by which equals differ; empty where it was not measured.
         notes: what is to be said to the user.
         analyses: what was measured of the parts of a finalist, or of the baseline, for its description.
@@ -109,7 +109,7 @@ class FinalState:
 
     finalists: tuple[Finalist, ...] = ()
     baseline: Compared | None = None
-    reference: Compared | None = None
+    secondary_baseline: Compared | None = None
     noise: Mapping[str, float] = field(default_factory=dict[str, float])
     notes: tuple[str, ...] = ()
     analyses: Mapping[Candidate, Mapping[str, Any]] = field(
@@ -142,7 +142,9 @@ class FinalState:
             for rank, each in enumerate((*found, *self.unmeasured), 1)
         )
         last = len(found)
-        return Comparison(named[:last], self.baseline, self.reference, self.noise, self.notes, named[last:])
+        return Comparison(
+            named[:last], self.baseline, self.secondary_baseline, self.noise, self.notes, named[last:]
+        )
 
 
 def _unchanged(baseline: Compared, candidate: Candidate) -> Finalist:
@@ -151,7 +153,7 @@ def _unchanged(baseline: Compared, candidate: Candidate) -> Finalist:
         candidate=candidate,
         measured=baseline.measured,
         scores=baseline.scores,
-        opinion=baseline.opinion,
-        searched=len(candidate.steps),
+        cross_check=baseline.cross_check,
+        n_steps_found=len(candidate.steps),
         trial={name: each.median for name, each in baseline.measured.items()},
     )

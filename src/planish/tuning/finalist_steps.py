@@ -14,9 +14,9 @@ from dataclasses import dataclass, field, replace
 from itertools import combinations
 
 from planish.core import (
+    Attribution,
     Candidate,
     CanShrink,
-    Effect,
     Identify,
     Measured,
     Objective,
@@ -267,18 +267,18 @@ def ablate(search: SearchOutcome, state: FinalState, end: float) -> FinalState:
         known: Known = {each.candidate: _compared_values(each, base) for each in state.finalists}
         meter = _Meter(bench, search.level.baseline(task), task.objectives, known)
         # All single steps before any pair: the time may end, and a pair is judged by what its steps do alone.
-        alone = {c: _effects(c, _all(c, 1), space, meter) for c in (each.candidate for each in few)}
+        main = {c: _effects(c, _all(c, 1), space, meter) for c in (each.candidate for each in few)}
         pairs = {
             c: _joined(singles, _effects(c, _all(c, 2), space, meter), state, task)
-            for c, singles in alone.items()
+            for c, singles in main.items()
         }
         triples = {
-            c: _joined(alone[c], _effects(c, suggested(joined), space, meter), state, task)
+            c: _joined(main[c], _effects(c, suggested(joined), space, meter), state, task)
             for c, joined in pairs.items()
         }
     finalists = tuple(
-        replace(each, alone=alone[c], pairs=pairs[c], triples=triples[c])
-        if (c := each.candidate) in alone
+        replace(each, main_effects=main[c], interactions=pairs[c] + triples[c])
+        if (c := each.candidate) in main
         else each
         for each in state.finalists
     )
@@ -348,7 +348,7 @@ def _all(candidate: Candidate, count: int) -> Sequence[Steps]:
     return list(combinations(range(len(candidate.steps)), count))
 
 
-def suggested(pairs: Sequence[Effect]) -> Sequence[Steps]:
+def suggested(pairs: Sequence[Attribution]) -> Sequence[Steps]:
     """List the triples of which two pairs or more do something else than their steps make together."""
     odd = {pair.steps for pair in pairs if False in pair.additive.values()}
     steps = sorted({step for pair in odd for step in pair})
@@ -357,7 +357,7 @@ def suggested(pairs: Sequence[Effect]) -> Sequence[Steps]:
 
 def _effects(
     candidate: Candidate, sets: Sequence[Steps], space: CanShrink, meter: _Meter
-) -> tuple[Effect, ...]:
+) -> tuple[Attribution, ...]:
     """Return the effects of some steps each; those that there was no time for are left out."""
     chosen = {steps: space.selected(candidate, steps) for steps in sets}
     meter.measure(c for c in chosen.values() if c is not None)
@@ -368,20 +368,20 @@ def _effects(
     )
 
 
-def _effect(steps: Steps, chosen: Candidate | None, known: Known) -> Effect:
+def _effect(steps: Steps, chosen: Candidate | None, known: Known) -> Attribution:
     if chosen is None:
-        return Effect(steps, why="not legal without the others")
+        return Attribution(steps, why="not legal without the others")
     found = known[chosen]
-    return Effect(steps, why=found) if isinstance(found, str) else Effect(steps, found)
+    return Attribution(steps, why=found) if isinstance(found, str) else Attribution(steps, found)
 
 
 def _joined(
-    singles: Sequence[Effect], sets: Sequence[Effect], state: FinalState, task: Task
-) -> tuple[Effect, ...]:
+    singles: Sequence[Attribution], sets: Sequence[Attribution], state: FinalState, task: Task
+) -> tuple[Attribution, ...]:
     """Return for each pair or triple whether its steps do together what they do one after the other."""
     alone = {effect.steps[0]: effect.values for effect in singles}
 
-    def additive(joined: Effect) -> Mapping[str, bool]:
+    def additive(joined: Attribution) -> Mapping[str, bool]:
         parts = [alone.get(step, {}) for step in joined.steps]
         # Steps that are illegal or fail alone have no values, so nothing can be said of their sum.
         known = [o for o in task.objectives if all(o.name in values for values in (*parts, joined.values))]

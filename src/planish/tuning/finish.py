@@ -1,7 +1,7 @@
 """The end of a run in stages, each within its share of the time; the state is stored after each.
 
-The stages in their order are in `stages`: select, minimise or prune, compare, second opinion, scores on
-held-back data, another baseline, effects of steps, and the analysis for the description.
+The stages in their order are in `stages`: select, minimise or prune, compare, cross-check, scores on
+held-out data, another baseline, effects of steps, and the analysis for the description.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from typing import Any
 from planish.core import (
     Analyze,
     Candidate,
+    CrossCheck,
     Failed,
     Lost,
     Measured,
-    Opinion,
     Outcome,
     PlanishError,
     StoreError,
@@ -34,30 +34,37 @@ from planish.tuning.comparison_codec import decode, encode, encode_notes
 from planish.tuning.final_state import FinalState, SearchOutcome
 from planish.tuning.finalist_steps import ablate, minimise, prune
 from planish.tuning.recorder import Listener
-from planish.tuning.remeasure import compare, compare_reference, dispute, judge_by_held_back, order, settle
+from planish.tuning.remeasure import (
+    compare,
+    compare_secondary_baseline,
+    drop_and_rank,
+    judge_by_heldout,
+    rank,
+    withdraw_wins,
+)
 from planish.tuning.result import Result, read_comparison
 from planish.tuning.selection import select
 
 
-def doubt(search: SearchOutcome, state: FinalState, end: float) -> FinalState:
-    """Ask for a second opinion on each finalist, and on the baseline."""
+def cross_check(search: SearchOutcome, state: FinalState, end: float) -> FinalState:
+    """Ask for a cross-check on each finalist, and on the baseline."""
     del end
-    asks, base = search.final_checks().second_opinion, state.baseline
+    asks, base = search.final_checks().cross_check, state.baseline
     assert asks is not None
     assert base is not None
     try:
-        own, *opinions = asks(_with_baseline(search, state), search.start)
+        own, *answers = asks(_with_baseline(search, state), search.start)
     except PlanishError as error:
-        why = f"no second opinion: {error}".rstrip(".")
-        silent = tuple(replace(each, opinion=Opinion(why=why)) for each in state.finalists)
+        why = f"not cross-checked: {error}".rstrip(".")
+        silent = tuple(replace(each, cross_check=CrossCheck(why=why)) for each in state.finalists)
         return replace(state, finalists=silent).noted(why)
-    pairs = zip(state.finalists, opinions, strict=True)
-    asked = tuple(dispute(replace(each, opinion=opinion)) for each, opinion in pairs)
-    differs = f"the second opinion differs on the baseline too: {own.why}" if own.agrees is False else ""
-    return replace(state, finalists=asked, baseline=replace(base, opinion=own)).noted(differs)
+    pairs = zip(state.finalists, answers, strict=True)
+    asked = tuple(withdraw_wins(replace(each, cross_check=answer)) for each, answer in pairs)
+    differs = f"the cross-check differs on the baseline too: {own.why}" if own.agrees is False else ""
+    return replace(state, finalists=asked, baseline=replace(base, cross_check=own)).noted(differs)
 
 
-def score(search: SearchOutcome, state: FinalState, end: float) -> FinalState:
+def eval_heldout(search: SearchOutcome, state: FinalState, end: float) -> FinalState:
     """Score each finalist, and the baseline, on what no search has seen."""
     del end
     scores, base = search.final_checks().heldout_scores, state.baseline
@@ -70,7 +77,7 @@ def score(search: SearchOutcome, state: FinalState, end: float) -> FinalState:
         return scored.noted(f"the baseline cannot be scored on unseen data: {_why(own)}")
     # Lost is not failed: a worker that was killed from outside says nothing of the candidate.
     unjudged = {each.candidate for each, outcome in pairs if isinstance(outcome, Lost)}
-    return judge_by_held_back(replace(scored, baseline=replace(base, scores=own.values)), unjudged)
+    return judge_by_heldout(replace(scored, baseline=replace(base, scores=own.values)), unjudged)
 
 
 def _scored(finalist: Finalist, outcome: Outcome) -> Finalist:
@@ -88,18 +95,18 @@ def _why(failed: Failed | Lost) -> str:
     return f"{failed.reason}: {failed.detail}" if failed.detail else failed.reason
 
 
-def refer(search: SearchOutcome, state: FinalState, end: float) -> FinalState:
+def measure_secondary_baseline(search: SearchOutcome, state: FinalState, end: float) -> FinalState:
     """Measure another baseline, where there is one."""
     del end
     find, base = search.final_checks().secondary_baseline, state.baseline
     assert find is not None
     assert base is not None
     try:
-        return replace(state, reference=compare_reference(search, find(), base))
+        return replace(state, secondary_baseline=compare_secondary_baseline(search, find(), base))
     except CutShortError:
-        return state.noted("the reference was not measured: no time left")
+        return state.noted("the secondary baseline was not measured: no time left")
     except PlanishError as error:
-        return state.noted(f"the reference was not measured: {error}".rstrip("."))
+        return state.noted(f"the secondary baseline was not measured: {error}".rstrip("."))
 
 
 def measure_parts(analyze: Analyze, search: SearchOutcome, state: FinalState, end: float) -> FinalState:
@@ -144,17 +151,18 @@ def stages(search: SearchOutcome) -> Iterator[FinalStage]:
     elif level.identities(search.task) is not None:
         yield FinalStage("minimise", prune, "leaving out what does nothing")
     yield FinalStage("compare", compare, "measuring the best {count} again beside the baseline: {time}")
-    if checks.second_opinion:
-        yield FinalStage("doubt", doubt, "asking for a second opinion", "no second opinion")
-    yield FinalStage("", settle)
+    if checks.cross_check:
+        yield FinalStage("cross_check", cross_check, "cross-checking the answers", "not cross-checked")
+    yield FinalStage("", drop_and_rank)
     if checks.heldout_scores:
         said = "scoring on data that the search did not see"
-        yield FinalStage("score", score, said, "no scores on unseen data")
-        yield FinalStage("", order)
+        yield FinalStage("eval_heldout", eval_heldout, said, "no scores on unseen data")
+        yield FinalStage("", rank)
     if checks.secondary_baseline:
-        yield FinalStage("refer", refer, "", "the reference was not measured")
+        said = "the secondary baseline was not measured"
+        yield FinalStage("secondary_baseline", measure_secondary_baseline, "", said)
     if several:
-        yield FinalStage("effects", ablate, "measuring what each step does", "no effects of single steps")
+        yield FinalStage("ablate", ablate, "measuring what each step does", "no effects of single steps")
     if analyze := level.analyzer(search.task):
         what, work = "what the parts of the winner do", partial(measure_parts, analyze)
         yield FinalStage("describe", work, f"measuring {what}", f"not measured {what}")
@@ -236,13 +244,13 @@ def _timed(search: SearchOutcome, stage: FinalStage, budget: StageBudget) -> Gen
     end = budget.until(stage.name) if stage.name else math.inf
     # Minimising heeds its end by itself, between measurements.
     whole = max(end, budget.ends)
-    limit = {"minimise": math.inf, "compare": whole, "score": whole}.get(stage.name, end)
+    limit = {"minimise": math.inf, "compare": whole, "eval_heldout": whole}.get(stage.name, end)
     started = time.monotonic()
     try:
         with ends_by(limit):
             yield end
     finally:
-        if name := {"refer": "compare"}.get(stage.name, stage.name):
+        if name := {"secondary_baseline": "compare"}.get(stage.name, stage.name):
             search.seconds[name] = search.seconds.get(name, 0.0) + time.monotonic() - started
 
 

@@ -1,7 +1,7 @@
 """Finalists measured again beside the baseline, their order, and members that left the front.
 
-A verdict comes from the comparison. Afterwards only a second opinion that differs, or examples that were
-held back, change it.
+A verdict comes from the comparison. Afterwards only a cross-check that differs, or held-out examples,
+change it.
 """
 
 from __future__ import annotations
@@ -31,26 +31,26 @@ from planish.tuning.comparison import Clocks, Compared, Finalist, Measurement
 from planish.tuning.final_state import FinalState, SearchOutcome
 
 
-def settle(search: SearchOutcome, state: FinalState, end: float) -> FinalState:
-    """Take out who is beaten, now that it is known who is disputed, and put the best first."""
-    return order(search, drop_beaten(state, search.task.objectives), end)
+def drop_and_rank(search: SearchOutcome, state: FinalState, end: float) -> FinalState:
+    """Drop members of a front that are dominated, then rank the others."""
+    return rank(search, drop_dominated(state, search.task.objectives), end)
 
 
-def order(search: SearchOutcome, state: FinalState, end: float) -> FinalState:
-    """Put first what is best to take."""
+def rank(search: SearchOutcome, state: FinalState, end: float) -> FinalState:
+    """Rank the finalists, the best to take first."""
     del end
-    return ordered(state, search.task.objectives, search.level.baseline(search.task))
+    return ranked(state, search.task.objectives, search.level.baseline(search.task))
 
 
-def ordered(state: FinalState, objectives: Sequence[Objective], baseline: Candidate) -> FinalState:
-    """Put first what is best to take.
+def ranked(state: FinalState, objectives: Sequence[Objective], baseline: Candidate) -> FinalState:
+    """Rank the finalists, the best to take first.
 
     Of one objective, what is better than the baseline beyond the noise, the best first; then the
     baseline, if it is a finalist, so that it is taken where nothing is proven; then the others.
 
     Of several, what is worse than the baseline in none. Then the best by the leading objective comes
-    first, and by the next one where they differ by noise alone; values on examples that were held back
-    are taken where there are any. Those that are disputed come last.
+    first, and by the next one where they differ by noise alone; values on held-out examples
+    are taken where there are any. Those on which the cross-check differs come last.
 
     Args:
         state: its finalists were measured.
@@ -58,20 +58,20 @@ def ordered(state: FinalState, objectives: Sequence[Objective], baseline: Candid
         baseline: what they are compared with.
     """
 
-    def place(finalist: Finalist) -> tuple[bool | float, ...]:
-        disputed = finalist.opinion.agrees is False
+    def key(finalist: Finalist) -> tuple[bool | float, ...]:
+        differs = finalist.cross_check.agrees is False
         if len(objectives) > 1:
-            return disputed, *_place_on_front(finalist, objectives, state.baseline)
+            return differs, *_front_key(finalist, objectives, state.baseline)
         lead = finalist.lead
         unproven = lead.verdict != "better"
         # Medians would not do: who is settled early is not measured in the same moments as the others.
         cost = objectives[0].cost(lead.ratio.value)
-        return disputed, unproven, unproven and finalist.candidate != baseline, cost
+        return differs, unproven, unproven and finalist.candidate != baseline, cost
 
-    return replace(state, finalists=tuple(sorted(state.finalists, key=place)))
+    return replace(state, finalists=tuple(sorted(state.finalists, key=key)))
 
 
-def _place_on_front(
+def _front_key(
     finalist: Finalist, objectives: Sequence[Objective], baseline: Compared | None
 ) -> tuple[bool | float, ...]:
     costs = [_cost(finalist, objective, baseline) for objective in objectives]
@@ -85,15 +85,15 @@ def _cost(finalist: Finalist, objective: Objective, baseline: Compared | None) -
     # asked.
     same = finalist.measured[objective.name].verdict in ("same", "undecided")
     whose = baseline if same and baseline is not None else finalist
-    held = whose.held_back(objective.name)
+    held = whose.heldout_value(objective.name)
     return objective.cost(whose.measured[objective.name].median if held is None else held)
 
 
-def dispute(finalist: Finalist) -> Finalist:
-    """Claim no win for a finalist on which the second opinion differs."""
-    if finalist.opinion.agrees is not False:
+def withdraw_wins(finalist: Finalist) -> Finalist:
+    """Claim no win for a finalist on which the cross-check differs."""
+    if finalist.cross_check.agrees is not False:
         return finalist
-    # Only wins: that something is worse needs no second opinion.
+    # Only wins: that something is worse needs no cross-check.
     word: Mapping[Verdict, Verdict] = {"better": "failed"}
     changed = {
         name: replace(each, verdict=word.get(each.verdict, each.verdict))
@@ -102,8 +102,8 @@ def dispute(finalist: Finalist) -> Finalist:
     return replace(finalist, measured=changed)
 
 
-def judge_by_held_back(state: FinalState, unjudged: Collection[Candidate] = ()) -> FinalState:
-    """Let the examples that were held back decide verdicts: the search may have learnt its own by heart.
+def judge_by_heldout(state: FinalState, unjudged: Collection[Candidate] = ()) -> FinalState:
+    """Let held-out examples decide verdicts: the search may have learnt its own by heart.
 
     What could not be scored on them has failed, by an objective that the baseline was scored by.
 
@@ -122,7 +122,7 @@ def judge_by_held_back(state: FinalState, unjudged: Collection[Candidate] = ()) 
             name: replace(each, verdict=_verdict(each.objective, finalist, base, missing) or each.verdict)
             for name, each in finalist.measured.items()
         }
-        return dispute(replace(finalist, measured=found))
+        return withdraw_wins(replace(finalist, measured=found))
 
     return replace(state, finalists=tuple(map(judged, state.finalists)))
 
@@ -130,23 +130,23 @@ def judge_by_held_back(state: FinalState, unjudged: Collection[Candidate] = ()) 
 def _verdict(
     objective: Objective, finalist: Finalist, baseline: Compared, missing: Verdict
 ) -> Verdict | None:
-    """Judge by the examples that were held back; None where the baseline was not scored on any.
+    """Judge by held-out examples; None where the baseline was not scored on any.
 
     Where the finalist was not, it is the missing verdict. A difference that is no larger than how well it is
     known is none.
     """
-    held, base = (each.held_back(objective.name) for each in (finalist, baseline))
+    held, base = (each.heldout_value(objective.name) for each in (finalist, baseline))
     if base is None:
         return None
     if held is None:
         return missing
     over = objective.cost(held) - objective.cost(base)
-    if abs(over) <= finalist.held_back_within(objective.name):
+    if abs(over) <= finalist.heldout_within(objective.name):
         return "same"
     return "better" if over < 0 else "worse" if over > 0 else "same"
 
 
-def drop_beaten(state: FinalState, objectives: Sequence[Objective]) -> FinalState:
+def drop_dominated(state: FinalState, objectives: Sequence[Objective]) -> FinalState:
     """Take out the members that another one or the baseline beats: the search had measured them too well.
 
     A disputed finalist beats no other, and is not dropped: it is to be seen. Where the baseline beats all,
@@ -160,18 +160,18 @@ def drop_beaten(state: FinalState, objectives: Sequence[Objective]) -> FinalStat
         return state
     noise = {o.name: state.noise_of(o) for o in objectives}
 
-    def beaten(member: Finalist, rivals: Sequence[Compared]) -> bool:
-        if member.opinion.agrees is False:
+    def dominated(member: Finalist, rivals: Sequence[Compared]) -> bool:
+        if member.cross_check.agrees is False:
             return False
-        return any(beats(rival, member, noise, objectives) for rival in rivals)
+        return any(dominates(rival, member, noise, objectives) for rival in rivals)
 
     left = list(state.finalists)
     # Rivals are those left: beyond a noise, to beat is not transitive, and of a circle one must stay.
     for member in state.finalists:
-        rivals = [m for m in left if m is not member and m.opinion.agrees is not False]
-        if beaten(member, rivals):
+        rivals = [m for m in left if m is not member and m.cross_check.agrees is not False]
+        if dominated(member, rivals):
             left.remove(member)
-    good = [member for member in left if not beaten(member, [state.baseline])]
+    good = [member for member in left if not dominated(member, [state.baseline])]
     gone = len(state.finalists) - len(good or left)
     lost = f"{gone} of the front: no better than another one, or the baseline, measured again"
     return replace(state, finalists=tuple(good or left)).noted(
@@ -179,7 +179,7 @@ def drop_beaten(state: FinalState, objectives: Sequence[Objective]) -> FinalStat
     )
 
 
-def beats(
+def dominates(
     one: Compared, other: Compared, noise: Mapping[str, float], objectives: Sequence[Objective]
 ) -> bool:
     """Return whether one is better than another somewhere, beyond the noise, and worse nowhere beyond it.
@@ -251,7 +251,7 @@ def compare(search: SearchOutcome, state: FinalState, end: float) -> FinalState:
         else:
             unknown.append(replace(each, unmeasured=sampled.verdict, why=sampled.why))
     compared = replace(state, finalists=tuple(known), unmeasured=tuple(unknown), baseline=measured)
-    return order(search, compared.noted(*noted), end)
+    return rank(search, compared.noted(*noted), end)
 
 
 def _measured(
@@ -311,7 +311,7 @@ def _clocked(found: Sequence[PairedSamples]) -> Sequence[str]:
     return notes
 
 
-def compare_reference(search: SearchOutcome, reference: SecondaryBaseline, known: Compared) -> Compared:
+def compare_secondary_baseline(search: SearchOutcome, other: SecondaryBaseline, known: Compared) -> Compared:
     """Measure another baseline in turns with the baseline.
 
     It may be several times slower, and it is not judged; so one process is enough. What has noise is
@@ -319,7 +319,7 @@ def compare_reference(search: SearchOutcome, reference: SecondaryBaseline, known
 
     Args:
         search: whose baseline it is measured with.
-        reference: the other one.
+        other: the other one.
         known: how the baseline did in the comparison.
 
     Raises:
@@ -329,20 +329,18 @@ def compare_reference(search: SearchOutcome, reference: SecondaryBaseline, known
     level, task = search.level, search.task
     own = level.evaluator(task, final=True)
     baseline = Variant("baseline", level.baseline(task), own)
-    variant = Variant(reference.name, reference.candidate, reference.spec or own)
+    variant = Variant(other.name, other.candidate, other.spec or own)
     plan = Plan(processes=1, seed=search.settings.seed, seconds=seconds_left(REFERENCE_S))
     _, found = remeasure_all(baseline, [variant], task.objectives, search.start, plan)
     for sampled in found.values():
         if sampled.lost:
-            raise LostError(f"{reference.name}: {sampled.why}")
+            raise LostError(f"{other.name}: {sampled.why}")
         if sampled.failures:
             failure = sampled.failures[0]
-            raise PlanishError(
-                f"{reference.name} failed: {failure.stage}: {failure.reason}: {failure.detail}"
-            )
+            raise PlanishError(f"{other.name} failed: {failure.stage}: {failure.reason}: {failure.detail}")
     values = {o.name: _told(o, found[o.name], known.measured[o.name].median) for o in task.objectives}
     return Compared(
-        name=reference.name, measured={o.name: Measurement(o, values[o.name]) for o in task.objectives}
+        name=other.name, measured={o.name: Measurement(o, values[o.name]) for o in task.objectives}
     )
 
 

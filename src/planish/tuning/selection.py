@@ -133,7 +133,7 @@ def select(search: SearchOutcome, state: FinalState, end: float) -> FinalState:
     finalists = (
         Finalist(
             candidate=candidate,
-            searched=len(candidate.steps),
+            n_steps_found=len(candidate.steps),
             trial=outcome.values if isinstance(outcome, Measured) else {},
         )
         for candidate, outcome in zip(candidates, outcomes, strict=True)

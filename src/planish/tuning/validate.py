@@ -145,7 +145,7 @@ def validate(
 def _is_recorded(result: Result, store: Reader) -> bool:
     """Return whether the winner as read back has the hash that it was stored with."""
     if result.finalist is not None:
-        return result.finalist.intact
+        return result.finalist.hash_ok
     return bool(store.known(result.run.task_key, [result.candidate]))
 
 

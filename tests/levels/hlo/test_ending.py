@@ -1,4 +1,4 @@
-"""What the level adds to the end of a run: scores, the other back end's opinion, the original module."""
+"""What the level adds to the end of a run: scores, the other back end's cross_check, the original module."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ import pytest
 from levels.hlo.workloads import INFERENCE, PREDICT, STEP, TRAINING, task, write_all
 from planish.core import (
     Candidate,
+    CrossCheck,
     Failed,
     Measured,
-    Opinion,
     Outcome,
     PlanishError,
     evaluate,
@@ -57,7 +57,7 @@ def test_answers_are_scored_beside_those_of_the_unchanged_module(tmp_path: Path)
     assert all(same[within(part)] < wild[within(part)] for part in parts)
 
 
-def test_opinions_distinguish_a_difference_from_no_opinion(
+def test_cross_checks_distinguish_a_difference_from_no_answer(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def found(*_: object) -> Sequence[Outcome]:
@@ -69,12 +69,12 @@ def test_opinions_distinguish_a_difference_from_no_opinion(
 
     monkeypatch.setattr(cross, "cross_check", found)
     of = task(write_all(tmp_path, PREDICT, INFERENCE))
-    asks = LEVEL.final_checks(of).second_opinion
+    asks = LEVEL.final_checks(of).cross_check
     assert asks is not None
     assert asks([NOTHING] * 3, LocalExecutor) == [
-        Opinion(True, 1e-6),
-        Opinion(False, None, "the back ends disagree: result 0 differs"),
-        Opinion(None, None, "timeout"),
+        CrossCheck(True, 1e-6),
+        CrossCheck(False, None, "the back ends disagree: result 0 differs"),
+        CrossCheck(None, None, "timeout"),
     ]
 
 

@@ -81,8 +81,8 @@ def test_the_end_scores_each_member_and_asks_the_other_back_end(tuned: Tuned) ->
     result = tuned.result
     for member in result.finalists:
         assert {"error", "error_validation", "error_final"} == {*member.scores}
-        assert member.opinion.agrees or (find_spec("iree") is None and result.notes)
-        assert len(member.candidate.steps) <= member.searched
+        assert member.cross_check.agrees or (find_spec("iree") is None and result.notes)
+        assert len(member.candidate.steps) <= member.n_steps_found
     assert result.baseline is not None
     assert {*result.baseline.scores} == {"error", "error_validation", "error_final"}
     assert {*result.baseline.measured} == {"time_s", "error"}

@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 
 from planish.core import (
     Candidate,
+    CrossCheck,
     ExecutorFactory,
     Failed,
     Lost,
     Measured,
-    Opinion,
     Outcome,
     ScheduleError,
     StageClock,
@@ -75,19 +75,19 @@ def cross_check(
     return [each.outcome if each else Lost("worker", "not measured") for each in found]
 
 
-def opinions(
+def cross_checks(
     task: Task[ScoredProgram], candidates: Sequence[Candidate], start: ExecutorFactory
-) -> list[Opinion]:
-    """Ask by `cross_check` whether the back ends agree on patched modules; one opinion for each."""
-    return [_opinion(outcome) for outcome in cross_check(task, candidates, start)]
+) -> list[CrossCheck]:
+    """Ask by `cross_check` whether the back ends agree on patched modules; one answer for each."""
+    return [_cross_check(outcome) for outcome in cross_check(task, candidates, start)]
 
 
-def _opinion(outcome: Outcome) -> Opinion:
+def _cross_check(outcome: Outcome) -> CrossCheck:
     if isinstance(outcome, Measured):
-        return Opinion(agrees=True, difference=outcome.values["difference"])
+        return CrossCheck(agrees=True, difference=outcome.values["difference"])
     why = f"{outcome.reason}: {outcome.detail}" if outcome.detail else outcome.reason
     # Only a difference is an objection: a module that one compiler does not run may still be right.
-    return Opinion(agrees=False if outcome.reason == DISAGREE else None, why=why)
+    return CrossCheck(agrees=False if outcome.reason == DISAGREE else None, why=why)
 
 
 @dataclass(frozen=True)

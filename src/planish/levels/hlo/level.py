@@ -148,11 +148,11 @@ class HloLevel(Level["ScoredProgram"]):
 
     def final_checks(self, task: Task[ScoredProgram]) -> FinalChecks:
         """Score finalists on all parts of the data, compare both back ends, and measure the original form."""
-        from planish.levels.hlo.cross import opinions
+        from planish.levels.hlo.cross import cross_checks
         from planish.levels.hlo.evaluator import original_of, scores_at_the_end
 
         original = partial(original_of, task) if task.program.workload.original else None
-        return FinalChecks(original, partial(scores_at_the_end, task), partial(opinions, task))
+        return FinalChecks(original, partial(scores_at_the_end, task), partial(cross_checks, task))
 
     def describe(
         self, task: Task[ScoredProgram], candidate: Candidate, analysis: Mapping[str, Any] = NO_ANALYSIS

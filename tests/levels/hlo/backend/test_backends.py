@@ -143,12 +143,12 @@ def test_a_reduction_of_two_operands_is_computed_or_refused(backend: Backend) ->
     try:
         largest, places = run(backend, ARG_MAX, x)
     except BackendError:
-        return  # that is no second opinion, and no other one
+        return  # that is not cross-checked, and no other one
     np.testing.assert_array_equal(largest, x.max(axis=1))
     np.testing.assert_array_equal(places, x.argmax(axis=1))
 
 
-def test_a_back_end_that_does_not_take_a_module_has_no_opinion(
+def test_a_back_end_that_does_not_take_a_module_is_not_cross_checked(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(_: object, text: str) -> Backend:
@@ -168,9 +168,9 @@ def test_a_back_end_that_does_not_take_a_module_has_no_opinion(
         return [outcome.outcome]
 
     monkeypatch.setattr(cross, "cross_check", found)
-    (opinion,) = cross.opinions(of, [Candidate()], LocalExecutor)
-    assert opinion.agrees is None
-    assert "does not run by second: no reduction of two operands" in opinion.why
+    (cross_check,) = cross.cross_checks(of, [Candidate()], LocalExecutor)
+    assert cross_check.agrees is None
+    assert "does not run by second: no reduction of two operands" in cross_check.why
 
 
 def test_results_are_arguments_again(backend: Backend) -> None:

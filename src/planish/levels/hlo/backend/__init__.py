@@ -1,4 +1,4 @@
-"""Compilers that run modules: XLA through jaxlib, and IREE as the second opinion."""
+"""Compilers that run modules: XLA through jaxlib, and IREE to cross-check."""
 
 from planish.levels.hlo.backend.compiler import Backend, BackendError, CompiledFiles, Executable, compute
 from planish.levels.hlo.machine import versions
