@@ -16,11 +16,11 @@ from onnxruntime.capi.onnxruntime_pybind11_state import InvalidArgument
 
 from damaged_files import damage_zip
 from levels.graph.models import convolutions, model, tokens, weight, write
+from levels.graph.tasks import ONCE, make, measured, outcomes_of, task_of_file
 from planish.core import (
     Candidate,
     Failed,
     Measured,
-    Outcome,
     PlanishError,
     ProgramError,
     Task,
@@ -30,34 +30,13 @@ from planish.executors import InlineExecutor
 from planish.levels.graph import evaluator, rewriting
 from planish.levels.graph.evaluator import within_three_sigma
 from planish.levels.graph.feeds import Feed, make_feeds
-from planish.levels.graph.level import GraphLevel
 from planish.levels.graph.machine import counters
 from planish.levels.graph.passes import Disable, Rewrite, selection
 from planish.levels.graph.program import GraphProgram
 from planish.levels.graph.rewriting import RewriteError, apply_pass
 from planish.levels.graph.task_setup import evaluator_spec_of, unoptimised
 from planish.levels.graph.verification import Tolerance, difference, tolerance
-from planish.measure import Timing, by_processor_time
-from planish.tuning.api import task_of
-from planish.tuning.settings import Settings
-
-ONCE = Timing(budget_s=0.0, block_s=0.0, fewest=3, most=3)
-
-
-def make(folder: Path, *objectives: str, shape: tuple[int | str, ...] = (1, 3, 8, 8), **options: str) -> Task:
-    level = GraphLevel()
-    file = write(convolutions(shape), folder / "net.onnx")
-    return task_of(level, level.load(str(file), options), Settings(objectives=objectives))
-
-
-def outcomes_of(task: Task, *candidates: Candidate, remember: bool = True) -> list[Outcome]:
-    evaluating = replace(evaluator_spec_of(task), timing=ONCE, remember=remember)()
-    return [answer.outcome for answer in evaluate(InlineExecutor(evaluating), candidates)]
-
-
-def measured(outcome: Outcome) -> Measured:
-    assert isinstance(outcome, Measured), outcome
-    return outcome
+from planish.measure import by_processor_time
 
 
 def test_what_costs_nothing_more_is_always_measured(tmp_path: Path) -> None:
@@ -84,36 +63,34 @@ def no_boxes(folder: Path) -> Path:
 
 
 def test_a_model_of_no_rows_is_evaluated_as_the_runtime_runs_it(tmp_path: Path) -> None:
-    level, file = GraphLevel(), no_boxes(tmp_path)
+    file = no_boxes(tmp_path)
     session = onnxruntime.InferenceSession(str(file))
     answers: Any = session.run(None, {"x": np.empty((0, 4), np.float32)})
     assert answers[0].shape == (0, 6)
     with pytest.raises(InvalidArgument, match="Got: 1 Expected: 0"):  # 0 is a size and not open
         session.run(None, {"x": np.empty((1, 4), np.float32)})
-    task = task_of(level, level.load(str(file), {}), Settings())
-    for found in outcomes_of(task, Candidate(), selection(["onnxscript.eliminate_identity"]).candidate):
+    for found in outcomes_of(
+        task_of_file(file), Candidate(), selection(["onnxscript.eliminate_identity"]).candidate
+    ):
         assert measured(found).values["throughput"] == pytest.approx(1 / measured(found).values["latency"])
 
 
 def test_data_of_a_model_of_no_rows_has_none(tmp_path: Path) -> None:
-    level, file = GraphLevel(), no_boxes(tmp_path)
-    np.savez(tmp_path / "none.npz", x=np.empty((0, 4), np.float32))
-    options = {"inputs": str(tmp_path / "none.npz")}
-    (found,) = outcomes_of(task_of(level, level.load(str(file), options), Settings()), Candidate())
-    assert isinstance(found, Measured)
+    file, given = no_boxes(tmp_path), str(tmp_path / "none.npz")
+    np.savez(given, x=np.empty((0, 4), np.float32))
+    measured(*outcomes_of(task_of_file(file, inputs=given), Candidate()))
     np.save(tmp_path / "labels.npy", np.empty(0, np.int64))
-    labelled = level.load(str(file), {**options, "labels": str(tmp_path / "labels.npy")})
+    labelled = task_of_file(file, inputs=given, labels=str(tmp_path / "labels.npy"))
     with pytest.raises(ProgramError, match="first output has no rows to be labelled"):
-        outcomes_of(task_of(level, labelled, Settings()), Candidate())
+        outcomes_of(labelled, Candidate())
 
 
 def test_a_table_of_no_rows_is_looked_up_by_no_ids(tmp_path: Path) -> None:
-    level, file = GraphLevel(), write(tokens((0,), rows=0), tmp_path / "table.onnx")
-    (found,) = outcomes_of(task_of(level, level.load(str(file), {}), Settings()), Candidate())
-    assert isinstance(found, Measured)
+    file = write(tokens((0,), rows=0), tmp_path / "table.onnx")
+    measured(*outcomes_of(task_of_file(file), Candidate()))
 
 
-def test_what_takes_a_millisecond_is_timed_in_turns_with_the_baseline(
+def test_what_takes_a_millisecond_is_interleaved_with_the_baseline(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     task = make(tmp_path)
@@ -141,10 +118,9 @@ def test_counters_count_no_baseline(tmp_path: Path) -> None:
 
 
 def test_a_model_s_size_has_its_weights_wherever_they_are(tmp_path: Path) -> None:
-    level, file = GraphLevel(), tmp_path / "apart.onnx"
+    file = tmp_path / "apart.onnx"
     onnx.save(convolutions(), file, save_as_external_data=True, location="apart.data", size_threshold=0)
-    task = task_of(level, level.load(str(file), {}), Settings())
-    (found,) = outcomes_of(task, Candidate())
+    (found,) = outcomes_of(task_of_file(file), Candidate())
     apart = (tmp_path / "apart.data").stat().st_size
     assert apart > 0
     assert measured(found).values["model_size"] == file.stat().st_size + apart
@@ -188,9 +164,7 @@ def test_memory_is_measured_whatever_inputs_are_called_and_made_of(tmp_path: Pat
     )
     graph = helper.make_graph(nodes, "small", [given], [output])
     made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
-    level = GraphLevel()
-    program = level.load(str(write(made, tmp_path / "net.onnx")), {})
-    task = task_of(level, program, Settings(objectives=("peak_memory",)))
+    task = task_of_file(write(made, tmp_path / "net.onnx"), "peak_memory")
     (found,) = outcomes_of(task, Candidate())
     assert 0 < measured(found).values["peak_memory"] < 1000
 

@@ -7,13 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from levels.graph.models import convolutions, write
-from planish.core import Candidate, EvaluatorSpec, Task
+from levels.graph.tasks import make
+from planish.core import Candidate, EvaluatorSpec
 from planish.executors import InlineExecutor
 from planish.levels.graph.level import GraphLevel
 from planish.levels.graph.passes import Selection, selection
 from planish.store import open_store
-from planish.tuning.api import task_of
 from planish.tuning.comparison import Finalist
 from planish.tuning.final_state import FinalState, SearchOutcome
 from planish.tuning.finalist_steps import prune
@@ -25,12 +24,6 @@ FOLD, IDLE = "onnxscript.fuse_batchnorm_into_conv", "onnxscript.no_op_cast"
 
 def unstarted(spec: EvaluatorSpec, **_: object) -> InlineExecutor:
     pytest.fail(f"{spec} is not to be started")
-
-
-def make(folder: Path, objective: str) -> Task:
-    level = GraphLevel()
-    program = level.load(str(write(convolutions(), folder / "net.onnx")), {})
-    return task_of(level, program, Settings(objectives=(objective,)))
 
 
 @pytest.mark.parametrize(("objective", "same"), [("latency", True), ("compile_time", False)])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,19 +12,14 @@ import pytest
 from onnx import TensorProto, helper
 
 from levels.graph.models import constant
-from planish.core import Failed, Measured, evaluate_in_order
-from planish.executors import InlineExecutor
-from planish.levels.graph.level import GraphLevel
+from levels.graph.tasks import outcomes_of, task_of_file
+from planish.core import Failed, Measured
 from planish.levels.graph.passes import EXACT, passes_of_kind, selection
 from planish.levels.graph.rewriting import RewriteError, rewrite
 from planish.levels.graph.sessions import RefusedError, SessionSettings, open_session
-from planish.levels.graph.task_setup import evaluator_spec_of, unoptimised
-from planish.measure import Timing
-from planish.tuning.api import task_of
-from planish.tuning.settings import Settings
+from planish.levels.graph.task_setup import unoptimised
 
 Arrays = dict[str, np.ndarray[tuple[int, ...], np.dtype[Any]]]
-ONCE = Timing(budget_s=0.0, block_s=0.0, fewest=3, most=3)
 
 
 def made(
@@ -124,20 +118,19 @@ CASES = {
 @pytest.mark.parametrize("name", CASES)
 def test_what_is_measured_answers_rightly(name: str, tmp_path: Path) -> None:
     original, inputs, expected = CASES[name]()
-    file, level = tmp_path / "net.onnx", GraphLevel()
+    file = tmp_path / "net.onnx"
     onnx.save(original, file)
     np.savez(tmp_path / "in.npz", **inputs)  # type: ignore[arg-type]
     if expected is None:
         (expected,) = open_session(file, SessionSettings(), as_it_is=True).run(inputs)
-    task = task_of(level, level.load(str(file), {"inputs": str(tmp_path / "in.npz")}), Settings())
+    task = task_of_file(file, inputs=str(tmp_path / "in.npz"))
     lists = [(), *((each.name,) for each in passes_of_kind(*EXACT))]
     candidates = [*(selection(each).candidate for each in lists), unoptimised().candidate]
-    executor = InlineExecutor(replace(evaluator_spec_of(task), timing=ONCE)())
-    outcomes = [result.outcome for result in evaluate_in_order(executor, candidates) if result]
+    outcomes = outcomes_of(task, *candidates)
     assert isinstance(outcomes[-1], Measured), "ONNX Runtime without its passes is the reference"
-    for place, rewrites in enumerate(lists):
+    for index, rewrites in enumerate(lists):
         right = _is_right(original, rewrites, inputs, expected, tmp_path / "made.onnx")
-        assert isinstance(outcomes[place], Measured if right else Failed), (rewrites, outcomes[place])
+        assert isinstance(outcomes[index], Measured if right else Failed), (rewrites, outcomes[index])
 
 
 def _is_right(

@@ -5,16 +5,15 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from levels.graph import tasks
 from levels.graph.models import convolutions, model, write
-from planish.core import Candidate, Measured, ScheduleError, TargetError, Task, evaluate
-from planish.executors import InlineExecutor
+from planish.core import Candidate, Measured, ScheduleError, TargetError, Task
 from planish.levels.graph import machine
 from planish.levels.graph.description import described
 from planish.levels.graph.feeds import make_feeds
@@ -31,11 +30,9 @@ from planish.levels.graph.passes import (
 )
 from planish.levels.graph.program import program_from
 from planish.levels.graph.sessions import RefusedError, SessionSettings, open_session
-from planish.levels.graph.task_setup import evaluator_spec_of, no_optimisation, seeds_of, settable, space_of
+from planish.levels.graph.task_setup import no_optimisation, seeds_of, settable, space_of
 from planish.levels.graph.verification import difference, tolerance
-from planish.measure import Timing
 
-ONCE = Timing(budget_s=0.0, block_s=0.0, fewest=3, most=3)
 OPTIMISE = "onnxscript.optimize"
 THERE = pytest.mark.skipif(find_spec("openvino") is None, reason="OpenVINO is not installed")
 
@@ -46,15 +43,7 @@ def provider(request: pytest.FixtureRequest) -> str:
 
 
 def make(folder: Path, provider: str, *objectives: str, **options: str) -> Task[Any]:
-    level = GraphLevel()
-    program = level.load(str(write(convolutions(), folder / "net.onnx")), {"provider": provider, **options})
-    wanted = tuple(level.objectives[name] for name in objectives or ("latency",))
-    return Task(program, level.target(program, 1), wanted, level.version)
-
-
-def outcomes(task: Task[Any], *candidates: Candidate) -> list[Any]:
-    executor = InlineExecutor(replace(evaluator_spec_of(task), timing=ONCE)())
-    return [answer.outcome for answer in evaluate(executor, candidates)]
+    return tasks.make(folder, *objectives, provider=provider, **options)
 
 
 def test_a_runtime_that_is_not_installed_is_one_clear_line(
@@ -107,7 +96,7 @@ def test_a_search_of_runtimes_begins_with_each_and_measures_both(tmp_path: Path)
     seeds = seeds_of(task)
     assert Selection(settings=frozenset({BY_OPENVINO})) in seeds
     assert Selection((OPTIMISE,), settings=frozenset({BY_OPENVINO})) in seeds
-    found = outcomes(task, Candidate(), Candidate((BY_OPENVINO,)))
+    found = tasks.outcomes_of(task, Candidate(), Candidate((BY_OPENVINO,)))
     assert all(isinstance(each, Measured) for each in found)
 
 
@@ -119,7 +108,7 @@ def test_a_target_of_another_runtime_leaves_nothing_out_of_onnx_runtime(tmp_path
     assert alphabet.rewrites
     assert (alphabet.disables, alphabet.offline) == ((), False)
     assert all(each == Selection(each.rewrites) for each in seeds_of(task))
-    (found,) = outcomes(task, Candidate())
+    (found,) = tasks.outcomes_of(task, Candidate())
     assert isinstance(found, Measured)
     assert no_optimisation(task).name == "ONNX Runtime"
 
@@ -131,8 +120,8 @@ def test_bfloat16_is_chosen_only_where_results_may_change(provider: str, tmp_pat
     task = make(tmp_path, provider, "latency", "accuracy")
     assert IN_BFLOAT16 in settable(task)
     assert Selection((OPTIMISE,), settings=frozenset({IN_BFLOAT16})) in seeds_of(task)
-    (found,) = outcomes(task, Candidate((IN_BFLOAT16,)))
-    assert found.values["accuracy"] > 0.9
+    (found,) = tasks.outcomes_of(task, Candidate((IN_BFLOAT16,)))
+    assert tasks.measured(found).values["accuracy"] > 0.9
     assert "runs by OpenVINO in bfloat16" in str(described(task, Candidate((IN_BFLOAT16,)), {}))
     *_, facts, _ = GraphLevel().export(task, Candidate((IN_BFLOAT16,)), tmp_path / "out")
     assert json.loads(facts.read_text())["openvino"]["INFERENCE_PRECISION_HINT"] == "bf16"

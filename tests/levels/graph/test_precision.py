@@ -4,39 +4,23 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 
-from levels.graph.models import convolutions, write
-from planish.core import Candidate, Failed, Measured, PlanishError, Task, evaluate
-from planish.executors import InlineExecutor
+from levels.graph.models import convolutions
+from levels.graph.tasks import make, measured, outcomes_of
+from planish.core import Candidate, Failed, Measured, PlanishError
 from planish.levels.graph.feeds import accuracy, make_feeds
-from planish.levels.graph.level import GraphLevel
 from planish.levels.graph.model_protos import node_counts
 from planish.levels.graph.passes import Rewrite, Selection, passes_of_kind
 from planish.levels.graph.program import program_from
 from planish.levels.graph.rewriting import RewriteError, apply_pass
-from planish.levels.graph.task_setup import evaluator_spec_of, inexact, seeds_of, space_of
+from planish.levels.graph.task_setup import inexact, seeds_of, space_of
 from planish.levels.graph.verification import Tolerance, difference, similarity, tolerance
-from planish.measure import Timing
 
-ONCE = Timing(budget_s=0.0, block_s=0.0, fewest=3, most=3)
 ALL = tuple(each.name for each in passes_of_kind("intent"))
 STATIC = Candidate((Rewrite("intent.int8_static"),))
-
-
-def make(folder: Path, *objectives: str, **options: str) -> Task[Any]:
-    level = GraphLevel()
-    program = level.load(str(write(convolutions(), folder / "net.onnx")), options)
-    wanted = tuple(level.objectives[name] for name in objectives or ("latency",))
-    return Task(program, level.target(program, 1), wanted, level.version)
-
-
-def outcomes(task: Task[Any], *candidates: Candidate) -> list[Any]:
-    executor = InlineExecutor(replace(evaluator_spec_of(task), timing=ONCE)())
-    return [answer.outcome for answer in evaluate(executor, candidates)]
 
 
 def test_precision_is_off_unless_it_is_asked_for(tmp_path: Path) -> None:
@@ -50,13 +34,12 @@ def test_precision_is_off_unless_it_is_asked_for(tmp_path: Path) -> None:
 
 
 def test_without_labels_accuracy_is_how_like_the_original_answers_are(tmp_path: Path) -> None:
-    same, static, half = outcomes(
-        make(tmp_path, "latency", "accuracy"), Candidate(), STATIC, Candidate((Rewrite("intent.fp16"),))
-    )
-    assert all(isinstance(each, Measured) for each in (same, static, half))
-    assert same.values["accuracy"] == 1.0
-    assert 0.5 < static.values["accuracy"] < 0.9999
-    assert static.values["accuracy"] < half.values["accuracy"] < 1.0
+    candidates = (Candidate(), STATIC, Candidate((Rewrite("intent.fp16"),)))
+    outcomes = outcomes_of(make(tmp_path, "latency", "accuracy"), *candidates)
+    same, static, half = (measured(each).values["accuracy"] for each in outcomes)
+    assert same == 1.0
+    assert 0.5 < static < 0.9999
+    assert static < half < 1.0
 
 
 def test_labels_tell_accuracy_where_there_are_some(tmp_path: Path) -> None:
@@ -64,8 +47,8 @@ def test_labels_tell_accuracy_where_there_are_some(tmp_path: Path) -> None:
     np.savez(tmp_path / "in.npz", x=drawn)
     np.save(tmp_path / "labels.npy", np.zeros(4, np.int64))
     options = {"inputs": str(tmp_path / "in.npz"), "labels": str(tmp_path / "labels.npy")}
-    (found,) = outcomes(make(tmp_path, "latency", "accuracy", **options), STATIC)
-    assert found.values["accuracy"] in {0.0, 0.25, 0.5, 0.75, 1.0}
+    (found,) = outcomes_of(make(tmp_path, "latency", "accuracy", **options), STATIC)
+    assert measured(found).values["accuracy"] in {0.0, 0.25, 0.5, 0.75, 1.0}
 
 
 @pytest.mark.parametrize(
@@ -82,7 +65,7 @@ def test_labels_of_other_answers_are_one_clear_line(labels: list[int], said: str
     np.save(tmp_path / "labels.npy", np.array(labels))
     options = {"inputs": str(tmp_path / "in.npz"), "labels": str(tmp_path / "labels.npy")}
     with pytest.raises(PlanishError, match=said):
-        outcomes(make(tmp_path, "latency", "accuracy", **options), Candidate())
+        outcomes_of(make(tmp_path, "latency", "accuracy", **options), Candidate())
 
 
 def test_labels_below_0_are_left_out() -> None:
@@ -102,7 +85,7 @@ def test_fewer_rows_than_a_batch_are_reported(tmp_path: Path) -> None:
 
 
 def test_what_is_off_by_more_than_the_tolerance_is_a_wrong_answer(tmp_path: Path) -> None:
-    tight, wide = (outcomes(make(tmp_path, tolerance=t), STATIC)[0] for t in ("0.00001", "0.9"))
+    tight, wide = (outcomes_of(make(tmp_path, tolerance=t), STATIC)[0] for t in ("0.00001", "0.9"))
     assert isinstance(tight, Failed)
     assert (tight.stage, tight.reason) == ("verify", "wrong answer")
     assert isinstance(wide, Measured)

@@ -12,42 +12,34 @@ from typing import Any
 
 import pytest
 
-from levels.graph.models import convolutions, write
-from planish.core import Candidate, Executor, Failed, Measured, Outcome, PlanishError, Task, evaluate
+from levels.graph import tasks
+from levels.graph.tasks import outcomes_of
+from planish.core import Candidate, Executor, Failed, Measured, PlanishError, Task
 from planish.executors import InlineExecutor
 from planish.levels.graph import description, evaluator
 from planish.levels.graph.level import GraphLevel
 from planish.levels.graph.passes import Selection, Set, selection, selection_of
 from planish.levels.graph.prior import ModelTrials, records_of
-from planish.levels.graph.program import program_from
+from planish.levels.graph.program import GraphProgram, program_from
 from planish.levels.graph.sessions import ModelSession, SessionSettings, open_session
 from planish.levels.graph.task_setup import (
-    evaluator_spec_of,
     seeds_of,
     settable,
     settings_of,
     space_of,
     widest_settings,
 )
-from planish.measure import Timing
 from planish.testing.acting import Actor
 
-ONCE = Timing(budget_s=0.0, block_s=0.0, fewest=3, most=3)
 PARALLEL, NO_ARENA = Set("execution", "parallel"), Set("arena", "off")
 
 
-def make(folder: Path, *objectives: str, cores: int = 2, session: str = "search", **options: str) -> Task:
-    """Make a task of a machine of so many cores, however many there are here."""
-    level = GraphLevel()
-    file = write(convolutions(), folder / "net.onnx")
-    program = level.load(str(file), {"session": session, **options})
-    wanted = tuple(level.objectives[name] for name in objectives or ("latency",))
-    return Task(program, replace(level.target(program, 1), cores=cores), wanted, level.version)
-
-
-def outcomes_of(task: Task, *candidates: Candidate) -> list[Outcome]:
-    executor = InlineExecutor(replace(evaluator_spec_of(task), timing=ONCE)())
-    return [answer.outcome for answer in evaluate(executor, candidates)]
+def make(
+    folder: Path, *objectives: str, cores: int = 2, session: str = "search", **options: str
+) -> Task[GraphProgram]:
+    """Make a task whose settings are searched, of so many cores, however many there are here."""
+    task = tasks.make(folder, *objectives, session=session, **options)
+    return replace(task, target=replace(task.target, cores=cores))
 
 
 @pytest.fixture
