@@ -10,8 +10,7 @@ from typing import Protocol
 from planish.core import PlanishError, TargetError
 from planish.levels.llvm.backend.c_api import TARGETS, Functions, initialisers
 from planish.levels.llvm.backend.c_definitions import Definitions, InstructionCounter
-from planish.levels.llvm.backend.elf import code_bytes
-from planish.levels.llvm.backend.protocol import IRError, PassError
+from planish.levels.llvm.backend.protocol import IRError, Module, PassError, SharedContext
 from planish.levels.llvm.backend.reading import invalid, processor, target_line, unreadable
 
 _ERROR = 0  # LLVMDSError
@@ -44,30 +43,17 @@ class Diagnostics:
             self._errors.append(description.partition("\n")[0])
 
 
-class Context:
-    """A context, freed with the last module in it.
-
-    Args:
-        functions: LLVM's.
-        diagnostics: takes the reports.
-    """
+class Context(SharedContext):
+    """A context, whose reports `diagnostics` takes."""
 
     def __init__(self, functions: Functions, diagnostics: Diagnostics) -> None:
+        super().__init__()
         self._functions = functions
-        self._modules = 1
         self.handle: int = functions.LLVMContextCreate()
         diagnostics.watch(self.handle)
 
-    def share(self) -> Context:
-        """Count one module more."""
-        self._modules += 1
-        return self
-
-    def release(self) -> None:
-        """Count one module less."""
-        self._modules -= 1
-        if not self._modules:
-            self._functions.LLVMContextDispose(self.handle)
+    def free(self) -> None:
+        self._functions.LLVMContextDispose(self.handle)
 
 
 _DEFAULT_LEVEL, _PIC, _DEFAULT_CODE_MODEL = 2, 2, 0  # LLVMCodeGenLevelDefault, LLVMRelocPIC, ...
@@ -169,28 +155,16 @@ _RETURN_STATUS = 2  # LLVMReturnStatusAction
 _OBJECT_FILE = 1  # LLVMObjectFile
 
 
-class CModule:
-    """A module; see the protocol `Module`.
+class CModule(Module):
+    """A module of LLVM's C API; `session` is the LLVM that it lives in, `machine` its target's."""
 
-    Args:
-        session: the LLVM that it lives in.
-        context: its own and its clones'; it has been counted there.
-        handle: LLVM's.
-        machine: its target's.
-    """
+    _context: Context
 
     def __init__(self, session: LlvmSession, context: Context, handle: int, machine: TargetMachine) -> None:
+        super().__init__(handle, context)
         self._session = session
         self._functions = session.functions
-        self._context = context
-        self._open: int | None = handle
         self._machine = machine
-
-    @property
-    def _handle(self) -> int:
-        if self._open is None:
-            raise ValueError("the module is closed")
-        return self._open
 
     def clone(self) -> CModule:
         handle = self._functions.LLVMCloneModule(self._handle)
@@ -218,22 +192,16 @@ class CModule:
     def instructions(self) -> int:
         return self._session.count(self._handle)
 
-    def text_bytes(self) -> int:
-        return code_bytes(self.object_code())
-
     def object_code(self) -> bytes:
         # The code generator changes the module that it compiles.
         copy = self._functions.LLVMCloneModule(self._handle)
+        message, buffer = c_void_p(), c_void_p()
         try:
-            return self._compile(copy)
+            failed = self._functions.LLVMTargetMachineEmitToMemoryBuffer(
+                self._machine.handle, copy, _OBJECT_FILE, byref(message), byref(buffer)
+            )
         finally:
             self._functions.LLVMDisposeModule(copy)
-
-    def _compile(self, handle: int) -> bytes:
-        message, buffer = c_void_p(), c_void_p()
-        failed = self._functions.LLVMTargetMachineEmitToMemoryBuffer(
-            self._machine.handle, handle, _OBJECT_FILE, byref(message), byref(buffer)
-        )
         error = self._functions.take(message)
         errors = self._session.diagnostics.taken()
         code = b"" if failed else self._taken(buffer)
@@ -254,11 +222,8 @@ class CModule:
     def text(self) -> str:
         return self._functions.take(self._functions.LLVMPrintModuleToString(self._handle))
 
-    def close(self) -> None:
-        if self._open is not None:
-            self._functions.LLVMDisposeModule(self._open)
-            self._open = None
-            self._context.release()
+    def _dispose(self, handle: int) -> None:
+        self._functions.LLVMDisposeModule(handle)
 
 
 class CBackend:

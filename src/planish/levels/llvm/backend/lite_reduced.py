@@ -13,35 +13,23 @@ from typing import Any
 import llvmlite.binding as llvm
 
 from planish.core import PlanishError, TargetError
-from planish.levels.llvm.backend.elf import code_bytes
-from planish.levels.llvm.backend.protocol import IRError, PassError
+from planish.levels.llvm.backend.protocol import IRError, Module, PassError, SharedContext
 from planish.levels.llvm.backend.reading import invalid, is_bitcode, processor, target_line, unreadable
 
 _OPEN: set[Context] = set()
 
 
-class Context:
-    """A context, closed with the last module in it.
-
-    It is kept from Python's collector, which may end a context before the modules in it.
-    """
+class Context(SharedContext):
+    """A context; it is kept from Python's collector, which may end a context before the modules in it."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.ref = llvm.create_context()
-        self._modules = 1
         _OPEN.add(self)
 
-    def share(self) -> Context:
-        """Count one module more."""
-        self._modules += 1
-        return self
-
-    def release(self) -> None:
-        """Count one module less."""
-        self._modules -= 1
-        if not self._modules:
-            _OPEN.remove(self)
-            self.ref.close()
+    def free(self) -> None:
+        _OPEN.remove(self)
+        self.ref.close()
 
 
 _FUNCTION = {
@@ -78,11 +66,7 @@ _LOOP = {
     "loop-rotate<header-duplication>": "loop_rotate",
     "loop-unroll-and-jam": "loop_unroll_and_jam",
 }
-_CGSCC = {
-    "argpromotion": "argument_promotion",
-    "function-attrs": "post_order_function_attributes",
-}
-_MODULE = {
+_PASSES = {
     "always-inline": "always_inliner",
     "constmerge": "constant_merge",
     "deadargelim": "dead_arg_elimination",
@@ -99,22 +83,13 @@ _MODULE = {
     "strip-dead-prototypes": "strip_dead_prototype",
     "strip-debug-declare": "strip_debug_declare",
     "strip-nondebug": "strip_non_debug_symbols",
-}
-_PASSES = {
-    **_MODULE,
-    **{f"cgscc({name})": method for name, method in _CGSCC.items()},
+    "cgscc(argpromotion)": "argument_promotion",
+    "cgscc(function-attrs)": "post_order_function_attributes",
     **{f"function({name})": method for name, method in _FUNCTION.items()},
     **{f"function(loop({name}))": method for name, method in _LOOP.items()},
 }
 # Os and Oz are O2 on functions that say optsize and minsize: so LLVM 23 has it, which drops their pipelines.
-_LEVELS = {
-    "default<O0>": 0,
-    "default<O1>": 1,
-    "default<O2>": 2,
-    "default<O3>": 3,
-    "default<Os>": 2,
-    "default<Oz>": 2,
-}
+_LEVELS = {**{f"default<O{level}>": level for level in range(4)}, "default<Os>": 2, "default<Oz>": 2}
 
 Element = int | str
 """A level of optimisation, or what stands between `add_` and `_pass` in llvmlite's method."""
@@ -126,21 +101,19 @@ def elements(pipeline: str) -> list[Element]:
     Raises:
         PassError: llvmlite's public interface cannot express an element.
     """
-    return [_element(text) for text in flatten(pipeline)]
+    found: list[Element] = []
+    for text in _flatten(pipeline):
+        element = _LEVELS.get(text, _PASSES.get(text))
+        if element is None:
+            raise PassError(
+                f"llvmlite's public interface cannot run '{text}'",
+                "Install LLVM's shared library (Debian: apt-get install libllvm22), or llvmlite 0.50.",
+            )
+        found.append(element)
+    return found
 
 
-def _element(text: str) -> Element:
-    if text in _LEVELS:
-        return _LEVELS[text]
-    if text in _PASSES:
-        return _PASSES[text]
-    raise PassError(
-        f"llvmlite's public interface cannot run '{text}'",
-        "Install LLVM's shared library (Debian: apt-get install libllvm22), or llvmlite 0.50.",
-    )
-
-
-def flatten(pipeline: str) -> list[str]:
+def _flatten(pipeline: str) -> list[str]:
     """Write a pipeline as elements of one pass each: `function(a,b)` becomes `function(a)` and `function(b)`.
 
     A function pass sees its own function only, so to run each over the whole module gives the same code. With
@@ -152,9 +125,9 @@ def flatten(pipeline: str) -> list[str]:
         if manager is None:
             flat.append(part)
         elif manager[1] == "module":
-            flat += flatten(manager[2])
+            flat += _flatten(manager[2])
         else:
-            flat += [f"function({item})" for item in flatten(manager[2])]
+            flat += [f"function({item})" for item in _flatten(manager[2])]
     return flat
 
 
@@ -186,62 +159,43 @@ def count(text: str) -> int:
 
 
 def run(module: Any, machine: Any, elements: list[Element]) -> None:
-    """Transform a module.
-
-    Args:
-        module: llvmlite's.
-        machine: llvmlite's, of the module's target.
-        elements: what to run, in order.
-    """
+    """Run elements in their order on llvmlite's module, with its machine of the module's target."""
     for is_level, group in groupby(elements, key=lambda element: isinstance(element, int)):
-        if is_level:
-            for level in group:
-                _run_with(module, machine, level, [])
-        else:
-            _run_with(module, machine, None, list(group))
+        # Each level by itself, and passes in a row together.
+        for batch in [[level] for level in group] if is_level else [list(group)]:
+            _run_with(module, machine, batch)
 
 
-def _run_with(module: Any, machine: Any, level: Any, names: list[Any]) -> None:
-    # A pass builder serves one run: a used one calls back what is gone.
-    options = llvm.create_pipeline_tuning_options(speed_level=2 if level is None else level)
+def _run_with(module: Any, machine: Any, batch: list[Element]) -> None:
+    """Run a level, or passes; a pass builder serves one run: a used one calls back what is gone."""
+    level, *_ = batch
+    is_level = isinstance(level, int)
+    options = llvm.create_pipeline_tuning_options(speed_level=level if is_level else 2)
     builder = llvm.create_pass_builder(machine, options)
-    manager = llvm.create_new_module_pass_manager() if level is None else builder.getModulePassManager()
-    for name in names:
+    manager = builder.getModulePassManager() if is_level else llvm.create_new_module_pass_manager()
+    for name in [] if is_level else batch:
         getattr(manager, f"add_{name}_pass")()
     manager.run(module, builder)
     for made in (manager, builder, options):
         made.close()
 
 
-class ReducedModule:
-    """A module; see the protocol `Module`.
+class ReducedModule(Module):
+    """A module of llvmlite; `machine` is llvmlite's, of the module's target."""
 
-    Args:
-        module: llvmlite's.
-        machine: llvmlite's, of the module's target.
-        context: its own and its clones'; it has been counted there.
-    """
-
-    def __init__(self, module: Any, machine: Any, context: Context) -> None:
-        self._open = module
+    def __init__(self, module: Any, machine: Any, context: SharedContext) -> None:
+        super().__init__(module, context)
         self._machine = machine
-        self._context = context
-
-    @property
-    def _module(self) -> Any:
-        if self._open is None:
-            raise ValueError("the module is closed")
-        return self._open
 
     def clone(self) -> ReducedModule:
-        return ReducedModule(self._module.clone(), self._machine, self._context.share())
+        return ReducedModule(self._handle.clone(), self._machine, self._context.share())
 
     def run(self, pipeline: str) -> None:
-        run(self._module, self._machine, elements(pipeline))
+        run(self._handle, self._machine, elements(pipeline))
 
     def verify(self) -> str:
         try:
-            self._module.verify()
+            self._handle.verify()
         except RuntimeError as error:
             return str(error).strip()
         return ""
@@ -249,12 +203,9 @@ class ReducedModule:
     def instructions(self) -> int:
         return count(self.text())
 
-    def text_bytes(self) -> int:
-        return code_bytes(self.object_code())
-
     def object_code(self) -> bytes:
         # The code generator changes the module that it compiles.
-        copy = self._module.clone()
+        copy = self._handle.clone()
         try:
             return self._machine.emit_object(copy)
         except RuntimeError as error:
@@ -263,16 +214,13 @@ class ReducedModule:
             copy.close()
 
     def bitcode(self) -> bytes:
-        return self._module.as_bitcode()
+        return self._handle.as_bitcode()
 
     def text(self) -> str:
-        return str(self._module)
+        return str(self._handle)
 
-    def close(self) -> None:
-        if self._open is not None:
-            self._open.close()
-            self._open = None
-            self._context.release()
+    def _dispose(self, handle: Any) -> None:
+        handle.close()
 
 
 _HEADLINE = "parsing error\n"
@@ -318,9 +266,6 @@ class ReducedBackend:
             context.release()
             said = str(error).partition(_HEADLINE)[2].replace(_READER, name, 1)
             raise unreadable(name, data, said, self.version, lines.count(b"\n")) from error
-        return self._checked(module, context, data, name)
-
-    def _checked(self, module: Any, context: Context, data: bytes, name: str) -> ReducedModule:
         try:
             parsed = ReducedModule(module, _aim(module), context)
             if violation := parsed.verify():

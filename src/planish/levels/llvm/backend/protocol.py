@@ -1,10 +1,12 @@
-"""Protocols of a back end and its modules, and the errors that they raise."""
+"""Protocol of a back end, base class of its modules, and the errors that they raise."""
 
 from __future__ import annotations
 
-from typing import Protocol
+from abc import ABC, abstractmethod
+from typing import Any, Protocol, Self
 
 from planish.core import PlanishError, ProgramError
+from planish.levels.llvm.backend.elf import code_bytes
 
 
 class IRError(ProgramError):
@@ -17,13 +19,51 @@ class PassError(PlanishError):
     exit_code = 3
 
 
-class Module(Protocol):
-    """An LLVM module, in a context of its own that its clones share."""
+class SharedContext(ABC):
+    """A context of LLVM, freed with the last module in it."""
 
-    def clone(self) -> Module:
+    def __init__(self) -> None:
+        self._modules = 1
+
+    def share(self) -> Self:
+        """Count one module more."""
+        self._modules += 1
+        return self
+
+    def release(self) -> None:
+        """Count one module less."""
+        self._modules -= 1
+        if not self._modules:
+            self.free()
+
+    @abstractmethod
+    def free(self) -> None:
+        """Free the context."""
+
+
+class Module(ABC):
+    """An LLVM module, in a context of its own that its clones share.
+
+    Args:
+        handle: the back end's.
+        context: its own and its clones'; it has been counted there.
+    """
+
+    def __init__(self, handle: Any, context: SharedContext) -> None:
+        self._open: Any = handle
+        self._context = context
+
+    @property
+    def _handle(self) -> Any:
+        if self._open is None:
+            raise ValueError("the module is closed")
+        return self._open
+
+    @abstractmethod
+    def clone(self) -> Self:
         """Copy the module; closing the copy leaves this one as it is."""
-        ...
 
+    @abstractmethod
     def run(self, pipeline: str) -> None:
         """Transform the module in place.
 
@@ -33,23 +73,23 @@ class Module(Protocol):
         Raises:
             PassError: LLVM returns an error. Some errors end the process instead.
         """
-        ...
 
+    @abstractmethod
     def verify(self) -> str:
         """Return what LLVM's verifier objects to; empty when nothing."""
-        ...
 
+    @abstractmethod
     def instructions(self) -> int:
         """Count the instructions of all definitions.
 
         Calls of lifetime, debug, assume and noalias-scope intrinsics do not count: they make no code.
         """
-        ...
 
     def text_bytes(self) -> int:
         """Compile, and add up the sizes of all `.text*` sections; raises as `object_code` does."""
-        ...
+        return code_bytes(self.object_code())
 
+    @abstractmethod
     def object_code(self) -> bytes:
         """Compile to a relocatable object; the module stays as it is.
 
@@ -58,19 +98,24 @@ class Module(Protocol):
         Raises:
             IRError: the code generator refuses it, as for wrong inline assembly.
         """
-        ...
 
+    @abstractmethod
     def bitcode(self) -> bytes:
         """Write the module as bitcode."""
-        ...
 
+    @abstractmethod
     def text(self) -> str:
         """Print the module."""
-        ...
 
     def close(self) -> None:
         """Free the module, and its context with the last module in it; harmless when called twice."""
-        ...
+        if self._open is not None:
+            self._dispose(self._open)
+            self._open = None
+            self._context.release()
+
+    @abstractmethod
+    def _dispose(self, handle: Any) -> None: ...
 
 
 class Backend(Protocol):
