@@ -173,7 +173,7 @@ def test_a_file_that_is_cut_short_is_one_clear_error(whole: Path, tmp_path: Path
 
 def test_json_that_is_too_deep_or_strange_is_an_error_even_with_a_checksum(tmp_path: Path) -> None:
     """A hand that knows how could seal them."""
-    from planish.store.schema import TRIAL, checksum, total
+    from planish.store.schema import COVERED, checksum, total
 
     place = tmp_path / "planish.db"
     for column, text in (
@@ -195,7 +195,7 @@ def test_json_that_is_too_deep_or_strange_is_an_error_even_with_a_checksum(tmp_p
             connection.execute(f"UPDATE trials SET {column} = ?", [text])
             connection.row_factory = sqlite3.Row
             row = dict(connection.execute("SELECT * FROM trials").fetchone())
-            seal = checksum({**row, "cached": False}[name] for name in TRIAL)
+            seal = checksum({**row, "cached": False}[name] for name in COVERED["trials"])
             connection.execute("UPDATE trials SET checksum = ?", [seal])
             connection.execute("UPDATE runs SET trials_sum = ?", [total([seal])])
         with (

@@ -276,7 +276,7 @@ class CanFeaturise(Space, Protocol):
 
 @runtime_checkable
 class CanObserve(CanStep, Protocol):
-    """A space of numbered actions that describes where a candidate stands, for who chooses the next action.
+    """A space of numbered actions that describes the state of a candidate, for policies that choose the next.
 
     Offered by the cursor space of `loops` and the spaces of `llvm`; used by policies that are networks, and
     by training them.
@@ -338,7 +338,7 @@ class ValueHead(Policy, Protocol):
 
 @runtime_checkable
 class MultiTurnPolicy(Policy, Protocol):
-    """A policy that learns what came of a candidate, and gives another.
+    """A policy that learns what came of a candidate, and proposes another.
 
     Offered by language models alone, which were trained on feedback; used by the searcher `feedback`.
     """

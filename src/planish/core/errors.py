@@ -18,7 +18,7 @@ class PlanishError(Exception):
 
     Args:
         message: what is wrong, and where.
-        hint: the command or value that mends it; shown after the message.
+        hint: the command or value that fixes it; shown after the message.
 
     Exit codes are by class, and documented in docs/reference/exit-codes.md.
     """

@@ -69,13 +69,15 @@ def cache_folder(name: str = "") -> Path:
 
 
 def is_locked(path: Path) -> bool:
-    """Return whether a process has a file under an exclusive `flock`; it ends with that process.
+    """Return whether a process has a file under an exclusive `flock`, which ends with the process.
 
     Raises:
-        FileNotFoundError: there is no such file.
-        OSError: it cannot be opened.
+        OSError: the file is there, and cannot be opened.
     """
-    file = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
+    try:
+        file = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
+    except FileNotFoundError:
+        return False
     try:
         fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -111,7 +113,11 @@ def replacing(path: Path, *, durable: bool = True) -> Generator[Path]:
     try:
         yield part
         if durable:
-            _settle(part, whole)
+            with suppress(FileNotFoundError):
+                part.chmod(stat.S_IMODE(whole.stat().st_mode))
+            # The content before the name: else a power cut could leave the name with nothing.
+            with part.open("rb") as file:
+                os.fsync(file.fileno())
         part.replace(whole)
     finally:
         part.unlink(missing_ok=True)
@@ -136,14 +142,6 @@ def _is_stream(path: Path) -> bool:
     # A shell that sent its output to a file holds that file, and not its name.
     is_output = path.is_symlink() and str(path).startswith(("/dev/", "/proc/"))
     return is_output or (path.exists() and not path.is_file() and not path.is_dir())
-
-
-def _settle(part: Path, whole: Path) -> None:
-    """Bring a part to the disk before the name is: else a power cut could leave the name with nothing."""
-    with suppress(FileNotFoundError):
-        part.chmod(stat.S_IMODE(whole.stat().st_mode))
-    with part.open("rb") as file:
-        os.fsync(file.fileno())
 
 
 _KINDS = {

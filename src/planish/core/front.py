@@ -32,15 +32,15 @@ def front_of(costs: Sequence[Sequence[float]]) -> list[int]:
         costs: vectors of one length; less is better.
 
     Returns:
-        Places, sorted by cost.
+        Indices, sorted by cost.
     """
     front: list[int] = []
     # In this order nothing is dominated by what comes later.
-    for place in sorted(range(len(costs)), key=lambda i: (*costs[i], i)):
+    for index in sorted(range(len(costs)), key=lambda i: (*costs[i], i)):
         # Of two costs the second falls along the front, so its end decides for all.
-        rivals = front[-1:] if len(costs[place]) <= 2 else front
-        if not any(all(map(le, costs[held], costs[place])) for held in rivals):
-            front.append(place)
+        rivals = front[-1:] if len(costs[index]) <= 2 else front
+        if not any(all(map(le, costs[held], costs[index])) for held in rivals):
+            front.append(index)
     return front
 
 
@@ -63,14 +63,14 @@ def nondominated_sort(costs: Sequence[Sequence[float]]) -> Iterator[list[int]]:
         alike.setdefault(tuple(vector), []).append(index)
     if not alike:
         return
-    places, columns = list(alike.values()), np.array(list(alike), float).T
+    indices, columns = list(alike.values()), np.array(list(alike), float).T
     # Distinct vectors: whatever is nowhere above another is somewhere below it.
     dominated: NDArray[Any] = np.logical_and.reduce([column[:, None] <= column for column in columns])
     np.fill_diagonal(dominated, val=False)
     dominators = dominated.sum(0)
     front = np.flatnonzero(dominators == 0)
     while front.size:
-        yield [index for each in front for index in places[each]]
+        yield [index for each in front for index in indices[each]]
         below = dominated[front]
         dominators -= below.sum(0)
         dominators[front] = -1
@@ -115,7 +115,7 @@ def pareto_front(trials: Iterable[Trial], objectives: Sequence[Objective]) -> li
     while some := list(islice(known, _AT_ONCE)):  # so the many that are dominated need not be kept
         some = [*front, *some]
         # In the order of the trials, so that of equals the earliest stays.
-        front = [some[place] for place in sorted(front_of([costs for _, costs in some]))]
+        front = [some[index] for index in sorted(front_of([costs for _, costs in some]))]
     return [trial for trial, _ in sorted(front, key=itemgetter(1))]
 
 
@@ -160,7 +160,7 @@ def hypervolume(costs: Sequence[Sequence[float]], reference: Sequence[float]) ->
         ValueError: the lengths differ.
     """
     inside = [vector for vector in costs if all(c < r for c, r in zip(vector, reference, strict=True))]
-    return _volume([inside[place] for place in front_of(inside)], reference)
+    return _volume([inside[index] for index in front_of(inside)], reference)
 
 
 def _volume(front: Sequence[Sequence[float]], reference: Sequence[float]) -> float:
@@ -254,15 +254,7 @@ class HypervolumeTracker:
         elif any(all(map(le, held, costs)) for held in self.front):
             return
         joined = [*self.front, costs]
-        self.front = [joined[place] for place in front_of(joined)]
-        self._note()
-
-    @property
-    def volume(self) -> float | None:
-        """The hypervolume now; None while the baseline is not measured."""
-        return self.volumes[-1][1] if self.volumes else None
-
-    def _note(self) -> None:
+        self.front = [joined[index] for index in front_of(joined)]
         if self.baseline is None:
             return
         worst = reference_point(self.baseline)
@@ -270,6 +262,11 @@ class HypervolumeTracker:
         volume = hypervolume(self.front, worst) / unit
         if self.volume is None or volume > self.volume:
             self.volumes.append((self.evaluations, volume))
+
+    @property
+    def volume(self) -> float | None:
+        """The hypervolume now; None while the baseline is not measured."""
+        return self.volumes[-1][1] if self.volumes else None
 
 
 def growth_of(

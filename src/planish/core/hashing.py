@@ -34,11 +34,11 @@ def content_hash(text: str) -> str:
 
 
 def rng(seed: int, *index: int) -> Generator:
-    """Make the generator that belongs to a seed and a place in the run.
+    """Make the generator that belongs to a seed and a position in the run.
 
     Args:
         seed: the run's seed, not negative.
-        index: where in the run: a candidate's index, or several numbers that name the place.
+        index: where in the run: a candidate's index, or several numbers that name the position.
     """
     import numpy as np
 

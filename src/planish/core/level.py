@@ -188,7 +188,7 @@ class Level(ABC, Generic[ProgramT]):
     def identities(self, task: Task[ProgramT]) -> AbstractContextManager[Identify] | None:
         """Return what names candidates by what they make; None where the level does not know.
 
-        Equal names mean that the task's objectives cannot tell two candidates apart. Steps that do nothing
+        Equal names mean that the task's objectives cannot distinguish two candidates. Steps that do nothing
         are removed from finalists by it. It is used within the block.
         """
         del task

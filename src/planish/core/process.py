@@ -66,8 +66,8 @@ class Stops:
 def stoppable() -> Generator[Stops]:
     """Have the signals that ask to stop raise KeyboardInterrupt within the block.
 
-    It is so for those that this process handles: `nohup` has SIGHUP ignored, and who uses planish as a
-    library may leave SIGTERM to the system. Outside the main thread nothing changes.
+    It is so for those that this process handles: `nohup` has SIGHUP ignored, and a program that uses planish
+    as a library may leave SIGTERM to the system. Outside the main thread nothing changes.
     """
     stops = Stops()
     if threading.current_thread() is not threading.main_thread():

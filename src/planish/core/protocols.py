@@ -48,10 +48,6 @@ Tried = Mapping[str, Outcomes]
 """Canonical text of a program to what was tried on it."""
 
 
-def _nothing() -> Tried:
-    return {}
-
-
 @dataclass(frozen=True)
 class SearchContext:
     """Knowledge from before a search; it is part of the search, as its seed is.
@@ -66,7 +62,7 @@ class SearchContext:
     """
 
     warm_start: Sequence[Candidate] = ()
-    history: Callable[[], Tried] = _nothing
+    history: Callable[[], Tried] = dict[str, Outcomes]
     models: Mapping[str, object] = field(default_factory=dict[str, object])
     seconds: float | None = None
 
@@ -111,9 +107,9 @@ class Searcher(Protocol):
     `planish.core.SearchContext`.
 
     It is deterministic: the same seed and the same outcomes give the same candidates in the same order, in
-    whatever pieces they are asked for, and in whichever order the outcomes come. So whoever learns from
-    outcomes proposes a round, waits for all outcomes, and only then goes on. It never counts a
-    budget. It may propose a candidate twice; the loop measures it once.
+    whatever pieces they are asked for, and in whichever order the outcomes come. So a searcher that learns
+    from outcomes proposes a round, waits for all outcomes, and only then goes on. It never counts a budget.
+    It may propose a candidate twice; the loop measures it once.
     """
 
     def ask(self, n: int) -> Sequence[Candidate]:

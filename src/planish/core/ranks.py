@@ -25,10 +25,10 @@ def rank_correlation(predicted: Floats, measured: Floats) -> float:
 
 
 def _ranks(values: Floats) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
-    """Rank values around 0; equal ones share the mean of their places."""
+    """Rank values around 0; equal ones share the mean of their positions."""
     import numpy as np
 
-    _, place, counts = np.unique(values, return_inverse=True, return_counts=True)
+    _, inverse, counts = np.unique(values, return_inverse=True, return_counts=True)
     # Ties share a rank: trees predict the same for many rows, and any order among them would be luck.
     middle = np.cumsum(counts) - (counts + 1) / 2
-    return middle[place] - (len(values) - 1) / 2
+    return middle[inverse] - (len(values) - 1) / 2

@@ -26,7 +26,7 @@ class Program(Protocol):
 
 
 if TYPE_CHECKING:
-    # A level's own class of programs; any where none is named, as for whoever runs searches of all levels.
+    # A level's own class of programs; any where none is named, as in code for all levels.
     ProgramT = TypeVar("ProgramT", bound=Program, default=Any)
     ProgramT_co = TypeVar("ProgramT_co", bound=Program, default=Any, covariant=True)
 else:  # Python has had defaults since 3.13

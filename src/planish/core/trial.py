@@ -243,7 +243,7 @@ class Trial:
     Args:
         candidate: what was tried.
         outcome: measured, failed, or lost, which no store keeps.
-        index: its place in the run, from 0; its randomness comes from (seed, index).
+        index: its position in the run, from 0; its randomness comes from (seed, index).
         seed: the run's seed.
         seconds: stage name to seconds spent, of this trial alone.
         host: the machine that measured it.

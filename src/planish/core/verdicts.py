@@ -98,7 +98,7 @@ class Attribution:
     """Attribution of some of a candidate's steps by themselves (GEVO-ML, section 6.1).
 
     Args:
-        steps: their places in the candidate, from 0; one, two or three.
+        steps: their indices in the candidate, from 0; one, two or three.
         values: objective name to value / baseline's value where measuring it has noise; where it is exact,
             to value - baseline's value. Empty where these steps are not legal alone, or fail.
         additive: of two or three steps, objective name to whether the effect of all is, within the noise,

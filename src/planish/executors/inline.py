@@ -30,7 +30,7 @@ class Queue:
         self._added = 0
 
     def __len__(self) -> int:
-        """Count those who wait for a worker."""
+        """Count those that wait for a worker."""
         return len(self._queue)
 
     @property

@@ -1,4 +1,4 @@
-"""Executor of this machine: worker processes that may crash, hang, or use up memory."""
+"""Executors of this machine: worker processes that may crash, hang, or use up memory."""
 
 import math
 import pickle
@@ -332,6 +332,17 @@ class LocalExecutor:
             cause, *_ = outcome.detail.splitlines()
             kind = LostError if isinstance(outcome, Lost) else PlanishError
             raise kind(f"a worker cannot make its evaluator: {cause}") from RuntimeError(outcome.detail)
+
+
+class ForkedExecutor(LocalExecutor):
+    """Evaluates candidates in sandboxed workers that are forked from this process.
+
+    A fork takes some milliseconds, where a new interpreter takes 0.3 s, and has the libraries that are loaded
+    here. It is for evaluators whose libraries survive a fork, as LLVM does; those that start threads, such as
+    run-time systems of tensors, do not. In all else it is a `LocalExecutor`.
+    """
+
+    _forks: ClassVar[bool] = True
 
 
 def _stage(phase: str) -> Stage:

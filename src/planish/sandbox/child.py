@@ -19,7 +19,7 @@ import tempfile
 import time
 import traceback
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, suppress
 from functools import partial
 from pathlib import Path
@@ -30,7 +30,6 @@ from planish.sandbox.confinement import cap_memory, die_with_parent
 from planish.sandbox.limits import ExitStatus, describe_exit, is_external_signal, is_timeout
 from planish.sandbox.linux import hide
 from planish.sandbox.plain_data import MOST_BYTES, DataError, FrameReader, framed
-from planish.sandbox.scratch import Scratch
 
 _OUTPUT_BYTES = 2000
 _READ_BYTES = 1 << 20
@@ -38,7 +37,7 @@ Send = Callable[[bytes], None]
 """Sends a message to the parent; it is plain data, for the child runs what may go wrong in any way."""
 _OF_PROCESS = 2  # what Linux calls the clock of a process's time on the processor
 _POLL_S = 1e-3
-_lifelines: set[int] = set()
+lifelines: set[int] = set()
 """The ends that this process holds; forked children that held them too would keep other children alive."""
 
 
@@ -52,7 +51,7 @@ class Child:
     """
 
     def __init__(self, pid: int, replies: int, most_bytes: int = MOST_BYTES) -> None:
-        self.pid = pid
+        self.pid, self.replies = pid, replies
         self._frames, self._malformed = FrameReader(most_bytes), ""
         # A child may be killed in the middle of a message: the rest must not be waited for.
         os.set_blocking(replies, False)
@@ -70,14 +69,14 @@ class Child:
         self._malformed = f"sent what is not an answer: {error}"
         raise EOFError(self._malformed) from error
 
-    def _read(self, replies: int) -> Iterator[bytes]:
+    def _read(self) -> Iterator[bytes]:
         """Yield the messages that have come whole; there may be none.
 
         Raises:
             EOFError: it sends nothing any more, or sent what is no message.
         """
         with suppress(BlockingIOError):
-            if not (data := os.read(replies, _READ_BYTES)):
+            if not (data := os.read(self.replies, _READ_BYTES)):
                 raise EOFError
             try:
                 yield from self._frames.feed(data)
@@ -101,26 +100,17 @@ class Child:
         )
 
 
-def _open_lifeline() -> tuple[int, int]:
+def open_lifeline() -> tuple[int, int]:
     """Return the end that a child watches (`die_with_parent`), and the one that this process holds."""
     watched, held = os.pipe()
-    _lifelines.add(held)
+    lifelines.add(held)
     return watched, held
 
 
-def _close_lifeline(held: int) -> None:
-    _lifelines.discard(held)
+def close_lifeline(held: int) -> None:
+    """Close the end that this process holds."""
+    lifelines.discard(held)
     os.close(held)
-
-
-_STORE, _SERVER = "PLANISH_STORE", "PG"
-
-
-def _environment() -> dict[str, str]:
-    """Return the environment without the store's location and what reaches a PostgreSQL server."""
-    return {
-        name: value for name, value in os.environ.items() if name != _STORE and not name.startswith(_SERVER)
-    }
 
 
 class ForkedProcess:
@@ -195,96 +185,11 @@ def _skip_exit_handlers() -> None:
         library.on_exit(library._exit, None)
 
 
-def _redirect(output: int, scratch: Path) -> None:
+def redirect(output: int, scratch: Path) -> None:
     """Give this forked child an empty input, an output, and a folder for temporary files."""
     for ours, theirs in ((os.open(os.devnull, os.O_RDONLY), 0), (output, 1), (output, 2)):
         os.dup2(ours, theirs)
     os.environ["TMPDIR"] = tempfile.tempdir = str(scratch)
-
-
-def _forget_parent(inherited: Sequence[int]) -> None:
-    """Drop the descriptors, signal handlers and variables of the process that this one was forked from."""
-    kept = {0, 1, 2, *inherited}
-    # Pipes of siblings, above all: one shows a death only when no other process holds it.
-    for descriptor in [int(path.name) for path in Path("/dev/fd").iterdir()]:
-        if descriptor not in kept:
-            with suppress(OSError):  # that of the listing
-                os.close(descriptor)
-    _lifelines.clear()
-    sys.stdin = open(0, closefd=False, encoding="utf-8")  # noqa: SIM115  (it lasts as long as the process)
-    sys.stdout = open(1, "w", closefd=False, encoding="utf-8")  # noqa: SIM115
-    sys.stderr = open(2, "w", closefd=False, encoding="utf-8")  # noqa: SIM115
-    signal.set_wakeup_fd(-1)
-    for number in signal.valid_signals():
-        if callable(signal.getsignal(number)):
-            signal.signal(number, signal.SIG_DFL)
-    for name in set(os.environ) - set(_environment()):
-        del os.environ[name]
-
-
-class SessionChild(Child):
-    """A child in a session of its own, spawned or forked; it, what it started and its folder end by `kill`.
-
-    It is given its descriptors as arguments, and a last one, the lifeline: with that it shall call
-    `die_with_parent`.
-
-    Args:
-        module: by name; a new interpreter runs it.
-        descriptors: that it inherits.
-        output: the descriptor of its standard output and error; its input is empty.
-        replies, most_bytes: as `Child` takes them.
-        forked: what a process that is forked from this one calls instead, with the descriptors.
-
-    Attributes:
-        process: it.
-        scratch: the folder.
-    """
-
-    def __init__(
-        self,
-        module: str,
-        descriptors: Sequence[int],
-        output: int,
-        replies: int,
-        most_bytes: int,
-        forked: Callable[[Sequence[int]], object] | None = None,
-    ) -> None:
-        self.scratch = Scratch()
-        lifeline, self._held = _open_lifeline()
-        inherited = (*descriptors, lifeline)
-
-        def main(forked: Callable[[Sequence[int]], object]) -> None:
-            os.setsid()
-            _redirect(output, self.scratch.path)
-            _forget_parent(inherited)
-            forked(inherited)
-
-        self.process: subprocess.Popen[bytes] | ForkedProcess
-        if forked is not None:
-            self.process = ForkedProcess(partial(main, forked))
-        else:
-            self.process = subprocess.Popen(
-                # -P: a file in the folder where planish was started must not shadow a module.
-                [sys.executable, "-P", "-m", module, *map(str, inherited)],
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=output,
-                pass_fds=inherited,
-                start_new_session=True,
-                env={**_environment(), "TMPDIR": str(self.scratch.path)},
-            )
-        # The child's end: the lifeline breaks only when no other process holds the parent's.
-        os.close(lifeline)
-        super().__init__(self.process.pid, replies, most_bytes)
-
-    def kill(self) -> None:
-        """End it and all that it started; called once."""
-        self._kill_group()
-        self.process.kill()  # one that was forked just now has no group yet
-        # Without it the dead child stays as a zombie.
-        self.process.wait()
-        _close_lifeline(self._held)
-        self.scratch.remove()  # files that a descendant in another session writes meanwhile stay
 
 
 class ForkedChild(Child):
@@ -304,24 +209,24 @@ class ForkedChild(Child):
 
     def __init__(self, work: Callable[[Send], object], memory_bytes: int, scratch: Path) -> None:
         with ExitStack() as theirs, ExitStack() as ours:
-            self._answers, sends = os.pipe()
-            ours.callback(os.close, self._answers)
+            answers, sends = os.pipe()
+            ours.callback(os.close, answers)
             theirs.callback(os.close, sends)
-            lifeline, held = _open_lifeline()
-            ours.callback(_close_lifeline, held)
+            lifeline, held = open_lifeline()
+            ours.callback(close_lifeline, held)
             theirs.callback(os.close, lifeline)
             self._output = ours.enter_context(tempfile.TemporaryFile())
 
             def main() -> None:
-                os.close(self._answers)
+                os.close(answers)
                 self._separate(lifeline, memory_bytes, scratch)
                 work(partial(_send, sends))
 
             self._process = ForkedProcess(main)
-            super().__init__(self._process.pid, self._answers)
+            super().__init__(self._process.pid, answers)
             with suppress(OSError):  # it was quicker
                 os.setpgid(self.pid, self.pid)
-            self.ends = (self._answers, *self._process.ends)
+            self.ends = (answers, *self._process.ends)
             self._ours = ours.pop_all()
 
     def receive(self) -> list[bytes]:
@@ -333,7 +238,7 @@ class ForkedChild(Child):
         """
         dead = bool(wait(self._process.ends, 0))
         try:
-            messages = list(self._read(self._answers))
+            messages = list(self._read())
         except EOFError:
             self._kill_group()
             raise
@@ -366,9 +271,9 @@ class ForkedChild(Child):
         with suppress(OSError):  # the parent was quicker
             os.setpgid(0, 0)
         # Siblings' ends: this child would keep them alive after the parent's death.
-        for held in _lifelines:
+        for held in lifelines:
             os.close(held)
-        _lifelines.clear()
+        lifelines.clear()
         die_with_parent(lifeline)
         hide()
         faulthandler.disable()  # a crash is no news here
@@ -377,7 +282,7 @@ class ForkedChild(Child):
             # The watchdog's timers must kill, whatever handler the parent has for these signals.
             signal.signal(timer, signal.SIG_DFL)
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-        _redirect(self._output.fileno(), scratch)
+        redirect(self._output.fileno(), scratch)
         if memory_bytes:
             cap_memory(memory_bytes)
 

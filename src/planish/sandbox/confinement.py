@@ -150,7 +150,7 @@ def end_orphans() -> None:
         PlanishError: there are always more of them.
     """
     deadline = time.monotonic() + _END_S
-    while _owned and (found := list(_children())):
+    while _owned and (found := linux.children()):
         for pid in found:
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
@@ -161,35 +161,8 @@ def end_orphans() -> None:
             raise PlanishError("a program starts processes faster than they can be ended")
 
 
-def _children() -> Iterator[int]:
-    for listed in Path("/proc/self/task").glob("*/children"):
-        with suppress(OSError):
-            yield from map(int, listed.read_text(encoding="ascii").split())
-
-
-SYSTEM = tuple(
-    map(
-        Path,
-        [
-            "/usr",
-            "/lib",
-            "/lib32",
-            "/lib64",
-            "/libx32",
-            "/bin",
-            "/sbin",
-            "/opt",
-            "/etc",
-            "/proc",
-            "/sys",
-            "/dev/random",
-            "/dev/urandom",
-            "/nix",
-            "/gnu",
-            "/var/lib",
-        ],
-    )
-)
+_FOLDERS = "usr lib lib32 lib64 libx32 bin sbin opt etc proc sys nix gnu var/lib dev/random dev/urandom"
+SYSTEM = tuple(Path("/") / each for each in _FOLDERS.split())
 """Where a system keeps what programs need; homes, disks, terminals and /tmp are not among it."""
 _DEVICES = tuple(map(Path, ("/dev/null", "/dev/zero", "/dev/full", "/dev/tty")))
 _OF_CARDS = (Path("/dev/shm"), Path("~/.nv").expanduser())

@@ -60,11 +60,8 @@ class Limits:
         limits = list(several)
         # The shortest: what leaks for one leaks in the worker of all.
         lives = [each.lifetime for each in limits if each.lifetime is not None]
-        most = {
-            f.name: max(getattr(each, f.name) for each in limits)
-            for f in fields(Limits)
-            if f.name != "lifetime"
-        }
+        names = [field.name for field in fields(Limits) if field.name != "lifetime"]
+        most = {name: max(getattr(each, name) for each in limits) for name in names}
         return Limits(**most, lifetime=min(lives, default=None))
 
     def seconds(self, phase: str) -> float:
@@ -97,26 +94,10 @@ def worker_loss_notes(losses: "Counter[str]", given_up: int) -> Sequence[str]:
     return (f"{what}; {given_up:,} in vain: the same command tries them once more",)
 
 
-_OWN = frozenset(
-    getattr(signal, f"SIG{name}")
-    for name in [
-        "SEGV",
-        "BUS",
-        "ILL",
-        "FPE",
-        "ABRT",
-        "SYS",
-        "TRAP",
-        "XCPU",
-        "XFSZ",
-        "PIPE",
-        "ALRM",
-        "VTALRM",
-        "PROF",
-    ]
-)
-"""What a process brings upon itself; other signals come from other processes."""
 _TIMERS = frozenset((signal.SIGALRM, signal.SIGVTALRM, signal.SIGPROF, signal.SIGXCPU))
+_FAULTS = frozenset((signal.SIGSEGV, signal.SIGBUS, signal.SIGILL, signal.SIGFPE, signal.SIGABRT))
+_OWN = _TIMERS | _FAULTS | {signal.SIGSYS, signal.SIGTRAP, signal.SIGXFSZ, signal.SIGPIPE}
+"""What a process brings upon itself; other signals come from other processes."""
 
 
 @dataclass(frozen=True)
@@ -156,12 +137,6 @@ def describe_exit(code: int) -> str:
     """Return how a process with such a code ended."""
     if code >= 0:
         return f"exited with code {code}"
-    hint = " (the system may be out of memory)" if code == -signal.SIGKILL else ""
-    return f"killed by {_signal_name(-code)}{hint}"
-
-
-def _signal_name(number: int) -> str:
-    try:
-        return signal.Signals(number).name
-    except ValueError:
-        return f"signal {number}"
+    known = -code in signal.Signals.__members__.values()
+    name = signal.Signals(-code).name if known else f"signal {-code}"
+    return f"killed by {name}{' (the system may be out of memory)' if code == -signal.SIGKILL else ''}"

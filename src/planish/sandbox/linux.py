@@ -18,6 +18,24 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
+
+def children(pid: int | str = "self") -> list[int]:
+    """List the children of a process; none where it has ended, or this kernel does not show them."""
+    found: list[int] = []
+    for listed in Path(f"/proc/{pid}/task").glob("*/children"):
+        with suppress(OSError):  # the thread ended meanwhile
+            found += map(int, listed.read_text(encoding="ascii").split())
+    return found
+
+
+def descendants(pid: int) -> list[int]:
+    """List a process, and all processes below it."""
+    found = [pid]
+    for each in found:  # grows
+        found += children(each)
+    return found
+
+
 _SET_DUMPABLE, _DROP_BOUND, _AMBIENT, _CLEAR = 4, 24, 47, 4
 _VERSION = 0x20080522
 _KEPT = 1 << 1 | 1 << 2
@@ -261,9 +279,11 @@ def _by_argument(column: int, worker: int | None, *, sockets: bool) -> Code:
     # glibc then asks by clone(), whose flags can be seen.
     code: Code = [(_EQUAL, 0, 1, _CLONE3), (_RETURN, 0, 0, _ERROR | errno.ENOSYS)]
     code += _where(_CLONE[column], [_argument(0), (_ANY, 0, 1, _NAMESPACES), _REFUSE])
-    code += _where(_SOCKET[column], _sockets(unix=sockets))
+    code += _where(_SOCKET[column], [*([_argument(0), (_EQUAL, 1, 0, _UNIX)] if sockets else []), _REFUSE])
     if worker is not None:
-        code += _where(_KILL[column], _kills(worker))
+        # Not the worker, its group (0, or a negative number), nor all processes (-1).
+        own_group = [(_EQUAL, 2, 0, worker), (_EQUAL, 1, 0, 0), (_GREATER, 0, 1, 0x80000000)]
+        code += _where(_KILL[column], [_argument(0), *own_group, _REFUSE])
         own = [_argument(0), (_EQUAL, 0, 3, worker), _argument(2), (_EQUAL, 1, 0, _ABORT), _REFUSE]
         code += _where(_TGKILL[column], own)
         code += _where(_FCNTL[column], _refused(1, _SET_OWNER))
@@ -292,21 +312,6 @@ def _own_limits(column: int) -> Code:
         process = [_argument(0), (_EQUAL, 0, 2, kind), _argument(1), (_EQUAL, 1, 0, 0), _REFUSE]
         code += _where(call[column], process)
     return code
-
-
-def _sockets(*, unix: bool) -> Code:
-    return [_argument(0), (_EQUAL, 1, 0, _UNIX), _REFUSE] if unix else [_REFUSE]
-
-
-def _kills(worker: int) -> Code:
-    """Refuse to signal the worker, its group (0, or a negative number), or all processes (-1)."""
-    return [
-        _argument(0),
-        (_EQUAL, 2, 0, worker),
-        (_EQUAL, 1, 0, 0),
-        (_GREATER, 0, 1, 0x80000000),
-        _REFUSE,
-    ]
 
 
 def _where(number: int, then: Sequence[tuple[int, int, int, int]]) -> Code:
@@ -357,7 +362,15 @@ def restrict_files(beneath: Iterable[tuple[Path, int]]) -> str:
     if not known:
         return "this kernel has none"
     library = ctypes.CDLL(None, use_errno=True)
-    return _restrict(library, known, _handled(known), _widest(beneath))
+    handled = EXECUTE | WRITE | READ | LIST | _CHANGES
+    handled |= (
+        (_REFER if known >= 2 else 0) | (_TRUNCATE if known >= 3 else 0) | (_CONTROL if known >= 5 else 0)
+    )
+    allowed: dict[Path, int] = {}
+    for path, rights in beneath:
+        # A path may be both read and written; the kernel adds up rules, we add up rights first.
+        allowed[path] = allowed.get(path, 0) | rights
+    return _restrict(library, known, handled, allowed)
 
 
 def _restrict(library: ctypes.CDLL, known: int, handled: int, allowed: Mapping[Path, int]) -> str:
@@ -388,21 +401,6 @@ def nest() -> None:
     if known:
         library = ctypes.CDLL(None, use_errno=True)
         _restrict(library, known, _NAMED, {})
-
-
-def _handled(known: int) -> int:
-    rights = EXECUTE | WRITE | READ | LIST | _CHANGES
-    rights |= _REFER if known >= 2 else 0
-    rights |= _TRUNCATE if known >= 3 else 0
-    return rights | (_CONTROL if known >= 5 else 0)
-
-
-def _widest(beneath: Iterable[tuple[Path, int]]) -> Mapping[Path, int]:
-    found: dict[Path, int] = {}
-    for path, rights in beneath:
-        # A path may be both read and written; the kernel adds up rules, we add up rights first.
-        found[path] = found.get(path, 0) | rights
-    return found
 
 
 def _add(library: ctypes.CDLL, rules: int, path: Path, rights: int) -> None:

@@ -97,20 +97,13 @@ def sweep(folder: Path, young_s: float = _YOUNG_S) -> None:
     for scratch in folder.glob(f"{_PREFIX}*"):
         with suppress(OSError):  # another process removes it too
             # Another process may have made it, and not locked it yet.
-            if _is_own(scratch) and _age_s(scratch) >= young_s and not _is_held(scratch / _LOCK):
+            if _is_own(scratch) and _age_s(scratch) >= young_s and not is_locked(scratch / _LOCK):
                 shutil.rmtree(scratch, ignore_errors=True)
 
 
 def _age_s(scratch: Path) -> float:
     lock = scratch / _LOCK
     return time.time() - (lock if lock.exists() else scratch).stat().st_mtime
-
-
-def _is_held(lock: Path) -> bool:
-    try:
-        return is_locked(lock)
-    except FileNotFoundError:
-        return False
 
 
 def _is_own(scratch: Path) -> bool:

@@ -1,4 +1,4 @@
-"""Processes outside the pools: tools such as compilers, and Python processes in a session of their own."""
+"""Processes outside the pools: tools such as compilers."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
+
+from planish.sandbox.linux import descendants
 
 
 class Ran(NamedTuple):
@@ -73,12 +75,7 @@ def run_tool(
 
 def _end(pid: int) -> None:
     """Kill a process and its descendants; a compiler's driver has the compiler itself as a child."""
-    found = [pid]
     # All are listed before any is killed: once a parent is dead, its children are no longer listed under it.
-    for each in found:  # grows
-        for listed in Path(f"/proc/{each}/task").glob("*/children"):
-            with suppress(OSError):
-                found += map(int, listed.read_text(encoding="ascii").split())
-    for each in found:
+    for each in descendants(pid):
         with suppress(ProcessLookupError):
             os.kill(each, signal.SIGKILL)

@@ -5,20 +5,23 @@ from __future__ import annotations
 import mmap
 import os
 import selectors
+import signal
 import subprocess
 import sys
 import tempfile
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
+from typing import NamedTuple
 
 from planish.core import Candidate, PlanishError
-from planish.sandbox.child import SessionChild
+from planish.sandbox.child import Child, ForkedProcess, close_lifeline, lifelines, open_lifeline, redirect
 from planish.sandbox.confinement import SandboxPolicy
 from planish.sandbox.limits import ExitStatus
+from planish.sandbox.linux import descendants
 from planish.sandbox.protocol import (
     REPLY_BYTES,
     STAGE_CLOCK_BYTES,
@@ -33,28 +36,39 @@ from planish.sandbox.protocol import (
     encode_command,
     send,
 )
+from planish.sandbox.scratch import Scratch
 
 _LOOK_S = 0.1  # how often it is looked at
 _STARVES = 10
-_PROC = Path("/proc")
 
 
-@dataclass(frozen=True)
-class _Sample:
-    """A process and its descendants at one time.
+class _Sample(NamedTuple):
+    """Threads of a process and of its descendants at one time, by their ids.
 
-    Args:
-        time: in seconds of the monotonic clock.
-        states: thread id to its state, one letter.
-        ran: thread id to the seconds for which it had a processor, since its start.
-        waited: thread id to the seconds for which it could have run and had none; the kernel adds them when
-            it has one again.
+    The kernel adds what a thread has waited to `waited` when it runs again.
     """
 
-    time: float = field(default_factory=time.monotonic)
-    states: Mapping[int, str] = field(default_factory=dict[int, str])
-    ran: Mapping[int, float] = field(default_factory=dict[int, float])
-    waited: Mapping[int, float] = field(default_factory=dict[int, float])
+    time: float
+    states: dict[int, str]
+    """One letter."""
+    ran: dict[int, float]
+    """Seconds for which it had a processor."""
+    waited: dict[int, float]
+    """Seconds for which it could have run and had none."""
+
+    @staticmethod
+    def of(pid: int) -> _Sample:
+        sample = _Sample(time.monotonic(), {}, {}, {})
+        folders = [Path(f"/proc/{each}/task") for each in descendants(pid)]
+        for thread in chain.from_iterable(folder.glob("*") for folder in folders):
+            number = int(thread.name)
+            with suppress(OSError, ValueError):  # it ended meanwhile, or this system does not show it
+                # "pid (name) state ...", and the name may hold anything
+                sample.states[number] = (thread / "stat").read_text().rpartition(")")[2].split()[0]
+                # See "schedstat" in the kernel's sched-stats.rst: nanoseconds run, nanoseconds waited.
+                ran, waited, _ = (thread / "schedstat").read_text().split()
+                sample.ran[number], sample.waited[number] = int(ran) * 1e-9, int(waited) * 1e-9
+        return sample
 
 
 class StallDetector:
@@ -102,17 +116,13 @@ class StallDetector:
         """Count up to now; it is called often, and looks now and then."""
         if time.monotonic() < self._next:
             return
-        sample = _sample(self._pid)
-        self._next = sample.time + _LOOK_S
-        if self._last is not None:
-            self._count(self._last, sample)
-        self._last = sample
-
-    def _count(self, last: _Sample, now: _Sample) -> None:
-        passed = now.time - last.time
+        last, now = self._last, _Sample.of(self._pid)
+        self._last, self._next = now, now.time + _LOOK_S
+        if last is None:
+            return
         ran = sum(seconds - last.ran.get(thread, 0.0) for thread, seconds in now.ran.items())
         # Several threads may have run for longer than the clock: then it was not kept from running.
-        idle = max(0.0, passed - ran)
+        idle = max(0.0, now.time - last.time - ran)
         if not {"T", "t"}.isdisjoint(now.states.values()):
             self.stopped += idle
         elif any(state == last.states.get(thread) == "R" for thread, state in now.states.items()):
@@ -123,37 +133,8 @@ class StallDetector:
             self.starved += min(idle, max(waits, default=0.0))
 
 
-def _sample(pid: int) -> _Sample:
-    states, ran, waited = dict[int, str](), dict[int, float](), dict[int, float]()
-    for thread in _threads(pid):
-        number = int(thread.name)
-        with suppress(OSError, ValueError):  # it ended meanwhile, or this system does not show it
-            # "pid (name) state ...", and the name may hold anything
-            states[number] = (thread / "stat").read_text().rpartition(")")[2].split()[0]
-            # See "schedstat" in the kernel's sched-stats.rst: nanoseconds run, nanoseconds waited.
-            had, lacked, _ = (thread / "schedstat").read_text().split()
-            ran[number], waited[number] = int(had) * 1e-9, int(lacked) * 1e-9
-    return _Sample(states=states, ran=ran, waited=waited)
-
-
-def _threads(pid: int) -> Iterator[Path]:
-    """List the threads of a process and of its descendants, as folders of /proc."""
-    with suppress(OSError):
-        for thread in (_PROC / str(pid) / "task").iterdir():
-            yield thread
-            for child in _children(thread):
-                yield from _threads(child)
-
-
-def _children(thread: Path) -> list[int]:
-    try:
-        return [int(word) for word in (thread / "children").read_text().split()]
-    except OSError:  # it ended meanwhile, or this kernel does not show it
-        return []
-
-
 WORKER = "planish.sandbox.worker"
-"""What a worker process runs."""
+"""The module that a worker process runs."""
 _TAIL_BYTES = 4096
 _TAIL_LINES = 12
 _READ_BYTES = 1 << 16
@@ -162,7 +143,36 @@ _FAREWELL_S = 1.0  # for an idle worker to end by itself
 _DEATH_S = 0.2  # for a worker that closed its pipe to be dead
 
 
-class WorkerProcess(SessionChild):
+def _environment() -> dict[str, str]:
+    """Return the environment without the store's location and what reaches a PostgreSQL server."""
+    return {
+        name: value
+        for name, value in os.environ.items()
+        if name != "PLANISH_STORE" and not name.startswith("PG")
+    }
+
+
+def _forget_parent(inherited: Sequence[int]) -> None:
+    """Drop the descriptors, signal handlers and variables of the process that this one was forked from."""
+    kept = {0, 1, 2, *inherited}
+    # Pipes of siblings, above all: one shows a death only when no other process holds it.
+    for descriptor in [int(path.name) for path in Path("/dev/fd").iterdir()]:
+        if descriptor not in kept:
+            with suppress(OSError):  # that of the listing
+                os.close(descriptor)
+    lifelines.clear()
+    sys.stdin = open(0, closefd=False, encoding="utf-8")  # noqa: SIM115  (it lasts as long as the process)
+    sys.stdout = open(1, "w", closefd=False, encoding="utf-8")  # noqa: SIM115
+    sys.stderr = open(2, "w", closefd=False, encoding="utf-8")  # noqa: SIM115
+    signal.set_wakeup_fd(-1)
+    for number in signal.valid_signals():
+        if callable(signal.getsignal(number)):
+            signal.signal(number, signal.SIG_DFL)
+    for name in set(os.environ) - set(_environment()):
+        del os.environ[name]
+
+
+class WorkerProcess(Child):
     """A worker process, started at once in a session and process group of its own.
 
     Temporary files of it, and of what it starts, go to a folder of its own, which ends with it.
@@ -185,18 +195,15 @@ class WorkerProcess(SessionChild):
 
     def __init__(self, setup: Setup, *, forks: bool = False) -> None:
         command_end, self._commands = os.pipe()
-        self.replies, reply_end = os.pipe()
+        replies, reply_end = os.pipe()
         self.errors, error_end = os.pipe()
+        lifeline, self._lifeline = open_lifeline()
         shared_clock = _shared_memory()
-        inherited = (command_end, reply_end, shared_clock)
-        super().__init__(
-            WORKER,
-            inherited,
-            error_end,
-            self.replies,
-            REPLY_BYTES,
-            _serve if forks else None,
-        )
+        inherited = (command_end, reply_end, shared_clock, lifeline)
+        self._scratch = Scratch()
+        start = _forked if forks else _spawned
+        self._process = start(inherited, error_end, self._scratch.path)
+        super().__init__(self._process.pid, replies, REPLY_BYTES)
         self.clock = StageClockShm(memoryview(mmap.mmap(shared_clock, STAGE_CLOCK_BYTES)))
         # The child's ends: a pipe shows its death only when no other process holds them.
         for descriptor in (*inherited, error_end):
@@ -218,7 +225,7 @@ class WorkerProcess(SessionChild):
 
     def is_alive(self) -> bool:
         """Return whether the process still runs."""
-        return self.process.poll() is None
+        return self._process.poll() is None
 
     def make(self, serial: int, spec: bytes, sandbox: SandboxPolicy | None) -> None:
         """Send the command to make another evaluator, in the same sandbox where it is in one."""
@@ -237,7 +244,7 @@ class WorkerProcess(SessionChild):
         Raises:
             EOFError: no more will come.
         """
-        for body in self._read(self.replies):
+        for body in self._read():
             self._tail = b""  # whatever it printed belongs to what is finished
             self._mark()
             try:
@@ -279,7 +286,7 @@ class WorkerProcess(SessionChild):
         """Return how it ended."""
         try:
             # One that sent what is not an answer is alive, and is ended because of that.
-            code = self.process.wait(0.0 if self._malformed else _DEATH_S)
+            code = self._process.wait(0.0 if self._malformed else _DEATH_S)
         except subprocess.TimeoutExpired:
             code = None
         self.drain()
@@ -288,7 +295,11 @@ class WorkerProcess(SessionChild):
 
     def kill(self) -> None:
         """End it and all that it started."""
-        super().kill()
+        self._kill_group()
+        self._process.kill()  # one that was forked just now has no group yet
+        self._process.wait()  # else the dead child stays as a zombie
+        close_lifeline(self._lifeline)
+        self._scratch.remove()  # files that a descendant in another session writes meanwhile stay
         for descriptor in (self._commands, self.replies, self.errors):
             with suppress(OSError):
                 os.close(descriptor)
@@ -301,7 +312,7 @@ class WorkerProcess(SessionChild):
     def join(self) -> None:
         """Wait up to a second for it to end by itself, after `close_commands`."""
         with suppress(subprocess.TimeoutExpired):
-            self.process.wait(_FAREWELL_S)
+            self._process.wait(_FAREWELL_S)
 
     def _send(self, frame: bytes) -> None:
         self._mark()
@@ -314,11 +325,31 @@ class WorkerProcess(SessionChild):
         self.stalls.restart()
 
 
-def _serve(descriptors: Sequence[int]) -> None:
-    # Late: a new interpreter runs this module, which its package must not have imported by then.
-    from planish.sandbox.worker import main
+def _spawned(inherited: Sequence[int], output: int, scratch: Path) -> subprocess.Popen[bytes]:
+    """Run the worker's module in a new interpreter."""
+    return subprocess.Popen(
+        # -P: a file in the folder where planish was started must not shadow a module.
+        [sys.executable, "-P", "-m", WORKER, *map(str, inherited)],
+        stdin=subprocess.DEVNULL,
+        stdout=output,
+        stderr=output,
+        pass_fds=inherited,
+        start_new_session=True,
+        env={**_environment(), "TMPDIR": str(scratch)},
+    )
 
-    main(descriptors)
+
+def _forked(inherited: Sequence[int], output: int, scratch: Path) -> ForkedProcess:
+    def serve() -> None:
+        os.setsid()
+        redirect(output, scratch)
+        _forget_parent(inherited)
+        # Late: a new interpreter runs this module, which its package must not have imported by then.
+        from planish.sandbox.worker import main
+
+        main(inherited)
+
+    return ForkedProcess(serve)
 
 
 def _shared_memory() -> int:
@@ -369,12 +400,16 @@ class WorkerPool:
         for worker in [w for w in self.workers if not w.busy and not w.is_alive()]:
             self.kill(worker)
         while len(self.workers) < self.count:
+            setup = Setup(tuple(sys.path), self._memory_bytes, self._clock)
             try:
-                self._spawn()
+                worker = WorkerProcess(setup, forks=self._forks)
             except OSError as error:
                 raise PlanishError(
                     f"a worker cannot be started: {error}", "Ask for fewer workers."
                 ) from error
+            self.workers.append(worker)
+            for descriptor in (worker.replies, worker.errors):
+                self._selector.register(descriptor, selectors.EVENT_READ, worker)
 
     def recycle_old(self, lifetime: int) -> None:
         """End idle workers that have evaluated so many candidates; `fill` replaces them."""
@@ -419,9 +454,3 @@ class WorkerPool:
                 worker.join()
             self.kill(worker)
         self._selector.close()
-
-    def _spawn(self) -> None:
-        worker = WorkerProcess(Setup(tuple(sys.path), self._memory_bytes, self._clock), forks=self._forks)
-        self.workers.append(worker)
-        self._selector.register(worker.replies, selectors.EVENT_READ, worker)
-        self._selector.register(worker.errors, selectors.EVENT_READ, worker)

@@ -80,7 +80,7 @@ class FileLocks:
 
     def held(self, run_ids: Iterable[str]) -> set[str]:
         """Return which runs are held; see `RunLocks`."""
-        return {run_id for run_id in run_ids if run_id in self._files or self._is_held(self._file(run_id))}
+        return {run_id for run_id in run_ids if run_id in self._files or is_locked(self._file(run_id))}
 
     def are_others(self) -> bool:
         """Return whether runs may be held elsewhere: there is a file of one, perhaps of a killed process."""
@@ -112,13 +112,6 @@ class FileLocks:
             pass
         os.close(file)
         return None
-
-    @staticmethod
-    def _is_held(path: Path) -> bool:
-        try:
-            return is_locked(path)
-        except FileNotFoundError:
-            return False
 
 
 class AdvisoryLocks:

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
-from sqlalchemy import ColumnElement, Connection, RowMapping, Select, func, select
+from sqlalchemy import Column, ColumnElement, Connection, RowMapping, Select, Table, func, select
 
 from planish.core import Candidate, StoreError, Task, Trial, did_you_mean
-from planish.store.moving import Parcel, pack
 from planish.store.rows import (
-    RESULT_COLUMNS,
-    TRIAL_COLUMNS,
     Record,
     ResultRow,
     Run,
@@ -25,25 +22,46 @@ from planish.store.rows import (
     task_from_row,
     trials_from_rows,
 )
-from planish.store.schema import TRIAL, damaged, results, runs, tasks, total, trials
+from planish.store.schema import COVERED, checksum, damaged, results, runs, tasks, total, trials
 from planish.store.session import StoreSession
 
 _Query = Select[*tuple[Any, ...]]
-_RUN, _INDEX, _HASH = (1 + TRIAL.index(name) for name in ("run_id", "index", "candidate_hash"))
+_RUN, _INDEX, _HASH = (trials.c.keys().index(name) for name in ("run_id", "index", "candidate_hash"))
 _CHUNK = 500  # well below what a database takes in one statement
 
 _RUNS = select(runs).order_by(runs.c.started.desc(), runs.c.id)
 _IDS = select(runs.c.id).order_by(runs.c.started.desc(), runs.c.id)
 _LAST_TRIAL = select(func.max(trials.c.time)).where(trials.c.run_id == runs.c.id).scalar_subquery()
 _BY_WORK = select(runs).order_by(func.coalesce(runs.c.ended, _LAST_TRIAL, runs.c.started).desc(), runs.c.id)
-_TRIALS = select(*TRIAL_COLUMNS)
-_RESULTS = select(*RESULT_COLUMNS)
+_TRIALS, _RESULTS = select(trials), select(results)
+
+
+class Parcel(NamedTuple):
+    """All rows of a run.
+
+    Args:
+        task: the row of its task.
+        run: its own row.
+        trials: those of its trials, in the order of storing.
+        results: those of its finalists.
+    """
+
+    task: RowMapping
+    run: RowMapping
+    trials: Sequence[RowMapping]
+    results: Sequence[RowMapping]
+
+    @property
+    def rows(self) -> Sequence[tuple[Table, Sequence[RowMapping]]]:
+        """The rows of each table, those first that others refer to."""
+        return (tasks, [self.task]), (runs, [self.run]), (trials, self.trials), (results, self.results)
 
 
 class Reader:
-    """The store as reports see it. All methods raise StoreError where the store cannot be read.
+    """The store as reports see it. Threads may share one; processes may not.
 
-    Threads may share one; processes may not.
+    All methods raise StoreError where the store cannot be read. Those that read candidates take `steps`, step
+    name to class as the level lists them, and raise ProgramError where the level lacks a step.
     """
 
     def __init__(self, session: StoreSession) -> None:
@@ -115,62 +133,26 @@ class Reader:
         return next(iter(self._runs(_BY_WORK, 1)), None)
 
     def trials(self, task_key: str, steps: Steps) -> list[Trial]:
-        """List all that was measured for a task, by whatever run, in the order of storing.
-
-        Args:
-            task_key: the task.
-            steps: step name to class, as the level lists them.
-
-        Raises:
-            ProgramError: the level does not have a step.
-        """
+        """List all that was measured for a task, by whatever run, in the order of storing."""
         query = _TRIALS.where(trials.c.task_key == task_key).order_by(trials.c.id)
         rows = self._whole(query, runs.c.task_key == task_key)
         # Only now, since the sums of runs count those from the store too.
         return [trial for trial in trials_from_rows(rows, steps, self._session.label) if not trial.cached]
 
     def run_trials(self, run_id: str, steps: Steps) -> list[Trial]:
-        """List a run's trials by index, those with outcomes taken from the store too.
-
-        Args:
-            run_id: the whole id.
-            steps: step name to class, as the level lists them.
-
-        Raises:
-            ProgramError: the level does not have a step.
-        """
+        """List a run's trials by index, those with outcomes taken from the store too; by its whole id."""
         query = _TRIALS.where(trials.c.run_id == run_id).order_by(trials.c.index)
         rows = self._whole(query, runs.c.id == run_id)
         return trials_from_rows(rows, steps, self._session.label)
 
     def each_trial(self, run_id: str, steps: Steps) -> Iterator[Trial]:
-        """Read a run's trials by index, a few at a time; no process may write to the run meanwhile.
-
-        Args:
-            run_id: the whole id.
-            steps: step name to class, as the level lists them.
-
-        Raises:
-            ProgramError: the level does not have a step.
-        """
+        """Read a run's trials by index, a few at a time; no process may write to the run meanwhile."""
         for rows in self._each(run_id):
             yield from trials_from_rows(rows, steps, self._session.label)
 
     def trials_at(self, run_id: str, indices: Iterable[int], steps: Steps) -> list[Trial]:
-        """List those of a run's trials that have one of these indices.
-
-        Args:
-            run_id: the whole id.
-            indices: those that the run lacks are passed over.
-            steps: step name to class, as the level lists them.
-
-        Raises:
-            ProgramError: the level does not have a step.
-        """
-        rows: list[Record] = []
-        wanted = iter(indices)
-        while chunk := list(islice(wanted, _CHUNK)):
-            rows += self._rows(_TRIALS.where(trials.c.run_id == run_id, trials.c.index.in_(chunk)))
+        """List those of a run's trials that have one of these indices; it may lack some."""
+        rows = self._rows_with(trials.c.index, indices, trials.c.run_id == run_id)
         return trials_from_rows(rows, steps, self._session.label)
 
     def known(self, task_key: str, candidates: Iterable[Candidate]) -> dict[str, Trial]:
@@ -181,22 +163,14 @@ class Reader:
         """
         wanted = {candidate.hash: candidate for candidate in candidates}
         steps = {type(step).__name__: type(step) for c in wanted.values() for step in c.steps}
-        rows: list[Record] = []
-        hashes = iter(wanted)
-        while chunk := list(islice(hashes, _CHUNK)):
-            where = trials.c.task_key == task_key, trials.c.candidate_hash.in_(chunk), ~trials.c.cached
-            rows += self._rows(_TRIALS.where(*where))
+        own = trials.c.task_key == task_key, ~trials.c.cached
+        rows = self._rows_with(trials.c.candidate_hash, wanted, *own)
         newest = {row[_HASH]: row for row in sorted(rows, key=lambda row: row[0])}
         found = trials_from_rows(newest.values(), steps, self._session.label)
         return dict(zip(newest, found, strict=True))
 
     def result_rows(self, run_id: str, steps: Steps) -> list[ResultRow]:
-        """List a run's result, the best first; empty before its end.
-
-        Args:
-            run_id: the whole id.
-            steps: step name to class, as the level lists them.
-        """
+        """List a run's result, the best first; empty before its end."""
         query = _RESULTS.where(results.c.run_id == run_id).order_by(results.c.rank)
         label = self._session.label
 
@@ -215,12 +189,7 @@ class Reader:
 
         Runs with other objectives count too where the leading one is the same.
 
-        Args:
-            task: the program, the target and the leading objective.
-            steps: step name to class, as the level lists them.
-
-        Returns:
-            The finalists; of equal ones the newest first.
+        Of equal ones the newest is first.
         """
         same = tasks.c.subject == subject(task), tasks.c.objective == task.objectives[0].name
         whole = results.join(tasks, results.c.task_key == tasks.c.key).join(
@@ -239,7 +208,26 @@ class Reader:
         Raises:
             StoreError: one of them is damaged.
         """
-        return pack(self._session, run_id)
+
+        def read(connection: Connection) -> Parcel:
+            def rows(column: Column[Any], value: str) -> Sequence[RowMapping]:
+                table = column.table
+                query = select(table).where(column == value).order_by(*table.primary_key)
+                return connection.execute(query).mappings().all()
+
+            (run,) = rows(runs.c.id, run_id)
+            (task,) = rows(tasks.c.key, run["task_key"])
+            return Parcel(task, run, rows(trials.c.run_id, run_id), rows(results.c.run_id, run_id))
+
+        parcel, label = self._session.read(read), self._session.label
+        for table, rows in parcel.rows:
+            for row in rows:
+                if row["checksum"] != checksum(row[name] for name in COVERED[table.name]):
+                    raise damaged(label, f"a row of run {run_id} in table {table.name}", run_id)
+        sums = (parcel.run["trials_sum"], parcel.run["results_sum"])
+        if sums != tuple(total(row["checksum"] for row in rows) for rows in (parcel.trials, parcel.results)):
+            raise damaged(label, f"rows of run {run_id} are missing", run_id)
+        return parcel
 
     def _runs(self, query: _Query, limit: int | None) -> list[Run]:
         def read(connection: Connection) -> tuple[Sequence[RowMapping], set[str]]:
@@ -255,6 +243,15 @@ class Reader:
 
     def _rows(self, query: _Query) -> list[Record]:
         return self._session.read(lambda connection: [tuple(row) for row in connection.execute(query)])
+
+    def _rows_with(
+        self, column: Column[Any], values: Iterable[object], *where: ColumnElement[bool]
+    ) -> list[Record]:
+        """Return the rows of trials that have one of many values, however many, in a column."""
+        rows, left = list[Record](), iter(values)
+        while chunk := list(islice(left, _CHUNK)):
+            rows += self._rows(_TRIALS.where(*where, column.in_(chunk)))
+        return rows
 
     def _whole(self, query: _Query, which: ColumnElement[bool]) -> list[Record]:
         """Yield the rows of all trials of some runs; a row that is lost is noticed by the runs' sums."""

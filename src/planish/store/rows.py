@@ -25,18 +25,7 @@ from planish.core import (
     outcome_to_json,
     stored_candidate,
 )
-from planish.store.schema import (
-    RESULT,
-    RUN,
-    TASK,
-    TRIAL,
-    checksum,
-    damaged,
-    damaged_trial,
-    results,
-    sealed,
-    trials,
-)
+from planish.store.schema import checksum, damaged, damaged_trial, sealed
 
 RunStatus = Literal["running", "finished", "stopped", "failed", "interrupted"]
 
@@ -128,10 +117,7 @@ class ResultRow:
 # A value that is not finite is stored as it was measured, so this is not the canonical form.
 to_json = json.JSONEncoder(separators=(",", ":")).encode
 
-TRIAL_COLUMNS = tuple(trials.c[name] for name in ("id", *TRIAL, "checksum"))
-RESULT_COLUMNS = tuple(results.c[name] for name in (*RESULT, "checksum"))
-
-RUN_FIELDS = tuple(name for name in RUN if name not in ("stored", "trials_sum", "results_sum"))
+_OF_STORE = ("stored", "trials_sum", "results_sum", "checksum")  # columns of a run that are the store's own
 
 # What JSON that planish did not write can lead to.
 _UNREADABLE = (
@@ -173,7 +159,7 @@ def task_from_row(row: Mapping[Any, Any], label: str) -> StoredTask:
     """Read a task back; raises StoreError where the row is damaged."""
     what = f"row {row['key']} of table tasks"
     with _readable(label, what):
-        _check(label, what, [row[name] for name in TASK], row["checksum"])
+        _check(label, what, row.values())
         target: dict[str, Any] = json.loads(row["target"])
         features: dict[str, Any] = {"features": frozenset(target["features"])}
         return StoredTask(
@@ -220,7 +206,7 @@ def result_row(finalist: ResultRow, run_id: str, rank: int, task_key: str) -> di
 
 
 def trials_from_rows(rows: Iterable[Record], steps: Steps, label: str) -> list[Trial]:
-    """Read trials back from rows of `TRIAL_COLUMNS`.
+    """Read trials back from rows of the table.
 
     Raises:
         StoreError: a row is damaged.
@@ -235,29 +221,27 @@ def trials_from_rows(rows: Iterable[Record], steps: Steps, label: str) -> list[T
                     raise damaged_trial(label, row[0], row[2])
                 *_, index, name, candidate, outcome, seconds, seed, host, ended, cached, predicted, _ = row
                 became, spent, guess = read(f"[{outcome},{seconds},{predicted or 'null'}]")
-                sequence = stored_candidate(candidate, name, steps, seen)
-                known = outcome_from_json(became)
+                sequence, known = stored_candidate(candidate, name, steps, seen), outcome_from_json(became)
                 prediction = None if guess is None else TrialPrediction(*guess)
-                trial = Trial(sequence, known, index, seed, spent, host, ended, cached, prediction)
-                found.append(trial)
+                found.append(Trial(sequence, known, index, seed, spent, host, ended, cached, prediction))
     except _UNREADABLE as error:
         raise _unreadable(label, f"row {row[0]} of table trials", error, row[2]) from error
     return found
 
 
 def damaged_trials(rows: Iterable[Record]) -> list[Record]:
-    """Return the rows of `TRIAL_COLUMNS` that are not as they were written."""
+    """Return the rows of the table that are not as they were written."""
     return [row for row in rows if row[-1] != checksum(row[1:-1])]
 
 
 def results_from_rows(rows: Iterable[Record], steps: Steps, label: str) -> list[ResultRow]:
-    """Read finalists back from rows of `RESULT_COLUMNS`; raises as `trials_from_rows` does."""
+    """Read finalists back from rows of the table; raises as `trials_from_rows` does."""
     found: list[ResultRow] = []
     for row in rows:
-        run_id, rank, _, candidate, ratio, data, given = row
+        run_id, rank, _, candidate, ratio, data, _ = row
         what = f"row {run_id}, {rank} of table results"
         with _readable(label, what, run_id):
-            _check(label, what, row[:-1], given, run_id)
+            _check(label, what, row, run_id)
             sequence = candidate_from_json(json.loads(candidate), steps)
             found.append(ResultRow(sequence, ratio, json.loads(data), run_id))
     return found
@@ -269,8 +253,7 @@ def check_run(row: Mapping[Any, Any], label: str) -> None:
     Raises:
         StoreError: it is not.
     """
-    what = f"row {row['id']} of table runs"
-    _check(label, what, [row[name] for name in RUN], row["checksum"], str(row["id"]))
+    _check(label, f"row {row['id']} of table runs", row.values(), str(row["id"]))
 
 
 def run_from_row(row: Mapping[Any, Any], written: bool, label: str) -> Run:
@@ -283,7 +266,7 @@ def run_from_row(row: Mapping[Any, Any], written: bool, label: str) -> Run:
     """
     check_run(row, label)
     with _readable(label, f"row {row['id']} of table runs", row["id"]):
-        fields = {name: row[name] for name in RUN_FIELDS}
+        fields = {name: value for name, value in row.items() if name not in _OF_STORE}
         fields |= {name: json.loads(row[name]) for name in ("options", "versions", "seconds")}
         fields["warm_start"] = None if row["warm_start"] is None else json.loads(row["warm_start"])
         fields["importance"] = [(str(k), float(v)) for k, v in json.loads(row["importance"] or "[]")]
@@ -292,7 +275,8 @@ def run_from_row(row: Mapping[Any, Any], written: bool, label: str) -> Run:
         return Run(**fields, trials=row["stored"])
 
 
-def _check(label: str, what: str, values: Iterable[object], given: int | None, run_id: str = "") -> None:
+def _check(label: str, what: str, row: Iterable[object], run_id: str = "") -> None:
+    *values, given = row
     if given != checksum(values):
         raise damaged(label, what, run_id)
 

@@ -19,23 +19,9 @@ from sqlalchemy import (
     Text,
     UniqueConstraint,
 )
+from sqlalchemy.types import TypeEngine
 
 from planish.core import StoreError
-
-TASK = (
-    *("key", "level", "level_version", "program", "target", "objectives", "objective", "subject"),
-    "created",
-)
-RUN = (
-    *("id", "task_key", "searcher", "space", "seed", "options", "versions", "host", "started", "ended"),
-    *("status", "seconds", "warm_start", "importance", "stored", "trials_sum", "results_sum"),
-)
-TRIAL = (
-    *("task_key", "run_id", "index", "candidate_hash", "candidate", "outcome", "seconds", "seed", "host"),
-    *("time", "cached", "prediction"),
-)
-RESULT = ("run_id", "rank", "task_key", "candidate", "ratio", "data")
-COVERED: Mapping[str, Sequence[str]] = {"tasks": TASK, "runs": RUN, "trials": TRIAL, "results": RESULT}
 
 _SEPARATOR = "\x1f"
 
@@ -83,18 +69,17 @@ metadata = MetaData()
 
 schema_version = Table("planish_version", metadata, Column("version_num", Text, primary_key=True))
 
+
+def _filled(kind: type[TypeEngine[Any]], *names: str) -> list[Column[Any]]:
+    return [Column(name, kind, nullable=False) for name in names]
+
+
 # `subject` names level, level version, program and target; `objective` is the leading one's name.
 tasks = Table(
     "tasks",
     metadata,
     Column("key", Text, primary_key=True),
-    Column("level", Text, nullable=False),
-    Column("level_version", Text, nullable=False),
-    Column("program", Text, nullable=False),
-    Column("target", Text, nullable=False),
-    Column("objectives", Text, nullable=False),
-    Column("objective", Text, nullable=False),
-    Column("subject", Text, nullable=False),
+    *_filled(Text, "level", "level_version", "program", "target", "objectives", "objective", "subject"),
     Column("created", Double, nullable=False),
     Column("checksum", BigInteger),
     Index("tasks_by_subject", "subject"),
@@ -106,21 +91,15 @@ runs = Table(
     metadata,
     Column("id", Text, primary_key=True),
     Column("task_key", Text, ForeignKey("tasks.key"), nullable=False),
-    Column("searcher", Text, nullable=False),
-    Column("space", Text, nullable=False),
+    *_filled(Text, "searcher", "space"),
     Column("seed", BigInteger, nullable=False),
-    Column("options", Text, nullable=False),
-    Column("versions", Text, nullable=False),
-    Column("host", Text, nullable=False),
+    *_filled(Text, "options", "versions", "host"),
     Column("started", Double, nullable=False),
     Column("ended", Double),
-    Column("status", Text, nullable=False),
-    Column("seconds", Text, nullable=False),
+    *_filled(Text, "status", "seconds"),
     Column("warm_start", Text),
     Column("importance", Text),
-    Column("stored", BigInteger, nullable=False, server_default="0"),
-    Column("trials_sum", BigInteger, nullable=False, server_default="0"),
-    Column("results_sum", BigInteger, nullable=False, server_default="0"),
+    *_filled(BigInteger, "stored", "trials_sum", "results_sum"),
     Column("checksum", BigInteger),
     Index("runs_by_task", "task_key"),
 )
@@ -133,10 +112,7 @@ trials = Table(
     Column("task_key", Text, nullable=False),
     Column("run_id", Text, ForeignKey("runs.id"), nullable=False),
     Column("index", Integer, nullable=False),
-    Column("candidate_hash", Text, nullable=False),
-    Column("candidate", Text, nullable=False),
-    Column("outcome", Text, nullable=False),
-    Column("seconds", Text, nullable=False),
+    *_filled(Text, "candidate_hash", "candidate", "outcome", "seconds"),
     Column("seed", BigInteger, nullable=False),
     Column("host", Text, nullable=False),
     Column("time", Double, nullable=False),
@@ -152,8 +128,7 @@ results = Table(
     metadata,
     Column("run_id", Text, ForeignKey("runs.id"), primary_key=True),
     Column("rank", Integer, primary_key=True),
-    Column("task_key", Text, nullable=False),
-    Column("candidate", Text, nullable=False),
+    *_filled(Text, "task_key", "candidate"),
     Column("ratio", Double, nullable=False),
     Column("data", Text, nullable=False),
     Column("checksum", BigInteger),
@@ -170,3 +145,9 @@ leases = Table(
     Column("until", Double, nullable=False),
     Index("leases_by_run", "run_id"),
 )
+
+COVERED: Mapping[str, Sequence[str]] = {
+    table.name: [name for name in table.c.keys() if name != "checksum" and (table, name) != (trials, "id")]  # noqa: SIM118
+    for table in (tasks, runs, trials, results)
+}
+"""Table to the columns of which a row's checksum is made."""

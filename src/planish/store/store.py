@@ -3,29 +3,41 @@
 import platform
 import secrets
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
-from sqlalchemy import Connection, bindparam, delete, insert, update
+from sqlalchemy import (
+    Connection,
+    Executable,
+    Insert,
+    Table,
+    bindparam,
+    delete,
+    func,
+    insert,
+    select,
+    update,
+)
 
 from planish.core import Candidate, StoreError, Task, Trial
 from planish.store.locks import acquire, renew
-from planish.store.moving import drop, insert_new, unpack
-from planish.store.reader import Reader
+from planish.store.reader import Parcel, Reader
 from planish.store.rows import ResultRow, damaged_trials, result_row, task_row, to_json, trial_row
-from planish.store.schema import RUN, leases, results, runs, sealed, tasks, total, trials
+from planish.store.schema import COVERED, leases, results, runs, sealed, tasks, total, trials
 from planish.store.session import HeldError, LostConnectionError, StoreSession, uninterrupted
 
-_ADD = insert(trials)
-_CHANGING = (*RUN[RUN.index("ended") :], "checksum")
+_CHANGING = (*COVERED["runs"][COVERED["runs"].index("ended") :], "checksum")
 _CHANGE = (
     update(runs)
     .where(runs.c.id == bindparam("run"))
     .values({name: bindparam(f"new_{name}") for name in _CHANGING})
 )
+_ADD = insert(trials)
 _SEED_END = 2**63
 
 _Row = Mapping[str, Any]
+_Change = tuple[Mapping[str, Any], Sequence[tuple[Executable, Sequence[_Row] | None]]]
+"""Changes of a run's row, and statements with their rows, which change other tables with it."""
 
 
 class Store(Reader):
@@ -93,7 +105,7 @@ class Store(Reader):
         own = secrets.token_hex(4)  # the same in every attempt, so that no two runs are begun
 
         def write(connection: Connection, again: bool) -> _Row:
-            connection.execute(insert_new(connection, tasks), task_row(task))
+            connection.execute(_insert_new(connection, tasks), task_row(task))
             return self._insert_run(connection, row, own, again)
 
         with uninterrupted():
@@ -114,7 +126,8 @@ class Store(Reader):
 
         def write(connection: Connection, again: bool) -> _Row:
             self._take(run_id, again)
-            new = _changed(dict(self._run_row(connection, run_id)), status="running", ended=None)
+            row = self._run_row(connection, run_id)
+            new = sealed("runs", {**row, "status": "running", "ended": None})
             _rewrite(connection, new)
             return new
 
@@ -134,18 +147,12 @@ class Store(Reader):
         if not trials:
             return
 
-        def write(connection: Connection, again: bool) -> _Row:
-            held = self._own(run_id, again)
+        def change(held: _Row) -> _Change:
             added = [trial_row(trial, run_id, held["task_key"]) for trial in trials]
-            sums = total(each["checksum"] for each in added)
-            new = _changed(held, stored=held["stored"] + len(added), trials_sum=held["trials_sum"] + sums)
-            if not (again and self._was_stored(connection, held, new)):
-                connection.execute(_ADD, added)
-                _rewrite(connection, new)
-            return new
+            sums = held["trials_sum"] + total(each["checksum"] for each in added)
+            return {"stored": held["stored"] + len(added), "trials_sum": sums}, [(_ADD, added)]
 
-        with uninterrupted():  # what is held here is what is stored
-            self._held[run_id] = self._session.write(write)
+        self._change(run_id, change)
 
     def drop_damaged_trials(self, run_id: str) -> int:
         """Delete the trials of a run that are not as they were written, so that they are measured again.
@@ -163,18 +170,13 @@ class Store(Reader):
         if not rows:
             return 0
 
-        def write(connection: Connection, again: bool) -> _Row:
-            held = self._own(run_id, again)
+        def change(held: _Row) -> _Change:
             # The sum of what was stored is still right: it counts what each row's checksum is.
             sums = held["trials_sum"] - total(row[-1] for row in rows)
-            new = _changed(held, stored=held["stored"] - len(rows), trials_sum=sums)
-            if not (again and self._was_stored(connection, held, new)):
-                connection.execute(delete(trials).where(trials.c.id.in_([row[0] for row in rows])))
-                _rewrite(connection, new)
-            return new
+            gone = delete(trials).where(trials.c.id.in_([row[0] for row in rows]))
+            return {"stored": held["stored"] - len(rows), "trials_sum": sums}, [(gone, None)]
 
-        with uninterrupted():  # what is held here is what is stored
-            self._held[run_id] = self._session.write(write)
+        self._change(run_id, change)
         return len(rows)
 
     @property
@@ -218,16 +220,7 @@ class Store(Reader):
         Raises:
             StoreError: the run is not held here.
         """
-
-        def write(connection: Connection, again: bool) -> _Row:
-            held = self._own(run_id, again)
-            new = _changed(held, importance=to_json(importance))
-            if not (again and self._was_stored(connection, held, new)):
-                _rewrite(connection, new)
-            return new
-
-        with uninterrupted():  # what is held here is what is stored
-            self._held[run_id] = self._session.write(write)
+        self._change(run_id, lambda _: ({"importance": to_json(importance)}, []))
 
     def save_result(self, run_id: str, finalists: Sequence[ResultRow]) -> None:
         """Store what a run found; it replaces what was stored before.
@@ -240,19 +233,13 @@ class Store(Reader):
             StoreError: the run is not held here.
         """
 
-        def write(connection: Connection, again: bool) -> _Row:
-            held = self._own(run_id, again)
+        def change(held: _Row) -> _Change:
             rows = [result_row(f, run_id, rank, held["task_key"]) for rank, f in enumerate(finalists)]
-            new = _changed(held, results_sum=total(each["checksum"] for each in rows))
-            if not (again and self._was_stored(connection, held, new)):
-                connection.execute(delete(results).where(results.c.run_id == run_id))
-                if rows:
-                    connection.execute(insert(results), rows)
-                _rewrite(connection, new)
-            return new
+            old = delete(results).where(results.c.run_id == run_id)
+            new = [(insert(results), rows)] if rows else []
+            return {"results_sum": total(each["checksum"] for each in rows)}, [(old, None), *new]
 
-        with uninterrupted():  # what is held here is what is stored
-            self._held[run_id] = self._session.write(write)
+        self._change(run_id, change)
 
     def finish_run(
         self,
@@ -271,18 +258,11 @@ class Store(Reader):
             StoreError: the run is not held here.
         """
         end = {"status": status, "ended": time.time(), "seconds": to_json(dict(seconds or {}))}
-
-        def write(connection: Connection, again: bool) -> None:
-            held = self._own(run_id, again)
-            new = _changed(held, **end)
-            if not (again and self._was_stored(connection, held, new)):
-                _rewrite(connection, new)
-            connection.execute(delete(leases).where(leases.c.run_id == run_id))
-
+        released = delete(leases).where(leases.c.run_id == run_id)
         with uninterrupted():
-            self._session.write(write)
+            self._change(run_id, lambda _: (end, [(released, None)]))
             del self._held[run_id]
-        self._session.read(lambda _: self._session.locks.release(run_id))
+        self._release(run_id)
 
     def delete_run(self, run_id: str) -> str:
         """Delete a run with its trials and its result; it may be damaged.
@@ -299,7 +279,14 @@ class Store(Reader):
         whole = self.find_id(run_id)
         if whole in self._held:  # its lock is ours, and would let us
             raise HeldError(f"run {whole} is being written here", "Finish it first.")
-        drop(self._session, whole)
+
+        def write(connection: Connection, again: bool) -> None:
+            del again  # what is gone already is deleted once more without harm
+            self._take_free(whole)
+            _delete(connection, whole)
+
+        self._session.write(write)
+        self._release(whole)
         return whole
 
     def take_run(self, source: Reader, run_id: str) -> bool:
@@ -316,7 +303,54 @@ class Store(Reader):
             StoreError: the run is damaged there, another process writes to it here, or another
                 run has its id.
         """
-        return unpack(self._session, source.parcel(run_id))
+        parcel = source.parcel(run_id)
+
+        def write(connection: Connection, again: bool) -> bool:
+            del again
+            query = select(runs).where(runs.c.id == run_id)
+            if not self._is_further(parcel.run, connection.execute(query).mappings().first()):
+                return False
+            self._take_free(run_id)
+            _delete(connection, run_id)
+            _insert(connection, parcel)
+            return True
+
+        if taken := self._session.write(write):
+            self._release(run_id)
+        return taken
+
+    def _is_further(self, new: Mapping[Any, Any], old: Mapping[Any, Any] | None) -> bool:
+        """Return whether a run of another store has come further than it has here, if it is here."""
+        if old is None:
+            return True
+        if any(old[name] != new[name] for name in ("task_key", "started", "host")):
+            raise StoreError(
+                f"another run has the id {new['id']} in {self._session.label}", "Delete one of them."
+            )
+        return old["checksum"] != new["checksum"] and _reached(new) > _reached(old)
+
+    def _change(self, run_id: str, change: Callable[[_Row], _Change]) -> None:
+        """Change a run that is held here, all or nothing; what a lost connection cut off is stored once."""
+
+        def write(connection: Connection, again: bool) -> _Row:
+            held = self._own(run_id, again)
+            changes, statements = change(held)
+            new = sealed("runs", {**held, **changes})
+            if not (again and self._was_stored(connection, held, new)):
+                for statement, rows in statements:
+                    connection.execute(statement, rows)
+                _rewrite(connection, new)
+            return new
+
+        with uninterrupted():  # what is held here is what is stored
+            self._held[run_id] = self._session.write(write)
+
+    def _take_free(self, run_id: str) -> None:
+        if not self._session.locks.take(run_id):
+            raise HeldError(f"another process is writing to run {run_id}", "Let it end first.")
+
+    def _release(self, run_id: str) -> None:
+        self._session.read(lambda _: self._session.locks.release(run_id))
 
     def _take(self, run_id: str, again: bool) -> None:
         for other in self._held if again else ():  # the lost connection held these locks
@@ -346,17 +380,43 @@ class Store(Reader):
         run_id = own
         while True:
             new = sealed("runs", {"id": run_id, **row})
-            added = connection.execute(insert_new(connection, runs), new).rowcount
+            added = connection.execute(_insert_new(connection, runs), new).rowcount
             if added or (again and self._run_row(connection, run_id)["started"] == row["started"]):
                 self._take(run_id, again)
                 return new
             run_id = secrets.token_hex(4)
 
 
-def _changed(row: _Row, **changes: Any) -> _Row:
-    """Return a run's row with some values changed."""
-    return sealed("runs", {**row, **changes})
-
-
 def _rewrite(connection: Connection, row: _Row) -> None:
     connection.execute(_CHANGE, {"run": row["id"], **{f"new_{name}": row[name] for name in _CHANGING}})
+
+
+def _reached(run: Mapping[Any, Any]) -> tuple[int, bool, float]:
+    """Return how far a run has come: of as many trials, by whether there is a result, then by its end."""
+    return run["stored"], bool(run["results_sum"]), run["ended"] or 0.0
+
+
+def _insert_new(connection: Connection, table: Table) -> Insert:
+    """Return the statement that inserts rows, those apart whose key is there."""
+    if connection.dialect.name == "sqlite":
+        from sqlalchemy.dialects.sqlite import insert as insert_with_conflicts
+    else:
+        from sqlalchemy.dialects.postgresql import insert as insert_with_conflicts
+    return insert_with_conflicts(table).on_conflict_do_nothing()
+
+
+def _delete(connection: Connection, run_id: str) -> None:
+    key = connection.execute(select(runs.c.task_key).where(runs.c.id == run_id)).scalar()
+    for table, column in ((leases, "run_id"), (results, "run_id"), (trials, "run_id"), (runs, "id")):
+        connection.execute(delete(table).where(table.c[column] == run_id))
+    others = select(func.count()).select_from(runs).where(runs.c.task_key == key)
+    if not connection.execute(others).scalar():
+        connection.execute(delete(tasks).where(tasks.c.key == key))
+
+
+def _insert(connection: Connection, parcel: Parcel) -> None:
+    for table, rows in parcel.rows:
+        # The database numbers its own trials; a task may be there for other runs.
+        named = [{name: row[name] for name in (*COVERED[table.name], "checksum")} for row in rows]
+        if named:
+            connection.execute(_insert_new(connection, table) if table is tasks else insert(table), named)

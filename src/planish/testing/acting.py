@@ -165,7 +165,7 @@ ACTS: dict[str, Callable[[float], None]] = {
 
 @dataclass(frozen=True)
 class Diary:
-    """A spec of evaluators that append to a file who evaluates what: a process id and a cost a line.
+    """A spec of evaluators that append to a file which process evaluates what: its id and a candidate a line.
 
     Args:
         path: the file.
@@ -179,7 +179,7 @@ class Diary:
 
 @dataclass(frozen=True)
 class Mortal:
-    """A spec of actors who are struck by a signal in the first so many evaluations, whoever evaluates.
+    """A spec of actors that a signal ends in the first so many evaluations, in whichever process.
 
     Args:
         path: the file in which they count them.

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterator, Mapping
 from itertools import islice
+from typing import TypeVar
 
 import pytest
 
@@ -21,6 +22,7 @@ from planish.core import (
     rng,
 )
 
+_Space = TypeVar("_Space")
 DRAWS = 20
 WALKS = 8
 LONGEST = 6
@@ -50,14 +52,14 @@ class SpaceConformance:
         assert self.space().start() == start
 
     def test_samples_are_legal_and_belong_to_their_generator(self) -> None:
-        space, again = self._sampling(), self._sampling()
+        space, again = self._offering(CanSample), self._offering(CanSample)
         for index in range(DRAWS):
             candidate = space.sample(rng(1, index))
             self._check(space, candidate)
             assert again.sample(rng(1, index)) == candidate, f"draw {index} differs in an equal space"
 
     def test_steps_are_unique_and_lead_to_legal_candidates(self) -> None:
-        space, again = self._stepping(), self._stepping()
+        space, again = self._offering(CanStep), self._offering(CanStep)
         for candidate in self._walked(space):
             steps = space.steps(candidate)
             assert len(set(steps)) == len(steps), f"a step is listed twice after {candidate}"
@@ -68,7 +70,7 @@ class SpaceConformance:
                 assert again.extend(candidate, step) == child, f"{step} after {candidate} differs"
 
     def test_equal_states_have_equal_futures(self) -> None:
-        space = self._stepping()
+        space = self._offering(CanStep)
         seen: dict[str, Candidate] = {}
         for candidate in self._walked(space):
             state = space.state_key(candidate)
@@ -79,7 +81,7 @@ class SpaceConformance:
             )
 
     def test_neighbours_are_legal_and_belong_to_their_generator(self) -> None:
-        space, again = self._evolving(), self._evolving()
+        space, again = self._offering(CanEvolve), self._offering(CanEvolve)
         for index in range(DRAWS):
             candidate = space.sample(rng(2, index))
             neighbour = space.mutate(candidate, rng(3, index))
@@ -87,13 +89,13 @@ class SpaceConformance:
             assert again.mutate(candidate, rng(3, index)) == neighbour, f"neighbour {index} differs"
 
     def test_mutation_reaches_other_candidates(self) -> None:
-        space = self._evolving()
+        space = self._offering(CanEvolve)
         start = space.start()
         reached = {space.mutate(start, rng(4, index)) for index in range(DRAWS)}
         assert reached != {start}, f"{DRAWS} mutations of the start all gave the start"
 
     def test_children_are_legal_and_belong_to_their_generator(self) -> None:
-        space, again = self._evolving(), self._evolving()
+        space, again = self._offering(CanEvolve), self._offering(CanEvolve)
         for index in range(DRAWS):
             parents = space.sample(rng(5, index)), space.sample(rng(6, index))
             children = space.crossover(*parents, rng(7, index))
@@ -102,7 +104,7 @@ class SpaceConformance:
                 self._check(space, child)
 
     def test_seeds_are_legal_unique_and_in_a_fixed_order(self) -> None:
-        space, again = self._seeding(), self._seeding()
+        space, again = self._offering(CanSeed), self._offering(CanSeed)
         seeds = list(space.seeds())
         assert list(again.seeds()) == seeds, "two equal spaces have different seeds"
         assert len(set(seeds)) == len(seeds), "a seed is listed twice"
@@ -110,7 +112,7 @@ class SpaceConformance:
             self._check(space, seed)
 
     def test_shorter_candidates_are_legal_and_lack_one_step(self) -> None:
-        space, again = self._shrinking(), self._shrinking()
+        space, again = self._offering(CanShrink), self._offering(CanShrink)
         for candidate in self._some(space):
             every = range(len(candidate.steps))
             assert space.selected(candidate, every) == candidate, f"all steps of {candidate} are another one"
@@ -124,7 +126,7 @@ class SpaceConformance:
                     assert len(child.steps) == len(rest), f"{child} is not one shorter"
 
     def test_a_focused_space_gives_legal_candidates_that_belong_to_their_generator(self) -> None:
-        space, again = self._seeding(), self._seeding()
+        space, again = self._offering(CanSeed), self._offering(CanSeed)
         shown = [space.sample(rng(10, index)) for index in range(3)]
         focused, same = space.focused(shown), again.focused(shown)
         for index in range(DRAWS):
@@ -136,7 +138,7 @@ class SpaceConformance:
             assert same.mutate(candidate, rng(12, index)) == neighbour, f"neighbour {index} differs"
 
     def test_features_are_as_many_as_named_and_the_same_in_any_company(self) -> None:
-        space, again = self._featuring(), self._featuring()
+        space, again = self._offering(CanFeaturise), self._offering(CanFeaturise)
         candidates = list(self._some(space))
         found = space.features(candidates)
         assert found.shape == (len(candidates), len(space.schema.names))
@@ -147,7 +149,7 @@ class SpaceConformance:
             assert (again.features([candidate])[0] == found[i]).all(), f"{candidate} differs alone"
 
     def test_the_list_is_unique_and_in_a_fixed_order(self) -> None:
-        space, again = self._enumerating(), self._enumerating()
+        space, again = self._offering(CanEnumerate), self._offering(CanEnumerate)
         listed = list(islice(space.candidates(), 10_000))
         assert listed == list(islice(again.candidates(), 10_000)), "two listings differ"
         assert len({candidate.hash for candidate in listed}) == len(listed), "a candidate is listed twice"
@@ -156,7 +158,7 @@ class SpaceConformance:
             self._check(space, candidate)
 
     def test_the_list_holds_what_is_sampled(self) -> None:
-        space = self._enumerating()
+        space = self._offering(CanEnumerate)
         if not isinstance(space, CanSample) or space.size() > 10_000:
             pytest.skip("the space is not sampled, or is too large to list")
         listed = set(space.candidates())
@@ -182,25 +184,10 @@ class SpaceConformance:
                     break
                 candidate = space.extend(candidate, steps[int(generator.integers(len(steps)))])
 
-    def _sampling(self) -> CanSample:
+    def _offering(self, capability: type[_Space]) -> _Space:
+        """Make the space, or skip the test where it lacks a capability."""
         space = self.space()
-        return space if isinstance(space, CanSample) else pytest.skip("the space is not sampled")
-
-    def _stepping(self) -> CanStep:
-        space = self.space()
-        return space if isinstance(space, CanStep) else pytest.skip("the space is not walked")
-
-    def _evolving(self) -> CanEvolve:
-        space = self.space()
-        return space if isinstance(space, CanEvolve) else pytest.skip("the space does not evolve")
-
-    def _seeding(self) -> CanSeed:
-        space = self.space()
-        return space if isinstance(space, CanSeed) else pytest.skip("the space has no seeds")
-
-    def _shrinking(self) -> CanShrink:
-        space = self.space()
-        return space if isinstance(space, CanShrink) else pytest.skip("the space does not shorten")
+        return space if isinstance(space, capability) else pytest.skip(f"it is no {capability.__name__}")
 
     def _some(self, space: Space) -> Iterator[Candidate]:
         """List the start, the seeds and samples, of what the space offers."""
@@ -208,14 +195,6 @@ class SpaceConformance:
         yield from space.seeds() if isinstance(space, CanSeed) else ()
         if isinstance(space, CanSample):
             yield from (space.sample(rng(13, index)) for index in range(DRAWS))
-
-    def _featuring(self) -> CanFeaturise:
-        space = self.space()
-        return space if isinstance(space, CanFeaturise) else pytest.skip("the space gives no features")
-
-    def _enumerating(self) -> CanEnumerate:
-        space = self.space()
-        return space if isinstance(space, CanEnumerate) else pytest.skip("the space is not listed")
 
 
 def _futures(space: CanStep, candidate: Candidate) -> dict[Step, str]:

@@ -57,7 +57,7 @@ def make_trial(index: int, number: int | None = None, *, cached: bool = False, s
     """Make a trial; every third has failed, and every other was predicted.
 
     Args:
-        index: its place in the run.
+        index: its position in the run.
         number: names the candidate; the index where it is None.
         cached: whether the outcome was taken from the store.
         steps: how long the candidate is.
