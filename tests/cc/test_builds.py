@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from cc.conftest import CC, CXX, EXPECTED, SMALLER, Place, text
-from planish.cc import driver, optimize
+from planish.cc import driver, size_search
 from planish.cc.command import main
 from planish.levels.llvm.backend.elf import code_bytes
 from store.mounts import write_protected
@@ -303,7 +303,7 @@ def test_a_search_that_crashes_leaves_clangs_object(
         os.kill(os.getpid(), signal.SIGSEGV)
         raise AssertionError
 
-    monkeypatch.setattr(optimize, "_found", crash)
+    monkeypatch.setattr(size_search, "make_smaller", crash)
     monkeypatch.setenv("PLANISH_CACHE", str(words.cache))
     monkeypatch.chdir(words.folder)
     assert main(["-Oz", "-c", "words.c"], plus=False) == 0
@@ -321,7 +321,7 @@ def test_a_search_that_hangs_is_ended(
         time.sleep(60)
         raise AssertionError
 
-    monkeypatch.setattr(optimize, "_found", hang)
+    monkeypatch.setattr(size_search, "make_smaller", hang)
     monkeypatch.setattr("planish.cc.optimize._PATIENCE_S", 0.0)
     monkeypatch.setattr("planish.cc.optimize._PATIENCE", 1.0)
     monkeypatch.setenv("PLANISH_CACHE", str(words.cache))
@@ -363,7 +363,7 @@ def test_a_defect_of_planishs_own_is_reported_and_clang_compiles(
     def fail(*_: object) -> bool:
         raise ZeroDivisionError("not thought of")
 
-    monkeypatch.setattr(driver.Compilation, "make", fail)
+    monkeypatch.setattr(driver, "make", fail)
     monkeypatch.setenv("PLANISH_CACHE", str(place.cache))
     monkeypatch.chdir(place.folder)
     said = tmp_path / "said"

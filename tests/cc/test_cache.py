@@ -30,7 +30,7 @@ def entry(seconds: float = 2.0, evaluations: int = 0) -> CachedObject:
 
 
 def test_what_is_put_is_there(tmp_path: Path) -> None:
-    ObjectCache(str(tmp_path / "new")).put(KEY, entry())
+    ObjectCache(str(tmp_path / "new")).keep(KEY, entry())
     found = ObjectCache(str(tmp_path / "new")).get(KEY)
     assert found is not None
     assert (found.seconds, found.evaluations, found.about, found.code, found.has_diagnostics) == (
@@ -48,7 +48,7 @@ def test_what_cost_less_than_is_asked_for_is_not_enough() -> None:
 
 
 def test_a_new_folder_is_the_users_alone(tmp_path: Path) -> None:
-    ObjectCache(str(tmp_path / "new")).put(KEY, entry())
+    ObjectCache(str(tmp_path / "new")).keep(KEY, entry())
     assert (tmp_path / "new").stat().st_mode & 0o777 == 0o700
 
 
@@ -56,27 +56,27 @@ def test_a_folder_that_is_open_to_others_stays_so(tmp_path: Path) -> None:
     shared = tmp_path / "shared"
     shared.mkdir()
     shared.chmod(0o777)
-    ObjectCache(str(shared)).put(KEY, entry())
+    ObjectCache(str(shared)).keep(KEY, entry())
     assert {path.stat().st_mode & 0o777 for path in shared.rglob("*") if path.is_dir()} == {0o777}
 
 
 def test_damage_is_noticed_and_repaired(tmp_path: Path) -> None:
     cache = ObjectCache(str(tmp_path))
-    cache.put(KEY, entry())
+    cache.keep(KEY, entry())
     (path,) = tmp_path.glob("objects/*/*")
     for damage in (b"", b"nonsense\n", path.read_bytes()[:-1], path.read_bytes()[:-1] + b"X"):
         path.write_bytes(damage)
         again = ObjectCache(str(tmp_path))
         assert again.get(KEY) is None
         assert "damaged" in again.error
-    cache.put(KEY, entry())
+    cache.keep(KEY, entry())
     assert cache.get(KEY) is not None
 
 
 def test_a_folder_that_cannot_be_written_is_reported(tmp_path: Path) -> None:
     with write_protected(tmp_path):
         cache = ObjectCache(str(tmp_path / "cache"))
-        cache.put(KEY, entry())
+        cache.keep(KEY, entry())
     assert "cannot be written" in cache.error
 
 
@@ -111,7 +111,7 @@ def test_what_a_container_left_half_written_is_harmless(tmp_path: Path) -> None:
 def test_a_full_disk_leaves_nothing_half_written(tmp_path: Path) -> None:
     with small_disk(tmp_path / "disk", 64):
         cache = ObjectCache(str(tmp_path / "disk"))
-        cache.put(KEY, CachedObject(1.0, 0, b"{}", bytes(1 << 20), has_diagnostics=False))
+        cache.keep(KEY, CachedObject(1.0, 0, b"{}", bytes(1 << 20), has_diagnostics=False))
         assert "No space left" in cache.error
         assert not [path for path in (tmp_path / "disk").rglob("*") if path.is_file()]
 
@@ -123,10 +123,10 @@ def test_in_a_cache_that_is_full_the_oldest_objects_go(
     cache = ObjectCache(str(tmp_path))
     keys = [f"ab{number}" for number in range(4)]
     for age, key in enumerate(keys):
-        cache.put(key, CachedObject(1.0, 0, b"", bytes(20), has_diagnostics=False))
+        cache.keep(key, CachedObject(1.0, 0, b"", bytes(20), has_diagnostics=False))
         os.utime(tmp_path / "objects" / "ab" / key[2:], (age, age))
     assert [key for key in keys if cache.get(key)] == keys[2:]
-    cache.put(
+    cache.keep(
         keys[0], CachedObject(1.0, 0, b"", bytes(1000), has_diagnostics=False)
     )  # alone too large, and new
     assert [key for key in keys if cache.get(key)] == keys[:1]

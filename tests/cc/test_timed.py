@@ -16,7 +16,7 @@ from levels.llvm.modules import require_linker
 from planish.cc import timed_program, timed_search
 from planish.cc.clang import Compiler
 from planish.cc.command import main
-from planish.cc.object_cache import digest, open_cache
+from planish.cc.object_cache import contents, digest, open_cache
 from planish.cc.reporting import builds
 from planish.cc.timed_objects import exchanged, link_parts, read_unit, without_output
 from planish.core import Candidate
@@ -228,9 +228,9 @@ def test_what_is_damaged_is_made_anew(built: Place, monkeypatch: pytest.MonkeyPa
     assert link() == 0
     program = (built.folder / "program").read_bytes()
     (path,) = Path(built.cache).glob("programs/*/*")
-    _, kept, text = path.read_bytes().split(b"\n")
-    assert list(json.loads(kept)) == [digest((built.folder / "kernel.o").read_bytes())]
-    assert json.loads(text)["run"] == "./program size"
+    kept, about = json.loads(contents(path.read_bytes()) or b"")
+    assert list(kept) == [digest((built.folder / "kernel.o").read_bytes())]
+    assert about["run"] == "./program size"
     for path in Path(built.cache).glob("programs/*/*"):
         path.write_bytes(path.read_bytes()[:-3])
     assert len(seen := faster(monkeypatch, 0.5)) == 0

@@ -6,6 +6,7 @@ import os
 import sys
 
 from planish.cc.arguments import Invocation, Source
+from planish.cc.settings import SearchError
 
 VARIABLE = "PLANISH_CLANG"
 MAJOR = 22
@@ -70,6 +71,8 @@ def _on_path(name: str) -> str | None:
     return None
 
 
+CODE_ONLY = ("-Xclang", "-disable-llvm-passes", "-Qunused-arguments", "-w", "-c", "-x", "ir", "-")
+"""The words that make code of bitcode on standard input, as clang would of its own."""
 # What follows from a source before anything is optimised: with TBAA and lifetimes, as -Oz has them.
 _FRONT_END = ("-Xclang", "-disable-llvm-passes", "-emit-llvm", "-c")
 
@@ -168,6 +171,8 @@ class CompletedProcess:
 def run(command: list[str], given: bytes = b"", **variables: str) -> CompletedProcess:
     """Run a program to its end. What it writes and says is kept in memory.
 
+    It does what `planish.sandbox.run_tool` does without its imports, and many compilations are over before.
+
     Args:
         command: the program's path, and its arguments.
         given: its standard input; without it, it has this process's.
@@ -205,6 +210,23 @@ def wait(pid: int) -> int:
         os.waitpid(pid, 0)
         raise
     return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+
+
+def check_version(compiler: Compiler) -> None:
+    """See that clang is of the LLVM that searches.
+
+    Raises:
+        SearchError: it is not.
+    """
+    import re
+
+    from planish.levels.llvm.backend import open_backend
+
+    said = re.search(rb"clang version (\d+)\.", run([*compiler.command, "--version"]).written)
+    theirs = said[1].decode() if said else "an unknown version"
+    ours = open_backend().version
+    if theirs != ours.partition(".")[0]:
+        raise SearchError(f"{compiler.path} is of LLVM {theirs}, and what searches of {ours}")
 
 
 def shell_code(ended: int) -> int:

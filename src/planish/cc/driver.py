@@ -8,29 +8,14 @@ that it loads, and configuration files that add options.
 from __future__ import annotations
 
 import os
-from time import monotonic, time_ns
 
-from planish.cc.arguments import Invocation, Source, code_options
-from planish.cc.clang import Compiler, CompletedProcess, Unit, run, shell_code, wait
-from planish.cc.manifest import Manifest
-from planish.cc.object_cache import (
-    CachedObject,
-    ObjectCache,
-    atomic_write,
-    digest,
-    left_to_clang,
-    note,
-    open_cache,
-    refused,
-)
+from planish.cc.arguments import Invocation, Source
+from planish.cc.clang import Compiler, Unit, run, shell_code, wait
+from planish.cc.job import CompileJob, left_to_clang, note, refused
+from planish.cc.object_cache import CachedObject, ObjectCache, atomic_write, digest, open_cache
 from planish.cc.settings import CompileSettings, ReadsFilesError, pass_on, say
 
-TYPE_CHECKING = False  # as `typing` has it
-if TYPE_CHECKING:
-    from planish.cc.reading import Reading
-
 _KIND = "installations"
-_MAGIC = b"planish-installation-1"
 _FOLDERS = (b"System configuration file directory: ", b"User configuration file directory: ")
 INSTALLATION_VARIABLES = ("HOME", "LD_LIBRARY_PATH", "LD_PRELOAD", "CLANG_NO_DEFAULT_CONFIG")
 """Variables from which the files follow, or whether they count."""
@@ -52,12 +37,12 @@ def find_installation(compiler: Compiler, cache: ObjectCache) -> bool:
     """
     variables = [os.fsencode(os.environ.get(name, "")) for name in INSTALLATION_VARIABLES]
     key = digest(compiler.identity.encode(), *variables)
-    check, _, data = (cache.read(_KIND, key) or b"").partition(b"\n")
-    if check != _check(data):
+    data = cache.read(_KIND, key)
+    if data is None:
         data = _asked(compiler)
         if not data:
             return False
-        cache.put_plain(_KIND, key, _check(data) + b"\n" + data)
+        cache.put(_KIND, key, data)
     folders, _, programs = data.partition(b"\0\0")
     parts = [*variables, *map(_stamp, programs.split(b"\0"))]
     own = os.fsencode(os.path.dirname(os.path.realpath(compiler.path)))
@@ -66,10 +51,6 @@ def find_installation(compiler: Compiler, cache: ObjectCache) -> bool:
             parts += _configuration(path, _DEEPEST)
     compiler.installation = digest(*parts)
     return True
-
-
-def _check(data: bytes) -> bytes:
-    return digest(_MAGIC, data).encode()
 
 
 def _asked(compiler: Compiler) -> bytes:
@@ -119,153 +100,90 @@ def _configuration(path: bytes, depth: int) -> list[bytes]:
     return parts
 
 
-class Compilation:
-    """The compilation of one source to one object; it begins here.
+def make_alone(job: CompileJob) -> int:
+    """Make one of several objects, by clang where planish does not; return the exit code."""
+    if make(job):
+        return 0
+    ended = job.run_clang()
+    pass_on(ended.messages)
+    return shell_code(ended.code)
 
-    Args:
-        unit: the source and its object.
-        settings: the objective and the time of the search.
-        cache: has objects, manifests, and what is known of functions.
+
+def make(job: CompileJob) -> bool:
+    """Make an object; False where clang has to make it, or to say why it cannot be made."""
+    if found := job.manifest.get():
+        entry = job.known(found[0])
+        if entry and _write_dependencies(job, found[1]):
+            return _take(job, entry)
+    if not job.run_front_end():
+        return False
+    if entry := job.known(job.key):
+        if job.needs_no_clang(entry):
+            job.manifest.put(job.key, job.reading())
+        return _take(job, entry)
+    return bool(job.settings.for_time or job.settings.seconds) and _search(job)
+
+
+def _take(job: CompileJob, entry: CachedObject) -> bool:
+    """Write the object that is known, and say what clang would; False where clang shall make it."""
+    if entry.is_clangs:
+        job.note("clang", entry.about)
+        return False
+    messages = job.messages
+    if entry.has_diagnostics:
+        ended = job.run_clang()
+        if ended.code:
+            return False
+        messages = ended.messages
+    pass_on(messages)
+    try:
+        atomic_write(job.unit.output, entry.code)
+    except OSError:
+        return False  # clang finds another way, or says what is wrong
+    job.note("known", entry.about, job.seconds)
+    return True
+
+
+def _write_dependencies(job: CompileJob, dependencies: bytes) -> bool:
+    """Write what clang would of dependencies; False where it cannot be."""
+    try:
+        if job.unit.dependency_file is not None:
+            atomic_write(job.unit.dependency_file, dependencies)
+    except OSError:
+        return False
+    return True
+
+
+def _search(job: CompileJob) -> bool:
+    """Have clang make the object, and search for a smaller one or record what it was made of.
+
+    Returns:
+        False where clang has to say why it cannot be made.
     """
+    from planish.cc.interrupts import Stoppable  # here: a known object needs none
 
-    def __init__(self, unit: Unit, settings: CompileSettings, cache: ObjectCache) -> None:
-        self._unit, self._settings, self._cache = unit, settings, cache
-        self._began, self._began_ns = monotonic(), time_ns()
-        self._manifest = Manifest(unit, cache)
-        self._key = ""
-        self._messages = b""
-
-    def make_alone(self) -> int:
-        """Make one of several objects, by clang where planish does not; return the exit code."""
-        if self.make():
-            return 0
-        ended = self._clang()
-        pass_on(ended.messages)
-        return shell_code(ended.code)
-
-    def make(self) -> bool:
-        """Make the object; False where clang has to make it, or to say why it cannot be made."""
-        if found := self._manifest.get():
-            entry = self._known(found[0])
-            if entry and self._write_dependencies(found[1]):
-                return self._take(entry)
-        front = run([*self._unit.compiler.command, *self._unit.front_end])
-        if front.code or not front.written.startswith(b"BC"):
+    with Stoppable():
+        own = job.run_clang()
+        if own.code:
             return False
-        # The search's budget is no part of the key: the object follows from these alone.
-        options = "\0".join([self._unit.host, *code_options(self._unit.options)])
-        identity = self._unit.compiler.identity.encode()
-        self._key, self._messages = digest(identity, os.fsencode(options), front.written), front.messages
-        if entry := self._known(self._key):
-            if self._needs_no_clang(entry):
-                self._manifest.put(self._key, self._reading())
-            return self._take(entry)
-        return bool(self._settings.for_time or self._settings.seconds) and self._search(front.written)
-
-    def _clang(self) -> CompletedProcess:
-        return run([*self._unit.compiler.command, *self._unit.words])
-
-    def _known(self, key: str) -> CachedObject | None:
-        """Look an object up; None where more is to be spent on it than was."""
-        entry, settings = self._cache.get(key), self._settings
-        return entry if entry and entry.is_enough(settings.seconds, settings.evaluations) else None
-
-    def _take(self, entry: CachedObject) -> bool:
-        """Write the object that is known, and say what clang would; False where clang shall make it."""
-        if entry.is_clangs:
-            self._note("clang", entry.about, 0.0)
-            return False
-        messages = self._messages
-        if entry.has_diagnostics:
-            ended = self._clang()
-            if ended.code:
-                return False
-            messages = ended.messages
-        pass_on(messages)
+        job.clang_s, job.has_diagnostics = job.seconds, own.messages != job.messages
+        pass_on(own.messages)
         try:
-            atomic_write(self._unit.output, entry.code)
-        except OSError:
-            return False  # clang finds another way, or says what is wrong
-        self._note("known", entry.about, monotonic() - self._began)
-        return True
+            if job.settings.for_time:
+                from planish.cc.timed_objects import keep_timed_unit
 
-    def _write_dependencies(self, dependencies: bytes) -> bool:
-        """Write what clang would of dependencies; False where it cannot be."""
-        try:
-            if self._unit.dependency_file is not None:
-                atomic_write(self._unit.dependency_file, dependencies)
-        except OSError:
-            return False
-        return True
-
-    def _search(self, bitcode: bytes) -> bool:
-        """Have clang make the object, and search for a smaller one or record what it was made of.
-
-        Args:
-            bitcode: unoptimised.
-
-        Returns:
-            False where clang has to say why it cannot be made.
-        """
-        from planish.cc.interrupts import Stoppable  # here: a known object needs none
-
-        with Stoppable():
-            own = self._clang()
-            if own.code:
-                return False
-            clang_s = monotonic() - self._began
-            pass_on(own.messages)
-            try:
-                done = self._better(bitcode, clang_s, has_diagnostics=own.messages != self._messages)
-            except ReadsFilesError as error:
-                entry = left_to_clang(str(error))
-                self._keep(entry)
-                self._note("clang", entry.about, 0.0)
+                job.note("compiled", keep_timed_unit(job), job.seconds)
             else:
-                if done:
-                    self._note(*done, monotonic() - self._began)
-            return True
+                from planish.cc.optimize import improve
 
-    def _better(self, bitcode: bytes, clang_s: float, *, has_diagnostics: bool) -> tuple[str, bytes] | None:
-        """Improve clang's object; return how, and the report as JSON. None: nothing came of it."""
-        if self._settings.for_time:
-            from planish.cc.timed_objects import keep_timed_unit
-
-            keep = self._keep
-            about = keep_timed_unit(self._unit, bitcode, self._cache, keep, has_diagnostics=has_diagnostics)
-            return "compiled", about
-        from planish.cc.optimize import improve
-
-        given = self._unit, bitcode, self._settings, self._cache, clang_s
-        entry = improve(*given, has_diagnostics=has_diagnostics)
-        if entry is None:
-            return None
-        self._keep(entry)
-        return "searched", entry.about
-
-    def _keep(self, entry: CachedObject) -> bool:
-        """Put an object into the cache; False where a file was changed meanwhile."""
-        # What was changed since may be in the object, and not in the bitcode that names it.
-        reading = self._reading()
-        if not reading.is_unchanged:
-            return False
-        self._cache.put(self._key, entry)
-        if self._needs_no_clang(entry):
-            self._manifest.put(self._key, reading)
+                if entry := improve(job):
+                    job.keep(entry)
+                    job.note("searched", entry.about, job.seconds)
+        except ReadsFilesError as error:
+            entry = left_to_clang(str(error))
+            job.keep(entry)
+            job.note("clang", entry.about)
         return True
-
-    def _needs_no_clang(self, entry: CachedObject) -> bool:
-        """Return whether all that clang does for an object is known: only clang can say something again."""
-        return not (entry.has_diagnostics or entry.is_clangs or self._messages)
-
-    def _reading(self) -> Reading:
-        from planish.cc.reading import Reading
-
-        return Reading(self._unit, self._began_ns)
-
-    def _note(self, how: str, about: bytes, seconds: float) -> None:
-        unit = self._unit
-        note(self._cache, self._settings, unit.belongs_to, unit.source, how, about, seconds)
 
 
 def compile_and_link(
@@ -285,7 +203,7 @@ def compile_and_link(
                 name = os.path.splitext(os.path.basename(source.path))[0]
                 path = os.path.join(folder, f"{name}-{source.index}.o")
                 unit = Unit(compiler, invocation, source, path, program)
-                failed = Compilation(unit, settings, cache).make_alone() or failed
+                failed = make_alone(CompileJob(unit, settings, cache)) or failed
                 words[source.index] = path
         if failed:
             return failed
@@ -328,8 +246,8 @@ def compile_all(compiler: Compiler, invocation: Invocation, settings: CompileSet
         pairs = zip(invocation.sources, outputs, strict=True)
         units = [Unit(compiler, invocation, source, path, path) for source, path in pairs]
         if len(units) == 1:
-            return 0 if Compilation(units[0], settings, cache).make() else None
-        return max([Compilation(unit, settings, cache).make_alone() for unit in units])
+            return 0 if make(CompileJob(units[0], settings, cache)) else None
+        return max([make_alone(CompileJob(unit, settings, cache)) for unit in units])
     finally:
         if cache.error:
             say(f"warning: {cache.error}")

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from planish.cc.reading import Reading
 
-_MAGIC = b"planish-direct-2"
+_KIND = "direct"
 VARIABLES = (
     *("CPATH", "C_INCLUDE_PATH", "CPLUS_INCLUDE_PATH", "SOURCE_DATE_EPOCH", "PWD", "COMPILER_PATH"),
     *("RC_DEBUG_PREFIX_MAP",),
@@ -47,11 +47,10 @@ class Manifest:
 
     def get(self) -> tuple[str, bytes] | None:
         """Return the object's key and the dependencies that clang writes, where all is as it was."""
-        held = self._cache.read("direct", self._key) if self._key else None
-        parts = (held or b"").split(b"\0\0")
-        if len(parts) != 8 or digest(*parts[1:]).encode() != parts[0] or parts[1] != _MAGIC:
+        held = self._cache.read(_KIND, self._key) if self._key else None
+        if held is None:
             return None
-        key, dependencies, files, asked, folders, toolchains = parts[2:]
+        key, dependencies, files, asked, folders, toolchains = held.split(b"\0\0")
         named = [line.partition(b" ") for line in files.split(b"\0")]
         read = [name for check, _, name in named if check != _ABSENT]
         if any(check != _content(name) for check, _, name in named if check != _ABSENT):
@@ -84,11 +83,11 @@ class Manifest:
         settled = (reading.is_settled(name) or not os.path.exists(name) for name in folders)
         stamps = (_stamp(name) if old else b"0" for name, old in zip(folders, settled, strict=True))
         parts = [
-            *(_MAGIC, key.encode(), dependencies, b"\0".join(lines), b"\0".join(asked)),
+            *(key.encode(), dependencies, b"\0".join(lines), b"\0".join(asked)),
             b"\0".join(b" ".join(row) for row in zip(stamps, folders, strict=True)),
             b"\0".join(_names_in(name) + b" " + name for name in sorted(reading.toolchains)),
         ]
-        self._cache.put_plain("direct", self._key, b"\0\0".join([digest(*parts).encode(), *parts]))
+        self._cache.put(_KIND, self._key, b"\0\0".join(parts))
 
 
 def _key(unit: Unit) -> str:

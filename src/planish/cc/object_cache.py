@@ -1,18 +1,14 @@
 """Cache of objects by what they were made of, in a folder that processes and users may share.
 
-The store's database takes longer to open (SQLAlchemy 190 ms) than clang takes for a small file (35 ms). Each
-entry is a file of its own, which is written elsewhere and then renamed: it is whole or not there. What is
-damaged is found by its checksum, and made again. Beside objects, the cache has notes of compilations for the
-report of a build.
+The store's database takes longer to open (SQLAlchemy 190 ms) than clang takes for a small file (35 ms), and
+`planish.core.disk_cache` longer to import. Each entry is a file of its own, which is written elsewhere and
+then renamed: it is whole or not there. What is damaged is found by its checksum, and made again. Entries are
+of several kinds, each with a folder: objects, manifests, searches, notes for the report of a build.
 """
 
 from __future__ import annotations
 
 import os
-
-TYPE_CHECKING = False  # as `typing` has it
-if TYPE_CHECKING:
-    from planish.cc.settings import CompileSettings
 
 _SHARED = 0o066
 """What others may do with a file, as far as they may with the folder it is in."""
@@ -62,10 +58,10 @@ try:
 except ImportError:  # another interpreter than CPython
     from hashlib import blake2b
 
-VARIABLE = "PLANISH_CACHE"
-_MAGIC = "planish-cc-1"
+_MAGIC = b"planish-cc-2"
+_OBJECTS = "objects"
 _LARGEST = 8 << 20
-"""Bytes of one of the 256 folders of objects: 2 GiB in all."""
+"""Bytes of one of the 256 folders of a kind: 2 GiB in all."""
 
 
 def digest(*parts: bytes) -> str:
@@ -123,18 +119,28 @@ class ObjectCache:
         self.error = ""
 
     def get(self, key: str) -> CachedObject | None:
-        """Look an entry up."""
-        data = self.read("objects", key)
-        entry = _read(data) if data else None
-        if entry is None and data is not None:
-            self.note(f"has a damaged entry, {self._path('objects', key)}; it is made anew")
-        return entry
+        """Return an object; None where it is not there."""
+        if (data := self.read(_OBJECTS, key)) is None:
+            if os.path.exists(path := self._path(_OBJECTS, key)):
+                self.note(f"has a damaged entry, {path}; it is made anew")
+            return None
+        head, _, rest = data.partition(b"\n")
+        seconds, evaluations, has_diagnostics, size = head.split(b" ")
+        about, code = rest[: int(size)], rest[int(size) :]
+        return CachedObject(
+            float(seconds), int(evaluations), about, code, has_diagnostics=has_diagnostics == b"1"
+        )
+
+    def keep(self, key: str, entry: CachedObject) -> None:
+        """Keep an object."""
+        head = f"{entry.seconds!r} {entry.evaluations} {entry.has_diagnostics:d} {len(entry.about)}\n"
+        self.put(_OBJECTS, key, head.encode() + entry.about + entry.code)
 
     def read(self, kind: str, key: str) -> bytes | None:
-        """Read a file of the cache; None where there is none."""
+        """Return an entry of a kind; None where it is not there, or damaged."""
         try:
             with open(self._path(kind, key), "rb") as file:
-                return file.read()
+                return contents(file.read())
         except (FileNotFoundError, NotADirectoryError):
             pass
         except OSError as error:
@@ -152,33 +158,16 @@ class ObjectCache:
             self.note(f"cannot be read: {error}")
         return []
 
-    def put(self, key: str, entry: CachedObject) -> None:
-        """Keep an entry; where the cache is full, older ones go."""
-        check = digest(entry.about, entry.code)
-        flags = f"{entry.seconds!r} {entry.evaluations} {entry.has_diagnostics:d}"
-        head = f"{_MAGIC} {flags} {len(entry.about)} {check}\n"
-        self.put_plain("objects", key, head.encode() + entry.about + entry.code)
-
-    def put_plain(self, kind: str, key: str, data: bytes) -> None:
-        """Keep a file of some kind; where there is no more room for its kind, older ones go."""
+    def put(self, kind: str, key: str, data: bytes) -> None:
+        """Keep an entry of a kind; where its kind has no more room, older ones go; errors are noted."""
         path = self._path(kind, key)
-        self.write(path, data)
-        _make_room(os.path.dirname(path), path)
-
-    def note_build(self, output: str, source: str, fields: list[bytes]) -> None:
-        """Keep what was done for an object, in place of what was noted when it was made before."""
-        where, what = os.fsencode(os.path.abspath(output)), os.fsencode(os.path.abspath(source))
-        key = digest(where, what, str(os.geteuid()).encode())
-        self.write(self._path("builds", key), b"\0".join([_MAGIC.encode(), where, what, *fields]))
-
-    def write(self, path: str, data: bytes) -> None:
-        """Write a file of the cache whole, or not at all; errors are noted."""
         try:
             self.make_folder(os.path.dirname(path))
-            atomic_write(path, data, shared=True)
+            atomic_write(path, b"%b %b\n%b" % (_MAGIC, digest(data).encode(), data), shared=True)
         except OSError as error:
             if not os.path.exists(path):  # else it is another user's, and as good
                 self.note(f"cannot be written: {error}")
+        _make_room(os.path.dirname(path), path)
 
     def make_folder(self, path: str) -> None:
         """Make a folder of the cache as open to others as the cache itself is; a new one is the user's alone.
@@ -209,24 +198,16 @@ class ObjectCache:
 
 def open_cache() -> ObjectCache:
     """Open the cache that PLANISH_CACHE names, else the one in the user's folder of caches."""
-    if named := os.environ.get(VARIABLE):
+    if named := os.environ.get("PLANISH_CACHE"):
         return ObjectCache(os.path.abspath(named))
     home = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
     return ObjectCache(os.path.join(home, "planish", "cc"))
 
 
-def _read(data: bytes) -> CachedObject | None:
-    head, _, rest = data.partition(b"\n")
-    try:
-        magic, seconds, evaluations, has_diagnostics, length, check = head.decode("ascii").split(" ")
-        about, code = rest[: int(length)], rest[int(length) :]
-        if magic != _MAGIC or digest(about, code) != check:
-            return None
-        return CachedObject(
-            float(seconds), int(evaluations), about, code, has_diagnostics=has_diagnostics == "1"
-        )
-    except ValueError:
-        return None
+def contents(file: bytes) -> bytes | None:
+    """Return what a file of the cache has; None where it is damaged."""
+    head, _, data = file.partition(b"\n")
+    return data if head.split(b" ") == [_MAGIC, digest(data).encode()] else None
 
 
 def _make_room(folder: str, newest: str) -> None:
@@ -241,42 +222,3 @@ def _make_room(folder: str, newest: str) -> None:
             size -= one
     except OSError:
         pass  # another process makes room, or owns it
-
-
-def note(
-    cache: ObjectCache,
-    settings: CompileSettings,
-    output: str,
-    source: str,
-    how: str,
-    about: bytes,
-    seconds: float,
-) -> None:
-    """Keep what was done, for the report of the build, and say it where that is asked for.
-
-    Args:
-        cache: where it is kept.
-        settings: whether it is said.
-        output: the object, or the program that it is for.
-        source: the file.
-        how: "searched", "known" (from the cache) or "clang" (left alone).
-        about: what came of it, as JSON.
-        seconds: that it took.
-    """
-    cache.note_build(output, source, [how.encode(), f"{seconds:.3f}".encode(), about])
-    if settings.reports:
-        from planish.cc.reporting import tell
-
-        tell(source, how, about, seconds)
-
-
-def left_to_clang(why: str) -> CachedObject:
-    """Return what is kept of a source whose object clang has to make each time."""
-    return CachedObject(float("inf"), 0, refused(why), b"", has_diagnostics=False)
-
-
-def refused(why: str) -> bytes:
-    """Return the report of a source that is left to clang."""
-    import json
-
-    return json.dumps({"why": why}).encode()

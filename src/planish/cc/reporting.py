@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from planish.cc.object_cache import contents
 from planish.cc.settings import say
 
 _FUNCTIONS = 5
@@ -130,7 +131,7 @@ def _saved(one: Compiled) -> int:
 def _read_build(path: Path) -> Compiled | None:
     """Read what was noted; None for what is damaged, or not for this user."""
     try:
-        _, output, source, how, seconds, about = path.read_bytes().split(b"\0")
+        output, source, how, seconds, about = (contents(path.read_bytes()) or b"").split(b"\0")
         return _read_about(os.fsdecode(output), os.fsdecode(source), how.decode(), float(seconds), about)
     except (OSError, ValueError, KeyError, TypeError):
         return None

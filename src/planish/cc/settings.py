@@ -52,13 +52,20 @@ class CompileSettings:
         self.evaluations = int(_number(EVALUATIONS, 0))
         self.reports = self.strict = self.for_time = False
 
-    def fall_back(self, why: str) -> None:
+    def fall_back(self, why: str, made: str = "") -> None:
         """Report why clang's own result is kept.
 
+        Args:
+            why: without a full stop.
+            made: the result's path, where it is there already.
+
         Raises:
-            UsageError: that is not allowed.
+            UsageError: that is not allowed (--planish-strict); then the result is removed.
         """
+        why = " ".join(why.split()).rstrip(".")
         if self.strict:
+            if made and os.path.exists(made):
+                os.unlink(made)  # or the next make would take it for made
             raise UsageError(f"{why} (--planish-strict)")
         say(f"warning: {why}; clang's result is kept")
 

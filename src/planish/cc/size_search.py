@@ -9,12 +9,10 @@ from __future__ import annotations
 import json
 import time
 import zlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import closing, suppress
+from collections.abc import Mapping
+from contextlib import closing
 from dataclasses import dataclass, field, replace
-from functools import partial
 from math import inf
-from pathlib import Path
 from typing import Any
 
 from planish.cc.object_cache import ObjectCache, digest
@@ -25,7 +23,6 @@ from planish.core import (
     Lost,
     Measured,
     Objective,
-    PlanishError,
     SearchContext,
     Trial,
     candidate_from_json,
@@ -33,16 +30,14 @@ from planish.core import (
 from planish.core.process import processor_s
 from planish.core.trial import outcome_from_json, outcome_to_json
 from planish.executors import ForkedExecutor
-from planish.levels.llvm.function_steps import FunctionPlan, plan_of
+from planish.levels.llvm.function_steps import plan_of
 from planish.levels.llvm.level import LlvmLevel
 from planish.levels.llvm.modules.evaluator import FunctionEvaluatorSpec, only_group
 from planish.levels.llvm.modules.space import FunctionSpace
 from planish.levels.llvm.modules.transform import CHILD_LIMITS, whole_backend
 from planish.levels.llvm.passes import parse_pipeline
 from planish.levels.llvm.source import reading_directive
-from planish.sandbox import ExitStatus, in_child
-from planish.sandbox.child import ForkedChild, Send, wait
-from planish.sandbox.plain_data import DataError, dumps, loads
+from planish.sandbox import Done, ExitStatus, ForkLimits, ForkPool, Watchdog, in_child
 from planish.search import Parts
 from planish.tuning.budget import SearchLimits
 from planish.tuning.in_flight import InFlight, Pending
@@ -58,7 +53,7 @@ _LATE_S = 0.5
 """Seconds by the clock beyond the budget that what is under way may take."""
 _EVERY_S, _SHARE = 0.4, 0.1
 """What was measured so far is kept after so many seconds again, and such a share of the time."""
-_MEMORY_BYTES = 8 << 30
+_LIMITS = ForkLimits(memory_bytes=8 << 30, deaths=1)
 _KIND = "searches"
 
 
@@ -71,6 +66,7 @@ class SmallerModule:
         passes: function to the list that it has of its own.
         evaluations: lists that were run on functions.
         seconds: that were spent on it by now; fewer than were asked for where load cut the search short.
+        reading_directive: of assembly, by which the object may depend on more files; empty: there is none.
         cache_error: what is wrong with the cache; empty: nothing.
     """
 
@@ -78,84 +74,41 @@ class SmallerModule:
     passes: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
     evaluations: int = 0
     seconds: float = 0.0
+    reading_directive: str = ""
     cache_error: str = ""
 
 
-@dataclass(frozen=True)
-class _Problem:
-    """Why there is no result: a directive of assembly that may read files, or an error."""
-
-    directive: str = ""
-    error: str = ""
-
-
-_ANSWER = SmallerModule | _Problem
-
-
 def search(
-    bitcode: bytes,
-    seconds: float,
-    evaluations: int | None,
-    cache: ObjectCache,
-    scratch: Path,
-    patience_s: float,
+    bitcode: bytes, seconds: float, evaluations: int | None, cache: ObjectCache, patience_s: float
 ) -> SmallerModule:
     """Search in a child: what crashes or hangs there costs the improvement alone.
 
     Args:
         bitcode, seconds, evaluations, cache: as `make_smaller` takes them.
-        scratch: where the child's temporary files go.
-        patience_s: after which the child is killed.
+        patience_s: seconds by the clock after which the child is killed.
 
     Raises:
-        SearchError: it fails, crashes, or does not end.
+        SearchError: it crashes, or does not end.
+        PlanishError: as `make_smaller`.
         ReadsFilesError: the object may depend on files that are not known.
     """
 
-    def work(send: Send) -> None:
-        try:
-            found: SmallerModule | _Problem = make_smaller(bitcode, seconds, evaluations, cache)
-            found = replace(found, cache_error=cache.error)
-        except ReadsFilesError as error:
-            found = _Problem(error.directive)
-        except PlanishError as error:
-            found = _Problem(error=str(error))
-        send(dumps(found, _ANSWER))
+    def work(code: bytes, _: Watchdog) -> SmallerModule:
+        return replace(make_smaller(code, seconds, evaluations, cache), cache_error=cache.error)
 
-    child = ForkedChild(work, _MEMORY_BYTES, scratch)
-    try:
-        answer = _answer(child, patience_s)
-    except (SearchError, KeyboardInterrupt):
-        child.kill()
-        raise
-    end = child.end()
-    match answer:
-        case SmallerModule():
-            return answer
-        case _Problem(directive) if directive:
-            raise ReadsFilesError(directive)
-        case _Problem(_, error):
-            raise SearchError(error)
-        case None:
-            raise SearchError(f"the search died: {end.cause}")
-
-
-def _answer(child: ForkedChild, seconds: float) -> SmallerModule | _Problem | None:
-    """Wait for a child's answer; None where it dies, or sends something else.
-
-    Raises:
-        SearchError: it does not come in time.
-    """
-    deadline = time.monotonic() + seconds
-    with suppress(EOFError):
-        while wait(child.ends, max(0.0, deadline - time.monotonic())):
-            for message in child.receive():
-                try:
-                    return loads(message, _ANSWER)
-                except DataError as error:
-                    child.reject(error)
-        raise SearchError(f"the search did not end within {seconds:.0f} s")
-    return None
+    over, deadline = list[Done[bytes, SmallerModule]](), time.monotonic() + patience_s
+    with closing(ForkPool(work, SmallerModule, 1, limits=_LIMITS)) as pool:
+        pool.add([bitcode])
+        while not over and (left := deadline - time.monotonic()) > 0:
+            over = list(pool.over(left))
+    if not over:
+        raise SearchError(f"the search did not end within {patience_s:.0f} s")
+    if (found := over[0].answer) is None:
+        raise SearchError(f"the search died: {over[0].given_up and over[0].given_up.cause}")
+    if found.reading_directive:
+        raise ReadsFilesError(found.reading_directive)
+    cache.error = cache.error or found.cache_error
+    return found
 
 
 def make_smaller(
@@ -171,60 +124,48 @@ def make_smaller(
         cache: keeps what is measured.
 
     Raises:
-        ReadsFilesError: the module's assembly may read files.
         IRError: the module is malformed.
+        PassError: LLVM refuses what it did before.
         TargetError: no LLVM here can treat single functions.
     """
     began = processor_s()
     with closing(whole_backend().parse(bitcode)) as module:
         reading, text = processor_s() - began, module.text()
     if directive := reading_directive(text):
-        raise ReadsFilesError(directive)
+        return SmallerModule(reading_directive=directive)
     space = FunctionSpace(text, _OBJECTIVE.name)
     if seconds <= _LEAST_READINGS * reading:
         return _made(bitcode, space.start(), 0, seconds)
-    memory = _Memory(cache, digest(LlvmLevel.version.encode(), whole_backend().version.encode(), bitcode))
-    if memory.best and memory.is_enough(seconds, evaluations):
-        return _made(bitcode, memory.best[1], 0, memory.seconds)
-    trials, had = _search(space, bitcode, seconds, evaluations, memory)
-    if trials.best is None:
-        return SmallerModule(seconds=seconds)
-    if had < seconds:  # load may last: builds add up what they have
-        had = min(memory.seconds + had, seconds)
-    memory.keep(trials.best, had, evaluations)
-    return _made(bitcode, trials.best[1], trials.evaluations, had)
-
-
-def _search(
-    space: FunctionSpace, bitcode: bytes, seconds: float, evaluations: int | None, memory: _Memory
-) -> tuple[_Trials, float]:
-    """Return what was measured, and the seconds that the search had."""
-    spec = FunctionEvaluatorSpec(bitcode, _OBJECTIVE.name)
+    trials = _Trials(cache, digest(LlvmLevel.version.encode(), whole_backend().version.encode(), bitcode))
+    if trials.best and trials.is_enough(seconds, evaluations):
+        return _made(bitcode, trials.best[1], 0, trials.seconds)
     searcher = Parts(space, (_OBJECTIVE,), 0, SearchContext(seconds=seconds))
-    with ForkedExecutor(spec) as executor:
-        budget = _ProcessorBudget(seconds, evaluations, executor.processor_s)
-        trials = budget.trials = _Trials(memory, budget)
-        budget.reserve = lambda: searcher.conclusion_s
+    with ForkedExecutor(FunctionEvaluatorSpec(bitcode, _OBJECTIVE.name)) as executor:
+        budget = trials.budget = _ProcessorBudget(seconds, evaluations, executor, searcher, trials)
         loop = SearchLoop(searcher, InFlight(executor), Pending(trials), trials, budget)
         loop.search()
         had = budget.had
-        if trials.best is not None:
-            loop.conclude()
-    return trials, had
+        if trials.best is None:
+            return SmallerModule(seconds=seconds)
+        loop.conclude()
+    if had < seconds:  # load may last: builds add up what they have
+        had = min(trials.seconds + had, seconds)
+    trials.keep(had, evaluations)
+    return _made(bitcode, trials.best[1], trials.evaluations, had)
 
 
 def _made(bitcode: bytes, candidate: Candidate, evaluations: int, seconds: float) -> SmallerModule:
     plan = plan_of(candidate)
-    made = in_child(partial(_bitcode, bitcode, plan), bytes, CHILD_LIMITS)
+
+    def make() -> bytes:
+        with closing(FunctionEvaluatorSpec(bitcode, _OBJECTIVE.name)().made(plan)) as module:
+            return module.bitcode()
+
+    made = in_child(make, bytes, CHILD_LIMITS)
     if isinstance(made, ExitStatus):
         return SmallerModule(seconds=seconds)
     passes = {name: parse_pipeline(pipeline) for pipeline, names in plan.lists for name in names}
     return SmallerModule(made, passes, evaluations, seconds)
-
-
-def _bitcode(bitcode: bytes, plan: FunctionPlan) -> bytes:
-    with closing(FunctionEvaluatorSpec(bitcode, _OBJECTIVE.name)().made(plan)) as module:
-        return module.bitcode()
 
 
 @dataclass
@@ -236,19 +177,17 @@ class _ProcessorBudget(SearchLimits):
     Args:
         seconds: that the search may take.
         evaluations: that it may make; None: any number.
-        under_way: returns what workers have used that still run.
-
-    Attributes:
+        executor: what its workers use counts.
+        searcher: reserves seconds for its conclusion.
         trials: so far.
-        reserve: returns the seconds that are reserved for the conclusion of the search.
     """
 
     seconds: float
     evaluations: int | None
-    under_way: Callable[[], float]
-    reserve: Callable[[], float] = float
+    executor: ForkedExecutor
+    searcher: Parts
+    trials: _Trials
     concluding: bool = False
-    trials: _Trials = field(init=False)
     _excluded: float = 0.0
     _began: float = field(default_factory=time.monotonic)
     _processor: float = field(default_factory=processor_s)
@@ -256,7 +195,7 @@ class _ProcessorBudget(SearchLimits):
     @property
     def used(self) -> float:
         """Return the seconds of the processor by now."""
-        return processor_s() - self._processor + self.under_way() - self._excluded
+        return processor_s() - self._processor + self.executor.processor_s() - self._excluded
 
     @property
     def _waited(self) -> float:
@@ -269,8 +208,8 @@ class _ProcessorBudget(SearchLimits):
     @property
     def had(self) -> float:
         """Return the seconds that it had, once it is over; load leaves fewer than `seconds`."""
-        used, is_cut_short = self.used, self._waited > max(self.used, self.seconds - self.reserve())
-        return min(used, self.seconds) if is_cut_short and self.trials_left() != 0 else self.seconds
+        is_cut_short = self.is_spent() and self.used < self._waited and self.trials_left() != 0
+        return min(self.used, self.seconds) if is_cut_short else self.seconds
 
     def trials_left(self) -> int | None:
         """Return 1 as long as evaluations are left: each is counted before another is proposed."""
@@ -278,7 +217,7 @@ class _ProcessorBudget(SearchLimits):
 
     def is_spent(self) -> bool:
         """Return whether nothing more is to be proposed; the first is measured however long it takes."""
-        is_over = self._left <= self.reserve()
+        is_over = self._left <= self.searcher.conclusion_s
         return is_over and self.trials.best is not None and not self.concluding
 
     def deadline(self) -> float:
@@ -292,67 +231,48 @@ class _ProcessorBudget(SearchLimits):
         self._excluded += seconds
 
 
-class _Memory:
-    """Searches on a module that were made before.
+class _Trials(Recorder):
+    """The trials of a search, and of earlier ones on the same module.
 
     Args:
         cache: where they are kept; errors are noted there.
         key: names the module, and the toolchain.
 
     Attributes:
-        seconds: that they had; 0: none that came to its end.
-        best: the cost of the best module that they made, and how it is made; None: there is none.
-        known: hash of a candidate to its outcome, and the seconds that it took.
+        seconds: that earlier searches had; 0: none came to its end.
+        best: the least cost of a whole module, and how it is made; None: there is none. What is measured on
+            some functions only says what is worth combining.
+        evaluations: lists that this search ran on functions.
+        budget: of this search.
     """
+
+    budget: _ProcessorBudget
 
     def __init__(self, cache: ObjectCache, key: str) -> None:
         self._cache, self._key = cache, key
-        self.seconds, self._evaluations = 0.0, 0
+        self.seconds, self.evaluations = 0.0, 0
         self.best: tuple[float, Candidate] | None = None
-        self.known: dict[str, tuple[dict[str, Any], float]] = {}
+        # Outcome and seconds of the processor by the candidate's hash.
+        self._known: dict[str, tuple[dict[str, Any], float]] = {}
+        self._lost: dict[str, Trial] = {}
+        self._given: int | None = 0
         if data := cache.read(_KIND, key):
-            self._read(data)
+            self.seconds, self._given, total, steps, self._known = json.loads(zlib.decompress(data))
+            self.best = total, candidate_from_json(steps, LlvmLevel().steps)
+        self._resumed = frozenset(self._known)
+        self._used, self._next_s = 0.0, _EVERY_S
 
     def is_enough(self, seconds: float, evaluations: int | None) -> bool:
-        """Return whether they had as much as another search has."""
-        had = inf if self._evaluations is None else self._evaluations
+        """Return whether earlier searches had as much as another one has."""
+        had = inf if self._given is None else self._given
         return self.seconds >= seconds and had >= (inf if evaluations is None else evaluations)
 
-    def keep(self, best: tuple[float, Candidate], seconds: float, evaluations: int | None) -> None:
-        """Keep what was measured, and by a search of how many seconds and evaluations."""
-        total, candidate = best
-        steps = [step.to_json() for step in candidate.steps]
-        data = zlib.compress(json.dumps([seconds, evaluations, total, steps, self.known]).encode(), 1)
-        self._cache.put_plain(_KIND, self._key, digest(data).encode() + b"\n" + data)
-
-    def _read(self, data: bytes) -> None:
-        check, _, packed = data.partition(b"\n")
-        if digest(packed).encode() != check:
-            return
-        self.seconds, self._evaluations, total, steps, self.known = json.loads(zlib.decompress(packed))
-        self.best = total, candidate_from_json(steps, LlvmLevel().steps)
-
-
-class _Trials(Recorder):
-    """The trials of a search, in memory.
-
-    Args:
-        memory: has those of earlier searches, and is given what is measured now and then.
-        budget: of the search.
-
-    Attributes:
-        best: the least cost of a whole module, and how it is made. What is measured on some functions only
-            says what is worth combining.
-        evaluations: lists that were run on functions.
-    """
-
-    def __init__(self, memory: _Memory, budget: _ProcessorBudget) -> None:
-        self._memory, self._budget = memory, budget
-        self._resumed = frozenset(memory.known)
-        self._lost: dict[str, Trial] = {}
-        self._used, self._next_s = 0.0, _EVERY_S
-        self.best = memory.best
-        self.evaluations = 0
+    def keep(self, seconds: float, evaluations: int | None) -> None:
+        """Keep the trials of searches that had so many seconds and evaluations together."""
+        assert self.best
+        steps = [step.to_json() for step in self.best[1].steps]
+        data = json.dumps([seconds, evaluations, self.best[0], steps, self._known])
+        self._cache.put(_KIND, self._key, zlib.compress(data.encode(), 1))
 
     @property
     def n_resumed(self) -> int:
@@ -367,40 +287,32 @@ class _Trials(Recorder):
         elif len(plan.lists) == 1 and self.best is not None:
             self.evaluations += 1
 
-    def has(self, candidate: Candidate) -> bool:
-        """Return whether a candidate has an outcome."""
-        return candidate.hash in self._memory.known or candidate.hash in self._lost
-
     def was_resumed(self, candidate: Candidate) -> bool:
         """Return whether a candidate's outcome is that of an earlier search."""
         return candidate.hash in self._resumed
 
-    def known(self, candidates: Sequence[Candidate]) -> Iterator[Trial]:
-        """Return the trials of those that have an outcome."""
-        return (trial for each in candidates if (trial := self.trial(each)) is not None)
-
     def trial(self, candidate: Candidate) -> Trial | None:
         """Return what became of a candidate; None where nothing did."""
-        if candidate.hash not in self._memory.known:
+        if candidate.hash not in self._known:
             return self._lost.get(candidate.hash)
-        outcome, seconds = self._memory.known[candidate.hash]
+        outcome, seconds = self._known[candidate.hash]
         return Trial(candidate, outcome_from_json(outcome), seconds={"worker": seconds})
 
     def record(self, evaluation: Evaluation) -> Trial:
         """Keep an evaluation with the seconds of the processor that it took."""
-        candidate, outcome, used = evaluation.candidate, evaluation.outcome, self._budget.used
-        trial = Trial(candidate, outcome, seconds={"worker": used - self._used})
-        self._used = used
+        candidate, outcome, used = evaluation.candidate, evaluation.outcome, self.budget.used
+        took, self._used = used - self._used, used
+        trial = Trial(candidate, outcome, seconds={"worker": took})
         if isinstance(outcome, Lost):
             self._lost[candidate.hash] = trial
             return trial
-        self._memory.known[candidate.hash] = outcome_to_json(outcome), trial.seconds["worker"]
+        self._known[candidate.hash] = outcome_to_json(outcome), took
         if isinstance(outcome, Measured) and only_group(plan_of(candidate)) is None:
             total = outcome.values[_OBJECTIVE.name]
             if self.best is None or total < self.best[0]:
                 self.best = total, candidate
         if self.best is not None and used > self._next_s:
-            self._next_s = used + max(_EVERY_S, self._budget.seconds * _SHARE)
+            self._next_s = used + max(_EVERY_S, self.budget.seconds * _SHARE)
             # As what no time was spent on: no search takes it for enough.
-            self._memory.keep(self.best, 0.0, 0)
+            self.keep(0.0, 0)
         return trial

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
 from planish.cc.arguments import Invocation, code_options
-from planish.cc.clang import Unit
+from planish.cc.job import CompileJob
 from planish.cc.object_cache import CachedObject, ObjectCache, digest
 from planish.cc.settings import ReadsFilesError
 from planish.levels.llvm.backend.elf import code_bytes
@@ -44,38 +44,25 @@ class TimedUnit:
         return digest(os.fsencode("\0".join(self.options)), self.bitcode)
 
 
-def keep_timed_unit(
-    unit: Unit,
-    bitcode: bytes,
-    cache: ObjectCache,
-    keep: Callable[[CachedObject], bool],
-    *,
-    has_diagnostics: bool,
-) -> bytes:
-    """Keep clang's object, and what it was made of.
-
-    Args:
-        unit: the source, whose object clang has made.
-        bitcode: unoptimised.
-        cache: keeps what it was made of.
-        keep: puts an entry into the cache; returns False where a file was changed meanwhile.
-        has_diagnostics: whether clang says more than its front end does.
-
-    Returns:
-        The report, as JSON.
+def keep_timed_unit(job: CompileJob) -> bytes:
+    """Keep clang's object, and what it was made of; return the report, as JSON.
 
     Raises:
         ReadsFilesError: the object may depend on files that are not known.
     """
-    code = Path(unit.output).read_bytes()
-    directive = in_child(partial(reading_directive_of, bitcode), str, CHILD_LIMITS)
+    code = Path(job.unit.output).read_bytes()
+    directive = in_child(partial(reading_directive_of, job.bitcode), str, CHILD_LIMITS)
     if directive:
-        word = directive if isinstance(directive, str) else "something that LLVM does not survive"
-        raise ReadsFilesError(word)
+        unknown = "something that LLVM does not survive"
+        raise ReadsFilesError(directive if isinstance(directive, str) else unknown)
     about = json.dumps({"text": [code_bytes(code)] * 2}).encode()
     # For any search: none is made here that more time could improve.
-    if keep(CachedObject(float("inf"), 0, about, code, has_diagnostics=has_diagnostics)):
-        _put(cache, code, TimedUnit(unit.source, code_options(unit.options), bitcode))
+    if job.keep(CachedObject(float("inf"), 0, about, code, has_diagnostics=job.has_diagnostics)):
+        unit = TimedUnit(job.unit.source, code_options(job.unit.options), job.bitcode)
+        data = json.dumps([unit.source, *unit.options]).encode() + b"\n" + unit.bitcode
+        name = digest(data)
+        job.cache.put(_KIND, name, data)
+        job.cache.put(_MADE, f"{digest(code)}-{name}", b"")
     return about
 
 
@@ -90,20 +77,12 @@ def read_unit(cache: ObjectCache, name: str) -> TimedUnit | None:
     # clang makes the same object of sources that differ, and other passes would not.
     if len(made) != 1:
         return None
-    unit = made[0].partition("-")[2]
-    data = cache.read(_KIND, unit) or b""
-    if digest(data) != unit:
+    data = cache.read(_KIND, made[0].partition("-")[2])
+    if data is None:
         return None
     about, _, bitcode = data.partition(b"\n")
     source, *options = json.loads(about)
     return TimedUnit(source, options, bitcode)
-
-
-def _put(cache: ObjectCache, code: bytes, unit: TimedUnit) -> None:
-    data = json.dumps([unit.source, *unit.options]).encode() + b"\n" + unit.bitcode
-    name = digest(data)
-    cache.put_plain(_KIND, name, data)
-    cache.put_plain(_MADE, f"{digest(code)}-{name}", b"")  # empty, so that the full cache does not lose it
 
 
 _ARCHIVE, _HEAD = b"!<arch>\n", 60

@@ -6,14 +6,13 @@ import json
 import os
 from collections.abc import Mapping
 from dataclasses import replace
-from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING
 
-from planish.cc.clang import Compiler, run
-from planish.cc.object_cache import CachedObject, ObjectCache, atomic_write, digest, note, refused
-from planish.cc.optimize import check_version
-from planish.cc.settings import CompileSettings, SearchError, UsageError
+from planish.cc.clang import Compiler, check_version, run
+from planish.cc.job import note, refused
+from planish.cc.object_cache import CachedObject, ObjectCache, atomic_write, digest
+from planish.cc.settings import CompileSettings, SearchError
 from planish.cc.timed_objects import LinkPart, exchanged, link_parts, read_unit, without_output
 from planish.core import PlanishError
 from planish.core.cores import usable_cores
@@ -59,17 +58,9 @@ def speed_up_program(
         how, text, objects = _found(compiler, words, settings, cache)
         _link_again(compiler, words, program, objects)
     except (SearchError, PlanishError, OSError) as error:
-        _fall_back(program, settings, " ".join(str(error).split()).rstrip("."))
+        settings.fall_back(f"{program}: {error}", program)
         return
     note(cache, settings, program, program, how, text, monotonic() - began)
-
-
-def _fall_back(program: str, settings: CompileSettings, why: str) -> None:
-    try:
-        settings.fall_back(f"{program}: {why}")
-    except UsageError:
-        Path(program).unlink(missing_ok=True)  # or the next make would take it for made
-        raise
 
 
 def _found(
@@ -105,9 +96,9 @@ def _found(
         search = TimedSearch(compiler, words, units, running, scratch, store)
         found = search.run(settings.program_seconds)
     had = _had(settings.program_seconds, monotonic() - began, processor_s() - used)
-    before = _record(cache, key)
+    before = cache.read(_KIND, key)
     if had < settings.program_seconds and before:  # load may last: builds add up what they have
-        had = min(settings.program_seconds, had + json.loads(before[1])["seconds"])
+        had = min(settings.program_seconds, had + json.loads(before)[1]["seconds"])
     about = {
         "faster": [each.to_json() for each in found],
         "run": settings.run,
@@ -132,39 +123,25 @@ def _had(seconds: float, passed: float, used: float) -> float:
 
 def _keep(cache: ObjectCache, key: str, about: Mapping[str, object], found: list[FasterObject]) -> bytes:
     kept = {each.part.name: digest(key.encode(), each.part.name.encode()) for each in found}
-    text = json.dumps(about).encode()
     # The objects first, so that what names them is never there without them.
     for each in found:
-        cache.put(kept[each.part.name], CachedObject(float("inf"), 0, b"", each.code, has_diagnostics=False))
-    data = json.dumps(kept).encode() + b"\n" + text
-    cache.put_plain(_KIND, key, digest(data).encode() + b"\n" + data)
-    return text
+        cache.keep(kept[each.part.name], CachedObject(float("inf"), 0, b"", each.code, has_diagnostics=False))
+    cache.put(_KIND, key, json.dumps([kept, about]).encode())
+    return json.dumps(about).encode()
 
 
 def _known(
     cache: ObjectCache, key: str, parts: list[LinkPart], seconds: float
 ) -> tuple[bytes, dict[LinkPart, bytes]] | None:
     """Return what was found before by a search as long; None where there was none, or it is damaged."""
-    record = _record(cache, key)
-    if record is None:
+    if (record := cache.read(_KIND, key)) is None:
         return None
-    kept, text = record
-    objects: dict[LinkPart, bytes] = {}
-    for name, place in json.loads(kept).items():
-        part, entry = next((each for each in parts if each.name == name), None), cache.get(place)
-        if part is None or entry is None:
-            return None
-        objects[part] = entry.code
-    return (text, objects) if json.loads(text)["seconds"] >= seconds else None
-
-
-def _record(cache: ObjectCache, key: str) -> tuple[bytes, bytes] | None:
-    """Return which objects a search found, and its report, both as JSON; None: there is no whole record."""
-    check, _, data = (cache.read(_KIND, key) or b"").partition(b"\n")
-    if not data or digest(data).encode() != check:
-        return None
-    kept, _, text = data.partition(b"\n")
-    return kept, text
+    kept, about = json.loads(record)
+    named = {part.name: part for part in reversed(parts)}
+    objects = {named[name]: cache.get(place) for name, place in kept.items() if name in named}
+    code = {part: entry.code for part, entry in objects.items() if entry}
+    is_whole = len(code) == len(kept) and about["seconds"] >= seconds
+    return (json.dumps(about).encode(), code) if is_whole else None
 
 
 def _link_again(compiler: Compiler, words: list[str], program: str, objects: dict[LinkPart, bytes]) -> None:

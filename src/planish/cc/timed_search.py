@@ -14,10 +14,9 @@ from dataclasses import dataclass, field
 from functools import partial
 from time import monotonic
 
-from planish.cc.clang import Compiler
+from planish.cc.clang import CODE_ONLY, Compiler
 from planish.cc.interrupts import interrupt
 from planish.cc.object_cache import digest
-from planish.cc.optimize import CODE_ONLY
 from planish.cc.settings import SearchError
 from planish.cc.timed_objects import LinkPart, TimedUnit, exchanged, without_output
 from planish.core import Candidate, Executor, Measured, PlanishError, StoppedError, evaluate, stopped_by
