@@ -17,8 +17,8 @@ from tempfile import TemporaryDirectory
 
 from einsum.calls import call
 from einsum.sameness import difference
-from einsum.untuned import every_backend, forget
-from planish import einsum
+from einsum.untuned import InTurn
+from planish.einsum.call import Dispatcher
 from planish.store import open_store
 
 
@@ -29,15 +29,17 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0, help="of the first call; the others follow")
     options = parser.parse_args()
     wrong, started = 0, time.monotonic()
-    with TemporaryDirectory() as folder, open_store(Path(folder) / "a.db") as store, every_backend() as taken:
+    turns = InTurn()
+    einsum = Dispatcher(turns.planner)
+    with TemporaryDirectory() as folder, open_store(Path(folder) / "a.db") as store:
         for seed in range(options.seed, options.seed + options.calls):
             found = difference(partial(einsum, store=store), seed)
             if found:
                 wrong += 1
                 print(f"seed {seed}: {call(seed)}\n    {found}", flush=True)
             if seed % 1000 == 999:
-                forget()
-    backends = ", ".join(f"{name} {count}" for name, count in sorted(taken.items()))
+                einsum.clear()
+    backends = ", ".join(f"{name} {count}" for name, count in sorted(turns.taken.items()))
     seconds = time.monotonic() - started
     print(f"{options.calls} calls in {seconds:.0f} s, {wrong} differ; selected backends: {backends}")
     return 1 if wrong else 0

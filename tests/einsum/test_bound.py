@@ -7,7 +7,7 @@ import pickle
 import sys
 import threading
 import weakref
-from collections.abc import Iterator
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,26 +16,26 @@ import pytest
 from numpy.typing import NDArray
 
 import planish
-from einsum.untuned import every_backend, forget
+from einsum.untuned import InTurn, choosing, untuned
 from planish.core import PlanishError, ProgramError, usable_cores
-from planish.einsum import BoundEinsum, planning
-from planish.einsum.backends import EinsumBackend
+from planish.einsum import BoundEinsum
+from planish.einsum.backends import EinsumBackend, EinsumRequest
+from planish.einsum.call import Dispatcher
+from planish.einsum.planning import Planner
 from planish.einsum.selection import Selection
 
 A = np.arange(35, dtype=np.float32).reshape(7, 5)
 B = np.arange(45, dtype=np.float32).reshape(5, 9)
 
 
+def bind(planner: Planner, folder: Path, subscripts: str, *operands: NDArray[Any]) -> BoundEinsum:
+    return Dispatcher(planner).bind(subscripts, operands, EinsumRequest(store=folder / "a.db"))
+
+
 @pytest.fixture(params=["kernel", "matmul", "einsum"])
-def bound(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[BoundEinsum]:
+def bound(request: pytest.FixtureRequest, tmp_path: Path) -> BoundEinsum:
     """An einsum bound in each backend that there is."""
-
-    def choose(backends: list[EinsumBackend], *_: object) -> Selection:
-        return Selection(next(backend for backend in backends if backend.name == request.param), {})
-
-    with every_backend(), pytest.MonkeyPatch.context() as patch:
-        patch.setattr(planning, "select_fastest", choose)
-        yield planish.kernel("mk,kn->mn", A, B, store=tmp_path / "a.db")
+    return bind(choosing(request.param), tmp_path, "mk,kn->mn", A, B)
 
 
 def test_it_computes_what_comes(bound: BoundEinsum) -> None:
@@ -113,17 +113,12 @@ def test_a_result_owns_its_memory_and_can_be_written(bound: BoundEinsum) -> None
 
 @pytest.mark.parametrize("cores", [1, 2])
 def test_threads_may_call_at_once(cores: int, tmp_path: Path) -> None:
-    """Long kernels let other threads run: who finds the memory in use takes another."""
+    """Long kernels let other threads run: a call that finds the memory in use takes another."""
     if cores > usable_cores():
         pytest.skip("the machine has one core")
     rng = np.random.default_rng(0)
     a, b = (rng.integers(-8, 8, (160, 160)).astype(np.float32) for _ in range(2))
-
-    def kernels(backends: list[EinsumBackend], *_: object) -> Selection:
-        return Selection(
-            next(backend for backend in backends if backend.name == "kernel" and backend.cores == cores), {}
-        )
-
+    bound_ = bind(choosing("kernel", cores), tmp_path, "mk,kn->mn", a, b)
     wrong: list[NDArray[Any]] = []
 
     def work(factor: int) -> None:
@@ -132,9 +127,6 @@ def test_threads_may_call_at_once(cores: int, tmp_path: Path) -> None:
             if not np.array_equal(got, factor * (a @ b)):
                 wrong.append(got)
 
-    with every_backend(), pytest.MonkeyPatch.context() as patch:
-        patch.setattr(planning, "select_fastest", kernels)
-        bound_ = planish.kernel("mk,kn->mn", a, b, store=tmp_path / "a.db")
     threads = [threading.Thread(target=work, args=(factor,)) for factor in range(1, 5)]
     for thread in threads:
         thread.start()
@@ -151,23 +143,20 @@ def test_what_kernels_cannot_compute_is_refused(tmp_path: Path) -> None:
 
 
 def test_scalars_and_turned_results_are_numpys(tmp_path: Path) -> None:
-    def kernels(backends: list[EinsumBackend], *_: object) -> Selection:
+    def select(backends: Sequence[EinsumBackend], *_: object) -> Selection:
         return Selection(backends[-1], {})
 
-    with every_backend(), pytest.MonkeyPatch.context() as patch:
-        patch.setattr(planning, "select_fastest", kernels)
-        total = planish.kernel("ij->", A, store=tmp_path / "a.db")
-        turned = planish.kernel("ij,jk->ik", A.T.copy().T, B.T.copy().T, store=tmp_path / "a.db")
+    last = untuned(select)
+    total = bind(last, tmp_path, "ij->", A)
+    turned = bind(last, tmp_path, "ij,jk->ik", A.T.copy().T, B.T.copy().T)
     assert type(total(A)) is np.float32
     got = turned(A.T.copy().T, B.T.copy().T)
     np.testing.assert_array_equal(got, A @ B)
     assert got.strides == np.einsum("ij,jk->ik", A.T.copy().T, B.T.copy().T).strides
-    forget()
 
 
 def test_a_bound_einsum_without_references_frees_its_kernel(tmp_path: Path) -> None:
-    with every_backend():
-        bound_ = planish.kernel("mk,kn->mn", A, B, store=tmp_path / "a.db")
+    bound_ = bind(InTurn().planner, tmp_path, "mk,kn->mn", A, B)
     bound_(A, B)
     gone = weakref.ref(bound_)
     del bound_

@@ -12,21 +12,21 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from einsum.untuned import every_backend, forget
+from einsum.untuned import InTurn, untuned
 from levels.loops.mutants import mutants
 from planish import einsum
-from planish.core import Candidate, Measured, ProgramError, Task, Trial
-from planish.einsum import FallbackWarning, contraction_of, planning
-from planish.einsum import backends as backends_module
-from planish.einsum.backends import EinsumBackend
+from planish.core import Candidate, Measured, ProgramError, Target, Trial
+from planish.einsum import FallbackWarning, contraction_of
+from planish.einsum.backends import Contraction, EinsumBackend
+from planish.einsum.call import Dispatcher
 from planish.einsum.decision_store import ATTEMPTS, COMPARISONS, NUMPY, is_final, read_history
+from planish.einsum.planning import Planner, best_known, first_guess, task_of
 from planish.einsum.selection import Selection
-from planish.levels.loops.build import Backend, tree_of
-from planish.levels.loops.ir.tree import LoopTree
-from planish.levels.loops.lang.program import Program
-from planish.levels.loops.space import TemplateSpace
+from planish.levels.loops.build import Backend, kernel_of, tree_of
+from planish.levels.loops.compiled import CompiledKernel
 from planish.store import ResultRow, Run, open_store
 
+Array = NDArray[Any]
 CASES = [
     ("mk,kn->mn", (7, 5), (5, 9)),
     ("mk,kn->nm", (7, 5), (5, 9)),
@@ -43,18 +43,12 @@ CASES = [
 ]
 
 
-@pytest.fixture(autouse=True)
-def _forgetful() -> None:
-    """Every test begins as a fresh process does."""
-    forget()
-
-
-def arrays(*shapes: tuple[int, ...] | None, dtype: str = "float32") -> list[NDArray[Any]]:
+def arrays(*shapes: tuple[int, ...] | None, dtype: str = "float32") -> list[Array]:
     generator = np.random.default_rng(0)
     return [generator.standard_normal(shape).astype(dtype) for shape in shapes if shape is not None]
 
 
-def _run(operands: Sequence[NDArray[Any]], subscripts: str, backends: Sequence[EinsumBackend]) -> None:
+def _run(operands: Sequence[Array], subscripts: str, backends: Sequence[EinsumBackend]) -> None:
     expected = np.einsum(subscripts, *operands)
     for backend in backends:
         got = backend.call(*operands)
@@ -64,53 +58,45 @@ def _run(operands: Sequence[NDArray[Any]], subscripts: str, backends: Sequence[E
 
 
 @pytest.mark.parametrize(("subscripts", "a", "b"), CASES)
-def test_every_way_gives_what_numpy_gives(
+def test_every_backend_gives_what_numpy_gives(
     subscripts: str,
     a: tuple[int, ...],
     b: tuple[int, ...] | None,
     tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    operands = arrays(a, b)
-    seen: list[str] = []
+    seen: set[str] = set()
 
-    def each(
-        backends: Sequence[EinsumBackend], _: object, given: Sequence[NDArray[Any]], __: float
-    ) -> Selection:
+    def each(backends: Sequence[EinsumBackend], _: object, given: Sequence[Array], __: float) -> Selection:
         _run(given, subscripts, backends)
-        seen.extend(backend.name for backend in backends)
+        seen.update(backend.name for backend in backends)
         return Selection(backends[-1], {})
 
-    with every_backend(), monkeypatch.context() as patch:
-        patch.setattr(planning, "select_fastest", each)
-        einsum(subscripts, *operands, store=tmp_path / "a.db")
-        forget()
-        einsum(subscripts, *[np.asfortranarray(o) for o in operands], store=tmp_path / "a.db")
-    assert {"einsum", "kernel"} <= set(seen)
+    operands = arrays(a, b)
+    for given in (operands, [np.asfortranarray(o) for o in operands]):
+        Dispatcher(untuned(each))(subscripts, *given, store=tmp_path / "a.db")
+    assert {"einsum", "kernel"} <= seen
 
 
-def test_the_first_call_tunes_and_the_next_process_takes_its_decision(tmp_path: Path) -> None:
+def test_the_first_call_tunes_and_the_next_process_takes_its_selection(tmp_path: Path) -> None:
     a, b = arrays((24, 16), (16, 32), dtype="float64")
-    place = tmp_path / "a.db"
+    path = tmp_path / "a.db"
     call: Mapping[str, Any] = {}
     runs: list[Run] = []
     for budget_s in (1, 8, *(30,) * COMPARISONS):  # a loaded machine may need more, or say nothing at first
         if not is_final(call):
-            forget()
-            got = einsum("mk,kn->mn", a, b, budget_s=budget_s, cores=1, store=place)
+            got = Dispatcher()("mk,kn->mn", a, b, budget_s=budget_s, cores=1, store=path)
             np.testing.assert_allclose(got, a @ b)
-            call, runs = decision(place, a, b)
+            call, runs = selected(path, a, b)
     assert call["backend"] in ("kernel", "matmul", "einsum")
     assert sorted(run.trials > 0 for run in runs) == [False, True]
-    forget()
-    np.testing.assert_allclose(einsum("mk,kn->mn", a, b, budget_s=0, cores=1, store=place), a @ b)
-    assert decision(place, a, b) == (call, runs)
+    np.testing.assert_allclose(Dispatcher()("mk,kn->mn", a, b, budget_s=0, cores=1, store=path), a @ b)
+    assert selected(path, a, b) == (call, runs)
 
 
-def decision(place: Path, a: NDArray[Any], b: NDArray[Any]) -> tuple[Mapping[str, Any], list[Run]]:
-    """Read what was decided on a matrix multiplication, and the runs that there are."""
-    task = planning.task_of(contraction_of("mk,kn->mn", [a, b]), 1)
-    with open_store(place) as store:
+def selected(path: Path, a: Array, b: Array) -> tuple[Mapping[str, Any], list[Run]]:
+    """Read what was selected for a matrix multiplication, and the runs that there are."""
+    task = task_of(contraction_of("mk,kn->mn", [a, b]), 1)
+    with open_store(path) as store:
         return read_history(store, task).call, store.runs()
 
 
@@ -118,28 +104,24 @@ def test_what_cannot_be_tuned_in_time_is_guessed_and_tried_again_and_then_kept(t
     a, b = arrays((24, 16), (16, 32))
     call: Mapping[str, Any] = {}
     for attempt in range(1, ATTEMPTS + 1):
-        forget()
         np.testing.assert_allclose(
-            einsum("mk,kn->mn", a, b, budget_s=1e-6, cores=1, store=tmp_path / "a.db"),
+            Dispatcher()("mk,kn->mn", a, b, budget_s=1e-6, cores=1, store=tmp_path / "a.db"),
             a @ b,
             rtol=1e-5,
             atol=1e-5,
         )
-        call, _ = decision(tmp_path / "a.db", a, b)
+        call, _ = selected(tmp_path / "a.db", a, b)
         assert (call["attempts"], call["kernels"]) == (attempt, 0)
         # Guesses were compared, of which nothing had been measured.
         assert "kernel" in [each["backend"] for each in call["compared"]]
-    forget()
-    einsum("mk,kn->mn", a, b, cores=1, store=tmp_path / "a.db")
-    assert decision(tmp_path / "a.db", a, b)[0] == call
+    Dispatcher()("mk,kn->mn", a, b, cores=1, store=tmp_path / "a.db")
+    assert selected(tmp_path / "a.db", a, b)[0] == call
 
 
 @pytest.mark.parametrize("backend", ["kernel", "matmul", "einsum"])
-def test_a_decision_in_the_store_is_taken_and_nothing_is_timed(
-    backend: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_selection_in_the_store_is_taken_and_nothing_is_timed(backend: str, tmp_path: Path) -> None:
     a, b = arrays((24, 16), (16, 32))
-    task = planning.task_of(contraction_of("mk,kn->mn", [a, b]), 1)
+    task = task_of(contraction_of("mk,kn->mn", [a, b]), 1)
     candidate = Candidate() if backend == "kernel" else NUMPY
     with open_store(tmp_path / "a.db") as store:
         run = store.begin_run(task, searcher="random", space="template", seed=0)
@@ -147,17 +129,20 @@ def test_a_decision_in_the_store_is_taken_and_nothing_is_timed(
             run, [ResultRow(candidate, 1.0, {"call": {"backend": backend, "cores": 1, "kernels": 1}})]
         )
         store.finish_run(run)
-    monkeypatch.delattr(planning, "select_fastest")
-    got = einsum("mk,kn->mn", a, b, cores=1, store=tmp_path / "a.db")
+
+    def none(*_: object) -> Selection:
+        raise AssertionError("a backend is timed")
+
+    got = Dispatcher(Planner(select=none))("mk,kn->mn", a, b, cores=1, store=tmp_path / "a.db")
     np.testing.assert_allclose(got, a @ b, rtol=1e-5, atol=1e-5)
 
 
 def test_new_values_give_new_results(tmp_path: Path) -> None:
     a, b = arrays((24, 16), (16, 32))
-    with every_backend():
-        for factor in (1, 2, 3):
-            got = einsum("mk,kn->mn", factor * a, b, store=tmp_path / "a.db")
-            np.testing.assert_allclose(got, factor * a @ b, rtol=1e-5, atol=1e-5)
+    einsum = Dispatcher(InTurn().planner)
+    for factor in (1, 2, 3):
+        got = einsum("mk,kn->mn", factor * a, b, store=tmp_path / "a.db")
+        np.testing.assert_allclose(got, factor * a @ b, rtol=1e-5, atol=1e-5)
 
 
 @pytest.mark.parametrize(
@@ -174,7 +159,7 @@ def test_new_values_give_new_results(tmp_path: Path) -> None:
     ],
 )
 def test_numpy_computes_what_kernels_cannot_in_silence(
-    subscripts: str, operands: list[NDArray[Any]], reason: str, tmp_path: Path
+    subscripts: str, operands: list[Array], reason: str, tmp_path: Path
 ) -> None:
     with pytest.raises(ProgramError) as caught:
         contraction_of(subscripts, operands)
@@ -194,6 +179,7 @@ def test_what_numpy_gives_as_a_view_is_a_view(tmp_path: Path) -> None:
 
 def test_without_a_budget_nothing_is_tuned_and_it_is_said_once(tmp_path: Path) -> None:
     a, b = arrays((8, 8), (8, 8))
+    einsum = Dispatcher()
     with pytest.warns(FallbackWarning, match="the budget allows no tuning"):
         einsum("mk,kn->mn", a, b, budget_s=0, store=tmp_path / "a.db")
     with warnings.catch_warnings():
@@ -205,7 +191,7 @@ def test_a_store_that_cannot_be_used_is_no_reason_to_fail(tmp_path: Path) -> Non
     (tmp_path / "a.db").write_text("no database")
     a, b = arrays((8, 8), (8, 8))
     with pytest.warns(FallbackWarning, match="not a database"):
-        np.testing.assert_allclose(einsum("mk,kn->mn", a, b, store=tmp_path / "a.db"), a @ b, rtol=1e-5)
+        np.testing.assert_allclose(Dispatcher()("mk,kn->mn", a, b, store=tmp_path / "a.db"), a @ b, rtol=1e-5)
 
 
 def test_numpys_own_errors_come_through(tmp_path: Path) -> None:
@@ -213,9 +199,7 @@ def test_numpys_own_errors_come_through(tmp_path: Path) -> None:
         einsum("ij,jk->ik", np.ones((2, 3)), np.ones((4, 5)), store=tmp_path / "a.db")
 
 
-def test_while_one_thread_plans_the_others_are_given_numpys_answer(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_while_one_thread_plans_the_others_are_given_numpys_answer(tmp_path: Path) -> None:
     a, b = arrays((8, 8), (8, 8))
     planning_, done = threading.Event(), threading.Event()
 
@@ -224,14 +208,13 @@ def test_while_one_thread_plans_the_others_are_given_numpys_answer(
         assert done.wait(30)
         return Selection(backends[0], {})
 
-    with every_backend(), monkeypatch.context() as patch:
-        patch.setattr(planning, "select_fastest", slow)
-        first = threading.Thread(target=einsum, args=("mk,kn->mn", a, b), kwargs={"store": tmp_path / "a.db"})
-        first.start()
-        assert planning_.wait(30)
-        np.testing.assert_array_equal(einsum("mk,kn->mn", a, b), np.einsum("mk,kn->mn", a, b))
-        done.set()
-        first.join()
+    einsum = Dispatcher(untuned(slow))
+    first = threading.Thread(target=einsum, args=("mk,kn->mn", a, b), kwargs={"store": tmp_path / "a.db"})
+    first.start()
+    assert planning_.wait(30)
+    np.testing.assert_array_equal(einsum("mk,kn->mn", a, b), np.einsum("mk,kn->mn", a, b))
+    done.set()
+    first.join()
 
 
 def test_an_arrow_has_no_space_within(tmp_path: Path) -> None:
@@ -249,11 +232,9 @@ def test_the_program_is_what_the_notation_says() -> None:
         contraction_of("mk,kn->mn", [a, arrays((6, 9))[0]])
 
 
-def test_the_first_guess_is_timed_beside_the_best_of_the_search(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_first_guess_is_timed_beside_the_best_of_the_search(tmp_path: Path) -> None:
     a, b = arrays((24, 16), (16, 32))
-    task = planning.task_of(contraction_of("mk,kn->mn", [a, b]), 1)
+    task = task_of(contraction_of("mk,kn->mn", [a, b]), 1)
     guess = first_guess(task)
     seen: list[Candidate | None] = []
 
@@ -261,7 +242,6 @@ def test_the_first_guess_is_timed_beside_the_best_of_the_search(
         seen.extend(backend.candidate for backend in backends if backend.name == "kernel")
         return Selection(backends[0], {backends[0]: [1.0]})
 
-    monkeypatch.setattr(planning, "select_fastest", look)
     with open_store(tmp_path / "a.db") as store:
         run = store.begin_run(task, searcher="random", space="template", seed=0)
         measured = ((guess, 3e-6), (Candidate(), 1.5e-6), (guess.then(Backend("portable")), 1e-6))
@@ -269,41 +249,31 @@ def test_the_first_guess_is_timed_beside_the_best_of_the_search(
             run, [Trial(c, Measured({"time_s": s}), i, 0, {}, "", 0.0) for i, (c, s) in enumerate(measured)]
         )
         store.finish_run(run)
-    einsum("mk,kn->mn", a, b, cores=1, store=tmp_path / "a.db")
+    Dispatcher(Planner(select=look))("mk,kn->mn", a, b, cores=1, store=tmp_path / "a.db")
     assert seen == [guess.then(Backend("portable")), Candidate()]
     with open_store(tmp_path / "a.db") as store:
         store.resume_run(run)
         store.add_trials(run, [Trial(guess, Measured({"time_s": 1.9e-6}), 3, 0, {}, "", 0.0)])
-        assert planning.best_known(task, store) == [*seen, guess]
+        assert best_known(task, store) == [*seen, guess]
 
 
-def first_guess(task: Task) -> Candidate:
-    assert isinstance(task.program, Program)
-    return TemplateSpace(task.program, task.target).start()
-
-
-def test_a_kernel_that_is_wrong_on_further_inputs_is_not_kept(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_kernel_that_is_wrong_on_further_inputs_is_not_kept(tmp_path: Path) -> None:
     """What is fastest sums one product twice; the next fastest is taken."""
     a, b = arrays((24, 16), (16, 32))
 
-    def wrong_of(program: Program, candidate: Candidate) -> LoopTree:
-        tree = tree_of(program, candidate)
-        kinds = dict(mutants(tree))
-        return tree if candidate.steps else kinds["iterations repeated"]
-
-    def known(task: Task, _: object) -> Sequence[Candidate]:
-        return [Candidate(), first_guess(task)]
+    def compile_(contraction: Contraction, candidate: Candidate, target: Target) -> CompiledKernel:
+        tree = tree_of(contraction.program, candidate)
+        tree = tree if candidate.steps else dict(mutants(tree))["iterations repeated"]
+        kernel = kernel_of(contraction.program, candidate, target, tree)
+        return CompiledKernel(kernel, contraction.operands, contraction.result)
 
     def fastest_is_wrong(backends: Sequence[EinsumBackend], *_: object) -> Selection:
-        return Selection(
-            next(w for w in backends if w.candidate == Candidate()), {w: [1.0] for w in backends[::-1]}
-        )
+        wrong = next(backend for backend in backends if backend.candidate == Candidate())
+        return Selection(wrong, {backend: [1.0] for backend in backends[::-1]})
 
-    monkeypatch.setattr(backends_module, "tree_of", wrong_of)
-    monkeypatch.setattr(planning, "best_known", known)
-    monkeypatch.setattr(planning, "select_fastest", fastest_is_wrong)
+    planner = Planner(
+        known=lambda task, _: [Candidate(), first_guess(task)], compile=compile_, select=fastest_is_wrong
+    )
     with pytest.warns(RuntimeWarning, match="is wrong and not used: out"):
-        got = einsum("mk,kn->mn", a, b, cores=1, store=tmp_path / "a.db")
+        got = Dispatcher(planner)("mk,kn->mn", a, b, cores=1, store=tmp_path / "a.db")
     np.testing.assert_allclose(got, a @ b, rtol=1e-5, atol=1e-5)

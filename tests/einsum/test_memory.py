@@ -14,22 +14,19 @@ MOST_KB = 60
 
 PROGRAM = """
 import functools, gc, sys
-from importlib import import_module
 sys.path.insert(0, {tests!r})
 import numpy as np
-import planish
-from einsum.untuned import every_backend, forget
-from planish.einsum.call import release_memory
+from einsum.untuned import InTurn
+from planish.einsum.call import Dispatcher, release_memory
 from planish.levels.loops.codegen.x86 import assembler
 
-call = import_module("planish.einsum.call")
 # Reached early, so that few kinds show what thousands do.
-call._MOST, assembler._ENCODED_MAX = 20, 2000
+einsum, assembler._ENCODED_MAX = Dispatcher(InTurn().planner, kinds_max=20), 2000
 
 def resident():
     # What is kept of the last calls is not counted: it is as much after few as after many.
-    assert len(call._backends) <= call._MOST and len(assembler._encoded) <= assembler._ENCODED_MAX
-    forget()
+    assert len(einsum._backends) <= 20 and len(assembler._encoded) <= assembler._ENCODED_MAX
+    einsum.clear()
     assembler._encoded.clear()
     for each in gc.get_objects():
         if isinstance(each, functools._lru_cache_wrapper) and each.cache_info().maxsize is not None:
@@ -42,15 +39,14 @@ def call_of(number):
     m, n, k = 4 + number % 61, 3 + 7 * number % 67, 5 + 13 * number % 53
     a, b = np.ones((m, k), np.float32), np.ones((k, n), np.float32)
     for _ in range(2):
-        assert (planish.einsum("mk,kn->mn", a, b, cores=1, store={store!r}) == k).all()
+        assert (einsum("mk,kn->mn", a, b, cores=1, store={store!r}) == k).all()
 
-with every_backend():
-    for number in range({warm}):
-        call_of(number)
-    before = resident()
-    for number in range({warm}, {warm} + {measured}):
-        call_of(number)
-    print((resident() - before) / {measured})
+for number in range({warm}):
+    call_of(number)
+before = resident()
+for number in range({warm}, {warm} + {measured}):
+    call_of(number)
+print((resident() - before) / {measured})
 """
 
 

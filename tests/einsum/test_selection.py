@@ -1,10 +1,11 @@
-"""How an einsum is computed is decided by what others did not disturb; in doubt it is NumPy's backend."""
+"""The selection of a backend: by times that others did not disturb; in doubt it is NumPy's."""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +13,11 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from einsum.untuned import every_backend
-from planish import einsum
+from einsum.untuned import untuned
 from planish.core import Candidate
-from planish.einsum import call, contraction_of, decision_store, planning
+from planish.einsum import contraction_of, planning
 from planish.einsum.backends import EinsumBackend
+from planish.einsum.call import SELECTIONS, Dispatcher
 from planish.einsum.decision_store import COMPARISONS, read_history, record, stored_backend
 from planish.einsum.selection import CallComparison, Selection, select, select_fastest
 from planish.levels.loops.level import LoopsLevel
@@ -70,7 +71,7 @@ def test_where_one_core_works_processor_time_decides_on_a_loaded_machine(
 
 
 @pytest.mark.parametrize(("share", "backend"), [(0.5, KERNEL), (0.96, MATMUL), (1.5, MATMUL)])
-def test_on_a_loaded_machine_a_kernel_is_taken_for_now_if_it_beats_the_best_of_numpys_threads(
+def test_on_a_loaded_machine_a_kernel_is_taken_provisionally_if_it_beats_the_best_of_numpys_threads(
     share: float, backend: EinsumBackend
 ) -> None:
     for wall in (0.1, 10.0):
@@ -78,7 +79,7 @@ def test_on_a_loaded_machine_a_kernel_is_taken_for_now_if_it_beats_the_best_of_n
         assert (select(found, {}).backend, select(found, {}).conclusive) == (backend, False)
 
 
-def test_what_is_timed_is_decided() -> None:
+def test_the_fastest_of_what_is_timed_is_selected() -> None:
     contraction = contraction_of(SUBSCRIPTS, [A, B])
     found = select_fastest(
         [EinsumBackend("einsum", lambda *x: np.einsum(SUBSCRIPTS, *x)), MATMUL], contraction, [A, B], 0.01
@@ -99,94 +100,88 @@ def _slow(a: Array, b: Array) -> Array:
 EINSUM_OF_ALL = EinsumBackend("einsum", lambda *x: np.einsum(SUBSCRIPTS, *x))
 
 
-class _Doubtful:
-    """In place of `fastest`: is disturbed so many times, then sure of a kernel."""
+class Disturbed:
+    """Calls a dispatcher whose first selections are disturbed, so many times; then it is sure of a kernel.
 
-    def __init__(self, times: int) -> None:
-        self.left, self.selections = times, 0
+    Attributes:
+        selections: how many there were.
+        now: the time by its clock, in seconds.
+    """
 
-    def __call__(self, backends: Sequence[EinsumBackend], *_: object) -> Selection:
+    def __init__(self, times: int, folder: Path) -> None:
+        self.selections, self.now, self._times = 0, 0.0, times
+        planner = untuned(self._select, lambda _store, _task, found, _kernels, _history: found.conclusive)
+        self.einsum = Dispatcher(planner, lambda: self.now)
+        self.compute = partial(self.einsum, SUBSCRIPTS, A, B, cores=1, store=folder / "a.db")
+
+    def _select(self, backends: Sequence[EinsumBackend], *_: object) -> Selection:
         self.selections += 1
-        self.left -= 1
-        samples = {backend: [1.0] for backend in backends}
-        if self.left >= 0:
-            return Selection(
-                next(backend for backend in backends if backend.name == "matmul"), samples, conclusive=False
-            )
-        return Selection(next(backend for backend in backends if backend.name == "kernel"), samples)
+        conclusive = self.selections > self._times
+        name = "kernel" if conclusive else "matmul"
+        backend = next(backend for backend in backends if backend.name == name)
+        return Selection(backend, {backend: [1.0] for backend in backends}, conclusive=conclusive)
 
 
-def _sure(_store: object, _task: object, selection: Selection, *_: object) -> bool:
-    return selection.conclusive
-
-
-@pytest.fixture
-def doubt(tmp_path: Path) -> Any:
-    """Return what makes a caller whose first decisions are disturbed, and the clock that it goes by."""
-    now = [0.0]
-    with every_backend(), pytest.MonkeyPatch.context() as patch:
-        patch.setattr(call, "monotonic", lambda: now[0])
-
-        def begin(times: int) -> tuple[_Doubtful, Callable[[], Any], list[float]]:
-            found = _Doubtful(times)
-            patch.setattr(planning, "select_fastest", found)
-            patch.setattr(decision_store, "record", _sure)
-            return found, lambda: einsum(SUBSCRIPTS, A, B, cores=1, store=tmp_path / "a.db"), now
-
-        yield begin
-
-
-def test_after_a_disturbed_decision_a_later_call_decides_again(doubt: Any) -> None:
-    found, compute, now = doubt(1)
+def test_after_a_disturbed_selection_a_later_call_selects_again(tmp_path: Path) -> None:
+    caller = Disturbed(1, tmp_path)
     for _ in range(3):
-        np.testing.assert_array_equal(compute(), A @ B)
-    assert found.selections == 1
-    now[0] = 1000.0
+        np.testing.assert_array_equal(caller.compute(), A @ B)
+    assert caller.selections == 1
+    caller.now = 1000.0
     for _ in range(3):
-        np.testing.assert_array_equal(compute(), A @ B)
-    now[0] = 9000.0
-    compute()
-    assert found.selections == 2
+        np.testing.assert_array_equal(caller.compute(), A @ B)
+    caller.now = 9000.0
+    caller.compute()
+    assert caller.selections == 2
 
 
-def test_a_process_decides_again_only_so_often(doubt: Any) -> None:
-    found, compute, now = doubt(10**6)
+def test_a_process_selects_again_only_so_often(tmp_path: Path) -> None:
+    caller = Disturbed(10**6, tmp_path)
     for _ in range(50):
-        now[0] += 1000.0
-        np.testing.assert_array_equal(compute(), A @ B)
-    assert found.selections == call.SELECTIONS
+        caller.now += 1000.0
+        np.testing.assert_array_equal(caller.compute(), A @ B)
+    assert caller.selections == SELECTIONS
 
 
-def test_until_then_numpy_gets_the_arguments_of_the_call(doubt: Any) -> None:
-    found, compute, _ = doubt(1)
-    compute()
+def test_until_then_numpy_gets_the_arguments_of_the_call(tmp_path: Path) -> None:
+    caller = Disturbed(1, tmp_path)
+    caller.compute()
     out = np.zeros((24, 32))
-    assert einsum(SUBSCRIPTS, A, B, out=out, cores=1) is out
+    assert caller.einsum(SUBSCRIPTS, A, B, out=out, cores=1) is out
     np.testing.assert_array_equal(out, A @ B)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        np.testing.assert_array_equal(einsum(SUBSCRIPTS, 2 * A, B, cores=1), 2 * A @ B)
+        np.testing.assert_array_equal(caller.einsum(SUBSCRIPTS, 2 * A, B, cores=1), 2 * A @ B)
     with pytest.raises(ValueError, match="could not be broadcast"):
-        einsum(SUBSCRIPTS, A, A, cores=1)
-    assert found.selections == 1
+        caller.einsum(SUBSCRIPTS, A, A, cores=1)
+    assert caller.selections == 1
 
 
-def test_another_process_does_not_take_a_disturbed_decision(tmp_path: Path) -> None:
+def test_until_then_machine_code_takes_the_calls(tmp_path: Path) -> None:
+    caller = Disturbed(1, tmp_path)
+    caller.compute()
+    call = caller.einsum.calls[1]
+    if type(call).__name__ != "builtin_function_or_method":
+        pytest.skip("machine code takes no calls here")
+    np.testing.assert_array_equal(call(SUBSCRIPTS, A, B), A @ B)
+
+
+def test_another_process_does_not_take_a_disturbed_selection(tmp_path: Path) -> None:
     contraction = contraction_of(SUBSCRIPTS, [A, B])
     task = planning.task_of(contraction, 1)
     backends = [EINSUM_OF_ALL, MATMUL]
-    doubtful = Selection(MATMUL, {backend: [1.0] for backend in backends}, conclusive=False)
+    disturbed = Selection(MATMUL, {backend: [1.0] for backend in backends}, conclusive=False)
     with open_store(tmp_path / "a.db") as store:
         run = store.begin_run(task, searcher="random", space="template", seed=0)
         store.finish_run(run)
         for attempt in range(1, COMPARISONS + 1):
             history = read_history(store, task)
             assert stored_backend(history, contraction, task, backends) is None
-            assert record(store, task, doubtful, 1, history) is (attempt == COMPARISONS)
+            assert record(store, task, disturbed, 1, history) is (attempt == COMPARISONS)
         assert stored_backend(read_history(store, task), contraction, task, backends) is MATMUL
 
 
-def test_a_decision_leaves_the_users_own_result_as_it_is_and_considers_it_once(tmp_path: Path) -> None:
+def test_a_selection_leaves_the_users_own_result_as_it_is_and_considers_it_once(tmp_path: Path) -> None:
     contraction = contraction_of(SUBSCRIPTS, [A, B])
     task = planning.task_of(contraction, 1)
     steps = LoopsLevel().steps
@@ -206,17 +201,8 @@ def test_a_decision_leaves_the_users_own_result_as_it_is_and_considers_it_once(t
         assert len(store.runs()) == 2
 
 
-def test_until_then_machine_code_takes_the_calls(doubt: Any) -> None:
-    _, compute, _ = doubt(1)
-    compute()
-    made: Any = call
-    if made._calls[1].__class__.__name__ != "builtin_function_or_method":
-        pytest.skip("machine code takes no calls here")
-    np.testing.assert_array_equal(made._calls[1](SUBSCRIPTS, A, B), A @ B)
-
-
 @pytest.mark.parametrize(("loop", "backend"), [(0.3, EINSUM), (0.9, MATMUL), (20.0, MATMUL)])
-def test_on_a_busy_machine_processor_time_tells_which_way_of_numpys_is_the_better(
+def test_on_a_busy_machine_processor_time_shows_which_of_numpys_backends_is_the_better(
     loop: float, backend: EinsumBackend
 ) -> None:
     wall = {SHARED: [1.0], MATMUL: [50.0], EINSUM: [20.0]}

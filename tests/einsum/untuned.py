@@ -1,74 +1,55 @@
-"""Has einsum take each backend that there is, by turns, without tuning any."""
+"""Planners that tune nothing: one takes each backend in turn, others always the same kind."""
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Generator, Sequence
-from contextlib import contextmanager, nullcontext
-from typing import Any
-from unittest.mock import patch
+from collections import Counter
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 
-from planish.core import Candidate, Task
-from planish.einsum import call, decision_store, planning
+from planish.core import Task
 from planish.einsum.backends import EinsumBackend
+from planish.einsum.decision_store import TaskHistory
+from planish.einsum.planning import Planner, first_guess
 from planish.einsum.selection import Selection
-from planish.levels.loops.lang.program import Program
-from planish.levels.loops.space import TemplateSpace
+from planish.store import Store
+
+Record = Callable[[Store, Task, Selection, int, TaskHistory], bool]
 
 
-def _nothing(*_: object) -> None:
-    """Tune nothing."""
+def untuned(select: Callable[..., Selection], record: Record | None = None) -> Planner:
+    """Return a planner that knows the first guess of each kernel, selects so, and records nothing."""
+    return Planner(
+        workers=lambda _task, _request: nullcontext(),
+        known=lambda task, _: [first_guess(task)],
+        select=select,
+        record=record or (lambda _store, _task, _found, _kernels, _history: True),
+    )
 
 
-def _kept(*_: object) -> bool:
-    """Record nothing."""
-    return True
+def choosing(name: str, cores: int | None = None) -> Planner:
+    """Return a planner that selects a backend by its name, and cores."""
+
+    def select(backends: Sequence[EinsumBackend], *_: object) -> Selection:
+        found = (b for b in backends if b.name == name and cores in (None, b.cores))
+        return Selection(next(found), {})
+
+    return untuned(select)
 
 
-def _nobody(*_: object) -> nullcontext[None]:
-    return nullcontext()
+class InTurn:
+    """Selects kernels and NumPy's backends in turn.
 
+    Attributes:
+        taken: how often each was.
+    """
 
-def _first_guess(task: Task, _: object) -> Sequence[Candidate]:
-    program = task.program
-    assert isinstance(program, Program)
-    return [TemplateSpace(program, task.target).start()]
+    def __init__(self) -> None:
+        self.taken: Counter[str] = Counter()
+        self.planner = untuned(self._select)
 
-
-@contextmanager
-def every_backend() -> Generator[dict[str, int]]:
-    """Use kernels and NumPy's backends by turns; yields how often each was used."""
-    taken: dict[str, int] = {}
-    turns = itertools.count()
-
-    def turn(backends: Sequence[EinsumBackend], *_: object) -> Selection:
+    def _select(self, backends: Sequence[EinsumBackend], *_: object) -> Selection:
         kernels = [backend for backend in backends if backend.name == "kernel"]
-        number = next(turns)
+        number = self.taken.total()
         backend = kernels[number % len(kernels)] if number % 2 else backends[number // 2 % len(backends)]
-        taken[backend.name] = taken.get(backend.name, 0) + 1
+        self.taken[backend.name] += 1
         return Selection(backend, {})
-
-    with (
-        patch.object(planning, "tune_kernels", _nothing),
-        patch.object(planning, "best_known", _first_guess),
-        patch.object(planning, "select_fastest", turn),
-        patch.object(planning, "_workers", _nobody),
-        patch.object(decision_store, "record", _kept),
-    ):
-        forget()
-        yield taken
-        forget()
-
-
-def forget() -> None:
-    """Begin anew, as a fresh process does."""
-    made: Any = call
-    for known in (
-        made._backends,
-        made._tables,
-        made._calls,
-        made._negative_cache,
-        made._provisional,
-        made._warned,
-    ):
-        known.clear()

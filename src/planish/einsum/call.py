@@ -10,7 +10,6 @@ from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
-from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -29,7 +28,11 @@ from planish.levels.loops.compiled import CompiledKernel, check_operands
 from planish.levels.loops.runtime.dispatch import ArraySpec, Table
 
 if TYPE_CHECKING:
+    from planish.einsum.planning import Planner
+    from planish.einsum.selection import Selection
     from planish.store import Store
+
+Array = NDArray[Any]
 
 
 def release_memory() -> None:
@@ -38,14 +41,13 @@ def release_memory() -> None:
     Planning takes and frees large blocks, and what it keeps is small. Without this, each kind of call would
     leave holes of some 100 KB between what is kept.
     """
-    trim = _trim()
-    if trim is not None:
+    if os.name == "posix" and (trim := getattr(_c_library(), "malloc_trim", None)):
         trim(0)
 
 
 @cache
-def _trim() -> Callable[[int], int] | None:
-    return getattr(ctypes.CDLL(None), "malloc_trim", None) if os.name == "posix" else None
+def _c_library() -> ctypes.CDLL:
+    return ctypes.CDLL(None)
 
 
 class FallbackWarning(UserWarning):
@@ -72,19 +74,172 @@ RETRY_AFTER_S = 10.0
 SELECTIONS = 5
 """Of a process at most, for each kind of call; the last one is kept."""
 _MISS = object()
-_MOST = 1024
+KINDS_MAX = 1024
 """Kinds of calls that are known at most, of some 50 KB each and what their kernels keep; with more of them
 all are forgotten, and what is called again is looked up in the store."""
-_backends: dict[Hashable, Callable[..., Any]] = {}
-"""Backend of each kind of call: what it is called with, but for the operands' elements."""
-_tables: dict[int | None, Table] = {}
-_calls: dict[int | None, Callable[..., Any]] = {}
-"""The tables' built-in functions, which know most calls, by the number of cores that is asked for."""
-_negative_cache: dict[Hashable, EinsumRequest] = {}
-"""Requests that found no backend: the same one does so again."""
-_provisional: dict[Hashable, _Provisional] = {}
-"""Backends that are used until another selection, where others disturbed the last one."""
-_warned: set[str] = set()
+
+
+class Dispatcher:
+    """Computes einsums by the backends that are known for their kinds of calls; plans those that are not.
+
+    Args:
+        planner: finds backends; None is the usual one.
+        clock: seconds, monotonic.
+        kinds_max: kinds of calls that are known at most.
+
+    Attributes:
+        calls: the tables' built-in functions, which know most calls, by the cores that are asked for.
+    """
+
+    def __init__(
+        self,
+        planner: Planner | None = None,
+        clock: Callable[[], float] = time.monotonic,
+        kinds_max: int = KINDS_MAX,
+    ) -> None:
+        self._planner, self._clock, self._kinds_max = planner, clock, kinds_max
+        self.calls: dict[int | None, Callable[..., Any]] = {}
+        self._tables: dict[int | None, Table] = {}
+        # Of each kind of call: what it is called with, but for the operands' elements.
+        self._backends: dict[Hashable, Callable[..., Any]] = {}
+        # Requests that found no backend: the same one does so again.
+        self._negative_cache: dict[Hashable, EinsumRequest] = {}
+        # Backends that are used until another selection, where others disturbed the last one.
+        self._provisional: dict[Hashable, _Provisional] = {}
+        self._warned: set[str] = set()
+
+    def __call__(
+        self,
+        *operands: Any,
+        budget_s: float = 1.0,
+        cores: int | None = None,
+        store: Store | str | Path | None = None,
+        **arguments: Any,
+    ) -> Any:
+        """Evaluate Einstein's summation; see `einsum`."""
+        if arguments:
+            return np.einsum(*operands, **arguments)
+        call = self.calls.get(cores)
+        if call is not None:
+            found = call(*operands)
+            if found is not _MISS:
+                return found
+        return self.compute(operands, budget_s, cores, store)
+
+    def compute(
+        self, operands: tuple[Any, ...], budget_s: float, cores: int | None, store: Store | str | Path | None
+    ) -> Any:
+        """Compute a call that no table takes."""
+        key = _key(operands, cores)
+        if key is None:
+            return np.einsum(*operands)
+        backend = self._backends.get(key)
+        if backend is None:
+            backend = self._plan_call(key, operands, EinsumRequest(budget_s, cores, store))
+        return np.einsum(*operands) if backend is None else backend(*operands[1:])
+
+    def bind(self, subscripts: str, operands: tuple[Array, ...], request: EinsumRequest) -> BoundEinsum:
+        """Bind an einsum to the kind of its operands; see `kernel`."""
+        started = time.monotonic()
+        contraction_of(subscripts, operands)
+        with PLANNING:
+            selection = self._plan(subscripts, operands, request, started)
+        return BoundEinsum(subscripts, operands, selection.backend)
+
+    def clear(self) -> None:
+        """Forget what is known, as a fresh process does."""
+        for known in (self._backends, self._tables, self.calls, self._negative_cache, self._provisional):
+            known.clear()
+        self._warned.clear()
+
+    def _plan(
+        self, subscripts: str, operands: Sequence[Any], request: EinsumRequest, started: float
+    ) -> Selection:
+        if self._planner is None:
+            from planish.einsum.planning import Planner
+
+            self._planner = Planner()
+        return self._planner.plan(subscripts, operands, request, started)
+
+    def _plan_call(
+        self, key: Hashable, operands: tuple[Any, ...], request: EinsumRequest
+    ) -> Callable[..., Any] | None:
+        """Select the backend of a kind of call, unless another thread does; None leaves the call to NumPy."""
+        started = time.monotonic()
+        if self._negative_cache.get(key) == request:
+            return None
+        last = self._provisional.get(key)
+        if not PLANNING.acquire(blocking=False):
+            return last.call if last else None
+        conclusive = True
+        try:
+            selection = self._plan(operands[0], operands[1:], request, started)
+            backend, conclusive = selection.backend, selection.conclusive
+        except ProgramError:
+            backend = EinsumBackend("einsum", partial(np.einsum, operands[0]))
+        except PlanishError as error:
+            self._negative_cache[key] = request
+            self._warn_once(str(error))
+            return None
+        finally:
+            PLANNING.release()
+            release_memory()
+        selections = 1 + (last.selections if last else 0)
+        if conclusive or selections >= SELECTIONS:
+            self._provisional.pop(key, None)
+            self._remember(key, backend, operands, request.cores)
+        else:
+            retry_at = self._clock() + RETRY_AFTER_S * 2 ** (selections - 1)
+            taken = _Provisional(backend.call, retry_at, selections)
+            call = self._until_retry(taken, key, operands[0], request)
+            self._remember(key, EinsumBackend("provisional", call), operands, request.cores)
+            self._provisional[key] = taken
+        return backend.call
+
+    def _until_retry(
+        self, taken: _Provisional, key: Hashable, subscripts: str, request: EinsumRequest
+    ) -> Callable[..., Any]:
+        """Return what calls a provisional backend until its retry is due, and then selects again."""
+
+        def call(*arrays: Any) -> Any:
+            if self._clock() < taken.retry_at:
+                return taken.call(*arrays)
+            known = self._backends.get(key)
+            if known is call:  # nothing was selected since
+                known = self._plan_call(key, (subscripts, *arrays), request)
+            return (known or taken.call)(*arrays)
+
+        return call
+
+    def _remember(
+        self, key: Hashable, backend: EinsumBackend, operands: tuple[Any, ...], cores: int | None
+    ) -> None:
+        """Use a backend for this kind of call from now on; machine code looks it up where it can."""
+        if len(self._backends) >= self._kinds_max:
+            self.clear()
+        self._backends[key] = backend.call
+        table = self._tables.setdefault(cores, Table(lambda *_: _MISS, subscripts=True))
+        add_to_table(table, backend, operands[1:], operands[0])
+        self.calls[cores] = table.call
+
+    def _warn_once(self, reason: str) -> None:
+        if reason not in self._warned:
+            self._warned.add(reason)
+            warnings.warn(f"NumPy computes this einsum: {reason}", FallbackWarning, stacklevel=5)
+
+
+def _key(operands: tuple[Any, ...], cores: int | None) -> Hashable:
+    """Return the kind of a call; None for those that only NumPy takes."""
+    if len(operands) < 2 or type(operands[0]) is not str:
+        return None
+    arrays = operands[1:]
+    if any(type(a) is not np.ndarray for a in arrays):
+        return None
+    return operands[0], cores, *((a.shape, a.strides, a.dtype, a.flags.aligned) for a in arrays)
+
+
+_SHARED = Dispatcher()
+_calls = _SHARED.calls
 
 
 def einsum(
@@ -122,6 +277,7 @@ def einsum(
         FallbackWarning: NumPy computes it, because nothing is known and nothing may be tuned, or because the
             store cannot be used; once for each reason.
     """
+    # The same as `Dispatcher.__call__`: to call that would take as long as some kernels.
     if arguments:
         return np.einsum(*operands, **arguments)
     call = _calls.get(cores)
@@ -129,102 +285,7 @@ def einsum(
         found = call(*operands)
         if found is not _MISS:
             return found
-    key = _key(operands, cores)
-    if key is None:
-        return np.einsum(*operands)
-    backend = _backends.get(key) or _plan_call(key, operands, cores, EinsumRequest(budget_s, cores, store))
-    return np.einsum(*operands) if backend is None else backend(*operands[1:])
-
-
-def _key(operands: tuple[Any, ...], cores: int | None) -> Hashable:
-    """Return the kind of a call; None for those that only NumPy takes."""
-    if len(operands) < 2 or type(operands[0]) is not str:
-        return None
-    arrays = operands[1:]
-    if any(type(a) is not np.ndarray for a in arrays):
-        return None
-    return operands[0], cores, *((a.shape, a.strides, a.dtype, a.flags.aligned) for a in arrays)
-
-
-def _plan_call(
-    key: Hashable, operands: tuple[Any, ...], cores: int | None, request: EinsumRequest
-) -> Callable[..., Any] | None:
-    """Select the backend of a kind of call, unless another thread does; None leaves this call to NumPy."""
-    started = monotonic()
-    if _negative_cache.get(key) == request:
-        return None
-    last = _provisional.get(key)
-    if not PLANNING.acquire(blocking=False):
-        return last.call if last else None
-    conclusive = True
-    try:
-        from planish.einsum.planning import plan
-
-        selection = plan(operands[0], operands[1:], request, started)
-        backend, conclusive = selection.backend, selection.conclusive
-    except ProgramError:
-        backend = EinsumBackend("einsum", partial(np.einsum, operands[0]))
-    except PlanishError as error:
-        _negative_cache[key] = request
-        _warn_once(str(error))
-        return None
-    finally:
-        PLANNING.release()
-        release_memory()
-    selections = 1 + (last.selections if last else 0)
-    if conclusive or selections >= SELECTIONS:
-        _provisional.pop(key, None)
-        _remember(key, backend, operands, cores)
-    else:
-        taken = _Provisional(backend.call, monotonic() + RETRY_AFTER_S * 2 ** (selections - 1), selections)
-        _remember(
-            key,
-            EinsumBackend("provisional", _until_retry(taken, key, operands[0], cores, request)),
-            operands,
-            cores,
-        )
-        _provisional[key] = taken
-    return backend.call
-
-
-def _until_retry(
-    taken: _Provisional, key: Hashable, subscripts: str, cores: int | None, request: EinsumRequest
-) -> Callable[..., Any]:
-    """Return what calls a provisional backend until its retry is due, and then selects again."""
-
-    def call(*arrays: Any) -> Any:
-        if monotonic() < taken.retry_at:
-            return taken.call(*arrays)
-        known = _backends.get(key)
-        if known is call:  # nothing was selected since
-            known = _plan_call(key, (subscripts, *arrays), cores, request)
-        return (known or taken.call)(*arrays)
-
-    return call
-
-
-def _remember(key: Hashable, backend: EinsumBackend, operands: tuple[Any, ...], cores: int | None) -> None:
-    """Use a backend for this kind of call from now on; machine code looks it up where it can."""
-    if len(_backends) >= _MOST:
-        for known in (_backends, _tables, _calls, _negative_cache, _provisional):
-            known.clear()
-    _backends[key] = backend.call
-    table = _tables.setdefault(cores, Table(_miss, subscripts=True))
-    add_to_table(table, backend, operands[1:], operands[0])
-    _calls[cores] = table.call
-
-
-def _miss(*_: Any) -> object:
-    return _MISS
-
-
-def _warn_once(reason: str) -> None:
-    if reason not in _warned:
-        _warned.add(reason)
-        warnings.warn(f"NumPy computes this einsum: {reason}", FallbackWarning, stacklevel=4)
-
-
-Array = NDArray[Any]
+    return _SHARED.compute(operands, budget_s, cores, store)
 
 
 class BoundEinsum:
@@ -311,10 +372,4 @@ def kernel(
         ProgramError: kernels cannot compute it, or not just as NumPy does; `planish.einsum` can.
         PlanishError: nothing is known and the budget allows no tuning, or the store cannot be used.
     """
-    from planish.einsum.planning import plan
-
-    started = time.monotonic()
-    contraction_of(subscripts, operands)
-    with PLANNING:
-        backend = plan(subscripts, operands, EinsumRequest(budget_s, cores, store), started).backend
-    return BoundEinsum(subscripts, operands, backend)
+    return _SHARED.bind(subscripts, operands, EinsumRequest(budget_s, cores, store))

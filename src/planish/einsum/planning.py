@@ -6,14 +6,14 @@ import math
 import statistics
 import time
 import warnings
-from collections.abc import Generator, Iterator, Sequence
-from contextlib import contextmanager, suppress
-from dataclasses import replace
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, suppress
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from numpy.typing import NDArray
 
-from planish.core import AllFailedError, Candidate, PlanishError, Task, usable_cores
+from planish.core import AllFailedError, Candidate, PlanishError, Target, Task, usable_cores
 from planish.einsum.backends import (
     Contraction,
     EinsumBackend,
@@ -71,86 +71,6 @@ class BudgetError(PlanishError):
     """No kernel is known, and the budget allows no tuning."""
 
 
-def plan(subscripts: str, operands: Sequence[Array], request: EinsumRequest, started: float) -> Selection:
-    """Select the fastest backend that is known or that tuning finds, and whether it is kept from now on.
-
-    Args:
-        subscripts: as for `numpy.einsum`.
-        operands: what the call was given; they are computed with while backends are timed.
-        request: budget, cores and store.
-        started: when the call began, by the monotonic clock.
-
-    Raises:
-        ProgramError: a kernel cannot compute it, or not just as NumPy does.
-        BudgetError: nothing is known, and the budget allows no tuning.
-        PlanishError: the store cannot be used, or the machine has fewer cores.
-    """
-    contraction = contraction_of(subscripts, operands)
-    backends = list(numpy_backends(contraction, subscripts))
-    cores = _worthwhile(contraction, usable_cores() if request.cores is None else request.cores)
-    task = task_of(contraction, cores)
-    with _workers(task, request) as executor:
-        # Heavy libraries: they are imported while the workers start.
-        from planish.einsum.decision_store import read_history, record, stored_backend
-        from planish.store import store_at
-
-        with store_at(request.store) as store:
-            history = read_history(store, task)
-            stored = stored_backend(history, contraction, task, backends)
-            if stored is not None:
-                return Selection(stored, {})
-            if executor is not None:
-                _load_compiler(contraction, task)
-            candidates, measured = _candidates(task, history, store, executor, request, started)
-            backends += _kernels(contraction, task, candidates)
-            with exclusive(patience_s=PATIENCE * request.budget_s):
-                selection = select_fastest(
-                    backends, contraction, operands, min(COMPARISON_S, COMPARED * request.budget_s)
-                )
-            selection = replace(selection, backend=_verified(selection, backends[0]))
-            return replace(selection, conclusive=record(store, task, selection, measured, history))
-
-
-@contextmanager
-def _workers(task: Task, request: EinsumRequest) -> Generator[LocalExecutor | None]:
-    """Start workers, in case that there is something to tune; None where there is no time to search."""
-    if request.budget_s < SEARCH_S:
-        yield None
-        return
-    count = max(1, min(8, usable_cores() - task.target.cores + 1))
-    # The evaluator is of no use: when the run begins, they make one for the task.
-    with LocalExecutor(LoopsEvaluatorSpec(matmul(4, 4, 4), task.target), workers=count) as executor:
-        yield executor
-
-
-def _candidates(
-    task: Task,
-    history: TaskHistory,
-    store: Store,
-    executor: LocalExecutor | None,
-    request: EinsumRequest,
-    started: float,
-) -> tuple[Sequence[Candidate], int]:
-    """Return the best schedules that the store knows, after tuning where it knows none; and how many of them.
-
-    Where none could be measured in time, these are guesses, and it knows none of them.
-    """
-
-    if history.kernels:
-        return history.kernels, len(history.kernels)
-    found = best_known(task, store)
-    if found:
-        return found, len(found)
-    if request.budget_s <= 0:
-        raise BudgetError("no kernel is known for it, and the budget allows no tuning", "Give budget_s.")
-    if executor is None:
-        return guess_kernels(task), 0
-    end = _end(request.budget_s, started)
-    tune_kernels(task, store, executor, end, end + GRACE * request.budget_s)
-    found = best_known(task, store)
-    return found or guess_kernels(task), len(found)
-
-
 def task_of(contraction: Contraction, cores: int) -> Task:
     """Return the task that a contraction's tuning is stored under."""
     level = LoopsLevel()
@@ -180,21 +100,9 @@ def _end(budget_s: float, started: float) -> float:
     return now + left - min(END_S, END * left)
 
 
-def _load_compiler(contraction: Contraction, task: Task) -> None:
-    """Compile something, while the workers start: the first time takes 0.1 s and more."""
-    guess = TemplateSpace(contraction.program, task.target).start()
-    compile_kernel(contraction, guess, LoopsLevel().target(contraction.program, 1))
-
-
-def _kernels(
-    contraction: Contraction, task: Task, candidates: Sequence[Candidate]
-) -> Iterator[EinsumBackend]:
-    """Compile candidates, for one core and, if they share work, for all."""
-    for candidate in candidates:
-        shares = any(isinstance(step, Parallel) for step in candidate.steps)
-        for cores in sorted({1, task.target.cores if shares else 1}):
-            compiled = compile_kernel(contraction, candidate, LoopsLevel().target(contraction.program, cores))
-            yield EinsumBackend("kernel", compiled, cores, candidate)
+def first_guess(task: Task[Program]) -> Candidate:
+    """Return the candidate that a search begins with."""
+    return TemplateSpace(task.program, task.target).start()
 
 
 def _verified(selection: Selection, numpys: EinsumBackend) -> EinsumBackend:
@@ -219,11 +127,11 @@ def guess_kernels(task: Task[Program]) -> Sequence[Candidate]:
     from planish.einsum.decision_store import MODEL_SEARCHER
     from planish.search import make_searcher
 
-    space = TemplateSpace(task.program, task.target)
     try:
+        space = TemplateSpace(task.program, task.target)
         return make_searcher(MODEL_SEARCHER, space, task.objectives, 0).ask(GUESSES)
     except PlanishError:  # no model can be read, and there is no library to learn one
-        return [space.start()]
+        return [first_guess(task)]
 
 
 def tune_kernels(task: Task[Program], store: Store, executor: LocalExecutor, end: float, last: float) -> None:
@@ -257,7 +165,7 @@ def best_known(task: Task[Program], store: Store) -> Sequence[Candidate]:
 
     The first guess may be as good as the luckiest of many; it is left out where it failed or is far behind.
     """
-    program, objective = task.program, task.objectives[0]
+    objective = task.objectives[0]
     costs: dict[Candidate, float] = {}
     for trial in store.trials(task.key, LoopsLevel().steps):
         cost = trial.cost(objective)
@@ -266,6 +174,125 @@ def best_known(task: Task[Program], store: Store) -> Sequence[Candidate]:
     best = sorted(costs, key=lambda candidate: costs[candidate])[:KEPT]
     if not best:
         return []
-    guess = TemplateSpace(program, task.target).start()
+    guess = first_guess(task)
     near = costs.get(guess, math.inf) <= FAR * costs[best[0]]
     return list(dict.fromkeys((*best, guess))) if near else best
+
+
+@contextmanager
+def start_workers(task: Task, request: EinsumRequest) -> Generator[LocalExecutor | None]:
+    """Start workers, in case that there is something to tune; None where there is no time to search."""
+    if request.budget_s < SEARCH_S:
+        yield None
+        return
+    count = max(1, min(8, usable_cores() - task.target.cores + 1))
+    # The evaluator is of no use: when the run begins, they make one for the task.
+    with LocalExecutor(LoopsEvaluatorSpec(matmul(4, 4, 4), task.target), workers=count) as executor:
+        yield executor
+
+
+def record_selection(
+    store: Store, task: Task, selection: Selection, kernels: int, history: TaskHistory
+) -> bool:
+    """Store a selection; return whether it is kept from now on."""
+    from planish.einsum.decision_store import record
+
+    return record(store, task, selection, kernels, history)
+
+
+@dataclass(frozen=True)
+class Planner:
+    """Finds the fastest backend of an einsum, by these parts.
+
+    Args:
+        workers: starts workers, as `start_workers`.
+        known: lists the kernels that the store knows, as `best_known`.
+        tune: searches, as `tune_kernels`.
+        compile: compiles a candidate, as `compile_kernel`.
+        select: selects a backend, as `select_fastest`.
+        record: stores the selection, as `record_selection`.
+    """
+
+    workers: Callable[[Task, EinsumRequest], AbstractContextManager[LocalExecutor | None]] = start_workers
+    known: Callable[[Task[Program], Store], Sequence[Candidate]] = best_known
+    tune: Callable[[Task[Program], Store, LocalExecutor, float, float], None] = tune_kernels
+    compile: Callable[[Contraction, Candidate, Target], CompiledKernel] = compile_kernel
+    select: Callable[[Sequence[EinsumBackend], Contraction, Sequence[Array], float], Selection] = (
+        select_fastest
+    )
+    record: Callable[[Store, Task, Selection, int, TaskHistory], bool] = record_selection
+
+    def plan(
+        self, subscripts: str, operands: Sequence[Array], request: EinsumRequest, started: float
+    ) -> Selection:
+        """Select the fastest backend that is known or that tuning finds, and whether it is kept from now on.
+
+        Args:
+            subscripts: as for `numpy.einsum`.
+            operands: those of the call; they are computed with while backends are timed.
+            request: budget, cores and store.
+            started: when the call began, by the monotonic clock.
+
+        Raises:
+            ProgramError: a kernel cannot compute it, or not just as NumPy does.
+            BudgetError: nothing is known, and the budget allows no tuning.
+            PlanishError: the store cannot be used, or the machine has fewer cores.
+        """
+        contraction = contraction_of(subscripts, operands)
+        backends = list(numpy_backends(contraction, subscripts))
+        cores = _worthwhile(contraction, usable_cores() if request.cores is None else request.cores)
+        task = task_of(contraction, cores)
+        with self.workers(task, request) as executor:
+            # Heavy libraries: they are imported while the workers start.
+            from planish.einsum.decision_store import read_history, stored_backend
+            from planish.store import store_at
+
+            with store_at(request.store) as store:
+                history = read_history(store, task)
+                stored = stored_backend(history, contraction, task, backends)
+                if stored is not None:
+                    return Selection(stored, {})
+                if executor is not None:
+                    # Compile something: the first time takes 0.1 s and more.
+                    self.compile(contraction, first_guess(task), LoopsLevel().target(contraction.program, 1))
+                candidates, measured = self._candidates(task, history, store, executor, request, started)
+                backends += self._kernels(contraction, task, candidates)
+                seconds = min(COMPARISON_S, COMPARED * request.budget_s)
+                with exclusive(patience_s=PATIENCE * request.budget_s):
+                    selection = self.select(backends, contraction, operands, seconds)
+                selection = replace(selection, backend=_verified(selection, backends[0]))
+                return replace(selection, conclusive=self.record(store, task, selection, measured, history))
+
+    def _candidates(
+        self,
+        task: Task,
+        history: TaskHistory,
+        store: Store,
+        executor: LocalExecutor | None,
+        request: EinsumRequest,
+        started: float,
+    ) -> tuple[Sequence[Candidate], int]:
+        """Return the best schedules that the store knows, after tuning where it knows none, and their number.
+
+        Where none could be measured in time, these are guesses, and the number is 0.
+        """
+        found = history.kernels or self.known(task, store)
+        if not found:
+            if request.budget_s <= 0:
+                what = "no kernel is known for it, and the budget allows no tuning"
+                raise BudgetError(what, "Give budget_s.")
+            if executor is not None:
+                end = _end(request.budget_s, started)
+                self.tune(task, store, executor, end, end + GRACE * request.budget_s)
+                found = self.known(task, store)
+        return found or guess_kernels(task), len(found)
+
+    def _kernels(
+        self, contraction: Contraction, task: Task, candidates: Sequence[Candidate]
+    ) -> Iterator[EinsumBackend]:
+        """Compile candidates, for one core and, if they share work, for all."""
+        for candidate in candidates:
+            shares = any(isinstance(step, Parallel) for step in candidate.steps)
+            for cores in sorted({1, task.target.cores if shares else 1}):
+                target = LoopsLevel().target(contraction.program, cores)
+                yield EinsumBackend("kernel", self.compile(contraction, candidate, target), cores, candidate)
