@@ -213,7 +213,7 @@ def test_a_program_is_made_faster_where_it_spends_its_time(
         pytest.skip("this LLVM lacks passes of -O3 that are needed")
     # The comparison need not settle anything.
     once = Timing(budget_s=0.0, block_s=0.0, fewest=1, most=1)
-    monkeypatch.setattr("planish.levels.llvm.evaluator.LAST_TIMING", once)
+    monkeypatch.setattr("planish.levels.llvm.task_setup.LAST_TIMING", once)
     monkeypatch.setattr("planish.tuning.remeasure.MOST", 5)
     (tmp_path / "busy.c").write_text(BUSY)
     words = ("tune", tmp_path / "busy.c", "--per-function", "--objective", "time", "--run", "./busy")

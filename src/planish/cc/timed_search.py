@@ -24,11 +24,11 @@ from planish.core.budget import Budget
 from planish.executors import LocalExecutor
 from planish.levels.llvm.backend import open_backend
 from planish.levels.llvm.backend.elf import function_bytes
-from planish.levels.llvm.evaluator import prepared
 from planish.levels.llvm.hot.programs import ProgramBuilder, compiled, function_lists
 from planish.levels.llvm.hot.space import HOT
 from planish.levels.llvm.level import LlvmLevel
 from planish.levels.llvm.program import OBJECTS, PROGRAM, IRProgram, LinkCommand, LinkedObject, Running
+from planish.levels.llvm.task_setup import prepared
 from planish.sandbox import ExitStatus, ForkLimits, in_child
 from planish.sandbox.scratch import Scratch, remove_shared_folder
 from planish.store import Store

@@ -36,7 +36,7 @@ from planish.core.budget import Budget
 from planish.executors import InlineExecutor
 from planish.levels.llvm import evaluator as llvm_evaluator
 from planish.levels.llvm.backend import open_backend
-from planish.levels.llvm.evaluator import TimedEvaluatorSpec, evaluator_spec_of, plain_spec_of, prepared
+from planish.levels.llvm.evaluator import TimedEvaluatorSpec
 from planish.levels.llvm.execution import Runner
 from planish.levels.llvm.function_steps import FunctionPasses
 from planish.levels.llvm.hot.lists import (
@@ -54,6 +54,7 @@ from planish.levels.llvm.hot.space import O3, HotFunctionSpace
 from planish.levels.llvm.level import LlvmLevel
 from planish.levels.llvm.passes import candidate_of
 from planish.levels.llvm.program import IRProgram
+from planish.levels.llvm.task_setup import evaluator_spec_of, plain_spec_of, prepared
 from planish.measure import Timing
 from planish.store import open_store
 from planish.testing.spaces import SpaceConformance

@@ -21,9 +21,9 @@ from planish.core.budget import Budget
 from planish.executors import LocalExecutor
 from planish.levels.llvm.backend import open_backend
 from planish.levels.llvm.describe import described
-from planish.levels.llvm.evaluator import baseline_passes
 from planish.levels.llvm.level import LlvmLevel
 from planish.levels.llvm.passes import candidate_of, passes_of
+from planish.levels.llvm.task_setup import baseline_passes
 from planish.levels.registry import level_of
 from planish.measure import ends_by
 from planish.store import open_store
@@ -246,7 +246,7 @@ def test_passes_that_change_nothing_are_known(monkeypatch: pytest.MonkeyPatch) -
         def varies_from_run_to_run(*_: object) -> bool:
             return False
 
-        monkeypatch.setattr("planish.levels.llvm.evaluator.reproduces", varies_from_run_to_run)
+        monkeypatch.setattr("planish.levels.llvm.task_setup.reproduces", varies_from_run_to_run)
         varies = candidate_of(["mem2reg", "gvn-sink", "gvn-sink"])
         assert name(varies) == varies.hash
 

@@ -31,8 +31,14 @@ from planish.core import (
 )
 from planish.levels.llvm.backend import open_backend
 from planish.levels.llvm.describe_functions import functions_table, measure_functions
-from planish.levels.llvm.evaluator import (
-    NOT_RUN,
+from planish.levels.llvm.evaluator import NOT_RUN
+from planish.levels.llvm.function_steps import is_of_functions, plan_of
+from planish.levels.llvm.hot.description import export_program, function_rows
+from planish.levels.llvm.modules.export import export_functions
+from planish.levels.llvm.passes import candidate_of, passes_of, print_pipeline
+from planish.levels.llvm.passes.pipeline import OBJECT, OPTIMISED, PREPARED, commands
+from planish.levels.llvm.program import IRProgram
+from planish.levels.llvm.task_setup import (
     baseline_of,
     baseline_passes,
     is_run,
@@ -40,12 +46,6 @@ from planish.levels.llvm.evaluator import (
     prepared,
     timed_spec_of,
 )
-from planish.levels.llvm.function_steps import is_of_functions, plan_of
-from planish.levels.llvm.hot.description import export_program, function_rows
-from planish.levels.llvm.modules.export import export_functions
-from planish.levels.llvm.passes import candidate_of, passes_of, print_pipeline
-from planish.levels.llvm.passes.pipeline import OBJECT, OPTIMISED, PREPARED, commands
-from planish.levels.llvm.program import IRProgram
 from planish.measure import deadline, seconds_left
 from planish.sandbox import ExitStatus, ForkLimits, in_child
 from planish.sandbox.confinement import sandbox_status

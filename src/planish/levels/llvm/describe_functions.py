@@ -19,10 +19,10 @@ from planish.core import (
     outcome_from_json,
     outcome_to_json,
 )
-from planish.levels.llvm.evaluator import baseline_passes, plain_spec_of
 from planish.levels.llvm.function_steps import FunctionPlan, plan_of
 from planish.levels.llvm.passes import candidate_of, parse_pipeline
 from planish.levels.llvm.program import IRProgram
+from planish.levels.llvm.task_setup import baseline_passes, plain_spec_of
 from planish.measure import deadline, seconds_left
 
 _SHOWN = 20

@@ -1,8 +1,6 @@
-"""Evaluator of pass lists, and what it starts from: the prepared module, the baseline, and identities.
+"""Evaluator of pass lists: transforms, verifies and measures one module in a worker process.
 
-An evaluator transforms, verifies and measures one module in a worker process. Its spec is made of a task.
-Two lists are identical where they make the same code; a few passes go by addresses in memory, and may make
-other code in each run.
+A few passes go by addresses in memory, and may make other code in each run: such a list is not reproducible.
 """
 
 from __future__ import annotations
@@ -10,27 +8,24 @@ from __future__ import annotations
 import hashlib
 import math
 import os
-from collections.abc import Callable, Generator, Mapping, Sequence
-from contextlib import ExitStack, closing, contextmanager
-from dataclasses import dataclass, field, fields, replace
-from functools import cache, cached_property, partial
+from collections.abc import Sequence
+from contextlib import ExitStack, closing
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from planish.core import (
     Candidate,
     Failed,
-    Identity,
     Lost,
     Measured,
     Outcome,
-    PlanishError,
     ProgramError,
     StageClock,
     TargetError,
-    Task,
 )
-from planish.levels.llvm.backend import Backend, IRError, Module, PassError, open_backend
+from planish.levels.llvm.backend import IRError, Module, PassError, open_backend
 from planish.levels.llvm.backend.elf import code_bytes, function_bytes
 from planish.levels.llvm.execution import (
     CLOCKS,
@@ -44,12 +39,10 @@ from planish.levels.llvm.execution import (
 from planish.levels.llvm.function_steps import is_of_functions, plan_of
 from planish.levels.llvm.hot.programs import ProgramBuilder, compiled
 from planish.levels.llvm.hot.sampling import sampled_seconds
-from planish.levels.llvm.ir.attributes import for_size, without_optnone
-from planish.levels.llvm.machine import elements_of
-from planish.levels.llvm.passes import candidate_of, oz_of, passes_of, print_pipeline, vary
-from planish.levels.llvm.program import IRProgram, LinkedObject, Running
+from planish.levels.llvm.passes import passes_of, print_pipeline, vary
+from planish.levels.llvm.program import LinkedObject, Running
 from planish.measure import PairedTimer, Samples, SharedBaselineTime, Timing, time_call
-from planish.sandbox import ForkLimits, Limits, describe_exit, in_child, is_external_signal
+from planish.sandbox import Limits, describe_exit, is_external_signal
 from planish.sandbox.confinement import SandboxPolicy
 
 if TYPE_CHECKING:
@@ -155,7 +148,7 @@ class TimedEvaluatorSpec(LlvmEvaluatorSpec):
     """Makes an evaluator for a search by time, whose baseline is measured before all others.
 
     Args:
-        baseline: candidates that treat functions apart are measured in turns with it.
+        baseline: candidates that treat functions apart are interleaved with it.
         sampled: hashes of the candidates whose parts are measured: the seconds spent in each function.
         baseline_time: what the baseline takes.
     """
@@ -208,13 +201,11 @@ class _Evaluator:
         self._runner: Runner | None = None
         self._expected = RunAnswer(0, b"", 0.0)
         self.notes: tuple[str, ...] = ()
-        if spec.running is not None:
-            self._try_to_run(spec.running, backend)
-
-    def _try_to_run(self, running: Running, backend: Backend) -> None:
+        if spec.running is None:
+            return
         try:
-            linked = self._linked
-            runner = Runner(running, backend, linked.link if linked else None)
+            linked = spec.linked
+            runner = Runner(spec.running, backend, linked.link if linked else None)
             code = linked.code if linked else self._module.object_code()
             self._expected = reference_answer(code, runner)
         except (NotRunnableError, IRError, TargetError) as error:
@@ -232,10 +223,8 @@ class _Evaluator:
             return self._of_functions(candidate, clock)
         with clock("transform"):
             module = self._module.clone()
-        try:
+        with closing(module):
             return self._transformed(module, passes_of(candidate), clock)
-        finally:
-            module.close()
 
     def _by_function(self, candidate: Candidate, clock: StageClock) -> Outcome:
         try:
@@ -248,11 +237,7 @@ class _Evaluator:
         return self._run_by_function(code, clock)
 
     def _code_of(self, candidate: Candidate) -> bytes:
-        """Make the object of a candidate.
-
-        Raises:
-            PassError, IRError, ProgramError: it cannot be made.
-        """
+        """Make the object of a candidate; raises PassError, IRError or ProgramError where that fails."""
         if self._linked and not candidate.steps:
             return self._linked.code
         if self._linked or is_of_functions(candidate):
@@ -295,34 +280,27 @@ class _Evaluator:
             if wrong:
                 return Failed("verify", "invalid IR", wrong)
             found = self._measured(module, clock)
-            # Few passes go by addresses in memory: only lists with such a pass are run again.
-            if vary(passes) and self._matters(found):
+            # Few passes go by addresses in memory: only lists with such a pass are run again. While a search
+            # counts one thing, only what may be its best: other lists take a third of the time so.
+            value = found.values.get(self._counted) if isinstance(found, Measured) else None
+            matters = value is None or not self._remember or value < self._least
+            if matters and vary(passes):
                 with clock("verify"):
                     same = reproduces(self._module, module, pipeline)
                 if not same:
-                    detail = f"{pipeline} gives other code from run to run"
+                    detail = f"{pipeline} makes other code from run to run"
                     return Failed("verify", "not reproducible", detail)
         except PassError as error:
             return Failed("transform", "refused by LLVM", error.message)
-        if self._counted and isinstance(found, Measured):
-            self._least = min(self._least, found.values[self._counted])
+        if value is not None:
+            self._least = min(self._least, value)
         return found
-
-    def _matters(self, found: Outcome) -> bool:
-        """Return whether something has to stand: while a search counts one thing, what may be its best.
-
-        Other lists take a third of the time so; at the end all that is reported is run again.
-        """
-        if not self._counted or not self._remember or not isinstance(found, Measured):
-            return True
-        return found.values[self._counted] < self._least
 
     def _measured(self, module: Module, clock: StageClock) -> Outcome:
         values = {"instructions": float(module.instructions())}
         if not self._sized and self._runner is None:
             return Measured(values, parts=self._instructions(module) if self._reports_parts else {})
-        # Most lists of a search end in one of a few texts, and making code of one takes longer than the
-        # passes.
+        # Most lists of a search end in one of a few texts, and to compile one takes longer than the passes.
         text = fingerprint(module)
         if text in self._texts and self._remember:
             return self._texts[text]
@@ -412,7 +390,7 @@ class _Evaluator:
 class _TimedEvaluator(_Evaluator):
     """Evaluates for a search by time.
 
-    Lists of single functions gain little each, so their programs are measured in turns with the baseline.
+    Lists of single functions gain little each, so their programs are interleaved with the baseline.
     """
 
     def __init__(self, spec: TimedEvaluatorSpec) -> None:
@@ -431,16 +409,14 @@ class _TimedEvaluator(_Evaluator):
             return found
         with clock("build"):
             code = self._code_of(candidate)
-        with clock("run"):
-            parts = self._parts(self._runner, code, found.values["time_s"])
-        return replace(found, parts=parts)
-
-    def _parts(self, runner: Runner, code: bytes, seconds: float) -> Mapping[str, float]:
+        seconds = found.values["time_s"]
         try:
-            return sampled_seconds(runner, code, self._expected, seconds, self._backend)
+            with clock("run"):
+                parts = sampled_seconds(self._runner, code, self._expected, seconds, self._backend)
         except NotRunnableError as error:
             self.notes = (*self.notes, f"{NOT_SAMPLED}: {error}")
-            return {}
+            return found
+        return replace(found, parts=parts)
 
     def _run_by_function(self, code: bytes, clock: StageClock) -> Outcome:
         known = self._baseline_time.known
@@ -461,7 +437,7 @@ class _TimedEvaluator(_Evaluator):
         return found
 
     def _beside(self, runner: Runner, code: bytes, clock: StageClock) -> Outcome:
-        """Measure code in turns with the baseline's: what is promising twice, of which the worse counts."""
+        """Measure code interleaved with the baseline's; what is promising twice: the worse counts."""
         with ExitStack() as stack:
             try:
                 with clock("build"):
@@ -487,188 +463,3 @@ class _TimedEvaluator(_Evaluator):
         worst = max(found, key=lambda samples: samples.median)
         self._best = min(self._best, worst.median)
         return Measured({"time_s": worst.median}, worst.named({"time_s": float}, one_core=True))
-
-
-_FAST = "default<O3>"
-_PAIRED_S = 40.0
-"""Seconds that measuring in turns, perhaps twice, may take longer than measuring alone."""
-_PACE = 1000.0
-"""Instructions for which each stage is given another second, beyond its usual limit."""
-
-
-def evaluator_spec_of(task: Task[IRProgram], *, final: bool = False) -> LlvmEvaluatorSpec:
-    """Make the spec for a task's evaluator; in a search by time the baseline comes first, and is sampled.
-
-    Args:
-        task: the program, the back end and the objectives.
-        final: for the comparison at the end: nothing is cut short.
-
-    Raises:
-        ProgramError: as `plain_spec_of`.
-    """
-    spec = plain_spec_of(task, final=final)
-    if final or _leads(task) != "time_s":
-        return spec
-    return timed_spec_of(task, [baseline_of(task)])
-
-
-def plain_spec_of(task: Task[IRProgram], *, final: bool = False) -> LlvmEvaluatorSpec:
-    """Make the spec for an evaluator that measures each candidate alone.
-
-    Args:
-        task: the program, the back end and the objectives.
-        final: for the comparison at the end: nothing is cut short.
-
-    Raises:
-        ProgramError: the time is asked for, and neither the module nor a harness has a `main`.
-    """
-    program = task.program
-    names = frozenset(objective.name for objective in task.objectives)
-    if "time_s" in names and not program.can_run:
-        raise ProgramError(
-            f"{program.title} has no 'main' that could be timed",
-            "Give one that calls it: --option harness=FILE.c.",
-        )
-    if program.linked and not program.linked.code:
-        raise ProgramError(f"{program.title} is a part of a linked program", "Link it again by planish cc.")
-    backend = task.target.toolchain["backend"]
-    limits = _limits(program.instructions, open_backend(backend).lifetime)
-    return LlvmEvaluatorSpec(
-        prepared(task),
-        program.running if is_run(task) else None,
-        names,
-        backend,
-        limits,
-        LAST_TIMING if final else TIMING,
-        remember=not final,
-        linked=program.linked,
-    )
-
-
-def timed_spec_of(task: Task[IRProgram], sampled: Sequence[Candidate]) -> TimedEvaluatorSpec:
-    """Make the spec of a search by time; of some candidates it is measured, too, where their time goes.
-
-    Raises:
-        ProgramError: as `plain_spec_of`.
-    """
-    plain = plain_spec_of(task)
-    known = {each.name: getattr(plain, each.name) for each in fields(plain)}
-    known["limits"] = replace(plain.limits, run=plain.limits.run + _PAIRED_S)
-    hashes = frozenset(each.hash for each in sampled)
-    return TimedEvaluatorSpec(**known, baseline=baseline_of(task), sampled=hashes)
-
-
-def is_run(task: Task[IRProgram]) -> bool:
-    """Return whether candidates are run: where the time is measured, or where the user asked for it.
-
-    A module is code that may do anything, so its `main` alone is no reason to.
-    """
-    program = task.program
-    timed = any(objective.name == "time_s" for objective in task.objectives)
-    return program.can_run and (timed or program.running != Running())
-
-
-def prepared(task: Task[IRProgram]) -> str:
-    """Return the module that every candidate starts from.
-
-    Where size leads, every definition is `minsize optsize`, as clang -Oz has it; `default<Oz>` alone is
-    weaker. Where time leads, they keep what they have. None is `optnone`.
-    """
-    change = without_optnone if _leads(task) == "time_s" else for_size
-    return change(task.program.ir)
-
-
-def baseline_of(task: Task[IRProgram]) -> Candidate:
-    """Return what a user has without planish; of a linked program the object as the compiler made it."""
-    return Candidate() if task.program.linked else candidate_of(baseline_passes(task))
-
-
-def baseline_passes(task: Task[IRProgram]) -> tuple[str, ...]:
-    """Return what a user has without planish.
-
-    For size this is -Oz as clang means it: `default<Oz>` on what `prepared` gives; `default<O2>` on the
-    same makes as small code where LLVM (from 23 on), or the back end, has no `default<Oz>`. For time it is
-    -O3: -Oz would flatter every gain.
-    """
-    if _leads(task) == "time_s":
-        return (_FAST,)
-    oz = oz_of({element.text for element in elements_of(task.target)})
-    assert oz is not None
-    return (oz,)
-
-
-def baseline_text(task: Task[IRProgram]) -> str:
-    """Print what the baseline makes of the module that every candidate starts from."""
-    module = open_backend(task.target.toolchain["backend"]).parse(prepared(task))
-    try:
-        module.run(print_pipeline(baseline_passes(task)))
-        return module.text()
-    finally:
-        module.close()
-
-
-def _leads(task: Task[IRProgram]) -> str:
-    return task.objectives[0].name
-
-
-def _limits(instructions: int, lifetime: int | None) -> Limits:
-    more = instructions / _PACE
-    return Limits(
-        transform=10 + more,
-        build=10 + more,
-        verify=20 + more,
-        run=20 + more,
-        worker=60 + more,
-        lifetime=lifetime,
-    )
-
-
-_LIMITS = ForkLimits(seconds=10.0)
-
-
-@contextmanager
-def identities(task: Task[IRProgram]) -> Generator[Callable[[Candidate], Identity]]:
-    """Provide what names pass lists: by the code that they make, where the time leads; else by its size.
-
-    A list that fails names itself, and so does one that makes other code from run to run: where the time
-    leads any that may, and of a size those that are no larger than all before and did.
-    """
-    leads = task.objectives[0].name
-    timed = leads == "time_s"
-    ir, backend = prepared(task), task.target.toolchain["backend"]
-    least = math.inf
-
-    @cache
-    def name(candidate: Candidate) -> Identity:
-        nonlocal least
-        if is_of_functions(candidate):
-            return candidate.hash
-        passes = passes_of(candidate)
-        doubtful = vary(passes)
-        # Other code from run to run: one measurement says nothing about the next.
-        if timed and doubtful:
-            return candidate.hash
-        try:
-            look = partial(_made, ir, backend, print_pipeline(passes), leads, least if doubtful else -1)
-            made = in_child(look, Identity | None, _LIMITS)  # LLVM may crash
-        except PlanishError:
-            return candidate.hash
-        if isinstance(made, int):
-            least = min(least, made)
-        return made if isinstance(made, str | int) else candidate.hash
-
-    yield name
-
-
-def _made(ir: str, backend: str, pipeline: str, leads: str, doubted: float) -> Identity | None:
-    """Name what a pipeline makes; None where that is invalid, or of at most a doubted size and varies."""
-    with ExitStack() as stack:
-        original = stack.enter_context(closing(open_backend(backend).parse(ir)))
-        module = stack.enter_context(closing(original.clone()))
-        module.run(pipeline)
-        if module.verify():
-            return None
-        if leads not in COUNTS:
-            return hashlib.sha256(module.object_code()).hexdigest()
-        count = module.instructions() if leads == "instructions" else module.text_bytes()
-        return None if count <= doubted and not reproduces(original, module, pipeline) else count

@@ -103,7 +103,7 @@ class LlvmLevel(Level[IRProgram]):
 
     def runs(self, task: Task[IRProgram]) -> bool:
         """Return whether candidates are run: where the time is asked for, or the user asked for it."""
-        from planish.levels.llvm.evaluator import is_run
+        from planish.levels.llvm.task_setup import is_run
 
         return is_run(task)
 
@@ -116,9 +116,9 @@ class LlvmLevel(Level[IRProgram]):
         """
         if name == "functions":
             return self._function_space(task)
-        from planish.levels.llvm.evaluator import baseline_text
         from planish.levels.llvm.machine import elements_of
         from planish.levels.llvm.passes import pass_space
+        from planish.levels.llvm.task_setup import baseline_text
 
         elements, objective = elements_of(task.target), task.objectives[0].name
         small = partial(baseline_text, task)
@@ -126,10 +126,10 @@ class LlvmLevel(Level[IRProgram]):
 
     def _function_space(self, task: Task[IRProgram]) -> Space:
         from planish.levels.llvm.backend import open_backend
-        from planish.levels.llvm.evaluator import prepared
         from planish.levels.llvm.hot.programs import require_backend
         from planish.levels.llvm.hot.space import HotFunctionSpace
         from planish.levels.llvm.modules.space import FunctionSpace
+        from planish.levels.llvm.task_setup import prepared
 
         leads, *others = (each.name for each in task.objectives)
         if others:
@@ -152,13 +152,13 @@ class LlvmLevel(Level[IRProgram]):
         Raises:
             ProgramError: the time is asked for, and there is no `main`.
         """
-        from planish.levels.llvm.evaluator import evaluator_spec_of
+        from planish.levels.llvm.task_setup import evaluator_spec_of
 
         return evaluator_spec_of(task, final=final)
 
     def baseline(self, task: Task[IRProgram]) -> Candidate:
-        """Return -Oz as clang means it, or -O3 where the time leads; see `evaluator.baseline_of`."""
-        from planish.levels.llvm.evaluator import baseline_of
+        """Return -Oz as clang means it, or -O3 where the time leads; see `task_setup.baseline_of`."""
+        from planish.levels.llvm.task_setup import baseline_of
 
         return baseline_of(task)
 
@@ -168,8 +168,8 @@ class LlvmLevel(Level[IRProgram]):
         return (self.baseline(task),) if task.objectives[0].exact else ()
 
     def identities(self, task: Task[IRProgram]) -> AbstractContextManager[Identify]:
-        """Return which pass lists make the same code, where the time leads; see `llvm.list_identity`."""
-        from planish.levels.llvm.evaluator import identities
+        """Return which pass lists make the same code, where the time leads."""
+        from planish.levels.llvm.task_setup import identities
 
         return identities(task)
 
