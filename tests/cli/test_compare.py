@@ -28,7 +28,7 @@ from planish.core import (
 from planish.measure import Plan
 from planish.measure.rounds import VariantTag
 from planish.testing.lattice import Lattice
-from planish.tuning.contests import Contestant, Curves, compare_results, compare_searches
+from planish.tuning.compare import ConvergenceCurves, SearchConfig, compare_results, compare_searches
 from planish.tuning.settings import Settings
 
 TIME = Objective("time_s", "s")
@@ -36,8 +36,10 @@ OPTIMUM = Lattice((6, 4, 4)).at((5, 2, 2))
 BOTH = "--searcher", "random", "--searcher", "genetic:population=8,mutation=0.5"
 
 
-def curves(*rows: tuple[float, ...], objective: Objective = TIME) -> Curves:
-    return Curves(Contestant("us", PROGRAM), objective, tuple(f"run{i}" for i in range(len(rows))), rows)
+def curves(*rows: tuple[float, ...], objective: Objective = TIME) -> ConvergenceCurves:
+    return ConvergenceCurves(
+        SearchConfig("us", PROGRAM), objective, tuple(f"run{i}" for i in range(len(rows))), rows
+    )
 
 
 def test_medians_are_over_the_seeds_and_a_search_that_ended_keeps_its_best() -> None:
@@ -59,10 +61,10 @@ def test_marks(most: int, expected: list[int]) -> None:
 
 @pytest.mark.usefixtures("lattice", "place")
 def test_searches_are_compared_by_their_best_so_far() -> None:
-    contestants = [
-        Contestant(name, PROGRAM, Settings(searcher=name, seed=4)) for name in ("random", "exhaustive")
+    configs = [
+        SearchConfig(name, PROGRAM, Settings(searcher=name, seed=4)) for name in ("random", "exhaustive")
     ]
-    random, exhaustive = compare_searches(contestants, trials=96, seeds=2)
+    random, exhaustive = compare_searches(configs, trials=96, seeds=2)
     assert len(set(random.runs)) == 2
     assert random.best[0] != random.best[1]
     assert all(len(row) == 96 for row in (*random.best, *exhaustive.best))

@@ -14,7 +14,7 @@ from planish.cli.summary import result_document, show_result
 from planish.core import Candidate, Objective
 from planish.report import write_report
 from planish.report.front_table import effect_grids, front_table
-from planish.report.verdict import Verdict, verdict_of, verdict_of_front
+from planish.report.verdict import RunVerdict, verdict_of, verdict_of_front
 from planish.report.wording import outcome_words
 from planish.store import open_store
 from planish.tuning.comparison import Comparison
@@ -28,7 +28,7 @@ from report.unmeasured import LATE, WRONG, with_unmeasured
 X = "\N{MULTIPLICATION SIGN}"
 
 
-def verdict(*cuts: Cut) -> Verdict:
+def verdict(*cuts: Cut) -> RunVerdict:
     return verdict_of_front(front(cuts))
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from planish.core import Candidate, Measured, Objective, Ratio, Task, Trial
 from planish.report.trial_statistics import flops_of
-from planish.report.verdict import Verdict, verdict_of
+from planish.report.verdict import RunVerdict, verdict_of
 from planish.report.wording import (
     amount,
     duration,
@@ -42,7 +42,7 @@ def store(tmp_path: Path) -> Iterator[Store]:
 
 def _verdict(
     store: Store, trials: Sequence[Trial], finalists: Sequence[Finalist] = (), task: Task | None = None
-) -> Verdict:
+) -> RunVerdict:
     run_id = save_run(store, trials, finalists, task=task)
     return verdict_of(read_result(store, run_id, level=Planks()))
 

@@ -20,8 +20,8 @@ from planish.core.budget import Budget
 from planish.measure import CutShortError, PairedSamples, Plan, Variant, remeasure_all, seconds_left
 from planish.store import ResultRow, open_store
 from planish.testing.lattice import Set
+from planish.tuning import ablation, remeasure
 from planish.tuning import budget as module
-from planish.tuning import finalist_steps, remeasure
 from planish.tuning.api import tune_program
 from planish.tuning.budget import WEIGHTS, StageBudget
 from planish.tuning.comparison import Comparison, Finalist
@@ -346,7 +346,7 @@ def test_ctrl_c_while_minimising_leaves_the_search_alone(
     def interrupted(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(finalist_steps, "shrink", interrupted)
+    monkeypatch.setattr(ablation, "shrink", interrupted)
     found = ended(tmp_path, Full())
     assert (found.status, found.stored, found.result.finalists) == ("stopped", [], ())
 
@@ -364,7 +364,7 @@ def test_no_time_leaves_finalists_as_they_are_and_says_so(
 def test_effects_that_there_is_no_time_for_are_left_out_and_it_is_said(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(finalist_steps, "deadline", lambda: 0.0)
+    monkeypatch.setattr(ablation, "deadline", lambda: 0.0)
     found = ended(tmp_path, Plain())
     members = by_knob(found.result)
     short, long = members[0], members[2]

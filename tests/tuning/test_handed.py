@@ -31,7 +31,7 @@ from planish.measure import Plan
 from planish.store import open_store
 from planish.tuning.api import tune_program
 from planish.tuning.batch import Part, tune_parts
-from planish.tuning.contests import Contestant, compare_results, compare_searches
+from planish.tuning.compare import SearchConfig, compare_results, compare_searches
 from planish.tuning.settings import Settings
 from tuning.tradeoff_level import Full, Measuring, Text
 
@@ -165,12 +165,12 @@ def test_many_programs_share_one_executor(tmp_path: Path) -> None:
 
 def test_searchers_and_winners_are_compared_by_what_is_handed_in(tmp_path: Path) -> None:
     start, settings = Starter(), Settings(searcher="random", workers=1)
-    contestant = Contestant("one", "C[m] += A[m,k] * B[k]", settings, {"size": "m=8,k=8"})
+    config = SearchConfig("one", "C[m] += A[m,k] * B[k]", settings, {"size": "m=8,k=8"})
     with open_store(tmp_path / "a.db") as store:
-        (curves,) = compare_searches([contestant], trials=2, seeds=2, store=store, start=start)
+        (curves,) = compare_searches([config], trials=2, seeds=2, store=store, start=start)
         kinds = [kind for kind, _ in start.started]
         assert len(kinds) == 2
-        rematches = compare_results(curves.runs, store=store, plan=Plan(processes=1), start=start)
-    assert [each.gain is not None for each in rematches] == [True, True]
+        winners = compare_results(curves.runs, store=store, plan=Plan(processes=1), start=start)
+    assert [each.gain is not None for each in winners] == [True, True]
     assert {kind for kind, _ in start.started[2:]} == {"MultiEvaluatorSpec"}
     assert start.open == []

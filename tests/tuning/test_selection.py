@@ -30,7 +30,7 @@ from planish.levels.loops.level import LoopsLevel
 from planish.levels.loops.steps import Unroll, Vectorize
 from planish.levels.loops.workloads import matmul
 from planish.testing.lattice import Set
-from planish.tuning.selection import choose, telling
+from planish.tuning.selection import choose, greedy_hypervolume_order
 from planish.tuning.settings import Settings
 from tuning.tradeoff_level import ERROR, TIME, Plain, Text
 from tuning.trials import Tried
@@ -158,7 +158,7 @@ def test_little_time_goes_to_the_best_and_none_to_destroyed_networks(
     front: tuple[Costs, ...], baseline: Costs, of_use: int
 ) -> None:
     useful = front[-of_use:]
-    order = telling(front, bounds(baseline, BOTH), baseline)
+    order = greedy_hypervolume_order(front, bounds(baseline, BOTH), baseline)
     assert sorted(order) == list(range(len(front) - of_use, len(front)))
     fastest, least = min(useful), min(useful, key=lambda costs: costs[1])
     time, error = front[order[0]]
@@ -169,13 +169,13 @@ def test_little_time_goes_to_the_best_and_none_to_destroyed_networks(
 
 
 @given(FRONT, st.tuples(st.integers(1, 40), st.integers(0, 40), st.integers(0, 40)))
-def test_however_few_fit_they_are_the_most_telling(
+def test_however_few_fit_they_add_the_most_hypervolume(
     costs: list[tuple[int, int, int]], baseline: tuple[int, int, int]
 ) -> None:
     front = [costs[place] for place in front_of(costs)]
     worst = bounds(baseline, (Objective("a"), Objective("b"), Objective("c")))
     useful = [p for p, vector in enumerate(front) if all(c <= w for c, w in zip(vector, worst, strict=True))]
-    order = telling(front, worst, baseline)
+    order = greedy_hypervolume_order(front, worst, baseline)
     assert sorted(order) == useful
     for axis in range(3):
         least = min((front[place][axis] for place in useful), default=math.inf)
@@ -184,16 +184,24 @@ def test_however_few_fit_they_are_the_most_telling(
 
 def test_what_is_worse_in_nothing_comes_first() -> None:
     front = [(1, 19), (3, 12), (4, 11), (9, 9), (19, 1)]
-    assert [front[place] for place in telling(front, (20, 20), (10, 10))][:3] == [(9, 9), (1, 19), (19, 1)]
-    assert [front[place] for place in telling(front, (20, 20), (2, 2))][:3] == [(1, 19), (19, 1), (4, 11)]
+    assert [front[place] for place in greedy_hypervolume_order(front, (20, 20), (10, 10))][:3] == [
+        (9, 9),
+        (1, 19),
+        (19, 1),
+    ]
+    assert [front[place] for place in greedy_hypervolume_order(front, (20, 20), (2, 2))][:3] == [
+        (1, 19),
+        (19, 1),
+        (4, 11),
+    ]
 
 
 def test_without_a_baseline_all_are_of_use_and_lie_apart() -> None:
     front = [(x, 100 - x) for x in (0, 1, 2, 49, 50, 51, 98, 99, 100)]
-    order = telling(front, None, None)
+    order = greedy_hypervolume_order(front, None, None)
     assert sorted(order) == list(range(len(front)))
     assert [front[place][0] for place in order[:3]] == [0, 100, 50]
-    assert telling([], None, None) == []
+    assert greedy_hypervolume_order([], None, None) == []
 
 
 def test_twice_as_bad_is_the_bound_and_of_a_share_half_as_good_too() -> None:

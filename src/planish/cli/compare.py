@@ -49,7 +49,7 @@ def compare(
     turns in one run, beside the baseline. Where that leaves a verdict undecided, the command that
     measures in more processes is printed.
     """
-    from planish.cli.compare_output import compare_programs, compare_runs, contestants
+    from planish.cli.compare_output import compare_programs, compare_runs, search_configs
     from planish.cli.options import refuse_unread
     from planish.cli.request import level_options, names
     from planish.tuning.settings import Settings
@@ -70,5 +70,5 @@ def compare(
         "backend": backend,
     }
     options = level_options(size, shape, option, **named)
-    entrants = contestants(what, searcher or [""], space or [""], settings, options)
-    compare_programs(entrants, trials, seeds, processes, store, form)
+    configs = search_configs(what, searcher or [""], space or [""], settings, options)
+    compare_programs(configs, trials, seeds, processes, store, form)

@@ -1,4 +1,4 @@
-"""Contests between searchers and between stored winners, for people and for programs."""
+"""Comparisons of searchers and of stored winners, for people and for programs."""
 
 from __future__ import annotations
 
@@ -19,19 +19,25 @@ from planish.measure import Plan
 from planish.report.wording import amount, improvement, interval, label, multiple, saving, title, verdict_word
 from planish.search import split_settings
 from planish.store import open_store
-from planish.tuning.contests import Contestant, Curves, Rematch, compare_results, compare_searches
+from planish.tuning.compare import (
+    ConvergenceCurves,
+    RemeasuredWinner,
+    SearchConfig,
+    compare_results,
+    compare_searches,
+)
 from planish.tuning.settings import Settings
 
 _MARKS = (1, 2, 5)
 
 
-def contestants(
+def search_configs(
     programs: Sequence[str],
     searchers: Sequence[str],
     spaces: Sequence[str],
     settings: Settings,
     options: Mapping[str, str],
-) -> list[Contestant]:
+) -> list[SearchConfig]:
     """Pair every program with every searcher and every space.
 
     Args:
@@ -44,59 +50,59 @@ def contestants(
     Raises:
         PlanishError: a searcher's options are malformed.
     """
-    found: list[Contestant] = []
+    found: list[SearchConfig] = []
     for program, searcher, space in product(programs, searchers, spaces):
         name, _, given = searcher.partition(":")
         set_options = split_settings(filter(None, given.split(",")))
         title = " over ".join(filter(None, (searcher, space))) or "default"
         own = replace(settings, searcher=name, space=space, searcher_options=set_options)
-        found.append(Contestant(title, program, own, options))
+        found.append(SearchConfig(title, program, own, options))
     return found
 
 
 def compare_programs(
-    entrants: Sequence[Contestant], trials: int, seeds: int, processes: int, store: str | None, form: Form
+    configs: Sequence[SearchConfig], trials: int, seeds: int, processes: int, store: str | None, form: Form
 ) -> None:
-    """Run the search of each contestant, then measure the winners again."""
+    """Run each search, then measure the winners again."""
     with open_store(store) as opened:
         with watching(form, opened, Budget(trials=trials)) as listener:
-            curves = compare_searches(entrants, trials=trials, seeds=seeds, store=opened, listener=listener)
-        rematches = compare_results(
-            [curve.winner for curve in curves], store=opened, plan=Plan(most=processes)
-        )
-    _show(form, curves, rematches, _again(rematches, processes, store, form))
+            curves = compare_searches(configs, trials=trials, seeds=seeds, store=opened, listener=listener)
+        winners = compare_results([curve.winner for curve in curves], store=opened, plan=Plan(most=processes))
+    _show(form, curves, winners, _again(winners, processes, store, form))
 
 
 def compare_runs(run_ids: Sequence[str], processes: int, store: str | None, form: Form) -> None:
     """Measure the winners of runs again."""
-    rematches = compare_results(run_ids, store=store, plan=Plan(most=processes))
-    _show(form, [], rematches, _again(rematches, processes, store, form))
+    winners = compare_results(run_ids, store=store, plan=Plan(most=processes))
+    _show(form, [], winners, _again(winners, processes, store, form))
 
 
-def _again(rematches: Sequence[Rematch], processes: int, store: str | None, form: Form) -> str:
+def _again(winners: Sequence[RemeasuredWinner], processes: int, store: str | None, form: Form) -> str:
     """Return the command that measures in more processes; empty where all verdicts are decided."""
-    if not any(each.sampled.verdict == "undecided" for each in rematches):
+    if not any(each.sampled.verdict == "undecided" for each in winners):
         return ""
     where = ["--store", store] if store else []
-    words = ["compare", *(each.result.run.id for each in rematches), *where]
+    words = ["compare", *(each.result.run.id for each in winners), *where]
     return command_of_more([*words, *(["--format", form] if form != "text" else [])], processes)
 
 
-def _show(form: Form, curves: Sequence[Curves], rematches: Sequence[Rematch], again: str) -> None:
+def _show(
+    form: Form, curves: Sequence[ConvergenceCurves], winners: Sequence[RemeasuredWinner], again: str
+) -> None:
     if form == "json":
-        searches, winners = [*map(_curves_document, curves)], [*map(_rematch_document, rematches)]
-        document({"searches": searches, "winners": winners, "again": again})
+        shown = {"searches": [*map(_curves_document, curves)], "winners": [*map(_winner_document, winners)]}
+        document({**shown, "again": again})
         return
-    for program in dict.fromkeys(curve.contestant.program for curve in curves):
-        _show_curves(program, [curve for curve in curves if curve.contestant.program == program])
-    names = {curve.winner: curve.contestant.name for curve in curves}
-    _show_rematches(rematches, names)
+    for program in dict.fromkeys(curve.config.program for curve in curves):
+        _show_curves(program, [curve for curve in curves if curve.config.program == program])
+    names = {curve.winner: curve.config.name for curve in curves}
+    _show_winners(winners, names)
     if again:
-        runs = ", ".join(map(_seen, filter(lambda each: each.sampled.verdict == "undecided", rematches)))
+        runs = ", ".join(map(_seen, filter(lambda each: each.sampled.verdict == "undecided", winners)))
         say(f"\nUndecided: {runs}. Run this command, which measures in more processes:\n    {again}")
 
 
-def _seen(each: Rematch) -> str:
+def _seen(each: RemeasuredWinner) -> str:
     """Report what was seen of a winner whose verdict is undecided."""
     if each.gain is None:
         return f"run {each.result.run.id} was not measured: {one_line(each.sampled.why)}"
@@ -104,10 +110,10 @@ def _seen(each: Rematch) -> str:
     return f"run {each.result.run.id} has {seen} of its baseline, which is too wide to decide"
 
 
-def _show_curves(program: str, curves: Sequence[Curves]) -> None:
+def _show_curves(program: str, curves: Sequence[ConvergenceCurves]) -> None:
     objective, seeds = curves[0].objective, len(curves[0].runs)
     say(f"{one_line(title(program))}: best {label(objective)} after so many trials, median of {seeds} seeds")
-    names = [curve.contestant.name for curve in curves]
+    names = [curve.config.name for curve in curves]
     most = max(len(row) for curve in curves for row in curve.best)
     rows = [
         [f"{trials:,}", *(_amount(curve.median(trials), objective.unit) for curve in curves)]
@@ -129,8 +135,8 @@ def _amount(value: float, unit: str) -> str:
     return "none" if math.isnan(value) else amount(value, unit)
 
 
-def _show_rematches(rematches: Sequence[Rematch], names: Mapping[str, str]) -> None:
-    objective = rematches[0].result.objective
+def _show_winners(winners: Sequence[RemeasuredWinner], names: Mapping[str, str]) -> None:
+    objective = winners[0].result.objective
     say("winners, measured again in one run, each against the baseline of its program")
     rows = [
         [
@@ -142,7 +148,7 @@ def _show_rematches(rematches: Sequence[Rematch], names: Mapping[str, str]) -> N
             *_gain(each, objective),
             verdict_word(each.sampled.verdict, objective),
         ]
-        for each in rematches
+        for each in winners
     ]
     value = label(objective)
     gain = [saving(objective)] if objective.exact else [saving(objective), "95 % interval"]
@@ -150,7 +156,7 @@ def _show_rematches(rematches: Sequence[Rematch], names: Mapping[str, str]) -> N
     table(columns, rows, right=[value, "baseline", gain[0]])
 
 
-def _gain(each: Rematch, objective: Objective) -> list[str]:
+def _gain(each: RemeasuredWinner, objective: Objective) -> list[str]:
     """Write the gain, and its interval where the objective has noise."""
     gain = each.gain
     if gain is None:
@@ -159,11 +165,11 @@ def _gain(each: Rematch, objective: Objective) -> list[str]:
     return [improvement(gain.value, objective), *ends]
 
 
-def _curves_document(curves: Curves) -> dict[str, Any]:
-    contestant = curves.contestant
+def _curves_document(curves: ConvergenceCurves) -> dict[str, Any]:
+    config = curves.config
     return {
-        "name": contestant.name,
-        "program": contestant.program,
+        "name": config.name,
+        "program": config.program,
         "objective": curves.objective.name,
         "runs": curves.runs,
         "winner": curves.winner,
@@ -172,7 +178,7 @@ def _curves_document(curves: Curves) -> dict[str, Any]:
     }
 
 
-def _rematch_document(each: Rematch) -> dict[str, Any]:
+def _winner_document(each: RemeasuredWinner) -> dict[str, Any]:
     gain = each.gain
     return {
         "run": run_document(each.result.run),

@@ -23,12 +23,12 @@ from planish.store.rows import RunStatus
 from planish.tuning.comparison import Compared, Comparison, Finalist
 from planish.tuning.result import Result
 
-VerdictType = Literal["better", "same", "worse", "undecided", "failed", "open", "nothing"]
+RunVerdictKind = Literal["better", "same", "worse", "undecided", "failed", "open", "nothing"]
 
 
 @dataclass(frozen=True)
-class Verdict:
-    """The line, and what stands behind it.
+class RunVerdict:
+    """Verdict of a run: the line, and what stands behind it.
 
     Args:
         kind: "undecided" where the comparison is too uncertain to decide, or did not happen; "open" while the
@@ -37,7 +37,7 @@ class Verdict:
         grounds: sentences with the figures.
     """
 
-    kind: VerdictType
+    kind: RunVerdictKind
     headline: str
     grounds: tuple[str, ...]
 
@@ -52,19 +52,19 @@ def continuation(status: RunStatus) -> str:
 _NO_BARGAIN = "Nothing is better than the baseline without being worse in something else"
 
 
-def verdict_of_front(front: Comparison) -> Verdict:
+def verdict_of_front(front: Comparison) -> RunVerdict:
     """Judge a front, as measured again, by its members that are worse than the baseline in nothing."""
     objectives = front.objectives
     found = [(o, member) for o in objectives if (member := _best(front, o)) is not None]
     if not found:
         if unsettled := front.undecided(None):
             text = f"Undecided: {unsettled.name} may be better than the baseline, not settled"
-            return Verdict("undecided", text, (*_ends(front), *_how_of_front(front)))
-        return Verdict("same", _NO_BARGAIN, (*_ends(front), *_how_of_front(front)))
+            return RunVerdict("undecided", text, (*_ends(front), *_how_of_front(front)))
+        return RunVerdict("same", _NO_BARGAIN, (*_ends(front), *_how_of_front(front)))
     text = "; ".join(_bargain(front, o, member) for o, member in found)
     members = {member.name: member for _, member in found}
     unseen = [line for member in members.values() for line in _unseen(front, member)]
-    return Verdict("better", text[0].upper() + text[1:], (*unseen, *_ends(front), *_how_of_front(front)))
+    return RunVerdict("better", text[0].upper() + text[1:], (*unseen, *_ends(front), *_how_of_front(front)))
 
 
 def _best(front: Comparison, objective: Objective) -> Finalist | None:
@@ -137,7 +137,7 @@ _UNSURE = "single measurement; the best of many is usually optimistic"
 _KEEP = "the result is the baseline itself"
 
 
-def verdict_of(result: Result) -> Verdict:
+def verdict_of(result: Result) -> RunVerdict:
     """Judge a run by the comparison at its end, and by nothing else.
 
     The last ground of an undecided one is how to go on.
@@ -150,7 +150,7 @@ def verdict_of(result: Result) -> Verdict:
     return replace(found, grounds=(*found.grounds, f"{repeated}: it {continuation(result.run.status)}"))
 
 
-def _verdict(result: Result) -> Verdict:
+def _verdict(result: Result) -> RunVerdict:
     if result.best_trial is None:
         return _nothing(result)
     if result.front:
@@ -162,19 +162,19 @@ def _verdict(result: Result) -> Verdict:
     return build(result, result.comparison)
 
 
-def _kept(result: Result, comparison: Comparison) -> Verdict:
+def _kept(result: Result, comparison: Comparison) -> RunVerdict:
     """Judge a run whose result is the baseline by the best of the others: it is the same, or undecided."""
     if unknown := comparison.undecided(result.baseline_candidate):
         if unknown.unmeasured is None:
             return _undecided(result, unknown)
         headline = "Undecided: no candidate was compared with the baseline"
-        return Verdict("undecided", headline, (f"{unknown.name}: {unknown.why}",))
+        return RunVerdict("undecided", headline, (f"{unknown.name}: {unknown.why}",))
     best = comparison.contender(result.baseline_candidate)
     text = [f"the best of the others is {best.name}: {_beside(result, best)}"] if best else []
-    return Verdict("same", "Nothing is better than the baseline", (_KEEP, *text, _how(result)))
+    return RunVerdict("same", "Nothing is better than the baseline", (_KEEP, *text, _how(result)))
 
 
-def _undecided(result: Result, finalist: Finalist) -> Verdict:
+def _undecided(result: Result, finalist: Finalist) -> RunVerdict:
     """Report what was seen of a finalist whose interval is too wide to decide, and how to settle it."""
     gain = finalist.lead.gain
     quality = "fast" if result.objective.unit == "s" else "good"
@@ -182,7 +182,7 @@ def _undecided(result: Result, finalist: Finalist) -> Verdict:
     grounds = [f"{finalist.name}: {_interval(gain)}, which is too wide to decide"]
     if result.keeps_baseline:
         grounds.append("until it is settled, the result is the baseline itself")
-    return Verdict("undecided", headline, (*grounds, _how(result)))
+    return RunVerdict("undecided", headline, (*grounds, _how(result)))
 
 
 def _beside(result: Result, finalist: Finalist) -> str:
@@ -196,20 +196,20 @@ def _interval(gain: Ratio) -> str:
     return f"95 % confidence interval {interval(gain)}"
 
 
-def _compared(result: Result, comparison: Comparison) -> Verdict:
+def _compared(result: Result, comparison: Comparison) -> RunVerdict:
     kind, gain = comparison.finalists[0].lead.verdict, comparison.finalists[0].lead.gain.value
     if kind == "undecided":
         return _undecided(result, comparison.finalists[0])
     good, bad = words(result.objective).values()
-    headlines: dict[VerdictType, str] = {
+    headlines: dict[RunVerdictKind, str] = {
         "better": f"{improvement(gain, result.objective)} {good} than the baseline",
         "same": "No difference from the baseline",
         "worse": f"{bad.capitalize()} than the baseline: {multiple(gain)}",
     }
-    return Verdict(kind, headlines.get(kind, "Failed"), tuple(_grounds(result, kind, comparison)))
+    return RunVerdict(kind, headlines.get(kind, "Failed"), tuple(_grounds(result, kind, comparison)))
 
 
-def _grounds(result: Result, kind: VerdictType, comparison: Comparison) -> Iterator[str]:
+def _grounds(result: Result, kind: RunVerdictKind, comparison: Comparison) -> Iterator[str]:
     winner = comparison.finalists[0]
     gain = winner.lead.gain
     if not result.objective.exact:
@@ -230,7 +230,7 @@ def _both(result: Result, winner: float, base: float) -> str:
     return f"{text} ({number(flops / winner)} against {number(flops / base)} GFLOPS)" if flops else text
 
 
-def _open(result: Result) -> Verdict:
+def _open(result: Result) -> RunVerdict:
     assert result.best_trial is not None
     value = result.objective.cost(result.best_trial.cost(result.objective) or 0.0)
     found = f"best {label(result.objective)} of the search: {amount(value, result.objective.unit)}"
@@ -239,15 +239,15 @@ def _open(result: Result) -> Verdict:
         *(() if result.objective.exact else (_UNSURE,)),
     )
     if result.run.status == "running":
-        return Verdict("open", "Not compared with the baseline", (*grounds, "the search goes on"))
+        return RunVerdict("open", "Not compared with the baseline", (*grounds, "the search goes on"))
     undecided = "Undecided: not compared with the baseline"
-    return Verdict("undecided", undecided, (*grounds, f"the run is {result.run.status}"))
+    return RunVerdict("undecided", undecided, (*grounds, f"the run is {result.run.status}"))
 
 
-def _nothing(result: Result) -> Verdict:
+def _nothing(result: Result) -> RunVerdict:
     if not result.trials:
-        return Verdict("nothing", "Nothing was tried", (f"the run is {result.run.status}",))
+        return RunVerdict("nothing", "Nothing was tried", (f"the run is {result.run.status}",))
     groups = failure_groups(result.trials)[:3]
     reasons = ", ".join(f"{group.stage}: {group.reason} ({group.count})" for group in groups)
     tried = f"{len(result.trials):,} tried"
-    return Verdict("nothing", "Nothing could be measured", (f"{tried}; {reasons}" if reasons else tried,))
+    return RunVerdict("nothing", "Nothing could be measured", (f"{tried}; {reasons}" if reasons else tried,))

@@ -216,12 +216,14 @@ def _begin(
     trials = Trials(store, run_id, level.steps)
     recorder = TrialRecorder(level, task, settings.seed, store, listener, progress, trials)
     recorder.seconds["load"] = progress.loading_s
-    settles_s = _settling_s(store, level, task, budget, old) if compares and old is not None else None
+    recompare_s = _recompare_s(store, level, task, budget, old) if compares and old is not None else None
     size = space.size() if isinstance(space, CanEnumerate) else None
-    return TuningRun(settings, budget, searcher, spec, start, recorder, settles_s=settles_s, space_size=size)
+    return TuningRun(
+        settings, budget, searcher, spec, start, recorder, recompare_s=recompare_s, space_size=size
+    )
 
 
-def _settling_s(store: Store, level: Level, task: Task, budget: Budget, old: Run) -> float | None:
+def _recompare_s(store: Store, level: Level, task: Task, budget: Budget, old: Run) -> float | None:
     """Return the seconds to repeat the comparison of a finished run; None where it needs no repetition.
 
     It has the time of the command, and at least `LONGER` times what it had before. A search that is to have

@@ -44,7 +44,7 @@ from planish.tuning.settings import Settings
 IMPORTANCE_TRIALS = 64
 """Trials, evenly chosen, whose features the best candidate is given one by one."""
 
-_SETTLES = (
+_RECOMPARED = (
     "the last comparison was undecided, so it was repeated with all the time of this command; once it is "
     "decided, the same command goes on with the search"
 )
@@ -68,7 +68,7 @@ class TuningRun:
         stopped: whether it did, as far as is known by now.
         notes: what the workers and the searcher have to say.
         start_s: from starting the workers until their first answer.
-        settles_s: the seconds for the comparison, where the last one left the verdict undecided: it is
+        recompare_s: the seconds for the comparison, where the last one left the verdict undecided: it is
             repeated in place of a search. None where there is a search.
         space_size: how many candidates the space has, or at most; None where it is not listed.
     """
@@ -84,7 +84,7 @@ class TuningRun:
     stopped: bool = False
     notes: tuple[str, ...] = ()
     start_s: float = 0.0
-    settles_s: float | None = None
+    recompare_s: float | None = None
     space_size: int | None = None
 
     def execute(self, executor: Executor | None) -> Result:
@@ -98,10 +98,10 @@ class TuningRun:
         tracker = BudgetTracker(self.budget, recorder.progress, recorder.trials, self.stops, self.started)
         try:
             self._resume(tracker)
-            if self.settles_s is None or recorder.progress.best is None:
+            if self.recompare_s is None or recorder.progress.best is None:
                 self._search_with_workers(executor, tracker)
             else:
-                self.notes = (_SETTLES,)
+                self.notes = (_RECOMPARED,)
         except KeyboardInterrupt:
             self.stopped = True
         except BaseException:
@@ -232,7 +232,7 @@ class TuningRun:
             recorder.progress,
             recorder.trials,
             recorder.seconds,
-            self.settles_s or time.monotonic() - self.started,
+            self.recompare_s or time.monotonic() - self.started,
             self.stopped,
             self.start,
             self.notes,

@@ -28,11 +28,11 @@ from planish.core import (
 )
 from planish.measure import CutShortError, ends_by, seconds_left
 from planish.sandbox import LostError
+from planish.tuning.ablation import ablate, minimise, prune
 from planish.tuning.budget import StageBudget
 from planish.tuning.comparison import Finalist
 from planish.tuning.comparison_codec import decode, encode, encode_notes
 from planish.tuning.final_state import FinalState, SearchOutcome
-from planish.tuning.finalist_steps import ablate, minimise, prune
 from planish.tuning.recorder import Listener
 from planish.tuning.remeasure import (
     compare,

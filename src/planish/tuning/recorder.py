@@ -7,6 +7,7 @@ records each outcome in both.
 from __future__ import annotations
 
 import time
+from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -242,7 +243,7 @@ class Trials:
             del self._cache[place]
 
 
-class Recorder:
+class Recorder(ABC):
     """Outcomes of one search; a subclass keeps them. By default nothing is known from an earlier session."""
 
     @property
@@ -250,22 +251,24 @@ class Recorder:
         """Return how many outcomes there were when the search was resumed."""
         return 0
 
-    def introduce(self) -> None:
+    def introduce(self) -> None:  # noqa: B027  (nothing by default)
         """Note what is known of the program by now."""
 
     def predict(self, candidate: Candidate, prediction: TrialPrediction) -> None:
         """Note what was predicted for a candidate, to be stored with its trial; not stored by default."""
+        del candidate, prediction
 
     def assign_index(self, candidate: Candidate) -> None:
-        """Assign an index to a candidate."""
+        """Assign an index to a candidate; it has none by default."""
+        del candidate
 
+    @abstractmethod
     def trial(self, candidate: Candidate) -> Trial | None:
         """Return what became of a candidate; None where nothing did."""
-        raise NotImplementedError
 
+    @abstractmethod
     def record(self, evaluation: Evaluation) -> Trial:
-        """Keep an evaluation; gives the trial."""
-        raise NotImplementedError
+        """Keep an evaluation; return its trial."""
 
     def has(self, candidate: Candidate) -> bool:
         """Return whether a candidate has an outcome."""

@@ -61,7 +61,7 @@ def _share(trial: Trial, objective: Objective) -> float:
     return max([NOTICED, *(ERRORS * error(found) for found in same if len(found) > 1)])
 
 
-def telling(
+def greedy_hypervolume_order(
     costs: Sequence[Costs],
     worst: Costs | None,
     baseline: Costs | None,
@@ -151,8 +151,8 @@ def choose(
     So are other ways to build the best, which the search could not try; the next best are much like it.
     Where a space begins with the unchanged program there is no guess.
 
-    Of several objectives, they are members of the Pareto front, in the order of `telling`: what is more than
-    twice as bad as the baseline in anything is none of them.
+    Of several objectives, they are members of the Pareto front, in the order of `greedy_hypervolume_order`;
+    what is more than twice as bad as the baseline in anything is none of them.
 
     Args:
         level: the task's.
@@ -186,7 +186,7 @@ def _best(task: Task, trials: Iterable[Trial], count: int) -> list[Candidate]:
 def _of_front(
     level: Level, task: Task, trials: SearchTrials, count: int
 ) -> tuple[list[Candidate], Trial | None]:
-    """Choose of the front what is of use, the most telling first; the baseline where nothing is."""
+    """Choose of the front what is of use, what adds most hypervolume first; the baseline where nothing is."""
     baseline, objectives = level.baseline(task), task.objectives
     base = trials.of([baseline]).get(baseline.hash)
     start = None if base is None else base.costs(objectives)
@@ -195,7 +195,7 @@ def _of_front(
     worst = None if start is None else bounds(start, objectives)
     costs = [trial.costs(objectives) or () for trial in members]
     least = [least_costs(trial, known, objectives) for trial, known in zip(members, costs, strict=True)]
-    order = telling(costs, worst, start, least)
+    order = greedy_hypervolume_order(costs, worst, start, least)
     chosen = [members[place].candidate for place in order]
     return (chosen[:count] if chosen else [baseline][:count]), watch.best
 

@@ -13,9 +13,9 @@ from planish.executors import InlineExecutor
 from planish.levels.graph.level import GraphLevel
 from planish.levels.graph.passes import Selection, selection
 from planish.store import open_store
+from planish.tuning.ablation import prune
 from planish.tuning.comparison import Finalist
 from planish.tuning.final_state import FinalState, SearchOutcome
-from planish.tuning.finalist_steps import prune
 from planish.tuning.recorder import Progress, Trials
 from planish.tuning.settings import Settings
 

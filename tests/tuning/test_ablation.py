@@ -14,10 +14,10 @@ from fake_executors import SameProcessExecutor
 from planish.core import Attribution, Candidate, Objective, Task
 from planish.store import open_store
 from planish.testing.lattice import Set
+from planish.tuning.ablation import is_additive, prune, suggested
 from planish.tuning.api import task_of
 from planish.tuning.comparison import Finalist
 from planish.tuning.final_state import FinalState, SearchOutcome
-from planish.tuning.finalist_steps import is_additive, prune, suggested
 from planish.tuning.recorder import Progress, Trials
 from planish.tuning.settings import Settings
 from tuning.tradeoff_level import Plain, Text

@@ -1,4 +1,4 @@
-"""Contests: searchers by what they find in as many trials, and stored winners measured side by side."""
+"""Comparisons of searchers by what they find in as many trials, and of stored winners, measured again."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from planish.tuning.settings import Settings
 
 
 @dataclass(frozen=True)
-class Contestant:
-    """One way to tune a program.
+class SearchConfig:
+    """Configuration of a search.
 
     Args:
         name: for people.
@@ -39,17 +39,17 @@ class Contestant:
 
 
 @dataclass(frozen=True)
-class Curves:
-    """Best values of a contestant by the number of trials, once for each seed.
+class ConvergenceCurves:
+    """Best values by the number of trials, once for each seed.
 
     Args:
-        contestant: that they are of.
+        config: of the searches.
         objective: what was improved.
         runs: the runs' ids in the store, by seed.
         best: by seed, then by trial: the best value so far; not a number before the first measured one.
     """
 
-    contestant: Contestant
+    config: SearchConfig
     objective: Objective
     runs: tuple[str, ...]
     best: tuple[tuple[float, ...], ...]
@@ -71,49 +71,49 @@ class Curves:
 
 
 def compare_searches(
-    contestants: Sequence[Contestant],
+    configs: Sequence[SearchConfig],
     *,
     trials: int = 100,
     seeds: int = 3,
     store: Store | str | Path | None = None,
     listener: Listener | None = None,
     start: ExecutorFactory = LocalExecutor,
-) -> list[Curves]:
-    """Tune by each contestant's way, once for each seed; return the best values by the number of trials.
+) -> list[ConvergenceCurves]:
+    """Search by each configuration, once for each seed; return the best values by the number of trials.
 
     All runs are stored. A candidate that several searches propose is measured once, so that luck favours
     none of them.
 
     Args:
-        contestants: one at least.
+        configs: one at least.
         trials: the budget of each run.
-        seeds: how many runs each contestant has.
+        seeds: how many runs each configuration has.
         store: an open store, or where it is; None for the user's own.
         listener: is notified of each run's progress.
         start: starts the workers.
 
     Raises:
-        PlanishError: fewer than one contestant or seed, or one cannot be tuned.
+        PlanishError: fewer than one configuration or seed, or one cannot be tuned.
     """
-    if not contestants or seeds < 1:
-        raise PlanishError("nothing to compare", "Name one contestant and one seed at least.")
+    if not configs or seeds < 1:
+        raise PlanishError("nothing to compare", "Name one search and one seed at least.")
     if not isinstance(store, Store):
         with open_store(store) as opened:
             return compare_searches(
-                contestants, trials=trials, seeds=seeds, store=opened, listener=listener, start=start
+                configs, trials=trials, seeds=seeds, store=opened, listener=listener, start=start
             )
     budget = Budget(trials=trials)
-    programs = [load_program(each.program, each.settings.level, each.options) for each in contestants]
-    for each, (level, program) in zip(contestants, programs, strict=True):
+    programs = [load_program(each.program, each.settings.level, each.options) for each in configs]
+    for each, (level, program) in zip(configs, programs, strict=True):
         require_fit(level, program, each.settings)  # or the others would have searched in vain
     return [
         _curves(each, *loaded, budget, seeds, store, listener, start)
-        for each, loaded in zip(contestants, programs, strict=True)
+        for each, loaded in zip(configs, programs, strict=True)
     ]
 
 
 def _curves(
-    contestant: Contestant,
+    config: SearchConfig,
     level: Level,
     program: Program,
     budget: Budget,
@@ -121,10 +121,10 @@ def _curves(
     store: Store,
     listener: Listener | None,
     start: ExecutorFactory,
-) -> Curves:
+) -> ConvergenceCurves:
     results: list[Result] = []
     for number in range(seeds):
-        settings = replace(contestant.settings, seed=contestant.settings.seed + number)
+        settings = replace(config.settings, seed=config.settings.seed + number)
         results.append(
             tune_program(
                 level,
@@ -142,7 +142,7 @@ def _curves(
             raise KeyboardInterrupt
     objective = results[0].objective
     best = (_best_so_far(r.trials[: budget.trials], objective) for r in results)
-    return Curves(contestant, objective, tuple(r.run.id for r in results), tuple(best))
+    return ConvergenceCurves(config, objective, tuple(r.run.id for r in results), tuple(best))
 
 
 def _best_so_far(trials: Sequence[Trial], objective: Objective) -> tuple[float, ...]:
@@ -152,7 +152,7 @@ def _best_so_far(trials: Sequence[Trial], objective: Objective) -> tuple[float, 
 
 
 @dataclass(frozen=True)
-class Rematch:
+class RemeasuredWinner:
     """The best candidate of a stored run, measured again beside others.
 
     Args:
@@ -178,7 +178,7 @@ def compare_results(
     store: Reader | str | Path | None = None,
     plan: Plan | None = None,
     start: ExecutorFactory = LocalExecutor,
-) -> list[Rematch]:
+) -> list[RemeasuredWinner]:
     """Measure the best candidates of runs again, interleaved in one run, beside the baselines of their tasks.
 
     Where the result of a run is the baseline itself, its best other candidate is measured.
@@ -210,7 +210,7 @@ def compare_results(
     base = dict(zip(tasks, paired, strict=False))
     again = paired[len(tasks) :]
     return [
-        Rematch(r, _beside(base[r.task.key], s, r, len(results)), base[r.task.key])
+        RemeasuredWinner(r, _beside(base[r.task.key], s, r, len(results)), base[r.task.key])
         for r, s in zip(results, again, strict=True)
     ]
 
