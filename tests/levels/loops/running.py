@@ -52,11 +52,14 @@ GENERATORS: dict[str, Generate] = {
     **{f"portable-{bits}": partial(llvm.compile_tree, vector_bits=bits) for bits in (64, 128, 256, 512)},
 }
 """Code generators, by instruction set or by the width of vectors."""
-WITHOUT_EXTRAS: dict[str, Generate] = {
-    f"x86-{isa}, without extras": partial(x86.compile_tree, isa=isa, extras=frozenset())
-    for isa in supported_isas()
+BUILDERS: dict[str, Generate] = {
+    **{name: partial(compile_with, name) for name in available_backends()},
+    **{
+        f"x86-{isa}, without extras": partial(x86.compile_tree, isa=isa, extras=frozenset())
+        for isa in supported_isas()
+    },
 }
-"""The same for processors without AVX512_BF16 and VNNI."""
+"""Back ends, and code for processors without AVX512_BF16 and VNNI."""
 
 
 def outputs_of(
@@ -76,6 +79,14 @@ def wrong(schedule: Schedule, generate: Generate, cores: int = 1) -> str | None:
     inputs = make_inputs(schedule.program)
     outputs = outputs_of(schedule, generate, inputs, cores)
     return check(schedule.program, outputs, reference(schedule.program, inputs))
+
+
+def wrong_in_tree(tree: LoopTree, program: Program) -> str | None:
+    """Return what is wrong with the outputs that the interpreter computes by a tree of a program."""
+    inputs = make_inputs(program)
+    found = interpret(tree, inputs)
+    shaped = {name: found[name].reshape(program.type[name].shape) for name in program.outputs}
+    return check(program, shaped, reference(program, inputs))
 
 
 def baseline(program: Program, inputs: Mapping[str, Array]) -> Array:

@@ -127,26 +127,33 @@ def right(program: Program, outputs: dict[str, np.ndarray]) -> bool:
     return check(program, outputs, reference(program, make_inputs(program))) is None
 
 
+GEMM, SIZES = "C[m,n] += A[m,k] * B[k,n]", {"m": 13, "n": 35, "k": 9}
+TILED = (Split("m", 4), Reorder(("m:4", "k", "m", "n")))
+NARROW = "A=float16,B=bfloat16,C=bfloat16"
+PLAIN: dict[str, tuple[Program, tuple[Step, ...], str]] = {
+    "a product": (parse(GEMM, SIZES), TILED, "f(const float *A, const float *B, float *C)"),
+    "narrow": (parse(GEMM, SIZES, dtype=NARROW), (), "f(const uint16_t *A, const uint16_t *B, uint16_t *C"),
+    "whole": (parse(GEMM, SIZES, dtype="int8"), (), "f(const int8_t *A, const int8_t *B, int32_t *C)"),
+    "a table": (
+        parse("O[t,d] = E[I[t],d]", {"t": 13}, {"E": (9, 35)}),
+        (),
+        "f(const float *E, const float *I, float *O)",
+    ),
+}
+
+
 @needs_compiler
 @pytest.mark.parametrize("backend", available_backends())
-def test_a_plain_kernel_is_a_function_of_its_tensors(backend: str, tmp_path: Path) -> None:
-    program = parse("C[m,n] += A[m,k] * B[k,n]", {"m": 13, "n": 35, "k": 9})
-    files = exported(program, (Split("m", 4), Reorder(("m:4", "k", "m", "n"))), backend, tmp_path)
+@pytest.mark.parametrize("name", PLAIN)
+def test_a_kernel_is_a_function_of_its_tensors(name: str, backend: str, tmp_path: Path) -> None:
+    program, steps, signature = PLAIN[name]
+    files = exported(program, steps, backend, tmp_path)
     assert [f.name for f in files] == ["f.s", "f.h", "f.json"]
-    assert "static inline void f(const float *A, const float *B, float *C)" in files[1].read_text()
-    assert right(program, run_in_c(program, tmp_path, ["f(A, B, C);"]))
-
-
-@needs_compiler
-@pytest.mark.parametrize("backend", available_backends())
-def test_narrow_tensors_are_passed_as_their_bits(backend: str, tmp_path: Path) -> None:
-    sizes = {"m": 13, "n": 35, "k": 9}
-    program = parse("C[m,n] += A[m,k] * B[k,n]", sizes, dtype="A=float16,B=bfloat16,C=bfloat16")
-    exported(program, (), backend, tmp_path)
-    header = (tmp_path / "f.h").read_text()
-    assert " * A: uint16_t, the bits of float16, [13][9]\n" in header
-    assert "f(const uint16_t *A, const uint16_t *B, uint16_t *C" in header
-    assert right(program, run_in_c(program, tmp_path, called(tmp_path, "f(A, B, C")))
+    header = files[1].read_text()
+    assert f"static inline void {signature}" in header
+    assert name != "narrow" or " * A: uint16_t, the bits of float16, [13][9]\n" in header
+    call = f"f({', '.join((*program.inputs, *program.outputs))}"
+    assert right(program, run_in_c(program, tmp_path, called(tmp_path, call)))
 
 
 @needs_compiler
@@ -158,24 +165,6 @@ def test_axes_that_stand_in_values_are_prepared(backend: str, tmp_path: Path) ->
     outputs = run_in_c(program, tmp_path, ["void *prepared = memory(F_PREPARED_BYTES, 0);", *calls])
     assert right(program, outputs)
     np.testing.assert_array_equal(outputs["O"], make_inputs(program)["X"].argmax(axis=1))
-
-
-@needs_compiler
-@pytest.mark.parametrize("backend", available_backends())
-def test_whole_numbers_are_passed_as_such(backend: str, tmp_path: Path) -> None:
-    program = parse("C[m,n] += A[m,k] * B[k,n]", {"m": 13, "n": 35, "k": 9}, dtype="int8")
-    exported(program, (), backend, tmp_path)
-    assert "f(const int8_t *A, const int8_t *B, int32_t *C)" in (tmp_path / "f.h").read_text()
-    assert right(program, run_in_c(program, tmp_path, ["f(A, B, C);"]))
-
-
-@needs_compiler
-@pytest.mark.parametrize("backend", available_backends())
-def test_a_table_is_looked_up(backend: str, tmp_path: Path) -> None:
-    program = parse("O[t,d] = E[I[t],d]", {"t": 13}, {"E": (9, 35)})
-    exported(program, (), backend, tmp_path)
-    assert "f(const float *E, const float *I, float *O)" in (tmp_path / "f.h").read_text()
-    assert right(program, run_in_c(program, tmp_path, ["f(E, I, O);"]))
 
 
 @needs_compiler
@@ -255,7 +244,7 @@ def test_a_name_that_a_header_has_is_none_for_a_kernel(tmp_path: Path, name: str
 
 
 def test_the_record_gives_the_schedule_back(tmp_path: Path) -> None:
-    program = parse("C[m,n] += A[m,k] * B[k,n]", {"m": 13, "n": 35, "k": 9})
+    program = parse(GEMM, SIZES)
     candidate = Candidate((Split("m", 4), Backend("portable")))
     files = export_kernel(task_of(program, "portable"), candidate, tmp_path / "new" / "folder")
     record = json.loads(files[2].read_text())

@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from math import prod
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from levels.loops.running import wrong_in_tree
 from planish.core import Candidate
 from planish.levels.loops.ir.schedule import Schedule, unscheduled
-from planish.levels.loops.ir.tree import Loop, LoopTree, Node
+from planish.levels.loops.ir.tree import Loop, LoopTree, loops
 from planish.levels.loops.lang.parse import parse
 from planish.levels.loops.lang.program import Program
 from planish.levels.loops.lower.lowering import lower
-from planish.levels.loops.reference.checking import check
-from planish.levels.loops.reference.inputs import make_inputs
-from planish.levels.loops.reference.reference import reference
 from planish.levels.loops.space import resolve
 from planish.levels.loops.steps import LoopStep, Pack, Parallel, Reorder, Split, Stage, Swap, Unroll
-from planish.testing.interpreter import interpret
 from planish.testing.programs import programs
 from planish.testing.schedules import schedules
 
@@ -48,20 +44,8 @@ def chain(name: str) -> Program:
 
 
 def run(schedule: Schedule) -> str | None:
-    """Execute a schedule; tell what is wrong with its results."""
-    program = schedule.program
-    inputs = make_inputs(program, 0)
-    outputs = interpret(lower(schedule), inputs)
-    shaped = {name: array.reshape(program.type[name].shape) for name, array in outputs.items()}
-    return check(program, shaped, reference(program, inputs))
-
-
-def loops(nodes: tuple[Node, ...]) -> Iterator[Loop]:
-    """List all loops."""
-    for node in nodes:
-        if isinstance(node, Loop):
-            yield node
-            yield from loops(node.body)
+    """Execute a schedule; return what is wrong with its results."""
+    return wrong_in_tree(lower(schedule), schedule.program)
 
 
 def sizes(tree: LoopTree) -> dict[str, int]:

@@ -1,6 +1,5 @@
 """Tensors that are stored in fewer bits than they are computed in: widened, summed wide, rounded once."""
 
-from collections.abc import Callable, Mapping
 from itertools import product
 from typing import Any
 
@@ -10,14 +9,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from levels.loops.running import BUILDERS, outputs_of, wrong, wrong_in_tree
 from planish.core import Candidate, PlanishError, ProgramError, Target, TargetError
 from planish.levels.loops.backends import available_backends
 from planish.levels.loops.build import Library, compile_with, tree_of
-from planish.levels.loops.codegen.kernel import MachineCode, arithmetic_of
-from planish.levels.loops.codegen.x86.compile import compile_tree
-from planish.levels.loops.codegen.x86.isa import supported_isas
+from planish.levels.loops.codegen.kernel import arithmetic_of
 from planish.levels.loops.compiled import function_of
-from planish.levels.loops.ir.schedule import Schedule, unscheduled
+from planish.levels.loops.ir.schedule import unscheduled
 from planish.levels.loops.ir.tree import Buffer, Leaf, Loop, LoopTree, Ref
 from planish.levels.loops.lang.element_types import numpy_type
 from planish.levels.loops.lang.notation import Tensor, axes, program
@@ -32,7 +30,6 @@ from planish.levels.loops.runtime.kernels import Kernel
 from planish.levels.loops.space import TemplateSpace
 from planish.levels.loops.steps import Pack
 from planish.levels.loops.verifying import verify_again
-from planish.testing.interpreter import interpret
 from planish.testing.programs import programs
 from planish.testing.schedules import schedules
 
@@ -41,29 +38,6 @@ GEMM = "C[m,n] += A[m,k] * B[k,n]"
 SIZES = {"m": 5, "n": 37, "k": 9}
 NARROW = ("float16", "bfloat16")
 BACKENDS = available_backends()
-
-
-def built_without_bfloat16(tree: LoopTree) -> MachineCode:
-    """Rounding by integers, as on processors without AVX512_BF16."""
-    return compile_tree(tree, "avx512", frozenset())
-
-
-BUILDERS: dict[str, Callable[[LoopTree], MachineCode]] = {
-    name: lambda tree, name=name: compile_with(name, tree) for name in BACKENDS
-}
-if "avx512" in supported_isas():
-    BUILDERS["x86-avx512, by integers"] = built_without_bfloat16
-
-
-def run(
-    made: Program, schedule: Schedule, build: Callable[[LoopTree], MachineCode], inputs: Mapping[str, Array]
-) -> dict[str, Array]:
-    tree = lower(schedule)
-    outputs = {name: aligned(made.type[name]) for name in made.outputs}
-    for array in outputs.values():
-        array.reshape(-1).view(np.uint8).fill(0xFF)
-    Kernel(made, tree, build(tree)).bind(inputs, outputs)()
-    return outputs
 
 
 # Notation
@@ -147,7 +121,7 @@ def test_a_product_is_that_of_numpy(name: str, dtype: str) -> None:
     inputs = {n: random.integers(-9, 10, made.type[n].shape).astype(numpy_type(dtype)) for n in "AB"}
     a, b = (inputs[n].astype(np.float32) for n in "AB")
     np.testing.assert_array_equal(
-        run(made, unscheduled(made), BUILDERS[name], inputs)["C"], (a @ b).astype(numpy_type(dtype))
+        outputs_of(unscheduled(made), BUILDERS[name], inputs)["C"], (a @ b).astype(numpy_type(dtype))
     )
 
 
@@ -181,7 +155,7 @@ def test_numbers_are_rounded_as_numpy_does(name: str, text: str, dtype: str) -> 
     made = parse(text, {"i": rows, "j": 37}, dtype=f"C={dtype}")
     with np.errstate(over="ignore", invalid="ignore"):
         expected = values.astype(numpy_type(dtype))
-    got = run(made, unscheduled(made), BUILDERS[name], {"A": values})["C"]
+    got = outputs_of(unscheduled(made), BUILDERS[name], {"A": values})["C"]
     expected = expected.T if "j,i" in text else expected
     np.testing.assert_array_equal(got.astype(np.float32), expected.astype(np.float32))
     np.testing.assert_array_equal(np.signbit(got), np.signbit(expected))
@@ -194,7 +168,7 @@ def test_all_numbers_are_widened_as_numpy_does(name: str, text: str, dtype: str)
     shape = made.type["A"].shape
     bits = np.resize(np.arange(1 << 16, dtype=np.uint16), shape)
     a = bits.view(numpy_type(dtype))
-    got = run(made, unscheduled(made), BUILDERS[name], {"A": a})["C"]
+    got = outputs_of(unscheduled(made), BUILDERS[name], {"A": a})["C"]
     wide = a.astype(np.float32)
     expected = {"C[j,i] = A[i,j]": wide.T, "C[i] = A[2*i]": wide[::2]}.get(text, wide)
     np.testing.assert_array_equal(
@@ -207,9 +181,8 @@ def test_all_numbers_are_widened_as_numpy_does(name: str, text: str, dtype: str)
 def test_any_schedule_of_any_program_is_right(made: Program, data: st.DataObject) -> None:
     schedule = data.draw(schedules(made.with_constants(made.inputs)))
     name = data.draw(st.sampled_from(list(BUILDERS)))
-    inputs = make_inputs(made)
-    wrong = check(made, run(made, schedule, BUILDERS[name], inputs), reference(made, inputs))
-    assert wrong is None, f"{wrong}\n{made.text}\n{schedule.text}\n{name}"
+    found = wrong(schedule, BUILDERS[name])
+    assert found is None, f"{found}\n{made.text}\n{schedule.text}\n{name}"
 
 
 @settings(max_examples=30)
@@ -221,9 +194,7 @@ def test_numpy_and_the_interpreter_agree_with_the_reference(made: Program) -> No
     outputs = {name: aligned(made.type[name]) for name in made.outputs}
     numpy_callable(made, {**inputs, **outputs})()
     assert check(made, outputs, reference(made, inputs)) is None
-    found = interpret(lower(unscheduled(made)), inputs)
-    shaped = {name: found[name].reshape(made.type[name].shape) for name in made.outputs}
-    assert check(made, shaped, reference(made, inputs)) is None
+    assert wrong_in_tree(lower(unscheduled(made)), made) is None
 
 
 # Verification

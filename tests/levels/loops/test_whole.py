@@ -1,6 +1,6 @@
 """Programs of whole numbers: int8 is read, int32 is computed and written, exactly and modulo 2^32."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -10,17 +10,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from levels.loops.running import BUILDERS, outputs_of, wrong, wrong_in_tree
 from planish.core import Candidate, ProgramError, Target
 from planish.levels.loops.backends import available_backends
 from planish.levels.loops.build import Library, compile_with, tree_of
-from planish.levels.loops.codegen.kernel import MachineCode
 from planish.levels.loops.codegen.x86.compile import compile_tree
 from planish.levels.loops.codegen.x86.isa import IsaName, supported_isas
 from planish.levels.loops.compiled import function_of
-from planish.levels.loops.ir.schedule import Schedule, unscheduled
-from planish.levels.loops.ir.tree import LoopTree
+from planish.levels.loops.ir.schedule import unscheduled
 from planish.levels.loops.lang.parse import parse, parse_canonical
-from planish.levels.loops.lang.program import Program
 from planish.levels.loops.lower.lowering import lower
 from planish.levels.loops.reference.cases import choose_cases
 from planish.levels.loops.reference.checking import check
@@ -39,24 +37,6 @@ GEMM = "C[m,n] += A[m,k] * B[k,n]"
 SIZES = {"m": 5, "n": 37, "k": 9}
 BACKENDS = available_backends()
 INT32 = np.iinfo(np.int32)
-
-
-BUILDERS: dict[str, Callable[[LoopTree], MachineCode]] = {
-    **{name: lambda tree, name=name: compile_with(name, tree) for name in BACKENDS},
-    **{
-        f"{name}, without VNNI": lambda tree, name=name: compile_tree(tree, name, frozenset())
-        for name in supported_isas()
-    },
-}
-
-
-def run(made: Program, schedule: Schedule, name: str, inputs: Mapping[str, Array]) -> dict[str, Array]:
-    tree = lower(schedule)
-    outputs = {name: aligned(made.type[name]) for name in made.outputs}
-    for array in outputs.values():
-        array.fill(-77)
-    Kernel(made, tree, BUILDERS[name](tree)).bind(inputs, outputs)()
-    return outputs
 
 
 def test_inputs_are_small_and_the_rest_is_not() -> None:
@@ -101,7 +81,7 @@ def test_a_product_is_that_of_numpy(name: str) -> None:
     inputs = {n: random.integers(-128, 128, made.type[n].shape, np.int8) for n in "AB"}
     inputs["A"][0], inputs["B"][:, 0] = -128, -128
     expected = inputs["A"].astype(np.int32) @ inputs["B"].astype(np.int32)
-    np.testing.assert_array_equal(run(made, unscheduled(made), name, inputs)["C"], expected)
+    np.testing.assert_array_equal(outputs_of(unscheduled(made), BUILDERS[name], inputs)["C"], expected)
     assert check(made, {"C": expected}, reference(made, inputs)) is None
 
 
@@ -128,7 +108,7 @@ def test_comparisons(name: str, dtype: str, text: str, expected: Callable[[Array
     x, y = drawn[:7], drawn[7]
     inputs = {n: a for n, a in (("X", x), ("Y", y)) if n in made.inputs}
     wanted = expected(x.astype(np.int32), y.astype(np.int32)).astype(np.int32)
-    np.testing.assert_array_equal(run(made, unscheduled(made), name, inputs)["O"], wanted)
+    np.testing.assert_array_equal(outputs_of(unscheduled(made), BUILDERS[name], inputs)["O"], wanted)
     np.testing.assert_array_equal(reference(made, inputs)["O"], wanted)
     output = {"O": aligned(made.type["O"])}
     numpy_callable(made, {**inputs, **output})()
@@ -153,7 +133,7 @@ def test_what_is_too_large_wraps_as_in_numpy(name: str) -> None:
     random = np.random.default_rng(0)
     a, b = (random.integers(INT32.min, INT32.max, 77, np.int32) | 1 for _ in "AB")
     a[3] = INT32.min
-    got = run(made, unscheduled(made), name, {"A": a, "B": b})
+    got = outputs_of(unscheduled(made), BUILDERS[name], {"A": a, "B": b})
     expected = {
         "C": a * b - np.int32(7) * a,
         "D": np.abs(-a),
@@ -174,7 +154,7 @@ def test_what_is_too_large_wraps_as_in_numpy(name: str) -> None:
 def test_all_small_numbers_are_read_as_they_are(backend: str, text: str) -> None:
     made = parse(text, {"i": 131, "j": 37} if "j" in text else {"i": 131}, dtype="int8")
     a = np.resize(np.arange(256, dtype=np.uint8), made.type["A"].shape).view(np.int8)
-    got = run(made, unscheduled(made), backend, {"A": a})["C"]
+    got = outputs_of(unscheduled(made), BUILDERS[backend], {"A": a})["C"]
     expected = {"C[j,i] = A[i,j]": a.T, "C[i] = A[2*i]": a[::2]}.get(text, a)
     np.testing.assert_array_equal(
         got, np.broadcast_to(expected[:, None], got.shape) if "A[i]" in text else expected
@@ -197,7 +177,7 @@ def test_all_products_of_small_numbers(name: str, text: str) -> None:
         }
     expected = np.multiply.outer(every, every, dtype=np.int32)
     expected = expected + expected[::-1, ::-1] if "k" in text else expected
-    np.testing.assert_array_equal(run(made, unscheduled(made), name, inputs)["C"], expected)
+    np.testing.assert_array_equal(outputs_of(unscheduled(made), BUILDERS[name], inputs)["C"], expected)
 
 
 @pytest.mark.parametrize("isa", supported_isas())
@@ -236,9 +216,8 @@ def test_any_schedule_of_any_program_is_right(data: st.DataObject) -> None:
     made = parse(text, sizes, dtype=dtype if "A" in text else "int8")
     schedule = data.draw(schedules(made.with_constants(made.inputs)))
     name = data.draw(st.sampled_from(list(BUILDERS)))
-    inputs = make_inputs(made)
-    wrong = check(made, run(made, schedule, name, inputs), reference(made, inputs))
-    assert wrong is None, f"{wrong}\n{made.text}\n{schedule.text}\n{name}"
+    found = wrong(schedule, BUILDERS[name])
+    assert found is None, f"{found}\n{made.text}\n{schedule.text}\n{name}"
 
 
 @pytest.mark.parametrize("text", TEXTS)
@@ -251,10 +230,7 @@ def test_numpy_and_the_interpreter_agree_with_the_reference(text: str) -> None:
     assert (
         verifier.wrong(Called(lambda: numpy_callable(made, {**verifier.inputs, **verifier.outputs}))) is None
     )
-    inputs = make_inputs(made)
-    found = interpret(lower(unscheduled(made)), inputs)
-    shaped = {name: found[name].reshape(made.type[name].shape) for name in made.outputs}
-    assert check(made, shaped, reference(made, inputs)) is None
+    assert wrong_in_tree(lower(unscheduled(made)), made) is None
 
 
 @pytest.mark.parametrize("backend", BACKENDS)

@@ -7,16 +7,13 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from levels.loops.running import GENERATORS, outputs_of
 from planish.core import Target
 from planish.core.hashing import rng
-from planish.levels.loops.codegen.x86.compile import compile_tree
 from planish.levels.loops.codegen.x86.isa import IsaName, supported_isas
 from planish.levels.loops.ir.schedule import Schedule, unscheduled
 from planish.levels.loops.lang.parse import parse
 from planish.levels.loops.lang.program import Program
-from planish.levels.loops.lower.lowering import lower
-from planish.levels.loops.reference.inputs import aligned
-from planish.levels.loops.runtime.kernels import Kernel
 from planish.levels.loops.space import TemplateSpace, resolve
 from planish.levels.loops.steps import LoopStep, Pack, Reorder, Split, Swap, Vectorize
 
@@ -37,13 +34,9 @@ def _inputs(program: Program, positive: bool = False) -> dict[str, Array]:
 
 
 def _run(schedule: Schedule, isa: IsaName, inputs: Mapping[str, Array]) -> Array:
-    program, tree = schedule.program, lower(schedule)
-    (name,) = program.outputs
-    output = aligned(program.type[name])
-    output.fill(np.nan)
+    program = schedule.program
     shaped = {name: array.reshape(program.type[name].shape) for name, array in inputs.items()}
-    Kernel(program, tree, compile_tree(tree, isa)).bind(shaped, {name: output})()
-    return output
+    return outputs_of(schedule, GENERATORS[f"x86-{isa}"], shaped)[program.outputs[0]]
 
 
 def _close(got: Array, expected: Any, terms: int, message: object) -> None:
