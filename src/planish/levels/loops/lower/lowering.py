@@ -19,8 +19,7 @@ from functools import lru_cache
 from math import prod
 from typing import Literal, NamedTuple
 
-from planish.levels.loops.ir.graph import Arithmetic, Graph, Nest, plain_axis
-from planish.levels.loops.ir.graph import Node as GraphNode
+from planish.levels.loops.ir.graph import Graph, Nest, Operand, plain_axis
 from planish.levels.loops.ir.schedule import Order, Schedule
 from planish.levels.loops.ir.tree import (
     Buffer,
@@ -42,7 +41,9 @@ from planish.levels.loops.lang.program import (
     IDENTITY,
     POSITIONS,
     Access,
+    Apply,
     Const,
+    Expr,
     Index,
 )
 from planish.levels.loops.lower.mathlib import EXPANDED
@@ -82,7 +83,7 @@ class Memory:
         for tensor, writers in self.graph.writers.items():
             if tensor not in self.locations:
                 readers = [
-                    _Reader(self._reader(operand.node, nest), operand.access.index)
+                    _Reader(self._reader(operand, nest), operand.access.index)
                     for nest in self.graph.nests
                     for operand in nest.operands
                     if operand.access.tensor == tensor
@@ -119,9 +120,9 @@ class Memory:
             origin = tuple(index.offset for index in packed.access.index)
             self.locations[name] = Location(name, packed.strides, origin=origin)
 
-    def _reader(self, node: str, nest: Nest) -> str:
+    def _reader(self, operand: Operand, nest: Nest) -> str:
         """Find which node reads memory for an operand: the nest, or the copy that it begins with."""
-        name = self.plan.reads.get(node)
+        name = self.plan.reads.get(operand)
         if name is None:
             return nest.name
         source = self.plan.copies[name].source
@@ -402,12 +403,12 @@ class _Lowering:
         # Where nothing was started there is no loop to reduce over: the only term is the result.
         reduce = nest.statement.reduce if name in self.placement.start else None
         target = self.memory.target(nest).ref(nest.statement.target.index, path)
-        return Leaf(target, reduce, self._compute(self.graph.node[name], path))
+        return Leaf(target, reduce, self._value(nest.statement.value, nest, path))
 
     def _result(self, nest: Nest, path: Order) -> Value:
         """Read what a nest computed, in its own axes."""
         if nest.name in self.memory.inlined:
-            return self._compute(self.graph.node[nest.name], path)
+            return self._value(nest.statement.value, nest, path)
         return self.memory.target(nest).ref(nest.statement.target.index, path)
 
     def _start(self, nest: Nest, path: Order) -> Node:
@@ -439,32 +440,31 @@ class _Lowering:
                 loops.append((axis, 1))
         return tuple(index), loops
 
-    def _value(self, item: str | Const, path: Order) -> Value:
-        if isinstance(item, Const):
-            return item
-        node = self.graph.node[item]
-        if isinstance(node, Arithmetic):
-            return self._compute(node, path)
-        access = self.graph.operand[item].access
-        if item in self.plan.reads:
-            return self.memory.use(self.plan.reads[item], access, path)
+    def _value(self, expr: Expr, nest: Nest, path: Order) -> Value:
+        match expr:
+            case Const():
+                return expr
+            case Access():
+                return self._read(nest.operand[expr], path)
+            case Apply(function, args):
+                values = tuple([self._value(arg, nest, path) for arg in args])
+                if not function.startswith(GATHER):
+                    return Call(function, values)
+                table = args[0]
+                assert isinstance(table, Access)
+                type_ = self.schedule.program.type[table.tensor]
+                dimension = int(function.removeprefix(GATHER))
+                numbers = type_.strides()[dimension], type_.shape[dimension]
+                return Call(GATHER, (*values, *(Const(float(n)) for n in numbers)))
+
+    def _read(self, operand: Operand, path: Order) -> Value:
+        access = operand.access
+        if operand in self.plan.reads:
+            return self.memory.use(self.plan.reads[operand], access, path)
         for i in self.graph.writers.get(access.tensor, ()):
             if (writer := self.graph.nests[i]).name in self.memory.inlined:
                 return self._result(writer, path)
         return self.memory.locations[access.tensor].ref(access.index, path)
-
-    def _compute(self, node: GraphNode, path: Order) -> Value:
-        assert isinstance(node, Arithmetic)
-        # A reduction's function is the leaf's to apply, to the only input.
-        if node.function == "copy" or (node.function in IDENTITY and len(node.inputs) == 1):
-            return self._value(node.inputs[0], path)
-        args = tuple(self._value(i, path) for i in node.inputs)
-        if not node.function.startswith(GATHER):
-            return Call(node.function, args)
-        type_ = self.schedule.program.type[self.graph.operand[str(node.inputs[0])].access.tensor]
-        dimension = int(node.function.removeprefix(GATHER))
-        numbers = type_.strides()[dimension], type_.shape[dimension]
-        return Call(GATHER, (*args, *(Const(float(n)) for n in numbers)))
 
     def _kinds(self) -> dict[int, str]:
         """Return the kind of every loop that is not serial, by the identity of its scope."""

@@ -190,13 +190,13 @@ class PlacementPlan:
     Args:
         nodes: by name of nest, of copy (its buffer's name) or of write node.
         copies: buffer to copy.
-        reads: read or view node to the copy that serves it.
+        reads: operand to the copy that serves it.
         writes: name of a nest to the write node that takes its tile to memory.
     """
 
     nodes: dict[str, NodeLoops] = field(default_factory=dict[str, NodeLoops])
     copies: dict[str, Copy] = field(default_factory=dict[str, Copy])
-    reads: dict[str, str] = field(default_factory=dict[str, str])
+    reads: dict[Operand, str] = field(default_factory=dict[Operand, str])
     writes: dict[str, str] = field(default_factory=dict[str, str])
 
 
@@ -226,7 +226,7 @@ class _Planner:
         packs = {p.tensor: p for p in self.schedule.packs if p.nest == i}
         for operand in nest.operands:
             pack = packs.get(operand.access.tensor)
-            leaving = _leaving(self.graph, operand.node)
+            leaving = _leaving(self.graph, operand)
             if pack is None and not leaving:
                 continue
             around = self.schedule.loops[i][: depth_of(self.schedule, pack)] if pack else ()
@@ -236,12 +236,12 @@ class _Planner:
             source = self._view(operand, i) if viewed else operand.access.tensor
             if pack is not None:
                 source = self._pack(operand, pack, around, source)
-            self.plan.reads[operand.node] = source
+            self.plan.reads[operand] = source
 
     def _view(self, operand: Operand, i: int) -> str:
         access = operand.access
         name = self._unique(f"{access.tensor}.padded")
-        packed = _whole_view(self.graph, operand.node, name)
+        packed = _whole_view(self.graph, operand, name)
         # Two reads with the same padding, as of one input by several statements, share one view.
         for known in self.plan.copies.values():
             if known.whole and known.source == access.tensor and same_view(known.packed, packed):
@@ -313,7 +313,7 @@ class _Planner:
     def _needs(self, nest: Nest) -> dict[str, frozenset[str]]:
         needs: dict[str, frozenset[str]] = {}
         for operand in nest.operands:
-            copy = self.plan.reads.get(operand.node)
+            copy = self.plan.reads.get(operand)
             if copy is None:
                 links = {self.graph.nests[j].name: axes for j, axes in operand.links}
                 needs = _meet(needs, links)
@@ -341,16 +341,16 @@ def _write_order(nest: Nest, order: Order, depth: int) -> tuple[LoopId, ...]:
 
 # Asked anew for each candidate, and the same for all schedules of a program; so is the next one.
 @lru_cache(maxsize=1024)
-def _leaving(graph: Graph, node: str) -> Sequence[int]:
-    """List the dimensions along which a read or view node leaves its tensor."""
-    access = graph.operand[node].access
-    return leaving_dimensions(access, graph.program.type[access.tensor].shape, graph.program.size)
+def _leaving(graph: Graph, operand: Operand) -> Sequence[int]:
+    """List the dimensions along which an operand leaves its tensor."""
+    access, program = operand.access, graph.program
+    return leaving_dimensions(access, program.type[access.tensor].shape, program.size)
 
 
 @lru_cache(maxsize=256)
-def _whole_view(graph: Graph, node: str, name: str) -> Packed:
-    access = graph.operand[node].access
-    return whole_view(name, access, graph.program.type[access.tensor].shape, graph.program.size)
+def _whole_view(graph: Graph, operand: Operand, name: str) -> Packed:
+    access, program = operand.access, graph.program
+    return whole_view(name, access, program.type[access.tensor].shape, program.size)
 
 
 # Of a source that is read twice, both reads limit which axes need only the same iteration.
