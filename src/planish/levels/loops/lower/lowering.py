@@ -208,7 +208,6 @@ class _Around:
     """A loop around the leaf that is looked at.
 
     Args:
-        loop: the loop.
         count: its iterations, tails included; 0 where that is not fixed.
         written: the buffers that something inside it writes.
         before: what is put before it.

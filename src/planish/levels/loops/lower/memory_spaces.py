@@ -28,7 +28,6 @@ def spaces_of(tree: LoopTree, functions: Iterable[Function]) -> Mapping[str, str
     """Return the memory space of each buffer.
 
     Args:
-        tree: the whole tree.
         functions: how all of it is executed.
     """
     functions = tuple(functions)

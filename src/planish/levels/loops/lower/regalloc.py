@@ -58,8 +58,6 @@ class Analyser:
     """Decides about scopes of one tree.
 
     Args:
-        tree: the whole tree.
-        vectors: the registers of the machine.
         spare: registers that are left free beyond what operands are known to need.
     """
 
@@ -274,7 +272,6 @@ def _nest(
     """Cut a loop into full passes, executed alike, and what is left.
 
     Args:
-        loop: the loop.
         here: elements of its axis.
         unit: of them in a full pass: those of one iteration, or of several.
         body: annotates a pass of so many elements.
@@ -294,11 +291,7 @@ def _nest(
 
 
 class Regions:
-    """Annotates regions.
-
-    Args:
-        analyser: of the tree.
-    """
+    """Annotates regions."""
 
     def __init__(self, analyser: Analyser) -> None:
         self._analyser = analyser
@@ -380,7 +373,6 @@ def walked(loop: Loop, times: int, buffers: Mapping[str, int]) -> tuple[Ref, ...
     """List the references to some buffers that a loop walks in sequence.
 
     Args:
-        loop: the loop.
         times: its iterations in one of the machine's.
         buffers: those that count, with the bytes of their elements.
     """
@@ -401,9 +393,6 @@ def nontemporal_stores(analyser: Analyser) -> frozenset[str]:
 
     An ordinary store first reads the line that it writes to: of what `A + B` moves, that is a quarter. Stores
     past the caches need whole vectors at multiples of their size, and pay where a line is filled at once.
-
-    Args:
-        analyser: of what is executed.
     """
     large, vectors = analyser.buffers_from(NONTEMPORAL_FROM), analyser.vectors
     outputs = {b.name: large[b.name] for b in analyser.tree.buffers if b.kind == "output" and b.name in large}
@@ -435,8 +424,6 @@ def annotate(tree: LoopTree, vectors: Vectors, spare: int = 0) -> AnnotatedTree:
     """Decide how a tree is executed.
 
     Args:
-        tree: what is executed.
-        vectors: of the machine.
         spare: registers that are left free beyond what operands are known to need.
     """
     annotator = _Annotator(tree, vectors, spare)
@@ -528,7 +515,6 @@ class _Annotator:
         """Annotate a loop over memory, a pass of whose body takes `unit` elements of its axis.
 
         Args:
-            loop: the loop.
             body: what a pass executes.
             inside: what remains around the loop.
             unit: elements.

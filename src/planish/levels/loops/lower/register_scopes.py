@@ -27,8 +27,6 @@ class Site:
     A scope around it is given by its depth: how many of the leaf's loops are outside.
 
     Args:
-        tree: the whole tree.
-        leaf: the leaf.
         path: all the loops that lead to it.
     """
 
@@ -90,9 +88,7 @@ class Walk:
     """Path of a reference inside a scope.
 
     Args:
-        tree: the whole tree.
         path: the loops inside the scope that lead to it.
-        ref: the reference.
         vector: the loop of the path that is executed a vector at a time.
     """
 
@@ -214,8 +210,6 @@ class Scope:
     """Some neighbouring nodes.
 
     Args:
-        tree: the whole tree.
-        vectors: the registers of the machine.
         sites: the leaves of the nodes, in order.
         depth: how many loops are around the nodes.
         uses: how many references of the tree name each buffer.

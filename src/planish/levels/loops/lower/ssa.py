@@ -265,8 +265,6 @@ class Analysis:
         """List the cells that nodes touch, some several times.
 
         Args:
-            nodes: what is executed.
-            inside: what remains there.
             at: positions of the enclosing loops; in a counted one, those of its first iteration.
             held: what is held.
         """
@@ -379,8 +377,6 @@ def annotate(tree: LoopTree, vectors: Vectors, dtype: str) -> AnnotatedTree:
     """Decide how a tree is executed.
 
     Args:
-        tree: what is executed.
-        vectors: of the machine.
         dtype: the tree's element type.
     """
     annotator = _Annotator(Analysis(tree, vectors, dtype))

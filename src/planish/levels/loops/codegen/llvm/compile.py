@@ -44,7 +44,6 @@ class Held:
     Args:
         region: what is held.
         home: held buffer to its pointer, of those that memory sees.
-        memory: of the function.
     """
 
     def __init__(self, region: CellRegion, home: Mapping[str, str], memory: Memory) -> None:
@@ -354,7 +353,6 @@ def emit(tree: LoopTree, prefix: str, machine: Machine | None = None, opt_level:
     """Write a tree's functions as assembly.
 
     Args:
-        tree: what is executed.
         prefix: functions are named as `planish.levels.loops.codegen.kernel.Code.assembly` says.
         machine: for which processor; by default this one.
         opt_level: effort of LLVM's code generator, 0 to 3.

@@ -120,7 +120,6 @@ class Memory:
     """Reads and writes of one function.
 
     Args:
-        writer: of the function's text.
         buffers: name to what it is.
         base: writes the address of a buffer, given where.
         most: how many loaded values are kept for use again.

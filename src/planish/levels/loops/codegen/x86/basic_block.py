@@ -43,9 +43,6 @@ class BasicBlock:
     """Collects items and writes them as code.
 
     Args:
-        asm: where the code goes.
-        isa: instruction set and element type.
-        pointers: where elements are.
         registers: how many vector registers it may use, from the first one.
         masks: lane count to opmask register; grows as counts turn up.
     """

@@ -134,8 +134,6 @@ class FunctionCode:
 
     Args:
         function: how they are executed.
-        tree: the whole tree.
-        isa: instruction set and element type.
         locations: buffer to (index into the arguments, byte offset there).
         nontemporal: buffers that are written past the caches.
     """

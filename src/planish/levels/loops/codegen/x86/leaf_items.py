@@ -36,7 +36,6 @@ class Items:
         registers: in which, as it stands when items are made.
         block: takes the items.
         pointers: where elements are; as they stand now, at the region's beginning.
-        isa: instruction set and element type.
     """
 
     def __init__(

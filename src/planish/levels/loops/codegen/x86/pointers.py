@@ -217,7 +217,6 @@ class Counting:
     """Writes the loops of one function.
 
     Args:
-        asm: where the code goes.
         pointers: which the loops move.
         reserved: counter slots on the stack that belong to other code.
     """

@@ -63,7 +63,6 @@ class Unroller:
     """Lists the items of unrolled nests, once for each state of their axes.
 
     Args:
-        tree: the whole tree.
         pointers: which loops move.
         items: makes the items.
         lanes: of a vector register.
@@ -190,8 +189,6 @@ class RegionCode:
 
     Args:
         region: what is in registers, and how its nodes are executed.
-        tree: the whole tree.
-        isa: instruction set and element type.
         counting: writes loops, into the code that the region goes into.
         masks: lane count to opmask register, of the whole function.
     """

@@ -280,9 +280,6 @@ class Transfers:
     """Moves vectors between registers and memory, in one region.
 
     Args:
-        asm: where the code goes.
-        isa: instruction set and element type.
-        pointers: where elements are.
         registers: for indices and masks.
         masks: lane count to opmask register; grows as counts turn up.
     """
@@ -481,7 +478,6 @@ def gather_at(transfers: Transfers, result: int, index: int, value: Gathered) ->
     """Load what a value gathers.
 
     Args:
-        transfers: of the region.
         result: the register that it goes to.
         index: that of the index, the same in all lanes; it stays as it is.
         value: what is gathered.

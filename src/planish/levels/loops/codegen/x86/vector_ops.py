@@ -34,7 +34,6 @@ def select(asm: Assembler, isa: Isa, test: str, target: int, args: Sequence[int]
     """Write `target = test(a, b) ? yes : no`.
 
     Args:
-        asm: where the code goes.
         isa: instruction set and element type; with AVX-512, k7 is overwritten.
         test: one of `TESTS`.
         target: a register that is none of `args`.
@@ -69,8 +68,6 @@ def minmax(
     """Write `target = function(old, new)`.
 
     Args:
-        asm: where the code goes.
-        isa: instruction set and element type.
         function: one of `MINMAX`.
         target: a register; it may be that of `old`.
         old: the register of an operand.
@@ -103,8 +100,6 @@ def reduce_lanes(asm: Assembler, isa: Isa, register: int, function: str) -> None
     """Reduce all lanes into the lowest one; registers 0 and 1 are overwritten.
 
     Args:
-        asm: where the code goes.
-        isa: instruction set and element type.
         register: holds the vector; not 0 or 1.
         function: "add", "mul", "max" or "min".
     """
