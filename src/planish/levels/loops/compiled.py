@@ -161,12 +161,11 @@ def check_operands(names: Sequence[str], specs: Sequence[ArraySpec], operands: S
         raise ProgramError(f"{len(operands)} operands given", f"It takes {len(names)}: {', '.join(names)}.")
     for name, array, spec in zip(names, operands, specs, strict=True):
         if not spec.fits(array):
-            raise ProgramError(
-                f"{name} is {_told(array)}; this was made for {spec}", "Make another for such arrays."
-            )
+            message = f"{name} is {_description(array)}; this was made for {spec}"
+            raise ProgramError(message, "Make another for such arrays.")
 
 
-def _told(array: object) -> str:
+def _description(array: object) -> str:
     if not isinstance(array, np.ndarray):
         return f"of class {type(array).__name__}"
     kind: NDArray[Any] = array

@@ -8,17 +8,15 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import accumulate
 from pathlib import Path
-from typing import Any
 
 from planish.core import Candidate, PlanishError, ProgramError, Task, content_hash
 from planish.levels.loops.backends import available_backends
 from planish.levels.loops.build import backend_of, compile_with, library_of, tree_of
 from planish.levels.loops.codegen.kernel import ALIGNMENT, Entry, MachineCode
-from planish.levels.loops.ir.tree import Buffer, LoopTree, Node, leaves, refs
+from planish.levels.loops.ir.tree import LoopTree, Node, leaves
 from planish.levels.loops.lang.program import DTYPES, Program
 from planish.levels.loops.runtime.kernels import Kernel
 from planish.levels.loops.verifying import refuse_wrong
@@ -107,14 +105,16 @@ def header(kernel: Exported, title: str) -> str:
         title: lines for the comment at the top.
     """
     guard = f"{kernel.name.upper()}_H"
+    run, prepare = _symbols(kernel)
+    note = "Packs what does not change; call it once, and again when one of its inputs has changed."
     parts = [
         _comment(*title.splitlines(), "", *_tensors(kernel.program)),
         f"#ifndef {guard}\n#define {guard}\n\n#include <stdint.h>\n",
         '#ifdef __cplusplus\nextern "C" {\n#endif\n',
         *_sizes(kernel),
-        _entries(kernel),
-        *([_prepare(kernel)] if kernel.code.ahead_entries else []),
-        _run(kernel),
+        _entries([*run, *prepare]),
+        *([_function(kernel, "_prepare", kernel.tree.ahead, prepare, note)] if prepare else []),
+        _function(kernel, "", kernel.tree.body, run, "Computes the outputs from the inputs."),
         "#ifdef __cplusplus\n}\n#endif\n",
         f"#endif /* {guard} */\n",
     ]
@@ -128,17 +128,14 @@ def _comment(*lines: str) -> str:
 
 
 def _tensors(program: Program) -> list[str]:
-    return [
-        f"{name}: {_told(program.type[name].dtype)}"
-        + "".join(f"[{n}]" for n in program.type[name].shape)
-        + (" (output)" if name in program.outputs else "")
-        for name in (*program.inputs, *program.outputs)
-    ]
-
-
-def _told(dtype: str) -> str:
-    c_type = _C_TYPES[dtype]
-    return f"{c_type}, the bits of {dtype}, " if c_type == "uint16_t" else c_type
+    lines: list[str] = []
+    for name in (*program.inputs, *program.outputs):
+        kind = program.type[name]
+        c_type = _C_TYPES[kind.dtype]
+        bits = f", the bits of {kind.dtype}, " if c_type == "uint16_t" else ""
+        shape = "".join(f"[{n}]" for n in kind.shape)
+        lines.append(f"{name}: {c_type}{bits}{shape}{' (output)' if name in program.outputs else ''}")
+    return lines
 
 
 def _prepared(tree: LoopTree) -> tuple[dict[str, int], int]:
@@ -170,49 +167,41 @@ def _sizes(kernel: Exported) -> list[str]:
     return parts
 
 
-def _entries(kernel: Exported) -> str:
+def _entries(symbols: list[tuple[str, Entry]]) -> str:
     """Declare the machine functions."""
     note = _comment(
         "The machine functions. args: the addresses of inputs, outputs and prepared buffers, of the shared",
         "workspace, and of the thread's own. Of parallel ones, parts [begin, end) may run at the same time.",
     )
     lines = [note]
-    for symbol, entry in _symbols(kernel):
+    for symbol, entry in symbols:
         about = f" /* parallel: [0, {entry.iterations}) */" if entry.parallel else ""
         lines.append(f"void {symbol}(void **args, int64_t begin, int64_t end);{about}")
     return "\n".join(lines) + "\n"
 
 
-def _symbols(kernel: Exported) -> list[tuple[str, Entry]]:
-    pairs = [(f"{kernel.name}_run{i}", e) for i, e in enumerate(kernel.code.entries)]
-    return pairs + [(f"{kernel.name}_prepare{i}", e) for i, e in enumerate(kernel.code.ahead_entries)]
-
-
-def _prepare(kernel: Exported) -> str:
-    entries = _symbols(kernel)[len(kernel.code.entries) :]
-    note = "Packs what does not change; call it once, and again when one of its inputs has changed."
-    return _function(kernel, "_prepare", kernel.tree.ahead, entries, f"{note}")
-
-
-def _run(kernel: Exported) -> str:
-    entries = _symbols(kernel)[: len(kernel.code.entries)]
-    return _function(kernel, "", kernel.tree.body, entries, "Computes the outputs from the inputs.")
+def _symbols(kernel: Exported) -> tuple[list[tuple[str, Entry]], list[tuple[str, Entry]]]:
+    """Name the entries of the body, and those of the ahead part."""
+    run = [(f"{kernel.name}_run{i}", e) for i, e in enumerate(kernel.code.entries)]
+    return run, [(f"{kernel.name}_prepare{i}", e) for i, e in enumerate(kernel.code.ahead_entries)]
 
 
 def _function(
     kernel: Exported, suffix: str, nodes: tuple[Node, ...], entries: list[tuple[str, Entry]], note: str
 ) -> str:
     """Define a function on the tensors that nodes touch; the other words of args are null."""
-    touched = {r.buffer for leaf in leaves(nodes) for r in (leaf.target, *refs(leaf.value))}
+    touched = {ref.buffer for leaf in leaves(nodes) for ref in leaf.refs}
     layout, (prepared, size) = kernel.code.layout, _prepared(kernel.tree)
     parameters, args = list[str](), list[str]()
     for b in kernel.tree.buffers:
-        if b.kind in ("input", "output"):
-            used = b.name in touched
-            parameters += [_parameter(b, kernel.name)] * used
-            args.append(f"(void *)(uintptr_t){parameter_name(b.name, kernel.name)}" if used else "0")
-        elif b.kind == "ahead":
+        if b.kind == "ahead":
             args.append(f"(char *)(uintptr_t)prepared + {prepared[b.name]}")
+        elif b.kind != "temporary" and b.name not in touched:
+            args.append("0")
+        elif b.kind != "temporary":
+            name, const = parameter_name(b.name, kernel.name), "const " if b.kind == "input" else ""
+            parameters.append(f"{const}{_C_TYPES[b.dtype]} *{name}")
+            args.append(f"(void *)(uintptr_t){name}")
     parameters += [f"{'' if suffix else 'const '}void *prepared"] * bool(size)
     work = layout.shared_bytes + layout.private_bytes
     parameters += ["void *workspace"] * bool(work)
@@ -222,11 +211,6 @@ def _function(
     listed = ",\n".join(f"        {a}" for a in args)
     body = "\n".join([f"    void *args[] = {{\n{listed}\n    }};", *calls])
     return f"{_comment(note)}\n{signature}\n{{\n{body}\n}}\n"
-
-
-def _parameter(buffer: Buffer, kernel: str) -> str:
-    const = "const " if buffer.kind == "input" else ""
-    return f"{const}{_C_TYPES[buffer.dtype]} *{parameter_name(buffer.name, kernel)}"
 
 
 # Files
@@ -264,36 +248,24 @@ def export_kernel(task: Task[Program], candidate: Candidate, path: Path, name: s
     code = compile_with(backend, tree)
     if backend in available_backends():  # else it is for another machine
         refuse_wrong(Kernel(program, tree, code, task.target.cores))
-    texts = {
-        "s": code.assembly(name),
-        "h": header(Exported(name, program, tree, code), _title(task)),
-        "json": json.dumps(_record(task, candidate, name), indent=2) + "\n",
-    }
-    return _write(path, name, texts)
-
-
-def _title(task: Task[Program]) -> str:
-    return f"{task.program.text}\nMade by planish for {task.target.processor}."
-
-
-def _record(task: Task[Program], candidate: Candidate, name: str) -> Mapping[str, Any]:
-    return {
+    record = {
         "name": name,
         "level": task.level,
         "level_version": task.level_version,
-        "program": task.program.text,
+        "program": program.text,
         "target": json.loads(task.target.text),
         "steps": [step.to_json() for step in candidate.steps],
     }
-
-
-def _write(path: Path, name: str, texts: Mapping[str, str]) -> list[Path]:
-    files: list[Path] = []
+    title = f"{program.text}\nMade by planish for {task.target.processor}."
+    texts = {
+        "s": code.assembly(name),
+        "h": header(Exported(name, program, tree, code), title),
+        "json": json.dumps(record, indent=2) + "\n",
+    }
     try:
         path.mkdir(parents=True, exist_ok=True)
         for suffix, text in texts.items():
-            files.append(path / f"{name}.{suffix}")
-            files[-1].write_text(text)
+            (path / f"{name}.{suffix}").write_text(text)
     except OSError as error:
         raise PlanishError(f"cannot write to '{path}': {error.strerror}", "Choose another folder.") from error
-    return files
+    return [path / f"{name}.{suffix}" for suffix in texts]

@@ -31,13 +31,13 @@ def fused_name(outer: str, inner: str) -> str:
 def fusable(program: Program) -> Iterator[tuple[str, str]]:
     """List the pairs of axes, (outer, inner), that can become one; those of equal loops first."""
     pairs = dict.fromkeys(
-        (outer, inner)
+        pair
         for statement in program.statements
         for access in _accesses(statement)
-        for outer, inner in _neighbours(access, program)
+        for pair in pairwise([_alone(index, program.size) for index in access.index])
     )
     for outer, inner in pairs:
-        if fused(program, outer, inner) is not None:
+        if outer and inner and outer != inner and fused(program, outer, inner) is not None:
             yield outer, inner
 
 
@@ -46,7 +46,10 @@ def fused(program: Program, outer: str, inner: str) -> Program | None:
     dimensions: dict[str, int | None] = {}
     for statement in program.statements:
         # A table is looked up by values, which count along one dimension and know of no fused one.
-        if any({outer, inner} & _axes(table) for table in tables(statement.value)):
+        looked_up = {
+            axis for table in tables(statement.value) for index in table.index for axis, _ in index.terms
+        }
+        if {outer, inner} & looked_up:
             return None
         for access in _accesses(statement):
             dimension = _dimension(access, program, outer, inner)
@@ -56,9 +59,14 @@ def fused(program: Program, outer: str, inner: str) -> Program | None:
     name = fused_name(outer, inner)
     sizes = {axis: n for axis, n in program.sizes if axis not in (outer, inner)}
     sizes[name] = program.size[outer] * program.size[inner]
-    types = tuple((tensor, _merged(type_, dimensions.get(tensor))) for tensor, type_ in program.types)
+    types: list[tuple[str, TensorType]] = []
+    for tensor, type_ in program.types:
+        d, shape = dimensions.get(tensor), type_.shape
+        if d is not None:
+            type_ = replace(type_, shape=(*shape[:d], shape[d] * shape[d + 1], *shape[d + 2 :]))
+        types.append((tensor, type_))
     statements = tuple(_rewritten(s, dimensions, name) for s in program.statements)
-    return replace(program, statements=statements, sizes=tuple(sorted(sizes.items())), types=types)
+    return replace(program, statements=statements, sizes=tuple(sorted(sizes.items())), types=tuple(types))
 
 
 _APART = -1
@@ -68,17 +76,6 @@ _APART = -1
 def _accesses(statement: Statement) -> Iterator[Access]:
     yield statement.target
     yield from accesses(statement.value)
-
-
-def _axes(access: Access) -> set[str]:
-    return {axis for index in access.index for axis, _ in index.terms}
-
-
-def _neighbours(access: Access, program: Program) -> Iterator[tuple[str, str]]:
-    names = [_alone(index, program.size) for index in access.index]
-    for outer, inner in pairwise(names):
-        if outer and inner and outer != inner:
-            yield outer, inner
 
 
 def _alone(index: Index, size: Mapping[str, int]) -> str | None:
@@ -102,15 +99,6 @@ def _dimension(access: Access, program: Program, outer: str, inner: str) -> int 
     # The next row follows only where rows are walked to their end.
     whole = program.type[access.tensor].shape[d + 1] == program.size[inner]
     return d if names[d + 1] == inner and whole else _APART
-
-
-def _merged(type_: TensorType, dimension: int | None) -> TensorType:
-    if dimension is None:
-        return type_
-    shape = type_.shape
-    return replace(
-        type_, shape=(*shape[:dimension], shape[dimension] * shape[dimension + 1], *shape[dimension + 2 :])
-    )
 
 
 def _rewritten(statement: Statement, dimensions: Mapping[str, int | None], name: str) -> Statement:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from planish.core import ScheduleError, did_you_mean
-from planish.levels.loops.ir.graph import Graph, Nest, graph_of
+from planish.levels.loops.ir.graph import Graph, graph_of
 from planish.levels.loops.ir.tree import LoopId
 from planish.levels.loops.lang.lazy import lazy
 from planish.levels.loops.lang.program import Program
@@ -62,16 +62,26 @@ class Schedule:
     def loops(self) -> tuple[Order, ...]:
         """The loops of every nest."""
         main = self.orders[self.graph.main] or ()
-        pairs = zip(self.graph.nests, self.orders, strict=True)
-        return tuple(_following(nest, main) if order is None else order for nest, order in pairs)
+        found: list[Order] = []
+        for nest, order in zip(self.graph.nests, self.orders, strict=True):
+            if order is None:
+                # The main nest's loops first, in its order: so both can share them.
+                shared = tuple(loop for loop in main if loop[0] in nest.axes)
+                covered = {axis for axis, _ in shared}
+                order = shared + tuple((axis, 1) for axis in nest.axes if axis not in covered)
+            found.append(order)
+        return tuple(found)
 
     @lazy
     def text(self) -> str:
         """The canonical text: equal texts mean equal loop trees."""
         lines = [self._nest_text(i) for i in range(len(self.orders))]
+        packs: list[str] = []
+        for pack in self.packs:
+            at, nest = loop_text(pack.at) if pack.at else "root", self.graph.nests[pack.nest].name
+            packs.append(f"pack {pack.tensor} at {at} in {nest}{' ahead' if pack.ahead else ''}")
         # Sorted: in which order the steps came makes no difference to the tree.
-        lines += sorted(f"pack {self._pack_text(p)}" for p in self.packs)
-        lines += sorted(f"stage {tensor} {loop_text(loop)}" for tensor, loop in self.staged)
+        lines += sorted(packs) + sorted(f"stage {tensor} {loop_text(loop)}" for tensor, loop in self.staged)
         return "\n".join(lines)
 
     def nest(self, name: str) -> int:
@@ -108,10 +118,6 @@ class Schedule:
         ]
         return f"{self.graph.nests[i].name}: {', '.join(words)}"
 
-    def _pack_text(self, pack: Packing) -> str:
-        at = loop_text(pack.at) if pack.at else "root"
-        return f"{pack.tensor} at {at} in {self.graph.nests[pack.nest].name}{' ahead' if pack.ahead else ''}"
-
 
 def unscheduled(program: Program) -> Schedule:
     """Schedule a program as it is written: every axis one loop, in program order, nothing packed."""
@@ -126,10 +132,3 @@ def loop_text(loop: LoopId) -> str:
     """Write a loop: "m" for step 1, else "m:32"."""
     axis, step = loop
     return axis if step == 1 else f"{axis}:{step}"
-
-
-def _following(nest: Nest, main: Order) -> Order:
-    shared = tuple(loop for loop in main if loop[0] in nest.axes)
-    covered = {axis for axis, _ in shared}
-    # The main nest's loops first, in its order: so both can share them.
-    return shared + tuple((axis, 1) for axis in nest.axes if axis not in covered)

@@ -144,9 +144,7 @@ class Loop:
         Its body is leaves alone, and every element that one of them writes is touched by its own iteration
         only, or just reduced.
         """
-        if not self.innermost:
-            return False
-        if self.looks_up:
+        if not self.innermost or self.looks_up:
             return False
         found = [leaf for leaf in self.body if isinstance(leaf, Leaf)]
         return False not in [_stands_alone(leaf, self, found) for leaf in found]
@@ -155,10 +153,8 @@ class Loop:
     def looks_up(self) -> bool:
         """Return whether its iterations look different indices up: that is done one by one."""
         found = leaves(self.body)
-        indices = [ref for leaf in found for ref in _indices(leaf.value)]
-        if not indices:
-            return False
-        written = {leaf.target.buffer for leaf in found}
+        indices = [ref for leaf in found for call in _gathers(leaf.value) for ref in refs(call.args[1])]
+        written = {leaf.target.buffer for leaf in found if indices}
         return any(self.id in ref.stride or ref.buffer in written for ref in indices)
 
     @property
@@ -170,26 +166,17 @@ class Loop:
         return True
 
 
-def _indices(value: Value) -> Iterator[Ref]:
-    """List what the indices of gathers are made of."""
+def _gathers(value: Value) -> Iterator[Call]:
+    """List the gathers of a value."""
     if isinstance(value, Call):
         if value.function == "gather":
-            yield from refs(value.args[1])
+            yield value
         for arg in value.args:
-            yield from _indices(arg)
-
-
-def _index_refs(value: Value) -> Iterator[Ref]:
-    """List the references that are indices as they are."""
-    if isinstance(value, Call):
-        if value.function == "gather" and isinstance(value.args[1], Ref):
-            yield value.args[1]
-        for arg in value.args:
-            yield from _index_refs(arg)
+            yield from _gathers(arg)
 
 
 def _numbers(value: Value) -> Iterator[Ref]:
-    """List all the others."""
+    """List the references that are not indices as they are."""
     if isinstance(value, Ref):
         yield value
     elif isinstance(value, Call):
@@ -248,7 +235,8 @@ class LoopTree:
     def indices(self) -> frozenset[str]:
         """The inputs of whole numbers that are read as indices alone."""
         found = [leaf.value for leaf in leaves((*self.ahead, *self.body))]
-        indexed = {ref.buffer for value in found for ref in _index_refs(value)}
+        indices = [call.args[1] for value in found for call in _gathers(value)]
+        indexed = {index.buffer for index in indices if isinstance(index, Ref)}
         values = {ref.buffer for value in found for ref in _numbers(value)}
         inputs = {b.name for b in self.buffers if b.kind == "input" and b.dtype in INDICES}
         return frozenset(inputs & indexed - values)

@@ -134,7 +134,9 @@ def addresses() -> Mapping[str, int] | None:
     """
     # Without the GIL objects are laid out in another way, and `busy` would be no guard.
     usual = sys.implementation.name == "cpython" and not sysconfig.get_config_var("Py_GIL_DISABLED")
-    if not usual or ctypes.sizeof(ctypes.c_void_p) != 8 or not _is_layout_known():
+    # With other numbers in each field, so that none can be taken for another.
+    arrays = np.zeros((3, 5, 7))[:, 1:, ::2], np.zeros(4, np.float32)
+    if not usual or ctypes.sizeof(ctypes.c_void_p) != 8 or not all(map(_is_known, arrays)):
         return None
     table = _numpys()
     if table is None:
@@ -162,11 +164,6 @@ def _numpys() -> Any:
     return table if version == _ABI and table[_TYPE] == id(np.ndarray) else None
 
 
-def _is_layout_known() -> bool:
-    # With other numbers in each field, so that none can be taken for another.
-    return all(_is_known(a) for a in (np.zeros((3, 5, 7))[:, 1:, ::2], np.zeros(4, np.float32)))
-
-
 def _is_known(array: NDArray[Any]) -> bool:
     """Return whether an array has its fields where NumPy's C interface says."""
     start = id(array)
@@ -180,8 +177,8 @@ def _is_known(array: NDArray[Any]) -> bool:
     if (word("data"), word("descr"), nd, flags) != known:
         return False
     words = ctypes.c_int64 * nd
-    placed = tuple(tuple(words.from_address(word(f))) for f in ("extents", "strides"))
-    return placed == (array.shape, array.strides)
+    found = tuple(tuple(words.from_address(word(f))) for f in ("extents", "strides"))
+    return found == (array.shape, array.strides)
 
 
 # Machine code

@@ -154,7 +154,8 @@ class Job:
         self._entries = entries
         self._lanes = lanes
         n, width = len(entries), len(lanes)
-        bounds = [b for e in entries for b in _bounds(e, width)]
+        # Of whole numbers, so that bounds meet and shares differ by one at most.
+        bounds = [e.iterations * lane // width for e in entries for lane in range(width + 1)]
         tables = [
             (ctypes.c_void_p * width)(*(ctypes.addressof(a) for a in lanes)),
             (ctypes.c_void_p * n)(*(e.address for e in entries)),
@@ -192,14 +193,8 @@ class Job:
 
 
 def _is_shared(entry: Entry) -> bool:
-    """Decide whether threads share an entry: it has iterations to share, and not more than can be counted."""
+    """Return whether threads share an entry: its iterations are several, and not more than can be counted."""
     return entry.parallel and 1 < entry.iterations <= MOST_ITERATIONS
-
-
-def _bounds(entry: Entry, lanes: int) -> list[int]:
-    """Share an entry's iterations among lanes, evenly."""
-    # Of whole numbers, so that bounds meet and shares differ by one at most.
-    return [entry.iterations * lane // lanes for lane in range(lanes + 1)]
 
 
 def _aligned(size: int) -> NDArray[np.uint8]:
@@ -215,14 +210,11 @@ def _aligned(size: int) -> NDArray[np.uint8]:
 def _check_names(kind: str, arrays: Arrays, wanted: Sequence[str]) -> None:
     for name in wanted:
         if name not in arrays:
-            raise ProgramError(f"{kind} '{name}' is missing", f"Pass an array for it beside {_list(arrays)}.")
+            others = ", ".join(arrays) or "none"
+            raise ProgramError(f"{kind} '{name}' is missing", f"Pass an array for it beside {others}.")
     for name in arrays:
         if name not in wanted:
             raise ProgramError(f"the program has no {kind} '{name}'", did_you_mean(name, wanted))
-
-
-def _list(names: Mapping[str, Any]) -> str:
-    return ", ".join(names) or "none"
 
 
 def _check(name: str, array: NDArray[Any], wanted: TensorType) -> None:
@@ -232,9 +224,8 @@ def _check(name: str, array: NDArray[Any], wanted: TensorType) -> None:
         hint = f"Convert it: {name}.astype('{wanted.dtype}')."
         raise ProgramError(f"{name} is of type {array.dtype}, the program says {wanted.dtype}", hint)
     if not array.flags.c_contiguous:
-        raise ProgramError(
-            f"{name} is not contiguous in memory", f"Copy it: numpy.ascontiguousarray({name})."
-        )
+        hint = f"Copy it: numpy.ascontiguousarray({name})."
+        raise ProgramError(f"{name} is not contiguous in memory", hint)
     if not array.flags.aligned:
         what = f"{name} does not begin at a multiple of {array.itemsize} bytes, as its elements should"
         raise ProgramError(what, f"Copy it: {name}.copy().")
