@@ -11,7 +11,7 @@ Results are stored past the caches where they are large and nothing reads them a
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Container, Hashable, Iterable, Mapping, Set
+from collections.abc import Callable, Hashable, Iterable, Mapping, Set
 from typing import NamedTuple
 
 from planish.levels.loops.ir.annotated import (
@@ -42,6 +42,11 @@ from planish.levels.loops.lower.register_scopes import (
 )
 
 # Allocation
+
+NONTEMPORAL_FROM = 1 << 26
+"""Bytes of a result from which on no usual cache would keep it for its reader."""
+LINE = 64
+"""Bytes of a cache line."""
 
 
 class Allocation(NamedTuple):
@@ -82,22 +87,28 @@ class Analyser:
         pairs = [(b, DTYPES[b.dtype]) for b in self.tree.buffers]
         return {b.name: itemsize for b, itemsize in pairs if b.size * itemsize >= size}
 
-    def named_once(self, buffers: Container[str]) -> list[Site]:
-        """Return the leaves of the body that write some of the buffers, where nothing else names these."""
-        sites = [site for node in self.tree.body for site in self._scope((node,)).sites]
-        targets = [(site, site.leaf.target.buffer) for site in sites]
-        return [site for site, name in targets if name in buffers and self._uses[name] == 1]
+    def nontemporal_stores(self) -> frozenset[str]:
+        """Return the names of the outputs whose stores go past the caches.
+
+        An ordinary store first reads the line that it writes to: of what `A + B` moves, that is a quarter.
+        Stores past the caches need whole vectors at multiples of their size, and pay where a line is filled
+        at once, by the only leaf that names the output.
+        """
+        large = self.buffers_from(NONTEMPORAL_FROM)
+        outputs = {b.name for b in self.tree.buffers if b.kind == "output" and b.name in large}
+        found: set[str] = set()
+        for site in (
+            [site for node in self.tree.body for site in self._scope((node,)).sites] if outputs else ()
+        ):
+            name = site.leaf.target.buffer
+            alone = name in outputs and self._uses[name] == 1
+            if alone and _fills_lines(site, large[name], self.vectors.lanes):
+                found.add(name)
+        return frozenset(found)
 
     def unrolls(self, node: Node) -> bool:
         """Return whether no loop of the node only reduces."""
         return self._unrolls[id(node)]
-
-    def unrolled(self, nodes: tuple[Node, ...]) -> list[Loop]:
-        """List the loops of a scope that something is written along."""
-        scope = self._scope(nodes)
-        if scope.unrolled is None:
-            scope.unrolled = [loop for loop in loops(nodes) if self.moves_target(loop)]
-        return scope.unrolled
 
     def leaves(self, node: Node) -> list[Leaf]:
         """List the leaves of a node of a scope."""
@@ -243,7 +254,18 @@ def _overlap(slots: Iterable[Slot], stride: int) -> bool:
     return False
 
 
-# Regions
+def _fills_lines(site: Site, itemsize: int, lanes: int) -> bool:
+    """Return whether the innermost loop walks the target in sequence, from whole vectors to whole vectors."""
+    target, path = site.leaf.target, site.path
+    if site.leaf.reduce or not path or target.stride.get(path[-1].id) != 1 or target.offset:
+        return False
+    # The loops around a vector loop of the same axis move by whole lines, which are written at once.
+    units = [LINE if loop.axis == path[-1].axis else lanes * itemsize for loop in path[:-1]]
+    moves = [target.stride.get(loop.id, 0) * itemsize for loop in path[:-1]]
+    return not any(move % unit for move, unit in zip(moves, units, strict=True))
+
+
+# Loops
 
 LOOP_WORK = 32
 """A loop that only reduces, around less work than this many operations, is unrolled up to it."""
@@ -252,8 +274,6 @@ UNROLL_WORK = 64
 
 FETCHED_FROM = 1 << 15
 """A buffer of fewer bytes stays in the first cache: its lines are not asked for."""
-LINE = 64
-"""Bytes of a cache line."""
 LINES_MAX = 8
 """Where an iteration goes farther than this, it does not walk memory in sequence."""
 
@@ -290,73 +310,6 @@ def _nest(
     return Nest(loop, tuple(parts))
 
 
-class Regions:
-    """Annotates regions."""
-
-    def __init__(self, analyser: Analyser) -> None:
-        self._analyser = analyser
-        self._tree = analyser.tree
-        self._lanes = analyser.vectors.lanes
-        self._large = analyser.buffers_from(FETCHED_FROM)
-
-    def region(self, nodes: tuple[Node, ...], inside: Inside, allocation: Allocation) -> Region:
-        held, homes, registers, copies, free = allocation
-        items: list[Item] = []
-        made: list[set[str]] = []
-        combines = copies > 1 or held.lanewise
-        for node in nodes:
-            found = self._analyser.leaves(node)
-            if False in [is_start(leaf, held.fresh, held.reduce) for leaf in found]:
-                items.append(self._node(node, inside, None, allocation))
-                made.append({leaf.target.buffer for leaf in found if leaf.reduce} if combines else set())
-        return Region(
-            nodes,
-            tuple(items),
-            tuple(made),
-            registers,
-            homes,
-            held.stride,
-            held.reduce,
-            held.lanewise,
-            held.fresh,
-            held.local,
-            copies,
-            free,
-            self._analyser.unrolled(nodes),
-        )
-
-    def _node(self, node: Node, inside: Inside, vector: Loop | None, held: Allocation) -> Item:
-        if isinstance(node, Leaf) or self._analyser.unrolls(node):
-            return Unrolled(node, inside, vector)
-        # One that is reduced a vector at a time, or in turn.
-        inner = node if node.side_by_side else None
-        unit = self._lanes if inner else node.step
-
-        def body(rest: int) -> Item:
-            within = {**inside, node.axis: rest}
-            items = [self._node(below, within, inner, held) for below in node.body]
-            return items[0] if len(items) == 1 else Block(node.body, tuple(items))
-
-        def how(full: int, _item: Item) -> Pass:
-            if inner is None and self._analyser.moves_target(node):
-                return "unrolled", full, ()
-            work = len(node.body)
-            if inner is None:
-                within = {**inside, node.axis: unit}
-                work = instances(self._tree, node.body, within, self._lanes, UNROLLED_MAX)
-            # A short one is unrolled; a schedule that asks for it may have more code, as in the analyser.
-            most = 4 * UNROLLED_MAX if node.kind == "unroll" else UNROLL_WORK
-            if full * work <= most or _moves_held(node, held):
-                return "unrolled", full, ()
-            # Others run several iterations at a time, as many as a sum has registers at least: passes take
-            # these by turns.
-            copies = min(full, max(held.copies, LOOP_WORK // work)) if work < LOOP_WORK else 1
-            return "counted", copies, walked(node, copies * (unit if inner else 1), self._large)
-
-        here = remaining(self._tree, inside, node.axis)
-        return _nest(node, here, unit, body, how, self._lanes if inner else 1)
-
-
 def _moves_held(loop: Loop, held: Allocation) -> bool:
     """Return whether iterations name different held vectors: a register's number is written into the code.
 
@@ -382,38 +335,6 @@ def walked(loop: Loop, times: int, buffers: Mapping[str, int]) -> tuple[Ref, ...
     return tuple([ref for ref, move in zip(refs, far, strict=True) if LINE <= move <= LINES_MAX * LINE])
 
 
-# Non-temporal stores
-
-NONTEMPORAL_FROM = 1 << 26
-"""Bytes of a result from which on no usual cache would keep it for its reader."""
-
-
-def nontemporal_stores(analyser: Analyser) -> frozenset[str]:
-    """Return the names of the outputs whose stores go past the caches.
-
-    An ordinary store first reads the line that it writes to: of what `A + B` moves, that is a quarter. Stores
-    past the caches need whole vectors at multiples of their size, and pay where a line is filled at once.
-    """
-    large, vectors = analyser.buffers_from(NONTEMPORAL_FROM), analyser.vectors
-    outputs = {b.name: large[b.name] for b in analyser.tree.buffers if b.kind == "output" and b.name in large}
-    return frozenset(
-        name
-        for site in (analyser.named_once(outputs) if outputs else ())
-        if _fills_lines(site, outputs[name := site.leaf.target.buffer], vectors.lanes)
-    )
-
-
-def _fills_lines(site: Site, itemsize: int, lanes: int) -> bool:
-    """Return whether the innermost loop walks the target in sequence, from whole vectors to whole vectors."""
-    target, path = site.leaf.target, site.path
-    if site.leaf.reduce or not path or target.stride.get(path[-1].id) != 1 or target.offset:
-        return False
-    # The loops around a vector loop of the same axis move by whole lines, which are written at once.
-    units = [LINE if loop.axis == path[-1].axis else lanes * itemsize for loop in path[:-1]]
-    moves = [target.stride.get(loop.id, 0) * itemsize for loop in path[:-1]]
-    return not any(move % unit for move, unit in zip(moves, units, strict=True))
-
-
 # Annotation
 
 FLOWS_FROM = 1 << 22
@@ -433,7 +354,7 @@ def annotate(tree: LoopTree, vectors: Vectors, spare: int = 0) -> AnnotatedTree:
     ahead = [annotator.function(nodes) for nodes in entry_groups(tree.ahead)]
     spaces = spaces_of(tree, (*body, *ahead))
     return AnnotatedTree(
-        tree, vectors, tuple(body), tuple(ahead), spaces, nontemporal_stores(annotator.analyser)
+        tree, vectors, tuple(body), tuple(ahead), spaces, annotator.analyser.nontemporal_stores()
     )
 
 
@@ -461,7 +382,7 @@ class _Annotator:
         self.tree = tree
         self.vectors = vectors
         self.analyser = Analyser(tree, vectors, spare)
-        self._regions = Regions(self.analyser)
+        self._large = self.analyser.buffers_from(FETCHED_FROM)
         self._flowing = self.analyser.buffers_from(FLOWS_FROM)
 
     def function(self, nodes: tuple[Node, ...]) -> Function:
@@ -478,7 +399,7 @@ class _Annotator:
     def _nodes(self, nodes: tuple[Node, ...], inside: Inside) -> Item:
         allocation = self.analyser.allocate(nodes, inside)
         if allocation is not None:
-            return self._regions.region(nodes, inside, allocation)
+            return self._region(nodes, inside, allocation)
         if len(nodes) == 1 and isinstance(nodes[0], Loop):
             return self._loop(nodes[0], inside)
         return Block(nodes, tuple([self._nodes((node,), inside) for node in nodes]))
@@ -493,7 +414,7 @@ class _Annotator:
             # Shorter than what is there: a strip as long as the loop was refused as a whole already.
             allocation = elements < here and self.analyser.allocate((loop,), strip)
             if allocation:
-                region = self._regions.region((loop,), strip, allocation)
+                region = self._region((loop,), strip, allocation)
                 return self._outer(loop, (loop,), inside, elements, full=region)
         if len(loop.body) == 1:
             return self._outer(loop, loop.body, inside, 1, fetches=False)
@@ -533,3 +454,62 @@ class _Annotator:
 
         here = remaining(self.tree, inside, loop.axis)
         return _nest(loop, here, unit, pass_of, how)
+
+    # Regions
+
+    def _region(self, nodes: tuple[Node, ...], inside: Inside, allocation: Allocation) -> Region:
+        held, homes, registers, copies, free = allocation
+        items: list[Item] = []
+        made: list[set[str]] = []
+        combines = copies > 1 or held.lanewise
+        for node in nodes:
+            found = self.analyser.leaves(node)
+            if False in [is_start(leaf, held.fresh, held.reduce) for leaf in found]:
+                items.append(self._inside(node, inside, None, allocation))
+                made.append({leaf.target.buffer for leaf in found if leaf.reduce} if combines else set())
+        return Region(
+            nodes,
+            tuple(items),
+            tuple(made),
+            registers,
+            homes,
+            held.stride,
+            held.reduce,
+            held.lanewise,
+            held.fresh,
+            held.local,
+            copies,
+            free,
+            [loop for loop in loops(nodes) if self.analyser.moves_target(loop)],
+        )
+
+    def _inside(self, node: Node, inside: Inside, vector: Loop | None, held: Allocation) -> Item:
+        if isinstance(node, Leaf) or self.analyser.unrolls(node):
+            return Unrolled(node, inside, vector)
+        # One that is reduced a vector at a time, or in turn.
+        inner = node if node.side_by_side else None
+        unit = self.vectors.lanes if inner else node.step
+
+        def body(rest: int) -> Item:
+            within = {**inside, node.axis: rest}
+            items = [self._inside(below, within, inner, held) for below in node.body]
+            return items[0] if len(items) == 1 else Block(node.body, tuple(items))
+
+        def how(full: int, _item: Item) -> Pass:
+            if inner is None and self.analyser.moves_target(node):
+                return "unrolled", full, ()
+            work = len(node.body)
+            if inner is None:
+                within = {**inside, node.axis: unit}
+                work = instances(self.tree, node.body, within, self.vectors.lanes, UNROLLED_MAX)
+            # A short one is unrolled; a schedule that asks for it may have more code, as in the analyser.
+            most = 4 * UNROLLED_MAX if node.kind == "unroll" else UNROLL_WORK
+            if full * work <= most or _moves_held(node, held):
+                return "unrolled", full, ()
+            # Others run several iterations at a time, as many as a sum has registers at least: passes take
+            # these by turns.
+            copies = min(full, max(held.copies, LOOP_WORK // work)) if work < LOOP_WORK else 1
+            return "counted", copies, walked(node, copies * (unit if inner else 1), self._large)
+
+        here = remaining(self.tree, inside, node.axis)
+        return _nest(node, here, unit, body, how, self.vectors.lanes if inner else 1)

@@ -224,7 +224,6 @@ class Scope:
         self.depth = depth
         self.sites = sites
         self.reducing = [site for site in sites if site.leaf.reduce]
-        self.unrolled: list[Loop] | None = None
 
     def too_large(self, inside: Inside) -> bool:
         """Return whether a single leaf already has too many vectors; a quick check."""
