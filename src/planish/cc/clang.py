@@ -93,17 +93,8 @@ class Unit:
     """
 
     __slots__ = (
-        *(
-            "_made",
-            "belongs_to",
-            "compiler",
-            "dependency_file",
-            "host",
-            "options",
-            "output",
-            "source",
-            "words",
-        ),
+        *("_made", "belongs_to", "compiler", "dependency_file", "host", "options", "output", "source"),
+        "words",
     )
 
     def __init__(
@@ -115,11 +106,13 @@ class Unit:
         self.words = [*self.options, "-c", "-o", output]
         if not invocation.compiles:
             self.words.append("-Qunused-arguments")  # what is for the linker
+        self.host = _host() if any(word.endswith("=native") for word in self.options) else ""
         self.dependency_file: str | None = None
+        self._made: list[str] = []  # the options on dependencies that clang derives where it writes an object
         if invocation.makes_dependencies:
             self.dependency_file = invocation.dependency_file or os.path.splitext(output)[0] + ".d"
-        self.host = _host() if any(word.endswith("=native") for word in self.options) else ""
-        self._made = _dependencies(invocation, output)
+            file = [] if invocation.dependency_file else ["-MF", self.dependency_file]
+            self._made = file if invocation.has_target else [*file, "-MQ", output]
 
     @property
     def front_end(self) -> list[str]:
@@ -142,14 +135,6 @@ def _options(invocation: Invocation, source: Source) -> list[str]:
         elif not word.startswith("-o"):
             kept.append(word)
     return kept
-
-
-def _dependencies(invocation: Invocation, output: str) -> list[str]:
-    """Return the options on dependencies that clang derives where it writes an object."""
-    if not invocation.makes_dependencies:
-        return []
-    file = [] if invocation.dependency_file else ["-MF", os.path.splitext(output)[0] + ".d"]
-    return file if invocation.has_target else [*file, "-MQ", output]
 
 
 def _host() -> str:

@@ -81,15 +81,24 @@ def _main(words: list[str], *, plus: bool) -> int:
         what = f"{VARIABLE}={named} names no program" if named else "no clang is on PATH"
         say(f"error: {what}. Install clang-22, or name one: {VARIABLE}=/path/to/clang.")
         return NO_CLANG
-    invocation = _taken_apart(words)
-    if invocation and _has_folder() and _is_ours(invocation, settings):
-        code = _compiled(compiler, invocation, settings)
-        if code is not None:
-            return code
-    return _become(compiler, words)
+    code = _compiled(compiler, words, settings)
+    if code is not None:
+        return code
+    try:
+        compiler.replace_process(words)
+    except OSError as error:
+        say(f"error: {compiler.path} does not run: {error.strerror}. Name another clang: {VARIABLE}.")
+    return NO_CLANG
 
 
-def _compiled(compiler: Compiler, invocation: Invocation, settings: CompileSettings) -> int | None:
+def _compiled(compiler: Compiler, words: list[str], settings: CompileSettings) -> int | None:
+    """Do what planish has a part in; None where clang shall do it all."""
+    try:
+        folder, invocation = os.getcwd(), Invocation(translated(expand(words)))
+    except (ResponseError, OSError):
+        return None  # clang says what is wrong, and knows what to do without a folder
+    if not _is_ours(invocation, settings, folder):
+        return None
     from planish.cc.driver import compile_all
 
     try:
@@ -105,34 +114,20 @@ def _compiled(compiler: Compiler, invocation: Invocation, settings: CompileSetti
 def _with_own_options(words: list[str]) -> list[str]:
     """Put response files in their place where they have options of planish's, which clang would not know."""
     try:
-        spelled_out = expand(words)
+        expanded = expand(words)
     except ResponseError:
         return words
-    return spelled_out if _own(spelled_out) != _own(words) else words
+    has_more = sum(map(_is_own, expanded)) > sum(map(_is_own, words))
+    return expanded if has_more else words
 
 
-def _own(words: list[str]) -> list[str]:
-    return [word for word in words if word.startswith("--planish-")]
+def _is_own(word: str) -> bool:
+    return word.startswith("--planish-")
 
 
-def _taken_apart(words: list[str]) -> Invocation | None:
-    try:
-        return Invocation(translated(expand(words)))
-    except ResponseError:
-        return None  # clang says what is wrong
-
-
-def _has_folder() -> bool:
-    """Return whether the folder of this process is still there; clang knows what to do without one."""
-    try:
-        return bool(os.getcwd())
-    except OSError:
-        return False
-
-
-def _is_ours(invocation: Invocation, settings: CompileSettings) -> bool:
+def _is_ours(invocation: Invocation, settings: CompileSettings, folder: str) -> bool:
     """Return whether a command line asks for small code, or has a part in the program that shall be fast."""
-    if invocation.asks or _is_probe(invocation):
+    if invocation.asks or any(_is_probe(f"{folder}/{source.path}") for source in invocation.sources):
         return False
     settings.for_time = settings.for_time and not invocation.is_small
     compiles = any(source.language for source in invocation.sources)
@@ -155,18 +150,5 @@ def _is_program(output: str, run: str) -> bool:
     return bool(words) and os.path.basename(words[0]) == os.path.basename(output)
 
 
-def _is_probe(invocation: Invocation) -> bool:
-    here = os.getcwd()
-    for source in invocation.sources:
-        place = f"{here}/{source.path}"
-        if os.path.basename(source.path).startswith(_PROBES) or any(name in place for name in _PROBE_FOLDERS):
-            return True
-    return False
-
-
-def _become(compiler: Compiler, words: list[str]) -> int:
-    try:
-        compiler.replace_process(words)
-    except OSError as error:
-        say(f"error: {compiler.path} does not run: {error.strerror}. Name another clang: {VARIABLE}.")
-    return NO_CLANG
+def _is_probe(path: str) -> bool:
+    return os.path.basename(path).startswith(_PROBES) or any(name in path for name in _PROBE_FOLDERS)

@@ -47,8 +47,12 @@ def find_installation(compiler: Compiler, cache: ObjectCache) -> bool:
     parts = [*variables, *map(_stamp, programs.split(b"\0"))]
     own = os.fsencode(os.path.dirname(os.path.realpath(compiler.path)))
     for folder in (own, *filter(None, folders.split(b"\0"))):
-        for path in _listed(folder):
-            parts += _configuration(path, _DEEPEST)
+        try:
+            names = sorted(name for name in os.listdir(folder) if name.endswith(b".cfg"))
+        except OSError:
+            continue
+        for name in names:
+            parts += _configuration(folder + b"/" + name, _DEEPEST)
     compiler.installation = digest(*parts)
     return True
 
@@ -79,13 +83,6 @@ def _stamp(path: bytes) -> bytes:
     return b"%b %d %d" % (path, found.st_size, found.st_mtime_ns)
 
 
-def _listed(folder: bytes) -> list[bytes]:
-    try:
-        return sorted(folder + b"/" + name for name in os.listdir(folder) if name.endswith(b".cfg"))
-    except OSError:
-        return []
-
-
 def _configuration(path: bytes, depth: int) -> list[bytes]:
     """Return a file's name and content, and those of the files that it names."""
     try:
@@ -112,8 +109,8 @@ def make_alone(job: CompileJob) -> int:
 def make(job: CompileJob) -> bool:
     """Make an object; False where clang has to make it, or to say why it cannot be made."""
     if found := job.manifest.get():
-        entry = job.known(found[0])
-        if entry and _write_dependencies(job, found[1]):
+        entry, dependencies = job.known(found[0]), job.unit.dependency_file
+        if entry and (dependencies is None or _written(dependencies, found[1])):
             return _take(job, entry)
     if not job.run_front_end():
         return False
@@ -136,19 +133,16 @@ def _take(job: CompileJob, entry: CachedObject) -> bool:
             return False
         messages = ended.messages
     pass_on(messages)
-    try:
-        atomic_write(job.unit.output, entry.code)
-    except OSError:
-        return False  # clang finds another way, or says what is wrong
+    if not _written(job.unit.output, entry.code):
+        return False
     job.note("known", entry.about, job.seconds)
     return True
 
 
-def _write_dependencies(job: CompileJob, dependencies: bytes) -> bool:
-    """Write what clang would of dependencies; False where it cannot be."""
+def _written(path: str, data: bytes) -> bool:
+    """Write a file; False where it cannot be: clang finds another way, or says what is wrong."""
     try:
-        if job.unit.dependency_file is not None:
-            atomic_write(job.unit.dependency_file, dependencies)
+        atomic_write(path, data)
     except OSError:
         return False
     return True
@@ -232,9 +226,10 @@ def compile_all(compiler: Compiler, invocation: Invocation, settings: CompileSet
         messages are its own.
     """
     cache = open_cache()
-    why = _refusal(invocation)
-    if why:
-        _note_refused(cache, invocation, settings, why)
+    if why := _refusal(invocation):
+        for source in invocation.sources:
+            if source.language:
+                note(cache, settings, _output(invocation, source), source.path, "clang", refused(why), 0.0)
         return None
     if not find_installation(compiler, cache):
         settings.fall_back(f"{compiler.path} is no clang")
@@ -261,15 +256,16 @@ def _output(invocation: Invocation, source: Source) -> str:
 
 def _refusal(invocation: Invocation) -> str:
     """Return why clang's own result must stay; empty where it need not."""
-    variable = next(filter(os.environ.get, VARIABLES), None)
-    if variable:
+    output = invocation.output
+    if variable := next(filter(os.environ.get, VARIABLES), None):
         return f"clang does other things for the variable {variable}"
     if invocation.keeps:
         return f"planish cc does not handle {invocation.keeps}"
     if any(source.path == "-" or not os.path.isfile(source.path) for source in invocation.sources):
         return "a source can be read only once"
-    output = invocation.output
-    if output is not None and (output == "-" or os.path.islink(output) or _is_special(output)):
+    if output is not None and (
+        output == "-" or os.path.islink(output) or (os.path.exists(output) and not os.path.isfile(output))
+    ):
         return f"the output {output} is no file"
     return _refusal_to_compile(invocation) if invocation.compiles else _refusal_to_link(invocation)
 
@@ -285,13 +281,3 @@ def _refusal_to_link(invocation: Invocation) -> str:
     if invocation.makes_dependencies and invocation.sources:
         return "it links, and writes dependencies"
     return "it links, and says what language its inputs are in" if invocation.language_given else ""
-
-
-def _is_special(path: str) -> bool:
-    return os.path.exists(path) and not os.path.isfile(path)
-
-
-def _note_refused(cache: ObjectCache, invocation: Invocation, settings: CompileSettings, why: str) -> None:
-    for source in invocation.sources:
-        if source.language:
-            note(cache, settings, _output(invocation, source), source.path, "clang", refused(why), 0.0)

@@ -120,9 +120,9 @@ def note(
     data = b"\0".join([where, what, how.encode(), b"%.3f" % seconds, about])
     cache.put("builds", digest(where, what, str(os.geteuid()).encode()), data)
     if settings.reports:
-        from planish.cc.reporting import tell
+        from planish.cc.reporting import report
 
-        tell(source, how, about, seconds)
+        report(source, how, about, seconds)
 
 
 def left_to_clang(why: str) -> CachedObject:

@@ -72,9 +72,14 @@ class Compiled:
     why: str
     faster: tuple[Faster, ...] | None = None
 
+    @property
+    def saved(self) -> int:
+        """Return the bytes of code that were saved."""
+        return self.text[0] - self.text[1] if self.text else 0
 
-def tell(source: str, how: str, about: bytes, seconds: float) -> None:
-    """Return what was done for a source, and for its functions."""
+
+def report(source: str, how: str, about: bytes, seconds: float) -> None:
+    """Print what was done for a source, and for its functions."""
     one = _read_about("", source, how, seconds, about)
     if one.faster is not None:
         for line in _of_program(source, one):
@@ -114,18 +119,12 @@ def builds(cache: str, folder: Path) -> list[Compiled]:
         cache: folder of the object cache, which keeps what was done.
         folder: of the objects.
     """
-    found: dict[tuple[str, str], tuple[float, Compiled]] = {}
-    for path in Path(cache).glob("builds/*/*"):
+    found: dict[tuple[str, str], Compiled] = {}
+    for path in sorted(Path(cache).glob("builds/*/*"), key=lambda path: path.stat().st_mtime):
         one = _read_build(path)
         if one and Path(one.output).is_relative_to(folder) and Path(one.output).exists():
-            key, when = (one.output, one.source), path.stat().st_mtime
-            if key not in found or found[key][0] < when:
-                found[key] = (when, one)
-    return sorted((one for _, one in found.values()), key=lambda one: (-_saved(one), one.source))
-
-
-def _saved(one: Compiled) -> int:
-    return one.text[0] - one.text[1] if one.text else 0
+            found[one.output, one.source] = one
+    return sorted(found.values(), key=lambda one: (-one.saved, one.source))
 
 
 def _read_build(path: Path) -> Compiled | None:
@@ -139,15 +138,20 @@ def _read_build(path: Path) -> Compiled | None:
 
 def _read_about(output: str, source: str, how: str, seconds: float, about: bytes) -> Compiled:
     said = json.loads(about)
-    text = said.get("text")
-    gains = (
-        Gain(name, before, after, tuple(passes)) for name, before, after, passes in said.get("functions", ())
+    return Compiled(
+        output,
+        source,
+        how,
+        seconds,
+        search_s=float(said.get("search_s", 0)) if how == "searched" else 0.0,
+        text=(int(said["text"][0]), int(said["text"][1])) if "text" in said else None,
+        functions=tuple(
+            Gain(name, before, after, tuple(passes))
+            for name, before, after, passes in said.get("functions", ())
+        ),
+        why=str(said.get("why", "")),
+        faster=tuple(map(_read_faster, said["faster"])) if "faster" in said else None,
     )
-    search_s = float(said.get("search_s", 0)) if how == "searched" else 0.0
-    both = (int(text[0]), int(text[1])) if text else None
-    faster = tuple(map(_read_faster, said["faster"])) if "faster" in said else None
-    why = str(said.get("why", ""))
-    return Compiled(output, source, how, seconds, search_s, both, tuple(gains), why, faster)
 
 
 def _read_faster(said: Mapping[str, Any]) -> Faster:

@@ -87,8 +87,7 @@ def _found(
             "it is not known what its objects were made of: build them by planish cc too, and no two the same"
         )
     # Only here: what is known is linked without the engine.
-    from planish.cc.results import open_results
-    from planish.cc.timed_search import TimedSearch
+    from planish.cc.timed_search import TimedSearch, open_results
 
     check_version(compiler)
     began, used = monotonic(), processor_s()

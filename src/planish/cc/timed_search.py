@@ -12,14 +12,24 @@ from collections.abc import Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field
 from functools import partial
+from pathlib import Path
 from time import monotonic
 
 from planish.cc.clang import CODE_ONLY, Compiler
 from planish.cc.interrupts import interrupt
-from planish.cc.object_cache import digest
+from planish.cc.object_cache import ObjectCache, digest
 from planish.cc.settings import SearchError
 from planish.cc.timed_objects import LinkPart, TimedUnit, exchanged, without_output
-from planish.core import Candidate, Executor, Measured, PlanishError, StoppedError, evaluate, stopped_by
+from planish.core import (
+    Candidate,
+    Executor,
+    Measured,
+    PlanishError,
+    StoppedError,
+    StoreError,
+    evaluate,
+    stopped_by,
+)
 from planish.core.budget import Budget
 from planish.executors import LocalExecutor
 from planish.levels.llvm.backend import open_backend
@@ -31,14 +41,30 @@ from planish.levels.llvm.program import OBJECTS, PROGRAM, IRProgram, LinkCommand
 from planish.levels.llvm.task_setup import prepared
 from planish.sandbox import ExitStatus, ForkLimits, in_child
 from planish.sandbox.scratch import Scratch, remove_shared_folder
-from planish.store import Store
+from planish.store import Store, open_store
 from planish.tuning.api import task_of, tune_program
 from planish.tuning.engine import count_workers
 from planish.tuning.recorder import Progress, Silent
 from planish.tuning.settings import Settings
 
+_STORE = "store.db"
 _SETTINGS = Settings(objectives=("time_s",), space="functions", finalists=1)
 _LIMITS = ForkLimits(seconds=60.0)
+
+
+def open_results(cache: ObjectCache, scratch: Path) -> Store:
+    """Open the store of a cache; one in a scratch folder where the cache cannot be written.
+
+    Args:
+        cache: whose folder has it; an error is noted there.
+        scratch: a folder that ends with the compilation.
+    """
+    try:
+        cache.make_folder(cache.folder)
+        return open_store(Path(cache.folder) / _STORE)
+    except (OSError, StoreError) as error:
+        cache.note(f"cannot be written: {error}")
+        return open_store(scratch / _STORE)
 
 
 @dataclass(frozen=True)
@@ -63,12 +89,7 @@ class FasterObject:
 
     def to_json(self) -> dict[str, object]:
         """Return all but the code, as JSON has it."""
-        return {
-            "source": self.source,
-            "functions": self.functions,
-            "ratio": self.ratio,
-            "baseline_s": self.baseline_s,
-        }
+        return {name: getattr(self, name) for name in ("source", "functions", "ratio", "baseline_s")}
 
 
 class _EndsAtOnce(Silent):
