@@ -81,7 +81,7 @@ def contraction_of(subscripts: str, operands: Sequence[Array]) -> Contraction:
     if not set(output) <= sizes.keys() or len(set(output)) != len(output):
         raise ProgramError(f"einsum output '{output}'", "Supported: distinct letters of the operands.")
     if len(terms) == 1 and len(output) == len(terms[0]):
-        raise ProgramError("an einsum that only turns an array", "NumPy gives a view of it.")
+        raise ProgramError("an einsum that only transposes an array", "NumPy returns a view of it.")
     if len(terms) == 2 and (set(terms[0]) ^ set(terms[1])) - set(output):
         raise ProgramError("a sum over one operand alone", "NumPy may take it before it multiplies.")
     specs = tuple(map(ArraySpec.of, operands))
@@ -235,8 +235,8 @@ def _in_memory(term: str, order: Sequence[int]) -> list[str]:
     return [term[d] for d in order]
 
 
-def _matrix(contraction: Contraction, place: int, groups: Sequence[list[str]], stacked: bool) -> Matrix:
-    term, sizes = contraction.terms[place], contraction.sizes
+def _matrix(contraction: Contraction, operand: int, groups: Sequence[list[str]], stacked: bool) -> Matrix:
+    term, sizes = contraction.terms[operand], contraction.sizes
     batch, *sides = groups
     order = tuple(term.index(c) for group in groups for c in group)
     shape = (*(sizes[c] for c in batch), *(prod(sizes[c] for c in s) for s in sides if s or stacked))

@@ -256,7 +256,7 @@ def einsum(
     in other processes too, use what was the fastest. Where others disturbed the comparison, NumPy's backend
     is used provisionally, or a kernel on one core that beats it all the same, and a later call compares
     again. NumPy computes, with the very arguments of the call: operands that are not plain float32 or
-    float64 arrays of one type without gaps, letters that an operand repeats, "...", what NumPy gives as a
+    float64 arrays of one type without gaps, letters that an operand repeats, "...", what NumPy returns as a
     view, and calls with any argument of NumPy's beside the operands. A process keeps the kernels of 1,024
     kinds of calls at most; with more of them it forgets all, and looks up in the store what is called again.
 
@@ -268,7 +268,7 @@ def einsum(
         arguments: any others of `numpy.einsum`.
 
     Returns:
-        What `numpy.einsum` gives: a new array laid out as NumPy's, a scalar, or a view.
+        What `numpy.einsum` returns: a new array laid out as NumPy's, a scalar, or a view.
 
     Raises:
         Exception: what NumPy raises for these arguments.
@@ -316,7 +316,7 @@ class BoundEinsum:
             operands: arrays laid out as the attribute `operands` has it.
 
         Returns:
-            What `numpy.einsum` gives.
+            What `numpy.einsum` returns.
 
         Raises:
             ProgramError: an operand is of another kind.

@@ -45,7 +45,7 @@ HOPELESS = 1.5
 """A backend whose shortest call is so many times as long as the best one's is timed no further."""
 WORTH = 0.97
 """A kernel that takes more than this share of the time of NumPy's best backend is not taken: noise."""
-DOUBT = 2
+LOOP_ADVANTAGE = 2
 """On a loaded machine NumPy's loop is taken where it seems so many times as fast as its multiplication."""
 
 
@@ -125,7 +125,7 @@ class Selection:
     """The backend that is selected.
 
     Args:
-        backend: the fastest; NumPy's better one where that is in doubt.
+        backend: the fastest; NumPy's better one where that is not certain.
         samples: seconds of a call in each block, by backend; of those that are hopeless, what showed it.
         conclusive: whether it holds from now on; it does not where others disturbed the comparison.
     """
@@ -188,7 +188,7 @@ def select_fastest(
 def select(
     found: CallComparison, known: Mapping[EinsumBackend, Sequence[float]], before: float = 0.0
 ) -> Selection:
-    """Select by a comparison: a kernel only where it is clearly better, NumPy's backend in doubt.
+    """Select by a comparison: a kernel only where it is clearly better, else NumPy's backend.
 
     A comparison that others disturbed counts where one core does all the work, by processor time. Where only
     NumPy's backend uses several, a kernel is taken provisionally whose processor time is below NumPy's best
@@ -242,14 +242,14 @@ def _best(
 def _best_numpy(
     backends: Iterable[EinsumBackend], processor: Mapping[EinsumBackend, Sequence[float]]
 ) -> EinsumBackend:
-    """Return NumPy's better backend by the calling thread's processor time, in doubt its multiplication.
+    """Return NumPy's better backend by the calling thread's processor time, else its multiplication.
 
     The thread's share of a multiplication is roughly its wall time on cores that nothing else uses.
     """
     return min(
         backends,
         key=lambda backend: (
-            (DOUBT if backend.name == "einsum" else 1) * statistics.median(processor[backend])
+            (LOOP_ADVANTAGE if backend.name == "einsum" else 1) * statistics.median(processor[backend])
         ),
     )
 

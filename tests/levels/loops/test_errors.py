@@ -137,7 +137,7 @@ def test_of_sizes_and_shapes(golden: Golden, monkeypatch: pytest.MonkeyPatch) ->
 TABLE: Shapes = {"E": (5,)}
 MISUSE: list[tuple[str, Shapes, dict[str, str], str]] = [
     # gathers
-    ("O[t,d] = E[I[t],d]", {}, {}, "nothing tells the shape of E, which I[t] subscripts. Give --shape E=..."),
+    ("O[t,d] = E[I[t],d]", {}, {}, "the shape of E, which I[t] subscripts, is not known. Give --shape E=..."),
     ("O[I[t]] = X[t]", {}, {}, "column 2: a target is not subscripted by tensors"),
     ("O[t] = E[I[J[t]]]", {}, {}, "column 11: an index is not subscripted by tensors"),
     ("O[t] = pad(E[I[t]], 0)", {}, {}, "column 13: what is padded is not subscripted by tensors"),

@@ -283,6 +283,6 @@ def test_a_kernel_with_a_wrong_answer_is_not_exported(
         return tree_of(other, candidate)
 
     monkeypatch.setattr(export, "tree_of", of_other)
-    with pytest.raises(PlanishError, match=r"this kernel gives a wrong answer: C\[\d, \d\] is "):
+    with pytest.raises(PlanishError, match=r"this kernel computes a wrong answer: C\[\d, \d\] is "):
         exported(program, (), "portable", tmp_path)
     assert list(tmp_path.iterdir()) == []

@@ -390,5 +390,5 @@ def test_a_kernel_with_a_wrong_answer_is_no_function(monkeypatch: pytest.MonkeyP
     task = Task(matmul(4, 5, 6), this_machine(1), (LEVEL.objectives["time_s"],), LEVEL.version)
     assert LEVEL.function(task, Candidate())
     monkeypatch.setattr(compiled, "tree_of", wrong_of)
-    with pytest.raises(PlanishError, match="this kernel gives a wrong answer: C"):
+    with pytest.raises(PlanishError, match="this kernel computes a wrong answer: C"):
         LEVEL.function(task, Candidate())

@@ -1,6 +1,6 @@
 """Verification of kernels: outputs are compared with the reference's on several sets of inputs.
 
-The arrays have room around them, which shows kernels that leave their arrays.
+The memory around the arrays is checked, which shows kernels that leave their arrays.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from planish.levels.loops.reference.covering import varied_cases
 from planish.levels.loops.reference.inputs import ALIGNMENT
 from planish.levels.loops.reference.views import Array, same_bits
 
-ROOM = 64 * ALIGNMENT
+MARGIN_BYTES = 64 * ALIGNMENT
 """Bytes on either side."""
 
 
@@ -40,10 +40,13 @@ class Surrounded:
     def __init__(self, kind: TensorType) -> None:
         dtype = numpy_type(kind.dtype)
         size = kind.size * dtype.itemsize
-        memory = np.empty(size + 2 * ROOM + ALIGNMENT, np.uint8)
-        start = ROOM + -memory.ctypes.data % ALIGNMENT
+        memory = np.empty(size + 2 * MARGIN_BYTES + ALIGNMENT, np.uint8)
+        start = MARGIN_BYTES + -memory.ctypes.data % ALIGNMENT
         self.array: Array = memory[start : start + size].view(dtype).reshape(kind.shape)
-        self._around = memory[start - ROOM : start], memory[start + size : start + size + ROOM]
+        self._around = (
+            memory[start - MARGIN_BYTES : start],
+            memory[start + size : start + size + MARGIN_BYTES],
+        )
 
     def surround(self, byte: int) -> None:
         """Fill what is around the array."""
@@ -58,7 +61,7 @@ class Surrounded:
 
 @cache
 def _filled(byte: int) -> bytes:
-    return bytes([byte]) * ROOM
+    return bytes([byte]) * MARGIN_BYTES
 
 
 SEARCH_SEED = 0
@@ -324,6 +327,6 @@ def refuse_wrong(kernel: Executable) -> None:
     """Verify a kernel that is exported or called from now on; raises PlanishError where it is wrong."""
     if wrong := verify_again(kernel):
         raise PlanishError(
-            f"this kernel gives a wrong answer: {wrong}",
+            f"this kernel computes a wrong answer: {wrong}",
             "Tune anew: the version of planish that measured it did not see the mistake.",
         )

@@ -11,7 +11,7 @@ from planish.levels.loops.lang.parse import parse
 from planish.levels.loops.lang.program import Program
 
 SPLIT_SEED = 2023
-"""Of the split of the thesis' matrix multiplications; the thesis does not give its own."""
+"""Of the split of the thesis' matrix multiplications; the thesis does not state its own."""
 
 
 def matmul(m: int, n: int, k: int, dtype: str = "float32") -> Program:
@@ -109,7 +109,7 @@ def thesis_matmuls() -> list[tuple[int, int, int]]:
 def thesis_split() -> tuple[list[tuple[int, int, int]], list[tuple[int, int, int]]]:
     """Split them into 1757 for training and 440 for testing, in random order by a fixed seed.
 
-    The thesis gives the numbers of its split, not the members.
+    The thesis states the sizes of its split, not the members.
     """
     everything = thesis_matmuls()
     order = rng(SPLIT_SEED).permutation(len(everything))

@@ -24,10 +24,16 @@ from planish.levels.loops.lang.program import (
 
 # Drafts
 
-PLACES: Mapping[str, str] = {"argmax": "max", "argmin": "min"}
+ARG_REDUCTIONS: Mapping[str, str] = {"argmax": "max", "argmin": "min"}
 """Functions that return the first index of a reduction's result, and the reduction."""
 
-FOLDS: Mapping[str, str] = {"sum": "add", "prod": "mul", "max": "max", "min": "min", **{p: p for p in PLACES}}
+FOLDS: Mapping[str, str] = {
+    "sum": "add",
+    "prod": "mul",
+    "max": "max",
+    "min": "min",
+    **{a: a for a in ARG_REDUCTIONS},
+}
 """Reductions inside a value, by name; of one argument each."""
 
 RESERVED = {*FUNCTIONS, *FOLDS, "pad", "inf"}
@@ -108,7 +114,7 @@ def is_fold(expr: Expr) -> bool:
     """Return whether an expression is a reduction inside a value, such as `sum(x)`."""
     if not isinstance(expr, Apply):
         return False
-    return expr.function in PLACES or len(expr.args) == 1 < FUNCTIONS[expr.function]
+    return expr.function in ARG_REDUCTIONS or len(expr.args) == 1 < FUNCTIONS[expr.function]
 
 
 def axes_of(expr: Expr) -> tuple[str, ...]:

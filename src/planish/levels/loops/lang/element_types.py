@@ -134,7 +134,7 @@ def read_types(text: str) -> dict[str, str]:
             what = f"tensor '{name}' has" if name else "the rest has"
             raise ProgramError(f"{what} two element types, in '{text}'", "Give each tensor one type.")
         if bool(equals) != bool(name):
-            raise ProgramError(f"'{text}' gives no element types", "Write --dtype float16, or A=float16.")
+            raise ProgramError(f"'{text}' names no element types", "Write --dtype float16, or A=float16.")
         found[name] = known(dtype)
     return found
 

@@ -20,8 +20,8 @@ from math import prod
 
 from planish.core.errors import ProgramError, did_you_mean
 from planish.levels.loops.lang.draft import (
+    ARG_REDUCTIONS,
     FOLDS,
-    PLACES,
     RESERVED,
     Draft,
     Linear,
@@ -130,7 +130,7 @@ def _check_parts(draft: Draft) -> None:
         for axis in axes_of(part):
             if axis in axes and axis != own:
                 raise ProgramError(
-                    f"part '{part}' of {draft} has axis '{axis}', but '{own}' is its place",
+                    f"part '{part}' of {draft} has axis '{axis}', but its own is '{own}'",
                     "Write the axes in the order of the parts.",
                 )
 
@@ -215,7 +215,7 @@ def _check_positions(program: Program) -> None:
     found = (
         {"an axis that stands in a value": program.type[POSITIONS].size} if POSITIONS in program.type else {}
     )
-    # Whole numbers count as far as anybody has memory.
+    # Whole numbers count further than memories reach.
     counted = {by: n for by, n in index_ranges(program).items() if program.type[by].dtype not in INDICES}
     found |= {f"a dimension that {by} subscripts": n for by, n in counted.items()}
     for what, n in found.items():
@@ -298,7 +298,7 @@ def _gib(n: int) -> str:
 # argmax and argmin
 
 
-def placed(draft: Draft, own: Sequence[str], names: set[str]) -> Iterator[Draft]:
+def _unfold_arg_reduction(draft: Draft, own: Sequence[str], names: set[str]) -> Iterator[Draft]:
     """Return the statements of one that is reduced by `argmax` or `argmin`.
 
     Args:
@@ -323,7 +323,7 @@ def placed(draft: Draft, own: Sequence[str], names: set[str]) -> Iterator[Draft]
         inner = Draft(fresh(draft.tensor, names), _plain([*kept, *along]), None, (value,))
         yield inner
         value = _read(inner)
-    best = Draft(fresh(draft.tensor, names), _plain(kept), PLACES[function], (value,))
+    best = Draft(fresh(draft.tensor, names), _plain(kept), ARG_REDUCTIONS[function], (value,))
     yield best
     here = position(along[0])
     # Equal to itself is all but what is not a number.
@@ -369,11 +369,11 @@ def _unfolded(
 ) -> Iterator[Draft]:
     """Return the statements of a draft; a fold that occurs twice over the same axes gets one statement."""
     first = draft.parts[0]
-    if draft.reduce in PLACES:
-        for each in placed(draft, _own_axes(first), names):
+    if draft.reduce in ARG_REDUCTIONS:
+        for each in _unfold_arg_reduction(draft, _own_axes(first), names):
             yield from _unfolded(each, names, done)
         return
-    # What a spread target is filled with follows from its own operator: it is assigned what a fold gives.
+    # What a spread target is filled with follows from its own operator: it is assigned a fold's result.
     alone = len(draft.parts) == 1 and not draft.spread
     if draft.reduce is None and alone and isinstance(first, Apply) and is_fold(first):
         _check_reduces(first, draft, draft.axes)
@@ -398,7 +398,7 @@ def _unfolded(
 
 def _check_reduces(fold: Apply, draft: Draft, outside: Sequence[str]) -> None:
     """Refuse a reduction inside a value that has no axis to reduce."""
-    if fold.function in PLACES or not set(axes_of(fold)) <= set(outside):
+    if fold.function in ARG_REDUCTIONS or not set(axes_of(fold)) <= set(outside):
         return
     name = next(name for name, function in FOLDS.items() if function == fold.function)
     takes = (

@@ -176,7 +176,7 @@ def parts(expr: Expr) -> Iterator[Expr]:
 
 
 def rewritten(expr: Expr, change: Callable[[Expr], Expr | None]) -> Expr:
-    """Return an expression with others in the place of some parts.
+    """Return an expression in which others replace some parts.
 
     Args:
         expr: what is rewritten.

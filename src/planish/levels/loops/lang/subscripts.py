@@ -114,7 +114,7 @@ def check_gathers(drafts: Sequence[Draft], shapes: Shapes) -> None:
             )
         if table.tensor not in shapes:
             raise ProgramError(
-                f"nothing tells the shape of {table.tensor}, which {by} subscripts",
+                f"the shape of {table.tensor}, which {by} subscripts, is not known",
                 f"Give --shape {table.tensor}=...",
             )
 

@@ -240,7 +240,7 @@ def apply(function: str, args: Sequence[Bounded], precision: Precision) -> Bound
     for a in args:
         unknown = unknown | np.isinf(a.errors)
     sure = _sure_zeros(function, value, args)
-    return replace(result, error=np.where(sure, 0.0, settled(value, error, unknown)))
+    return replace(result, error=np.where(sure, 0.0, with_special(value, error, unknown)))
 
 
 def _sure_zeros(function: str, value: Array, args: Sequence[Bounded]) -> Array | Literal[False]:
@@ -274,8 +274,8 @@ def _chosen(test: str, value: Array, args: Sequence[Bounded]) -> Bounded:
     return replace(result, error=np.broadcast_to(error, value.shape))
 
 
-def settled(value: Array, error: Array, unknown: Array | bool) -> Array:
-    """Return infinities and NaN no error, but an infinite one where nothing is known."""
+def with_special(value: Array, error: Array, unknown: Array | bool) -> Array:
+    """Set the error of infinities and NaN: none, or an infinite one where nothing is known."""
     lost = np.isnan(error) | ~np.isfinite(value)
     return np.where(lost, np.where(unknown, np.inf, np.where(np.isfinite(value), np.inf, 0.0)), error)
 
@@ -335,6 +335,8 @@ VALUES: dict[str, Callable[..., Array]] = {
     **{name: _choosing(test) for name, test in TESTS.items()},
 }
 """Element-wise function to what computes it on arrays."""
+UFUNC: Mapping[str, Any] = {name: made for name, made in VALUES.items() if isinstance(made, np.ufunc)}
+"""Function or reduction to what computes it; the others are made of these."""
 
 
 def _propagated(function: str, value: Array, args: Sequence[Bounded]) -> Array | float:
@@ -370,9 +372,6 @@ def _propagated_of_two(function: str, value: Array, a: Bounded, b: Bounded) -> A
             return np.maximum(e, f)  # neither moves farther than its arguments
 
 
-_UFUNC = {"add": np.add, "max": np.maximum, "min": np.minimum, "mul": np.multiply}
-
-
 def target_views(
     statement: Statement, out: Array, part: Array, size: Mapping[str, int]
 ) -> Iterator[tuple[Array, Array]]:
@@ -397,9 +396,9 @@ def filled_with(reduce: str | None) -> float:
 
 
 def combined(statement: Statement, out: Array, part: Array, size: Mapping[str, int]) -> Array:
-    """Put a statement's results into a target that is filled already; gives the target."""
+    """Put a statement's results into a target that is filled already; return the target."""
     for target, values in target_views(statement, out, part, size):
-        ufunc = _UFUNC.get(statement.reduce or "")
+        ufunc = UFUNC.get(statement.reduce or "")
         target[...] = ufunc(target, values) if ufunc else values
     return out
 
@@ -411,7 +410,7 @@ def spread(
 
     Args:
         statement: what is written.
-        part: what it gives for each point of its target's axes, each with the error of a reduction of as many
+        part: its result for each point of its target's axes, each with the error of a reduction of as many
             terms as go into an element at most.
         kind: of the target.
         size: axis to extent.
@@ -421,27 +420,20 @@ def spread(
     def into(start: float, values: Array) -> Array:
         return combined(statement, np.full(kind.shape, start), values, size)
 
-    start = filled_with(statement.reduce)
-    value = into(start, part.value)
-    largest = largest_of(value)
+    value = into(filled_with(statement.reduce), part.value)
+    largest = max(largest_of(value), part.largest)
     grain = part.grain if statement.reduce != "mul" else 0.0
     if part.error is None and statement.reduce != "mul":
-        return Bounded(value, None, grain, max(largest, part.largest))
+        return Bounded(value, None, grain, largest)
+    errors = np.broadcast_to(part.errors, part.value.shape)
     if statement.reduce == "mul":
         # The largest that the product can be, less the product itself.
         most = into(1.0, part.magnitude) * (1 + precision.gamma(collisions(statement.target, size)))
         error = most - np.abs(value) + precision.tiny
     elif statement.reduce == "add":
-        error = into(0.0, np.broadcast_to(part.errors, part.value.shape))
+        error = into(0.0, errors)
     else:
-        error = _largest_of(statement, np.zeros(kind.shape), part, size)
+        error = combined(replace(statement, reduce="max"), np.zeros(kind.shape), errors, size)
     huge = np.isfinite(value) & (np.abs(value) > precision.huge)
     error = np.where(huge, np.inf, error)
-    return Bounded(value, settled(value, error, part.unknown), grain, max(largest, part.largest))
-
-
-def _largest_of(statement: Statement, out: Array, part: Bounded, size: Mapping[str, int]) -> Array:
-    errors = np.broadcast_to(part.errors, part.value.shape)
-    for target, values in target_views(statement, out, errors, size):
-        np.maximum(target, values, out=target)
-    return out
+    return Bounded(value, with_special(value, error, part.unknown), grain, largest)

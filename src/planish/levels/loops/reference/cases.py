@@ -189,7 +189,7 @@ SOME, SOME_WORK = 8, 1 << 18
 """Sets of inputs that small programs have, and the points that are computed for them."""
 SIGNS = 4
 """Sets of inputs that small linear programs have: each pair of corners has every combination of signs."""
-TELLING = 0.25
+TESTABLE_MIN = 0.25
 """The least share of outputs that are usual numbers in a set with special values of all kinds."""
 _CALLS = 10_000
 """Points that take as long as to call NumPy for a statement."""
@@ -222,7 +222,7 @@ def choose_cases(program: Program, seed: int, least: int = LEAST) -> list[Case]:
 
     Args:
         program: what the kernels compute.
-        seed: of the inputs; another one gives other inputs.
+        seed: of the inputs; another one makes other inputs.
         least: how many sets at least; up to `MOST` are taken where fewer hide mistakes.
 
     Raises:
@@ -292,7 +292,7 @@ def special_cases(program: Program, seed: int, cases: Sequence[Case], *, apart: 
     kinds, small = special_kinds(program), shows_all(program)
     if not apart:
         together = case(special_inputs(program, seed, kinds, small=small))
-        if together.testable >= TELLING:
+        if together.testable >= TESTABLE_MIN:
             return [together]
     return [case(special_inputs(program, seed, [kind], small=False)) for kind in kinds]
 

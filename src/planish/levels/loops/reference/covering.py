@@ -7,7 +7,7 @@ random, and those are taken that cover most pairs of an input and an element tha
 approximation of a set cover).
 
 Where numbers are compared, or the greater is taken, each way through an expression is covered first, as far
-as sets were drawn that go it (path coverage): a rare one, such as the zero that `exp` gives far below, counts
+as sets were drawn that go it (path coverage): a rare one, such as the zero of `exp` far below, counts
 for little by the number of the elements that react.
 
 Of a `max=` or `min=` one element counts. Where few outputs select among many elements, the element that is
@@ -27,7 +27,15 @@ from planish.core.hashing import rng
 from planish.levels.loops.lang.element_types import WHOLE, numpy_type
 from planish.levels.loops.lang.program import COMPARISONS, Apply, Expr, Program, TensorType, applied
 from planish.levels.loops.lang.subscripts import index_ranges
-from planish.levels.loops.reference.cases import SOME, SOME_WORK, TELLING, Case, case_of, shows_all, work_of
+from planish.levels.loops.reference.cases import (
+    SOME,
+    SOME_WORK,
+    TESTABLE_MIN,
+    Case,
+    case_of,
+    shows_all,
+    work_of,
+)
 from planish.levels.loops.reference.checking import Expected
 from planish.levels.loops.reference.inputs import aligned, make_inputs, must_be_positive, numbers_of
 from planish.levels.loops.reference.reference import Trace, reference
@@ -55,7 +63,7 @@ WORK = 1e7
 ELEMENTS = 1 << 22
 """Elements of all sets together at most."""
 _CHOICES = {*COMPARISONS, "max", "min", "relu"}
-"""Functions of which the greater argument decides what they give."""
+"""Functions of which the greater argument decides their result."""
 _MOST_CHOICES = 8
 """Choices in an expression that make its ways; further ones are not looked at."""
 _FURTHER = 2
@@ -166,7 +174,7 @@ def _drawn(generator: np.random.Generator, kind: str, shape: Sequence[int], valu
         return np.where(far, made * 2.0 ** generator.uniform(*_FAR), made)
     if kind == "shifted":
         made = float(generator.choice((-1.0, 1.0))) + made * 2.0 ** -int(generator.integers(4))
-    # Of no dimension, NumPy gives a number that cannot be written into.
+    # Of no dimension, NumPy returns a number that cannot be written into.
     made = np.asarray(made * 2.0 ** generator.uniform(-_OCTAVES, _OCTAVES))
     if kind == "sparse":
         return np.where(generator.random(shape) < 0.2, made, 0.0)
@@ -229,7 +237,7 @@ def varied_cases(program: Program, seed: int, most: int) -> list[Case]:
     sets = list(chooser.drawn(range(looked_at)))
     sets += chooser.between(sets) if count else ()
     sets += chooser.drawn(range(looked_at, drawn + further), reactions=False)
-    return [*(c for c in extreme if c.testable >= TELLING), *_covering(sets, count)]
+    return [*(c for c in extreme if c.testable >= TESTABLE_MIN), *_covering(sets, count)]
 
 
 def _extreme(program: Program, seed: int, room: int) -> Iterator[Arrays]:
@@ -279,7 +287,7 @@ class _Chooser:
     def _of(self, inputs: Arrays, *, reactions: bool = True) -> _Set | None:
         trace: Trace | None = [] if self.has_choices else None
         case = case_of(self._program, inputs, trace=trace)
-        if case.testable < TELLING:
+        if case.testable < TESTABLE_MIN:
             return None
         reacts = np.zeros((len(self._names), sum(e.value.size for e in case.answer.expected.values())), bool)
         for i, name in enumerate(self._names if reactions else ()):

@@ -52,7 +52,7 @@ LONG = 8
 _SPREAD = 8.0
 """Sums of numbers of random signs are within so many standard deviations, for each factor of their terms."""
 _MARGIN = 4
-"""So much more room is left, since the reference doubts it too."""
+"""So many times as large sums must be exact, too, since the reference bounds them from samples."""
 
 
 def is_long(statement: Statement, program: Program) -> bool:
@@ -426,7 +426,7 @@ def _whole(kind: TensorType, style: Style, generator: np.random.Generator) -> Ar
     """Draw whole numbers of a style: up to 100 in the usual one, and never 0."""
     array, most = aligned(kind), np.iinfo(kind.dtype).max
     low, high = (max(1, min(int(_USUAL * n), int(most))) for n in (style.low, style.high))
-    # Of no dimension, NumPy gives a number that cannot be written into.
+    # Of no dimension, NumPy returns a number that cannot be written into.
     drawn = np.asarray(generator.integers(low, high, kind.shape, endpoint=True))
     for dimension in range(array.ndim if style.peak != 1 else 0):
         index = (*[slice(None)] * dimension, style.at)
@@ -477,7 +477,7 @@ def _fill_part(part: Array, style: Style, grain: float, generator: np.random.Gen
     first = int(style.low / grain) // 2
     many = max(1, int(style.high / grain) // 2 - first)
     drawn = generator.integers(-many if style.signs == "mixed" else 0, many, part.shape, np.int32)
-    # -1, -2, ... become 0, 1, ...: a shift of the sign's bit gives ones in all bits.
+    # -1, -2, ... become 0, 1, ...: a shift of the sign's bit sets all bits.
     sign = drawn >> 31
     np.bitwise_xor(drawn, sign, out=drawn)
     drawn += first

@@ -33,78 +33,61 @@ from planish.levels.loops.lang.program import (
     rewritten,
 )
 from planish.levels.loops.lang.subscripts import gathers, parts_of, scattered
-from planish.levels.loops.reference.bounds import TESTS, VALUES, filled_with, target_views
+from planish.levels.loops.reference.bounds import TESTS, UFUNC, VALUES, filled_with, target_views
 from planish.levels.loops.reference.inputs import aligned
 from planish.levels.loops.reference.views import Array, Arrays, overhang, table_view, view
 
 Step = Callable[[], Any]
 
-UFUNC: Mapping[str, Any] = {name: made for name, made in VALUES.items() if isinstance(made, np.ufunc)}
-"""Function or reduction to what computes it; relu and sigmoid are made of these."""
-
 Leaves = Mapping[Access, Array]
 """Access to what it reads, in shapes that broadcast against each other."""
 
 
-class Temporaries:
-    """Temporary arrays, each used again wherever the same part of an expression has the same shape.
-
-    Args:
-        dtype: of all.
-    """
+class _Temporaries(dict[tuple[str, tuple[int, ...]], Array]):
+    """Temporary arrays of one type by key and shape, so that equal parts of an expression share one."""
 
     def __init__(self, dtype: np.dtype[Any]) -> None:
+        super().__init__()
         self.dtype = dtype
-        self._arrays: dict[tuple[str, tuple[int, ...]], Array] = {}
 
-    def at(self, key: str, shape: tuple[int, ...]) -> Array:
-        """Return the array of a part of an expression."""
-        if (key, shape) not in self._arrays:
-            self._arrays[key, shape] = np.empty(shape, self.dtype)
-        return self._arrays[key, shape]
+    def __missing__(self, key: tuple[str, tuple[int, ...]]) -> Array:
+        array = self[key] = np.empty(key[1], self.dtype)
+        return array
 
 
-def evaluate(
+def _evaluate(
     expr: Expr,
     leaves: Leaves,
-    memory: Temporaries,
+    memory: _Temporaries,
     steps: list[Step],
     out: Array | None = None,
     key: str = "",
 ) -> Array:
-    """Add the calls that evaluate an expression.
+    """Add the calls that evaluate an expression; return its result.
 
-    Args:
-        expr: what is evaluated.
-        leaves: what its accesses read.
-        memory: where temporaries come from.
-        steps: the calls are added to it.
-        out: where the result goes; of its shape or one that it broadcasts to. None chooses.
-        key: names the expression for `memory`.
-
-    Returns:
-        The result: `out`, a temporary, or, without `out`, what a single access reads.
+    That is `out`, which may be larger and is broadcast to; or without it a temporary, named by the key, or
+    what a single access reads.
     """
     if not isinstance(expr, Apply):
-        value = leaves[expr] if isinstance(expr, Access) else _number(expr.value, memory.dtype)
+        if isinstance(expr, Access):
+            value = leaves[expr]
+        else:
+            whole = memory.dtype.kind == "i"
+            value = np.asarray(nearest_whole(expr.value) if whole else expr.value, memory.dtype)
         if out is None:
             return value
         steps.append(partial(np.copyto, out, value))
         return out
     shape = _shape(expr, leaves)
     if out is None:
-        out = memory.at(key, shape)
+        out = memory[key, shape]
     args: list[Array] = []
     for i, arg in enumerate(expr.args):
         # The first argument only: when a later one is evaluated, `out` holds the first.
         into = out if isinstance(arg, Apply) and i == 0 and _shape(arg, leaves) == out.shape else None
-        args.append(evaluate(arg, leaves, memory, steps, into, f"{key}{i}"))
+        args.append(_evaluate(arg, leaves, memory, steps, into, f"{key}{i}"))
     steps += _calls(expr.function, args, out)
     return out
-
-
-def _number(value: float, dtype: np.dtype[Any]) -> Array:
-    return np.asarray(nearest_whole(value) if dtype.kind == "i" else value, dtype)
 
 
 def _shape(expr: Expr, leaves: Leaves) -> tuple[int, ...]:
@@ -151,35 +134,25 @@ def _erf() -> Callable[[Array, Array], object]:
     return lambda x, out: np.copyto(out, VALUES["erf"](x))
 
 
-LookedUp = Mapping[Expr, tuple[Access, Array]]
-"""Gather to what stands for it, and the array of what is found, with a dimension for each axis."""
-
-
-def look_ups(statement: Statement, program: Program, arrays: Arrays, steps: list[Step]) -> LookedUp:
+def _look_ups(
+    statement: Statement, program: Program, arrays: Arrays, steps: list[Step]
+) -> tuple[Statement, dict[Access, Array]]:
     """Add the calls that look up what a statement gathers.
 
-    Args:
-        statement: whose value gathers.
-        program: of the statement.
-        arrays: tensor to elements.
-        steps: the calls are added to it.
+    Returns:
+        The statement that reads what is found, and these accesses to their arrays, of a dimension an axis.
     """
-    found: dict[Expr, tuple[Access, Array]] = {}
-    axes = statement.axes
+    read: dict[Expr, Access] = {}
+    found: dict[Access, Array] = {}
     for each in gathers(statement.value):
         table, _, by = parts_of(each)
-        rows = table_view(each, arrays[table.tensor], axes, program.size)
-        index = view(arrays[by.tensor], by.index, axes, program.size)
+        rows = table_view(each, arrays[table.tensor], statement.axes, program.size)
+        index = view(arrays[by.tensor], by.index, statement.axes, program.size)
         out = np.empty(np.broadcast_shapes(rows.shape[:-1], index.shape), rows.dtype)
         steps.append(partial(_look_up, rows, index, out))
-        found[each] = Access(f"gathered.{len(found)}", (*table.index, *by.index)), out
-    return found
-
-
-def without_gathers(statement: Statement, found: LookedUp) -> Statement:
-    """Replace the gathers of a statement by reads of what was gathered."""
-    read = {gather: access for gather, (access, _) in found.items()}
-    return replace(statement, value=rewritten(statement.value, read.get))
+        read[each] = Access(f"gathered.{len(read)}", (*table.index, *by.index))
+        found[read[each]] = out
+    return replace(statement, value=rewritten(statement.value, read.get)), found
 
 
 def _look_up(table: Array, index: Array, out: Array) -> None:
@@ -212,19 +185,13 @@ class _Factor:
     fixed: bool
     steps: list[Step]
 
-    def emit(self, step: Step) -> None:
-        """Make the call now, or each time."""
-        if self.fixed:
-            step()
-        else:
-            self.steps.append(step)
-
     def sum(self, positions: Sequence[int]) -> None:
         """Sum over axes that the other factor lacks."""
         if positions:
             shape = [1 if p in positions else n for p, n in enumerate(self.array.shape)]
             total = np.empty(shape, self.array.dtype)
-            self.emit(partial(np.add.reduce, self.array, axis=tuple(positions), out=total, keepdims=True))
+            step = partial(np.add.reduce, self.array, axis=tuple(positions), out=total, keepdims=True)
+            _emit(step, self.fixed, self.steps)
             self.array = total
 
     def copied(self, groups: Sequence[Sequence[int]]) -> int:
@@ -240,22 +207,15 @@ class _Factor:
         order, shape = _order(self.array, groups)
         ordered = self.array.transpose(order)
         copy = np.empty(ordered.shape, ordered.dtype)
-        self.emit(partial(np.copyto, copy, ordered))
+        _emit(partial(np.copyto, copy, ordered), self.fixed, self.steps)
         return copy.reshape(shape)
 
 
-def matmul_steps(a: Array, b: Array, out: Array, a_fixed: bool = False, b_fixed: bool = False) -> list[Step]:
-    """Make the calls that compute `out = sum(a * b)`.
+def _matmul_steps(a: Array, b: Array, out: Array, a_fixed: bool, b_fixed: bool) -> list[Step]:
+    """Make the calls that compute `out = sum(a * b)`; what is fixed is copied here and not at each call.
 
     The axes of the output that both factors have become a batch, and the others rows and columns. A factor
     is copied where its axes do not make a matrix that BLAS takes (im2col).
-
-    Args:
-        a: a factor, with a dimension for each axis, the output's first; extent 1 where it lacks one.
-        b: the other factor.
-        out: the output, with the dimensions of its own axes.
-        a_fixed: whether a never changes: it is then copied here and not at each call.
-        b_fixed: the same of b.
     """
     steps: list[Step] = []
     left, right = _Factor(a, a_fixed, steps), _Factor(b, b_fixed, steps)
@@ -387,15 +347,13 @@ class _Nest:
     statement: Statement
     leaves: Leaves
     target: Array
-    memory: Temporaries
+    memory: _Temporaries
     constants: tuple[str, ...]
 
 
 def _steps(statement: Statement, program: Program, arrays: Arrays) -> list[Step]:
     steps: list[Step] = []
-    found = look_ups(statement, program, arrays, steps)
-    statement = without_gathers(statement, found)
-    leaves = dict(found.values())
+    statement, leaves = _look_ups(statement, program, arrays, steps)
     for access in accesses(statement.value):
         if access not in leaves:
             leaves[access] = _leaf(access, statement, program, arrays, steps)
@@ -403,7 +361,7 @@ def _steps(statement: Statement, program: Program, arrays: Arrays) -> list[Step]
     out, size, axes = arrays[goal.tensor], program.size, statement.output_axes
     once = scattered(goal, size, out.shape) == ()
     target = view(out, goal.index, axes, size) if once else np.empty([size[a] for a in axes], out.dtype)
-    nest = _Nest(statement, leaves, target, Temporaries(target.dtype), program.constants)
+    nest = _Nest(statement, leaves, target, _Temporaries(target.dtype), program.constants)
     return [*steps, *_computed(nest, program), *([] if once else _spread(statement, out, target, size))]
 
 
@@ -422,7 +380,7 @@ def _spread(statement: Statement, out: Array, part: Array, size: Mapping[str, in
 def _computed(nest: _Nest, program: Program) -> list[Step]:
     statement, steps = nest.statement, list[Step]()
     if statement.reduce is None:
-        evaluate(statement.value, nest.leaves, nest.memory, steps, nest.target)
+        _evaluate(statement.value, nest.leaves, nest.memory, steps, nest.target)
         return steps
     if _is_window(nest, program):
         return steps + _shifted(nest, program)
@@ -480,9 +438,9 @@ def _shifted(nest: _Nest, program: Program) -> list[Step]:
     for i, point in enumerate(points):
         leaves = {a: _at(array, point) for a, array in nest.leaves.items()}
         if i == 0:
-            evaluate(nest.statement.value, leaves, nest.memory, steps, nest.target)
+            _evaluate(nest.statement.value, leaves, nest.memory, steps, nest.target)
         else:
-            value = evaluate(nest.statement.value, leaves, nest.memory, steps)
+            value = _evaluate(nest.statement.value, leaves, nest.memory, steps)
             steps.append(partial(ufunc, nest.target, value, out=nest.target))
     return steps
 
@@ -500,16 +458,16 @@ def _multiplied(nest: _Nest, tensors: Sequence[Expr], numbers: Sequence[Expr]) -
     fixed: list[bool] = []
     for i, factor in enumerate(tensors):
         own: list[Step] = []
-        factors.append(evaluate(factor, nest.leaves, nest.memory, own, key=f"factor{i}."))
+        factors.append(_evaluate(factor, nest.leaves, nest.memory, own, key=f"factor{i}."))
         fixed.append(all(a.tensor in nest.constants for a in accesses(factor)))
         for step in own:
             _emit(step, fixed[-1], steps)
     if len(factors) == 2:
-        steps += matmul_steps(factors[0], factors[1], nest.target, fixed[0], fixed[1])
+        steps += _matmul_steps(factors[0], factors[1], nest.target, fixed[0], fixed[1])
     else:
         steps += _summed_by_einsum(factors, nest.target)
     for number in numbers:
-        value = evaluate(number, nest.leaves, nest.memory, steps, key="number")
+        value = _evaluate(number, nest.leaves, nest.memory, steps, key="number")
         # A tensor without axes is viewed with one dimension, of extent 1, for each axis of the nest.
         steps.append(partial(np.multiply, nest.target, value.reshape(()), out=nest.target))
     return steps
@@ -549,7 +507,7 @@ def _reduced(nest: _Nest) -> list[Step]:
 
 def _reduced_at_once(nest: _Nest) -> list[Step]:
     steps: list[Step] = []
-    terms = evaluate(nest.statement.value, nest.leaves, nest.memory, steps)
+    terms = _evaluate(nest.statement.value, nest.leaves, nest.memory, steps)
     target, inner = nest.target, tuple(range(nest.target.ndim, terms.ndim))
     # Along what no term has all results are equal: they are computed once and copied.
     missing = tuple(p for p in range(target.ndim) if terms.shape[p] < target.shape[p])

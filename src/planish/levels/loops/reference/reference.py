@@ -29,6 +29,7 @@ from planish.levels.loops.lang.program import (
 )
 from planish.levels.loops.lang.subscripts import collisions, gathers, is_gather, is_spread, parts_of
 from planish.levels.loops.reference.bounds import (
+    UFUNC,
     VALUES,
     Bounded,
     Precision,
@@ -41,8 +42,8 @@ from planish.levels.loops.reference.bounds import (
     grain_of,
     representable,
     scattered,
-    settled,
     spread,
+    with_special,
 )
 from planish.levels.loops.reference.checking import Answer, Expected
 from planish.levels.loops.reference.inputs import cancelled, is_long
@@ -58,7 +59,6 @@ from planish.levels.loops.reference.views import (
     within,
 )
 
-_UFUNC = {"add": np.add, "max": np.maximum, "min": np.minimum, "mul": np.multiply}
 _EXACT = 2.0**53
 """Whole numbers below it are exact in float64."""
 
@@ -66,22 +66,13 @@ Trace = list[tuple[Apply, Sequence[Array]] | None]
 """Functions that were applied and their arguments, in order of evaluation; None ends each expression."""
 
 
-def whole_numbers(
+def _whole_numbers(
     program: Program,
     inputs: Arrays,
     block: int,
     changes: Mapping[str, Callable[[Array], Array]],
-    trace: Trace | None = None,
+    trace: Trace | None,
 ) -> dict[str, Expected]:
-    """Compute a program.
-
-    Args:
-        program: what is computed.
-        inputs: every input, of the shape in the program.
-        block: elements that may be held at once beyond the tensors themselves.
-        changes: of tensors, once they are computed; see `planish.levels.loops.reference.reference.reference`.
-        trace: see there, too.
-    """
     tensors: dict[str, Array] = {name: inputs[name].astype(np.int32) for name in program.inputs}
     if kind := program.type.get(POSITIONS):
         tensors[POSITIONS] = np.arange(kind.size, dtype=np.int32)
@@ -99,11 +90,8 @@ def whole_numbers(
             _compute(s, out, tensors, program, block, trace)
         if s.target.tensor in changes:
             whole[...] = changes[s.target.tensor](whole)
-    return {name: _exactly(tensors[name]) for name in program.outputs}
-
-
-def _exactly(array: Array) -> Expected:
-    return Expected(array, array, array, array.dtype)
+    exact = {name: tensors[name] for name in program.outputs}
+    return {name: Expected(array, array, array, array.dtype) for name, array in exact.items()}
 
 
 def _compute(
@@ -126,7 +114,7 @@ def _compute(
             trace.append(None)
         here = out[(*window[: out.ndim], ...)]
         if statement.reduce:
-            ufunc = _UFUNC[statement.reduce]
+            ufunc = UFUNC[statement.reduce]
             inner = tuple(range(out.ndim, len(shape)))
             terms = ufunc(here, ufunc.reduce(terms, axis=inner, dtype=np.int32))
         here[...] = terms
@@ -145,7 +133,9 @@ def _value(
 ) -> Array:
     match expr:
         case Const(value=value):
-            return np.asarray(_away_from_zero(value), np.int32)
+            # Those of programs are whole, but a mistake that is made on purpose takes half of one.
+            whole = value if isinf(value) else copysign(ceil(abs(value)), value)
+            return np.asarray(nearest_whole(whole), np.int32)
         case Access():
             return within(leaves[expr], window)
         case Apply(function=function, args=args):
@@ -154,11 +144,6 @@ def _value(
                 trace.append((expr, values))
             # The zero of `VALUES` is no whole number.
             return np.maximum(values[0], np.int32(0)) if function == "relu" else VALUES[function](*values)
-
-
-def _away_from_zero(value: float) -> int:
-    """Make a number whole; those of programs are, but a mistake that is made on purpose takes half of one."""
-    return nearest_whole(value if isinf(value) else copysign(ceil(abs(value)), value))
 
 
 def _factors(statement: Statement, leaves: Mapping[Access, Array]) -> tuple[Array, Array] | None:
@@ -180,7 +165,6 @@ MANY = 1 << 14
 
 _PARTS, _DOUBT = 16, 8
 """Parts of a long sum that are looked at, at least, and how many times as large as they others may be."""
-
 
 _Window = tuple[slice, ...]
 
@@ -205,14 +189,14 @@ def reference(
         Output to its elements, with their tolerances.
     """
     if program.arithmetic == WHOLE:
-        return Answer(whole_numbers(program, inputs, block, changes or {}, trace))
+        return Answer(_whole_numbers(program, inputs, block, changes or {}, trace))
     precision = Precision.of(program.arithmetic)
     tensors = {name: exactly(inputs[name]) for name in program.inputs}
     if kind := program.type.get(POSITIONS):
         tensors[POSITIONS] = Bounded(np.arange(kind.size, dtype=np.float64), None, 1.0, float(kind.size - 1))
     with np.errstate(all="ignore"):
         for statement in program.statements:
-            result = _result(_nest(statement, tensors, program, precision, block, trace))
+            result = _result(_nest(statement, tensors, program, block, trace))
             target = statement.target
             if is_spread(target):
                 kind = program.type[target.tensor]
@@ -268,12 +252,17 @@ class _Nest:
 
     @property
     def outputs(self) -> int:
-        """Return how many axes the target has."""
+        """Count of the target's axes."""
         return len(self.statement.output_axes)
 
     @property
+    def shape(self) -> tuple[int, ...]:
+        """Extents of the target's axes."""
+        return tuple(self.axes.values())[: self.outputs]
+
+    @property
     def terms_per_output(self) -> int:
-        """Return how many terms a reduction has, with all that go into an element of the target."""
+        """Count of the terms of a reduction, with all that go into an element of the target."""
         return self.collisions * prod(self.axes[axis] for axis in self.statement.reduced_axes)
 
     def evaluate(self, expr: Expr, window: _Window) -> Bounded:
@@ -321,12 +310,7 @@ class _Nest:
 
 
 def _nest(
-    statement: Statement,
-    tensors: Mapping[str, Bounded],
-    program: Program,
-    precision: Precision,
-    block: int,
-    trace: Trace | None,
+    statement: Statement, tensors: Mapping[str, Bounded], program: Program, block: int, trace: Trace | None
 ) -> _Nest:
     axes = {axis: program.size[axis] for axis in statement.axes}
     leaves: dict[Expr, Bounded] = {
@@ -335,7 +319,7 @@ def _nest(
     for g in gathers(statement.value):
         table, _, _ = parts_of(g)
         leaves[g] = tensors[table.tensor].map(partial(table_view, g, axes=list(axes), sizes=program.size))
-    many = collisions(statement.target, program.size)
+    precision, many = Precision.of(program.arithmetic), collisions(statement.target, program.size)
     return _Nest(statement, axes, leaves, precision, block, is_long(statement, program), many, trace)
 
 
@@ -356,22 +340,15 @@ def _leaf(access: Access, tensor: Bounded, axes: Sequence[str], sizes: Mapping[s
 
 
 def _result(nest: _Nest) -> Bounded:
-    match nest.statement.reduce:
-        case None:
-            return _assigned(nest)
-        case "add":
-            return _summed(nest)
-        case function:
-            return _reduced(nest, function)
-
-
-def _shape(nest: _Nest) -> tuple[int, ...]:
-    return tuple(nest.axes.values())[: nest.outputs]
+    function = nest.statement.reduce
+    if function is None:
+        return _assigned(nest)
+    return _summed(nest) if function == "add" else _reduced(nest, function)
 
 
 def _assigned(nest: _Nest) -> Bounded:
     # What is exact is a number of the kernel's type. And zeros take no memory before they are written.
-    value, error, exact = np.empty(_shape(nest), nest.precision.dtype), np.zeros(_shape(nest)), True
+    value, error, exact = np.empty(nest.shape, nest.precision.dtype), np.zeros(nest.shape), True
     grain, largest = np.inf, 0.0
     for window in nest.windows(list(nest.axes), block=min(CHUNK, nest.block)):
         part = nest.evaluate(nest.statement.value, window)
@@ -385,12 +362,13 @@ def _assigned(nest: _Nest) -> Bounded:
 
 def _reduced(nest: _Nest, function: str) -> Bounded:
     """Reduce by max, min or mul; a product errs by a relative error for each factor."""
-    ufunc, inner = _UFUNC[function], tuple(range(nest.outputs, len(nest.axes)))
-    value = np.full(_shape(nest), IDENTITY[function])
-    other = np.full(_shape(nest), 1.0 if function == "mul" else 0.0)
+    ufunc, inner = UFUNC[function], tuple(range(nest.outputs, len(nest.axes)))
+    value = np.full(nest.shape, IDENTITY[function])
+    other = np.full(nest.shape, 1.0 if function == "mul" else 0.0)
     grain, largest, exact, unknown = np.inf, 0.0, function != "mul", False
     for window in nest.windows(list(nest.axes)):
-        part = _broadcast(nest.evaluate(nest.statement.value, window), window)
+        shape = tuple(w.stop - w.start for w in window)
+        part = nest.evaluate(nest.statement.value, window).map(partial(np.broadcast_to, shape=shape))
         index = window[: nest.outputs]
         unknown = unknown or part.unknown
         value[index] = ufunc(value[index], ufunc.reduce(part.value, axis=inner))
@@ -399,22 +377,14 @@ def _reduced(nest: _Nest, function: str) -> Bounded:
         elif part.error is not None:
             # The greatest of several numbers errs by no more than the one of them that errs most.
             other[index] = np.maximum(other[index], part.error.max(axis=inner))
-        grain, largest, exact = (
-            min(grain, part.grain),
-            max(largest, part.largest),
-            exact and part.error is None,
-        )
+        grain, largest = min(grain, part.grain), max(largest, part.largest)
+        exact = exact and part.error is None
     if function != "mul":
         return Bounded(value, None if exact else other, grain, largest)
     # The largest that the product can be, with a rounding for each factor, less the product itself.
     error = other * (1 + nest.precision.gamma(nest.terms_per_output)) - np.abs(value) + nest.precision.tiny
     error = np.where(np.isfinite(value) & (np.abs(value) > nest.precision.huge), np.inf, error)
-    return bounded(value, settled(value, error, unknown), 0.0)
-
-
-def _broadcast(part: Bounded, window: _Window) -> Bounded:
-    shape = tuple(w.stop - w.start for w in window)
-    return part.map(lambda a: np.broadcast_to(a, shape))
+    return bounded(value, with_special(value, error, unknown), 0.0)
 
 
 def _summed(nest: _Nest) -> Bounded:
@@ -424,7 +394,7 @@ def _summed(nest: _Nest) -> Bounded:
     """
     first, second = factors(nest.statement.value)
     n = nest.terms_per_output
-    value, magnitude, plain = (np.zeros(_shape(nest)) for _ in range(3))
+    value, magnitude, plain = (np.zeros(nest.shape) for _ in range(3))
     grain, largest, exact, unknown = np.inf, 0.0, True, False
     windows = list(nest.windows(axes_of(first), axes_of(second), nest.statement.output_axes))
     for window in windows:
@@ -458,7 +428,7 @@ def _summed(nest: _Nest) -> Bounded:
     huge = nest.precision.huge
     error = np.where(np.isfinite(value) & (magnitude > huge), np.inf, error)
     unknown = unknown | (np.isinf(value) & (n * largest > huge))
-    return Bounded(value, settled(value, error, unknown), grain, n * largest)
+    return Bounded(value, with_special(value, error, unknown), grain, n * largest)
 
 
 def _partly(nest: _Nest, first: Expr, second: Expr) -> float:
@@ -467,7 +437,7 @@ def _partly(nest: _Nest, first: Expr, second: Expr) -> float:
     Where they have not, or are the same again and again, parts of the iteration space show it: they grow as
     these do, and so does the bound.
     """
-    squares, running, most = np.zeros(_shape(nest)), np.zeros(_shape(nest)), 0.0
+    squares, running, most = np.zeros(nest.shape), np.zeros(nest.shape), 0.0
     block = min(nest.block, prod(nest.axes.values()) // _PARTS)
     for window in nest.windows(list(nest.axes), block=block):
         a, b = nest.evaluate(first, window), nest.evaluate(second, window)

@@ -355,7 +355,7 @@ PACKED = 2
 
 @dataclass(frozen=True)
 class VectorizeHere(CursorStep):
-    """Make the loop under the cursor the innermost; the cursor stays in its place.
+    """Make the loop under the cursor the innermost; the cursor keeps its position.
 
     ::
 

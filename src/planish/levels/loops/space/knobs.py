@@ -26,8 +26,8 @@ class KnobOption:
     """An alternative.
 
     Args:
-        steps: what it does; none for leaving things as they are. One that is no step of a schedule says who
-            makes its code.
+        steps: what it does; none for leaving things as they are. One that is no step of a schedule names
+            the code generator.
         weight: how plausible it is; it is drawn in proportion, and the first guess is the greatest.
     """
 

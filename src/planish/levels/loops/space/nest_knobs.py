@@ -1,6 +1,6 @@
 """Knobs for existing loops and for the nests beside the main one.
 
-The first order the outer loops, and place packing, threads and stores. A nest beside the main one may follow
+The first order the outer loops, and add packing and threads. A nest beside the main one may follow
 it: then it has what it shares of the main one's loops, which suits what is done to each result. One that
 reduces by itself, as the second of two products, is better off with the vector axis, the tile and the packing
 that suit it; it may stay inside the outermost loops of the main nest, so that what passes from one to the

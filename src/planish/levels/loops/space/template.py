@@ -208,7 +208,7 @@ class TemplateSpace(Space):
 
     @property
     def schema(self) -> FeatureSchema:
-        """Return what `features` gives."""
+        """Return the schema of `features`."""
         from planish.levels.loops.features import SCHEMA
 
         return SCHEMA
