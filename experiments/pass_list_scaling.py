@@ -23,12 +23,12 @@ from gate import LABELS
 from gate_model import train_gate
 from pass_list_bench import OBJECTIVE, Bench, Floats, Run, bench_of, judge, some
 from planish.levels.llvm.passes import elements, find_element, oz_of
-from planish.models.networks import ReaderShape, expected
+from planish.models.networks import ReaderShape, predict_lists
 from planish.models.policy_files import SavedPolicy
 from planish.models.writer import WriterShape
 from planish.train.continuations import judge_lists
-from planish.train.list_ranker import RankerConfig, train_reader
-from planish.train.list_writer import Texts, WriterConfig, train_writer
+from planish.train.list_ranker import RankerConfig, train_ranker
+from planish.train.list_writer import ListVocabulary, WriterConfig, train_writer
 from planish.train.optimisation import TrainingProgress
 from planish.train.samples import GAIN, ListDataset
 
@@ -67,9 +67,11 @@ def keep(out: Path, what: Run, bench: Bench, made: Callable[[Bench, Run], Run]) 
 
 def reader(bench: Bench, what: Run, *, auxiliary: bool = True) -> Run:
     dataset, held = bench.dataset(what["share"])
-    config = RankerConfig(what["epochs"], 0, checkpoint(bench, what), what["width"], auxiliary=auxiliary)
+    config = RankerConfig(
+        what["epochs"], 0, checkpoint(bench, what), width=what["width"], auxiliary=auxiliary
+    )
     done = list[TrainingProgress]()
-    shape, parameters, found = train_reader(dataset, config, held, done.append)
+    shape, parameters, found = train_ranker(dataset, config, held, done.append)
     if done and done[-1].step < config.epochs:
         raise KeyboardInterrupt  # which the training takes as an end
     about = tuple(map(",".join, dataset.lists)), max(map(len, dataset.lists)), shape, parameters, found
@@ -80,10 +82,16 @@ def writer(bench: Bench, what: Run, auxiliary: float = 0.3) -> Run:
     dataset, held = bench.dataset(what["share"])
     oz = oz_of({*elements()})
     assert oz is not None
-    texts = Texts.of(dataset.lists, (oz,))
+    texts = ListVocabulary.of(dataset.lists, (oz,))
     once = tuple(place for place, text in enumerate(texts.steps) if find_element(text).is_pipeline)
-    read = dataset.sizes, dataset.observed.shape[1]
-    shape = WriterShape(*read, len(texts.steps), texts.lists.shape[1], once, what["width"])
+    shape = WriterShape(
+        sizes=dataset.sizes,
+        rows=dataset.observed.shape[1],
+        tokens=len(texts.steps),
+        longest=texts.lists.shape[1],
+        once=once,
+        width=what["width"],
+    )
     config = WriterConfig(what["epochs"], 0, checkpoint(bench, what), auxiliary=auxiliary)
     done = list[TrainingProgress]()
     parameters, found = train_writer(dataset, texts, shape, config, held, done.append)
@@ -114,7 +122,7 @@ def judged_network(bench: Bench, policy: SavedPolicy) -> Run:
 
 
 def network_gains(shape: ReaderShape, parameters: Mapping[str, Floats], dataset: ListDataset) -> Floats:
-    said = expected(shape, parameters, dataset.observed)[:, 0]
+    said = predict_lists(shape, parameters, dataset.observed)[:, 0]
     return (np.maximum(said, 0) * GAIN * dataset.baseline[:, None]).astype(np.float32)
 
 

@@ -16,8 +16,8 @@ import numpy as np
 from gate import EVALUATIONS, LABELS, TABLES, auc, interval, matrix, row, spend, static
 from gate_model import kept_gate
 from planish.levels.llvm.passes import load_coreset
-from planish.models.networks import HEADS, ReaderShape, expected
-from planish.models.policy_files import SavedPolicy, load_policy, places
+from planish.models.networks import HEADS, ReaderShape, predict_lists
+from planish.models.policy_files import SavedPolicy, load_policy, policy_paths
 from planish.train.corpus.datasets import read_list_dataset
 from planish.train.cost_tables import CostTable, read_costs
 from planish.train.samples import GAIN
@@ -27,7 +27,7 @@ def main() -> None:
     given = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     given.add_argument("corpus", type=Path)
     given.add_argument("--table", type=Path, default=LABELS)
-    given.add_argument("--policy", type=Path, default=places().get("llvm"))
+    given.add_argument("--policy", type=Path, default=policy_paths().get("llvm"))
     asked = given.parse_args()
     show(load_policy(asked.policy), asked.corpus, read_costs(asked.table))
 
@@ -49,7 +49,7 @@ def show(policy: SavedPolicy, corpus: Path, table: CostTable) -> None:
     held = table.take(np.array([here[names[number]] for number in both]))
     gated_by = theirs.take(np.array([there[names[number]] for number in both]))
     observed = np.concatenate([part.observed for part in parts])[both]
-    said = expected(policy.shape, policy.parameters, observed)
+    said = predict_lists(policy.shape, policy.parameters, observed)
     column = held.columns.objectives.index(objective)
     unoptimised, baseline = held.unoptimised[:, column], held.baseline[:, column]
     saved, best = matrix(held, objective, lists), held.saved(objective).max(axis=1)

@@ -24,7 +24,7 @@ from planish.levels.llvm.passes import PassSpace, elements, passes_of
 from planish.levels.llvm.passes.compiled_lists import compile_lists
 from planish.models.decoder import CutTextWarning, DecoderShape
 from planish.models.ir_text import Tokenizer
-from planish.models.language_policy import USUAL, AnsweringPolicy
+from planish.models.language_policy import USUAL, LanguageModelPolicy
 from planish.models.policy_files import SavedPolicy, load_policy
 from planish.search.decoding import Decoding, PrefixTree, decode, priority_samples
 from planish.search.policies import greedy_end, revised
@@ -111,12 +111,12 @@ def best(example: TextExample, costs: Sequence[int | None]) -> int:
 
 
 def sampled_lists(model: SavedPolicy, example: TextExample) -> list[int | None]:
-    samples = islice(priority_samples(AnsweringPolicy(model), space_of(example)), STEPS)
+    samples = islice(priority_samples(LanguageModelPolicy(model), space_of(example)), STEPS)
     return costs_of(example, list(samples))
 
 
 def told_lists(model: SavedPolicy, example: TextExample) -> list[int | None]:
-    rounds, found = revised(AnsweringPolicy(model), space_of(example), STEPS), list[int | None]()
+    rounds, found = revised(LanguageModelPolicy(model), space_of(example), STEPS), list[int | None]()
     try:
         (candidate,) = next(rounds)
         while True:
@@ -162,7 +162,7 @@ class Drawing:
     """
 
     def __init__(self, saved: SavedPolicy, example: TextExample, *, told: bool) -> None:
-        self._policy, self._example, self._told = AnsweringPolicy(saved), example, told
+        self._policy, self._example, self._told = LanguageModelPolicy(saved), example, told
         self._known = dict[str, int | None]()
 
     def costs(self, temperature: float, seed: int) -> list[int | None]:
@@ -193,7 +193,7 @@ class Begun:
         state: where.
     """
 
-    def __init__(self, policy: AnsweringPolicy, state: PolicyState) -> None:
+    def __init__(self, policy: LanguageModelPolicy, state: PolicyState) -> None:
         self._state = state
         self.log_probabilities, self.extend = policy.log_probabilities, policy.extend
 

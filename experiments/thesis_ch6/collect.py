@@ -28,8 +28,8 @@ from planish.levels.llvm.ir.attributes import for_size
 from planish.levels.llvm.ir.autophase import autophase
 from planish.levels.llvm.ir.instruction_rows import CutWarning
 from planish.levels.llvm.passes import PassSpace, load_coreset, pass_space, print_pipeline
-from planish.models.networks import ReaderShape, expected
-from planish.models.policy_files import SavedPolicy, load_policy, places
+from planish.models.networks import ReaderShape, predict_lists
+from planish.models.policy_files import SavedPolicy, load_policy, policy_paths
 from planish.sandbox import Watchdog, forked
 from planish.train.corpus.shards import Row
 from planish.train.labelling.function_search import FunctionCosts, candidates_of, search
@@ -82,7 +82,7 @@ class Sampling:
         """Give the share of -Oz's cost that the policy expects each of the gate's lists to save."""
         saved = self.saved
         assert isinstance(saved.shape, ReaderShape)
-        said = expected(saved.shape, saved.parameters, space.observe(space.start())[None])[0, 0] * GAIN
+        said = predict_lists(saved.shape, saved.parameters, space.observe(space.start())[None])[0, 0] * GAIN
         by_list = dict(zip(saved.actions, said.tolist(), strict=True))
         return [round(by_list[",".join(each)], 6) for each in self.gate.lists]
 
@@ -132,7 +132,7 @@ def main() -> None:
     given = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     given.add_argument("corpus", type=Path)
     given.add_argument("out", type=Path)
-    given.add_argument("--policy", type=Path, default=places().get("llvm"))
+    given.add_argument("--policy", type=Path, default=policy_paths().get("llvm"))
     given.add_argument("--split", nargs="+", default=["validation", "test"])
     given.add_argument("--functions", type=int, default=4000)
     given.add_argument("--minutes", type=float, default=30.0, help="after which no function is begun")

@@ -8,7 +8,7 @@ import pytest
 
 from cli.conftest import Planish
 from planish.levels.loops.level import LoopsLevel
-from planish.models.model_files import load_model, models_folder, places
+from planish.models.model_files import load_model, model_paths, models_folder
 
 PROGRAM = ("C[m,n] += A[m,k] * B[k,n]", "--size", "m=20,n=24,k=28")
 
@@ -44,7 +44,7 @@ def test_a_model_is_fitted_evaluated_exported_and_removed(planish: Planish, tmp_
     assert wrong.err.startswith("planish: error: a model of trees is no .safetensors: ")
     own = models_folder() / "loops.npz"
     try:
-        assert places()["loops"] == own
+        assert model_paths()["loops"] == own
         assert load_model(own).rows >= 20
         assert "searches ask it together with planish's loops; its weight is 0.0" in said.err
         measured = json.loads(
@@ -56,7 +56,7 @@ def test_a_model_is_fitted_evaluated_exported_and_removed(planish: Planish, tmp_
     finally:
         assert planish("models", "remove", "loops").code == 0
     assert not own.exists()
-    assert places()["loops"] != own
+    assert model_paths()["loops"] != own
 
 
 def test_what_an_older_version_of_the_level_measured_is_left_out(
@@ -126,7 +126,7 @@ def test_a_network_is_fitted_listed_evaluated_used_and_removed(planish: Planish,
 def test_errors_are_one_line(planish: Planish, tmp_path: Path) -> None:
     assert "none of your own" in planish("models", "remove", "loops").error
     assert "unknown model 'lops'" in planish("models", "export", "lops", tmp_path / "x").error
-    (tmp_path / "cut.npz").write_bytes(places()["loops"].read_bytes()[:5000])
+    (tmp_path / "cut.npz").write_bytes(model_paths()["loops"].read_bytes()[:5000])
     assert "cannot read a model" in planish("models", "evaluate", tmp_path / "cut.npz").error
     store = tmp_path / "empty.db"
     assert planish("tune", *PROGRAM, "--trials", "2", "--store", store).code == 0

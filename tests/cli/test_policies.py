@@ -12,7 +12,7 @@ from learn.test_language_model import PASSES, made, tokenizer
 from planish.levels.llvm.backend import open_backend
 from planish.levels.llvm.passes import load_coreset
 from planish.levels.registry import level_named, load_program
-from planish.models.policy_files import load_policy, places, policies_folder, write_policy
+from planish.models.policy_files import load_policy, policies_folder, policy_paths, write_policy
 from planish.store import open_store
 from planish.train.corpus.reader import SAMPLE, read_corpus
 from planish.train.cost_tables import UNCOUNTED, Columns, CostTable, write_costs
@@ -55,7 +55,7 @@ def test_priority_sampling_measures_so_many_candidates(planish: Planish, tmp_pat
 def test_a_policy_is_exported_and_removed(planish: Planish, tmp_path: Path) -> None:
     file = tmp_path / "mine.safetensors"
     assert planish("policy", "export", "loops", file).code == 0
-    assert load_policy(file).programs == load_policy(places()["loops"]).programs
+    assert load_policy(file).programs == load_policy(policy_paths()["loops"]).programs
     own = policies_folder() / "mine.safetensors"
     own.parent.mkdir(parents=True, exist_ok=True)
     own.write_bytes(file.read_bytes())
@@ -234,7 +234,7 @@ def test_errors_are_one_line(planish: Planish, tmp_path: Path) -> None:
     assert planish("policy", "evaluate", "loops", "--store", tmp_path / "none.db").code == 4
     assert "none of your own" in planish("policy", "remove", "loops").error
     assert "unknown policy 'lops'" in planish("policy", "export", "lops", tmp_path / "x").error
-    (tmp_path / "cut.safetensors").write_bytes(places()["loops"].read_bytes()[:5000])
+    (tmp_path / "cut.safetensors").write_bytes(policy_paths()["loops"].read_bytes()[:5000])
     used = ("--searcher", "policy", "--set", f"policy={tmp_path / 'cut.safetensors'}")
     assert "cannot read a policy" in planish("tune", *PROGRAM, *used, "--store", tmp_path / "s.db").error
     wrong = ("--searcher", "policy", "--space", "template", "--store", tmp_path / "s.db")

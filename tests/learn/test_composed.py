@@ -10,7 +10,7 @@ import pytest
 from planish.core import Candidate, Objective, PlanishError, Searcher, Space, Step
 from planish.levels.graph.passes import Selection, selection_of
 from planish.levels.graph.space import PassAlphabet, SelectionSpace
-from planish.models.named_policies import ESCAPE, ComposedPolicy, policy_named
+from planish.models.named_policies import ESCAPE, SeedPolicy, policy_named
 from planish.search.decoding import PrefixTree, prioritised, priority_samples
 from planish.search.policies import PolicySamples, PrioritySampling
 from planish.testing.lattice import Lattice
@@ -38,11 +38,11 @@ def spelled(alphabet: str) -> Candidate:
     return Candidate(tuple(map(Take, alphabet)))
 
 
-def listed(*words: str) -> ComposedPolicy:
-    return ComposedPolicy([*map(spelled, words)])
+def listed(*words: str) -> SeedPolicy:
+    return SeedPolicy([*map(spelled, words)])
 
 
-def after(policy: ComposedPolicy, taken: str) -> Mapping[str, float]:
+def after(policy: SeedPolicy, taken: str) -> Mapping[str, float]:
     state = policy.begin(Alphabet())
     for letter in taken:
         state = policy.extend(state, Take(letter))

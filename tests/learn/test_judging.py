@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from planish.core import FeatureSchema
-from planish.models.networks import HEADS, ReaderShape, expected
+from planish.models.networks import HEADS, ReaderShape, predict_lists
 from planish.models.policy_files import SavedPolicy
 from planish.models.writer import WriterShape
 from planish.train.continuations import judge_lists, writable
@@ -19,7 +19,7 @@ SCHEMA = FeatureSchema("llvm/instructions", 1, ("part", "opcode"))
 
 def test_lists_are_tried_by_their_probability() -> None:
     random = np.random.default_rng(0)
-    shape = ReaderShape((3, 5), 4, len(LISTS), width=8, depth=1, heads=2)
+    shape = ReaderShape(sizes=(3, 5), rows=4, lists=len(LISTS), width=8, depth=1, heads=2)
     sizes = shape.parameters().items()
     parameters = {name: random.normal(size=size).astype(np.float32) for name, size in sizes}
     policy = SavedPolicy("x", "llvm", SCHEMA, tuple(map(",".join, LISTS)), 2, shape, parameters, {}, 1)
@@ -31,7 +31,7 @@ def test_lists_are_tried_by_their_probability() -> None:
 
     found = judge_lists(policy, dataset)
 
-    said = expected(shape, parameters, observed)[:, HEADS.index("choice")]
+    said = predict_lists(shape, parameters, observed)[:, HEADS.index("choice")]
     for count in (1, 3):
         tried = [sorted(range(len(LISTS)), key=lambda n: -row[n])[:count] for row in said]
         saved = sum(
@@ -44,7 +44,7 @@ def test_lists_are_tried_by_their_probability() -> None:
 
 
 def test_a_writer_is_judged_by_lists_that_it_can_write() -> None:
-    shape = WriterShape((3, 5), 4, 3, longest=2, once=(), width=8, depth=1, heads=2)
+    shape = WriterShape(sizes=(3, 5), rows=4, tokens=3, longest=2, once=(), width=8, depth=1, heads=2)
     policy = SavedPolicy("x", "llvm", SCHEMA, ("a", "b"), 2, shape, {}, {}, 1)
     lists = (("a",), ("a", "b"), ("a", "b", "a"), ("c",))
     assert writable(policy, lists) == [("a",), ("a", "b")]

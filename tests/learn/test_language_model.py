@@ -29,7 +29,7 @@ from planish.models.decoder import (
 )
 from planish.models.feedback import RETRY, SURE, Feedback, Kind, feedback_tokens
 from planish.models.ir_text import Answer, Tasks, answer_tokens, question
-from planish.models.language_policy import AnsweringPolicy
+from planish.models.language_policy import LanguageModelPolicy
 from planish.models.network_policies import policy_of
 from planish.models.policy_files import SavedPolicy, load_policy, policy_for, write_policy
 from planish.search import make_searcher
@@ -56,7 +56,7 @@ def here(*texts: str, ir: str = CODE) -> PassSpace:
 
 def test_probabilities_are_the_networks_among_what_is_legal() -> None:
     policy, learnt = made(), tokenizer()
-    answering, state = AnsweringPolicy(policy), AnsweringPolicy(policy).begin(here())
+    answering, state = LanguageModelPolicy(policy), LanguageModelPolicy(policy).begin(here())
     written, legal = list[str](), [*PASSES, "[end of list]"]
     for step in ("gvn", "gvn", "adce", None):
         (found,) = answering.log_probabilities([state])
@@ -135,7 +135,7 @@ def test_text_goes_on_by_the_most_probable_tokens() -> None:
 
 
 def test_fast_feedback_has_the_outcome_of_its_list() -> None:
-    policy, learnt = AnsweringPolicy(made()), tokenizer()
+    policy, learnt = LanguageModelPolicy(made()), tokenizer()
     state = policy.begin(here())
     state = policy.extend(state, next(one for one in here().actions if str(one) == "gvn"))
     other = policy.revise(state, 5.0)
@@ -173,7 +173,7 @@ def test_its_feedback_is_the_kind_that_it_was_trained_with(
     monkeypatch.setattr(language_policy, "continued", says)
     for seed in range(8):
         saved = replace(made(seed, 1024), feedback=kind, schema=instruction_schema(objective))
-        policy, steps = AnsweringPolicy(saved), [elements()[text] for text in (*PASSES, "dce")]
+        policy, steps = LanguageModelPolicy(saved), [elements()[text] for text in (*PASSES, "dce")]
         state = policy.begin(PassSpace(steps, ir=CODE, objective=objective))
         state = policy.extend(state, next(one for one in here().actions if str(one) == "gvn"))
         # Whatever is made less, a model tells of instructions, and is told of them.

@@ -15,7 +15,7 @@ from planish.core import PlanishError
 from planish.levels.llvm.ir.instruction_rows import SIZES, instruction_schema, observe_module
 from planish.levels.llvm.passes import PassSpace, elements, passes_of
 from planish.models.network_policies import ListPolicy, policy_of
-from planish.models.networks import HEADS, ReaderShape, expected, outputs, packed
+from planish.models.networks import HEADS, PackedRows, ReaderShape, list_scores, pack_rows, predict_lists
 from planish.models.policy_files import SavedPolicy, load_policy, policy_for, write_policy
 from planish.search.decoding import priority_samples
 from planish.search.policies import greedy_rollout
@@ -25,7 +25,7 @@ from planish.train.samples import ListDataset
 LISTS = (("sroa<modify-cfg>",), ("sroa<modify-cfg>", "gvn"), ("gvn", "adce"), ("adce",))
 CODE = "define i32 @f(i32 %0) {\n  %2 = add i32 %0, 1\n  ret i32 %2\n}\n"
 MORE = CODE.replace("%2 = add i32 %0, 1", "%3 = mul i32 %0, %0\n  %2 = add i32 %3, 9")
-SHAPE = ReaderShape(tuple(SIZES.values()), 448, len(LISTS), width=8, depth=1, heads=2)
+SHAPE = ReaderShape(sizes=tuple(SIZES.values()), rows=448, lists=len(LISTS), width=8, depth=1, heads=2)
 
 
 def made(seed: int = 0, shape: ReaderShape = SHAPE) -> SavedPolicy:
@@ -45,8 +45,8 @@ def space(*texts: str) -> PassSpace:
 def test_programs_do_not_depend_on_each_other_nor_on_padding() -> None:
     policy = made()
     seen = np.stack([observe_module(CODE, CODE), observe_module(MORE, CODE)])
-    together = expected(SHAPE, policy.parameters, seen)
-    alone = [expected(SHAPE, policy.parameters, seen[i : i + 1])[0] for i in range(2)]
+    together = predict_lists(SHAPE, policy.parameters, seen)
+    alone = [predict_lists(SHAPE, policy.parameters, seen[i : i + 1])[0] for i in range(2)]
     np.testing.assert_allclose(together, np.stack(alone), rtol=1e-4, atol=1e-4)
     assert not np.allclose(together[0], together[1])
 
@@ -54,16 +54,17 @@ def test_programs_do_not_depend_on_each_other_nor_on_padding() -> None:
 def test_torch_computes_what_numpy_does() -> None:
     torch = pytest.importorskip("torch")
     policy, seen = made(), np.stack([observe_module(CODE, CODE), observe_module(MORE, CODE)])
-    one = packed(SHAPE, seen)
-    given = tuple(torch.from_numpy(array) for array in (one.words, one.places, one.parts, one.counts))
+    given = PackedRows(*map(torch.from_numpy, pack_rows(SHAPE, seen)))
     tensors = {name: torch.from_numpy(array) for name, array in policy.parameters.items()}
-    found = outputs(torch, SHAPE, tensors, given).numpy()
-    np.testing.assert_allclose(found, expected(SHAPE, policy.parameters, seen), rtol=1e-3, atol=1e-3)
+    found = list_scores(torch, SHAPE, tensors, given).numpy()
+    np.testing.assert_allclose(found, predict_lists(SHAPE, policy.parameters, seen), rtol=1e-3, atol=1e-3)
 
 
 def test_every_list_is_as_probable_as_the_network_has_it() -> None:
     policy, here = made(), space()
-    chosen = expected(SHAPE, policy.parameters, here.observe(here.start())[None])[0, HEADS.index("choice")]
+    chosen = predict_lists(SHAPE, policy.parameters, here.observe(here.start())[None])[
+        0, HEADS.index("choice")
+    ]
     listing = policy_of(policy)
     assert isinstance(listing, ListPolicy)
     for passes, sure in zip(LISTS, chosen - np.logaddexp.reduce(chosen), strict=True):
@@ -123,34 +124,34 @@ def dataset() -> ListDataset:
 
 def test_training_learns_which_list_saves_where(tmp_path: Path) -> None:
     pytest.importorskip("torch")
-    from planish.train.list_ranker import RankerConfig, train_reader
+    from planish.train.list_ranker import RankerConfig, train_ranker
 
     known = dataset()
     held = known.groups == "p3"
     config = RankerConfig(30, 0, tmp_path / "c.checkpoint", width=16, depth=1)
-    shape, arrays, _ = train_reader(known, config, held)
-    said = expected(shape, arrays, known.observed[:2])
+    shape, arrays, _ = train_ranker(known, config, held)
+    said = predict_lists(shape, arrays, known.observed[:2])
     assert said[1, HEADS.index("choice")].argmax() == 1
     assert said[1, 0, 1] > 0.5 > said[0, 0, 1]
 
 
 def test_without_auxiliary_tasks_gains_alone_are_learnt(tmp_path: Path) -> None:
     pytest.importorskip("torch")
-    from planish.train.list_ranker import RankerConfig, train_reader
+    from planish.train.list_ranker import RankerConfig, train_ranker
 
     known = dataset()
     for auxiliary, learnt in ((True, [True, True, True]), (False, [True, False, False])):
         config = RankerConfig(
             1, 0, tmp_path / f"{auxiliary}.checkpoint", width=8, depth=1, auxiliary=auxiliary
         )
-        _, arrays, _ = train_reader(known, config, known.groups == "p3")
+        _, arrays, _ = train_ranker(known, config, known.groups == "p3")
         # Biases begin with 0, and stay there where nothing is learnt.
         assert arrays["lists bias"].reshape(len(HEADS), -1).any(axis=1).tolist() == learnt
 
 
 def test_an_interrupted_training_goes_on_to_the_same_network(tmp_path: Path) -> None:
     pytest.importorskip("torch")
-    from planish.train.list_ranker import RankerConfig, train_reader
+    from planish.train.list_ranker import RankerConfig, train_ranker
     from planish.train.optimisation import TrainingProgress
 
     known = dataset()
@@ -161,14 +162,14 @@ def test_an_interrupted_training_goes_on_to_the_same_network(tmp_path: Path) -> 
             raise KeyboardInterrupt
 
     whole, parts = (RankerConfig(4, 0, tmp_path / f"{name}.checkpoint", width=8, depth=1) for name in "ab")
-    _, arrays, metrics = train_reader(known, whole, held)
-    train_reader(known, parts, held, stop)
-    _, resumed, same = train_reader(known, parts, held)
+    _, arrays, metrics = train_ranker(known, whole, held)
+    train_ranker(known, parts, held, stop)
+    _, resumed, same = train_ranker(known, parts, held)
     assert metrics == same
     for name, array in arrays.items():
         np.testing.assert_array_equal(array, resumed[name])
     with pytest.raises(PlanishError, match="is of another training"):
-        train_reader(known, RankerConfig(5, 0, tmp_path / "a.checkpoint", width=8, depth=1), held)
+        train_ranker(known, RankerConfig(5, 0, tmp_path / "a.checkpoint", width=8, depth=1), held)
 
 
 def sample_table(count: int) -> CostTable:

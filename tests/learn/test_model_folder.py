@@ -9,7 +9,14 @@ from pathlib import Path
 import pytest
 
 from planish.levels.loops.features import SCHEMA
-from planish.models.model_files import SavedModel, load_model, model_named, models_for, places, write_model
+from planish.models.model_files import (
+    SavedModel,
+    load_model,
+    model_named,
+    model_paths,
+    models_for,
+    write_model,
+)
 
 
 @pytest.fixture
@@ -20,7 +27,7 @@ def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def shipped() -> SavedModel:
-    return load_model(places()["loops"])
+    return load_model(model_paths()["loops"])
 
 
 def trainings() -> dict[str, str]:

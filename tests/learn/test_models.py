@@ -14,7 +14,7 @@ from planish.core.ranks import rank_correlation
 from planish.models import trees
 from planish.models.combined import Bootstrap, Combined, acquire
 from planish.models.cost_model import Dataset, Prediction, dataset_of, top_recall
-from planish.models.model_files import SavedModel, load_model, made_model, places, required, write_model
+from planish.models.model_files import SavedModel, load_model, made_model, model_paths, required, write_model
 from planish.models.trees import BoostedTrees, XgboostTrees
 
 SCHEMA = FeatureSchema("letters", 1, ("a", "b", "c", "d", "e"))
@@ -244,7 +244,7 @@ def _about(arrays: dict[str, np.ndarray], **change: object) -> np.ndarray:
 def test_the_shipped_model_is_small_and_for_the_features_of_today() -> None:
     from planish.levels.loops.features import SCHEMA as TODAY
 
-    path = places()["loops"]
+    path = model_paths()["loops"]
     assert path.stat().st_size < 2_000_000
     model = required(path, TODAY)
     assert model.rows >= 30_000

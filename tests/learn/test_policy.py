@@ -18,7 +18,7 @@ from planish.levels.loops.space import CursorSpace, TemplateSpace
 from planish.levels.loops.workloads import matmul
 from planish.models.network_policies import NetworkPolicy
 from planish.models.networks import KINDS, Shape, scaled, scores
-from planish.models.policy_files import SavedPolicy, load_policy, places, policy_for, write_policy
+from planish.models.policy_files import SavedPolicy, load_policy, policy_for, policy_paths, write_policy
 from planish.train.continuations import DISCOUNT, FARTHEST, STEPS, UNKNOWN, StateDataset, shortfalls, worths
 
 SPACE = CursorSpace(matmul(30, 20, 12))
@@ -203,9 +203,9 @@ def test_a_folder_is_no_policy(tmp_path: Path) -> None:
 
 
 def test_the_shipped_policy_fits() -> None:
-    shipped = load_policy(places()["loops"])
+    shipped = load_policy(policy_paths()["loops"])
     assert shipped.fits(SPACE)
-    assert places()["loops"].stat().st_size < 2 << 20
+    assert policy_paths()["loops"].stat().st_size < 2 << 20
 
 
 def test_worths_are_the_best_discounted_gains() -> None:

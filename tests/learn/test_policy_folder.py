@@ -36,9 +36,11 @@ def saved(name: str, vector_bytes: int, programs: int = 3) -> SavedPolicy:
 def own(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     """The user's folder, where no policies come with planish."""
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
-    places = folder_module.places
+    paths = folder_module.policy_paths
     monkeypatch.setattr(
-        folder_module, "places", lambda: {n: p for n, p in places().items() if policies_folder() in p.parents}
+        folder_module,
+        "policy_paths",
+        lambda: {n: p for n, p in paths().items() if policies_folder() in p.parents},
     )
     policies_folder().mkdir(parents=True)
     return policies_folder()

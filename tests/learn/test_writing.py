@@ -21,13 +21,15 @@ from planish.levels.llvm.ir.instruction_rows import SIZES, instruction_schema, o
 from planish.levels.llvm.passes import PassSpace, elements, passes_of
 from planish.models.network_policies import WritingPolicy, policy_of
 from planish.models.policy_files import SavedPolicy, load_policy, policy_for, write_policy
-from planish.models.writer import ListGrammar, WriterShape, read_one, said
+from planish.models.writer import ListGrammar, WriterShape, encode_observed, token_scores
 from planish.search.decoding import priority_samples
 from planish.search.policies import greedy_rollout
 from planish.train.continuations import how_probable, judge_lists
 
 STEPS = ("sroa<modify-cfg>", "gvn", "adce", "default<Oz>")
-SHAPE = WriterShape(tuple(SIZES.values()), 448, len(STEPS), 3, once=(3,), width=16, depth=2, heads=2)
+SHAPE = WriterShape(
+    sizes=tuple(SIZES.values()), rows=448, tokens=len(STEPS), longest=3, once=(3,), width=16, depth=2, heads=2
+)
 
 
 def made(seed: int = 0) -> SavedPolicy:
@@ -59,9 +61,9 @@ def test_the_grammar_has_the_lists_that_it_should_and_no_others() -> None:
 def test_written_token_by_token_is_as_probable_as_all_at_once() -> None:
     policy, writing = made(), WritingPolicy(made(), free=True)
     state = writing.begin(here())
-    read = read_one(SHAPE, policy.parameters, here().observe(here().start())[None])
+    read = encode_observed(SHAPE, policy.parameters, here().observe(here().start())[None])
     tokens = np.array([[3, 0, 2]])
-    scores = said(np, SHAPE, policy.parameters, read, tokens)[0]
+    scores = token_scores(np, SHAPE, policy.parameters, read, tokens)[0]
     for place, token in enumerate([*tokens[0], None]):
         (found,) = writing.log_probabilities([state])
         steps = [str(step) for step in found if step is not None]
@@ -100,16 +102,20 @@ def test_branches_together_are_as_each_by_itself() -> None:
 
 def test_torch_computes_what_numpy_does() -> None:
     torch = pytest.importorskip("torch")
-    from planish.models.networks import packed
-    from planish.models.writer import read_programs
+    from planish.models.networks import PackedRows, pack_rows
+    from planish.models.writer import encode_programs
 
     policy, seen = made(), np.stack([observe_module(CODE, CODE), observe_module(MORE, CODE)])
-    one, tokens = packed(SHAPE, seen), np.array([[0, 1, 2], [3, 3, 1]])
-    words, places, parts, counts = map(torch.from_numpy, (one.words, one.places, one.parts, one.counts))
+    given, tokens = (
+        PackedRows(*map(torch.from_numpy, pack_rows(SHAPE, seen))),
+        np.array([[0, 1, 2], [3, 3, 1]]),
+    )
     tensors = {name: torch.from_numpy(array) for name, array in policy.parameters.items()}
-    read = read_programs(torch, SHAPE, tensors, (words, places, parts, counts))
-    found = said(torch, SHAPE, tensors, read, torch.from_numpy(tokens)).numpy()
-    expected = said(np, SHAPE, policy.parameters, read_one(SHAPE, policy.parameters, seen), tokens)
+    read = encode_programs(torch, SHAPE, tensors, given)
+    found = token_scores(torch, SHAPE, tensors, read, torch.from_numpy(tokens)).numpy()
+    expected = token_scores(
+        np, SHAPE, policy.parameters, encode_observed(SHAPE, policy.parameters, seen), tokens
+    )
     np.testing.assert_allclose(found, expected, rtol=1e-3, atol=1e-3)
 
 
@@ -165,7 +171,7 @@ import json, sys, time
 from pathlib import Path
 from learn.test_lists import dataset
 from learn.test_writing import config
-from planish.train.list_writer import Texts, train_writer
+from planish.train.list_writer import ListVocabulary, train_writer
 def told(progress):
     print(json.dumps([progress.step, progress.loss, progress.held]), flush=True)
     time.sleep(float(sys.argv[2]))
@@ -175,10 +181,10 @@ train_writer(*config(Path(sys.argv[1])), told)
 
 def config(checkpoint: Path) -> tuple[object, ...]:
     """All that a tiny training takes."""
-    from planish.train.list_writer import Texts, WriterConfig
+    from planish.train.list_writer import ListVocabulary, WriterConfig
 
     known = dataset()
-    texts = Texts.of(LISTS, ("default<Oz>",))
+    texts = ListVocabulary.of(LISTS, ("default<Oz>",))
     shape = replace(SHAPE, tokens=len(texts.steps), longest=2, once=(), width=16, depth=1)
     return known, texts, shape, WriterConfig(8, 0, checkpoint, every=3), known.groups == "p3"
 
@@ -222,10 +228,10 @@ def test_a_training_that_is_killed_goes_on_to_the_same_losses(tmp_path: Path) ->
 
 def test_training_learns_which_list_saves_where(tmp_path: Path) -> None:
     pytest.importorskip("torch")
-    from planish.train.list_writer import Texts, WriterConfig, train_writer
+    from planish.train.list_writer import ListVocabulary, WriterConfig, train_writer
 
     known, texts, shape, _, held = config(tmp_path / "c.checkpoint")
-    assert isinstance(texts, Texts)
+    assert isinstance(texts, ListVocabulary)
     long = WriterConfig(40, 0, tmp_path / "c.checkpoint")
     arrays, metrics = train_writer(known, texts, shape, long, held)  # type: ignore[arg-type]
     assert metrics["bits held back"] < 1

@@ -257,10 +257,10 @@ def learnt_lists(
 
 def _reader(dataset: ListDataset, held: NDArray[np.bool_], path: Path, size: Size) -> SavedPolicy:
     from planish.models.policy_files import SavedPolicy
-    from planish.train.list_ranker import RankerConfig, train_reader
+    from planish.train.list_ranker import RankerConfig, train_ranker
 
-    config = RankerConfig(size.epochs, size.seed, _checkpoint(path), size.width, size.depth, size.device)
-    shape, parameters, metrics = train_reader(dataset, config, held, _show_epoch)
+    config = RankerConfig(size.epochs, size.seed, _checkpoint(path), size.device, size.width, size.depth)
+    shape, parameters, metrics = train_ranker(dataset, config, held, _show_epoch)
     actions, steps = tuple(map(",".join, dataset.lists)), max(map(len, dataset.lists))
     made = path.stem, "llvm", dataset.schema, actions, steps, shape, parameters, metrics, len(dataset)
     return SavedPolicy(*made)
@@ -270,15 +270,22 @@ def _writer(dataset: ListDataset, held: NDArray[np.bool_], path: Path, size: Siz
     from planish.levels.llvm.passes import elements, find_element, oz_of
     from planish.models.policy_files import SavedPolicy
     from planish.models.writer import WriterShape
-    from planish.train.list_writer import Texts, WriterConfig, train_writer
+    from planish.train.list_writer import ListVocabulary, WriterConfig, train_writer
 
     oz = oz_of({*elements()})
     assert oz is not None
-    texts = Texts.of(dataset.lists, (oz,))
+    texts = ListVocabulary.of(dataset.lists, (oz,))
     once = tuple(place for place, text in enumerate(texts.steps) if find_element(text).is_pipeline)
     longest = texts.lists.shape[1]
-    read = dataset.sizes, dataset.observed.shape[1]
-    shape = WriterShape(*read, len(texts.steps), longest, once, size.width, size.depth)
+    shape = WriterShape(
+        sizes=dataset.sizes,
+        rows=dataset.observed.shape[1],
+        tokens=len(texts.steps),
+        longest=longest,
+        once=once,
+        width=size.width,
+        depth=size.depth,
+    )
     config = WriterConfig(size.epochs, size.seed, _checkpoint(path), device=size.device)
     parameters, metrics = train_writer(dataset, texts, shape, config, held, _show_list_step)
     made = path.stem, "llvm", dataset.schema, texts.steps, longest, shape, parameters, metrics, len(dataset)

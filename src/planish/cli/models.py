@@ -180,9 +180,9 @@ def remove(model: Annotated[str, typer.Argument(metavar="MODEL", help="One of yo
 
 def _list(form: str) -> None:
     from planish.cli.output import document, table
-    from planish.models.model_files import load_model, places
+    from planish.models.model_files import load_model, model_paths
 
-    found = readable(places(), load_model)
+    found = readable(model_paths(), load_model)
     if form == "json":
         document({"models": [{"name": name, **_model_document(*pair)} for name, pair in found.items()]})
         return
@@ -243,6 +243,6 @@ def _tell_how_used(path: Path, model: SavedModel) -> None:
 
 
 def _path(model: str) -> Path:
-    from planish.models.model_files import SUFFIXES, places
+    from planish.models.model_files import SUFFIXES, model_paths
 
-    return place_of("model", model, places(), SUFFIXES)
+    return place_of("model", model, model_paths(), SUFFIXES)

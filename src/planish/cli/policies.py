@@ -79,9 +79,9 @@ def remove(policy: Annotated[str, typer.Argument(metavar="POLICY", help="One of 
 
 def _list(form: str) -> None:
     from planish.cli.output import document, table
-    from planish.models.policy_files import load_policy, places
+    from planish.models.policy_files import load_policy, policy_paths
 
-    found = readable(places(), load_policy)
+    found = readable(policy_paths(), load_policy)
     if form == "json":
         document({"policies": [{"name": name, **policy_document(*pair)} for name, pair in found.items()]})
         return
@@ -124,9 +124,9 @@ def path_of(policy: str) -> Path:
     Raises:
         PlanishError: there is none of that name.
     """
-    from planish.models.policy_files import SUFFIX, places
+    from planish.models.policy_files import SUFFIX, policy_paths
 
-    return place_of("policy", policy, places(), [SUFFIX])
+    return place_of("policy", policy, policy_paths(), [SUFFIX])
 
 
 ANSWERED = 200

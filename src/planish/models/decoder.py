@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planish.models.ir_text import Tokenizer, question
-from planish.models.networks import Array, Parameters, normed
+from planish.models.networks import Array, Parameters, rms_norm
 
 BASE = 10_000.0
 """Of the rotations' wave lengths, as in Llama 2."""
@@ -95,7 +95,7 @@ def hidden_rows(xp: ModuleType, shape: DecoderShape, parameters: Parameters, tok
     turns = [xp.as_tensor(each, device=tokens.device) for each in turn]
     hidden = parameters["tokens"][tokens]
     for layer in range(shape.depth):
-        rows = normed(xp, hidden) * parameters[f"{layer} attention scale"]
+        rows = rms_norm(xp, hidden) * parameters[f"{layer} attention scale"]
         query, key, value = (
             xp.swapaxes((rows @ parameters[f"{layer} {name}"]).unflatten(2, (shape.heads, part)), 1, 2)
             for name in ("query", "key", "value")
@@ -104,7 +104,7 @@ def hidden_rows(xp: ModuleType, shape: DecoderShape, parameters: Parameters, tok
         looked = xp.nn.functional.scaled_dot_product_attention(query, key, value, is_causal=True)
         hidden = hidden + xp.swapaxes(looked, 1, 2).flatten(2) @ parameters[f"{layer} mixed"]
         hidden = hidden + _unit(xp, parameters, layer, hidden)
-    return normed(xp, hidden) * parameters["scale"]
+    return rms_norm(xp, hidden) * parameters["scale"]
 
 
 def remembered(
@@ -127,7 +127,7 @@ def remembered(
     hidden: Floats = parameters["tokens"][np.asarray(tokens)]
     keys, values = list[Floats](), list[Floats]()
     for layer in range(shape.depth):
-        rows = normed(np, hidden) * parameters[f"{layer} attention scale"]
+        rows = rms_norm(np, hidden) * parameters[f"{layer} attention scale"]
         query, key, value = (
             (rows @ parameters[f"{layer} {name}"]).reshape(len(tokens), shape.heads, part).swapaxes(0, 1)
             for name in ("query", "key", "value")
@@ -144,23 +144,23 @@ def remembered(
         looked = (weight / weight.sum(axis=-1, keepdims=True)) @ value
         hidden = hidden + looked.swapaxes(0, 1).reshape(hidden.shape) @ parameters[f"{layer} mixed"]
         hidden = hidden + _unit(np, parameters, layer, hidden)
-    last = normed(np, hidden[-1:]) * parameters["scale"]
+    last = rms_norm(np, hidden[-1:]) * parameters["scale"]
     # Of the last token alone: what may follow the others is known already.
     return Memory(keys, values, (last @ parameters["tokens"].T)[0])
 
 
 def rotations(count: int, part: int, first: int = 0) -> tuple[Floats, Floats]:
-    """Return cosines and sines of places from `first` on: (places, half of a head's width), twice."""
+    """Return cosines and sines of positions from `first` on: (positions, half of a head's width), twice."""
     angles = np.arange(first, count)[:, None] * BASE ** (-np.arange(0, part, 2) / part)
     return np.cos(angles).astype(np.float32), np.sin(angles).astype(np.float32)
 
 
 def rotated(xp: ModuleType, rows: Array, turns: Sequence[Any]) -> Array:
-    """Rotate the halves of rows against each other, by their places' angles.
+    """Rotate the halves of rows against each other, by the angles of their positions.
 
     Args:
         xp: `numpy` or `torch`.
-        rows: (..., places, width of a head).
+        rows: (..., positions, width of a head).
         turns: cosines and sines, as `rotations` gives them.
     """
     half = rows.shape[-1] // 2
@@ -169,7 +169,7 @@ def rotated(xp: ModuleType, rows: Array, turns: Sequence[Any]) -> Array:
 
 
 def _unit(xp: ModuleType, parameters: Parameters, layer: int, hidden: Array) -> Array:
-    rows = normed(xp, hidden) * parameters[f"{layer} unit scale"]
+    rows = rms_norm(xp, hidden) * parameters[f"{layer} unit scale"]
     gate = rows @ parameters[f"{layer} gate"]
     # Clipped, for the exponential of float32 overflows beyond 88, and NumPy warns of it.
     gated = gate / (1 + xp.exp(-xp.clip(gate, -60, 60))) * (rows @ parameters[f"{layer} up"])

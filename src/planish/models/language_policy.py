@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from planish.core import CanCompile, Candidate, PlanishError, PolicyState, Space, Step
+from planish.core import CanCompile, Candidate, PolicyState, Space, Step
 from planish.models.decoder import ROOM, DecoderShape, Memory, continued, read_question, remembered
 from planish.models.feedback import (
     RETRY,
@@ -46,30 +46,28 @@ def feedback_in(
         objective: what the cost counts. All but instructions has the list run once more, to count them.
     """
     after = None if cost is None else int(cost)
-    if kind == "fast" and objective == COUNTED:
-        return feedback_of(answer, space.text, after)
     if after is not None and objective != COUNTED:
         after = space.instructions(candidate)
     if kind == "fast":
         return feedback_of(answer, space.text, after)
     made = None if after is None else space.compiled(candidate)
-    said = "" if answer.code is None else space.refused(answer.code)
+    error = "" if answer.code is None else space.refused(answer.code)
     alike = 0.0 if answer.code is None or made is None else bleu(answer.code, made)
-    return feedback_of(answer, space.text, after, made, error_class(said) if said else "", alike)
+    return feedback_of(answer, space.text, after, made, error_class(error) if error else "", alike)
 
 
 @dataclass(frozen=True)
-class Page:
-    """Key-value cache of one program, shared by all answers.
+class Prompt:
+    """Prompt of one program, shared by all answers.
 
     Args:
         space: of the program.
-        asked: what the prompt is remembered by.
+        memory: the key-value cache of the prompt.
         steps: of each token that is a pass and that the space has.
     """
 
     space: CanCompile
-    asked: Memory
+    memory: Memory
     steps: Mapping[int, Step]
 
     @cached_property
@@ -79,23 +77,23 @@ class Page:
 
 
 @dataclass(frozen=True, eq=False)
-class Text:
+class AnswerState:
     """State of an answer after some passes of its list.
 
     Args:
-        page: of its program.
+        prompt: of its program.
         candidate: the passes so far.
         written: their tokens.
-        memory: what the prompt and they are remembered by.
+        memory: the key-value cache of the prompt and of these tokens.
     """
 
-    page: Page
+    prompt: Prompt
     candidate: Candidate
     written: tuple[int, ...]
     memory: Memory
 
 
-class AnsweringPolicy:
+class LanguageModelPolicy:
     """Writes lists as a language model answers; see `planish.models.ir_text`.
 
     Args:
@@ -112,32 +110,30 @@ class AnsweringPolicy:
         names = ("[code]", "[end]") if self._kind == "fast" else ("[end]",)
         self._ends = {self._tokenizer.token(name) for name in names}
 
-    def begin(self, space: Space) -> Text:
+    def begin(self, space: Space) -> AnswerState:
         """Read the program of a space; of a long one its beginning, with a `CutTextWarning`.
 
         Raises:
             PlanishError: the policy is for another space.
         """
-        why = self._saved.unfit(space) if isinstance(space, CanCompile) else "reads programs as text"
-        if why or not isinstance(space, CanCompile):
-            raise PlanishError(f"the policy {self._saved.name} {why}", "planish policy lists others.")
-        known = {str(step): step for step in space.actions}
+        fitting = self._saved.require_fit(space, CanCompile, "reads programs as text")
+        known = {str(step): step for step in fitting.actions}
         steps = {self._tokenizer.token(name): known[name] for name in self._tokenizer.passes if name in known}
-        _, asked = read_question(self._shape, self._saved.parameters, self._tokenizer, space.text)
-        return Text(Page(space, asked, steps), space.start(), (), asked)
+        _, memory = read_question(self._shape, self._saved.parameters, self._tokenizer, fitting.text)
+        return AnswerState(Prompt(fitting, memory, steps), fitting.start(), (), memory)
 
-    def extend(self, state: PolicyState, step: Step) -> Text:
+    def extend(self, state: PolicyState, step: Step) -> AnswerState:
         """Write a step."""
-        assert isinstance(state, Text)
-        token = state.page.tokens[step]
+        assert isinstance(state, AnswerState)
+        token = state.prompt.tokens[step]
         memory = remembered(self._shape, self._saved.parameters, [token], state.memory)
-        return Text(state.page, state.candidate.then(step), (*state.written, token), memory)
+        return AnswerState(state.prompt, state.candidate.then(step), (*state.written, token), memory)
 
     def log_probabilities(self, states: Sequence[PolicyState]) -> Sequence[Mapping[Step | None, float]]:
-        """Share the probability among passes and the list's end: what else the model would say is illegal."""
-        return [self._next(state) for state in states if isinstance(state, Text)]
+        """Share the probability among passes and the list's end: all other tokens are illegal."""
+        return [self._next_steps(state) for state in states if isinstance(state, AnswerState)]
 
-    def revise(self, state: PolicyState, cost: float | None) -> Text | None:
+    def revise(self, state: PolicyState, cost: float | None) -> AnswerState | None:
         """Continue the prompt with the outcome of the list, so that the model revises it (thesis, figure
         5.3).
 
@@ -152,36 +148,34 @@ class AnsweringPolicy:
             The state before the first pass of another list; None where the model says that it is sure, or
             the context is full.
         """
-        assert isinstance(state, Text)
-        said = [*state.written, self._end, *self._answered(state)]
-        answer = read_answer(self._tokenizer, said)
+        assert isinstance(state, AnswerState)
+        # The rest of the answer: counts, and code where feedback has it.
+        most = ROOM if self._kind == "fast" else None
+        memory = remembered(self._shape, self._saved.parameters, [self._end], state.memory)
+        rest, _ = continued(self._shape, self._saved.parameters, memory, self._ends, most)
+        tokens = [*state.written, self._end, *rest]
+        answer = read_answer(self._tokenizer, tokens)
         about = self._kind, self._saved.schema.name.rpartition("/")[2]
-        found = feedback_in(state.page.space, state.candidate, answer, cost, *about)
+        found = feedback_in(state.prompt.space, state.candidate, answer, cost, *about)
         if self._kind == "fast":
-            said.pop()  # the mark that ends the answer: the feedback comes in its place
-        said += feedback_tokens(self._tokenizer, found, self._kind)
+            tokens.pop()  # the mark that ends the answer is replaced by the feedback
+        tokens += feedback_tokens(self._tokenizer, found, self._kind)
         # Room for the verdict's token, and for a list as long as lists may be.
-        if state.page.asked.length + len(said) + 1 + self._saved.steps >= self._shape.context:
+        if state.prompt.memory.length + len(tokens) + 1 + self._saved.steps >= self._shape.context:
             return None
-        memory = remembered(self._shape, self._saved.parameters, said, state.page.asked)
+        memory = remembered(self._shape, self._saved.parameters, tokens, state.prompt.memory)
         sure, again = map(self._tokenizer.token, (SURE, RETRY))
         if memory.scores[sure] > memory.scores[again]:
             return None
         memory = remembered(self._shape, self._saved.parameters, [again], memory)
         return replace(state, candidate=Candidate(), written=(), memory=memory)
 
-    def _answered(self, state: Text) -> list[int]:
-        """Have the rest of an answer written: counts, and code where feedback has it."""
-        memory = remembered(self._shape, self._saved.parameters, [self._end], state.memory)
-        most = ROOM if self._kind == "fast" else None
-        return continued(self._shape, self._saved.parameters, memory, self._ends, most)[0]
-
-    def _next(self, state: Text) -> Mapping[Step | None, float]:
-        page, legal = state.page, len(state.written) < self._saved.steps
+    def _next_steps(self, state: AnswerState) -> Mapping[Step | None, float]:
+        steps, legal = state.prompt.steps, len(state.written) < self._saved.steps
         # A list has one pass at least, so that the end is not offered before.
-        tokens = [*(page.steps if legal else ()), *([self._end] if state.written else [])]
+        tokens = [*(steps if legal else ()), *([self._end] if state.written else [])]
         if not tokens:
             return {None: 0.0}
         kept: NDArray[np.float64] = state.memory.scores[tokens].astype(np.float64)
-        sure = (kept - np.logaddexp.reduce(kept)).tolist()
-        return {page.steps.get(token): value for token, value in zip(tokens, sure, strict=True)}
+        log_probs = (kept - np.logaddexp.reduce(kept)).tolist()
+        return {steps.get(token): value for token, value in zip(tokens, log_probs, strict=True)}

@@ -283,7 +283,7 @@ def models_folder() -> Path:
     return user_data_path("planish", appauthor=False) / "models"
 
 
-def places() -> Mapping[str, Path]:
+def model_paths() -> Mapping[str, Path]:
     """Return the models that there are, by name: the user's own, in place of shipped ones of that name."""
     # Reversed, so that of one name with both suffixes the first suffix wins.
     return _shipped() | {path.stem: path for path in reversed(_own())}
@@ -333,12 +333,12 @@ def _other_features(path: Path, model: SavedModel, schema: FeatureSchema) -> str
 
 
 def model_named(name: str, schema: FeatureSchema) -> SavedModel:
-    """Read the model that the user named: one that `places` has, or a file.
+    """Read the model that the user named: one that `model_paths` has, or a file.
 
     Raises:
         PlanishError: it cannot be read, or is asked with other features.
     """
-    return required(places().get(name, Path(name)), schema)
+    return required(model_paths().get(name, Path(name)), schema)
 
 
 def required(path: Path, schema: FeatureSchema) -> SavedModel:

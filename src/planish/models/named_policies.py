@@ -1,4 +1,4 @@
-"""Policies by name, and policies composed of lists that are known to be good."""
+"""Policies by name, and policies made of the lists that a space begins with."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ Weights = Mapping[Step | None, float]
 
 
 @dataclass(frozen=True)
-class Composed:
+class SeedState:
     """State of the policy: the steps so far in their order, and the candidate that they make.
 
     Args:
@@ -46,12 +46,12 @@ class Composed:
     candidate: Candidate
 
 
-class ComposedPolicy:
+class SeedPolicy:
     """Goes on as the lists do that begin so, or, less probably, as any list does after the last step.
 
-    The list at place r weighs 1 / (r + 1), all of them together 1. After a beginning, a step weighs as much
+    The list of index r weighs 1 / (r + 1), all of them together 1. After a prefix, a step weighs as much
     as the lists that begin so and go on with it, and `ESCAPE` times the share of what follows the last step
-    anywhere. So the lists themselves are probable, and less so their beginnings with the ends of others.
+    anywhere. So the lists themselves are probable, and less so their prefixes with the ends of others.
 
     Args:
         lists: the best first; at least one.
@@ -60,11 +60,11 @@ class ComposedPolicy:
     def __init__(self, lists: Sequence[Candidate]) -> None:
         if not lists:
             raise PlanishError("there are no lists to make a policy of", "Name a policy: --set policy=NAME.")
-        whole = sum(1 / (place + 1) for place in range(len(lists)))
+        whole = sum(1 / (index + 1) for index in range(len(lists)))
         begun = defaultdict[Steps, defaultdict[Step | None, float]](lambda: defaultdict(float))
         after = defaultdict[Step | None, defaultdict[Step | None, float]](lambda: defaultdict(float))
-        for place, candidate in enumerate(lists):
-            weight = 1 / (place + 1) / whole
+        for index, candidate in enumerate(lists):
+            weight = 1 / (index + 1) / whole
             steps = (None, *candidate.steps, None)
             for at, (last, step) in enumerate(pairwise(steps)):
                 begun[candidate.steps[:at]][step] += weight
@@ -73,27 +73,27 @@ class ComposedPolicy:
         self._after: Mapping[Step | None, Weights] = after
         self._longest = max(len(candidate.steps) for candidate in lists)
 
-    def begin(self, space: Space) -> Composed:
-        """Stand at the start of a space.
+    def begin(self, space: Space) -> SeedState:
+        """Begin at the start of a space.
 
         Raises:
             PlanishError: the space does not take steps.
         """
         if not isinstance(space, CanStep):
             raise PlanishError("a policy needs a space that is walked step by step", "Name another space.")
-        return Composed(space, (), space.start())
+        return SeedState(space, (), space.start())
 
-    def extend(self, state: PolicyState, step: Step) -> Composed:
+    def extend(self, state: PolicyState, step: Step) -> SeedState:
         """Take a step."""
-        assert isinstance(state, Composed)
+        assert isinstance(state, SeedState)
         candidate = state.space.extend(state.candidate, step)
-        return Composed(state.space, (*state.taken, step), candidate)
+        return SeedState(state.space, (*state.taken, step), candidate)
 
     def log_probabilities(self, states: Sequence[PolicyState]) -> Sequence[Mapping[Step | None, float]]:
         """Weigh what follows in the lists; what the space cannot take, or changes nothing, is none."""
-        return [self._next(state) for state in states if isinstance(state, Composed)]
+        return [self._next(state) for state in states if isinstance(state, SeedState)]
 
-    def _next(self, state: Composed) -> Mapping[Step | None, float]:
+    def _next(self, state: SeedState) -> Mapping[Step | None, float]:
         # What follows a step in some list may lead back to it: without a bound, it could go round for ever.
         if len(state.taken) >= self._longest:
             return {None: 0.0}
@@ -109,7 +109,7 @@ class ComposedPolicy:
         return {step: math.log(weight / total) for step, weight in kept.items()} if total else {None: 0.0}
 
 
-def _moves(state: Composed, step: Step) -> bool:
+def _moves(state: SeedState, step: Step) -> bool:
     """Return whether a step leads to another candidate."""
     try:
         return state.space.extend(state.candidate, step) != state.candidate
@@ -135,7 +135,7 @@ def policy_named(space: Space, name: str, context: SearchContext = EMPTY_CONTEXT
     """
     seeds = space.seeds(context) if isinstance(space, CanSeed) else ()
     if name == SEEDS or (name == AUTO and seeds and not isinstance(space, CanObserve)):
-        return ComposedPolicy(seeds)
+        return SeedPolicy(seeds)
     if not isinstance(space, CanObserve):
         what = f"no policy is for the space {type(space).__name__}: it describes no candidate to one"
         raise PlanishError(what, "Name another space, or another searcher: planish searchers.")

@@ -4,18 +4,18 @@ One definition serves both: NumPy arrays, where a network is used, and torch ten
 They have the same methods here.
 
 The encoder reads a program as rows of small numbers, one for each instruction. A row is the sum of the
-embeddings of its columns and of its position. Rows attend to each other; the mean of each part (the program
-as it is, and after the baseline) and counts of all values go to the heads, which predict what each list is
-worth. The network that writes lists, `planish.models.writer`, has the same encoder.
+embeddings of its columns and of its position. Rows attend to each other; the mean of each segment (the
+program as it is, and after the baseline) and counts of all values go to the heads, which predict what each
+list is worth. The network that writes lists, `planish.models.writer`, has the same encoder.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from types import ModuleType
-from typing import Any, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,36 +25,60 @@ Array = Any
 Parameters = Mapping[str, Array]
 
 
-def mixed(
-    xp: ModuleType, heads: int, mine: Parameters, rows: Array, there: Array, *, fused: bool = False
+MATRICES = ("query", "key", "value", "mixed")
+"""The matrices of a layer's attention; the last one is applied to what is attended to."""
+
+
+def layer_parameters(name: str, width: int, attentions: Sequence[str] = ("",)) -> dict[str, tuple[int, ...]]:
+    """Name the arrays of a layer, and give their shapes.
+
+    Args:
+        name: of the layer.
+        width: of its rows.
+        attentions: names of its attentions, each with a space behind it.
+    """
+    inner, square = 2 * width, (width, width)
+    found = {f"{name} {attention}{matrix}": square for attention in attentions for matrix in MATRICES}
+    found |= {f"{name} up": (width, inner), f"{name} down": (inner, width)}
+    return {**found, f"{name} up bias": (inner,), f"{name} down bias": (width,)}
+
+
+def self_attention(
+    xp: ModuleType,
+    heads: int,
+    parameters: Parameters,
+    layer: int,
+    rows: Array,
+    there: Array,
+    *,
+    fused: bool = False,
 ) -> Array:
-    """Attend to the rows that there are.
+    """Attend from rows to all rows of the same program.
 
     Args:
         xp: `numpy` or `torch`.
         heads: of attention.
-        mine: the layer's matrices.
+        parameters: of the network.
+        layer: whose attention it is.
         rows: (programs, rows, width).
-        there: which rows there are, as 1 and 0.
+        there: (programs, rows, 1), which rows there are, as 1 and 0.
         fused: by torch's own operator, which never has all weights in memory, and is four times as fast for
             long programs; it does not bound them.
     """
     many, count, width = rows.shape
+    query, key, value = (rows @ parameters[f"{layer} {name}"] for name in MATRICES[:3])
+    if not fused:
+        there = there.reshape((many, 1, count))
+        return attention(xp, heads, query, key, value, there) @ parameters[f"{layer} mixed"]
     parts = (many, count, heads, width // heads)
-    query, key, value = (
-        xp.swapaxes((rows @ mine[name]).reshape(parts), 1, 2) for name in ("query", "key", "value")
-    )
-    here = there.reshape((many, 1, 1, count))
-    if fused:
-        shared = xp.nn.functional.scaled_dot_product_attention(query, key, value, 1e9 * (here - 1))
-    else:
-        weight = xp.exp(xp.clip(query @ xp.swapaxes(key, 2, 3) / (width // heads) ** 0.5, -30, 30)) * here
-        shared = weight / (weight.sum(axis=-1, keepdims=True) + 1e-9) @ value
-    return xp.swapaxes(shared, 1, 2).reshape((many, count, width)) @ mine["mixed"]
+    query, key, value = (xp.swapaxes(each.reshape(parts), 1, 2) for each in (query, key, value))
+    masked = 1e9 * (there.reshape((many, 1, 1, count)) - 1)
+    shared = xp.nn.functional.scaled_dot_product_attention(query, key, value, masked)
+    return xp.swapaxes(shared, 1, 2).reshape(rows.shape) @ parameters[f"{layer} mixed"]
 
 
-def attended(xp: ModuleType, heads: int, query: Array, key: Array, value: Array, there: Array) -> Array:
-    """Look from some rows at others: (programs, queries, width).
+def attention(xp: ModuleType, heads: int, query: Array, key: Array, value: Array, there: Array) -> Array:
+    """Attend from some rows to others: (programs, queries, width).
 
     Args:
         xp: `numpy` or `torch`.
@@ -62,20 +86,20 @@ def attended(xp: ModuleType, heads: int, query: Array, key: Array, value: Array,
         query: (programs, queries, width).
         key: (programs, rows, width); of one program, where all queries are about the same one.
         value: the same.
-        there: (programs, queries, rows) or what broadcasts to it: what is looked at, as 1 and 0.
+        there: (programs, queries, rows) or what broadcasts to it: what is attended to, as 1 and 0.
     """
     part = query.shape[-1] // heads
-    asked, keys, values = (
+    queries, keys, values = (
         xp.swapaxes(each.reshape((len(each), each.shape[1], heads, part)), 1, 2)
         for each in (query, key, value)
     )
-    close = xp.clip(asked @ xp.swapaxes(keys, 2, 3) / part**0.5, -30, 30)
+    close = xp.clip(queries @ xp.swapaxes(keys, 2, 3) / part**0.5, -30, 30)
     weight = xp.exp(close) * there[:, None]
     shared = weight / (weight.sum(axis=-1, keepdims=True) + 1e-9) @ values
     return xp.swapaxes(shared, 1, 2).reshape(query.shape)
 
 
-def fed(xp: ModuleType, parameters: Parameters, layer: str, hidden: Array) -> Array:
+def feed_forward(xp: ModuleType, parameters: Parameters, layer: str, hidden: Array) -> Array:
     """Return what a layer's two matrices make of each row by itself.
 
     Args:
@@ -84,99 +108,91 @@ def fed(xp: ModuleType, parameters: Parameters, layer: str, hidden: Array) -> Ar
         layer: the layer's name.
         hidden: rows.
     """
-    up = normed(xp, hidden) @ parameters[f"{layer} up"] + parameters[f"{layer} up bias"]
-    return positive(up) @ parameters[f"{layer} down"] + parameters[f"{layer} down bias"]
+    up = rms_norm(xp, hidden) @ parameters[f"{layer} up"] + parameters[f"{layer} up bias"]
+    return relu(up) @ parameters[f"{layer} down"] + parameters[f"{layer} down bias"]
 
 
-def positive(hidden: Array) -> Array:
+def relu(hidden: Array) -> Array:
     """Set to 0 what is negative."""
     return hidden * (hidden > 0)
 
 
-def normed(xp: ModuleType, hidden: Array) -> Array:
-    """Return each row the root mean square of 1."""
+def rms_norm(xp: ModuleType, hidden: Array) -> Array:
+    """Scale each row to a root mean square of 1."""
     return hidden / xp.sqrt((hidden * hidden).mean(axis=-1, keepdims=True) + 1e-5)
 
 
-PARTS = 2
+SEGMENTS = 2
+"""Of an observation: the program as it is, and after the baseline."""
 HEADS = ("gains", "choice", "saves")
 """What each list saves beside those before it; which one is the best; which ones save anything."""
 Floats = NDArray[np.float32]
 
 
-@dataclass(frozen=True)
-class ReaderShape:
+@dataclass(frozen=True, kw_only=True)
+class EncoderShape:
     """Hyperparameters of a network that reads instructions.
 
     Args:
-        sizes: of each column, how many values there are; the first is the part, 0 for padding.
+        sizes: of each column, how many values there are; the first is the segment, 0 for padding.
         rows: of an observation.
-        lists: how many there are.
         width: of a layer.
         depth: layers.
         heads: of attention; they divide the width.
-        kind: distinguishes this shape from those of other policies.
     """
 
     sizes: tuple[int, ...]
     rows: int
-    lists: int
     width: int = 64
     depth: int = 2
     heads: int = 4
+
+    def encoder_parameters(self) -> dict[str, tuple[int, ...]]:
+        """Name the arrays of the encoder, and give their shapes."""
+        width, values = self.width, sum(self.sizes)
+        found: dict[str, tuple[int, ...]] = {"words": (values, width), "places": (self.rows, width)}
+        for layer in range(self.depth):
+            found |= layer_parameters(str(layer), width)
+        found |= {"counts": (SEGMENTS * values, 2 * width), "head": (SEGMENTS * width, 2 * width)}
+        return found | {"head bias": (2 * width,)}
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReaderShape(EncoderShape):
+    """Hyperparameters of a network that ranks lists.
+
+    Args:
+        sizes, rows, width, depth, heads: see `EncoderShape`.
+        lists: how many there are.
+        kind: distinguishes this shape from those of other policies.
+    """
+
+    lists: int
     kind: str = "reader"
 
     def parameters(self) -> dict[str, tuple[int, ...]]:
         """Name the arrays, and give their shapes; biases are called so."""
         heads = len(HEADS) * self.lists
-        return reading_parameters(self) | {"lists": (2 * self.width, heads), "lists bias": (heads,)}
+        return self.encoder_parameters() | {"lists": (2 * self.width, heads), "lists bias": (heads,)}
 
 
-class Reads(Protocol):
-    """The part of a shape that reads; see `ReaderShape`."""
-
-    @property
-    def sizes(self) -> tuple[int, ...]: ...
-    @property
-    def rows(self) -> int: ...
-    @property
-    def width(self) -> int: ...
-    @property
-    def depth(self) -> int: ...
-    @property
-    def heads(self) -> int: ...
-
-
-def reading_parameters(shape: Reads) -> dict[str, tuple[int, ...]]:
-    """Name the arrays of what reads, and give their shapes."""
-    width, inner = shape.width, 2 * shape.width
-    found: dict[str, tuple[int, ...]] = {"words": (sum(shape.sizes), width), "places": (shape.rows, width)}
-    for layer in range(shape.depth):
-        found |= {f"{layer} {name}": (width, width) for name in ("query", "key", "value", "mixed")}
-        found |= {f"{layer} up": (width, inner), f"{layer} down": (inner, width)}
-        found |= {f"{layer} up bias": (inner,), f"{layer} down bias": (width,)}
-    counted = PARTS * sum(shape.sizes)
-    return found | {"counts": (counted, inner), "head": (PARTS * width, inner), "head bias": (inner,)}
-
-
-@dataclass(frozen=True)
-class PackedRows:
-    """Observations without padding.
+class PackedRows(NamedTuple):
+    """Observations without padding, as arrays of NumPy or tensors of torch.
 
     Args:
-        words: (programs, longest, columns), the places of values among all.
-        places: (programs, longest), of rows in the observation.
-        parts: (programs, longest, 2), which part a row is of; none for padding.
-        counts: (programs, values of both parts), as logarithms.
+        words: (programs, longest, columns), the indices of values among all.
+        positions: (programs, longest), of rows in the observation.
+        segments: (programs, longest, 2), which segment a row is of; none for padding.
+        counts: (programs, values of both segments), as logarithms.
     """
 
-    words: NDArray[np.int64]
-    places: NDArray[np.int64]
-    parts: Floats
-    counts: Floats
+    words: Array
+    positions: Array
+    segments: Array
+    counts: Array
 
 
-def packed(shape: Reads, observed: NDArray[np.integer]) -> PackedRows:
+def pack_rows(shape: EncoderShape, observed: NDArray[np.integer]) -> PackedRows:
     """Leave out padding, as far as all programs have it, and count."""
     there = observed[:, :, 0] > 0
     longest = max(1, int(there.sum(axis=1).max()))
@@ -185,67 +201,66 @@ def packed(shape: Reads, observed: NDArray[np.integer]) -> PackedRows:
     rows = np.take_along_axis(observed, order[..., None], axis=1).astype(np.int64)
     # All columns share one table, in which each has a range of its own.
     words = rows + np.cumsum((0, *shape.sizes[:-1]))
-    parts = (rows[..., :1] == np.arange(1, PARTS + 1)).astype(np.float32)
-    counts = np.zeros((len(rows), PARTS, sum(shape.sizes)), np.float32)
-    programs, places = np.nonzero(rows[..., 0])
-    part = rows[programs, places, 0] - 1
-    # `counts[...] += 1` would count equal places once.
-    np.add.at(counts, (programs[:, None], part[:, None], words[programs, places]), 1)
+    segments = (rows[..., :1] == np.arange(1, SEGMENTS + 1)).astype(np.float32)
+    counts = np.zeros((len(rows), SEGMENTS, sum(shape.sizes)), np.float32)
+    programs, positions = np.nonzero(rows[..., 0])
+    segment = rows[programs, positions, 0] - 1
+    # `counts[...] += 1` would count equal indices once.
+    np.add.at(counts, (programs[:, None], segment[:, None], words[programs, positions]), 1)
     shares = (np.log1p(counts) / 4).reshape(len(rows), -1)
-    return PackedRows(words, order, parts, shares.astype(np.float32))
+    return PackedRows(words, order, segments, shares.astype(np.float32))
 
 
-def outputs(
-    xp: ModuleType, shape: ReaderShape, parameters: Parameters, given: tuple[Array, Array, Array, Array]
-) -> Array:
-    """Return what the heads say: (programs, heads, lists).
+def list_scores(xp: ModuleType, shape: ReaderShape, parameters: Parameters, packed: PackedRows) -> Array:
+    """Return the outputs of the heads: (programs, heads, lists).
 
     Args:
         xp: `numpy` or `torch`.
         shape: of the network.
         parameters: as `ReaderShape.parameters` has them.
-        given: what `PackedRows` holds, in its order.
+        packed: the programs.
     """
-    said = read(xp, shape, parameters, given)[1] @ parameters["lists"] + parameters["lists bias"]
-    return said.reshape((len(said), len(HEADS), shape.lists))
+    found = encode(xp, shape, parameters, packed)[1] @ parameters["lists"] + parameters["lists bias"]
+    return found.reshape((len(found), len(HEADS), shape.lists))
 
 
-def read(
-    xp: ModuleType, shape: Reads, parameters: Parameters, given: tuple[Array, Array, Array, Array]
+def encode(
+    xp: ModuleType, shape: EncoderShape, parameters: Parameters, packed: PackedRows
 ) -> tuple[Array, Array]:
-    """Read programs: (programs, longest, width), a row for each instruction, and (programs, 2 * width), all.
+    """Encode programs.
 
     Args:
         xp: `numpy` or `torch`.
         shape: of the network.
-        parameters: as `reading_parameters` has them.
-        given: what `PackedRows` holds, in its order.
+        parameters: as `EncoderShape.encoder_parameters` has them.
+        packed: the programs.
+
+    Returns:
+        (programs, longest, width), a row for each instruction, and (programs, 2 * width), of the whole.
     """
-    words, places, parts, counts = given
-    there = parts.sum(axis=-1, keepdims=True)
-    hidden = parameters["words"][words].sum(axis=-2) + parameters["places"][places]
+    there = packed.segments.sum(axis=-1, keepdims=True)
+    hidden = parameters["words"][packed.words].sum(axis=-2) + parameters["places"][packed.positions]
     for layer in range(shape.depth):
-        mine = {name: parameters[f"{layer} {name}"] for name in ("query", "key", "value", "mixed")}
-        hidden = hidden + mixed(xp, shape.heads, mine, normed(xp, hidden), there, fused=xp is not np)
-        hidden = hidden + fed(xp, parameters, str(layer), hidden)
-    rows = normed(xp, hidden)
-    # A part without rows has the mean 0.
-    means = xp.swapaxes(parts, 1, 2) @ rows / (parts.sum(axis=1)[..., None] + 1e-6)
-    whole = means.reshape((len(means), -1)) @ parameters["head"] + counts @ parameters["counts"]
-    return rows, positive(whole + parameters["head bias"])
+        rows = rms_norm(xp, hidden)
+        hidden = hidden + self_attention(xp, shape.heads, parameters, layer, rows, there, fused=xp is not np)
+        hidden = hidden + feed_forward(xp, parameters, str(layer), hidden)
+    rows = rms_norm(xp, hidden)
+    # A segment without rows has the mean 0.
+    means = xp.swapaxes(packed.segments, 1, 2) @ rows / (packed.segments.sum(axis=1)[..., None] + 1e-6)
+    whole = means.reshape((len(means), -1)) @ parameters["head"] + packed.counts @ parameters["counts"]
+    return rows, relu(whole + parameters["head bias"])
 
 
-def expected(
+def predict_lists(
     shape: ReaderShape, parameters: Parameters, observed: NDArray[np.integer], at_once: int = 16
 ) -> Floats:
     """Ask the network by NumPy: (programs, heads, lists)."""
-    said = np.zeros((len(observed), len(HEADS), shape.lists), np.float32)
+    found = np.zeros((len(observed), len(HEADS), shape.lists), np.float32)
     order = np.argsort((observed[:, :, 0] > 0).sum(axis=1), kind="stable")  # the like together: less padding
     for start in range(0, len(order), at_once):
         rows = order[start : start + at_once]
-        one = packed(shape, observed[rows])
-        said[rows] = outputs(np, shape, parameters, (one.words, one.places, one.parts, one.counts))
-    return said
+        found[rows] = list_scores(np, shape, parameters, pack_rows(shape, observed[rows]))
+    return found
 
 
 EDGES, DATA = 20, 4
@@ -299,9 +314,12 @@ def scaled(observed: NDArray[np.int64], left: NDArray[np.float32]) -> NDArray[np
     Returns:
         (candidates, rows, columns + `DERIVED`).
     """
-    seen = _inward(observed)
+    # Loops of the nest that the cursor walks in opposite order; other rows stay behind them.
+    loops, number = (observed[..., 3] > 0).sum(axis=1)[:, None], np.arange(observed.shape[1])
+    inward = np.where(number < loops, loops - 1 - number, number)
+    seen = np.take_along_axis(observed, inward[..., None], axis=1)
     size, tail, edges = seen[..., 1], seen[..., 2], seen[..., EDGES : EDGES + DATA]
-    # Parts of one array, filled in place: a way asks for one row after the other, and small arrays are dear.
+    # Views of one array: a rollout asks for one row after the other, and small arrays are slow.
     made = np.empty((*seen.shape[:2], seen.shape[2] + DERIVED), np.float32)
     made[..., :EDGES] = seen[..., :EDGES]
     made[..., 1:3] = np.log2(1 + seen[..., 1:3]) / 8
@@ -322,14 +340,6 @@ def scaled(observed: NDArray[np.int64], left: NDArray[np.float32]) -> NDArray[np
     return made
 
 
-def _inward(observed: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Put the loops of the nest that the cursor walks in opposite order; other rows stay behind them."""
-    rows = np.arange(observed.shape[1])
-    count = (observed[..., 3] > 0).sum(axis=1)[:, None]
-    places = np.where(rows < count, count - 1 - rows, rows)
-    return np.take_along_axis(observed, places[..., None], axis=1)
-
-
 def scores(xp: ModuleType, shape: Shape, parameters: Parameters, rows: Array) -> Array:
     """Score every action, legal or not.
 
@@ -337,7 +347,7 @@ def scores(xp: ModuleType, shape: Shape, parameters: Parameters, rows: Array) ->
         xp: `numpy` or `torch`.
         shape: of the network.
         parameters: as `Shape.parameters` has them.
-        rows: what `scaled` gives.
+        rows: as `scaled` returns them.
 
     Returns:
         (candidates, actions).
@@ -353,9 +363,7 @@ def _attention_shapes(shape: Shape) -> dict[str, tuple[int, ...]]:
         "places": (shape.rows, width),
     }
     for layer in range(shape.depth):
-        found |= {f"{layer} {name}": (width, width) for name in ("query", "key", "value", "mixed")}
-        found |= {f"{layer} up": (width, 2 * width), f"{layer} down": (2 * width, width)}
-        found |= {f"{layer} up bias": (2 * width,), f"{layer} down bias": (width,)}
+        found |= layer_parameters(str(layer), width)
     return found | {
         "head": (2 * width, width),
         "head bias": (width,),
@@ -378,17 +386,18 @@ def _attention(xp: ModuleType, shape: Shape, parameters: Parameters, rows: Array
     there, cursor = rows[..., -2:-1], rows[..., 0:1]
     hidden = rows @ parameters["rows"] + parameters["rows bias"] + parameters["places"]
     for layer in range(shape.depth):
-        mine = {name: parameters[f"{layer} {name}"] for name in ("query", "key", "value", "mixed")}
-        hidden = hidden + mixed(xp, shape.heads, mine, normed(xp, hidden), there)
-        up = normed(xp, hidden) @ parameters[f"{layer} up"] + parameters[f"{layer} up bias"]
-        hidden = hidden + positive(up) @ parameters[f"{layer} down"] + parameters[f"{layer} down bias"]
+        rows = rms_norm(xp, hidden)
+        hidden = hidden + self_attention(xp, shape.heads, parameters, layer, rows, there)
+        # As `feed_forward`, but added in another order: the last digits of trained networks depend on it.
+        up = rms_norm(xp, hidden) @ parameters[f"{layer} up"] + parameters[f"{layer} up bias"]
+        hidden = hidden + relu(up) @ parameters[f"{layer} down"] + parameters[f"{layer} down bias"]
     # Rows that are only padding must not count in the mean.
-    hidden = normed(xp, hidden) * there
+    hidden = rms_norm(xp, hidden) * there
     # The small term is for a nest without loops.
     under, mean = (hidden * cursor).sum(axis=1), hidden.sum(axis=1) / (there.sum(axis=1) + 1e-6)
     both = xp.concatenate([under, mean], axis=-1)
     return (
-        positive(both @ parameters["head"] + parameters["head bias"]) @ parameters["actions"]
+        relu(both @ parameters["head"] + parameters["head bias"]) @ parameters["actions"]
         + (parameters["actions bias"])
     )
 
@@ -397,5 +406,5 @@ def _mlp(xp: ModuleType, shape: Shape, parameters: Parameters, rows: Array) -> A
     del xp
     hidden = rows.reshape((rows.shape[0], -1))
     for layer in range(shape.depth):
-        hidden = positive(hidden @ parameters[f"{layer}"] + parameters[f"{layer} bias"])
+        hidden = relu(hidden @ parameters[f"{layer}"] + parameters[f"{layer} bias"])
     return hidden @ parameters[f"{shape.depth}"] + parameters[f"{shape.depth} bias"]

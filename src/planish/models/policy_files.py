@@ -5,16 +5,16 @@ from __future__ import annotations
 import json
 import logging
 import math
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from importlib.resources import files
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from planish.core import CanObserve, FeatureSchema, PlanishError
+from planish.core import CanObserve, FeatureSchema, PlanishError, Space
 from planish.core.files import replacing
 from planish.core.version import __version__
 from planish.models.decoder import DecoderShape
@@ -27,6 +27,12 @@ FORMAT = 1
 HINT = "Train one: planish policy train --level LEVEL."
 SUFFIX = ".safetensors"
 AnyShape = Shape | ReaderShape | WriterShape | DecoderShape
+_SHAPES: Mapping[str, Callable[..., AnyShape]] = {
+    "reader": ReaderShape,
+    "writer": WriterShape,
+    "decoder": DecoderShape,
+}
+_Space = TypeVar("_Space", bound=CanObserve)
 
 
 @dataclass(frozen=True)
@@ -68,9 +74,24 @@ class SavedPolicy:
         """Return whether it can walk a space: it observes the same, and knows its actions."""
         return not self.unfit(space)
 
-    def written(self, there: Collection[str]) -> list[int]:
-        """Return the places of the lists that can be written with the steps that there are."""
-        return [place for place, text in enumerate(self.actions) if {*text.split(",")} <= {*there}]
+    def writable(self, there: Collection[str]) -> list[int]:
+        """Return the indices of the lists that can be written with the steps that there are."""
+        return [index for index, text in enumerate(self.actions) if {*text.split(",")} <= {*there}]
+
+    def require_fit(self, space: Space, needed: type[_Space], otherwise: str = "observes programs") -> _Space:
+        """Return a space that it can walk.
+
+        Args:
+            space: where it is to walk.
+            needed: what the space must offer.
+            otherwise: why it cannot walk a space that does not.
+
+        Raises:
+            PlanishError: it cannot.
+        """
+        if isinstance(space, needed) and not (otherwise := self.unfit(space)):
+            return space
+        raise PlanishError(f"the policy {self.name} {otherwise}", "planish policy lists others.")
 
     def unfit(self, space: CanObserve) -> str:
         """Return why it cannot walk a space; "" where it can."""
@@ -80,11 +101,10 @@ class SavedPolicy:
         lists = not isinstance(self.shape, Shape)
         # Lists are left out one by one where a space lacks their steps; with half of them gone it is another
         # task.
-        if ours.name == theirs.name and lists and 2 * len(self.written(there)) < len(self.actions):
+        if ours.name == theirs.name and lists and 2 * len(self.writable(there)) < len(self.actions):
             missing = sorted({step for text in self.actions for step in text.split(",")} - {*there})
             return f"writes lists of steps that there are not here: {', '.join(missing[:3])}"
-        # A network that scores actions has an output for each, by place: they must be the same, in the same
-        # order.
+        # A network that scores actions has an output for each: they must be the same, in the same order.
         whole = ours == theirs and (lists or self.actions == there)
         return "" if whole else f"is for the actions of {ours.name}"
 
@@ -138,7 +158,10 @@ def load_policy(path: Path) -> SavedPolicy:
 def _read(path: Path, about: dict[str, Any], arrays: Mapping[str, NDArray[np.float32]]) -> SavedPolicy:
     if (found := about.pop("format")) != FORMAT:
         raise PlanishError(f"{path} has format {found}, and this planish reads {FORMAT}", HINT)
-    shape, schema = _shape(about.pop("shape")), about.pop("schema")
+    schema, raw = about.pop("schema"), about.pop("shape")
+    # JSON has no tuples.
+    fields = {name: tuple(value) if isinstance(value, list) else value for name, value in raw.items()}
+    shape = _SHAPES.get(raw["kind"], Shape)(**fields)
     # Before it is asked: NumPy would broadcast some wrong shapes without a word.
     if {name: array.shape for name, array in arrays.items()} != shape.parameters():
         raise PlanishError(f"{path} has other arrays than its network", HINT)
@@ -158,21 +181,13 @@ def _read(path: Path, about: dict[str, Any], arrays: Mapping[str, NDArray[np.flo
 
 
 def _require_vocabulary(policy: SavedPolicy, shape: DecoderShape) -> None:
-    """Make sure that a network's tokens mean what they meant when it was trained."""
+    """Raise PlanishError where a network's tokens are not those that it was trained with."""
     tokenizer = Tokenizer.read(policy.vocabulary)
     if tokenizer.size != shape.tokens:
         what = f"the policy {policy.name} has {tokenizer.size:,} tokens, and its network {shape.tokens:,}"
         raise PlanishError(what, HINT)
     if tokenizer.passes != policy.actions:
         raise PlanishError(f"the policy {policy.name} has other passes than its vocabulary", HINT)
-
-
-def _shape(raw: dict[str, Any]) -> AnyShape:
-    if raw["kind"] == "reader":
-        return ReaderShape(tuple(raw.pop("sizes")), **raw)
-    if raw["kind"] == "writer":
-        return WriterShape(tuple(raw.pop("sizes")), once=tuple(raw.pop("once")), **raw)
-    return DecoderShape(**raw) if raw["kind"] == "decoder" else Shape(**raw)
 
 
 _log = logging.getLogger("planish")
@@ -185,7 +200,7 @@ def policies_folder() -> Path:
     return user_data_path("planish", appauthor=False) / "policies"
 
 
-def places() -> Mapping[str, Path]:
+def policy_paths() -> Mapping[str, Path]:
     """Return the policies that there are, by name: the user's own, in place of shipped ones of that name."""
     shipped = Path(str(files("planish.models")))
     found = {path.stem.removeprefix("policy-"): path for path in sorted(shipped.glob(f"policy-*{SUFFIX}"))}
@@ -204,14 +219,14 @@ def policy_for(space: CanObserve, name: str) -> SavedPolicy:
     Raises:
         PlanishError: there is none, or it is for another space.
     """
-    known = places()
+    known = policy_paths()
     if name == "auto":
         fitting = [policy for policy in _readable(known.values()) if policy.fits(space)]
         if not fitting:
             raise PlanishError(f"no policy is for the actions of {space.observed.name}", HINT)
         ours = vector_bytes_of(space)
-        # Reversed, for of equals the last one of `places` is the user's.
-        return min(reversed(fitting), key=lambda each: (_apart(each.vector_bytes, ours), -each.programs))
+        # Reversed, for of equals the last one of `policy_paths` is the user's.
+        return min(reversed(fitting), key=lambda each: (_doublings(each.vector_bytes, ours), -each.programs))
     policy = load_policy(known.get(name, Path(name)))
     if why := policy.unfit(space):
         raise PlanishError(f"the policy '{name}' {why}", HINT)
@@ -231,6 +246,6 @@ def vector_bytes_of(space: CanObserve) -> int:
     return space.machine.vector_bytes if space.machine else 0
 
 
-def _apart(one: int, other: int) -> float:
+def _doublings(one: int, other: int) -> float:
     """Return how often one of two widths has to be doubled to be the other; 0 where one is not known."""
     return abs(math.log2(one / other)) if one and other else 0.0

@@ -456,10 +456,10 @@ def multi_turn_policy(space: CanCompile, name: str) -> MultiTurnPolicy:
     """
     from planish.models.named_policies import AUTO
     from planish.models.network_policies import policy_of
-    from planish.models.policy_files import load_policy, places, policy_for
+    from planish.models.policy_files import load_policy, policy_for, policy_paths
 
     if name == AUTO:
-        held = (load_policy(path) for path in places().values())
+        held = (load_policy(path) for path in policy_paths().values())
         found = (policy_of(each) for each in held if each.fits(space))
         policy = next((each for each in found if isinstance(each, MultiTurnPolicy)), None)
         if policy is None:

@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planish.core import Candidate, CanObserve, Level, PlanishError, ScheduleError, Task, Trial, rng
-from planish.models.networks import HEADS, ReaderShape, Shape, expected, scaled, scores
+from planish.models.networks import HEADS, ReaderShape, Shape, predict_lists, scaled, scores
 from planish.models.policy_files import SavedPolicy
-from planish.models.writer import WriterShape, read_one, said
+from planish.models.writer import WriterShape, encode_observed, token_scores
 from planish.store import Reader, StoredTask
 from planish.train.samples import ListDataset
 
@@ -268,22 +268,20 @@ def how_probable(policy: SavedPolicy, dataset: ListDataset) -> NDArray[np.floati
         dataset: of lists; in its order, where it chooses among them.
     """
     if isinstance(policy.shape, ReaderShape):
-        return expected(policy.shape, policy.parameters, dataset.observed)[:, HEADS.index("choice")]
+        return predict_lists(policy.shape, policy.parameters, dataset.observed)[:, HEADS.index("choice")]
     shape = policy.shape
     assert isinstance(shape, WriterShape)
     end = len(policy.actions)
     rows = np.full((len(dataset.lists), shape.longest + 1), end)
-    for place, each in enumerate(dataset.lists):
-        rows[place, : len(each)] = [policy.actions.index(step) for step in each]
-    # One place more than the list has steps: its end counts, too.
+    for index, each in enumerate(dataset.lists):
+        rows[index, : len(each)] = [policy.actions.index(step) for step in each]
+    # One more than the list has steps: its end counts, too.
     there = np.arange(shape.longest + 1) <= np.array([len(each) for each in dataset.lists])[:, None]
-    found = np.zeros((len(dataset), len(rows)))
-    for place, observed in enumerate(dataset.observed):
-        read = read_one(shape, policy.parameters, observed[None])
-        read = replace(read, begin=np.repeat(read.begin, len(rows), axis=0))
-        scores = said(np, shape, policy.parameters, read, np.minimum(rows[:, :-1], end - 1)).astype(
-            np.float64
-        )
-        sure = np.take_along_axis(scores, rows[..., None], 2)[..., 0] - np.logaddexp.reduce(scores, axis=2)
-        found[place] = (sure * there).sum(axis=1)
+    found, tokens = np.zeros((len(dataset), len(rows))), np.minimum(rows[:, :-1], end - 1)
+    for index, observed in enumerate(dataset.observed):
+        encoded = encode_observed(shape, policy.parameters, observed[None])
+        encoded = replace(encoded, begin=np.repeat(encoded.begin, len(rows), axis=0))
+        scores = token_scores(np, shape, policy.parameters, encoded, tokens).astype(np.float64)
+        chosen = np.take_along_axis(scores, rows[..., None], 2)[..., 0]
+        found[index] = ((chosen - np.logaddexp.reduce(scores, axis=2)) * there).sum(axis=1)
     return found

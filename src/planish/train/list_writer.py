@@ -5,58 +5,44 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
-from pathlib import Path
+from dataclasses import dataclass
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
 from planish.core import rng
-from planish.models.networks import packed
-from planish.models.writer import WriterShape, read_programs, said
+from planish.models.writer import WriterShape, encode_programs, token_scores
 from planish.train.optimisation import (
-    BATCH,
+    ListConfig,
+    ListTraining,
     OnProgress,
-    Training,
     TrainingProgress,
     arrays_of,
     batches_of,
-    digest,
-    first_weights,
     share_of_rate,
     until_stopped,
 )
 from planish.train.samples import GAIN, ListDataset
 
-RATE, DROPPED = 1.5e-3, 0.1
-"""As the reader is trained."""
-
 
 @dataclass(frozen=True)
-class WriterConfig:
-    """Configuration of a training.
+class WriterConfig(ListConfig):
+    """Configuration of a training of a writer.
 
     Args:
-        epochs: how often all is read.
-        seed: of the first weights, of the order, and of which lists are written.
-        checkpoint: where it stands is kept there, and taken up from there.
-        every: steps between checkpoints, each of which judges by what is held back.
-        device: "cpu" or "cuda".
+        epochs, seed, checkpoint, device: see `ListConfig`.
+        every: steps between evaluations.
         auxiliary: the weight of the errors of the heads that predict costs, beside the tokens'; 0 leaves
             these tasks out, as figure 4.18 of the thesis does.
     """
 
-    epochs: int
-    seed: int
-    checkpoint: Path
     every: int = 50
-    device: str = "cpu"
     auxiliary: float = 0.3
 
 
 @dataclass(frozen=True)
-class Texts:
+class ListVocabulary:
     """Vocabulary in which lists are written.
 
     Args:
@@ -68,7 +54,7 @@ class Texts:
     lists: NDArray[np.int64]
 
     @classmethod
-    def of(cls, lists: Sequence[tuple[str, ...]], otherwise: tuple[str, ...]) -> Texts:
+    def of(cls, lists: Sequence[tuple[str, ...]], otherwise: tuple[str, ...]) -> ListVocabulary:
         """Number the steps of lists.
 
         Args:
@@ -78,14 +64,14 @@ class Texts:
         every = (*lists, otherwise)
         steps = tuple(dict.fromkeys(step for each in every for step in each))
         rows = np.full((len(every), max(map(len, every))), len(steps))
-        for place, each in enumerate(every):
-            rows[place, : len(each)] = [steps.index(step) for step in each]
+        for index, each in enumerate(every):
+            rows[index, : len(each)] = [steps.index(step) for step in each]
         return cls(steps, rows)
 
 
 def train_writer(
     dataset: ListDataset,
-    texts: Texts,
+    vocabulary: ListVocabulary,
     shape: WriterShape,
     config: WriterConfig,
     held: NDArray[np.bool_],
@@ -98,7 +84,7 @@ def train_writer(
 
     Args:
         dataset: what is known.
-        texts: lists, as tokens.
+        vocabulary: lists, as tokens.
         shape: of the network.
         config: how.
         held: (programs,), those held back from training, which choose the best network; with none, all do.
@@ -111,40 +97,25 @@ def train_writer(
         StoppedError: it was stopped before its first checkpoint.
         PlanishError: the checkpoint is of another training.
     """
-    training = _Training(dataset, texts, shape, config, held)
+    training = _Training(dataset, vocabulary, shape, config, held)
     with until_stopped(config.device):
         training.run(on_step)
     return arrays_of(training.kept), {"step": float(training.best[0]), "bits held back": training.best[1]}
 
 
-class _Training(Training):
-    """A network, its optimiser, and what it learns from."""
-
+class _Training(ListTraining):
     def __init__(
         self,
         dataset: ListDataset,
-        texts: Texts,
+        vocabulary: ListVocabulary,
         shape: WriterShape,
         config: WriterConfig,
         held: NDArray[np.bool_],
     ) -> None:
-        self._dataset, self._texts, self._shape, self._config = dataset, texts, shape, config
-        self._mine = np.flatnonzero(~held)
-        self._held = np.flatnonzero(held) if held.any() else self._mine
-        self._lengths = (dataset.observed[:, :, 0] > 0).sum(axis=1)
-        self._chances = _chances(dataset.gains())
-        self._whole = _wholes(dataset)
-        self._batches = math.ceil(len(self._mine) / BATCH)
+        super().__init__(dataset, held, shape, config, [config.every, config.auxiliary, vocabulary.steps])
+        self._vocabulary, self._shape, self._config = vocabulary, shape, config
+        self._chances, self._costs = _chances(dataset.gains()), _costs(dataset)
         self._steps = config.epochs * self._batches
-        torch.manual_seed(config.seed)
-        recipe = [asdict(shape), config.epochs, config.seed, config.every, config.auxiliary, texts.steps]
-        super().__init__(
-            first_weights(shape.parameters()),
-            config.device,
-            RATE,
-            config.checkpoint,
-            [*recipe, digest(dataset, held)],
-        )
 
     def run(self, on_step: OnProgress) -> None:
         """Go on to the end."""
@@ -152,9 +123,8 @@ class _Training(Training):
         for rows in self._coming():
             loss, read = self._learn(rows)
             self.step, tokens = self.step + 1, tokens + read
-            held = (
-                self._evaluate() if self.step % self._config.every == 0 or self.step == self._steps else None
-            )
+            due = self.step % self._config.every == 0 or self.step == self._steps
+            held = self._evaluate() if due else None
             seconds = time.monotonic() - started
             left = seconds / (self.step - first) * (self._steps - self.step)
             on_step(TrainingProgress(self.step, self._steps, loss, held, tokens / seconds, left))
@@ -166,57 +136,47 @@ class _Training(Training):
             yield from batches_of(self._mine, self._lengths, rng(self._config.seed, epoch))[done:]
 
     def _learn(self, rows: NDArray[np.intp]) -> tuple[float, int]:
-        """Take a step; give its loss, and how many tokens were read and written."""
+        """Take a step; return its loss, and how many tokens were read and written."""
         # A stream for each step, so that a resumed training draws the same;
         # 1 distinguishes it from those of epochs.
         random = rng(self._config.seed, self.step, 1)
-        observed = self._dataset.observed[rows].copy()
-        observed[random.random(observed.shape[:2]) < DROPPED] = 0
-        chances = self._chances[rows].cumsum(axis=1)
+        observed, chances = self.dropped(rows, random), self._chances[rows].cumsum(axis=1)
         drawn = (chances < random.random((len(rows), 1))).sum(axis=1)
-        lists = self._texts.lists[np.minimum(drawn, chances.shape[1] - 1)]  # sums are not quite 1
+        lists = self._vocabulary.lists[np.minimum(drawn, chances.shape[1] - 1)]  # sums are not quite 1
         bits, error = self._losses(observed, rows, lists)
         loss = bits.mean() + self._config.auxiliary * error
         taken = self.descend(share_of_rate(self.step / self._steps), [loss])
-        return taken, int(self._lengths[rows].sum() + (lists < len(self._texts.steps)).sum())
+        return taken, int(self._lengths[rows].sum() + (lists < len(self._vocabulary.steps)).sum())
 
     def _losses(
         self, observed: NDArray[np.int16], rows: NDArray[np.intp], lists: NDArray[np.int64]
     ) -> tuple[torch.Tensor, torch.Tensor]:
         """Return how improbable each list is, and the heads' squared error."""
-        one = packed(self._shape, observed)
-        arrays = (one.words, one.places, one.parts, one.counts)
-        words, places, parts, counts = (torch.from_numpy(a).to(self._config.device) for a in arrays)
-        read = read_programs(torch, self._shape, self.weights, (words, places, parts, counts))
-        end = len(self._texts.steps)
+        encoded = encode_programs(torch, self._shape, self.weights, self.tensors(observed))
+        end = len(self._vocabulary.steps)
         # The end is never read: where it pads a list, any token may stand, as what follows does not count.
-        tokens = torch.from_numpy(np.minimum(lists, end - 1)).to(self._config.device)
-        scores = said(torch, self._shape, self.weights, read, tokens)
-        wanted = torch.from_numpy(np.pad(lists, ((0, 0), (0, 1)), constant_values=end)).to(
-            self._config.device
-        )
-        sure = torch.log_softmax(scores, dim=2).gather(2, wanted[..., None])[..., 0]
-        there = torch.ones_like(sure)
+        tokens = self.tensor(np.minimum(lists, end - 1))
+        scores = token_scores(torch, self._shape, self.weights, encoded, tokens)
+        wanted = self.tensor(np.pad(lists, ((0, 0), (0, 1)), constant_values=end))
+        log_probs = torch.log_softmax(scores, dim=2).gather(2, wanted[..., None])[..., 0]
+        there = torch.ones_like(log_probs)
         there[:, 1:] = (wanted[:, :-1] != end).float()  # the end once
-        whole = torch.from_numpy(self._whole[rows]).to(self._config.device)
-        return -(sure * there).sum(dim=1), ((read.costs - whole) ** 2).mean()
+        error = ((encoded.costs - self.tensor(self._costs[rows])) ** 2).mean()
+        return -(log_probs * there).sum(dim=1), error
 
     def _evaluate(self) -> float:
-        """Judge by what is held back, keep what is best, and where it stands."""
+        """Return how many bits the most probable list of each held-back program costs, in the mean.
+
+        The weights that are best by that are kept, and the checkpoint is written.
+        """
+        total, chosen = 0.0, self._chances.argmax(axis=1)
         with torch.no_grad():
-            held = self._judge()
+            for rows in self.judging_batches():
+                lists = self._vocabulary.lists[chosen[rows]]
+                total += float(self._losses(self._dataset.observed[rows], rows, lists)[0].sum())
+        held = total / len(self._judging) / math.log(2)
         self.evaluated(held)
         return held
-
-    def _judge(self) -> float:
-        """Return how many bits the most probable choice of each program's lists costs, in the mean."""
-        order, total = self._held[np.argsort(self._lengths[self._held], kind="stable")], 0.0
-        chosen = self._chances.argmax(axis=1)
-        for at in range(0, len(order), BATCH):
-            rows = order[at : at + BATCH]
-            lists = self._texts.lists[chosen[rows]]
-            total += float(self._losses(self._dataset.observed[rows], rows, lists)[0].sum())
-        return total / len(order) / math.log(2)
 
 
 def _chances(gains: NDArray[np.float32]) -> NDArray[np.float64]:
@@ -226,7 +186,7 @@ def _chances(gains: NDArray[np.float32]) -> NDArray[np.float64]:
     return np.concatenate([gains / np.where(whole > 0, whole, 1), none], axis=1)
 
 
-def _wholes(dataset: ListDataset) -> NDArray[np.float32]:
+def _costs(dataset: ListDataset) -> NDArray[np.float32]:
     """Return what the heads are to predict: as it is, after the baseline, and what the best list saves."""
     before = (dataset.observed[:, :, 0] == 1).sum(axis=1)
     best = dataset.shares.max(axis=1) / GAIN

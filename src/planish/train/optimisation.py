@@ -5,9 +5,9 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Callable, Generator, Iterable, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,8 @@ from safetensors.torch import save
 
 from planish.core import PlanishError, StoppedError
 from planish.core.files import replacing
+from planish.models.networks import EncoderShape, PackedRows, ReaderShape, pack_rows
+from planish.models.writer import WriterShape
 from planish.train.samples import ListDataset
 
 Tensors = dict[str, torch.Tensor]
@@ -30,7 +32,7 @@ class Checkpoint:
 
     Args:
         path: of it.
-        training: what it is of, as JSON has it; another training does not go on from it.
+        training: what it is of, as JSON has it; another training is not resumed from it.
     """
 
     def __init__(self, path: Path, training: object) -> None:
@@ -43,7 +45,7 @@ class Checkpoint:
         others: Mapping[str, Tensors],
         about: Mapping[str, Any],
     ) -> None:
-        """Keep all.
+        """Write a checkpoint.
 
         Args:
             weights: that are trained.
@@ -73,7 +75,7 @@ class Checkpoint:
     def read(
         self, weights: Tensors, optimiser: torch.optim.Optimizer
     ) -> tuple[Mapping[str, Tensors], dict[str, Any]]:
-        """Take up weights and the optimiser's state.
+        """Read weights and the optimiser's state.
 
         Returns:
             The other tensors, by what they are, and what else was kept.
@@ -116,7 +118,7 @@ class TrainingProgress:
         held: the error on what is held back, in the training's own unit; None where it was not evaluated.
         rate: tokens or instructions in a second since the training began or was resumed.
         left: seconds.
-        judged: what else was evaluated, such as what greedy answers save.
+        judged: what else was evaluated, such as the savings of greedy answers.
     """
 
     step: int
@@ -202,8 +204,78 @@ def digest(dataset: ListDataset, held: NDArray[np.bool_]) -> str:
 
 BETAS, DECAY, WARM_UP = (0.9, 0.95), 0.05, 0.05
 """Of AdamW, as the thesis has them (4.3.3); the share of steps in which the rate rises."""
+RATE = 1.5e-3
+DROPPED = 0.1
+"""So many instructions are left out of each reading: with few programs, it would learn them by heart."""
 BATCH, POOL = 32, 8
 """Programs of a batch; batches that are drawn together and sorted by length, so that little is padding."""
+
+
+@dataclass(frozen=True)
+class ListConfig:
+    """Configuration of a training on what lists save.
+
+    Args:
+        epochs: how often all is read.
+        seed: of the first weights, and of all that is drawn.
+        checkpoint: the training is resumed from it, and writes it after each evaluation.
+        device: "cpu" or "cuda".
+    """
+
+    epochs: int
+    seed: int
+    checkpoint: Path
+    device: str = "cpu"
+
+
+class ListTraining(Training):
+    """Training of a network that reads instructions, on what lists save.
+
+    Args:
+        dataset: what is known.
+        held: (programs,), those held back from training; with none, all judge.
+        shape: of the network.
+        config: has the epochs, the seed, the device and the checkpoint.
+        recipe: what else the training is of.
+    """
+
+    def __init__(
+        self,
+        dataset: ListDataset,
+        held: NDArray[np.bool_],
+        shape: ReaderShape | WriterShape,
+        config: ListConfig,
+        recipe: Sequence[object],
+    ) -> None:
+        self._dataset, self._device = dataset, config.device
+        self._mine = np.flatnonzero(~held)
+        self._lengths = (dataset.observed[:, :, 0] > 0).sum(axis=1)
+        judging = np.flatnonzero(held) if held.any() else self._mine
+        # By length, so that little is padding.
+        self._judging = judging[np.argsort(self._lengths[judging], kind="stable")]
+        self._batches = math.ceil(len(self._mine) / BATCH)
+        torch.manual_seed(config.seed)
+        whole = [asdict(shape), config.epochs, config.seed, *recipe, digest(dataset, held)]
+        super().__init__(first_weights(shape.parameters()), config.device, RATE, config.checkpoint, whole)
+        self._reads: EncoderShape = shape
+
+    def tensors(self, observed: NDArray[np.int16]) -> PackedRows:
+        """Pack observations on the device."""
+        return PackedRows(*map(self.tensor, pack_rows(self._reads, observed)))
+
+    def tensor(self, array: NDArray[Any]) -> torch.Tensor:
+        """Move an array to the device."""
+        return torch.from_numpy(array).to(self._device)
+
+    def dropped(self, rows: NDArray[np.intp], random: np.random.Generator) -> NDArray[np.int16]:
+        """Observe programs without `DROPPED` of their instructions."""
+        observed = self._dataset.observed[rows].copy()
+        observed[random.random(observed.shape[:2]) < DROPPED] = 0
+        return observed
+
+    def judging_batches(self) -> Iterator[NDArray[np.intp]]:
+        """Yield the programs that judge, those of like lengths together."""
+        return (self._judging[at : at + BATCH] for at in range(0, len(self._judging), BATCH))
 
 
 def require_device(device: str) -> None:
@@ -255,7 +327,7 @@ def batches_of(
     pools = [order[at : at + POOL * BATCH] for at in range(0, len(order), POOL * BATCH)]
     whole = [pool[np.argsort(lengths[pool], kind="stable")] for pool in pools]
     found = [pool[at : at + BATCH] for pool in whole for at in range(0, len(pool), BATCH)]
-    return [found[place] for place in random.permutation(len(found))]
+    return [found[index] for index in random.permutation(len(found))]
 
 
 @contextmanager
