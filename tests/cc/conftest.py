@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -95,6 +96,13 @@ class Place:
     def as_clang(self, *words: str, given: str = "") -> subprocess.CompletedProcess[str]:
         """Run clang."""
         return self.run([*self.clang.command, *words], given)
+
+    def wrap_clang(self, before: str = "") -> None:
+        """Have a script in place of clang, which starts it after a line of its own."""
+        script = self.folder.parent / "clang"
+        script.write_text(f'#!/bin/sh\n{before}\nexec {shlex.join(self.clang.command)} "$@"\n')
+        script.chmod(0o755)
+        self.environment["PLANISH_CLANG"] = str(script)
 
     def files(self) -> dict[str, bytes]:
         """Return every file with its content."""

@@ -14,8 +14,8 @@ import pytest
 
 from cc.conftest import Place, text
 from planish.cc import object_cache
-from planish.cc.arguments import Invocation, Source
-from planish.cc.clang import Compiler, Unit
+from planish.cc.arguments import Invocation
+from planish.cc.clang import Unit
 from planish.cc.command import main
 from planish.cc.manifest import Manifest
 from planish.cc.object_cache import CachedObject, ObjectCache, atomic_write, digest
@@ -37,6 +37,7 @@ def test_what_is_put_is_there(tmp_path: Path) -> None:
         *(2.0, 0, b'{"text": [2, 1]}', b"\x7fELF code"),
         True,
     )
+    assert (tmp_path / "new").stat().st_mode & 0o777 == 0o700  # a new folder is the user's alone
 
 
 def test_what_cost_less_than_is_asked_for_is_not_enough() -> None:
@@ -45,11 +46,6 @@ def test_what_cost_less_than_is_asked_for_is_not_enough() -> None:
     assert not entry(2.0).is_enough(20.0, 0)
     assert not entry(2.0, 50).is_enough(2.0, 0)
     assert entry(2.0, 50).is_enough(2.0, 10)
-
-
-def test_a_new_folder_is_the_users_alone(tmp_path: Path) -> None:
-    ObjectCache(str(tmp_path / "new")).keep(KEY, entry())
-    assert (tmp_path / "new").stat().st_mode & 0o777 == 0o700
 
 
 def test_a_folder_that_is_open_to_others_stays_so(tmp_path: Path) -> None:
@@ -145,12 +141,7 @@ def read(place: Place) -> Place:
     place.write("second/value.h", "#define VALUE 11\n")
     place.write("value.c", SOURCE)
     settle()
-    clang = place.folder.parent / "clang"
-    clang.write_text(
-        f'#!/bin/sh\n[ -e "{place.folder.parent}/off" ] && exit 77\nexec {place.clang.path} "$@"\n'
-    )
-    clang.chmod(0o755)
-    place.environment["PLANISH_CLANG"] = str(clang)
+    place.wrap_clang(f'[ -e "{place.folder.parent}/off" ] && exit 77')
     return place
 
 
@@ -189,12 +180,6 @@ def test_another_content_is_another_compilation(read: Place) -> None:
         assert known(read)
 
 
-def test_a_header_that_is_found_first_is_another_compilation(read: Place) -> None:
-    read.cc(*COMPILE)
-    read.write("first/value.h", "#define VALUE 12\n")
-    assert not known(read)
-
-
 def test_a_header_beside_that_was_there_before_is_none(read: Place) -> None:
     read.write("third/value.h", "#define VALUE 13\n")
     settle()
@@ -216,15 +201,30 @@ def test_variables_of_clangs_are_another_compilation(read: Place) -> None:
     assert not known(read, DEPENDENCIES_OUTPUT="deps")
 
 
-def test_a_header_in_a_folder_of_a_variable_may_be_found_first(read: Place) -> None:
-    """CPATH comes before the system's folders."""
-    (read.folder / "more").mkdir()
-    read.write("value.c", "#include <limits.h>\nint value(void) { return INT_MAX; }\n")
+LIMITS = "#include <limits.h>\nint value(void) { return INT_MAX; }\n"
+ASKS = SOURCE + '#if __has_include("more.h")\nint more;\n#endif\n'
+
+
+@pytest.mark.parametrize(
+    ("source", "words", "path", "appears"),
+    [
+        (SOURCE, "", "", "first/value.h"),
+        (LIMITS, "", "first", "first/limits.h"),  # CPATH comes before the system's folders
+        (ASKS, "", "", "second/more.h"),
+        (SOURCE, "-include second/value.h", "", "second/value.h.pch"),
+    ],
+    ids=["found first", "in a folder of a variable", "asked for", "precompiled"],
+)
+def test_a_header_that_appears_is_another_compilation(
+    read: Place, source: str, words: str, path: str, appears: str
+) -> None:
+    read.write("value.c", source)
     settle()
-    read.cc(*COMPILE, CPATH="more")
-    assert known(read, CPATH="more")
-    read.write("more/limits.h", "#define INT_MAX 3\n")
-    assert not known(read, CPATH="more")
+    command = (*COMPILE, *words.split())
+    read.cc(*command, CPATH=path)
+    assert known(read, command, CPATH=path)
+    read.write(appears, "")
+    assert not known(read, command, CPATH=path)
 
 
 @pytest.mark.parametrize(
@@ -243,23 +243,6 @@ def test_what_files_do_not_tell_is_asked_each_time(read: Place, source: str) -> 
     assert not known(read)
 
 
-def test_a_header_that_is_asked_for_may_come(read: Place) -> None:
-    read.write("value.c", SOURCE + '#if __has_include("more.h")\nint more;\n#endif\n')
-    settle()
-    read.cc(*COMPILE)
-    assert known(read)
-    read.write("second/more.h", "")
-    assert not known(read)
-
-
-def test_a_precompiled_header_beside_is_another_compilation(read: Place) -> None:
-    words = (*COMPILE, "-include", "second/value.h")
-    read.cc(*words)
-    assert known(read, words)
-    read.write("second/value.h.pch", "")
-    assert not known(read, words)
-
-
 def test_another_installation_of_gcc_is_another_compilation(
     read: Place, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -267,7 +250,8 @@ def test_another_installation_of_gcc_is_another_compilation(
     toolchains = tmp_path / "gcc"
     toolchains.mkdir()
     monkeypatch.chdir(read.folder)
-    unit = Unit(*unit_of(read))
+    invocation = Invocation(list(COMPILE))
+    unit = Unit(read.clang, invocation, invocation.sources[0], "value.o", "value.o")
     direct = Manifest(unit, ObjectCache(str(read.cache)))
     direct.put("key", reading := Reading(unit, time.time_ns()))
     assert TOOLCHAINS in reading.toolchains
@@ -277,11 +261,6 @@ def test_another_installation_of_gcc_is_another_compilation(
     assert direct.get() == ("key", b"")
     (toolchains / "13").mkdir()
     assert direct.get() is None
-
-
-def unit_of(place: Place) -> tuple[Compiler, Invocation, Source, str, str]:
-    invocation = Invocation(list(COMPILE))
-    return place.clang, invocation, invocation.sources[0], "value.o", "value.o"
 
 
 def test_warnings_are_said_each_time(read: Place) -> None:

@@ -157,15 +157,13 @@ def test_what_is_changed_while_clang_works_is_not_kept(place: Place) -> None:
     changed = (
         f'case " $* " in *" -emit-llvm "*) ;; *" -o x.o "*) printf %s {shlex.quote(TWO)} > value.h;; esac'
     )
-    clang = place.folder.parent / "clang"
-    clang.write_text(f'#!/bin/sh\n[ -e "{clang}-quiet" ] || {changed}\nexec {place.clang.path} "$@"\n')
-    clang.chmod(0o755)
-    place.environment["PLANISH_CLANG"] = str(clang)
+    quiet = place.folder.parent / "quiet"
+    place.wrap_clang(f'[ -e "{quiet}" ] || {changed}')
     case = Case(VALUE, {})
     assert b"two" in compiled(place, case, "cache")
     header.write_text(ONE)
     os.utime(header, times)
-    Path(f"{clang}-quiet").touch()
+    quiet.touch()
     assert b"one" in compiled(place, case, "cache")
 
 
@@ -214,12 +212,9 @@ def test_every_variable_that_clang_reads_is_in_a_key_or_leaves_the_object_to_cla
     assert compile_all  # the module is the one that uses them
 
 
-def test_a_wrapper_of_clang_stands_for_the_clang_that_it_starts(place: Place, tmp_path: Path) -> None:
+def test_a_wrapper_of_clang_stands_for_the_clang_that_it_starts(place: Place) -> None:
     """An upgrade changes the program behind, and not the script."""
-    clang = tmp_path / "clang"
-    clang.write_text(f'#!/bin/sh\nexec {place.clang.path} "$@"\n')
-    clang.chmod(0o755)
-    place.environment["PLANISH_CLANG"] = str(clang)
+    place.wrap_clang()
     place.cc("-Oz", "-c", "mixed.c")
     (record,) = place.cache.glob("installations/*/*")
     assert os.path.realpath(place.clang.path).encode() in record.read_bytes()
