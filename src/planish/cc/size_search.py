@@ -1,7 +1,7 @@
 """Search for smaller code of a module: the engine's loop, in a budget of processor time, without a store.
 
-What a search measured is kept in the cache by the module's content and the toolchain, whatever file it was
-compiled from. A later search on the same module proposes the same, and goes on where that one ended.
+What a search measured is kept in the cache by the module's content and the toolchain. A later search on the
+same module proposes the same, and goes on where that one ended.
 """
 
 from __future__ import annotations

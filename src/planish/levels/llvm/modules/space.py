@@ -15,11 +15,10 @@ from functools import cache, cached_property
 from importlib.resources import files
 from typing import TYPE_CHECKING, cast
 
-from planish.core import Candidate, PartGroup, Space, TargetError
-from planish.levels.llvm.backend import open_backend
+from planish.core import Candidate, PartGroup, Space
 from planish.levels.llvm.backend.c_definitions import Calls
 from planish.levels.llvm.function_steps import Attribute, FunctionAttribute, FunctionPasses
-from planish.levels.llvm.modules.transform import single
+from planish.levels.llvm.modules.transform import single, whole_backend
 from planish.levels.llvm.passes import print_pipeline
 from planish.levels.llvm.passes.catalogue import drop_unsafe_passes
 
@@ -175,9 +174,7 @@ class FunctionSpace(Space):
         Raises:
             TargetError: the back end cannot treat functions one by one.
         """
-        backend = open_backend(self._backend)
-        if not backend.full:
-            raise TargetError(f"{backend.name} cannot treat single functions", "Install LLVM 18 or newer.")
+        whole_backend(self._backend)
         return self.combined({}, {})
 
     def combined(
@@ -224,7 +221,7 @@ class FunctionSpace(Space):
 
     @cached_property
     def _calls(self) -> _CallGraph:
-        with closing(single(open_backend(self._backend).parse(self._ir))) as module:
+        with closing(single(whole_backend(self._backend).parse(self._ir))) as module:
             calls = Calls(module.definitions())
             callers = calls.callers()
             return _CallGraph(callers, CallRegions(callers), *calls.free())

@@ -150,13 +150,16 @@ class MadeModule:
     sizes: Sizes
 
 
-def whole_backend() -> Backend:
+def whole_backend(name: str = "") -> Backend:
     """Open a back end that can treat functions one by one.
 
+    Args:
+        name: of the back end; empty: the best one here.
+
     Raises:
-        TargetError: there is none here.
+        TargetError: it cannot.
     """
-    backend = open_backend()
+    backend = open_backend(name)
     if not backend.full:
         raise TargetError(f"{backend.name} cannot treat single functions", "Install LLVM 18 or newer.")
     return backend
