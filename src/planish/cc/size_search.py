@@ -34,10 +34,10 @@ from planish.levels.llvm.function_steps import plan_of
 from planish.levels.llvm.level import LlvmLevel
 from planish.levels.llvm.modules.evaluator import FunctionEvaluatorSpec, only_group
 from planish.levels.llvm.modules.space import FunctionSpace
-from planish.levels.llvm.modules.transform import CHILD_LIMITS, whole_backend
+from planish.levels.llvm.modules.transform import survived, whole_backend
 from planish.levels.llvm.passes import parse_pipeline
 from planish.levels.llvm.source import reading_directive
-from planish.sandbox import Done, ExitStatus, ForkLimits, ForkPool, Watchdog, in_child
+from planish.sandbox import Done, ForkLimits, ForkPool, Watchdog
 from planish.search import Parts
 from planish.tuning.budget import SearchLimits
 from planish.tuning.in_flight import InFlight, Pending
@@ -161,11 +161,8 @@ def _made(bitcode: bytes, candidate: Candidate, evaluations: int, seconds: float
         with closing(FunctionEvaluatorSpec(bitcode, _OBJECTIVE.name)().made(plan)) as module:
             return module.bitcode()
 
-    made = in_child(make, bytes, CHILD_LIMITS)
-    if isinstance(made, ExitStatus):
-        return SmallerModule(seconds=seconds)
     passes = {name: parse_pipeline(pipeline) for pipeline, names in plan.lists for name in names}
-    return SmallerModule(made, passes, evaluations, seconds)
+    return SmallerModule(survived(make, bytes), passes, evaluations, seconds)
 
 
 @dataclass

@@ -24,7 +24,6 @@ from planish.core import (
     Candidate,
     Executor,
     Measured,
-    PlanishError,
     StoppedError,
     StoreError,
     evaluate,
@@ -37,9 +36,9 @@ from planish.levels.llvm.backend.elf import function_bytes
 from planish.levels.llvm.hot.programs import ProgramBuilder, compiled, function_lists
 from planish.levels.llvm.hot.space import HOT
 from planish.levels.llvm.level import LlvmLevel
+from planish.levels.llvm.modules.transform import survived
 from planish.levels.llvm.program import OBJECTS, PROGRAM, IRProgram, LinkCommand, LinkedObject, Running
 from planish.levels.llvm.task_setup import prepared
-from planish.sandbox import ExitStatus, ForkLimits, in_child
 from planish.sandbox.scratch import Scratch, remove_shared_folder
 from planish.store import Store, open_store
 from planish.tuning.api import task_of, tune_program
@@ -49,7 +48,6 @@ from planish.tuning.settings import Settings
 
 _STORE = "store.db"
 _SETTINGS = Settings(objectives=("time_s",), space="functions", finalists=1)
-_LIMITS = ForkLimits(seconds=60.0)
 
 
 def open_results(cache: ObjectCache, scratch: Path) -> Store:
@@ -187,9 +185,7 @@ class TimedSearch:
             *(f"{each.name} {own.key}".encode() for each, own in self.units.items()),
             part.name.encode(),
         )
-        made = in_child(partial(_text, unit.bitcode), tuple[str, int], _LIMITS)
-        if isinstance(made, ExitStatus):
-            raise PlanishError(f"LLVM does not survive {unit.source}: {made.detail}")
+        made = survived(partial(_text, unit.bitcode), tuple[str, int], unit.source)
         linked = LinkedObject(link, compile_words, part.code, self._alone(part), key)
         return IRProgram(*made, self.running, linked=linked)
 
@@ -218,9 +214,7 @@ class TimedSearch:
             return
         best = result.finalists[0]
         ir, backend = prepared(result.task), result.task.target.toolchain["backend"]
-        code = in_child(partial(_code, ir, backend, best.candidate, program.linked), bytes, _LIMITS)
-        if isinstance(code, ExitStatus):
-            raise PlanishError(f"LLVM does not survive what it did before: {code.detail}")
+        code = survived(partial(_code, ir, backend, best.candidate, program.linked), bytes)
         path = self.scratch.path / f"kept-{len(self._kept)}.o"
         path.write_bytes(code)
         self._kept[part] = str(path), code

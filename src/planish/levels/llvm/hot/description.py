@@ -9,18 +9,16 @@ from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 
-from planish.core import Candidate, PlanishError
+from planish.core import Candidate
 from planish.levels.llvm.backend import open_backend
 from planish.levels.llvm.function_steps import FunctionPasses, is_of_functions
 from planish.levels.llvm.hot.lists import USUAL, passes_within
 from planish.levels.llvm.hot.programs import ProgramBuild, ProgramBuilder, function_lists
 from planish.levels.llvm.modules.export import BegunNames, begun_names, write_module, write_script
-from planish.levels.llvm.modules.transform import ModuleRecipe
-from planish.sandbox import ExitStatus, ForkLimits, in_child
+from planish.levels.llvm.modules.transform import ModuleRecipe, survived
 
 SHOWN = 0.01
 """Functions with a smaller share of the time are not listed, unless they have a list of their own."""
-_LIMITS = ForkLimits(seconds=120.0)
 _DIFFERENCES = 6
 
 
@@ -88,9 +86,7 @@ def export_program(ir: str, backend: str, candidate: Candidate, folder: Path) ->
         PlanishError: LLVM refuses a list, or does not survive it.
         OSError: a file cannot be written.
     """
-    made = in_child(partial(_exported, ir, backend, candidate), _Exported, _LIMITS)
-    if isinstance(made, ExitStatus):
-        raise PlanishError(f"LLVM does not survive what it did before: {made.detail}")
+    made = survived(partial(_exported, ir, backend, candidate), _Exported)
     folder.mkdir(parents=True, exist_ok=True)
     write_script(made.recipe, made.names, folder)
     lists = {name: step.pipeline for step in function_lists(candidate) for name in step.functions}

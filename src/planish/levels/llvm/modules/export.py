@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
 
 from planish.core import PlanishError
 from planish.levels.llvm.function_steps import FunctionPlan
 from planish.levels.llvm.modules.evaluator import recipe_of
 from planish.levels.llvm.modules.transform import (
-    CHILD_LIMITS,
     LAST,
     OZ,
     MadeModule,
@@ -24,11 +22,11 @@ from planish.levels.llvm.modules.transform import (
     loose_start,
     make,
     single,
+    survived,
     whole_backend,
 )
 from planish.levels.llvm.passes import parse_pipeline
 from planish.levels.llvm.passes.pipeline import OBJECT, OPTIMISED, PREPARED
-from planish.sandbox import ExitStatus, in_child
 
 REPEAT, STEPS = "repeat.sh", "steps"
 _STEP = f"{STEPS}/module.bc"
@@ -144,8 +142,6 @@ def _passable(name: str) -> str:
 
 MANIFEST, BITCODE = "manifest.json", "optimised.bc"
 
-Answer = TypeVar("Answer")
-
 
 def export_functions(code: str, plan: FunctionPlan, objective: str, folder: Path) -> Sequence[Path]:
     """Write a module before and after, its bitcode and object, a manifest, and a script that repeats it.
@@ -165,13 +161,13 @@ def export_functions(code: str, plan: FunctionPlan, objective: str, folder: Path
     """
     folder.mkdir(parents=True, exist_ok=True)
     start = loose_start(whole_backend())
-    begun = _survived(partial(begun_names, code, ModuleRecipe(start, (), LAST, plan.inlining)), BegunNames)
+    begun = survived(partial(begun_names, code, ModuleRecipe(start, (), LAST, plan.inlining)), BegunNames)
     recipe = recipe_of(plan, begun.names, start)
     base, made = (
-        _survived(partial(make, code, each, objective), MadeModule)
+        survived(partial(make, code, each, objective), MadeModule)
         for each in (ModuleRecipe(OZ, (), LAST), recipe)
     )
-    text, machine_code = _survived(partial(_printed, made.bitcode), tuple[str, bytes])
+    text, machine_code = survived(partial(_printed, made.bitcode), tuple[str, bytes])
     write_script(recipe, begun, folder)
     names = sorted(base.sizes.keys() | made.sizes.keys())
     changed = [(name, base.sizes.get(name, 0), made.sizes.get(name, 0)) for name in names]
@@ -187,18 +183,6 @@ def export_functions(code: str, plan: FunctionPlan, objective: str, folder: Path
         "recipe": asdict(recipe),
     }
     return write_module(folder, code, text, made.bitcode, machine_code, manifest)
-
-
-def _survived(work: Callable[[], Answer], kind: Any) -> Answer:
-    """Do a work in a child, since LLVM may crash.
-
-    Raises:
-        PlanishError: it does, or whatever the work raises.
-    """
-    answer = in_child(work, kind, CHILD_LIMITS)
-    if isinstance(answer, ExitStatus):
-        raise PlanishError(f"LLVM does not survive what it did before: {answer.detail}")
-    return answer
 
 
 def write_module(

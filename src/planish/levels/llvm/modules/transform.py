@@ -8,17 +8,20 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field
+from typing import Any, TypeVar
 
-from planish.core import TargetError
+from planish.core import PlanishError, TargetError
 from planish.levels.llvm.backend import Backend, IRError, Module, PassError, open_backend
 from planish.levels.llvm.backend.c_definitions import WITHOUT
 from planish.levels.llvm.backend.c_module import CModule
 from planish.levels.llvm.backend.elf import code_bytes, function_bytes
 from planish.levels.llvm.source import reading_directive
-from planish.sandbox import ForkLimits
+from planish.sandbox import ExitStatus, ForkLimits, in_child
+
+Answer = TypeVar("Answer")
 
 CHILD_LIMITS = ForkLimits(seconds=600.0, deaths=1)
 """For making a whole module, of whatever size, in a child: LLVM may crash."""
@@ -163,6 +166,23 @@ def whole_backend(name: str = "") -> Backend:
     if not backend.full:
         raise TargetError(f"{backend.name} cannot treat single functions", "Install LLVM 18 or newer.")
     return backend
+
+
+def survived(work: Callable[[], Answer], kind: Any, what: str = "what it did before") -> Answer:
+    """Do work in a child, since LLVM may crash.
+
+    Args:
+        work: what is done.
+        kind: the type of its answer.
+        what: LLVM does not survive, where it crashes.
+
+    Raises:
+        PlanishError: it crashes, or whatever the work raises.
+    """
+    answer = in_child(work, kind, CHILD_LIMITS)
+    if isinstance(answer, ExitStatus):
+        raise PlanishError(f"LLVM does not survive {what}: {answer.detail}")
+    return answer
 
 
 def single(module: Module) -> CModule:
