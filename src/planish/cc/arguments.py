@@ -164,7 +164,7 @@ class ResponseError(Exception):
 
 
 def expand(words: list[str], depth: int = 0) -> list[str]:
-    """Put the words of response files in their place; a file that is not there stays a word.
+    """Replace response files by their words; a file that is not there stays a word.
 
     Raises:
         ResponseError: one cannot be read, or they name each other.
@@ -269,7 +269,7 @@ _FRONT_ALONE = frozenset(("-c", "-MD", "-MMD", "-MP", "-MV"))
 
 
 class Source:
-    """A source file: its place among the words, its path, and its language; None: not one of ours."""
+    """A source file: its index among the words, its path, and its language; None: not one of ours."""
 
     __slots__ = ("index", "language", "path")
 
@@ -278,7 +278,7 @@ class Source:
 
 
 class Invocation:
-    """A command line, taken apart.
+    """A command line, parsed.
 
     Attributes:
         words: it, without the program, response files expanded.

@@ -82,8 +82,7 @@ class Unit:
 
     Attributes:
         compiler: with which.
-        options: all words of the command line but the inputs, what -o names, and -c; those that the source
-            needs to be read as clang would are in their place.
+        options: all words of the command line but the inputs, what -o names, and -c.
         source: its path.
         output: the object.
         belongs_to: what it is made for: the same, or the program that it is linked into.

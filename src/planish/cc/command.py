@@ -64,7 +64,7 @@ def main(words: list[str], *, plus: bool) -> int:
 
 
 def _open_standard_files() -> None:
-    """Have something in the place of those that are closed, as clang does: other files would get there."""
+    """Open those that are closed, as clang does: other files would get their numbers."""
     for number in range(3):
         try:
             os.fstat(number)
@@ -112,7 +112,7 @@ def _compiled(compiler: Compiler, words: list[str], settings: CompileSettings) -
 
 
 def _with_own_options(words: list[str]) -> list[str]:
-    """Put response files in their place where they have options of planish's, which clang would not know."""
+    """Replace response files that have options of planish's, which clang would not know."""
     try:
         expanded = expand(words)
     except ResponseError:

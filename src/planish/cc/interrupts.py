@@ -38,7 +38,7 @@ class Stoppable:
 
 
 def die_of_interrupt() -> None:
-    """Die of the signal that came last: who started this process sees it, as make must."""
+    """Die of the signal that came last: the parent process, such as make, must see it."""
     signal.signal(_last, signal.SIG_DFL)
     os.kill(os.getpid(), _last)
 

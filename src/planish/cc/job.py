@@ -108,7 +108,7 @@ def note(
     """Keep what was done for the report of the build, and say it where that is asked for.
 
     Args:
-        cache: where it is kept, in place of what was noted when it was made before.
+        cache: where it is kept; it replaces what was noted when it was made before.
         settings: whether it is said.
         output: the object, or the program that it is for.
         source: the file.

@@ -80,8 +80,8 @@ class Manifest:
         folders = _with_subfolders(reading)
         lines = [b" ".join(row) for row in zip(checks, reading.files, strict=True)]
         lines += [_ABSENT + b" " + name for name in _beside(reading.files, asked, folders)]
-        settled = (reading.is_settled(name) or not os.path.exists(name) for name in folders)
-        stamps = (_stamp(name) if old else b"0" for name, old in zip(folders, settled, strict=True))
+        unchanged = (reading.is_older(name) or not os.path.exists(name) for name in folders)
+        stamps = (_stamp(name) if old else b"0" for name, old in zip(folders, unchanged, strict=True))
         parts = [
             *(key.encode(), dependencies, b"\0".join(lines), b"\0".join(asked)),
             b"\0".join(b" ".join(row) for row in zip(stamps, folders, strict=True)),

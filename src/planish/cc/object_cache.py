@@ -20,13 +20,13 @@ def share(file: int, folder: str) -> None:
 
 
 def atomic_write(path: str, data: bytes, mode: int = 0o666, *, shared: bool = False) -> None:
-    """Write a file so that it is whole or as before, whoever ends this process.
+    """Write a file so that it is whole or as before, however this process ends.
 
     Args:
         path: where.
         data: its content.
         mode: of a new file, before the umask.
-        shared: whether those may read it who may read its folder.
+        shared: whether all users that may read its folder may read it.
 
     Raises:
         OSError: it cannot be written.
@@ -49,7 +49,7 @@ def atomic_write(path: str, data: bytes, mode: int = 0o666, *, shared: bool = Fa
         try:
             os.unlink(part)
         except FileNotFoundError:
-            pass  # an interrupt came when it had its place already
+            pass  # an interrupt came when it was there already
         raise
 
 

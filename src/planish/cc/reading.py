@@ -34,28 +34,28 @@ class Reading:
         is_unchanged: whether no file was changed since the compilation began.
     """
 
-    __slots__ = ("_settled_ns", "asked", "files", "folders", "is_stable", "is_unchanged", "toolchains")
+    __slots__ = ("_before_ns", "asked", "files", "folders", "is_stable", "is_unchanged", "toolchains")
 
     def __init__(self, unit: Unit, began_ns: int) -> None:
         """Ask clang what it reads for a unit, whose compilation began at a time."""
         ended = run([*unit.compiler.command, *_options(unit), *_PREPROCESS])
         self.files = _listed(ended.written)
-        self._settled_ns = began_ns - _LATEST_NS
+        self._before_ns = began_ns - _LATEST_NS
         self.folders, self.toolchains = _searched(ended.messages)
         self.folders |= {os.path.dirname(name) or b"." for name in self.files} | {b"."}
         self.folders = {name.removeprefix(b"./") or b"." for name in self.folders}
         self.asked = set[bytes]()
-        self.is_unchanged = bool(self.files) and all(map(self.is_settled, self.files))
+        self.is_unchanged = bool(self.files) and all(map(self.is_older, self.files))
         self.is_stable = self.is_unchanged and not ended.code and all(map(self._is_stable, self.files))
 
-    def is_settled(self, path: bytes) -> bool:
+    def is_older(self, path: bytes) -> bool:
         """Return whether a file or folder is as it was before the compilation began."""
         try:
             found = os.stat(path)
         except OSError:
             return False
         # A file that was moved here may keep the time of its content; that of its entry is new.
-        return max(found.st_mtime_ns, found.st_ctime_ns) < self._settled_ns
+        return max(found.st_mtime_ns, found.st_ctime_ns) < self._before_ns
 
     def _is_stable(self, path: bytes) -> bool:
         """Read which headers a file asks for; False where its text says something else each time."""
@@ -90,8 +90,8 @@ def _options(unit: Unit) -> list[str]:
 def _listed(rule: bytes) -> list[bytes]:
     """Read a rule as NMake has it: names with spaces are quoted, and nothing else is changed."""
     found: list[bytes] = []
-    for place, part in enumerate(rule.partition(b":")[2].replace(b"\\\n", b" ").split(b'"')):
-        found += [part] if place % 2 else part.split()
+    for index, part in enumerate(rule.partition(b":")[2].replace(b"\\\n", b" ").split(b'"')):
+        found += [part] if index % 2 else part.split()
     return found
 
 

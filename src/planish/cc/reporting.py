@@ -202,5 +202,5 @@ def _by_function(done: list[Compiled]) -> Iterator[str]:
     smaller = sum(gain.after < gain.before for gain, _ in gains)
     yield f"functions: {smaller:,} smaller, {len(gains) - smaller:,} larger"
     for gain, source in gains[: 4 * _FUNCTIONS]:
-        place = f"{source}: {gain.name}"
-        yield f"  {place:<42} {gain.before:>10,} {gain.after:>10,} {gain.after - gain.before:>+9,}"
+        name = f"{source}: {gain.name}"
+        yield f"  {name:<42} {gain.before:>10,} {gain.after:>10,} {gain.after - gain.before:>+9,}"

@@ -101,7 +101,7 @@ def say(text: str) -> None:
 
 
 def pass_on(messages: bytes) -> None:
-    """Write what clang says on standard error, where anybody hears it."""
+    """Write what clang says on standard error, as far as it can be written."""
     try:
         while messages:
             messages = messages[os.write(2, messages) :]

@@ -51,6 +51,8 @@ _LEAST_READINGS = 35.0
 """How often the time for reading a module there must be for it to be measured at all."""
 _LATE_S = 0.5
 """Seconds by the clock beyond the budget that what is under way may take."""
+_RESERVED = 0.4
+"""Share of a whole module's time that its end takes: it is begun already, and most of its code is known."""
 _EVERY_S, _SHARE = 0.4, 0.1
 """What was measured so far is kept after so many seconds again, and such a share of the time."""
 _LIMITS = ForkLimits(memory_bytes=8 << 30, deaths=1)
@@ -128,9 +130,9 @@ def make_smaller(
         PassError: LLVM refuses what it did before.
         TargetError: no LLVM here can treat single functions.
     """
-    began = processor_s()
+    used = processor_s()
     with closing(whole_backend().parse(bitcode)) as module:
-        reading, text = processor_s() - began, module.text()
+        reading, text = processor_s() - used, module.text()
     if directive := reading_directive(text):
         return SmallerModule(reading_directive=directive)
     space = FunctionSpace(text, _OBJECTIVE.name)
@@ -141,7 +143,7 @@ def make_smaller(
         return _made(bitcode, trials.best[1], 0, trials.seconds)
     searcher = Parts(space, (_OBJECTIVE,), 0, SearchContext(seconds=seconds))
     with ForkedExecutor(FunctionEvaluatorSpec(bitcode, _OBJECTIVE.name)) as executor:
-        budget = trials.budget = _ProcessorBudget(seconds, evaluations, executor, searcher, trials)
+        budget = trials.budget = _ProcessorBudget(seconds, evaluations, executor, searcher, trials, used)
         loop = SearchLoop(searcher, InFlight(executor), Pending(trials), trials, budget)
         loop.search()
         had = budget.had
@@ -177,6 +179,7 @@ class _ProcessorBudget(SearchLimits):
         executor: what its workers use counts.
         searcher: reserves seconds for its conclusion.
         trials: so far.
+        used_before: seconds of the processor that this process had used before.
     """
 
     seconds: float
@@ -184,15 +187,15 @@ class _ProcessorBudget(SearchLimits):
     executor: ForkedExecutor
     searcher: Parts
     trials: _Trials
+    used_before: float
     concluding: bool = False
     _excluded: float = 0.0
     _began: float = field(default_factory=time.monotonic)
-    _processor: float = field(default_factory=processor_s)
 
     @property
     def used(self) -> float:
         """Return the seconds of the processor by now."""
-        return processor_s() - self._processor + self.executor.processor_s() - self._excluded
+        return processor_s() - self.used_before + self.executor.processor_s() - self._excluded
 
     @property
     def _waited(self) -> float:
@@ -214,7 +217,7 @@ class _ProcessorBudget(SearchLimits):
 
     def is_spent(self) -> bool:
         """Return whether nothing more is to be proposed; the first is measured however long it takes."""
-        is_over = self._left <= self.searcher.conclusion_s
+        is_over = self._left <= _RESERVED * self.searcher.conclusion_s
         return is_over and self.trials.best is not None and not self.concluding
 
     def deadline(self) -> float:

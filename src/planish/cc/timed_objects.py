@@ -95,7 +95,7 @@ class LinkPart:
     """An object.
 
     Args:
-        word: the place of the word that names it, or its archive.
+        word: index of the word that names it, or its archive.
         name: its content, by `digest`.
         in_archive: whether the word names an archive.
         code: its content.
@@ -110,18 +110,18 @@ class LinkPart:
 def link_parts(words: Sequence[str]) -> list[LinkPart]:
     """List the objects that a command names, without its program."""
     found: list[LinkPart] = []
-    for place in sorted(Invocation(list(words)).linked):
-        path = Path(words[place])
+    for index in sorted(Invocation(list(words)).linked):
+        path = Path(words[index])
         data = path.read_bytes() if path.is_file() else b""
         if data.startswith(_ARCHIVE):
-            found += [LinkPart(place, digest(code), True, code) for code in _members(data)]
+            found += [LinkPart(index, digest(code), True, code) for code in _members(data)]
         elif data.startswith(b"\x7fELF"):
-            found.append(LinkPart(place, digest(data), False, data))
+            found.append(LinkPart(index, digest(data), False, data))
     return found
 
 
 def exchanged(words: Sequence[str], others: Mapping[LinkPart, str]) -> list[str]:
-    """Put other words in the place of objects; what stands in an archive comes before the archive.
+    """Replace objects by other words; what stands in an archive comes before the archive.
 
     The linker takes from an archive only what it lacks by then.
     """
@@ -131,8 +131,8 @@ def exchanged(words: Sequence[str], others: Mapping[LinkPart, str]) -> list[str]
     gone = {part.word for part in others if not part.in_archive}
     return [
         each
-        for place, word in enumerate(words)
-        for each in (*before.get(place, ()), *(() if place in gone else (word,)))
+        for index, word in enumerate(words)
+        for each in (*before.get(index, ()), *(() if index in gone else (word,)))
     ]
 
 
@@ -148,14 +148,13 @@ def without_output(words: Sequence[str]) -> list[str]:
 
 
 def _members(data: bytes) -> Iterator[bytes]:
-    place = len(_ARCHIVE)
-    while place + _HEAD <= len(data):
-        name, size = data[place : place + 16].decode("latin-1").rstrip(), int(data[place + 48 : place + 58])
-        # Members begin at even places.
-        start, place = place + _HEAD, place + _HEAD + size + size % 2
-        long = (
-            int(name.removeprefix(_BSD)) if name.startswith(_BSD) else 0
-        )  # the name stands before the content
+    at = len(_ARCHIVE)
+    while at + _HEAD <= len(data):
+        name, size = data[at : at + 16].decode("latin-1").rstrip(), int(data[at + 48 : at + 58])
+        # Members begin at even offsets.
+        start, at = at + _HEAD, at + _HEAD + size + size % 2
+        # A long name stands before the content.
+        long = int(name.removeprefix(_BSD)) if name.startswith(_BSD) else 0
         # A slash with a number is no index: it is the offset of a long name.
         if not name.startswith(_INDICES) or name[1:].isdigit():
             yield data[start + long : start + size]

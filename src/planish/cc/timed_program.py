@@ -137,14 +137,14 @@ def _known(
         return None
     kept, about = json.loads(record)
     named = {part.name: part for part in reversed(parts)}
-    objects = {named[name]: cache.get(place) for name, place in kept.items() if name in named}
+    objects = {named[name]: cache.get(key) for name, key in kept.items() if name in named}
     code = {part: entry.code for part, entry in objects.items() if entry}
     is_whole = len(code) == len(kept) and about["seconds"] >= seconds
     return (json.dumps(about).encode(), code) if is_whole else None
 
 
 def _link_again(compiler: Compiler, words: list[str], program: str, objects: dict[LinkPart, bytes]) -> None:
-    """Put the faster program in its place, whole."""
+    """Replace the program by the faster one, whole."""
     if not objects:
         return
     with Scratch() as scratch:

@@ -90,9 +90,9 @@ def write_script(recipe: ModuleRecipe, begun: BegunNames, folder: Path) -> None:
     for pipeline, names in recipe.lists:
         marks = begun.kept_out(names)
         script.add(pipeline, marks, marks)
-    place, version = {"prepared": PREPARED, "optimised": OPTIMISED, "object": OBJECT}, whole_backend().version
+    names, version = {"prepared": PREPARED, "optimised": OPTIMISED, "object": OBJECT}, whole_backend().version
     major = version.partition(".")[0]
-    lines = [_HEAD.format(version=version, major=major, step=_STEP, **place), *script.lines, *_ends(recipe)]
+    lines = [_HEAD.format(version=version, major=major, step=_STEP, **names), *script.lines, *_ends(recipe)]
     (folder / REPEAT).write_text("\n".join(lines) + "\n")
     (folder / REPEAT).chmod(0o755)
 
