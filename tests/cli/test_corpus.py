@@ -122,7 +122,7 @@ def test_labels_that_are_no_better_than_oz_make_no_coreset(planish: Planish, tmp
     held = json.loads((out / "card.json").read_text())
     assert held["plan"]["splits"] == ["train"]
     assert 0 < held["functions"] < 20
-    assert planish(*words, "--split", "test").error.startswith(f"the labels in {out} were made with ")
+    assert planish(*words, "--split", "test").error.startswith(f"the labels in {out} began with ")
     assert planish("corpus", "card", out).error.startswith(f"{out} is no corpus")
 
     file = tmp_path / "coreset.json"

@@ -7,12 +7,13 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
-from typing import Any
+from typing import Any, TypeVar
 
 from planish.core import (
     Level,
     Objective,
     Outcomes,
+    PlanishError,
     SearchContext,
     Task,
     Trial,
@@ -42,6 +43,30 @@ def known_tasks(store: Reader, level: Level[Any]) -> list[StoredTask]:
             level.name,
         )
     return [task for task in tasks if task.level_version == level.version]
+
+
+_Space = TypeVar("_Space")
+
+
+def space_of(level: Level[Any], stored: StoredTask, needed: type[_Space], name: str = "") -> _Space | None:
+    """Return the first space of a stored task that offers what is needed.
+
+    Args:
+        level: of the task.
+        stored: the task.
+        needed: a capability of spaces.
+        name: of the space; empty for any.
+
+    Returns:
+        The space; None where there is none, or the task cannot be read, as where its files are gone.
+    """
+    try:
+        program = level.read(stored.program, stored.target)
+        task = Task(program, stored.target, tuple(stored.objectives), level.version)
+        spaces = (level.space(task, each) for each in level.spaces if name in ("", each))
+        return next((space for space in spaces if isinstance(space, needed)), None)
+    except PlanishError:
+        return None
 
 
 MOST_TRIALS = 4000
@@ -130,7 +155,9 @@ def past(store: Reader, level: Level, task: Task, before: float = math.inf) -> I
         before: only what was there at that time, in seconds since the epoch.
     """
     objective, baseline = task.objectives[0], level.baseline(task)
-    for stored in _tasks(store, before):
+    # The newest task first.
+    for key in dict.fromkeys(run.task_key for run in store.runs() if run.started < before):
+        stored = store.task(key)
         if _aim(stored) != _aim(task):
             continue
         trials = [trial for trial in store.trials(stored.key, level.steps) if trial.time < before]
@@ -142,11 +169,5 @@ def past(store: Reader, level: Level, task: Task, before: float = math.inf) -> I
 
 
 def _aim(task: Task | StoredTask) -> tuple[str, ...]:
-    """Return what is the same of tasks that teach each other."""
+    """Return what tasks must have in common to be learned from."""
     return task.level, task.level_version, task.target.text, task.objectives[0].name
-
-
-def _tasks(store: Reader, before: float) -> Iterator[StoredTask]:
-    """Return the tasks that were run, the newest first."""
-    keys = dict.fromkeys(run.task_key for run in store.runs() if run.started < before)
-    return (store.task(key) for key in keys)

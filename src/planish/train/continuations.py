@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from planish.core import Candidate, CanObserve, Level, PlanishError, ScheduleError, Task, Trial, rng
+from planish.core import Candidate, CanObserve, Level, Objective, PlanishError, ScheduleError, Trial, rng
 from planish.models.networks import HEADS, ReaderShape, Shape, predict_lists, scaled, scores
 from planish.models.policy_files import SavedPolicy
+from planish.models.transfer import space_of
 from planish.models.writer import WriterShape, encode_observed, token_scores
 from planish.store import Reader, StoredTask
 from planish.train.samples import ListDataset
@@ -39,12 +41,12 @@ class StateDataset:
     """Data set of a network: a row for each state.
 
     Args:
-        observed: (states, rows, columns), as the space gives it.
+        observed: (states, rows, columns), as the space observes them.
         left: (states,), the share of steps that are left.
         short: (states, actions + 1), by how much what an action leads to, or at last the state itself, is
             slower than the program's best, as a share of that; NaN where that is unknown. What is
             behind the state's best action by more than `FARTHEST` is so by that; the end is not.
-        groups: (states,), the place of its program among `programs`.
+        groups: (states,), the index of its program in `programs`.
         programs: canonical texts.
         space: of one of the programs.
     """
@@ -65,17 +67,17 @@ def read_state_dataset(
     Args:
         store: is read.
         level: of the programs.
-        tasks: of the level, as `known_tasks` gives them.
+        tasks: of the level, as `known_tasks` returns them.
         space_name: of a space of numbered actions; empty for the level's first one.
 
     Raises:
         PlanishError: it knows nothing of that kind.
     """
-    parts: list[tuple[NDArray[np.int64], Floats, Floats]] = []
+    parts = list[_Rows]()
     programs, space = list[str](), None
     refused: PlanishError | None = None
     for stored in tasks:
-        mine = _space(level, stored, space_name)
+        mine = space_of(level, stored, CanObserve, space_name)
         if mine is None:
             continue
         try:
@@ -83,10 +85,10 @@ def read_state_dataset(
         except PlanishError as error:
             refused = error
             continue
-        known = _Known(mine, store.trials(stored.key, level.steps), stored)
-        if len(known.nodes) < FEWEST:
+        rows = _rows(mine, store.trials(stored.key, level.steps), stored.objectives[0])
+        if rows is None:
             continue
-        parts.append(known.rows())
+        parts.append(rows)
         programs.append(stored.program)
         space = mine
     if space is None:
@@ -115,59 +117,47 @@ def shortfalls(speeds: NDArray[np.float64], ahead: NDArray[np.float64]) -> Float
     return (1 - speeds[:, None] - gains).astype(np.float32)
 
 
-class _Known:
-    """The states of one program that were measured, and which actions lead from one to another.
+_Rows = tuple[NDArray[np.int64], Floats, Floats]
 
-    Args:
-        space: of the program.
-        trials: what was measured, in whatever space.
-        stored: its task.
-    """
 
-    def __init__(self, space: CanObserve, trials: Sequence[Trial], stored: StoredTask) -> None:
-        self._space = space
-        self.nodes: dict[str, tuple[Candidate, float]] = {}
-        costs = ((trial.candidate, trial.cost(stored.objectives[0])) for trial in trials)
-        # The shortest way to a state is met first, and leaves the most steps for what follows.
-        for candidate, cost in sorted(costs, key=lambda pair: len(pair[0].steps)):
-            if cost is not None and (state := _state(space, candidate)) is not None:
-                self.nodes.setdefault(state, (candidate, cost))
+def _rows(space: CanObserve, trials: Sequence[Trial], objective: Objective) -> _Rows | None:
+    """Return the rows of one program's measured states, as `StateDataset` has them; None for too few."""
+    nodes: dict[str, tuple[Candidate, float]] = {}
+    costs = ((trial.candidate, trial.cost(objective)) for trial in trials)
+    # The shortest path to a state is met first, and leaves the most steps for what follows.
+    for candidate, cost in sorted(costs, key=lambda pair: len(pair[0].steps)):
+        if cost is not None:
+            with suppress(ScheduleError):  # a candidate of another space
+                nodes.setdefault(space.state_key(candidate), (candidate, cost))
+    if len(nodes) < FEWEST:
+        return None
+    candidates = [candidate for candidate, _ in nodes.values()]
+    costs_of = np.array([cost for _, cost in nodes.values()])
+    speeds = costs_of.min() / costs_of
+    worth = worths(speeds, _follows(space, candidates, list(nodes)))
+    # As many steps left as can be, and some fewer, drawn by the number of states alone: reading the same
+    # store again makes the same rows.
+    random = rng(0, len(nodes))
+    most = np.maximum(STEPS - np.array([len(candidate.steps) for candidate in candidates]), 0)
+    fewer = [np.ceil(most * random.random(len(nodes))).astype(np.int64) for _ in range(MOMENTS - 1)]
+    states, left = np.tile(np.arange(len(nodes)), MOMENTS), np.concatenate([most, *fewer])
+    observed = np.stack([space.observe(candidate) for candidate in candidates])
+    short = shortfalls(speeds[states], worth[left, states])
+    return observed[states], (left / STEPS).astype(np.float32), short
 
-    def rows(self) -> tuple[NDArray[np.int64], Floats, Floats]:
-        """Return what is observed in each state, the share of steps left, and how short actions fall."""
-        speeds = self._speeds()
-        worth = worths(speeds, self._follows())
-        candidates = [candidate for candidate, _ in self.nodes.values()]
-        places, left = self._moments([len(candidate.steps) for candidate in candidates])
-        ahead = worth[left, places]
-        observed = np.stack([self._space.observe(candidate) for candidate in candidates])
-        return observed[places], (left / STEPS).astype(np.float32), shortfalls(speeds[places], ahead)
 
-    def _moments(self, done: Sequence[int]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Choose for each state how many steps are left: as many as can be, and some fewer."""
-        # Of the number of states alone: reading the same store again gives the same rows.
-        random = rng(0, len(done))
-        most = np.maximum(STEPS - np.array(done), 0)
-        less = [np.ceil(most * random.random(len(done))).astype(np.int64) for _ in range(MOMENTS - 1)]
-        return np.tile(np.arange(len(done)), MOMENTS), np.concatenate([most, *less])
-
-    def _speeds(self) -> NDArray[np.float64]:
-        """Return the speed of each state as a share of the best one's."""
-        costs = np.array([cost for _, cost in self.nodes.values()])
-        return costs.min() / costs
-
-    def _follows(self) -> NDArray[np.int64]:
-        """Return the place of the state after each action; -1 where it is illegal, or unknown."""
-        place = {state: number for number, state in enumerate(self.nodes)}
-        number = {action: column for column, action in enumerate(self._space.actions)}
-        found = np.full((len(place), len(number)), -1)
-        for row, (candidate, _) in enumerate(self.nodes.values()):
-            for step in self._space.steps(candidate):
-                after = self._space.state_key(self._space.extend(candidate, step))
-                # Known only where it was measured: what was not tried is left out of the loss, and not taken
-                # for bad.
-                found[row, number[step]] = place.get(after, -1)
-        return found
+def _follows(space: CanObserve, candidates: Sequence[Candidate], states: Sequence[str]) -> NDArray[np.int64]:
+    """Return the index of the state after each action; -1 where it is illegal, or unknown."""
+    index = {state: number for number, state in enumerate(states)}
+    column = {action: number for number, action in enumerate(space.actions)}
+    found = np.full((len(index), len(column)), -1)
+    for row, candidate in enumerate(candidates):
+        for step in space.steps(candidate):
+            # Known only where it was measured: what was not tried is left out of the loss, and not taken
+            # for bad.
+            after = space.state_key(space.extend(candidate, step))
+            found[row, column[step]] = index.get(after, -1)
+    return found
 
 
 def worths(speeds: NDArray[np.float64], follows: NDArray[np.int64]) -> NDArray[np.float64]:
@@ -191,24 +181,6 @@ def worths(speeds: NDArray[np.float64], follows: NDArray[np.int64]) -> NDArray[n
     return np.stack(found)
 
 
-def _state(space: CanObserve, candidate: Candidate) -> str | None:
-    try:
-        return space.state_key(candidate)
-    except ScheduleError:  # of another space
-        return None
-
-
-def _space(level: Level[Any], stored: StoredTask, name: str) -> CanObserve | None:
-    """Return a task's space of numbered actions; None where there is none, or the task cannot be read."""
-    try:
-        program = level.read(stored.program, stored.target)
-        task = Task(program, stored.target, tuple(stored.objectives), level.version)
-        spaces = (level.space(task, each) for each in level.spaces if name in ("", each))
-        return next((space for space in spaces if isinstance(space, CanObserve)), None)
-    except PlanishError:
-        return None
-
-
 EVALUATIONS = (1, 3, 5, 10, 30)
 ROWS = 4096
 """States that the network is asked about at once."""
@@ -228,15 +200,15 @@ def judge_steps(policy: SavedPolicy, dataset: StateDataset) -> dict[str, float]:
     assert isinstance(policy.shape, Shape)
     rows = scaled(dataset.observed, dataset.left)
     parts = np.array_split(rows, -(-len(rows) // ROWS))
-    said = np.concatenate([scores(np, policy.shape, policy.parameters, part) for part in parts])
-    known = np.where(np.isnan(dataset.short), -np.inf, said)
+    found = np.concatenate([scores(np, policy.shape, policy.parameters, part) for part in parts])
+    known = np.where(np.isnan(dataset.short), -np.inf, found)
     chosen = np.take_along_axis(dataset.short, known.argmax(axis=1)[:, None], axis=1)[:, 0]
     behind = chosen - np.nanmin(dataset.short, axis=1)
     return {"regret": float(behind.mean()), "best": float((behind <= 0).mean())}
 
 
 def judge_lists(policy: SavedPolicy, dataset: ListDataset) -> Mapping[str, float]:
-    """Return what the lists save that a policy holds for the most probable, with the baseline behind them.
+    """Return what the most probable lists of a policy save, with the baseline behind them.
 
     Args:
         policy: that writes lists.

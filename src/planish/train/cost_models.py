@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -16,16 +15,16 @@ from planish.core import (
     Level,
     PlanishError,
     ScheduleError,
-    Task,
     Trial,
 )
 from planish.core.ranks import rank_correlation
 from planish.models.cost_model import Dataset, Floats, Predicts, dataset_of, top_recall
 from planish.models.model_files import SavedModel, made_model
-from planish.models.transfer import known_tasks
+from planish.models.transfer import known_tasks, space_of
 from planish.models.tree_gru import TreeGru
 from planish.models.trees import BoostedTrees, XgboostTrees
-from planish.store import Reader, StoredTask
+from planish.store import Reader
+from planish.train.samples import hash_number
 
 FEWEST = 8
 """Trials of a program, below which there is little to learn of their order."""
@@ -40,7 +39,7 @@ class Learnt:
 
     Args:
         schema: of the features.
-        data: a row for each trial; groups are places among the programs.
+        data: a row for each trial; groups are indices of the programs.
         programs: their canonical texts.
     """
 
@@ -52,9 +51,7 @@ class Learnt:
     def held(self) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
         """Return which rows are of programs that are held back."""
         # By the text's hash: the same programs are held back whatever else the store has, and in which order.
-        chosen = [
-            int(hashlib.sha256(text.encode()).hexdigest()[:8], 16) % HELD == 0 for text in self.programs
-        ]
+        chosen = [hash_number(text) % HELD == 0 for text in self.programs]
         assert self.data.groups is not None
         return np.array(chosen, bool)[self.data.groups]
 
@@ -70,14 +67,16 @@ def read_trials(store: Reader, level: Level[Any]) -> Learnt:
     schema: FeatureSchema | None = None
     features, costs, groups, programs = list[Floats](), list[float | None](), list[int](), list[str]()
     for stored in known_tasks(store, level):
-        space = _space(level, stored)
+        space = space_of(level, stored, CanFeaturise)
         # Columns of another schema mean other things: they cannot stand in one table.
         if space is None or (schema is not None and space.schema != schema):
             continue
         schema = space.schema
         trials, found = _described(space, store.trials(stored.key, level.steps))
         mine = [trial.cost(stored.objectives[0]) for trial in trials]
-        if len(trials) < FEWEST or not _differ(mine):
+        # Where all failed, or all are equal, there is no order to learn.
+        different = {cost for cost in mine if cost is not None and np.isfinite(cost)}
+        if len(trials) < FEWEST or len(different) < 2:
             continue
         features.append(found)
         costs += mine
@@ -140,22 +139,6 @@ def evaluate(model: Predicts, data: Dataset) -> dict[str, float]:
             np.exp(np.mean(np.array(best) - [measured[r].min() for r in mine]))
         ),
     }
-
-
-def _differ(costs: Sequence[float | None]) -> bool:
-    """Return whether costs have an order to learn; they have none where all failed, or all are equal."""
-    return len({cost for cost in costs if cost is not None and np.isfinite(cost)}) > 1
-
-
-def _space(level: Level[Any], stored: StoredTask) -> CanFeaturise | None:
-    """Return the first space of a task that has features; None where none has, or the task cannot be read."""
-    try:
-        program = level.read(stored.program, stored.target)
-        task = Task(program, stored.target, tuple(stored.objectives), level.version)
-        spaces = (level.space(task, name) for name in level.spaces)
-        return next((space for space in spaces if isinstance(space, CanFeaturise)), None)
-    except PlanishError:  # its files are gone, perhaps
-        return None
 
 
 def _described(space: CanFeaturise, trials: Sequence[Trial]) -> tuple[Sequence[Trial], Floats]:

@@ -22,7 +22,6 @@ from planish.core import (
     Candidate,
     CanObserve,
     Evaluation,
-    Level,
     Lost,
     Measured,
     Outcome,
@@ -48,7 +47,7 @@ class EpisodeTask:
     """Program of an episode.
 
     Args:
-        name: for people.
+        name: for the user.
         space: whose actions are taken.
         rate: how good a candidate is, the more the better; 0 for one that fails. It is asked for again and
             again, so it should remember.
@@ -64,14 +63,18 @@ class EpisodeTask:
 class StepEnvironment(gymnasium.Env[Observation, np.int64]):
     """Takes a fixed number of actions; the reward is what the rate gains, as a share of the peak.
 
-    There is no ending action, as in the thesis (3.6.2). An illegal action changes nothing and gives nothing;
-    `info["action_mask"]` has 1 for each that is legal. `info["rate"]` is where the episode stands.
+    There is no ending action, as in the thesis (3.6.2). An illegal action changes nothing and gains nothing;
+    `info["action_mask"]` has 1 for each that is legal. `info["rate"]` is that of the candidate so far.
 
     Args:
         task_at: returns the program of an episode by its number; all have the same actions and observations.
         task_count: how many there are; an episode draws one, or takes `options["task"]` of `reset`.
         steps: of an episode.
         closing: is called when the environment is closed.
+
+    Attributes:
+        task: the program of this episode.
+        candidate: what the actions of this episode have made.
     """
 
     def __init__(
@@ -81,27 +84,12 @@ class StepEnvironment(gymnasium.Env[Observation, np.int64]):
         steps: int = 10,
         closing: Callable[[], None] = lambda: None,
     ) -> None:
-        self._task_at, self.task_count, self._steps, self._closing = task_at, task_count, steps, closing
-        self._now = task_at(0)
-        self._candidate, self._taken = self._now.space.start(), 0
-        shape = self._now.space.observe(self._candidate).shape
+        self._task_at, self.task_count, self.steps, self._closing = task_at, task_count, steps, closing
+        self.task = task_at(0)
+        self.candidate, self._taken = self.task.space.start(), 0
+        shape = self.task.space.observe(self.candidate).shape
         self.observation_space = gymnasium.spaces.Box(0, np.iinfo(np.int64).max, shape, np.int64)
-        self.action_space = gymnasium.spaces.Discrete(len(self._now.space.actions))
-
-    @property
-    def steps(self) -> int:
-        """Return how many actions an episode has."""
-        return self._steps
-
-    @property
-    def task(self) -> EpisodeTask:
-        """Return the program of this episode."""
-        return self._now
-
-    @property
-    def candidate(self) -> Candidate:
-        """Return what the actions of this episode have made."""
-        return self._candidate
+        self.action_space = gymnasium.spaces.Discrete(len(self.task.space.actions))
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
@@ -110,35 +98,35 @@ class StepEnvironment(gymnasium.Env[Observation, np.int64]):
         super().reset(seed=seed)
         # Drawn in any case: an episode with a given program leaves later draws as they would be.
         drawn = int(self.np_random.integers(self.task_count))
-        self._now = self._task_at((options or {}).get("task", drawn))
-        self._candidate, self._taken = self._now.space.start(), 0
-        return self._seen(), self._info()
+        self.task = self._task_at((options or {}).get("task", drawn))
+        self.candidate, self._taken = self.task.space.start(), 0
+        return self._observed(), self._info()
 
     def step(self, action: np.int64) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
         """Take an action."""
-        space, before = self._now.space, self._candidate
+        space, before = self.task.space, self.candidate
         chosen = space.actions[int(action)]
         if legal := chosen in space.steps(before):
-            self._candidate = space.extend(before, chosen)
+            self.candidate = space.extend(before, chosen)
         self._taken += 1
         # The thesis' reward (3.6.3): differences add up to what the whole episode gains, whichever way it
         # goes.
-        gained = self._now.rate(self._candidate) - self._now.rate(before) if legal else 0.0
-        over = self._taken >= self._steps
+        gained = self.task.rate(self.candidate) - self.task.rate(before) if legal else 0.0
+        over = self._taken >= self.steps
         # Truncated and not terminated: the episode is cut off by its length, and not by the program's state.
-        return self._seen(), gained / self._now.peak, False, over, {**self._info(), "illegal": not legal}
+        return self._observed(), gained / self.task.peak, False, over, {**self._info(), "illegal": not legal}
 
     def close(self) -> None:
         """End what measures."""
         self._closing()
 
-    def _seen(self) -> Observation:
-        return self._now.space.observe(self._candidate)
+    def _observed(self) -> Observation:
+        return self.task.space.observe(self.candidate)
 
     def _info(self) -> dict[str, Any]:
-        legal = set(self._now.space.steps(self._candidate))
-        mask = np.array([action in legal for action in self._now.space.actions], np.int8)
-        return {"action_mask": mask, "task": self._now.name, "rate": self._now.rate(self._candidate)}
+        legal = set(self.task.space.steps(self.candidate))
+        mask = np.array([action in legal for action in self.task.space.actions], np.int8)
+        return {"action_mask": mask, "task": self.task.name, "rate": self.task.rate(self.candidate)}
 
 
 Floats = NDArray[np.float32]
@@ -241,8 +229,8 @@ class _MeasuredPrograms:
         self._programs, self._space = programs, space
         self._level, self._resources = level_named(programs[0].level), ExitStack()
         self._store = self._resources.enter_context(store_at(store))
-        self._runs = _Runs(self._store, self._level, space)
-        self._resources.callback(self._runs.finish)
+        self._runs: dict[str, tuple[str, Iterator[int]]] = {}
+        self._resources.callback(self._finish_runs)
         self._executor: LocalExecutor | None = None
         self._served = ""
 
@@ -256,7 +244,10 @@ class _MeasuredPrograms:
         space = self._level.space(task, self._space)
         if not isinstance(space, CanObserve):
             raise PlanishError(f"the space '{self._space}' has no numbered actions", "Take --space steps.")
-        return EpisodeTask(task.program.text, space, self._rate(task, space), _peak(task))
+        from planish.levels.loops.roofline import measured_peak
+
+        peak = measured_peak(task.target.toolchain["backend"])
+        return EpisodeTask(task.program.text, space, self._rate(task, space), peak)
 
     def _rate(self, task: Task, space: CanObserve) -> Callable[[Candidate], float]:
         """Return what measures a candidate, each state once."""
@@ -268,17 +259,17 @@ class _MeasuredPrograms:
         def rate(candidate: Candidate) -> float:
             state = space.state_key(candidate)
             if state not in known:
-                answer = self._evaluated(task, candidate)
+                evaluation = self._evaluate(task, candidate)
                 # Not remembered either: the next visit measures it again.
-                if isinstance(answer.outcome, Lost):
+                if isinstance(evaluation.outcome, Lost):
                     return 0.0  # its worker was killed: nothing is known of it
-                self._runs.add(task, candidate, answer)
-                known[state] = _gflops(answer.outcome)
+                self._store_trial(task, candidate, evaluation)
+                known[state] = _gflops(evaluation.outcome)
             return known[state]
 
         return rate
 
-    def _evaluated(self, task: Task, candidate: Candidate) -> Evaluation:
+    def _evaluate(self, task: Task, candidate: Candidate) -> Evaluation:
         spec = self._level.evaluator(task)
         if self._executor is None:
             self._executor = self._resources.enter_context(LocalExecutor(spec, workers=1))
@@ -286,46 +277,33 @@ class _MeasuredPrograms:
             self._executor.serve(spec)
         self._served = task.key
         self._executor.submit([candidate])
-        return next(iter(list(self._executor.results())))
+        (evaluation,) = self._executor.results()
+        return evaluation
 
-
-class _Runs:
-    """The runs that an environment's trials belong to: one for each program, taken up where there is one.
-
-    Args:
-        store: where they are.
-        level: of the programs.
-        space: the name of their spaces.
-    """
-
-    def __init__(self, store: Store, level: Level[Any], space: str) -> None:
-        self._store, self._level, self._space = store, level, space
-        self._held: dict[str, tuple[str, Iterator[int]]] = {}
-
-    def add(self, task: Task, candidate: Candidate, answer: Evaluation) -> None:
-        """Add a trial to the run of a task; before the first one there is no run."""
-        if task.key not in self._held:
-            self._held[task.key] = self._taken_up(task) or (self._begun(task), count())
-        run_id, places = self._held[task.key]
-        trial = Trial(candidate, answer.outcome, next(places), 0, answer.seconds, answer.host)
+    def _store_trial(self, task: Task, candidate: Candidate, evaluation: Evaluation) -> None:
+        """Add a trial to the run of a task, which is resumed or, before its first trial, begun."""
+        if task.key not in self._runs:
+            begin = self._store.begin_run
+            self._runs[task.key] = self._resumed_run(task) or (
+                begin(task, searcher=SEARCHER, space=self._space, seed=0),
+                count(),
+            )
+        run_id, indices = self._runs[task.key]
+        trial = Trial(candidate, evaluation.outcome, next(indices), 0, evaluation.seconds, evaluation.host)
         self._store.add_trials(run_id, [trial])
 
-    def finish(self) -> None:
-        """End all runs."""
-        for run_id, _ in self._held.values():
-            self._store.finish_run(run_id)
-
-    def _begun(self, task: Task) -> str:
-        return self._store.begin_run(task, searcher=SEARCHER, space=self._space, seed=0)
-
-    def _taken_up(self, task: Task) -> tuple[str, Iterator[int]] | None:
+    def _resumed_run(self, task: Task) -> tuple[str, Iterator[int]] | None:
         for run in self._store.runs(task.key):
             if (run.searcher, run.space) == (SEARCHER, self._space) and run.status != "running":
-                with suppress(HeldError):  # another process has taken it up just now
+                with suppress(HeldError):  # another process has just resumed it
                     self._store.resume_run(run.id)
-                    places = (trial.index for trial in self._store.each_trial(run.id, self._level.steps))
-                    return run.id, count(1 + max(places, default=-1))
+                    indices = (trial.index for trial in self._store.each_trial(run.id, self._level.steps))
+                    return run.id, count(1 + max(indices, default=-1))
         return None
+
+    def _finish_runs(self) -> None:
+        for run_id, _ in self._runs.values():
+            self._store.finish_run(run_id)
 
 
 def _gflops(outcome: Outcome) -> float:
@@ -338,12 +316,6 @@ def _is_of(space: CanObserve, candidate: Candidate) -> bool:
     except PlanishError:  # of another space
         return False
     return True
-
-
-def _peak(task: Task[Any]) -> float:
-    from planish.levels.loops.roofline import measured_peak
-
-    return measured_peak(task.target.toolchain["backend"])
 
 
 gymnasium.register(NAME, entry_point="planish.train.environment:make_environment")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -15,6 +14,7 @@ from planish.core import StoppedError
 from planish.models.networks import Shape, scaled, scores
 from planish.models.policy_files import SavedPolicy, vector_bytes_of
 from planish.train.continuations import SHARPNESS, STEPS, StateDataset
+from planish.train.samples import hash_number
 
 HELD = 10
 """Every tenth program, by its name's hash, is held back, to decide when to stop."""
@@ -177,5 +177,4 @@ def _first(shape: Shape) -> dict[str, torch.Tensor]:
 
 
 def _held(dataset: StateDataset) -> NDArray[np.bool_]:
-    names = [int(hashlib.sha256(text.encode()).hexdigest()[:8], 16) for text in dataset.programs]
-    return np.array([name % HELD == 0 for name in names], bool)[dataset.groups]
+    return np.array([hash_number(text) % HELD == 0 for text in dataset.programs], bool)[dataset.groups]

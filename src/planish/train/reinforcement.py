@@ -21,6 +21,7 @@ from planish.models.network_policies import NetworkPolicy
 from planish.models.networks import Shape
 from planish.models.policy_files import SavedPolicy, load_policy, vector_bytes_of, write_policy
 from planish.train.environment import EpisodeTask, ScaledObservation, StepEnvironment
+from planish.train.recipes import RECIPE, require_same
 
 INTENSITY = 8
 """Steps that DQN learns from for each one that it takes; by default they are 32, and 60 steps a second."""
@@ -145,8 +146,6 @@ def parameters(algorithm: Any, depth: int) -> dict[str, Any]:
 
     Values of actions are scaled, so that the best ones are the probable ones; see `NEVER` for the end.
     """
-    import numpy as np
-
     state = algorithm.get_module().state_dict()
     weights = {name: tensor.detach().cpu().numpy() for name, tensor in state.items()}
     # Where actor and critic share no encoder, the actor's is what chooses.
@@ -164,37 +163,6 @@ def parameters(algorithm: Any, depth: int) -> dict[str, Any]:
     found[f"{depth}"] = np.pad(last, ((0, 0), (0, 1)))
     found[f"{depth} bias"] = np.append(bias, 0.0 if learns_values else NEVER)
     return {name: np.ascontiguousarray(array, np.float32) for name, array in found.items()}
-
-
-NAME = "config.json"
-
-
-def require_same(folder: Path, config: Mapping[str, Any]) -> None:
-    """Write what a training begins with, or make sure that it goes on with the same.
-
-    Args:
-        folder: of the training; is made.
-        config: name to value, as JSON has them.
-
-    Raises:
-        PlanishError: it began with something else, or what is there cannot be read.
-        OSError: it cannot be written.
-    """
-    path = folder / NAME
-    folder.mkdir(parents=True, exist_ok=True)
-    if not path.exists():
-        replace_text(path, json.dumps(config))
-        return
-    hint = f"Remove {folder} to begin anew, or name another file: --output."
-    try:
-        before = json.loads(path.read_text())
-    except (OSError, ValueError) as error:
-        raise PlanishError(f"cannot read {path}: {error}", hint) from error
-    for name, value in config.items():
-        if (old := before.get(name)) != value:
-            both = isinstance(value, str | float | int) and name != "programs"
-            what = f"{name} {old}, and not {value}" if both else f"other {name}"
-            raise PlanishError(f"the training that {folder} is of began with {what}", hint)
 
 
 PATIENCE = 30
@@ -255,7 +223,7 @@ class TrainConfig:
 
 
 def reinforce(config: TrainConfig, on_record: Callable[[EvalRecord], None] = lambda _: None) -> SavedPolicy:
-    """Train a policy, from the last checkpoint on where there is one; give the best on held-back programs.
+    """Train a policy, from the last checkpoint on where there is one; return the best on held-back programs.
 
     Ctrl-C ends it as time does.
 
@@ -270,7 +238,9 @@ def reinforce(config: TrainConfig, on_record: Callable[[EvalRecord], None] = lam
     records = read_records(config.folder)
     begun = time.monotonic() - (records[-1].seconds if records else 0.0)
     with closing(config.held()) as environment:
-        require_same(config.folder, _recipe(config, environment.task.space))
+        config.folder.mkdir(parents=True, exist_ok=True)
+        what = f"the training in {config.folder}"
+        require_same(config.folder / RECIPE, _recipe(config, environment.task.space), what)
         algorithm = built(
             config.algorithm,
             lambda: ScaledObservation(config.environment()),
@@ -310,7 +280,7 @@ def read_records(folder: Path) -> list[EvalRecord]:
 
 
 def _rounds(algorithm: Any) -> Iterator[tuple[float, int]]:
-    """Train for some seconds at a time; give the mean reward, and the steps so far."""
+    """Train for some seconds at a time; yield the mean reward, and the steps so far."""
     while True:
         end = time.monotonic() + EVERY
         result: dict[str, Any] = {}
@@ -328,7 +298,7 @@ def _tasks(environment: StepEnvironment) -> Iterator[EpisodeTask]:
 
 
 def _share(policy: SavedPolicy, task: EpisodeTask) -> float:
-    """Follow a policy without its end, and give the rate where it leads as a share of the peak."""
+    """Follow a policy without its end, and return the rate where it leads as a share of the peak."""
     walker = NetworkPolicy(policy)
     state = walker.begin(task.space)
     # Without its end, as it was trained: what is judged is where all its steps lead.
@@ -345,7 +315,7 @@ def _recipe(config: TrainConfig, space: CanObserve) -> dict[str, Any]:
         "algorithm": config.algorithm,
         "observations": f"{space.observed.name} {space.observed.version}",
         "actions": list(map(str, space.actions)),
-        "programs": f"{len(config.programs)} {programs[:16]}",
+        "programs": [len(config.programs), programs[:16]],
         **asdict(config.tuned),
     }
 

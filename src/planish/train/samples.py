@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from planish.core import FeatureSchema
 
 GAIN = 0.1
-"""The unit of gains that the network gives, as a share of what the baseline costs."""
+"""The unit of gains that networks predict, as a share of what the baseline costs."""
 Floats = NDArray[np.float32]
 
 
@@ -22,7 +22,7 @@ class ListDataset:
 
     Args:
         identities: of programs.
-        observed: (programs, rows, columns), as the level's space gives it.
+        observed: (programs, rows, columns), as the level's space observes them.
         shares: (programs, lists), what each saves over the baseline, as a share of it; not below 0.
         baseline: (programs,), what the baseline costs.
         groups: (programs,), where each is from: packages.
@@ -49,13 +49,18 @@ class ListDataset:
         return np.diff(np.maximum.accumulate(self.shares, axis=1), axis=1, prepend=0).astype(np.float32)
 
 
+def hash_number(text: str) -> int:
+    """Return a number that follows from a text alone, to draw by: the same in every run."""
+    return int(sha256(text.encode()).hexdigest()[:8], 16)
+
+
 @dataclass(frozen=True)
 class Sample:
     """A text that is learnt from.
 
     Args:
         tokens: of it.
-        begin: the first place that is learnt; what is before is given, as a prompt is.
+        begin: the first token that is learnt; those before it are the prompt.
     """
 
     tokens: NDArray[np.int32]

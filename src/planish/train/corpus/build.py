@@ -6,7 +6,7 @@ import shutil
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import closing
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -43,8 +43,8 @@ class BuildTally:
         done: how many of them need nothing more.
         known: how many of these were done before.
         failed: how many packages could not be had.
-        files: how many files gave IR.
-        failed_files: how many did not.
+        files: how many files were compiled or read.
+        failed_files: how many were not.
         functions: how many are kept, those of before too, before duplicates across packages are put together.
         current: the package that was begun first of those under way.
     """
@@ -63,11 +63,11 @@ class BuildListener(Protocol):
     """Receives the progress of a build."""
 
     def progress(self, tally: BuildTally) -> None:
-        """Look at the state; called several times a second."""
+        """Receive the state; called several times a second."""
         ...
 
     def note(self, text: str) -> None:
-        """Take one line for the user: what could not be done."""
+        """Receive one line for the user: what could not be done."""
         ...
 
 
@@ -167,7 +167,8 @@ def _keep(folder: Path, passage: Passage) -> PackageEntry:
         return PackageEntry(package.kind, package.name, "failed", reason=passage.error)
     rows = _rows(passage, crop.found)
     write_rows(rows, folder / RAW / f"{key_of(package.kind, package.name)}.parquet")
-    reasons = Counter(_short(reason) for _, reason in crop.failures)
+    # Without the location, which the reason begins with.
+    reasons = Counter(reason.rpartition(": ")[2] for _, reason in crop.failures)
     return PackageEntry(
         package.kind,
         package.name,
@@ -184,35 +185,34 @@ def _keep(folder: Path, passage: Passage) -> PackageEntry:
 
 
 def _rows(passage: Passage, found: Sequence[Found]) -> list[Row]:
-    """Make rows of the different functions; the first place keeps a function."""
-    package = passage.package
-    split = split_of(package.kind, package.name)
-    rows: dict[str, Row] = {}
-    for function in found:
-        if function.identity in rows:
-            row = rows[function.identity]
-            rows[function.identity] = replace(row, duplicates=row.duplicates + 1)
-        else:
-            rows[function.identity] = Row(
-                **asdict(function),
-                package=package.name,
-                version=passage.version,
-                kind=package.kind,
-                split=split,
-                chars=len(function.ir),
-                duplicates=0,
-            )
-    return list(rows.values())
-
-
-def _short(reason: str) -> str:
-    """Leave out where it was."""
-    return reason.rpartition(": ")[2]
+    """Make rows of the different functions; the first location keeps a function."""
+    package, first = passage.package, {function.identity: function for function in reversed(found)}
+    counts = Counter(function.identity for function in found)
+    return [
+        Row(
+            **asdict(first[identity]),
+            package=package.name,
+            version=passage.version,
+            kind=package.kind,
+            split=split_of(package.kind, package.name),
+            chars=len(first[identity].ir),
+            duplicates=count - 1,
+        )
+        for identity, count in counts.items()
+    ]
 
 
 def _manifest(folder: Path, plan: BuildPlan) -> Manifest:
     """Read the manifest, which must fit the plan, or begin one."""
-    recipe, manifest = _recipe(plan), read_manifest(folder)
+    compiler = plan.recipe.compiler
+    recipe: dict[str, Any] = {
+        "llvm": plan.llvm,
+        "compiler": f"{compiler.name} {compiler.version}" if compiler else "",
+        "max_chars": plan.recipe.max_chars,
+        "alignment": plan.recipe.alignment,
+        "noundef": plan.recipe.noundef,
+    }
+    manifest = read_manifest(folder)
     if manifest is None:
         return Manifest(recipe)
     for name, now in recipe.items():
@@ -223,14 +223,3 @@ def _manifest(folder: Path, plan: BuildPlan) -> Manifest:
     return Manifest(
         {**recipe, "compiler": recipe["compiler"] or manifest.recipe["compiler"]}, manifest.entries
     )
-
-
-def _recipe(plan: BuildPlan) -> dict[str, Any]:
-    compiler = plan.recipe.compiler
-    return {
-        "llvm": plan.llvm,
-        "compiler": f"{compiler.name} {compiler.version}" if compiler else "",
-        "max_chars": plan.recipe.max_chars,
-        "alignment": plan.recipe.alignment,
-        "noundef": plan.recipe.noundef,
-    }

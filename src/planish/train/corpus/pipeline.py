@@ -71,17 +71,17 @@ class Passage:
 
 
 @dataclass(frozen=True, eq=False)
-class _Part:
+class _Job:
     """Unit of work: to prepare a package, or to compile some of its files.
 
     Args:
         passage: of the package.
-        place: of these files among all; 0 where it is prepared.
+        index: of these files among all; 0 where it is prepared.
         units: the files; None where it is prepared.
     """
 
     passage: Passage
-    place: int = 0
+    index: int = 0
     units: Sequence[SourceUnit] | None = None
 
 
@@ -102,7 +102,7 @@ class Pipeline:
     jobs: int
 
     def run(self, packages: Sequence[Package]) -> Generator[Passage]:
-        """Work on packages, and give each when it is over; one at which a worker dies is given up.
+        """Work on packages, and yield each when it is over; one at which a worker dies is given up.
 
         Yields:
             A passage that is over; or one that is not, when there is news or half a second has passed.
@@ -115,10 +115,10 @@ class Pipeline:
             while waiting or under_way:
                 while waiting and len(under_way) < self.jobs + _AHEAD:
                     under_way.append(Passage(waiting.popleft()))
-                    pool.add([_Part(under_way[-1])])
+                    pool.add([_Job(under_way[-1])])
                 for done in pool.over(_TICK_S):
                     passage = done.item.passage
-                    if passage not in under_way:  # another part has failed
+                    if passage not in under_way:  # another job of it has failed
                         continue
                     pool.add(_taken(done))
                     if passage.is_over:
@@ -126,12 +126,12 @@ class Pipeline:
                     yield passage
                 yield from under_way[:1]
 
-    def _work(self, part: _Part, _: Watchdog) -> Prepared | Crop | str:
-        """Return what comes of a part, or why nothing does; in a worker."""
-        package = part.passage.package
+    def _work(self, job: _Job, _: Watchdog) -> Prepared | Crop | str:
+        """Return what comes of a job, or why nothing does; in a worker."""
+        package = job.passage.package
         try:
-            if part.units is not None:
-                return harvest(part.units, self.recipe)
+            if job.units is not None:
+                return harvest(job.units, self.recipe)
             return package.prepare(self.sources / key_of(package.kind, package.name), self.system)
         except PlanishError as error:  # of this package alone
             return error.message
@@ -141,18 +141,18 @@ class Pipeline:
             return str(error)
 
 
-def _taken(done: Done[_Part, Prepared | Crop | str]) -> Sequence[_Part]:
-    """Take what came of a part; gives those that follow from it."""
-    part, passage = done.item, done.item.passage
+def _taken(done: Done[_Job, Prepared | Crop | str]) -> Sequence[_Job]:
+    """Take what came of a job; return the jobs that follow from it."""
+    job, passage = done.item, done.item.passage
     match done.answer:
         case Prepared(version, units):
             starts = range(0, len(units), _FILES_AT_ONCE)
             passage.version, passage.missing = version, len(starts)
             some = [units[start : start + _FILES_AT_ONCE] for start in starts]
-            return [_Part(passage, place, each) for place, each in enumerate(some)]
+            return [_Job(passage, index, each) for index, each in enumerate(some)]
         case Crop() as crop:
             assert passage.missing is not None
-            passage.parts[part.place] = crop
+            passage.parts[job.index] = crop
             passage.missing -= 1
         case why:
             passage.error = why or "a worker died of it"
@@ -198,7 +198,7 @@ def packages_of(request: CorpusRequest, note: Callable[[str], None]) -> list[Pac
     """
     found: list[Package] = [
         *_debian(request, note),
-        *(_folder(path) for path in request.folders),
+        *map(_source_folder, request.folders),
         *_ir(request.ir),
         *_random(request.csmith, request.seed),
     ]
@@ -213,12 +213,13 @@ def packages_of(request: CorpusRequest, note: Callable[[str], None]) -> list[Pac
     return found
 
 
-def standard_packages() -> dict[str, int]:
-    """Read the shipped list of source packages: how many different functions each gave."""
-    return _standard()["packages"]
+def standard_packages() -> dict[str, Any]:
+    """Read the shipped list of source packages.
 
-
-def _standard() -> dict[str, Any]:
+    Returns:
+        "packages": name to how many different functions it had; and "macros": name to what its own build
+        would define.
+    """
     return json.loads(_STANDARD_FILE.read_text())
 
 
@@ -238,14 +239,14 @@ def _debian(request: CorpusRequest, note: Callable[[str], None]) -> list[Package
             raise PlanishError(f"no source package is called '{name}'", unknown[name])
     for name in unknown:
         note(f"{name}: no source package is called so; left out")
-    macros = _standard()["macros"]
+    macros = standard_packages()["macros"]
     return [DebianPackage(name, apt, macros.get(name, ())) for name in wanted if name not in unknown]
 
 
 def _listed(named: str) -> Iterable[str]:
     """Read a list: names, with comments after `#`."""
     if named == STANDARD:
-        return standard_packages()
+        return standard_packages()["packages"]
     try:
         lines = Path(named).read_text().splitlines()
     except OSError as error:
@@ -254,7 +255,7 @@ def _listed(named: str) -> Iterable[str]:
     return [name for line in lines for name in line.partition("#")[0].split()]
 
 
-def _folder(path: Path) -> SourceFolder:
+def _source_folder(path: Path) -> SourceFolder:
     if not path.is_dir():
         raise ProgramError(f"{path} is no folder", "Name a folder of C files.")
     return SourceFolder(path.resolve().name, path)
@@ -279,10 +280,8 @@ def _random(count: int, seed: int) -> list[Package]:
         return []
     program, headers = find_csmith()
     version = csmith_version(program)
-    made: list[Package] = []
-    for first in range(seed, seed + count, _BATCH):
-        size = min(_BATCH, seed + count - first)
-        made.append(
-            RandomPrograms(f"seeds-{first}-{first + size - 1}", program, headers, version, first, size)
-        )
-    return made
+    batches = ((first, min(_BATCH, seed + count - first)) for first in range(seed, seed + count, _BATCH))
+    return [
+        RandomPrograms(f"seeds-{first}-{first + size - 1}", program, headers, version, first, size)
+        for first, size in batches
+    ]

@@ -17,7 +17,6 @@ from planish.train.corpus.shards import (
     MANIFEST,
     SPLITS,
     Manifest,
-    PackageEntry,
     Row,
     read_table,
     split_of,
@@ -33,6 +32,7 @@ def table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
 CARD = "card.json"
 PAGE = "card.md"
 _PERCENTILES = (5, 25, 50, 75, 90, 95, 99)
+_PACKAGE_COLUMNS = ("package", "version", "split", "files", "failed_files", "found", "different", "kept")
 _COLUMNS = ["instructions", "chars", "licence", "duplicates"]
 
 
@@ -91,13 +91,28 @@ def _counted(folder: Path, manifest: Manifest, command: str) -> dict[str, Any]:
         columns = {name: shard[name].to_pylist() for name in _COLUMNS}
         sizes[split] += zip(columns["instructions"], columns["chars"], strict=True)
         licences.update(columns["licence"])
-        packages[entry.key] = _package(entry, split, shard.num_rows)
+        packages[entry.key] = {
+            "kind": entry.kind,
+            "package": entry.package,
+            "version": entry.version,
+            "split": split,
+            "files": entry.files,
+            "failed_files": entry.failed_files,
+            "found": entry.found,
+            "different": entry.functions,
+            "kept": shard.num_rows,
+        }
     every = [size for split in SPLITS for size in sizes[split]]
+    found, different = (sum(getattr(e, name) for e in entries) for name in ("found", "functions"))
     return {
         "functions": len(every),
         "splits": {split: _sizes(np.array(sizes[split] or [(0, 0)]), len(sizes[split])) for split in SPLITS},
         "all": _sizes(np.array(every or [(0, 0)]), len(every)),
-        "duplicates": _duplicates(entries, len(every)),
+        "duplicates": {
+            "found": found,
+            "within_packages": found - different,
+            "across_packages": different - len(every),
+        },
         "files": {
             "compiled": sum(entry.files for entry in entries),
             "failed": sum(entry.failed_files for entry in entries),
@@ -113,20 +128,6 @@ def _counted(folder: Path, manifest: Manifest, command: str) -> dict[str, Any]:
     }
 
 
-def _package(entry: PackageEntry, split: str, kept: int) -> dict[str, Any]:
-    return {
-        "kind": entry.kind,
-        "package": entry.package,
-        "version": entry.version,
-        "split": split,
-        "files": entry.files,
-        "failed_files": entry.failed_files,
-        "found": entry.found,
-        "different": entry.functions,
-        "kept": kept,
-    }
-
-
 def _sizes(sizes: Any, count: int) -> dict[str, Any]:
     import numpy as np
 
@@ -137,12 +138,6 @@ def _sizes(sizes: Any, count: int) -> dict[str, Any]:
 
     made: dict[str, Any] = {"functions": count}
     return made | {"instructions": column(sizes[:, 0]), "chars": column(sizes[:, 1])} if count else made
-
-
-def _duplicates(entries: Sequence[PackageEntry], kept: int) -> dict[str, int]:
-    found = sum(entry.found for entry in entries)
-    different = sum(entry.functions for entry in entries)
-    return {"found": found, "within_packages": found - different, "across_packages": different - kept}
 
 
 def _summed(counts: Iterable[Mapping[str, int]]) -> Counter[str]:
@@ -182,7 +177,9 @@ def page(card: Mapping[str, Any]) -> str:
         "",
         "## Packages",
         "",
-        *_package_table(card),
+        *table(
+            _PACKAGE_COLUMNS, [[str(p[name]) for name in _PACKAGE_COLUMNS] for p in card["packages"].values()]
+        ),
     ]
     if card["failed_packages"]:
         failed = list(card["failed_packages"].items())
@@ -198,12 +195,6 @@ def _size_table(card: Mapping[str, Any], what: str) -> list[str]:
         for split, held in named
         if held["functions"]
     ]
-    return table(heads, rows)
-
-
-def _package_table(card: Mapping[str, Any]) -> list[str]:
-    heads = ("package", "version", "split", "files", "failed_files", "found", "different", "kept")
-    rows = [tuple(str(held[head]) for head in heads) for held in card["packages"].values()]
     return table(heads, rows)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import fcntl
-import hashlib
 import json
 import shutil
 from collections import Counter
@@ -16,6 +15,7 @@ from typing import Any, Literal
 
 from planish.core import PlanishError, TargetError
 from planish.core.files import replace_text, replacing
+from planish.train.samples import hash_number
 
 Kind = Literal["debian", "folder", "ir", "csmith"]
 Split = Literal["train", "validation", "test", "csmith"]
@@ -65,7 +65,7 @@ def split_of(kind: Kind, package: str) -> Split:
     """
     if kind == "csmith":
         return "csmith"
-    share = int(hashlib.sha256(package.encode()).hexdigest()[:8], 16) % 100
+    share = hash_number(package) % 100
     return "train" if share < _TRAIN else "validation" if share < _VALIDATION else "test"
 
 
@@ -253,11 +253,11 @@ def deduplicate(folder: Path, entries: Sequence[PackageEntry]) -> None:
     Raises:
         OSError: the disk is full.
     """
-    places = _places(folder, entries)
+    locations = _locations(folder, entries)
     shutil.rmtree(folder / DATA, ignore_errors=True)
     seen: set[str] = set()
     for entry in entries:
-        table = _first_ones(read_table(_raw(folder, entry)), places, seen)
+        table = _first_ones(read_table(_raw(folder, entry)), locations, seen)
         write_table(table, folder / DATA / split_of(entry.kind, entry.package) / f"{entry.key}.parquet")
 
 
@@ -265,21 +265,21 @@ def _raw(folder: Path, entry: PackageEntry) -> Path:
     return folder / RAW / f"{entry.key}.parquet"
 
 
-def _places(folder: Path, entries: Sequence[PackageEntry]) -> Counter[str]:
-    """Count how many places have each function."""
-    places: Counter[str] = Counter()
+def _locations(folder: Path, entries: Sequence[PackageEntry]) -> Counter[str]:
+    """Count in how many locations each function is."""
+    locations: Counter[str] = Counter()
     for entry in entries:
         table = read_table(_raw(folder, entry), ["identity", "duplicates"])
         for name, more in zip(table["identity"].to_pylist(), table["duplicates"].to_pylist(), strict=True):
-            places[name] += 1 + more
-    return places
+            locations[name] += 1 + more
+    return locations
 
 
-def _first_ones(table: Table, places: Counter[str], seen: set[str]) -> Table:
+def _first_ones(table: Table, locations: Counter[str], seen: set[str]) -> Table:
     names: list[str] = table["identity"].to_pylist()
     fresh = [name not in seen for name in names]
     seen.update(names)
     kept = table.filter(arrow().array(fresh, arrow().bool_()))
-    counts = [places[name] - 1 for name, is_fresh in zip(names, fresh, strict=True) if is_fresh]
+    counts = [locations[name] - 1 for name, is_fresh in zip(names, fresh, strict=True) if is_fresh]
     column = kept.schema.get_field_index("duplicates")
     return kept.set_column(column, kept.schema.field(column), arrow().array(counts, arrow().int32()))

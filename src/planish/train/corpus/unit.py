@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
+from contextlib import closing
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -121,11 +122,8 @@ def _text(unit: SourceUnit, recipe: CorpusRecipe) -> str:
         raise ProgramError(f"{unit.name} is no file")
     if unit.path.suffix == ".c":
         return _compiled(unit, recipe, None)
-    module = _backend().parse(unit.path.read_bytes(), unit.name)
-    try:
+    with closing(_backend().parse(unit.path.read_bytes(), unit.name)) as module:
         return module.text()
-    finally:
-        module.close()
 
 
 def _compiled(unit: SourceUnit, recipe: CorpusRecipe, source: str | None) -> str:
@@ -143,20 +141,13 @@ def _functions(unit: SourceUnit, recipe: CorpusRecipe, left_out: Counter[str]) -
             if len(ir) > recipe.max_chars:
                 left_out["too long"] += 1
                 continue
-            count = _instructions(ir)
+            with closing(_backend().parse(ir)) as module:
+                count = module.instructions()
         except IRError:
             left_out["unreadable"] += 1
             continue
         found.append(Found(identity(ir), unit.name, function.name, unit.licence, ir, count))
     return found
-
-
-def _instructions(ir: str) -> int:
-    module = _backend().parse(ir)
-    try:
-        return module.instructions()
-    finally:
-        module.close()
 
 
 @cache

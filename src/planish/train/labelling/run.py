@@ -31,6 +31,7 @@ from planish.train.labelling.label_plan import (
     read_shard,
     write_labels,
 )
+from planish.train.recipes import RECIPE, require_same
 
 
 class Saving(NamedTuple):
@@ -107,11 +108,9 @@ def interval(effects: Sequence[Saving], draws: int = 2000, seed: int = 0) -> tup
     """
     import numpy as np
 
-    names = sorted({e.package for e in effects})
-    place = {name: i for i, name in enumerate(names)}
+    names, row = np.unique([e.package for e in effects], return_inverse=True)
     sums = np.zeros((len(names), 2))
-    for e in effects:
-        sums[place[e.package]] += (e.baseline - e.cost, e.baseline)
+    np.add.at(sums, row, [(e.baseline - e.cost, e.baseline) for e in effects] or np.zeros((0, 2)))
     if not sums[:, 1].sum():
         return 0.0, 0.0
     picks = np.random.default_rng(seed).integers(len(names), size=(draws, len(names)))
@@ -202,13 +201,18 @@ def label_page(card: dict[str, Any]) -> str:
     made = f"{card['functions']:,} functions, LLVM {card['llvm']}, {card['evaluations']:,} evaluations"
     lists = f"{card['different_lists']:,} different lists are better than -Oz"
     found_by = ", ".join(f"{name} {count:,}" for name, count in card["found_by"].items())
+    rows = [
+        (row["split"], kind, *cells(row[key]))
+        for row in card["rows"]
+        for kind, key in (("no", "without_backup"), ("yes", "with_backup"))
+    ]
     lines = [
         "# The best pass lists of a corpus",
         "",
         f"{made}, of which {card['refused']:,} ended LLVM's process.",
         f"Made by `{card['command']}`.",
         "",
-        *table(("", "-Oz backup", *HEADS), _rows(card)),
+        *table(("", "-Oz backup", *HEADS), rows),
         "",
         f"{lists}: {card['length']} passes on average, {card['longest']} at most. Found by: {found_by}.",
         "",
@@ -219,17 +223,8 @@ def label_page(card: dict[str, Any]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _rows(card: dict[str, Any]) -> list[Sequence[str]]:
-    return [
-        (row["split"], kind, *cells(row[key]))
-        for row in card["rows"]
-        for kind, key in (("no", "without_backup"), ("yes", "with_backup"))
-    ]
-
-
 SEARCHED = "searched"
 LISTS = "lists.json"
-RECIPE = "recipe.json"
 _SHARD = 256
 _DIGITS = 12
 _Item = TypeVar("_Item")
@@ -266,7 +261,7 @@ def label_corpus(
         raise PlanishError(f"{corpus} has no functions of {', '.join(plan.splits)}", "Name other splits.")
     draw = Draw(min(plan.functions or total, total), total)
     with ours(folder):
-        _keep_recipe(folder, corpus, made, total)
+        require_same(folder / RECIPE, _recipe(corpus, made, total), f"the labels in {folder}")
         run = _Run(corpus, folder, made, draw, listener)
         run.search()
         run.broadcast(run.lists())
@@ -354,18 +349,19 @@ class _Run:
                 continue
             fresh: dict[int, Label] = {}
             # Children are forked, so what is over is this very object.
-            places = {id(item): place for place, item in enumerate(items)}
+            order = {id(item): index for index, item in enumerate(items)}
             at_once = self.bench.at_once(evaluations)
             with closing(forked(items, work, Label, self.bench.plan.processes, at_once=at_once)) as over:
                 for one in over:
                     one.check()
-                    label = _noted(one.answer or otherwise(one.item), one.refused)
+                    label = one.answer or otherwise(one.item)
                     if label is not None:
-                        fresh[places[id(one.item)]] = label
+                        label = replace(label, refused=(*label.refused, *one.refused))
+                        fresh[order[id(one.item)]] = label
                     progress.add_label(label)
                     self.listener(progress)
             # Children end in any order, but a shard is to be the same in each run.
-            write_labels([fresh[place] for place in sorted(fresh)], path)
+            write_labels([fresh[index] for index in sorted(fresh)], path)
 
     def _every_row(self) -> Iterator[Row]:
         for split in self.bench.plan.splits:
@@ -385,10 +381,6 @@ class _Run:
         return sorted((self.folder / where).glob("*.parquet"))
 
 
-def _noted(label: Label | None, refused: Sequence[str]) -> Label | None:
-    return replace(label, refused=(*label.refused, *refused)) if label else None
-
-
 def _count(corpus: Path, plan: LabelPlan) -> int:
     """Count the functions, without reading those of a folder."""
     if corpus.is_file():
@@ -397,26 +389,8 @@ def _count(corpus: Path, plan: LabelPlan) -> int:
     return sum(splits[name]["functions"] for name in SPLITS if name in plan.splits)
 
 
-def _keep_recipe(folder: Path, corpus: Path, made: LabelBench, total: int) -> None:
-    """Write what the labels are made with, or see that it is the same as before."""
-    recipe = _recipe(corpus, made, total)
-    file = folder / RECIPE
-    if not file.is_file():
-        replace_text(file, json.dumps(recipe, indent=1))
-        return
-    try:
-        held: dict[str, Any] = dict(json.loads(file.read_text()))
-    except (ValueError, TypeError) as error:
-        raise PlanishError(f"{file} is damaged: {error}", "Label in another folder.") from error
-    differing = [name for name in recipe if held.get(name) != recipe[name]]
-    if differing:
-        name = differing[0]
-        what = f"the labels in {folder} were made with {name} {held.get(name)}, and now it is {recipe[name]}"
-        raise PlanishError(what, "Label in another folder, or in the same way.")
-
-
 def _recipe(corpus: Path, made: LabelBench, total: int) -> dict[str, Any]:
-    """Name all that labels depend on, as JSON gives it back."""
+    """Return all that labels depend on, as JSON reads it back."""
     # How many processes work changes no label.
     plan = {key: value for key, value in asdict(made.plan).items() if key != "jobs"}
     lists = [element.text for element in made.space.elements], [seed.text for seed in made.space.seeds()]
