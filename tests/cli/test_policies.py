@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from cli.conftest import Planish
-from learn.test_language_model import PASSES, made, tokenizer
+from models.test_language_policy import PASSES, made, tokenizer
 from planish.levels.llvm.backend import open_backend
 from planish.levels.llvm.passes import load_coreset
 from planish.levels.registry import level_named, load_program

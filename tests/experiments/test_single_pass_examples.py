@@ -1,11 +1,11 @@
 """What single passes are learnt from."""
 
-from corpus.test_text_examples import tokenizer
 from planish.levels.llvm.backend import open_backend
 from planish.levels.llvm.passes.compiled_lists import compile_lists
 from planish.models.ir_text import canonical
 from planish.train.corpus.reader import read_corpus
 from thesis_ch4.single_pass_examples import single_pass_examples, translated, translation, translation_samples
+from train.corpus.test_text_examples import tokenizer
 
 
 def test_single_passes_are_learnt_from_what_llvm_makes() -> None:

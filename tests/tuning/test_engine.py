@@ -77,7 +77,7 @@ def test_proposals_are_a_function_of_seed_and_outcomes(name: str, space: str, tm
     level, program = program_of(name)
     fitting = fitting_searchers(level.space(task_of(level, program, Settings(name)), space))
     assert fitting
-    # None is shipped of the policies that `feedback` needs; tests/learn/test_answering.py makes some.
+    # None is shipped of the policies that `feedback` needs; tests/models/test_language_policy.py makes some.
     fitting = [searcher for searcher in fitting if searcher != "feedback"]
     for searcher in fitting:
         several = ("error",) if name == "hlo" and searcher == "nsga2" else ()

@@ -2,12 +2,12 @@ from pathlib import Path
 
 import pytest
 
-from corpus.sources import Build, lacking
 from planish.core import TargetError
 from planish.train.corpus.pipeline import CorpusRequest, packages_of
 from planish.train.corpus.programs import find_csmith, random_program
 from planish.train.corpus.reader import read_corpus
 from planish.train.corpus.sources import Package
+from train.corpus.sources import Build, lacking
 
 
 def programs(count: int, seed: int) -> list[Package]:

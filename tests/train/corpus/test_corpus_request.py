@@ -2,9 +2,9 @@ from pathlib import Path
 
 import pytest
 
-from corpus.sources import numbered, write
 from planish.core import PlanishError
 from planish.train.corpus.pipeline import CorpusRequest, packages_of, standard_packages
+from train.corpus.sources import numbered, write
 
 
 def told(request: CorpusRequest) -> str:

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from learn.test_text import CODE, PASSES, chance, tokenizer
+from models.test_decoder import CODE, PASSES, chance, tokenizer
 from planish.core import Candidate, Objective, PlanishError, Trial
 from planish.core.trial import Failed, Measured
 from planish.levels.llvm.backend import open_backend
@@ -223,7 +223,7 @@ def searched(path: Path, tries: int) -> list[Candidate]:
 def test_a_policy_that_takes_no_feedback_is_refused(tmp_path: Path) -> None:
     with pytest.raises(PlanishError, match="no policy that fits takes feedback"):
         make_searcher("feedback", PassSpace([*elements().values()], ir=CODE), OBJECTIVES, 0)
-    from learn.test_writing import made as writer
+    from models.test_writer import made as writer
 
     path = tmp_path / "w.safetensors"
     write_policy(writer(), path)

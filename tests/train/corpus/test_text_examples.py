@@ -74,7 +74,7 @@ def test_the_best_list_is_the_first_that_saves_most() -> None:
 
 
 def test_counts_are_of_instructions_whatever_is_made_less() -> None:
-    from learn.test_lists import LISTS, sample_table
+    from models.test_list_policy import LISTS, sample_table
 
     labels = sample_table(2)
     bytes_of = replace(

@@ -22,7 +22,7 @@ SHAPE = DecoderShape(tokens=12, context=32, width=16, depth=1, heads=2)
 TRAINING = """
 import json, sys, time
 from pathlib import Path
-from learn.test_text_training import SHAPE, config, texts
+from train.test_text_training import SHAPE, config, texts
 from planish.train.text_training import train_text
 def told(p):
     print(json.dumps([p.step, p.loss, p.held]), flush=True)

@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from corpus.sources import Build, Notes, lacking
 from planish.core import TargetError
 from planish.levels.llvm.backend import open_backend
 from planish.levels.llvm.clang import Compiler, find_compiler
 from planish.train.corpus.build import BuildPlan, build_corpus
 from planish.train.corpus.sources import Package, SourceFolder
 from planish.train.corpus.unit import CorpusRecipe
+from train.corpus.sources import Build, Notes, lacking
 
 
 @pytest.fixture(scope="session")

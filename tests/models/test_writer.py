@@ -1,4 +1,4 @@
-"""Policies that write lists, a pass at a time."""
+"""Networks that write lists of passes, their training, and the grammar of legal lists."""
 
 from __future__ import annotations
 
@@ -8,14 +8,17 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from learn.test_lists import CODE, LISTS, MORE, dataset, space
+from models.test_list_policy import CODE, LISTS, MORE, dataset, space
 from planish.core import PlanishError
 from planish.levels.llvm.ir.instruction_rows import SIZES, instruction_schema, observe_module
 from planish.levels.llvm.passes import PassSpace, elements, passes_of
@@ -27,6 +30,8 @@ from planish.search.policies import greedy_rollout
 from planish.train.continuations import how_probable, judge_lists
 
 STEPS = ("sroa<modify-cfg>", "gvn", "adce", "default<Oz>")
+
+
 SHAPE = WriterShape(
     sizes=tuple(SIZES.values()), rows=448, tokens=len(STEPS), longest=3, once=(3,), width=16, depth=2, heads=2
 )
@@ -169,8 +174,8 @@ def _of(policy: WritingPolicy, where: PassSpace, passes: tuple[str, ...]) -> flo
 TRAINING = """
 import json, sys, time
 from pathlib import Path
-from learn.test_lists import dataset
-from learn.test_writing import config
+from models.test_list_policy import dataset
+from models.test_writer import config
 from planish.train.list_writer import ListVocabulary, train_writer
 def told(progress):
     print(json.dumps([progress.step, progress.loss, progress.held]), flush=True)
@@ -267,3 +272,40 @@ def test_a_checkpoint_of_another_training_is_refused(tmp_path: Path) -> None:
     path.write_bytes(path.read_bytes()[:100])
     with pytest.raises(PlanishError, match="cannot read a checkpoint"):
         train_writer(*first[:3], WriterConfig(1, 0, path), first[4])  # type: ignore[arg-type]
+
+
+GRAMMAR = ListGrammar(tokens=5, longest=4, once=(1, 3))
+
+
+ACCEPTED = st.lists(st.integers(0, 4), max_size=7)
+
+
+def is_legal(tokens: Sequence[int]) -> bool:
+    return 1 <= len(tokens) <= 4 and all(tokens.count(each) <= 1 for each in GRAMMAR.once)
+
+
+def accepted(tokens: Sequence[int]) -> bool:
+    state = 0
+    for token in tokens:
+        if not GRAMMAR.legal(state)[token]:
+            return False
+        state = GRAMMAR.after(state, token)
+    return bool(GRAMMAR.legal(state)[GRAMMAR.end])
+
+
+@given(ACCEPTED)
+def test_it_accepts_what_is_legal(tokens: Sequence[int]) -> None:
+    assert accepted(tokens) == is_legal(tokens)
+
+
+@given(ACCEPTED)
+def test_a_repaired_list_is_legal_and_a_legal_one_stays(tokens: Sequence[int]) -> None:
+    found = GRAMMAR.repaired(tokens)
+    assert is_legal(found) or not tokens
+    if is_legal(tokens):
+        assert found == tuple(tokens)
+
+
+def test_what_may_not_stand_there_is_left_out() -> None:
+    assert GRAMMAR.repaired([1, 0, 1, 3, 3, 2, 2]) == (1, 0, 3, 2)
+    assert GRAMMAR.repaired([]) == ()

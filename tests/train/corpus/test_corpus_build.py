@@ -4,7 +4,6 @@ from pathlib import Path
 
 import pytest
 
-from corpus.sources import Build, Deadly, Notes, Unreadable, numbered, write
 from planish.core import PlanishError
 from planish.levels.llvm.backend import open_backend
 from planish.levels.llvm.clang import Compiler
@@ -14,6 +13,7 @@ from planish.train.corpus.reader import read_corpus
 from planish.train.corpus.shards import Row, split_of
 from planish.train.corpus.sources import IRFiles
 from planish.train.corpus.unit import CorpusRecipe
+from train.corpus.sources import Build, Deadly, Notes, Unreadable, numbered, write
 
 SAME = "int twice(int x) { return x + x; }\n"
 SAME_BY_ANOTHER_NAME = "int zwei(int y) { return y + y; }\n"

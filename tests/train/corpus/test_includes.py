@@ -2,10 +2,10 @@ from pathlib import Path
 
 import pytest
 
-from corpus.sources import write
 from planish.core import ProgramError
 from planish.levels.llvm.clang import Compiler
 from planish.train.corpus.sources import SourceTree, made_up
+from train.corpus.sources import write
 
 USES = "int f(void) {{ return {0}; }}\n"
 

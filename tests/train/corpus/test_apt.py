@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from corpus.sources import Build, Notes, lacking, numbered, write
 from planish.core import PlanishError, TargetError
 from planish.train.corpus.programs import Apt, open_apt, unknown_packages
 from planish.train.corpus.reader import read_corpus
 from planish.train.corpus.sources import DebianPackage
+from train.corpus.sources import Build, Notes, lacking, numbered, write
 
 CONTROL = "Source: little\nMaintainer: Nobody <nobody@example.org>\n\nPackage: little\nArchitecture: any\n"
 CHANGELOG = "little (1.2) stable; urgency=low\n\n  * New.\n\n -- Nobody <nobody@example.org>  {date}\n"

@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from corpus.sources import Build, numbered, write
 from planish.core import PlanishError
 from planish.levels.llvm.clang import VARIABLE, Compiler
 from planish.train.corpus.reader import read_corpus
+from train.corpus.sources import Build, numbered, write
 
 FILES = 2
 LIMIT_S = 100.0

@@ -1,4 +1,4 @@
-"""Which of several policies a space is walked with, where none is named."""
+"""Files of policies, the folders that hold them, and the policies that planish ships."""
 
 from __future__ import annotations
 
@@ -9,11 +9,15 @@ import numpy as np
 import pytest
 
 from planish.core import Machine
+from planish.levels.llvm.ir.autophase import FEATURES
+from planish.levels.llvm.passes import load_coreset
 from planish.levels.loops.space import CursorSpace
 from planish.levels.loops.workloads import matmul
 from planish.models import policy_files as folder_module
 from planish.models.networks import Shape
 from planish.models.policy_files import SavedPolicy, policies_folder, policy_for, write_policy
+from planish.train.corpus.shards import split_of
+from planish.train.cost_tables import CostTable, read_costs
 
 
 def space(vector_bytes: int) -> CursorSpace:
@@ -81,3 +85,38 @@ def test_each_width_of_vectors_has_a_shipped_policy() -> None:
         32: 32,
         64: 64,
     }
+
+
+LABELS = Path(__file__).parents[2] / "experiments" / "labels"
+
+
+TABLES = {"instructions": "joined-lists.npz", "text_bytes": "functions.npz"}
+
+
+HELD_BACK = {"lua5.1", "lua5.4", "zlib", "bzip2", "sqlite3", "redis", "cjson", "re2", "fmtlib"}
+
+
+@pytest.fixture(scope="module", params=TABLES)
+def objective(request: pytest.FixtureRequest) -> str:
+    return request.param
+
+
+@pytest.fixture(scope="module")
+def table(objective: str) -> CostTable:
+    return read_costs(LABELS / TABLES[objective])
+
+
+def test_tables_are_small() -> None:
+    assert sum(file.stat().st_size for file in LABELS.glob("*.npz")) < 6_000_000
+
+
+def test_a_table_is_of_the_packages_that_may_be_learnt_from(table: CostTable) -> None:
+    assert len(set(table.identities.tolist())) == len(table) > 3000
+    assert not HELD_BACK & set(table.splits)
+    assert table.splits == {package: split_of("debian", package) for package in table.splits}
+
+
+def test_a_table_has_every_list_of_the_coreset(table: CostTable, objective: str) -> None:
+    assert objective in table.columns.objectives
+    assert table.columns.features == FEATURES
+    assert set(load_coreset(objective)) <= set(table.columns.lists)
