@@ -116,7 +116,7 @@ def test_a_policy_learns_what_is_rewarded(ray: object, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("other", "told"),
+    ("other", "message"),
     [
         ({"algorithm": "dqn"}, "began with algorithm ppo, and not dqn"),
         ({"programs": ("one", "three")}, "began with other programs"),
@@ -125,12 +125,12 @@ def test_a_policy_learns_what_is_rewarded(ray: object, tmp_path: Path) -> None:
     ],
 )
 def test_a_training_goes_on_with_what_it_began_with(
-    other: dict[str, Any], told: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    other: dict[str, Any], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("planish.train.reinforcement.built", unbuilt)
     with pytest.raises(NotImplementedError):
         reinforce(config(tmp_path))
-    with pytest.raises(PlanishError, match=told):
+    with pytest.raises(PlanishError, match=message):
         reinforce(replace(config(tmp_path), **other))
     with pytest.raises(NotImplementedError):
         reinforce(replace(config(tmp_path), seconds=9.0, runners=2))

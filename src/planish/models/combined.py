@@ -43,7 +43,7 @@ class Bootstrap:
         return first.decisive(rows) if isinstance(first, Decides) else None
 
     def fit(self, data: Dataset) -> None:
-        """Learn, in place of what was learnt before."""
+        """Learn, instead of what was learnt before."""
         for number, member in enumerate(self.members):
             # The number of rows is part of the seed: a resumed run draws as the first one did, and each refit
             # anew.
@@ -76,7 +76,7 @@ def acquire(name: str, prediction: Prediction, best: float, bound: float) -> Flo
     erf: Callable[[float], float] = math.erf
     below = 0.5 * (1 + np.array([erf(x / math.sqrt(2)) for x in gap.tolist()]))
     density = np.exp(-(gap**2) / 2) / math.sqrt(2 * math.pi)
-    # Negative, since less is better for whoever ranks.
+    # Negative, since less is better.
     return (-deviation * (gap * below + density)).astype(np.float32)
 
 

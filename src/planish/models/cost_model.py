@@ -58,7 +58,7 @@ class CostModel(Predicts, Protocol):
     """Model that learns costs and predicts them."""
 
     def fit(self, data: Dataset) -> None:
-        """Learn, in place of what was learnt before."""
+        """Learn, instead of what was learnt before."""
         ...
 
 
@@ -93,7 +93,7 @@ class LocalModel(CostModel, Protocol):
         ...
 
     def fit(self, data: Dataset, margin: Floats | None = None) -> None:
-        """Learn, in place of what was learnt before, what is to be added to a margin, (n,)."""
+        """Learn, instead of what was learnt before, what is to be added to a margin, (n,)."""
         ...
 
 
@@ -115,7 +115,7 @@ def dataset_of(
 
     Args:
         features: of the candidates.
-        costs: as `Trial.cost` gives them, less is better; None where the candidate failed.
+        costs: as `Trial.cost` returns them, less is better; None where the candidate failed.
         groups: of each trial a number of its program; None where all are of one.
     """
     values = np.array([np.nan if cost is None else cost for cost in costs], np.float64)

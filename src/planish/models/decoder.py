@@ -50,7 +50,7 @@ class DecoderShape:
         return -(-8 * self.width // 48) * 16
 
     def parameters(self) -> dict[str, tuple[int, ...]]:
-        """Name the arrays, and give their shapes."""
+        """Return the names of the arrays, and their shapes."""
         width, inner = self.width, self.inner
         found: dict[str, tuple[int, ...]] = {"tokens": (self.tokens, width)}
         for layer in range(self.depth):
@@ -82,13 +82,13 @@ class Memory:
 
 
 def hidden_rows(xp: ModuleType, shape: DecoderShape, parameters: Parameters, tokens: Array) -> Array:
-    """Read texts whole: (texts, tokens, width), a row for each token, which knows those before it.
+    """Read whole texts: (texts, tokens, width), a row for each token, which depends on those before it.
 
     Args:
         xp: `torch`, or any whose `nn.functional` has its attention.
         shape: of the network.
         parameters: of it.
-        tokens: (texts, tokens), padded at their ends, where nothing looks back from.
+        tokens: (texts, tokens), padded at their ends, which no other token attends to.
     """
     count, part = tokens.shape[1], shape.width // shape.heads
     turn = rotations(count, part)
@@ -120,8 +120,8 @@ def remembered(
     """
     start, part = before.length if before else 0, shape.width // shape.heads
     count = start + len(tokens)
-    # From their place in the whole text on: rotated as if they stood at its beginning, they would look
-    # elsewhere.
+    # By their positions in the whole text: rotated as if they stood at its beginning, they would attend to
+    # others.
     turns = rotations(count, part, start)
     seen = np.arange(count) <= np.arange(start, count)[:, None]
     hidden: Floats = parameters["tokens"][np.asarray(tokens)]
@@ -134,7 +134,7 @@ def remembered(
         )
         query, key = rotated(np, query, turns), rotated(np, key, turns)
         if before:
-            # Keys are kept rotated: a place never changes, so it is turned once.
+            # Keys are kept rotated: a position never changes.
             key = np.concatenate([before.keys[layer], key], 1)
             value = np.concatenate([before.values[layer], value], 1)
         keys.append(key)
@@ -161,7 +161,7 @@ def rotated(xp: ModuleType, rows: Array, turns: Sequence[Any]) -> Array:
     Args:
         xp: `numpy` or `torch`.
         rows: (..., positions, width of a head).
-        turns: cosines and sines, as `rotations` gives them.
+        turns: cosines and sines, as `rotations` returns them.
     """
     half = rows.shape[-1] // 2
     left, right, (cosine, sine) = rows[..., :half], rows[..., half:], turns

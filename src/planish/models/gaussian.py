@@ -26,6 +26,26 @@ DIGITS = 5
 _TINY = 1e-12
 
 
+class _Fit(NamedTuple):
+    """A kernel's fit.
+
+    Args:
+        likelihood: the logarithm of it.
+        scale: of the kernel.
+        trend: what is expected everywhere, and what the global model's prediction is multiplied by.
+        factor: Cholesky's, of the rows' covariances.
+        weights: of the rows.
+        variance: of the process.
+    """
+
+    likelihood: float
+    scale: float
+    trend: Numbers
+    factor: Numbers
+    weights: Numbers
+    variance: float
+
+
 class _Learnt(NamedTuple):
     """A fitted process.
 
@@ -34,31 +54,14 @@ class _Learnt(NamedTuple):
         middle: of these columns.
         spread: of these, times the square root of their number.
         rows: that were learnt from, so scaled.
-        scale: of the kernel.
-        trend: what is expected everywhere, and what the global model's prediction is multiplied by.
-        factor: Cholesky's, of the rows' covariances.
-        weights: of the rows.
-        variance: of the process.
+        fit: of the best kernel.
     """
 
     columns: NDArray[np.intp]
     middle: Numbers
     spread: Numbers
     rows: Numbers
-    scale: float
-    trend: Numbers
-    factor: Numbers
-    weights: Numbers
-    variance: float
-
-
-class _Fit(NamedTuple):
-    likelihood: float
-    scale: float
-    trend: Numbers
-    factor: Numbers
-    weights: Numbers
-    variance: float
+    fit: _Fit
 
 
 @dataclass
@@ -78,20 +81,20 @@ class GaussianProcess:
     _learnt: _Learnt | None = field(init=False, default=None)
 
     def fit(self, data: Dataset) -> None:
-        """Learn from the trials of a program, with one target, in place of what was learnt before."""
+        """Learn from the trials of a program, with one target, instead of what was learnt before."""
         self._learnt = None
         costs = data.targets[:, 0].astype(np.float64)
         least = LEAST if self.known is None else LEAST_BESIDE
-        columns = _telling(data.features) if len(costs) >= least else np.zeros(0, np.intp)
+        columns = _informative(data.features) if len(costs) >= least else np.zeros(0, np.intp)
         if not len(columns) or not np.ptp(costs):
             return
         chosen = data.features[:, columns].astype(np.float64)
         middle, spread = chosen.mean(axis=0), chosen.std(axis=0) * np.sqrt(len(columns))
         rows = (chosen - middle) / spread
         apart, trend = _apart(rows, rows), self._trend(data.features)
-        fits = [_fit(apart, trend, costs, *pair) for pair in product(SCALES, NOISES)]
+        fits = (_fit(apart, trend, costs, *pair) for pair in product(SCALES, NOISES))
         best = max(fits, key=lambda each: each.likelihood)
-        self._learnt = _Learnt(columns, middle, spread, rows, *best[1:])
+        self._learnt = _Learnt(columns, middle, spread, rows, best)
 
     def predict(self, features: Floats) -> Prediction:
         """Expect the costs of (n, width) features, with their deviation; (n, 1) each.
@@ -101,12 +104,12 @@ class GaussianProcess:
         learnt, trend = self._learnt, self._trend(features)
         if learnt is None:
             return Prediction(trend[:, 1:].sum(axis=1, keepdims=True).astype(np.float32))
-        asked = (features[:, learnt.columns] - learnt.middle) / learnt.spread
-        near = _kernel(_apart(asked, learnt.rows), learnt.scale)
-        mean = trend @ learnt.trend + near @ learnt.weights
-        explained = np.linalg.solve(learnt.factor, near.T)
+        asked, fit = (features[:, learnt.columns] - learnt.middle) / learnt.spread, learnt.fit
+        near = _kernel(_apart(asked, learnt.rows), fit.scale)
+        mean = trend @ fit.trend + near @ fit.weights
+        explained = np.linalg.solve(fit.factor, near.T)
         left = np.maximum(1 - (explained**2).sum(axis=0), _TINY)
-        deviation = np.sqrt(learnt.variance * left)
+        deviation = np.sqrt(fit.variance * left)
         return Prediction(mean[:, None].astype(np.float32), deviation[:, None].astype(np.float32))
 
     def _trend(self, features: Floats) -> Numbers:
@@ -116,7 +119,7 @@ class GaussianProcess:
         return np.hstack([constant, self.known.predict(features).mean[:, :1]])
 
 
-def _telling(features: Floats) -> NDArray[np.intp]:
+def _informative(features: Floats) -> NDArray[np.intp]:
     """Return the columns that vary; of those that vary alike the first, for they carry the same
     information."""
     varied = np.flatnonzero(np.ptp(features, axis=0))

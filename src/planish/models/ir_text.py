@@ -6,7 +6,7 @@ The answer begins after `[run]`. Each auxiliary task, the counts and the code, c
 sentences of the thesis are one token each here, since they carry no information.
 
 A word, a local name or a small number is one token, and byte pairs encode the rest. The library `tokenizers`
-learns the pairs. Plain byte pairs would give a function twice as many tokens, most of them parts of numbers.
+learns the pairs. With plain byte pairs a function has twice as many tokens, most of them parts of numbers.
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ _CLOSERS, _OPENERS = frozenset("]})>"), frozenset("[{(<")
 def lexemes(ir: str) -> list[str]:
     r"""Split a module's text into its lexemes; "\n" is one.
 
-    Unlike in the thesis, what says where the module is for goes too: every prompt would begin with it, and
-    whoever reads a module gives it the host's.
+    Unlike in the thesis, the target's lines are left out, too: every prompt would begin with them, and a
+    module that is read is made for the host.
 
     Args:
         ir: as LLVM prints it, or `planish.levels.llvm.ir.normalise` leaves it.
@@ -137,7 +137,7 @@ class Tokenizer:
         """
         library = _library()
         seen = Counter(part for text in texts for part in lexemes(text) if not _NUMBER.fullmatch(part))
-        # Sorted, so that the same texts in another order give the same tokens.
+        # Sorted, so that the tokens do not depend on the order of the texts.
         rest = [part for part, count in sorted(seen.items()) for _ in range(count)]
         model = library.Tokenizer(library.models.BPE(unk_token=_UNKNOWN, continuing_subword_prefix=_MORE))
         every = "".join(map(chr, range(32, 127)))

@@ -107,18 +107,17 @@ def prior_of(space: CanBeLearnt, model: str) -> Prior | None:
 
     if model == "none":
         return None
-    known = models_for(space.schema) if model == "auto" else {model: model_named(model, space.schema)}
-    return Prior(space, _together(space, [*known.values()]), _note_of(known)) if known else None
-
-
-def _together(space: CanBeLearnt, models: Sequence[SavedModel]) -> Predicts:
-    """Make one of the models."""
     from planish.models.combined import SAMPLE, Pooled
 
+    known = models_for(space.schema) if model == "auto" else {model: model_named(model, space.schema)}
+    if not known:
+        return None
+    models = [*known.values()]
     if len(models) == 1:
-        return models[0].predicts
+        return Prior(space, models[0].predicts, _note_of(known))
     # The same whatever the search's seed: how models compare is no matter of chance.
-    return Pooled.of(models, space.features([space.sample(rng(0, i)) for i in range(SAMPLE)]))
+    sample = space.features([space.sample(rng(0, i)) for i in range(SAMPLE)])
+    return Prior(space, Pooled.of(models, sample), _note_of(known))
 
 
 def _note_of(known: Mapping[str, SavedModel]) -> str:
@@ -126,15 +125,12 @@ def _note_of(known: Mapping[str, SavedModel]) -> str:
     from planish.models.combined import shares
 
     models = [*known.values()]
-    learnt = [f"{name} (learnt from {_programs(model.programs)}" for name, model in known.items()]
+    programs = ["1 program" if m.programs == 1 else f"{m.programs:,} programs" for m in models]
+    learnt = [f"{name} (learnt from {count}" for name, count in zip(known, programs, strict=True)]
     if len(learnt) == 1:
         return f"guided by the cost model {learnt[0]})"
     parts = [f"{text}, weight {share:.3f})" for text, share in zip(learnt, shares(models), strict=True)]
     return f"guided by the cost models {', '.join(parts[:-1])} and {parts[-1]}"
-
-
-def _programs(count: int) -> str:
-    return "1 program" if count == 1 else f"{count:,} programs"
 
 
 OBJECTIVES = ("rank", "regression")
@@ -156,7 +152,7 @@ class Learner:
     Args:
         space: describes candidates.
         model: predicts what they cost.
-        gp: predicts in place of the model while there are few trials; None where there is none.
+        gp: predicts instead of the model while there are few trials; None where there is none.
         gp_threshold: trials from which the model is asked; None where its library is missing, and `gp` is
             asked throughout.
         ready: whether it predicts before it has learnt anything.
@@ -311,7 +307,7 @@ def make_learner(
         acquisition: what is asked of the model.
         bound: deviations of the confidence bound.
         local: what learns from the search's own trials.
-        gp_threshold: trials below which a Gaussian process learns from them in its place; 0 for none.
+        gp_threshold: trials below which a Gaussian process learns from them instead; 0 for none.
 
     Raises:
         PlanishError: an option is unknown; the file is no model of these features; or there is neither a
@@ -320,13 +316,13 @@ def make_learner(
     from planish.models.combined import ACQUISITIONS, Bootstrap, Combined
     from planish.models.gaussian import GaussianProcess
 
-    for name, given, legal in (
+    for name, value, legal in (
         ("objective", objective, OBJECTIVES),
         ("acquisition", acquisition, ACQUISITIONS),
         ("local", local, LOCAL),
     ):
-        if given not in legal:
-            raise unknown(f"model-guided has no {name}", given, legal)
+        if value not in legal:
+            raise unknown(f"model-guided has no {name}", value, legal)
     prior = prior_of(space, model)
     count = 1 if acquisition == "mean" else MEMBERS
     locals_ = [_local(space, local, objective, seed * MEMBERS + i) for i in range(count)]
@@ -362,12 +358,15 @@ def _local(space: CanFeaturise, kind: str, objective: str, seed: int) -> LocalMo
 
 
 def _missing_library(space: CanFeaturise, local: str, *, ready: bool, gp: bool) -> str:
-    """Return what learns in place of what a library is missing for; an error where nothing does."""
+    """Return what learns instead of what a library is missing for; an error where nothing does."""
     library, extra = ("XGBoost", "learn") if local == "trees" else ("PyTorch", "train")
     install = f"pip install planish[{extra}]"
     if gp:
-        who = "a Gaussian process learns beside the global model" if ready else "a Gaussian process learns"
-        return f"{library} is not installed: {who}, from the last {LAST} trials ({install})"
+        beside = " beside the global model" if ready else ""
+        return (
+            f"{library} is not installed: a Gaussian process learns{beside}, from the last {LAST} trials "
+            f"({install})"
+        )
     if ready:
         return f"{library} is not installed: the global model guides the search alone ({install})"
     what = f"no model for the features {space.schema.name}, and {library} is not installed to learn one"

@@ -284,7 +284,7 @@ def models_folder() -> Path:
 
 
 def model_paths() -> Mapping[str, Path]:
-    """Return the models that there are, by name: the user's own, in place of shipped ones of that name."""
+    """Return the models that there are, by name: the user's own before shipped ones of that name."""
     # Reversed, so that of one name with both suffixes the first suffix wins.
     return _shipped() | {path.stem: path for path in reversed(_own())}
 

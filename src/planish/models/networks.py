@@ -30,7 +30,7 @@ MATRICES = ("query", "key", "value", "mixed")
 
 
 def layer_parameters(name: str, width: int, attentions: Sequence[str] = ("",)) -> dict[str, tuple[int, ...]]:
-    """Name the arrays of a layer, and give their shapes.
+    """Return the names of a layer's arrays, and their shapes.
 
     Args:
         name: of the layer.
@@ -148,7 +148,7 @@ class EncoderShape:
     heads: int = 4
 
     def encoder_parameters(self) -> dict[str, tuple[int, ...]]:
-        """Name the arrays of the encoder, and give their shapes."""
+        """Return the names of the encoder's arrays, and their shapes."""
         width, values = self.width, sum(self.sizes)
         found: dict[str, tuple[int, ...]] = {"words": (values, width), "places": (self.rows, width)}
         for layer in range(self.depth):
@@ -171,7 +171,7 @@ class ReaderShape(EncoderShape):
     kind: str = "reader"
 
     def parameters(self) -> dict[str, tuple[int, ...]]:
-        """Name the arrays, and give their shapes; biases are called so."""
+        """Return the names of the arrays, and their shapes; biases are called so."""
         heads = len(HEADS) * self.lists
         return self.encoder_parameters() | {"lists": (2 * self.width, heads), "lists bias": (heads,)}
 
@@ -295,7 +295,7 @@ class Shape:
     heads: int = 4
 
     def parameters(self) -> dict[str, tuple[int, ...]]:
-        """Name the arrays, and give their shapes; biases are called so."""
+        """Return the names of the arrays, and their shapes; biases are called so."""
         return _attention_shapes(self) if self.kind == "attention" else _mlp_shapes(self)
 
 

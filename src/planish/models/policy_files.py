@@ -201,7 +201,7 @@ def policies_folder() -> Path:
 
 
 def policy_paths() -> Mapping[str, Path]:
-    """Return the policies that there are, by name: the user's own, in place of shipped ones of that name."""
+    """Return the policies that there are, by name: the user's own before shipped ones of that name."""
     shipped = Path(str(files("planish.models")))
     found = {path.stem.removeprefix("policy-"): path for path in sorted(shipped.glob(f"policy-*{SUFFIX}"))}
     return found | {path.stem: path for path in sorted(policies_folder().glob(f"*{SUFFIX}"))}

@@ -22,11 +22,11 @@ HIDDEN = 64
 """Width of the layer that reads the memory."""
 
 Arrays = dict[str, NDArray[Any]]
-Places = NDArray[np.intp]
+Rows = NDArray[np.intp]
 
 
 def train(model: TreeGru, loops: Floats, whole: Floats, data: Dataset, margin: Floats) -> Arrays:
-    """Learn, on one thread; gives name to array, as `TreeGru.predict` reads them.
+    """Learn, on one thread; return name to array, as `TreeGru.predict` reads them.
 
     Args:
         model: the settings.
@@ -57,7 +57,7 @@ def _trained(
     inputs = [torch.from_numpy(np.ascontiguousarray(each, np.float32)) for each in (loops, whole)]
     added, targets = (torch.from_numpy(each.astype(np.float32)) for each in (margin, data.targets[:, 0]))
 
-    def expected(rows: Places) -> Any:
+    def expected(rows: Rows) -> Any:
         return added[rows] + network.predict(*[each[rows] for each in inputs])
 
     for first, second in _pairs(model, data):
@@ -90,8 +90,8 @@ class _Network:
     def predict(self, loops: Any, whole: Any) -> Any:
         state = loops.new_zeros(len(loops), self.cell.hidden_size)
         memory: Any = 0
-        for place in range(loops.shape[1]):
-            state = self.cell(loops[:, place], state)
+        for loop in range(loops.shape[1]):
+            state = self.cell(loops[:, loop], state)
             shares = self.torch.softmax(self.scatter(state), dim=1)
             memory = memory + shares[:, :, None] * state[:, None]
         read = self.torch.cat([memory.flatten(1), whole], dim=1)
@@ -113,7 +113,7 @@ class _Network:
         return {name: each.detach().numpy().copy() for name, each in named.items()}
 
 
-def _pairs(model: TreeGru, data: Dataset) -> Iterator[tuple[Places, Places]]:
+def _pairs(model: TreeGru, data: Dataset) -> Iterator[tuple[Rows, Rows]]:
     """Yield batch after batch of rows, each with another of its group."""
     random = np.random.default_rng(model.seed)
     count = len(data.targets)
@@ -195,7 +195,7 @@ class TreeGru:
         return self
 
     def fit(self, data: Dataset, margin: Floats | None = None) -> None:
-        """Learn, in place of what was learnt before.
+        """Learn, instead of what was learnt before.
 
         Args:
             data: with one target.
@@ -233,9 +233,12 @@ class TreeGru:
         loops, whole = self.split(features)
         state = np.zeros((len(features), known["recurrent"].shape[0]), np.float32)
         memory = np.zeros((len(features), known["scatter"].shape[1], state.shape[1]), np.float32)
-        for place in range(loops.shape[1]):
-            state = _step(known, loops[:, place], state)
-            shares = _softmax(state @ known["scatter"] + known["scatter_bias"])
+        for loop in range(loops.shape[1]):
+            state = _step(known, loops[:, loop], state)
+            scores = state @ known["scatter"] + known["scatter_bias"]
+            # Less the greatest: no exponential overflows.
+            raised = np.exp(scores - scores.max(axis=1, keepdims=True))
+            shares = np.asarray(raised / raised.sum(axis=1, keepdims=True), np.float32)
             memory += shares[:, :, None] * state[:, None]
         read = np.concatenate([memory.reshape(len(features), -1), whole], axis=1)
         hidden = np.maximum(read @ known["hidden"] + known["hidden_bias"], 0)
@@ -264,8 +267,8 @@ class TreeGru:
             "out": (hidden, 1),
             "out_bias": (1,),
         }
-        places = np.concatenate([loops.ravel(), whole])
-        inside = 0 <= places.min(initial=0) <= places.max(initial=0) < width
+        columns = np.concatenate([loops.ravel(), whole])
+        inside = 0 <= columns.min(initial=0) <= columns.max(initial=0) < width
         return bool(inside) and all(known[name].shape == shape for name, shape in shapes.items())
 
     @classmethod
@@ -292,10 +295,10 @@ def _columns(names: Sequence[str]) -> dict[str, NDArray[Any]]:
     return {"whole": np.array(whole, np.int32), "loops": np.array(loops, np.int32)}
 
 
-def _step(known: Mapping[str, NDArray[Any]], given: Floats, state: Floats) -> Floats:
+def _step(known: Mapping[str, NDArray[Any]], loop: Floats, state: Floats) -> Floats:
     """Go over one loop, as PyTorch's GRUCell does."""
     width = state.shape[1]
-    from_loop = given @ known["input"] + known["input_bias"]
+    from_loop = loop @ known["input"] + known["input_bias"]
     from_state = state @ known["recurrent"] + known["recurrent_bias"]
     reset = _sigmoid(from_loop[:, :width] + from_state[:, :width])
     keep = _sigmoid(from_loop[:, width : 2 * width] + from_state[:, width : 2 * width])
@@ -308,9 +311,3 @@ def _step(known: Mapping[str, NDArray[Any]], given: Floats, state: Floats) -> Fl
 def _sigmoid(x: Floats) -> Floats:
     # By tanh, which does not overflow as exp does.
     return np.asarray(0.5 * (1 + np.tanh(0.5 * x)), np.float32)
-
-
-def _softmax(x: Floats) -> Floats:
-    # Less the greatest: no exponential overflows.
-    raised = np.exp(x - x.max(axis=1, keepdims=True))
-    return np.asarray(raised / raised.sum(axis=1, keepdims=True), np.float32)

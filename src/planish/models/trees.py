@@ -115,8 +115,8 @@ class BoostedTrees:
             ]
         # In float64, so that sums do not depend on how many rows are predicted at once.
         mean = np.tile(self.start.astype(np.float64), (leaf.shape[1], 1))
-        for leaves, places in zip(self.leaves, leaf, strict=True):
-            mean += leaves[places]
+        for leaves, ends in zip(self.leaves, leaf, strict=True):
+            mean += leaves[ends]
         return mean.astype(np.float32)
 
     def first(self, rounds: int) -> Self:
@@ -211,7 +211,7 @@ class XgboostTrees:
         return self.trees.first(size)
 
     def fit(self, data: Dataset, margin: Floats | None = None) -> None:
-        """Learn, in place of what was learnt before.
+        """Learn, instead of what was learnt before.
 
         Args:
             data: with one target.
@@ -298,12 +298,12 @@ def _read(trees: Sequence[Mapping[str, Any]], depth: int, used: Any, sign: int, 
         conditions = np.array(tree["split_conditions"], np.float32)
         node = np.zeros(1, np.intp)
         for level in range(depth):
-            splits, place = children[0, node] >= 0, slice(2**level - 1, 2 ** (level + 1) - 1)
+            splits, nodes = children[0, node] >= 0, slice(2**level - 1, 2 ** (level + 1) - 1)
             # XGBoost asks "less than", our trees "not greater": the next smaller float makes them one
             # question.
             below = np.nextafter(conditions[node], np.float32(-np.inf))
-            made.features[number, place] = np.where(splits, used[asked[node]], 0)
-            made.thresholds[number, place] = np.where(splits, below, np.inf)
+            made.features[number, nodes] = np.where(splits, used[asked[node]], 0)
+            made.thresholds[number, nodes] = np.where(splits, below, np.inf)
             # A leaf above the last level is repeated below it, so that the tree is complete.
             node = np.where(splits, children[:, node], node).T.ravel()
         made.leaves[number, :, 0] = sign * conditions[node]

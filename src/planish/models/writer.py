@@ -118,7 +118,7 @@ class WriterShape(EncoderShape):
         return ListGrammar(self.tokens, self.longest, self.once)
 
     def parameters(self) -> dict[str, tuple[int, ...]]:
-        """Name the arrays, and give their shapes; biases are called so."""
+        """Return the names of the arrays, and their shapes; biases are called so."""
         width, inner = self.width, 2 * self.width
         found = self.encoder_parameters()
         found |= {"tokens": (self.tokens, width), "begin": (inner, width), "steps": (self.longest + 1, width)}

@@ -42,7 +42,7 @@ def ddmin(count: int) -> Generator[list[Indices], Sequence[bool], Indices]:
         parts = min(parts, len(kept))
         # Of integers, so that the parts' lengths differ by one at most and none is empty.
         cuts = [kept[len(kept) * i // parts : len(kept) * (i + 1) // parts] for i in range(parts)]
-        # Asked together, since they do not depend on each other: who answers may test them side by side.
+        # Asked together, since they do not depend on each other: they may be tested side by side.
         answers = yield [_without(kept, cut) for cut in cuts]
         idle = [cut for cut, will_do in zip(cuts, answers, strict=True) if will_do]
         # Each part is a single index, and each is needed: 1-minimal, in the paper's words.

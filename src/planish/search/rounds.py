@@ -1,7 +1,7 @@
 """Searchers as generators of rounds, with ask and tell on their behalf.
 
 A search algorithm reads best as a loop that yields candidates and receives their costs. `RoundSearcher` and
-`VectorRoundSearcher` turn such a generator into a `planish.core.Searcher`; `Recall` gives it what the same
+`VectorRoundSearcher` turn such a generator into a `planish.core.Searcher`; `Recall` has what the same
 search proposed in an earlier session, so that a resumed search need not draw it again.
 """
 

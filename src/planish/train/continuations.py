@@ -174,7 +174,7 @@ def worths(speeds: NDArray[np.float64], follows: NDArray[np.int64]) -> NDArray[n
     found = [np.full(follows.shape, UNKNOWN)]
     for _ in range(STEPS):
         # A Bellman backup by steps left: with none left nothing is gained, and each pass adds one step. Where
-        # there is no state, the index -1 gives a value that the next line drops.
+        # there is no state, the index -1 reads a value that the next line drops.
         gained = speeds[follows] - speeds[:, None] + DISCOUNT * best[follows]
         found.append(np.where(follows >= 0, gained, UNKNOWN))
         best = np.maximum(found[-1].max(axis=1), 0.0)  # by the end nothing is gained, and nothing lost
@@ -218,7 +218,7 @@ def judge_lists(policy: SavedPolicy, dataset: ListDataset) -> Mapping[str, float
         The share of all programs' cost that is saved: "saved at 1", at 3 and so on, evaluations of each.
     """
     order = np.argsort(-how_probable(policy, dataset), axis=1, kind="stable")
-    # The best so far, since whoever evaluates n lists keeps the best of them.
+    # The best so far, since of n evaluated lists the best is kept.
     best = np.maximum.accumulate(np.take_along_axis(dataset.shares, order, axis=1), axis=1)
     # Weighted by size: the share of all code that is saved, and not the mean of shares.
     saved = dataset.baseline @ best / dataset.baseline.sum()

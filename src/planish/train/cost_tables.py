@@ -107,12 +107,12 @@ class CostTable:
 
     def saved(self, objective: str) -> Ints:
         """Return what each list saves over -Oz, (n, lists); 0 where it costs more or failed."""
-        place = self.columns.objectives.index(objective)
-        costs, baseline = self.costs[:, :, place], self.baseline[:, place, None]
+        index = self.columns.objectives.index(objective)
+        costs, baseline = self.costs[:, :, index], self.baseline[:, index, None]
         return np.where(costs == FAILED, 0, np.maximum(baseline - costs, 0)).astype(np.int32)
 
     def take(self, rows: NDArray[np.bool_] | NDArray[np.intp]) -> CostTable:
-        """Return some functions, by a mask or by their places."""
+        """Return some functions, by a mask or by their indices."""
         return replace(self, **{name: getattr(self, name)[rows] for name in BY_FUNCTION})
 
     def with_rows(self, rows: Sequence[CostRow]) -> CostTable:
@@ -153,7 +153,7 @@ def write_costs(table: CostTable, path: Path) -> None:
     """Write a table such that it is there as a whole or as it was.
 
     The file is an .npz of `about` (JSON as bytes: what `Columns` holds, packages and their splits) and of
-    arrays whose last axis is functions: `identity` (bytes), `package` (a place among the packages), and as
+    arrays whose last axis is functions: `identity` (bytes), `package` (an index of the packages), and as
     four planes of bytes of little-endian 32-bit integers, since nearly all are small: `features`, `lexemes`,
     `baseline`, `unoptimised` and `costs`, the latter two as differences to the baseline. `failed` is a mask.
 
@@ -365,9 +365,9 @@ def _once(table: CostTable) -> CostTable:
     """Return each function once, and those alone whose costs are all known."""
     learnt = np.array([table.splits[package] == "train" for package in table.packages.tolist()], bool)
     order = np.argsort(learnt, kind="stable")
-    _, first, place = np.unique(table.identities[order], return_index=True, return_inverse=True)
+    _, first, inverse = np.unique(table.identities[order], return_index=True, return_inverse=True)
     costs = table.costs.copy()
-    for row, kept in zip(order.tolist(), order[first[place]].tolist(), strict=True):
+    for row, kept in zip(order.tolist(), order[first[inverse]].tolist(), strict=True):
         lacking = (costs[kept] == UNKNOWN) & (table.costs[row] != UNKNOWN)
         if lacking.any():
             one, other = table.baseline[kept].tolist(), table.baseline[row].tolist()
@@ -378,7 +378,7 @@ def _once(table: CostTable) -> CostTable:
 
 
 def _narrowed(table: CostTable, objective: str, lists: Sequence[Passes], *, described: bool) -> CostTable:
-    columns, place = table.columns, table.columns.objectives.index(objective)
+    columns, index = table.columns, table.columns.objectives.index(objective)
     own = {passes: number for number, passes in enumerate(columns.lists)}
     unknown_cost = np.full_like(table.costs[:, 0], UNKNOWN)
     known = [table.costs[:, own[passes]] if passes in own else unknown_cost for passes in lists]
@@ -387,7 +387,7 @@ def _narrowed(table: CostTable, objective: str, lists: Sequence[Passes], *, desc
         "baseline": table.baseline,
         "costs": np.stack(known, axis=1),
     }
-    one = {name: array[..., place : place + 1] for name, array in arrays.items()}
+    one = {name: array[..., index : index + 1] for name, array in arrays.items()}
     kept = len(columns.features) if described else 0
     columns = replace(columns, objectives=(objective,), lists=tuple(lists), features=columns.features[:kept])
     return replace(table, columns=columns, features=table.features[..., :kept], **one)

@@ -96,7 +96,7 @@ class StepEnvironment(gymnasium.Env[Observation, np.int64]):
     ) -> tuple[Observation, dict[str, Any]]:
         """Begin an episode."""
         super().reset(seed=seed)
-        # Drawn in any case: an episode with a given program leaves later draws as they would be.
+        # Drawn in any case: an episode with a named program leaves later draws as they would be.
         drawn = int(self.np_random.integers(self.task_count))
         self.task = self._task_at((options or {}).get("task", drawn))
         self.candidate, self._taken = self.task.space.start(), 0

@@ -40,16 +40,16 @@ def surprise(shape: DecoderShape, weights: Tensors, batch: Sequence[Sample], dev
     """
     tokens = np.zeros((len(batch), max(len(one.tokens) for one in batch)), np.int64)
     learnt = np.zeros(tokens.shape, bool)
-    for place, one in enumerate(batch):
-        tokens[place, : len(one.tokens)] = one.tokens
-        learnt[place, one.begin : len(one.tokens)] = True
-    given, wanted = torch.from_numpy(tokens).to(device), torch.from_numpy(learnt[:, 1:]).to(device)
+    for row, one in enumerate(batch):
+        tokens[row, : len(one.tokens)] = one.tokens
+        learnt[row, one.begin : len(one.tokens)] = True
+    read, wanted = torch.from_numpy(tokens).to(device), torch.from_numpy(learnt[:, 1:]).to(device)
     with torch.autocast(device, torch.bfloat16, enabled=device == "cuda"):
-        rows = hidden_rows(torch, shape, weights, given[:, :-1])
+        rows = hidden_rows(torch, shape, weights, read[:, :-1])
         # Only where something is learnt: scores of the whole vocabulary take the most memory by far.
         scores = rows[wanted] @ weights["tokens"].T
     # Sums over a vocabulary take more digits than bfloat16 has.
-    return cross_entropy(scores.float(), given[:, 1:][wanted], reduction="sum")
+    return cross_entropy(scores.float(), read[:, 1:][wanted], reduction="sum")
 
 
 POOL = 4096
@@ -66,7 +66,7 @@ class TextConfig:
     Args:
         steps: of the optimiser.
         seed: of the first weights and of the order.
-        checkpoint: where it stands is kept there, and taken up from there.
+        checkpoint: the training is resumed from it.
         batch: tokens of a batch at most, padding included; at least one text.
         accumulated: batches whose gradients make one step.
         rate: the peak learning rate; the thesis has 1e-5 for 7 billion parameters, small networks take more.
@@ -182,13 +182,13 @@ class _Training(Training):
             random = rng(self._config.seed, epoch)
             order = random.permutation(len(self._samples))
             for at in range(0, len(order), POOL):
-                pool = [self._samples[place] for place in order[at : at + POOL].tolist()]
+                pool = [self._samples[index] for index in order[at : at + POOL].tolist()]
                 batches = in_batches(pool, self._config.batch)
-                yield from (batches[place] for place in random.permutation(len(batches)).tolist())
+                yield from (batches[index] for index in random.permutation(len(batches)).tolist())
             epoch += 1
 
     def _learn(self, batches: Sequence[Sequence[Sample]]) -> tuple[float, int]:
-        """Take a step; give its loss, and how many tokens were read."""
+        """Take a step; return its loss, and how many tokens were read."""
         learnt = sum(len(one.tokens) - one.begin for batch in batches for one in batch)
         # By the tokens of all batches, so that the gradient is that of one large batch.
         losses = (self._surprise(batch) / learnt for batch in batches)

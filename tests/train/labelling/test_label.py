@@ -176,7 +176,7 @@ def test_labels_made_otherwise_are_not_mixed(corpus: Path, tmp_path: Path) -> No
     plan = replace(PLAN, evaluations=4, lists=0)
     _label(corpus, tmp_path, plan)
 
-    with pytest.raises(PlanishError, match="made with seed 0, and now it is 1"):
+    with pytest.raises(PlanishError, match="began with seed 0, and not 1"):
         _label(corpus, tmp_path, replace(plan, seed=1))
 
 
@@ -184,7 +184,7 @@ def test_labels_of_a_corpus_that_has_grown_are_not_mixed(tmp_path: Path) -> None
     plan = replace(PLAN, evaluations=4, lists=0)
     _label(_write(tmp_path, _rows(3)), tmp_path / "labels", plan)
 
-    with pytest.raises(PlanishError, match="made with corpus_functions 3, and now it is 4"):
+    with pytest.raises(PlanishError, match="began with corpus_functions 3, and not 4"):
         _label(_write(tmp_path, _rows(4)), tmp_path / "labels", plan)
 
 
@@ -225,14 +225,14 @@ def test_labels_of_another_coreset_are_not_mixed(
 
     monkeypatch.setattr(space, "load_coreset", other)
 
-    with pytest.raises(PlanishError, match="made with catalogue_and_coreset"):
+    with pytest.raises(PlanishError, match="began with catalogue_and_coreset"):
         _label(corpus, tmp_path, plan)
 
 
 def test_a_damaged_recipe_is_one_line(corpus: Path, tmp_path: Path) -> None:
     (tmp_path / "recipe.json").write_text("[1")
 
-    with pytest.raises(PlanishError, match=r"recipe\.json is damaged"):
+    with pytest.raises(PlanishError, match=r"cannot read .*recipe\.json"):
         _label(corpus, tmp_path)
 
 

@@ -68,7 +68,7 @@ def answers_of(
         shape: of the network.
         parameters: of it.
         tokenizer: of it.
-        examples: functions; long ones are cut, as whoever uses the model has them cut.
+        examples: functions; long ones are cut, as they are where the model is used.
         code: whether it writes the optimised code, too, which takes most of the time.
     """
     names = ("[end]",) if code else ("[code]", "[end]")
@@ -87,20 +87,18 @@ def judge_answers(examples: Sequence[TextExample], answers: Sequence[Answer]) ->
     """Compile the lists of answers, and read their code."""
     backend = open_backend()
     jobs = [(example.ir, answer.passes) for example, answer in zip(examples, answers, strict=True)]
-    found = [
-        Judged(example, answer, one)
-        for example, answer, one in zip(examples, answers, compile_lists(backend, jobs), strict=True)
-    ]
-    for place, one in enumerate(found):
-        if one.answer.code is not None:
-            said = reading_error(backend, one.answer.code)
-            known = one.compiled.code if one.compiled else None
-            found[place] = replace(
+    found = list[Judged]()
+    for example, answer, made in zip(examples, answers, compile_lists(backend, jobs), strict=True):
+        one = Judged(example, answer, made)
+        if answer.code is not None:
+            error = reading_error(backend, answer.code)
+            one = replace(
                 one,
-                error=error_class(said) if said else "",
-                bleu=None if known is None else bleu(one.answer.code, known),
-                exact=known is not None and same_code(one.answer.code, known),
+                error=error_class(error) if error else "",
+                bleu=bleu(answer.code, made.code) if made else None,
+                exact=made is not None and same_code(answer.code, made.code),
             )
+        found.append(one)
     return found
 
 
@@ -132,7 +130,7 @@ def summary(judged: Sequence[Judged]) -> Mapping[str, float]:
 
 
 def _count_quality(judged: Sequence[Judged]) -> Mapping[str, float]:
-    """Return how good counts are: shares that are right, and mean errors of those given (MAPE)."""
+    """Return how good counts are: shares that are right, and mean errors of those that there are (MAPE)."""
     pairs = {
         "before": [(one.answer.before, one.example.answer.before) for one in judged],
         "after": [(one.answer.after, one.compiled.instructions if one.compiled else None) for one in judged],
@@ -191,9 +189,9 @@ def feedback_samples(
     """
     found = list[Sample]()
     for one in judged:
-        given = retry_prompt(tokenizer, one, kind)
+        prompt = retry_prompt(tokenizer, one, kind)
         verdict = verdict_token(tokenizer, sure=feedback_on(one).sure)
-        whole = [*given, verdict, *answer_tokens(tokenizer, one.example.answer, tasks)]
+        whole = [*prompt, verdict, *answer_tokens(tokenizer, one.example.answer, tasks)]
         if len(whole) <= context:
-            found.append(Sample(np.array(whole, np.int32), len(given)))
+            found.append(Sample(np.array(whole, np.int32), len(prompt)))
     return found

@@ -127,7 +127,7 @@ def _observed(backend: Backend, ir: str) -> tuple[NDArray[np.int16], bool] | Non
 
 @dataclass(frozen=True)
 class TextExample:
-    """A function, and the answer that a language model is to give.
+    """A function, and the answer that is expected of a language model.
 
     Args:
         identity: the hash of its IR.

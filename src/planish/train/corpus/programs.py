@@ -196,7 +196,7 @@ def find_csmith() -> tuple[str, Path]:
         TargetError: one of them is missing.
     """
     program = shutil.which("csmith")
-    headers = next((place for place in map(Path, _HEADERS) if (place / "csmith.h").is_file()), None)
+    headers = next((folder for folder in map(Path, _HEADERS) if (folder / "csmith.h").is_file()), None)
     if program is None or headers is None:
         lacking = "csmith" if program is None else "csmith's headers"
         raise TargetError(f"random programs need {lacking}", "Try: apt-get install csmith libcsmith-dev.")

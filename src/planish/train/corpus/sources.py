@@ -173,11 +173,11 @@ class SourceTree:
 
     def _write(self, name: str, text: Callable[[], str]) -> None:
         """Write a header beside the sources, unless it is there: its text is made once."""
-        place = self._stubs / name
-        if ".." in name.split("/") or name.startswith("/") or place.exists():
+        header = self._stubs / name
+        if ".." in name.split("/") or name.startswith("/") or header.exists():
             return
-        place.parent.mkdir(parents=True, exist_ok=True)
-        place.write_text(text())
+        header.parent.mkdir(parents=True, exist_ok=True)
+        header.write_text(text())
 
     def _from_template(self, here: str, name: str) -> str:
         template = self._nearest(here, f"{name}.in")

@@ -49,7 +49,7 @@ def greedy_cover(
         efforts: of each list, above 0; None where all are alike.
 
     Returns:
-        Places of the lists in the order of their choice; fewer than `size` where no more of them save.
+        Indices of the lists in the order of their choice; fewer than `size` where no more of them save.
     """
     import numpy as np
 
@@ -193,7 +193,7 @@ def choose(bench: LabelBench, rows: Iterable[Row], lists: Sequence[Passes], size
         The chosen ones, the most useful first.
     """
     baseline, costs = cost_table(bench, rows, lists)
-    return [lists[place] for place in greedy_cover(costs, baseline, size, efforts(lists))]
+    return [lists[index] for index in greedy_cover(costs, baseline, size, efforts(lists))]
 
 
 def joined(lists: Sequence[Passes], longest: int) -> list[Passes]:
@@ -263,7 +263,7 @@ def lists_of_table(table: CostTable, objective: str, size: int, *, by_effort: bo
     if not chosen:
         what = "no list of the labels makes a function for training smaller than -Oz does"
         raise PlanishError(what, "There is nothing to learn: label more functions.")
-    return [table.columns.lists[place] for place in chosen]
+    return [table.columns.lists[index] for index in chosen]
 
 
 def efforts(lists: Iterable[Passes]) -> NDArray[np.float64]:

@@ -171,7 +171,7 @@ class FunctionEvaluator:
         values = {name: float(self._count(module, name)) for name in self._objectives}
         doubtful = vary(passes) and self._matters(passes, values)
         if doubtful and not reproduces(self.module, module, pipeline):
-            return Failed("verify", VARIES, f"{pipeline} gives other code from run to run")
+            return Failed("verify", VARIES, f"{pipeline} makes other code from run to run")
         return Measured(values)
 
     def _count(self, module: Module, objective: str) -> int:
@@ -188,7 +188,7 @@ class FunctionCosts(Recorder):
     """Costs of pass lists on one function; each list is run once.
 
     Args:
-        executor: runs them, in the order in which they are given.
+        executor: runs them, in their order.
         ranking: ranks each list as soon as its cost is known.
         objective: the name of what is counted.
 
@@ -280,8 +280,8 @@ class FunctionLimits(SearchLimits):
         left, done = self.budget.trials_left(self.ranking.evaluations), self.ranking.evaluations
         if not self.give_up or self.ranking.improved:
             return left
-        hopeful = max(0, self.give_up - done)
-        return hopeful if left is None else min(left, hopeful)
+        fewer = max(0, self.give_up - done)
+        return fewer if left is None else min(left, fewer)
 
     def is_spent(self) -> bool:
         """Return whether the seconds are over."""

@@ -179,7 +179,7 @@ class LabelBench:
     Args:
         plan: how.
         backend: of LLVM.
-        start: gives what evaluates in a child, beside LLVM.
+        start: makes what evaluates in a child, beside LLVM.
     """
 
     plan: LabelPlan

@@ -52,7 +52,7 @@ def draw_in_turns(
         corpus: the folder of a corpus, or a file of JSON lines.
         splits: what of it.
         count: so many, known ones too; 0: all.
-        known: identities that are not given again.
+        known: identities that are not drawn again.
         without: files that are left out, as patterns of PACKAGE/PATH: copies of programs to be held back.
 
     Returns:
@@ -65,9 +65,9 @@ def draw_in_turns(
         packages[row.package].append((share, row.identity))
     turns = [(turn, *each) for some in packages.values() for turn, each in enumerate(sorted(some))]
     drawn = [identity for _, _, identity in sorted(turns)][: count or None]
-    places = {identity: place for place, identity in enumerate(drawn) if identity not in known}
-    rows = [row for row in _rows(corpus, splits, without) if row.identity in places]
-    return sorted(rows, key=lambda row: places[row.identity]), len(drawn) - len(places)
+    order = {identity: index for index, identity in enumerate(drawn) if identity not in known}
+    rows = [row for row in _rows(corpus, splits, without) if row.identity in order]
+    return sorted(rows, key=lambda row: order[row.identity]), len(drawn) - len(order)
 
 
 def _rows(corpus: Path, splits: Sequence[str], without: Sequence[str]) -> Iterator[Row]:
@@ -93,7 +93,7 @@ class CostRows:
 
     @cached_property
     def columns(self) -> Columns:
-        """Return what columns mean in the rows that this gives."""
+        """Return what columns mean in the rows that this makes."""
         llvm, machine = self.bench.backend.version, platform.machine()
         return Columns(llvm, machine, tuple(self.objectives), tuple(self.lists), FEATURES, VERSION)
 
@@ -157,9 +157,9 @@ class Widened:
     table: CostTable
 
     @cached_property
-    def places(self) -> dict[str, int]:
+    def index_of(self) -> dict[str, int]:
         """Rows of functions in the table, by identity."""
-        return {identity: place for place, identity in enumerate(self.table.identities.tolist())}
+        return {identity: index for index, identity in enumerate(self.table.identities.tolist())}
 
     def missing(self, lists: Sequence[Passes]) -> list[Passes]:
         """Return the lists that the table does not have."""
@@ -182,9 +182,9 @@ class Widened:
         Raises:
             PlanishError: it does not cost after -Oz what the table says: the two are of different tools.
         """
-        place = self.places[more.identity]
-        require_same_baseline(more.identity, self.table.baseline[place].tolist(), more.baseline)
-        known = [None if costs[0] == FAILED else costs for costs in self.table.costs[place].tolist()]
+        index = self.index_of[more.identity]
+        require_same_baseline(more.identity, self.table.baseline[index].tolist(), more.baseline)
+        known = [None if costs[0] == FAILED else costs for costs in self.table.costs[index].tolist()]
         return replace(more, costs=[*known, *more.costs])
 
 
@@ -253,7 +253,7 @@ def table_corpus(
         file = _File(path, _known(path, wide.columns(work.columns) if wide else work.columns))
         held = set[str](file.table.identities.tolist())
         rows, known = draw_in_turns(corpus, plan.splits, plan.functions, held | besides, without)
-        rows = [row for row in rows if wide is None or row.identity in wide.places]
+        rows = [row for row in rows if wide is None or row.identity in wide.index_of]
         progress = LabelProgress("costing", known + len(rows), known, known)
         try:
             with closing(
@@ -297,9 +297,9 @@ def describe_table(table: CostTable) -> list[dict[str, str | int | float]]:
             "functions": len(some),
             "packages": len(set(some.packages.tolist())),
         }
-        for place, name in enumerate(table.columns.objectives):
+        for index, name in enumerate(table.columns.objectives):
             best = some.saved(name).max(axis=1)
-            row[f"{name} saved"] = round(float(best.sum() / some.baseline[:, place].sum()), 4)
+            row[f"{name} saved"] = round(float(best.sum() / some.baseline[:, index].sum()), 4)
             row[f"{name} improved"] = round(float((best > 0).mean()), 4)
         found.append(row)
     return found
