@@ -232,7 +232,7 @@ def test_both_evaluators_of_the_level_see_the_part_of_the_search_alone(tmp_path:
 def test_the_data_may_not_change_under_a_program(tmp_path: Path) -> None:
     of = task(write_all(tmp_path, PREDICT, INFERENCE))
     np.savez(tmp_path / "data" / "set.npz", images=examples(60)[0], labels=np.zeros(60, int))
-    with pytest.raises(PlanishError, match="not what it was"):
+    with pytest.raises(PlanishError, match="changed after the program was read"):
         outcomes_of(of, Candidate())
 
 

@@ -12,7 +12,6 @@ from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cached_property, partial
-from pathlib import Path
 
 from planish.core import (
     Candidate,
@@ -28,20 +27,19 @@ from planish.core import (
     StageClock,
     Task,
     evaluate_in_order,
-    unresolved_file,
     within,
 )
-from planish.levels.hlo.backend import Backend, BackendError, CompiledFiles, Executable, open_backend
+from planish.levels.hlo.backend import BackendError, CompiledFiles, Executable, open_backend
 from planish.levels.hlo.edits import finished, identity_of
 from planish.levels.hlo.ir.normal import entry_text
 from planish.levels.hlo.patch import original, replay
-from planish.levels.hlo.program import read_program
+from planish.levels.hlo.program import Program, read_program
 from planish.levels.hlo.scored import ScoredProgram
 from planish.levels.hlo.scoring.metrics import MetricError, NotFiniteError, check_suits, metric_of
-from planish.levels.hlo.scoring.scorers import Calling, Inference, Scores, Trainer
+from planish.levels.hlo.scoring.scorers import Calling, Inference, Scorer, Scores, Trainer
 from planish.levels.hlo.workload import Workload
 from planish.levels.hlo.workload.arguments import fit
-from planish.levels.hlo.workload.data import digest_of
+from planish.levels.hlo.workload.data import unchanged_path
 from planish.levels.hlo.workload.examples import Part, Parts, WorkloadCalls
 from planish.levels.hlo.workload.spec import measured_as
 from planish.measure import PairedTimer, SharedBaselineTime, Timer, Timing, deadline, time_call
@@ -160,21 +158,19 @@ class HloEvaluatorSpec:
 
 
 class _Evaluator:
-    """Evaluates patches of one module.
+    """Evaluates patches of one module: compiles, scores and times them.
 
     Attributes:
         notes: that the data is a stand-in.
     """
 
     def __init__(self, spec: HloEvaluatorSpec) -> None:
-        self._spec = spec
-        self._module = spec.program.module
+        self._spec, self._program = spec, spec.program.module
         self._backend = open_backend(spec.backend, spec.cores, spec.compiled_files)
-        self._unchanged = _Unchanged(spec, self._backend)
-        baseline = self._unchanged.executable if spec.beside else None
-        self._scorer = _scorer(spec, self._backend, self._unchanged)
-        self._timer = self._timed_by(spec, baseline)
-        self._work = work_of(self._unchanged.text) if spec.beside and spec.remember else ""
+        self._text = _text(self._program)
+        self._scorer = self._make_scorer()
+        self._timer = self._make_timer()
+        self._work = work_of(self._text) if spec.beside and spec.remember else ""
         self._known: dict[str, Outcome] = {}
         self._scored: OrderedDict[str, tuple[Executable, Scores]] = OrderedDict()
         self.notes = _notes(spec.program.workload)
@@ -183,7 +179,7 @@ class _Evaluator:
         """Apply the patch, compile the module, and measure its error and its time."""
         with clock("transform"):
             try:
-                module = replay(self._module, candidate)
+                module = replay(self._program, candidate)
             except ScheduleError as error:
                 return Failed("transform", "not legal", str(error))
             name, text = identity_of(module), entry_text(finished(module), module.function)
@@ -192,13 +188,57 @@ class _Evaluator:
             self._known[name] = self._tried(name, text, clock)
         return self._known[name]
 
+    @cached_property
+    def _unchanged(self) -> Executable:
+        """The unchanged function that is evolved; raises PlanishError where the compiler refuses it."""
+        return self._compiled(self._text, original(self._program).function)
+
+    def _compiled(self, text: str, function: str) -> Executable:
+        """Compile a function of the unchanged module; raises PlanishError where it is refused."""
+        try:
+            return self._backend.compile(text)
+        except BackendError as error:
+            what = f"the compiler '{self._spec.backend}' refuses function '{function}': {error.message}"
+            raise PlanishError(what, "Choose another with --backend.") from error
+
+    def _make_scorer(self) -> Scorer:
+        """Make what scores; in a search modules that answer race against the unchanged one."""
+        spec, backend, workload = self._spec, self._backend, self._spec.program.workload
+        if workload.inputs is not None:
+            calls = WorkloadCalls(self._program, workload, at_the_end=spec.at_the_end)
+            return Calling(backend, calls, spec.parts, metric_of(workload), self._unchanged)
+        fitted = fit(self._program, workload)
+        examples = Parts(workload, fitted, at_the_end=spec.at_the_end)
+        if workload.training is None:
+            # Answers are compared with its own: at the end, and in a search that times it beside them, too.
+            compares = spec.at_the_end or (spec.remember and spec.beside)
+            unchanged, racing = self._unchanged if compares else None, not spec.at_the_end
+            return Inference(backend, workload, fitted, examples, spec.parts, unchanged, racing=racing)
+        function = fitted.predict.function
+        predict = self._compiled(_text(self._program, function), function)
+        return Trainer(backend, workload, fitted, examples, spec.parts, predict, whole=spec.at_the_end)
+
+    def _make_timer(self) -> Timer | None:
+        """Return a timer of candidates: none, alone, or interleaved with the baseline."""
+        spec = self._spec
+        if spec.timing is None:
+            return None
+        if spec.baseline_time is None:
+            return partial(time_call, timing=spec.timing)
+        paired = PairedTimer(spec.baseline_time, spec.timing, one_core=spec.cores == 1)
+        baseline = self._unchanged
+        # Begun anew each time: the baseline is timed on the first steps of a training, as candidates are.
+        return lambda run: paired.time(run, self._scorer.runs(baseline))
+
     def _tried(self, name: str, text: str, clock: StageClock) -> Outcome:
         executable, scores = self._scored.get(name, (None, None))
         try:
             with clock("build"):
                 # In the comparison at the end each candidate comes in every round: compiled once, it is only
                 # timed again.
-                executable = executable or self._unchanged.compiled_for(text) or self._backend.compile(text)
+                if executable is None:
+                    is_known = text == self._text and "_unchanged" in self.__dict__
+                    executable = self._unchanged if is_known else self._backend.compile(text)
         except BackendError as error:
             return Failed("build", "refused by the compiler", error.message)
         try:
@@ -212,41 +252,31 @@ class _Evaluator:
                 return Failed("run", "out of memory", error.message)
             return Failed("run", "failed", error.message)
 
-    def _timed_by(self, spec: HloEvaluatorSpec, baseline: Executable | None) -> Timer | None:
-        """Return a timer of candidates: none, alone, or beside the baseline, which is compiled once."""
-        if spec.timing is None:
-            return None
-        if spec.baseline_time is None or baseline is None:
-            return partial(time_call, timing=spec.timing)
-        paired = PairedTimer(spec.baseline_time, spec.timing, one_core=spec.cores == 1)
-        # Begun anew each time: the baseline is timed on the first steps of a training, as candidates are.
-        return lambda run: paired.time(run, self._scorer.runs(baseline))
-
     def _measured(
         self, name: str, text: str, executable: Executable, scores: Scores | None, clock: StageClock
     ) -> Outcome:
-        known_s = self._baseline_s(text)
-        timer = self._timer if known_s is None else None
+        spec, known_s = self._spec, None
+        if spec.baseline_time and self._work and work_of(text) == self._work:
+            # It does the unchanged module's work, whose time is known unless this is the first one.
+            known_s = spec.baseline_time.known
+        timer, timed = self._timer if known_s is None else None, None
         if scores is None:
             scores, timed = self._scorer.score(executable, clock, timer)
             self._keep(name, executable, scores)
-        else:
-            timed = self._scorer.time(executable, clock, timer) if timer else None
-        name = measured_as(self._spec.program.workload)
-        values = {error_name(name, part): score.error for part, score in scores.items()}
-        values |= {within(error_name(name, p)): s.within for p, s in scores.items() if s.within is not None}
+        elif timer:
+            timed = self._scorer.time(executable, clock, timer)
+        objective = measured_as(spec.program.workload)
+        values = {error_name(objective, part): score.error for part, score in scores.items()}
+        values |= {
+            within(error_name(objective, p)): s.within for p, s in scores.items() if s.within is not None
+        }
         if known_s is not None:
             return Measured({"time_s": known_s, **values})
         if timed is None:
             return Measured(values)
         # What is timed alone is not in the baseline's seconds; the clock says enough of it.
-        samples = timed.named({"time_s": float}, one_core=self._spec.cores == 1 and timed.paired)
+        samples = timed.named({"time_s": float}, one_core=spec.cores == 1 and timed.paired)
         return Measured({"time_s": timed.median, **values}, samples)
-
-    def _baseline_s(self, text: str) -> float | None:
-        """Return the unchanged module's seconds for one that does the same work; None: it is to be timed."""
-        baseline_time = self._spec.baseline_time
-        return baseline_time.known if baseline_time and self._work and work_of(text) == self._work else None
 
     def _keep(self, name: str, executable: Executable, scores: Scores) -> None:
         if not self._spec.remember:
@@ -272,58 +302,9 @@ def _notes(workload: Workload) -> tuple[str, ...]:
     return (_NOTES[workload.data.stand_in],) if workload.data.stand_in else ()
 
 
-class _Unchanged:
-    """The unchanged function that is evolved, compiled once, when it is first needed.
-
-    Attributes:
-        text: the module that the back end compiles.
-    """
-
-    def __init__(self, spec: HloEvaluatorSpec, backend: Backend) -> None:
-        self.text = _text(spec)
-        self._spec, self._backend = spec, backend
-
-    @cached_property
-    def executable(self) -> Executable:
-        """The compiled function; raises PlanishError where the compiler refuses it."""
-        return _compiled(self._spec, self._backend, self.text)
-
-    def compiled_for(self, text: str) -> Executable | None:
-        """Return what a text was compiled to, where it is this one's; None where that is not compiled yet."""
-        return self.__dict__.get("executable") if text == self.text else None
-
-
-def _scorer(spec: HloEvaluatorSpec, backend: Backend, unchanged: _Unchanged) -> Inference | Trainer | Calling:
-    """Make what scores; in a search modules that answer race against the unchanged one."""
-    module, workload = spec.program.module, spec.program.workload
-    if workload.inputs is not None:
-        calls = WorkloadCalls(module, workload, at_the_end=spec.at_the_end)
-        return Calling(backend, calls, spec.parts, metric_of(workload), unchanged.executable)
-    fitted = fit(module, workload)
-    examples = Parts(workload, fitted, at_the_end=spec.at_the_end)
-    if workload.training is None:
-        # Beside it answers are judged: at the end, and in a search whose times are beside it too.
-        judged = unchanged.executable if spec.at_the_end or (spec.remember and spec.beside) else None
-        racing = not spec.at_the_end
-        return Inference(backend, workload, fitted, examples, spec.parts, judged, racing=racing)
-    function = fitted.predict.function
-    predict = _compiled(spec, backend, _text(spec, function), function)
-    return Trainer(backend, workload, fitted, examples, spec.parts, predict, whole=spec.at_the_end)
-
-
-def _compiled(spec: HloEvaluatorSpec, backend: Backend, text: str, function: str = "") -> Executable:
-    """Compile a function of the unchanged module; raises PlanishError where it is refused."""
-    try:
-        return backend.compile(text)
-    except BackendError as error:
-        named = function or original(spec.program.module).function
-        what = f"the compiler '{spec.backend}' refuses function '{named}': {error.message}"
-        raise PlanishError(what, "Choose another with --backend.") from error
-
-
-def _text(spec: HloEvaluatorSpec, function: str = "") -> str:
+def _text(program: Program, function: str = "") -> str:
     """Return the text of a function of the unchanged module, else of the one that is evolved."""
-    module = original(spec.program.module)
+    module = original(program)
     return entry_text(module.root, function or module.function)
 
 
@@ -434,13 +415,15 @@ def original_of(task: Task[ScoredProgram]) -> SecondaryBaseline:
     """
     workload = task.program.workload
     assert workload.original is not None
-    if not workload.original.path:
-        raise unresolved_file("the workload's original module and its data")
-    path = Path(workload.original.path)
-    module = read_program(path)
     # Another form than the one that the task names would be reported as a result of this task.
-    if digest_of(path) != workload.original.digest:
-        raise ProgramError(f"'{path}' is not what it was when the search began", "Tune again.")
+    try:
+        path = unchanged_path(
+            workload.original.path, workload.original.digest, "the operations of the original module"
+        )
+    except OSError as error:
+        what = f"cannot read '{workload.original.path}': {error.strerror}"
+        raise ProgramError(what, "Check the path.") from error
+    module = read_program(path)
     check_suits(module, workload)
     alone = replace(evaluator_spec_of(task, final=True), baseline_time=None)
     spec = replace(alone, program=ScoredProgram(module, workload), limits=END_LIMITS)

@@ -8,7 +8,7 @@ from typing import Literal
 
 from planish.levels.hlo.edits import EditableModule, OpInfo
 from planish.levels.hlo.edits.op_index import Types
-from planish.levels.hlo.ir.mlir import ir, stablehlo
+from planish.levels.hlo.ir.mlir import conv_numbers, dot_axes, ir
 
 Group = Literal["convolution", "product", "reduction", "form", "constant", "elementwise"]
 GROUPS: tuple[Group, ...] = ("convolution", "product", "reduction", "form", "constant", "elementwise")
@@ -74,14 +74,12 @@ def _summed(op: ir.Operation, info: OpInfo) -> int:
     left = info.operands[0]
     if left is None or "dot_dimension_numbers" not in op.attributes:
         return left.shape[-1] if left is not None and left.shape else 1
-    numbers = stablehlo.DotDimensionNumbers(op.attributes["dot_dimension_numbers"])
-    return prod(left.shape[axis] for axis in numbers.lhs_contracting_dimensions)
+    return prod(left.shape[axis] for axis in dot_axes(op).summed[0])
 
 
 def _kernel(op: ir.Operation, info: OpInfo) -> int:
     kernel = info.operands[1]
-    numbers = stablehlo.ConvDimensionNumbers(op.attributes["dimension_numbers"])
     if kernel is None:
         return 1
     # Each element of the result meets the kernel of one output feature.
-    return prod(kernel.shape) // max(1, kernel.shape[numbers.kernel_output_feature_dimension])
+    return prod(kernel.shape) // max(1, kernel.shape[conv_numbers(op).kernel_output_feature_dimension])

@@ -21,7 +21,7 @@ from planish.levels.hlo.level import HloLevel
 from planish.levels.hlo.scored import ScoredProgram
 from planish.levels.hlo.workload import Data, Images, Split, Training, Workload
 from planish.levels.hlo.workload.arguments import first_parameters, fit, labels_as, shaped
-from planish.levels.hlo.workload.examples import PARTS, Parts, _positions  # pyright: ignore[reportPrivateUsage]
+from planish.levels.hlo.workload.examples import PARTS, Parts, split_positions
 from planish.levels.hlo.workload.files import read_workload
 from planish.levels.hlo.workload.spec import workload_from
 
@@ -160,15 +160,19 @@ def test_no_example_is_in_two_parts(
     split = Split(seed, train, search, validation, 0)
     there = train + search + validation + more
     parts = [
-        _positions(split, part, there, own=False).tolist() for part in PARTS if not (own and part == "final")
+        split_positions(split, part, there, own=False).tolist()
+        for part in PARTS
+        if not (own and part == "final")
     ]
     drawn = [place for part in parts for place in part]
     assert len(set(drawn)) == len(drawn) == there - (more if own else 0)
     assert parts == [
-        _positions(split, part, there, own=False).tolist() for part in PARTS if not (own and part == "final")
+        split_positions(split, part, there, own=False).tolist()
+        for part in PARTS
+        if not (own and part == "final")
     ]
     if own:
-        assert sorted(_positions(split, "final", more, own=True)) == list(range(more))
+        assert sorted(split_positions(split, "final", more, own=True)) == list(range(more))
 
 
 def test_the_test_images_are_opened_at_the_end_alone(tmp_path: Path) -> None:
@@ -251,7 +255,7 @@ def test_safetensors_are_read(tmp_path: Path) -> None:
     (found,) = first_parameters(program.workload, fit(program.module, program.workload).evolved)
     assert np.array_equal(found, WEIGHTS)
     (tmp_path / "w.safetensors").write_bytes(b"none")
-    with pytest.raises(ProgramError, match="not what they were"):
+    with pytest.raises(ProgramError, match="changed after the program was read"):
         first_parameters(program.workload, fit(program.module, program.workload).evolved)
     with pytest.raises(ProgramError, match="cannot read the weights"):
         HloLevel().evaluator(task(tmp_path / "net.mlir"))()

@@ -1,38 +1,30 @@
-"""Edit `DropChannels`: a product reads fewer channels, and what makes and carries them has fewer.
-
-Axes of values are tied where an operation makes them one: to cut one of them is to cut all of them.
-"""
+"""Edit `DropChannels`: a product reads fewer channels, and what makes and carries them has fewer."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
-from math import prod
 from typing import Self
 
 from planish.core import ScheduleError
+from planish.levels.hlo.edits.axes import Axis, Tie, ties
 from planish.levels.hlo.edits.edit import VariantRewrite
 from planish.levels.hlo.edits.editable import EditableModule
 from planish.levels.hlo.edits.lower import plain_convolution
 from planish.levels.hlo.ir.mlir import (
-    ELEMENTWISE,
     FLOAT_BITS,
-    TensorType,
     Value,
     context,
-    integers,
+    conv_numbers,
+    dot_axes,
+    integer,
     ir,
     maker,
     mlir_type,
+    set_slice_limit,
     shape_of,
-    stablehlo,
     type_of,
 )
-
-Axis = tuple[Value, int]
-Tie = tuple[Axis, ...]
-
 
 SHARES = (7 / 8, 3 / 4, 1 / 2)
 """Of the channels that are kept."""
@@ -115,19 +107,15 @@ def cut_channels(block: ir.Block, kept: Sequence[tuple[Channels, int]]) -> None:
     now: dict[Value, Value] = {}
     with ir.InsertionPoint.at_block_begin(block), ir.Location.unknown(context()):
         for channels, keep in {frozenset(each.axes): (each, keep) for each, keep in kept}.values():
-            _check(channels, keep)
+            if not 0 < keep < channels.size:
+                what = f"{keep} of {channels.size} channels cannot be kept"
+                raise ScheduleError(what, f"Keep 1 to {channels.size - 1}.")
+            if type_of(channels.weights[0]).element not in FLOAT_BITS:
+                raise ScheduleError("the weights of these channels are no floats", "Keep them all.")
             _cut(channels, keep, now)
     for op in block.operations:
         if MADE in op.attributes:
             del op.attributes[MADE]
-
-
-def _check(channels: Channels, keep: int) -> None:
-    if not 0 < keep < channels.size:
-        what = f"{keep} of {channels.size} channels cannot be kept"
-        raise ScheduleError(what, f"Keep 1 to {channels.size - 1}.")
-    if type_of(channels.weights[0]).element not in FLOAT_BITS:
-        raise ScheduleError("the weights of these channels are no floats", "Keep them all.")
 
 
 def _cut(channels: Channels, keep: int, now: dict[Value, Value]) -> None:
@@ -149,17 +137,12 @@ def _is_source(value: Value) -> bool:
 
 def _retype(value: Value, axis: int, keep: int) -> None:
     op = ir.OpResult(value).owner.operation
-    type_ = type_of(value)
-    shape = (*type_.shape[:axis], keep, *type_.shape[axis + 1 :])
-    value.set_type(mlir_type(TensorType(shape, type_.element)))
+    value.set_type(mlir_type(type_of(value).with_extent(axis, keep)))
     if op.name == "stablehlo.slice":
-        limits = integers(op, "limit_indices")
-        limits[axis] = keep
-        op.attributes["limit_indices"] = ir.DenseI64ArrayAttr.get(limits, op.context)
-    if op.name == "stablehlo.convolution" and ir.IntegerAttr(op.attributes["feature_group_count"]).value > 1:
-        op.attributes["feature_group_count"] = ir.IntegerAttr.get(
-            ir.IntegerType.get_signless(64, op.context), keep
-        )
+        set_slice_limit(op, axis, keep)
+    if op.name == "stablehlo.convolution" and integer(op, "feature_group_count") > 1:
+        groups = ir.IntegerAttr.get(ir.IntegerType.get_signless(64, op.context), keep)
+        op.attributes["feature_group_count"] = groups
 
 
 def _hoisted(value: Value) -> Value:
@@ -174,9 +157,8 @@ def _hoisted(value: Value) -> Value:
 def _replace(value: Value, part: Value) -> None:
     """Let all that read a source read a part of it, but those that made the part."""
     for use in list(value.uses):
-        owner = use.owner.operation
-        if MADE not in owner.attributes:
-            owner.operands[use.operand_number] = part
+        if MADE not in use.owner.attributes:
+            use.owner.operation.operands[use.operand_number] = part
 
 
 def _largest(weights: Value, axis: int, keep: int) -> Value:
@@ -222,20 +204,18 @@ def _inlined(text: str, value: Value) -> Value:
 
 def _taken(value: Value, positions: Value, axis: int, keep: int) -> Value:
     type_ = type_of(value)
-    shape = (*type_.shape[:axis], keep, *type_.shape[axis + 1 :])
-    others = [a for a in range(len(shape)) if a != axis]
-    sizes = [1 if a == axis else size for a, size in enumerate(type_.shape)]
+    others = [a for a in range(len(type_.shape)) if a != axis]
     numbers = (
         f"#stablehlo.gather<offset_dims = {others}, collapsed_slice_dims = [{axis}],"
         f" start_index_map = [{axis}], index_vector_dim = 1>"
     )
     made = ir.Operation.create(
         "stablehlo.gather",
-        [mlir_type(TensorType(shape, type_.element))],
+        [mlir_type(type_.with_extent(axis, keep))],
         [value, positions],
         {
             "dimension_numbers": ir.Attribute.parse(numbers, context()),
-            "slice_sizes": ir.DenseI64ArrayAttr.get(sizes, context()),
+            "slice_sizes": ir.DenseI64ArrayAttr.get(type_.with_extent(axis, 1).shape, context()),
             MADE: ir.UnitAttr.get(context()),
         },
     )
@@ -280,12 +260,11 @@ def channels_of(reader: ir.Operation) -> Channels:
 
 def _summed(reader: ir.Operation) -> Axis:
     if reader.name == "stablehlo.dot_general":
-        numbers = stablehlo.DotDimensionNumbers(reader.attributes["dot_dimension_numbers"])
-        if len(numbers.lhs_contracting_dimensions) == 1 and not list(numbers.lhs_batching_dimensions):
-            return reader.operands[0], numbers.lhs_contracting_dimensions[0]
+        axes = dot_axes(reader)
+        if len(axes.summed[0]) == 1 and not axes.batching[0]:
+            return reader.operands[0], axes.summed[0][0]
     if reader.name == "stablehlo.convolution":
-        numbers = stablehlo.ConvDimensionNumbers(reader.attributes["dimension_numbers"])
-        return reader.operands[0], numbers.input_feature_dimension
+        return reader.operands[0], conv_numbers(reader).input_feature_dimension
     raise ScheduleError(f"{reader.name} does not sum over channels", "Name a product or a convolution.")
 
 
@@ -309,14 +288,10 @@ def _closed(start: Axis) -> list[Axis]:
 def _tied(op: ir.Operation, axis: Axis) -> list[Axis]:
     if op.name == "stablehlo.constant":
         return []
-    with_it = list(filter(partial(_holds, axis), ties(op)))
-    if not with_it:
+    found = [tie for tie in channel_ties(op) if axis in tie]
+    if not found or len(op.results) != 1:
         raise ScheduleError(f"{op.name} depends on how many channels there are", "Keep them all.")
-    return [other for tie in with_it for other in tie]
-
-
-def _holds(axis: Axis, tie: Tie) -> bool:
-    return axis in tie
+    return [other for tie in found for other in tie]
 
 
 def _source(reader: ir.Operation, every: Sequence[Axis]) -> Axis:
@@ -324,104 +299,21 @@ def _source(reader: ir.Operation, every: Sequence[Axis]) -> Axis:
     value: Value = reader.operands[1]
     while not isinstance(value.owner, ir.Block) and value.owner.operation.name in _FORMS:
         value = value.owner.operation.operands[0]
-    if isinstance(value.owner, ir.Block) or value.owner.operation.name == "stablehlo.constant":
+    if _is_source(value):
         found = next((axis for axis in every if axis[0] == value), None)
         if found is not None:
             return found
     raise ScheduleError("the weights are computed", "Only those of an argument or a constant are cut.")
 
 
-def ties(op: ir.Operation) -> list[Tie]:
-    """List axes that are one. An axis of the operation that is in no tie cannot be cut."""
-    if op.name in ELEMENTWISE:
-        return list(_elementwise(op))
-    rule = _RULES.get(op.name)
-    return list(rule(op)) if rule else []
+def channel_ties(op: ir.Operation) -> list[Tie]:
+    """List axes that are one, of convolutions too."""
+    return list(_convolution_ties(op)) if op.name == "stablehlo.convolution" else ties(op)
 
 
-def _elementwise(op: ir.Operation) -> Iterator[Tie]:
-    values = [op.results[0], *(value for value in op.operands if shape_of(value))]
-    for axis in range(len(shape_of(op.results[0]))):
-        yield tuple((value, axis) for value in values)
-
-
-def _broadcast(op: ir.Operation) -> Iterator[Tie]:
-    given, result = op.operands[0], op.results[0]
-    to = integers(op, "broadcast_dimensions")
-    from_ = {axis: position for position, axis in enumerate(to)}
-    for axis, size in enumerate(shape_of(result)):
-        position = from_.get(axis)
-        if position is not None and shape_of(given)[position] == size:
-            yield (result, axis), (given, position)
-        else:
-            yield ((result, axis),)
-
-
-def _reshaped(op: ir.Operation) -> Iterator[Tie]:
-    """Axes as long as before with as many elements before them, and so behind them."""
-    given, result = op.operands[0], op.results[0]
-    old, new = shape_of(given), shape_of(result)
-    positions = {(prod(new[:axis]), size): axis for axis, size in enumerate(new) if size > 1}
-    for axis, size in enumerate(old):
-        to = positions.get((prod(old[:axis]), size))
-        if to is not None:
-            yield (result, to), (given, axis)
-
-
-def _transposed(op: ir.Operation) -> Iterator[Tie]:
-    for axis, position in enumerate(integers(op, "permutation")):
-        yield (op.results[0], axis), (op.operands[0], position)
-
-
-def _sliced(op: ir.Operation) -> Iterator[Tie]:
-    names = ("start_indices", "limit_indices", "strides")
-    window = zip(*(integers(op, name) for name in names), shape_of(op.operands[0]), strict=True)
-    for axis, (start, limit, stride, size) in enumerate(window):
-        if (start, limit, stride) == (0, size, 1):
-            yield (op.results[0], axis), (op.operands[0], axis)
-
-
-def _padded(op: ir.Operation) -> Iterator[Tie]:
-    sides = ("edge_padding_low", "edge_padding_high", "interior_padding")
-    for axis, widths in enumerate(zip(*(integers(op, side) for side in sides), strict=True)):
-        if not any(widths):
-            yield (op.results[0], axis), (op.operands[0], axis)
-
-
-def _joined(op: ir.Operation) -> Iterator[Tie]:
-    joined = ir.IntegerAttr(op.attributes["dimension"]).value
-    for axis in range(len(shape_of(op.results[0]))):
-        if axis != joined:
-            yield tuple((value, axis) for value in (op.results[0], *op.operands))
-
-
-def _reduced(op: ir.Operation) -> Iterator[Tie]:
-    if len(op.results) != 1:
-        return
-    kept = [axis for axis in range(len(shape_of(op.operands[0]))) if axis not in integers(op, "dimensions")]
-    for to, axis in enumerate(kept):
-        yield (op.results[0], to), (op.operands[0], axis)
-
-
-def _multiplied(op: ir.Operation) -> Iterator[Tie]:
-    numbers = stablehlo.DotDimensionNumbers(op.attributes["dot_dimension_numbers"])
-    left, right = op.operands
-    batch = list(zip(numbers.lhs_batching_dimensions, numbers.rhs_batching_dimensions, strict=True))
-    summed = list(zip(numbers.lhs_contracting_dimensions, numbers.rhs_contracting_dimensions, strict=True))
-    yield from (((left, a), (right, b)) for a, b in summed)
-    yield from (((op.results[0], i), (left, a), (right, b)) for i, (a, b) in enumerate(batch))
-    position = len(batch)
-    for side, value in enumerate((left, right)):
-        bound = {pair[side] for pair in (*batch, *summed)}
-        for axis in range(len(shape_of(value))):
-            if axis not in bound:
-                yield (op.results[0], position), (value, axis)
-                position += 1
-
-
-def _convolved(op: ir.Operation) -> Iterator[Tie]:
-    """Features of a plain convolution; of a depthwise one all are one, and its groups are counted anew."""
-    numbers = stablehlo.ConvDimensionNumbers(op.attributes["dimension_numbers"])
+def _convolution_ties(op: ir.Operation) -> Iterator[Tie]:
+    """List features of a plain convolution; of a depthwise one all are one."""
+    numbers = conv_numbers(op)
     (image, kernel), result = op.operands, op.results[0]
     inputs, outputs = (image, numbers.input_feature_dimension), (result, numbers.output_feature_dimension)
     of_kernel = (kernel, numbers.kernel_output_feature_dimension)
@@ -432,16 +324,3 @@ def _convolved(op: ir.Operation) -> Iterator[Tie]:
         yield outputs, of_kernel
     elif given.depthwise:
         yield inputs, outputs, of_kernel
-
-
-_RULES: Mapping[str, Callable[[ir.Operation], Iterator[Tie]]] = {
-    "stablehlo.broadcast_in_dim": _broadcast,
-    "stablehlo.reshape": _reshaped,
-    "stablehlo.transpose": _transposed,
-    "stablehlo.slice": _sliced,
-    "stablehlo.pad": _padded,
-    "stablehlo.concatenate": _joined,
-    "stablehlo.reduce": _reduced,
-    "stablehlo.dot_general": _multiplied,
-    "stablehlo.convolution": _convolved,
-}

@@ -12,18 +12,19 @@ from typing import TYPE_CHECKING, Any, Self
 from planish.core import ScheduleError
 from planish.levels.hlo.edits.edit import VariantRewrite
 from planish.levels.hlo.edits.editable import EditableModule, OpBuilder
-from planish.levels.hlo.edits.lower import Write
 from planish.levels.hlo.ir.mlir import (
     PRODUCTS,
     UID,
     TensorType,
     Value,
     context,
+    conv_numbers,
+    dot_axes,
+    integer,
     integers,
     ir,
     maker,
     mlir_type,
-    stablehlo,
     type_of,
 )
 
@@ -81,7 +82,7 @@ class Factor(VariantRewrite):
         return [cls(uid, rank) for rank in ranks if rank]
 
 
-def factored(build: Write, op: ir.Operation, weights: Weights, rank: int) -> Value:
+def factored(build: OpBuilder, op: ir.Operation, weights: Weights, rank: int) -> Value:
     """Write an operation as two, and return their result.
 
     Args:
@@ -93,31 +94,27 @@ def factored(build: Write, op: ir.Operation, weights: Weights, rank: int) -> Val
     return (_products if op.name == "stablehlo.dot_general" else _convolutions)(build, op, weights, rank)
 
 
-def _products(build: Write, op: ir.Operation, weights: Weights, rank: int) -> Value:
+def _products(build: OpBuilder, op: ir.Operation, weights: Weights, rank: int) -> Value:
     """Write products; the weights stand on the side where they stood."""
-    numbers = stablehlo.DotDimensionNumbers(op.attributes["dot_dimension_numbers"])
-    summed = (list(numbers.lhs_contracting_dimensions), list(numbers.rhs_contracting_dimensions))
-    other = op.operands[1 - weights.position]
+    axes, other = dot_axes(op), op.operands[1 - weights.position]
     result, element = type_of(op.results[0]), type_of(op.results[0]).element
     left, right = weights.factors(rank)
     first = _constant(build, left, [*(weights.shape[axis] for axis in weights.summed), rank], element)
-    shape = [
-        size for axis, size in enumerate(type_of(other).shape) if axis not in summed[1 - weights.position]
-    ]
+    shape = [type_of(other).shape[axis] for axis in axes.free[1 - weights.position]]
     rows, between = list(range(len(weights.summed))), len(shape)
     given = [weights.shape[axis] for axis in weights.given]
     if weights.position == 1:
-        thin = _dot(build, TensorType((*shape, rank), element), other, first, summed[0], rows)
+        thin = _dot(build, TensorType((*shape, rank), element), other, first, axes.summed[0], rows)
         last = _constant(build, right, [rank, *given], element)
         return _dot(build, result, thin, last, [between], [0])
-    thin = _dot(build, TensorType((rank, *shape), element), first, other, rows, summed[1])
+    thin = _dot(build, TensorType((rank, *shape), element), first, other, rows, axes.summed[1])
     last = _constant(build, right.T, [*given, rank], element)
     return _dot(build, result, last, thin, [len(given)], [0])
 
 
-def _convolutions(build: Write, op: ir.Operation, weights: Weights, rank: int) -> Value:
+def _convolutions(build: OpBuilder, op: ir.Operation, weights: Weights, rank: int) -> Value:
     """Write the convolution with fewer outputs, then one of one pixel, all in the old layouts."""
-    numbers = stablehlo.ConvDimensionNumbers(op.attributes["dimension_numbers"])
+    numbers = conv_numbers(op)
     result, kernel = type_of(op.results[0]), weights.shape
     features, inputs = numbers.output_feature_dimension, numbers.kernel_input_feature_dimension
     (outputs,) = weights.given
@@ -128,7 +125,7 @@ def _convolutions(build: Write, op: ir.Operation, weights: Weights, rank: int) -
     first = _constant(build, _laid_out(left, order, wide), wide, element)
     small = [{outputs: kernel[outputs], inputs: rank}.get(axis, 1) for axis in range(len(kernel))]
     last = _constant(build, _laid_out(right, (inputs, outputs), small), small, element)
-    thin = TensorType(_with(result.shape, features, rank), element)
+    thin = result.with_extent(features, rank)
     kept = {name: op.attributes[name] for name in op.attributes if name != UID}
     between = build("convolution", thin, [op.operands[0], first], kept)
     attributes = {
@@ -141,8 +138,7 @@ def _convolutions(build: Write, op: ir.Operation, weights: Weights, rank: int) -
 
 def _same_numbers(op: ir.Operation) -> str:
     """Return the layouts of a convolution that reads what another gives."""
-    text = str(op.attributes["dimension_numbers"])
-    kernel_and_result = text.partition("x[")[2]
+    kernel_and_result = str(op.attributes["dimension_numbers"]).partition("x[")[2]
     result = kernel_and_result.partition("->")[2].rstrip(">")
     return f"#stablehlo.conv<{result}x[{kernel_and_result}"
 
@@ -156,18 +152,14 @@ def _laid_out(matrix: NDArray[Any], order: Sequence[int], shape: Sequence[int]) 
     return np.transpose(tensor, np.argsort([*order, *missing]))
 
 
-def _with(shape: Sequence[int], axis: int, size: int) -> tuple[int, ...]:
-    return (*shape[:axis], size, *shape[axis + 1 :])
-
-
 def _dot(
-    build: Write, type_: TensorType, left: Value, right: Value, one: Sequence[int], other: Sequence[int]
+    build: OpBuilder, type_: TensorType, left: Value, right: Value, one: Sequence[int], other: Sequence[int]
 ) -> Value:
     summed = f"lhs_contracting_dimensions = {list(one)}, rhs_contracting_dimensions = {list(other)}"
     return build("dot_general", type_, [left, right], {"dot_dimension_numbers": f"#stablehlo.dot<{summed}>"})
 
 
-def _constant(build: Write, values: NDArray[Any], shape: Sequence[int], element: str) -> Value:
+def _constant(build: OpBuilder, values: NDArray[Any], shape: Sequence[int], element: str) -> Value:
     import numpy as np
 
     type_ = TensorType(tuple(shape), element)
@@ -240,20 +232,18 @@ def weights_of(op: ir.Operation) -> Weights:
 
 
 def _of_product(op: ir.Operation) -> Weights:
-    numbers = stablehlo.DotDimensionNumbers(op.attributes["dot_dimension_numbers"])
-    if list(numbers.lhs_batching_dimensions):
+    axes = dot_axes(op)
+    if axes.batching[0]:
         raise ScheduleError(
             "several products side by side are not factored", "Name one with a single matrix."
         )
     position = 1 if _source(op, 1) is not None else 0
-    summed = (numbers.lhs_contracting_dimensions, numbers.rhs_contracting_dimensions)[position]
-    return _checked(op, position, tuple(summed))
+    return _checked(op, position, tuple(axes.summed[position]))
 
 
 def _of_convolution(op: ir.Operation) -> Weights:
-    numbers = stablehlo.ConvDimensionNumbers(op.attributes["dimension_numbers"])
-    groups = [ir.IntegerAttr(op.attributes[f"{kind}_group_count"]).value for kind in ("feature", "batch")]
-    if groups != [1, 1]:
+    numbers = conv_numbers(op)
+    if integer(op, "feature_group_count") != 1 or integer(op, "batch_group_count") != 1:
         raise ScheduleError("a convolution of groups is not factored", "Name one without groups.")
     return _checked(op, 1, (*numbers.kernel_spatial_dimensions, numbers.kernel_input_feature_dimension))
 

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from planish.core import ScheduleError
-from planish.levels.hlo.edits.drop_channels import ties
+from planish.levels.hlo.edits.drop_channels import channel_ties
 from planish.levels.hlo.edits.edit import GroupRewrite
 from planish.levels.hlo.edits.editable import EditableModule, OpBuilder
 from planish.levels.hlo.edits.hoist import same_in_each_step
@@ -121,7 +121,7 @@ def _element(step: ByChannel) -> str:
 
 def _axis_of_weights(product: ir.Operation, axis: int) -> int | None:
     """Find the axis of weights that becomes an axis of the product: only along it may they be multiplied."""
-    tie = next((tie for tie in ties(product) if (product.results[0], axis) in tie), ())
+    tie = next((tie for tie in channel_ties(product) if (product.results[0], axis) in tie), ())
     axes = [position for value, position in tie if value == product.operands[1]]
     return axes[0] if len(axes) == 1 else None
 

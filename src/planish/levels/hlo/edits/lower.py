@@ -9,12 +9,22 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from math import prod
-from typing import Any, Protocol, Self
+from typing import Self
 
 from planish.core import ScheduleError
 from planish.levels.hlo.edits.edit import Rewrite
 from planish.levels.hlo.edits.editable import EditableModule, OpBuilder
-from planish.levels.hlo.ir.mlir import TensorType, Value, integers, ir, shape_of, stablehlo, type_of
+from planish.levels.hlo.ir.mlir import (
+    TensorType,
+    Value,
+    conv_numbers,
+    integer,
+    ir,
+    padding_of,
+    shape_of,
+    type_of,
+    window,
+)
 
 
 @dataclass(frozen=True)
@@ -64,14 +74,6 @@ class Lower(Rewrite):
         return [cls(uid, form) for uid, forms in cls.match(module).items() for form in forms]
 
 
-class Write(Protocol):
-    """Writes an operation, and return its result."""
-
-    def __call__(
-        self, name: str, type_: TensorType, operands: Sequence[Value], attributes: Mapping[str, Any] = ...
-    ) -> Value: ...
-
-
 def forms_of(op: ir.Operation) -> list[str]:
     """Name the forms that an operation may be written in: none where it is no plain convolution."""
     try:
@@ -83,7 +85,7 @@ def forms_of(op: ir.Operation) -> list[str]:
     return ["slices"] if found.depthwise else []
 
 
-def as_product(build: Write, given: PlainConvolution) -> Value:
+def as_product(build: OpBuilder, given: PlainConvolution) -> Value:
     """Write one product: of what the kernel meets at each position, side by side, and the kernel as a matrix.
 
     A kernel of one element in space meets the features of one pixel: these are not copied.
@@ -103,7 +105,7 @@ def as_product(build: Write, given: PlainConvolution) -> Value:
     return ordered(build, found, given.back)
 
 
-def as_slices(build: Write, given: PlainConvolution) -> Value:
+def as_slices(build: OpBuilder, given: PlainConvolution) -> Value:
     """Write a sum of products, one for each element of the kernel; each feature is convolved alone."""
     kernel = ordered(build, given.kernel, given.kernel_order)
     *space, _, features = type_of(kernel).shape
@@ -122,12 +124,15 @@ def as_slices(build: Write, given: PlainConvolution) -> Value:
     return ordered(build, total, given.back)
 
 
-FORMS: Mapping[str, Callable[[Write, PlainConvolution], Value]] = {"product": as_product, "slices": as_slices}
+FORMS: Mapping[str, Callable[[OpBuilder, PlainConvolution], Value]] = {
+    "product": as_product,
+    "slices": as_slices,
+}
 """Name of a form to what writes it."""
 
 
 def _windows(
-    build: Write, given: PlainConvolution, space: Sequence[int]
+    build: OpBuilder, given: PlainConvolution, space: Sequence[int]
 ) -> Iterator[tuple[Value, tuple[int, ...]]]:
     """Yield for each element of a kernel what it meets, and its index in the kernel."""
     image = _padded(build, ordered(build, given.image, given.order), given.padding)
@@ -147,7 +152,7 @@ def _windows(
             yield build("slice", type_, [image], {**bounds, "strides": [1, *given.strides, 1]}), position
 
 
-def _padded(build: Write, image: Value, padding: Sequence[tuple[int, int]]) -> Value:
+def _padded(build: OpBuilder, image: Value, padding: Sequence[tuple[int, int]]) -> Value:
     if not any(map(any, padding)):
         return image
     batch, *sides, features = type_of(image).shape
@@ -163,7 +168,7 @@ def _padded(build: Write, image: Value, padding: Sequence[tuple[int, int]]) -> V
     return build("pad", TensorType((batch, *wide, features), element), [image, zero], ends)
 
 
-def ordered(build: Write, value: Value, order: Sequence[int]) -> Value:
+def ordered(build: OpBuilder, value: Value, order: Sequence[int]) -> Value:
     """Put a value's dimensions into an order, by a transpose where it is another."""
     if list(order) == sorted(order):
         return value
@@ -209,7 +214,7 @@ def plain_convolution(op: ir.Operation) -> PlainConvolution:
     """Read a convolution; raises ScheduleError where it is none, or one that is not written otherwise."""
     if op.name != "stablehlo.convolution":
         raise ScheduleError(f"{op.name} is no convolution")
-    numbers = stablehlo.ConvDimensionNumbers(op.attributes["dimension_numbers"])
+    numbers = conv_numbers(op)
     inner, outer = list(numbers.input_spatial_dimensions), list(numbers.output_spatial_dimensions)
     result = [numbers.output_batch_dimension, *outer, numbers.output_feature_dimension]
     image, kernel = op.operands
@@ -223,30 +228,17 @@ def plain_convolution(op: ir.Operation) -> PlainConvolution:
             numbers.kernel_output_feature_dimension,
         ),
         tuple(result.index(axis) for axis in range(len(result))),
-        _window(op, "window_strides", len(inner)),
-        _window(op, "rhs_dilation", len(inner)),
-        _padding(op, len(inner)),
-        ir.IntegerAttr(op.attributes["feature_group_count"]).value,
+        tuple(window(op, "window_strides", len(inner))),
+        tuple(window(op, "rhs_dilation", len(inner))),
+        tuple(padding_of(op, len(inner))),
+        integer(op, "feature_group_count"),
     )
-    turned = "window_reversal" in op.attributes and any(_flags(op.attributes["window_reversal"]))
+    turned = "window_reversal" in op.attributes and any(
+        ir.DenseBoolArrayAttr(op.attributes["window_reversal"])
+    )
     # An image whose elements are apart, or batches in groups, come from gradients: they have no such form.
-    apart = any(step != 1 for step in _window(op, "lhs_dilation", len(inner)))
+    apart = any(step != 1 for step in window(op, "lhs_dilation", len(inner)))
     cropped = any(size < 0 for pair in found.padding for size in pair)
-    if turned or apart or cropped or ir.IntegerAttr(op.attributes["batch_group_count"]).value != 1:
+    if turned or apart or cropped or integer(op, "batch_group_count") != 1:
         raise ScheduleError("such a convolution is not written otherwise", "It is one of a gradient.")
     return found
-
-
-def _window(op: ir.Operation, name: str, dimensions: int) -> tuple[int, ...]:
-    return tuple(integers(op, name)) if name in op.attributes else (1,) * dimensions
-
-
-def _flags(attribute: Any) -> list[bool]:
-    return [bool(flag) for flag in ir.DenseBoolArrayAttr(attribute)]
-
-
-def _padding(op: ir.Operation, dimensions: int) -> tuple[tuple[int, int], ...]:
-    if "padding" not in op.attributes:
-        return ((0, 0),) * dimensions
-    found = ir.DenseIntElementsAttr(op.attributes["padding"])
-    return tuple((int(found[2 * axis]), int(found[2 * axis + 1])) for axis in range(dimensions))

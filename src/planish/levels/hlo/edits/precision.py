@@ -9,7 +9,18 @@ from planish.core import ScheduleError
 from planish.levels.hlo.edits.edit import GroupRewrite
 from planish.levels.hlo.edits.editable import EditableModule, OpBuilder
 from planish.levels.hlo.edits.resize import Resize
-from planish.levels.hlo.ir.mlir import FLOAT_BITS, PRODUCTS, TensorType, Value, ir, stablehlo, type_of, uid_of
+from planish.levels.hlo.ir.mlir import (
+    FLOAT_BITS,
+    PRODUCTS,
+    TensorType,
+    Value,
+    conv_numbers,
+    dot_axes,
+    integer,
+    ir,
+    type_of,
+    uid_of,
+)
 
 
 @dataclass(frozen=True)
@@ -49,16 +60,9 @@ class Narrow(GroupRewrite):
 def can_narrow(module: EditableModule, uid: str, element: str = "bf16") -> bool:
     """Return whether an operation is a product or convolution of wider floats that gives floats."""
     info = module.infos[uid]
-    wider = all(_is_wider(type_, element) for type_ in info.operands)
-    return (
-        info.name in PRODUCTS
-        and wider
-        and all(t is not None and t.element in FLOAT_BITS for t in info.results)
-    )
-
-
-def _is_wider(type_: TensorType | None, element: str) -> bool:
-    return type_ is not None and FLOAT_BITS.get(type_.element, 0) > FLOAT_BITS[element]
+    bits = [FLOAT_BITS.get(type_.element, 0) if type_ else 0 for type_ in (*info.operands, *info.results)]
+    wider = all(each > FLOAT_BITS[element] for each in bits[: len(info.operands)])
+    return info.name in PRODUCTS and wider and all(bits)
 
 
 MOST = 127
@@ -107,7 +111,7 @@ def _refused(module: EditableModule, uid: str) -> str:
     if any(type_ is None or type_.element != "f32" for type_ in (*info.operands, *info.results)):
         return "is no product of 32-bit floats"
     op = module.op(uid)
-    if info.name == "stablehlo.convolution" and ir.IntegerAttr(op.attributes["batch_group_count"]).value != 1:
+    if info.name == "stablehlo.convolution" and integer(op, "batch_group_count") != 1:
         return "is a convolution of groups of the batch"
     one, two = (type_of(value).shape for value in op.operands)
     kept = _kept(op)
@@ -119,22 +123,16 @@ def _refused(module: EditableModule, uid: str) -> str:
 def _kept(op: ir.Operation) -> tuple[dict[int, int], dict[int, int]]:
     """Return the dimensions of both operands that have scales of their own, with those of the result."""
     if op.name == "stablehlo.convolution":
-        numbers = stablehlo.ConvDimensionNumbers(op.attributes["dimension_numbers"])
+        numbers = conv_numbers(op)
         return (
             {numbers.input_batch_dimension: numbers.output_batch_dimension},
             {numbers.kernel_output_feature_dimension: numbers.output_feature_dimension},
         )
-    dots = stablehlo.DotDimensionNumbers(op.attributes["dot_dimension_numbers"])
-    batching = (list(dots.lhs_batching_dimensions), list(dots.rhs_batching_dimensions))
-    summed = (list(dots.lhs_contracting_dimensions), list(dots.rhs_contracting_dimensions))
-    found, position = [dict[int, int](), dict[int, int]()], len(batching[0])
-    for side in range(2):
-        found[side] = {axis: number for number, axis in enumerate(batching[side])}
-        for axis in range(len(type_of(op.operands[side]).shape)):
-            if axis not in (*batching[side], *summed[side]):
-                found[side][axis] = position
-                position += 1
-    return found[0], found[1]
+    axes = dot_axes(op)
+    left, right = ({axis: i for i, axis in enumerate(batching)} for batching in axes.batching)
+    left |= {axis: i for i, axis in enumerate(axes.free[0], len(left))}
+    right |= {axis: i for i, axis in enumerate(axes.free[1], len(left))}
+    return left, right
 
 
 def _quantized(module: EditableModule, uid: str, build: OpBuilder) -> Value:

@@ -11,7 +11,7 @@ from planish.levels.hlo.edits.edit import GroupRewrite, pick, pick_some
 from planish.levels.hlo.edits.editable import EditableModule, OpBuilder
 from planish.levels.hlo.edits.lower import ordered
 from planish.levels.hlo.edits.sink_transposes import Order, inverse
-from planish.levels.hlo.ir.mlir import TensorType, ir, stablehlo, type_of
+from planish.levels.hlo.ir.mlir import TensorType, conv_numbers, ir, type_of
 
 if TYPE_CHECKING:
     from numpy.random import Generator
@@ -73,32 +73,18 @@ def _has(module: EditableModule, uid: str, channels: str) -> bool:
 
 def _orders(op: ir.Operation, channels: str) -> tuple[Order, Order, Order]:
     """Return the orders into which the dimensions of image, kernel and result are to be put."""
-    numbers = stablehlo.ConvDimensionNumbers(op.attributes["dimension_numbers"])
-    picture, weights = LAYOUTS[channels]
+    n = conv_numbers(op)
+    (picture, weights), space = LAYOUTS[channels], list(n.input_spatial_dimensions)
+    image = {"b": [n.input_batch_dimension], "s": space, "f": [n.input_feature_dimension]}
+    inputs, outputs = [n.kernel_input_feature_dimension], [n.kernel_output_feature_dimension]
+    kernel = {"s": list(n.kernel_spatial_dimensions), "i": inputs, "o": outputs}
+    space = list(n.output_spatial_dimensions)
+    result = {"b": [n.output_batch_dimension], "s": space, "f": [n.output_feature_dimension]}
 
-    def order(form: str, **positions: list[int]) -> Order:
-        return tuple(axis for letter in form for axis in positions[letter])
+    def order(form: str, axes: Mapping[str, list[int]]) -> Order:
+        return tuple(axis for letter in form for axis in axes[letter])
 
-    return (
-        order(
-            picture,
-            b=[numbers.input_batch_dimension],
-            s=list(numbers.input_spatial_dimensions),
-            f=[numbers.input_feature_dimension],
-        ),
-        order(
-            weights,
-            s=list(numbers.kernel_spatial_dimensions),
-            i=[numbers.kernel_input_feature_dimension],
-            o=[numbers.kernel_output_feature_dimension],
-        ),
-        order(
-            picture,
-            b=[numbers.output_batch_dimension],
-            s=list(numbers.output_spatial_dimensions),
-            f=[numbers.output_feature_dimension],
-        ),
-    )
+    return order(picture, image), order(weights, kernel), order(picture, result)
 
 
 def _laid_out(module: EditableModule, uid: str, channels: str, build: OpBuilder) -> None:

@@ -21,12 +21,17 @@ from planish.levels.hlo.ir.mlir import (
     PRODUCTS,
     TensorType,
     Value,
+    conv_numbers,
+    dot_axes,
+    integer,
     integers,
     ir,
     mlir_type,
+    padding_of,
     shape_of,
     stablehlo,
     type_of,
+    window,
     with_shape,
 )
 
@@ -290,7 +295,7 @@ def _reduced(op: ir.Operation, old: Sequence[Shape]) -> Shape:
 
 
 def _joined(op: ir.Operation, old: Sequence[Shape]) -> Shape:
-    axis = ir.IntegerAttr(op.attributes["dimension"]).value
+    axis = integer(op, "dimension")
     shapes = [shape_of(value) for value in op.operands]
     others = {(*shape[:axis], *shape[axis + 1 :]) for shape in shapes}
     if len(others) != 1 or any(now[axis] != was[axis] for now, was in zip(shapes, old, strict=True)):
@@ -299,52 +304,29 @@ def _joined(op: ir.Operation, old: Sequence[Shape]) -> Shape:
 
 
 def _convolved(op: ir.Operation, old: Sequence[Shape]) -> Shape:
-    numbers = stablehlo.ConvDimensionNumbers(op.attributes["dimension_numbers"])
+    numbers = conv_numbers(op)
     result, now, kernel = list(shape_of(op.results[0])), *map(shape_of, op.operands)
     inner, outer = list(numbers.input_spatial_dimensions), list(numbers.output_spatial_dimensions)
     others = [axis for axis in range(len(now)) if axis not in inner]
     if kernel != old[1] or any(old[0][axis] != now[axis] for axis in others):
         raise ScheduleError("a convolution is given fewer pixels only", "Such a module keeps its resolution.")
-    kernels, padding = list(numbers.kernel_spatial_dimensions), _padding(op)
-    for position, (axis, to, of_kernel) in enumerate(zip(inner, outer, kernels, strict=True)):
-        stride, step, apart = (_at(op, name, position) for name in _WINDOW)
-        pixels = (now[axis] - 1) * step + 1 + sum(padding[2 * position : 2 * position + 2])
+    names = ("window_strides", "lhs_dilation", "rhs_dilation")
+    windows = zip(*(window(op, name, len(inner)) for name in names), padding_of(op, len(inner)), strict=True)
+    axes = zip(inner, outer, numbers.kernel_spatial_dimensions, windows, strict=True)
+    for axis, to, of_kernel, (stride, step, apart, padding) in axes:
+        pixels = (now[axis] - 1) * step + 1 + sum(padding)
         result[to] = (pixels - ((kernel[of_kernel] - 1) * apart + 1)) // stride + 1
     if min(result) < 1:
         raise ScheduleError("too few pixels are left for a convolution", "Leave more.")
     return tuple(result)
 
 
-_WINDOW = ("window_strides", "lhs_dilation", "rhs_dilation")
-
-
-def _at(op: ir.Operation, name: str, position: int) -> int:
-    """Read a number of a window, which is 1 where it is not given."""
-    return integers(op, name)[position] if name in op.attributes else 1
-
-
-def _padding(op: ir.Operation) -> list[int]:
-    """List how many pixels are put before the first and behind the last, dimension by dimension."""
-    if "padding" not in op.attributes:
-        return [0] * 2 * len(shape_of(op.operands[0]))
-    found = ir.DenseIntElementsAttr(op.attributes["padding"])
-    return [int(found[position]) for position in range(len(found))]
-
-
 def _multiplied(op: ir.Operation, old: Sequence[Shape]) -> Shape:
-    numbers = stablehlo.DotDimensionNumbers(op.attributes["dot_dimension_numbers"])
-    batching = [list(numbers.lhs_batching_dimensions), list(numbers.rhs_batching_dimensions)]
-    summed = [list(numbers.lhs_contracting_dimensions), list(numbers.rhs_contracting_dimensions)]
-    shapes = [shape_of(value) for value in op.operands]
-    if any(shapes[i][axis] != old[i][axis] for i in range(2) for axis in summed[i]):
+    axes, shapes = dot_axes(op), [shape_of(value) for value in op.operands]
+    if any(shapes[i][axis] != old[i][axis] for i in range(2) for axis in axes.summed[i]):
         raise ScheduleError("a product sums over pixels", "Such a module keeps its resolution.")
-    free = [
-        size
-        for i in range(2)
-        for axis, size in enumerate(shapes[i])
-        if axis not in batching[i] and axis not in summed[i]
-    ]
-    return (*(shapes[0][axis] for axis in batching[0]), *free)
+    free = [shapes[i][axis] for i in range(2) for axis in axes.free[i]]
+    return (*(shapes[0][axis] for axis in axes.batching[0]), *free)
 
 
 _RULES: Mapping[str, Callable[[Any, Sequence[Shape]], Shape]] = {

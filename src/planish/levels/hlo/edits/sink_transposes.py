@@ -17,11 +17,13 @@ from planish.levels.hlo.ir.mlir import (
     ELEMENTWISE,
     TensorType,
     Value,
+    dot_axes,
+    integer,
     integers,
     ir,
     mlir_type,
+    padding_of,
     shape_of,
-    stablehlo,
     tensor_type,
     type_of,
     uid_of,
@@ -247,17 +249,17 @@ def _windows(op: ir.Operation, orders: Orders) -> Turned | None:
     found = _each_axis(*names)(op, orders)
     if found is None or "padding" not in op.attributes:
         return found
-    sizes = [int(size) for size in ir.DenseIntElementsAttr(op.attributes["padding"])]
-    pairs = [list(pair) for pair in zip(sizes[::2], sizes[1::2], strict=True)]
-    moved = [pairs[position] for position in placed(range(len(pairs)), found.order)]
+    pairs = padding_of(op, len(found.order))
+    moved = [list(pairs[position]) for position in inverse(found.order)]
     padding = f"dense<{moved}> : tensor<{len(moved)}x2xi64>"
     return Turned(found.order, {**found.attributes, "padding": padding}, found.order)
 
 
 def _concatenated(op: ir.Operation, orders: Orders) -> Turned | None:
     order = _common(op, orders)
-    dimension = ir.IntegerAttr(op.attributes["dimension"]).value
-    return Turned(order, {"dimension": f"{order[dimension]} : i64"}, order) if order else None
+    if order is None:
+        return None
+    return Turned(order, {"dimension": f"{order[integer(op, 'dimension')]} : i64"}, order)
 
 
 def _reversed(op: ir.Operation, orders: Orders) -> Turned | None:
@@ -296,16 +298,13 @@ def _reshaped(op: ir.Operation, orders: Orders) -> Turned | None:
 
 def _multiplied(op: ir.Operation, orders: Orders) -> Turned | None:
     """A product names the dimensions that it sums over; those that are free stay in order."""
-    numbers = stablehlo.DotDimensionNumbers(op.attributes["dot_dimension_numbers"])
-    batching = (numbers.lhs_batching_dimensions, numbers.rhs_batching_dimensions)
-    summed = (numbers.lhs_contracting_dimensions, numbers.rhs_contracting_dimensions)
-    text, position = list[str](), list(range(len(batching[0])))
+    axes = dot_axes(op)
+    text, position = list[str](), list(range(len(axes.batching[0])))
     for side, name in enumerate(("lhs", "rhs")):
-        rank = len(shape_of(op.operands[side]))
-        order = orders[side] or tuple(range(rank))
-        text.append(f"{name}_batching_dimensions = {[order[axis] for axis in batching[side]]}")
-        text.append(f"{name}_contracting_dimensions = {[order[axis] for axis in summed[side]]}")
-        free = [order[axis] for axis in range(rank) if axis not in {*batching[side], *summed[side]}]
+        order = orders[side] or range(len(shape_of(op.operands[side])))
+        text.append(f"{name}_batching_dimensions = {[order[axis] for axis in axes.batching[side]]}")
+        text.append(f"{name}_contracting_dimensions = {[order[axis] for axis in axes.summed[side]]}")
+        free = [order[axis] for axis in axes.free[side]]
         position += [len(position) + sorted(free).index(axis) for axis in free]
     return Turned(tuple(position), {"dot_dimension_numbers": f"#stablehlo.dot<{', '.join(text)}>"})
 

@@ -1,31 +1,32 @@
 """Edit `TileBatch`: the batch is computed in tiles, as a loop or written out; no answer changes.
 
 Each example is computed alone, so the answer stays what it was, to rounding. The batch of a function is
-examples of its inputs that never meet on their way to its results. There is a rule for each operation: along
-which dimension of its results it carries a batch, if it keeps the examples apart.
+examples of its inputs that never meet on their way to its results.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from math import prod
 from typing import TYPE_CHECKING, Any, Self
 
 from planish.core import ScheduleError
+from planish.levels.hlo.edits.axes import Tie, ties
 from planish.levels.hlo.edits.edit import Rewrite, pick
 from planish.levels.hlo.edits.editable import EditableModule, Tiles
 from planish.levels.hlo.ir.mlir import (
-    ELEMENTWISE,
     PRODUCTS,
     UID,
-    TensorType,
     Value,
     context,
+    conv_numbers,
     functions,
+    integer,
     integers,
     ir,
     mlir_type,
+    padding_of,
+    set_slice_limit,
     set_uid,
     shape_of,
     stablehlo,
@@ -33,6 +34,7 @@ from planish.levels.hlo.ir.mlir import (
     type_of,
     uid_of,
     walk,
+    window,
     with_shape,
 )
 
@@ -59,149 +61,41 @@ def carried(op: ir.Operation, axes: Axes) -> Carried:
     Raises:
         ScheduleError: it mixes examples, or it is not known whether it does.
     """
-    rule = _carry_elementwise if op.name in ELEMENTWISE else _RULES.get(op.name)
-    if rule is None:
+    if op.name == "stablehlo.convolution":
+        numbers, groups = conv_numbers(op), integer(op, "batch_group_count")
+        # One example after the other, all with the same kernel.
+        if axes[1] is None and axes[0] == numbers.input_batch_dimension and groups == 1:
+            return numbers.output_batch_dimension, axes
         raise _mixes(op)
-    return rule(op, axes)
+    given = {(v, axis) for v, axis in zip(op.operands, axes, strict=True) if axis is not None}
+    rule = _RULES.get(op.name, ties)
+    found = [dict(tie) for tie in rule(op) if not given.isdisjoint(tie)]
+    if len(found) != 1 or not given <= found[0].items() or op.results[0] not in found[0]:
+        raise _mixes(op)
+    return found[0][op.results[0]], [found[0].get(operand) for operand in op.operands]
 
 
 def _mixes(op: ir.Operation) -> ScheduleError:
     return ScheduleError(f"{op.name} may mix the examples of a batch", "Such a module is not tiled.")
 
 
-def _the_axis(op: ir.Operation, axes: Axes) -> int:
-    """Return the axis of the batch, which must be the same in all its operands."""
-    found = {axis for axis in axes if axis is not None}
-    if len(found) != 1:
-        raise _mixes(op)
-    return found.pop()
+def _reversed(op: ir.Operation) -> Iterator[Tie]:
+    for axis in range(len(shape_of(op.operands[0]))):
+        if axis not in integers(op, "dimensions"):
+            yield (op.results[0], axis), (op.operands[0], axis)
 
 
-def _carry_elementwise(op: ir.Operation, axes: Axes) -> Carried:
-    return _beside(op, _the_axis(op, axes))
+def _windows(op: ir.Operation) -> Iterator[Tie]:
+    """Windows of one element, one after the other."""
+    rank, inputs = len(shape_of(op.operands[0])), op.operands[: len(op.results)]
+    names = ("window_dimensions", "window_strides", "base_dilations", "window_dilations")
+    sizes, padding = [window(op, name, rank) for name in names], padding_of(op, rank)
+    for axis in range(rank):
+        if all(size[axis] == 1 for size in sizes) and padding[axis] == (0, 0):
+            yield tuple((value, axis) for value in (*op.results, *inputs))
 
 
-def _beside(op: ir.Operation, axis: int) -> Carried:
-    """All operands but scalars lie along the same dimension as the result."""
-    return axis, [axis if shape_of(operand) else None for operand in op.operands]
-
-
-def _of_one(result: Callable[[ir.Operation, int], int | None]) -> Callable[[ir.Operation, Axes], Carried]:
-    """Make a rule of one for operations whose first operand alone may be of the batch."""
-
-    def rule(op: ir.Operation, axes: Axes) -> Carried:
-        axis = axes[0]
-        found = None if axis is None or any(a is not None for a in axes[1:]) else result(op, axis)
-        if axis is None or found is None:
-            raise _mixes(op)
-        return found, axes
-
-    return rule
-
-
-def _broadcast(op: ir.Operation, axis: int) -> int | None:
-    to = integers(op, "broadcast_dimensions")[axis]
-    return to if shape_of(op.results[0])[to] == shape_of(op.operands[0])[axis] else None
-
-
-def _reshaped(op: ir.Operation, axis: int) -> int | None:
-    old, new = shape_of(op.operands[0]), shape_of(op.results[0])
-    before = prod(old[:axis])
-    # With as many elements before it and as long, a dimension stays what it was.
-    return next((d for d in range(len(new)) if prod(new[:d]) == before and new[d] == old[axis]), None)
-
-
-def _sliced(op: ir.Operation, axis: int) -> int | None:
-    first, last = integers(op, "start_indices")[axis], integers(op, "limit_indices")[axis]
-    whole = (first, last, integers(op, "strides")[axis]) == (0, shape_of(op.operands[0])[axis], 1)
-    return axis if whole else None
-
-
-def _padded(op: ir.Operation, axis: int) -> int | None:
-    sides = ("edge_padding_low", "edge_padding_high", "interior_padding")
-    return None if any(integers(op, side)[axis] for side in sides) else axis
-
-
-def _transposed(op: ir.Operation, axis: int) -> int | None:
-    return integers(op, "permutation").index(axis)
-
-
-def _reversed(op: ir.Operation, axis: int) -> int | None:
-    return None if axis in integers(op, "dimensions") else axis
-
-
-def _concatenated(op: ir.Operation, axes: Axes) -> Carried:
-    axis = _the_axis(op, axes)
-    if ir.IntegerAttr(op.attributes["dimension"]).value == axis:
-        raise _mixes(op)
-    return _beside(op, axis)
-
-
-def _reduced(op: ir.Operation, axes: Axes) -> Carried:
-    """A reduction over other dimensions; its starts are scalars."""
-    axis, gone = _the_axis(op, axes), integers(op, "dimensions")
-    if axis in gone:
-        raise _mixes(op)
-    return axis - sum(dimension < axis for dimension in gone), _beside(op, axis)[1]
-
-
-def _windows(op: ir.Operation, axes: Axes) -> Carried:
-    """Windows of one example, one after the other."""
-    axis, given = _the_axis(op, axes), op.attributes
-    plain = ("window_dimensions", "window_strides", "base_dilations", "window_dilations")
-    if any(name in given and integers(op, name)[axis] != 1 for name in plain):
-        raise _mixes(op)
-    if "padding" in given:
-        padding = ir.DenseIntElementsAttr(given["padding"])
-        if padding[2 * axis] or padding[2 * axis + 1]:
-            raise _mixes(op)
-    return _beside(op, axis)
-
-
-def _convolved(op: ir.Operation, axes: Axes) -> Carried:
-    """One example after the other, all with the same kernel."""
-    numbers = stablehlo.ConvDimensionNumbers(op.attributes["dimension_numbers"])
-    groups = ir.IntegerAttr(op.attributes["batch_group_count"]).value
-    if axes[1] is not None or axes[0] != numbers.input_batch_dimension or groups != 1:
-        raise _mixes(op)
-    return numbers.output_batch_dimension, axes
-
-
-def _multiplied(op: ir.Operation, axes: Axes) -> Carried:
-    """A product: the batch is a dimension of batches, or a free one of one side."""
-    numbers = stablehlo.DotDimensionNumbers(op.attributes["dot_dimension_numbers"])
-    batching = (list(numbers.lhs_batching_dimensions), list(numbers.rhs_batching_dimensions))
-    contracted = (list(numbers.lhs_contracting_dimensions), list(numbers.rhs_contracting_dimensions))
-    positions = {pair.index(axis) for pair, axis in zip(batching, axes, strict=True) if axis in pair}
-    if positions:
-        position = positions.pop()
-        sides = [pair[position] for pair in batching]
-        if positions or any(axis not in (None, side) for axis, side in zip(axes, sides, strict=True)):
-            raise _mixes(op)
-        return position, sides
-    side = 0 if axes[0] is not None else 1
-    if axes[1 - side] is not None or axes[side] in contracted[side]:
-        raise _mixes(op)
-    bound = [{*batching[i], *contracted[i]} for i in range(2)]
-    free = [[d for d in range(len(shape_of(op.operands[i]))) if d not in bound[i]] for i in range(2)]
-    # A result has the batches first, then what is free of the left side, then of the right.
-    position = len(batching[0]) + side * len(free[0])
-    return position + free[side].index(axes[side] or 0), axes
-
-
-_RULES: Mapping[str, Callable[[ir.Operation, Axes], Carried]] = {
-    "stablehlo.broadcast_in_dim": _of_one(_broadcast),
-    "stablehlo.reshape": _of_one(_reshaped),
-    "stablehlo.slice": _of_one(_sliced),
-    "stablehlo.pad": _of_one(_padded),
-    "stablehlo.transpose": _of_one(_transposed),
-    "stablehlo.reverse": _of_one(_reversed),
-    "stablehlo.concatenate": _concatenated,
-    "stablehlo.reduce": _reduced,
-    "stablehlo.reduce_window": _windows,
-    "stablehlo.convolution": _convolved,
-    "stablehlo.dot_general": _multiplied,
-}
+_RULES = {"stablehlo.reverse": _reversed, "stablehlo.reduce_window": _windows}
 
 
 @dataclass(frozen=True)
@@ -235,9 +129,15 @@ def batch_of(block: ir.Block) -> FunctionBatch:
         ScheduleError: examples meet, as in the gradient of a training step, or there is no batch.
     """
     why: ScheduleError | None = None
+    heavy = any(inner.name in PRODUCTS for op in block.operations for inner in walk(op.operation))
     for arguments in _possible(block):
         try:
-            return _worth(block, _followed(block, arguments))
+            batch = _followed(block, arguments)
+            if heavy and not any(op.name in PRODUCTS for op in batch.operations):
+                raise ScheduleError(
+                    "no convolution or product reads the batch", "Such a module is not tiled."
+                )
+            return batch
         except ScheduleError as error:
             why = why or error
     raise why or ScheduleError("the function has no batch", "Its inputs need a first dimension in common.")
@@ -249,8 +149,8 @@ def _possible(block: ir.Block) -> Iterator[Sequence[Value]]:
         type_ = tensor_type(argument.type)
         if type_ is not None and type_.shape and type_.shape[0] > 1:
             lengths.setdefault(type_.shape[0], []).append(argument)
-    result = tensor_type(_end(block).operands[0].type) if len(_end(block).operands) else None
-    wanted = result.shape[0] if result and result.shape else 0
+    types = [tensor_type(value.type) for value in _end(block).operands]
+    wanted = types[0].shape[0] if types and types[0] and types[0].shape else 0
     for _, found in sorted(lengths.items(), key=lambda item: item[0] != wanted):
         yield found
         if len(found) > 1:
@@ -261,7 +161,7 @@ def _followed(block: ir.Block, arguments: Sequence[Value]) -> FunctionBatch:
     """Follow some inputs through the function."""
     axes = dict.fromkeys(arguments, 0)
     batch = FunctionBatch(shape_of(arguments[0])[0], axes, operations := [], operands := list[Axes]())
-    for op in map(_operation, list(block.operations)[:-1]):
+    for op in [view.operation for view in block.operations][:-1]:
         given = [axes.get(operand) for operand in op.operands]
         if any(value in axes for inner in walk(op)[1:] for value in inner.operands):
             raise ScheduleError(f"a region of {op.name} uses the batch", "Such a module is not tiled.")
@@ -276,18 +176,6 @@ def _followed(block: ir.Block, arguments: Sequence[Value]) -> FunctionBatch:
     if not any(value in axes for value in _end(block).operands):
         raise ScheduleError("no result depends on the batch", "Such a module is not tiled.")
     return batch
-
-
-def _worth(block: ir.Block, batch: FunctionBatch) -> FunctionBatch:
-    """Return a batch if convolutions or products read it; raises ScheduleError where none does."""
-    heavy = any(inner.name in PRODUCTS for op in block.operations for inner in walk(op.operation))
-    if heavy and not any(op.name in PRODUCTS for op in batch.operations):
-        raise ScheduleError("no convolution or product reads the batch", "Such a module is not tiled.")
-    return batch
-
-
-def _operation(op: ir.OpView | ir.Operation) -> ir.Operation:
-    return op.operation
 
 
 def _end(block: ir.Block) -> ir.Operation:
@@ -417,9 +305,8 @@ def looped(batch: FunctionBatch, results: Sequence[Value], examples: int) -> Seq
 def _condition(region: ir.Region, carried: Sequence[Value], whole: int) -> None:
     block = _block(region, carried)
     with ir.InsertionPoint(block):
-        direction = stablehlo.ComparisonDirectionAttr.get("LT")
-        more = stablehlo.CompareOp(block.arguments[0], whole_number(whole), direction)
-        stablehlo.ReturnOp([more.result])
+        less = stablehlo.ComparisonDirectionAttr.get("LT")
+        stablehlo.ReturnOp([stablehlo.CompareOp(block.arguments[0], whole_number(whole), less).result])
 
 
 def _body(
@@ -501,52 +388,35 @@ class Tile:
     def computed(self) -> Tile:
         """Compute all that depends on the batch."""
         for op, axes in zip(self._batch.operations, self._batch.operands, strict=True):
-            self._compute(op, axes)
+            pairs = zip(op.operands, axes, strict=True)
+            parts = [value if axis is None else self.part(value, axis) for value, axis in pairs]
+            copy = op.clone().operation
+            for position, part in enumerate(parts):
+                copy.operands[position] = part
+            for old, new in zip(op.results, copy.results, strict=True):
+                axis = self._batch.axes[old]
+                new.set_type(mlir_type(type_of(old).with_extent(axis, self._examples)))
+                self._parts[old, axis] = new
+            # Its limits name the extent of the batch, all of which it keeps.
+            if op.name == "stablehlo.slice":
+                set_slice_limit(copy, self._batch.axes[op.results[0]], self._examples)
         return self
-
-    def _compute(self, op: ir.Operation, axes: Axes) -> None:
-        """Compute an operation for these examples.
-
-        Args:
-            op: of the whole batch.
-            axes: the dimensions along which its operands are cut.
-        """
-        parts = [v if axis is None else self.part(v, axis) for v, axis in zip(op.operands, axes, strict=True)]
-        copy = op.clone().operation
-        for position, part in enumerate(parts):
-            copy.operands[position] = part
-        for old, new in zip(op.results, copy.results, strict=True):
-            axis = self._batch.axes[old]
-            new.set_type(mlir_type(self._cut(type_of(old), axis)))
-            self._parts[old, axis] = new
-        # Its limits name the extent of the batch, all of which it keeps.
-        if op.name == "stablehlo.slice":
-            axis = self._batch.axes[op.results[0]]
-            limits = integers(op, "limit_indices")
-            limits[axis] = self._examples
-            copy.attributes["limit_indices"] = ir.DenseI64ArrayAttr.get(limits)
 
     def part(self, value: Value, axis: int) -> Value:
         """Return a value's part for these examples, along a dimension."""
         if (value, axis) not in self._parts:
-            self._parts[value, axis] = self._made(value, axis)
+            self._parts[value, axis] = self._taken(value, axis)
         return self._parts[value, axis]
 
-    def _made(self, value: Value, axis: int) -> Value:
-        """Cut what comes from outside; what is the same for all examples is made as large as it is needed."""
-        type_ = self._cut(type_of(value), axis)
-        made = with_shape(value, type_.shape)
-        return made if made is not None else self._taken(value, axis, type_)
-
-    def _taken(self, value: Value, axis: int, type_: TensorType) -> Value:
-        """Take these examples out of a value."""
+    def _taken(self, value: Value, axis: int) -> Value:
+        """Take these examples out of what comes from outside."""
+        shape = type_of(value).with_extent(axis, self._examples).shape
+        # What is the same for all examples is made again, as large as it is needed.
+        made = with_shape(value, shape)
+        if made is not None:
+            return made
         if isinstance(self._first, int):
-            starts, limits = [0] * len(type_.shape), list(type_.shape)
+            starts, limits = [0] * len(shape), list(shape)
             starts[axis], limits[axis] = self._first, self._first + self._examples
             return stablehlo.SliceOp(value, starts, limits, [1] * len(starts)).result
-        positions = at(self._first, axis, len(type_.shape))
-        return stablehlo.DynamicSliceOp(value, positions, type_.shape).result
-
-    def _cut(self, type_: TensorType, axis: int) -> TensorType:
-        shape = (*type_.shape[:axis], self._examples, *type_.shape[axis + 1 :])
-        return TensorType(shape, type_.element)
+        return stablehlo.DynamicSliceOp(value, at(self._first, axis, len(shape)), shape).result

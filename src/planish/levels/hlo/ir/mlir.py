@@ -78,6 +78,10 @@ class TensorType:
         """True where the elements are floats or integers, which can be padded and converted."""
         return bool(_PLAIN.fullmatch(self.element))
 
+    def with_extent(self, axis: int, extent: int) -> TensorType:
+        """Return the type with another extent along an axis."""
+        return TensorType((*self.shape[:axis], extent, *self.shape[axis + 1 :]), self.element)
+
     def __str__(self) -> str:
         return f"tensor<{'x'.join(map(str, (*self.shape, self.element)))}>"
 
@@ -176,6 +180,63 @@ def maker(value: ir.Value[Any]) -> ir.Operation | None:
 def integers(op: ir.Operation, name: str) -> list[int]:
     """Read an attribute that lists integers."""
     return [int(number) for number in ir.DenseI64ArrayAttr(op.attributes[name])]
+
+
+def integer(op: ir.Operation, name: str) -> int:
+    """Read an attribute that is an integer."""
+    return ir.IntegerAttr(op.attributes[name]).value
+
+
+def window(op: ir.Operation, name: str, dimensions: int) -> list[int]:
+    """Read an attribute of a window with a number for each dimension, which is 1 where it is not given."""
+    return integers(op, name) if name in op.attributes else [1] * dimensions
+
+
+def padding_of(op: ir.Operation, dimensions: int) -> list[tuple[int, int]]:
+    """Read how much a window is padded before the first and behind the last element of each dimension."""
+    if "padding" not in op.attributes:
+        return [(0, 0)] * dimensions
+    found = ir.DenseIntElementsAttr(op.attributes["padding"])
+    return [(int(found[2 * axis]), int(found[2 * axis + 1])) for axis in range(dimensions)]
+
+
+def set_slice_limit(op: ir.Operation, axis: int, limit: int) -> None:
+    """Set the end of a slice along a dimension."""
+    limits = integers(op, "limit_indices")
+    limits[axis] = limit
+    op.attributes["limit_indices"] = ir.DenseI64ArrayAttr.get(limits, op.context)
+
+
+def conv_numbers(op: ir.Operation) -> stablehlo.ConvDimensionNumbers:
+    """Read which dimension of a convolution's operands and result is what."""
+    return stablehlo.ConvDimensionNumbers(op.attributes["dimension_numbers"])
+
+
+@dataclass(frozen=True)
+class DotAxes:
+    """Dimensions of a product's operands, each of the left one and of the right one.
+
+    Args:
+        batching: those of products side by side, which the result has first.
+        summed: those that are summed over.
+        free: the others, which the result has last, the left ones first.
+    """
+
+    batching: tuple[list[int], list[int]]
+    summed: tuple[list[int], list[int]]
+    free: tuple[list[int], list[int]]
+
+
+def dot_axes(op: ir.Operation) -> DotAxes:
+    """Read which dimension of a product's operands is what."""
+    numbers = stablehlo.DotDimensionNumbers(op.attributes["dot_dimension_numbers"])
+    batching = list(numbers.lhs_batching_dimensions), list(numbers.rhs_batching_dimensions)
+    summed = list(numbers.lhs_contracting_dimensions), list(numbers.rhs_contracting_dimensions)
+    left, right = (
+        [axis for axis in range(len(shape_of(value))) if axis not in (*batching[i], *summed[i])]
+        for i, value in enumerate(op.operands)
+    )
+    return DotAxes(batching, summed, (left, right))
 
 
 def with_shape(value: Value, shape: tuple[int, ...]) -> Value | None:

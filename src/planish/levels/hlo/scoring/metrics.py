@@ -5,17 +5,16 @@ from __future__ import annotations
 import runpy
 from collections.abc import Callable, Sequence
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from planish.core import ProgramError, unresolved_file
+from planish.core import ProgramError
 from planish.levels.hlo.program import Program
 from planish.levels.hlo.workload import Workload
 from planish.levels.hlo.workload.arguments import first_parameters, fit
-from planish.levels.hlo.workload.data import digest_of
+from planish.levels.hlo.workload.data import unchanged_path
 from planish.levels.hlo.workload.examples import WorkloadCalls
 from planish.levels.hlo.workload.spec import File, compares_outputs, top_of
 
@@ -85,7 +84,7 @@ Raises NotFiniteError where there is nothing to score, MetricError where it fail
 def metric_of(workload: Workload) -> Metric:
     """Return the metric of a workload; the user's own is executed. Raises ProgramError where that fails."""
     if workload.code is not None:
-        return _OwnMetric(_own(workload.code, workload.metric), workload.metric)
+        return _checked_metric(_own(workload.code, workload.metric), workload.metric)
     if compares_outputs(workload):
         return distance
     if not workload.metric:
@@ -220,13 +219,11 @@ _LOSSES = {"cross-entropy": _cross_entropy, "perplexity": _perplexity, "mse": _m
 
 
 def _own(file: File, name: str) -> Callable[..., object]:
-    """Execute the user's file, and give the function."""
-    if not file.path:
-        raise unresolved_file("the metric's code")
+    """Execute the user's file, and return the function."""
     try:
-        if digest_of(Path(file.path)) != file.digest:
-            raise ProgramError(f"the metric '{file.path}' is not what it was", "Tune again.")
-        found = runpy.run_path(file.path).get(name)
+        found = runpy.run_path(str(unchanged_path(file.path, file.digest, "the metric's functions"))).get(
+            name
+        )
     except ProgramError:
         raise
     except Exception as error:
@@ -236,23 +233,24 @@ def _own(file: File, name: str) -> Callable[..., object]:
     return found
 
 
-class _OwnMetric:
-    """The user's metric; the first answers are scored twice, since one that draws numbers ranks by luck."""
+def _checked_metric(function: Callable[..., object], name: str) -> Metric:
+    """Return the user's metric; the first answers are scored twice: one that draws numbers ranks by luck."""
+    is_steady = False
 
-    def __init__(self, function: Callable[..., object], name: str) -> None:
-        self._function, self._name, self._is_steady = function, name, False
-
-    def __call__(self, answers: Arrays, targets: Arrays) -> float:
-        number = _by_own(self._function, self._name, answers, targets)
-        again = number if self._is_steady else _by_own(self._function, self._name, answers, targets)
+    def score(answers: Arrays, targets: Arrays) -> float:
+        nonlocal is_steady
+        number = _by_own(function, name, answers, targets)
+        again = number if is_steady else _by_own(function, name, answers, targets)
         # A sum by several threads may round otherwise.
         if not np.isclose(number, again, rtol=_ROUNDING, atol=0):
-            what = f"'{self._name}' gives {number:g}, then {again:g} for the same answers: it is random"
+            what = f"'{name}' gives {number:g}, then {again:g} for the same answers: it is random"
             raise MetricError(
                 f"{what}; seed it in each call, or leave out what draws numbers, as Dropout does"
             )
-        self._is_steady = True
+        is_steady = True
         return number
+
+    return score
 
 
 def _by_own(function: Callable[..., object], name: str, answers: Arrays, targets: Arrays) -> float:

@@ -8,11 +8,11 @@ unchanged module is known.
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
-from math import sqrt
 from typing import Any
 
 import numpy as np
@@ -24,7 +24,7 @@ from planish.levels.hlo.backend.compiler import DeviceArray, device_argument
 from planish.levels.hlo.scoring.metrics import Metric, NotFiniteError, metric_of, right_answers
 from planish.levels.hlo.workload import Workload
 from planish.levels.hlo.workload.arguments import Fitted, RoleCall, first_parameters, labels_as
-from planish.levels.hlo.workload.examples import Labelled, Part, Parts, WorkloadCalls
+from planish.levels.hlo.workload.examples import Arguments, Labelled, Part, Parts, WorkloadCalls
 from planish.levels.hlo.workload.spec import top_of
 from planish.measure import Runs, Samples, Timer, repeated
 
@@ -84,7 +84,7 @@ def error_half_width(right: NDArray[np.bool_], before: NDArray[np.bool_]) -> flo
     """
     lost, won = (float((a & ~b).sum()) + 0.5 for a, b in ((before, right), (right, before)))
     count = len(right) + 2
-    return NORMAL * sqrt(lost + won - (lost - won) ** 2 / count) / count
+    return NORMAL * math.sqrt(lost + won - (lost - won) ** 2 / count) / count
 
 
 @dataclass(frozen=True)
@@ -105,7 +105,7 @@ Scores = Mapping[Part, Score]
 
 
 def device_parameters(backend: Backend, workload: Workload, call: RoleCall) -> dict[str, DeviceArray]:
-    """Copy the parameters that a function starts with to the back end; gives them by name, in order."""
+    """Copy the parameters that a function starts with to the back end; returns them by name, in order."""
     arrays = first_parameters(workload, call)
     return {
         call.names[i]: device_argument(backend, call.arguments[i], array, i)
@@ -125,12 +125,13 @@ class Prediction:
 
     def __init__(self, backend: Backend, call: RoleCall, examples: Labelled, metric: Metric) -> None:
         self._backend, self._call, self._metric = backend, call, metric
-        self._labels = examples.labels
-        self.batches = [self._put(images) for images in _batches(examples.images, call.batch)]
-
-    def _put(self, images: NDArray[Any]) -> DeviceArray:
-        position = self._call.images
-        return device_argument(self._backend, self._call.arguments[position], images, position)
+        self._labels, images = examples.labels, examples.images
+        # The last batch is filled up with examples that do not count.
+        positions = np.arange(-(-len(images) // call.batch) * call.batch) % len(images)
+        self.batches = [
+            device_argument(backend, call.arguments[call.images], images[part], call.images)
+            for part in positions.reshape(-1, call.batch)
+        ]
 
     def arguments(self, parameters: Mapping[str, DeviceArray], batch: DeviceArray) -> list[DeviceArray]:
         """Put the arguments of one run together."""
@@ -176,7 +177,6 @@ class Prediction:
             yield self._backend.get(predict.run(self.arguments(parameters, batch))[0])
 
     def _seen(self, answers: Sequence[NDArray[Any]]) -> int:
-        # The last batch is filled up with examples that do not count.
         return min(len(answers) * self._call.batch, len(self._labels))
 
     def _score(self, answers: Sequence[NDArray[Any]]) -> float:
@@ -184,12 +184,38 @@ class Prediction:
         return self._metric([np.concatenate(answers)[:seen]], [self._labels[:seen]])
 
 
-def _batches(images: NDArray[Any], size: int) -> list[NDArray[Any]]:
-    positions = np.arange(-(-len(images) // size) * size) % len(images)
-    return [images[part] for part in positions.reshape(-1, size)]
+class Scorer(ABC):
+    """Scores compiled modules: by their error on parts of the data, and by their time."""
+
+    def score(
+        self, executable: Executable, clock: StageClock, timer: Timer | None
+    ) -> tuple[Scores, Samples | None]:
+        """Return the error on each part, and the times of a run.
+
+        Raises:
+            NotFiniteError: no answer is finite.
+            MetricError: the metric fails.
+            BackendError: a run failed.
+        """
+        with clock("verify"):
+            scores = self.scores(executable)
+        return scores, self.time(executable, clock, timer) if timer else None
+
+    def time(self, executable: Executable, clock: StageClock, timer: Timer) -> Samples:
+        """Return the times of a run; raises BackendError where one failed."""
+        with clock("run"):
+            return timer(self.runs(executable))
+
+    @abstractmethod
+    def scores(self, executable: Executable) -> Scores:
+        """Return the error on each part; raises as `score` does."""
+
+    @abstractmethod
+    def runs(self, executable: Executable) -> Runs:
+        """Return a function that runs a module n times: on a batch, a call, or steps of a new training."""
 
 
-class Inference:
+class Inference(Scorer):
     """Scores a function that predicts.
 
     Args:
@@ -234,18 +260,8 @@ class Inference:
                 else:
                     self._right[part] = right
 
-    def score(
-        self, executable: Executable, clock: StageClock, timer: Timer | None
-    ) -> tuple[Scores, Samples | None]:
-        """Return the error on each part, then the times of a batch.
-
-        Raises:
-            NotFiniteError: no answer is finite.
-            BackendError: a run failed.
-        """
-        with clock("verify"):
-            scores: Scores = {part: self._score(part, executable) for part in self._predictions}
-        return scores, self.time(executable, clock, timer) if timer else None
+    def scores(self, executable: Executable) -> Scores:
+        return {part: self._score(part, executable) for part in self._predictions}
 
     def _score(self, part: Part, executable: Executable) -> Score:
         prediction, before = self._predictions[part], self._right.get(part)
@@ -255,19 +271,13 @@ class Inference:
         right = before if known else prediction.right(executable, self._parameters, self._most)
         return Score(float(1 - right.mean()), error_half_width(right, before))
 
-    def time(self, executable: Executable, clock: StageClock, timer: Timer) -> Samples:
-        """Return the times of a batch; raises BackendError where a run failed."""
-        with clock("run"):
-            return timer(self.runs(executable))
-
     def runs(self, executable: Executable) -> Runs:
-        """Return a function that answers for a batch n times."""
         prediction = next(iter(self._predictions.values()))
         arguments = prediction.arguments(self._parameters, prediction.batches[0])
         return repeated(partial(executable.run, arguments))
 
 
-class Calling:
+class Calling(Scorer):
     """Scores a function by its answers to some calls.
 
     Args:
@@ -287,62 +297,39 @@ class Calling:
         unchanged: Executable,
     ) -> None:
         self._backend, self._calls, self._metric = backend, calls, metric
-        fixed = {position: self._put(array, position) for position, array in calls.fixed.items()}
-        self._arguments: dict[Part, list[list[DeviceArray]]] = {
-            part: [self._all(fixed, call) for call in calls.of(part)] for part in parts
-        }
-        self._targets: dict[Part, list[NDArray[Any]]] = {
-            part: self._expected(part, unchanged) for part in parts
-        }
+        fixed = self._put(calls.fixed)
+        self._arguments: dict[Part, list[list[DeviceArray]]] = {}
+        self._targets: dict[Part, list[NDArray[Any]]] = {}
+        for part in parts:
+            every = [fixed | self._put(call) for call in calls.of(part)]
+            self._arguments[part] = [[given[i] for i in range(len(given))] for given in every]
+            targets = calls.targets(part)
+            self._targets[part] = self._answers(unchanged, part) if targets is None else [targets]
 
-    def _put(self, array: NDArray[Any], position: int) -> DeviceArray:
-        return device_argument(self._backend, self._calls.takes.arguments[position], array, position)
-
-    def _all(self, fixed: dict[int, DeviceArray], call: dict[int, NDArray[Any]]) -> list[DeviceArray]:
-        held = fixed | {position: self._put(array, position) for position, array in call.items()}
-        return [held[position] for position in range(len(held))]
-
-    def _expected(self, part: Part, unchanged: Executable) -> list[NDArray[Any]]:
-        targets = self._calls.targets(part)
-        return self._answers(unchanged, part) if targets is None else [targets]
+    def _put(self, arrays: Arguments) -> dict[int, DeviceArray]:
+        types = self._calls.takes.arguments
+        return {i: device_argument(self._backend, types[i], array, i) for i, array in arrays.items()}
 
     def _answers(self, executable: Executable, part: Part) -> list[NDArray[Any]]:
-        """Run all calls of a part; gives an array for each result, by row or else by call."""
-        found = [self._results(executable, arguments) for arguments in self._arguments[part]]
+        """Run all calls of a part; returns an array for each result, by row or else by call."""
+        # Copied: the back end may use the memory of a result again.
+        found = [
+            [np.array(self._backend.get(result)) for result in executable.run(arguments)]
+            for arguments in self._arguments[part]
+        ]
         return [self._calls.joined(list(each)) for each in zip(*found, strict=True)]
 
-    def _results(self, executable: Executable, arguments: Sequence[DeviceArray]) -> list[NDArray[Any]]:
-        # Copied: the back end may use the memory of a result again.
-        return [np.array(self._backend.get(result)) for result in executable.run(arguments)]
-
-    def score(
-        self, executable: Executable, clock: StageClock, timer: Timer | None
-    ) -> tuple[Scores, Samples | None]:
-        """Return the score on each part, then the times of a call.
-
-        Raises:
-            NotFiniteError: there is nothing to score.
-            MetricError: the metric fails.
-            BackendError: a run failed.
-        """
-        with clock("verify"):
-            scores: Scores = {
-                p: Score(self._metric(self._answers(executable, p), wanted))
-                for p, wanted in self._targets.items()
-            }
-        return scores, self.time(executable, clock, timer) if timer else None
-
-    def time(self, executable: Executable, clock: StageClock, timer: Timer) -> Samples:
-        """Return the times of a call; raises BackendError where a run failed."""
-        with clock("run"):
-            return timer(self.runs(executable))
+    def scores(self, executable: Executable) -> Scores:
+        return {
+            part: Score(self._metric(self._answers(executable, part), wanted))
+            for part, wanted in self._targets.items()
+        }
 
     def runs(self, executable: Executable) -> Runs:
-        """Return a function that makes the first call n times."""
         return repeated(partial(executable.run, next(iter(self._arguments.values()))[0]))
 
 
-class Trainer:
+class Trainer(Scorer):
     """Scores a step of training.
 
     Args:
@@ -385,34 +372,25 @@ class Trainer:
     def score(
         self, executable: Executable, clock: StageClock, timer: Timer | None
     ) -> tuple[Scores, Samples | None]:
-        """Train, and give the error on each part, and the times of a step.
-
-        The steps that are timed are the first ones of the training.
-
-        Raises:
-            NotFiniteError: no answer is finite.
-            BackendError: a run failed.
-        """
-        training_run = self._begin(executable)
-        samples: Samples | None = None
+        """Train, and return the error on each part, and the times of the first steps."""
+        training_run, samples = self._begin(executable), None
         if timer is not None:
             with clock("run"):
                 samples = timer(training_run.advance)
         with clock("verify"):
-            training_run.finish()
-            parameters = dict(zip(self._first, training_run.parameters, strict=True))
-            scores: Scores = {
-                p: Score(e.error(self._predict, parameters)) for p, e in self._predictions.items()
-            }
-        return scores, samples
+            return self._finished(training_run), samples
 
-    def time(self, executable: Executable, clock: StageClock, timer: Timer) -> Samples:
-        """Return the times of a step, as of the first ones of a training; raises BackendError."""
-        with clock("run"):
-            return timer(self.runs(executable))
+    def scores(self, executable: Executable) -> Scores:
+        return self._finished(self._begin(executable))
+
+    def _finished(self, training_run: TrainingRun) -> Scores:
+        training_run.finish()
+        parameters = dict(zip(self._first, training_run.parameters, strict=True))
+        return {
+            part: Score(each.error(self._predict, parameters)) for part, each in self._predictions.items()
+        }
 
     def runs(self, executable: Executable) -> Runs:
-        """Return a function that takes the next n steps of a new training."""
         return self._begin(executable).advance
 
     def _begin(self, executable: Executable) -> TrainingRun:
@@ -447,8 +425,12 @@ class TrainingRun:
 
     def advance(self, steps: int) -> None:
         """Take steps; once the training is over they repeat its batches, and their results are dropped."""
+        arguments = self._arguments
         for _ in range(steps):
-            results = self._one()
+            for position, value in zip(self._positions, self.parameters, strict=True):
+                arguments[position] = value
+            arguments[self._images], arguments[self._labels] = self._batches[self._done % len(self._batches)]
+            results = self._step.run(arguments)
             if self._done < len(self._batches):
                 self.parameters = list(results[: len(self.parameters)])
             self._done += 1
@@ -456,13 +438,6 @@ class TrainingRun:
     def finish(self) -> None:
         """Take the steps that are left."""
         self.advance(max(0, len(self._batches) - self._done))
-
-    def _one(self) -> Sequence[DeviceArray]:
-        arguments = self._arguments
-        for position, value in zip(self._positions, self.parameters, strict=True):
-            arguments[position] = value
-        arguments[self._images], arguments[self._labels] = self._batches[self._done % len(self._batches)]
-        return self._step.run(arguments)
 
 
 def batch_order(batches: int, epochs: int, seed: int) -> NDArray[np.int64]:
@@ -482,15 +457,13 @@ def batch_order(batches: int, epochs: int, seed: int) -> NDArray[np.int64]:
 def _device_batches(
     backend: Backend, call: RoleCall, examples: Parts, order: NDArray[np.int64]
 ) -> list[tuple[DeviceArray, DeviceArray]]:
-    """Copy each batch that is needed to the back end, once; gives those of each step."""
+    """Copy each batch that is needed to the back end, once, and return those of each step."""
     assert call.labels is not None
     needed, steps = np.unique(order, return_inverse=True)
     size, types = call.batch, call.arguments
     read = examples.read("train", call, (needed[:, None] * size + np.arange(size)).ravel())
     labels = labels_as(read.labels, types[call.labels])
-    held: list[tuple[DeviceArray, DeviceArray]] = []
-    for first in range(0, len(labels), size):
-        batch = slice(first, first + size)
-        images = device_argument(backend, types[call.images], read.images[batch], call.images)
-        held.append((images, device_argument(backend, types[call.labels], labels[batch], call.labels)))
-    return [held[step] for step in steps.tolist()]
+    slices = [slice(first, first + size) for first in range(0, len(labels), size)]
+    images = [device_argument(backend, types[call.images], read.images[s], call.images) for s in slices]
+    answers = [device_argument(backend, types[call.labels], labels[s], call.labels) for s in slices]
+    return [(images[step], answers[step]) for step in steps.tolist()]

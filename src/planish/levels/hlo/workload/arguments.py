@@ -9,19 +9,27 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from planish.core import ProgramError, TargetError, did_you_mean, unresolved_file
+from planish.core import ProgramError, did_you_mean
 from planish.core.files import DAMAGED, check_regular, why
 from planish.levels.hlo.backend.compiler import numpy_type
-from planish.levels.hlo.ir.mlir import TensorType, functions, ir, stablehlo, tensor_type, walk
+from planish.levels.hlo.ir.mlir import (
+    TensorType,
+    functions,
+    integers,
+    ir,
+    shape_of,
+    stablehlo,
+    tensor_type,
+    walk,
+)
 from planish.levels.hlo.ir.normal import chosen_function, load, named_location
 from planish.levels.hlo.program import Program
-from planish.levels.hlo.workload.data import digest_of
+from planish.levels.hlo.workload.data import unchanged_path
 from planish.levels.hlo.workload.spec import Data, File, Images, Workload
 
 
@@ -54,18 +62,14 @@ def signature(program: Program, function: str = "main") -> Signature:
     type_ = known[function].attributes["function_type"]
     assert isinstance(type_, ir.TypeAttr)
     assert isinstance(type_.value, ir.FunctionType)
-    return Signature(
-        tuple(named_location(argument.location) for argument in arguments),
-        tuple(_tensor(argument.type, function) for argument in arguments),
-        tuple(_tensor(result, function) for result in type_.value.results),
-    )
-
-
-def _tensor(type_: ir.Type, function: str) -> TensorType:
-    found = tensor_type(type_)
-    if found is None:
-        raise ProgramError(f"function '{function}' takes or gives {type_}, which is no tensor")
-    return found
+    types: list[TensorType] = []
+    for each in (*(argument.type for argument in arguments), *type_.value.results):
+        found = tensor_type(each)
+        if found is None:
+            raise ProgramError(f"function '{function}' takes or gives {each}, which is no tensor")
+        types.append(found)
+    names = tuple(named_location(argument.location) for argument in arguments)
+    return Signature(names, tuple(types[: len(names)]), tuple(types[len(names) :]))
 
 
 @dataclass(frozen=True)
@@ -139,14 +143,12 @@ def _call(program: Program, function: str, images: str, labels: str) -> tuple[Ro
     found = signature(program, function)
     names = tuple(name or f"argument {i}" for i, name in enumerate(found.names))
     position = _position(names, images, function)
-    call = RoleCall(
-        function, found.arguments, names, position, _position(names, labels, function) if labels else None
-    )
-    shape = call.arguments[position].shape
+    shape = found.arguments[position].shape
     if len(shape) < 2 or shape[0] < 1:
-        what = f"the images of '{function}' are {call.arguments[position]}"
+        what = f"the images of '{function}' are {found.arguments[position]}"
         raise ProgramError(what, "It takes a batch: the first dimension counts the images.")
-    return call, found
+    of_labels = _position(names, labels, function) if labels else None
+    return RoleCall(function, found.arguments, names, position, of_labels), found
 
 
 def _position(names: tuple[str, ...], wanted: str, function: str) -> int:
@@ -250,14 +252,13 @@ def first_parameters(workload: Workload, call: RoleCall) -> list[NDArray[Any]]:
         what = f"function '{call.function}' takes {len(types)} parameters, and the workload has no weights"
         raise ProgramError(what, "Name a file: weights = 'FILE.safetensors'.")
     rng = np.random.default_rng(workload.training.seed if workload.training else 0)
-    return [_drawn(type_, rng) for type_ in types.values()]
-
-
-def _drawn(type_: TensorType, rng: np.random.Generator) -> NDArray[Any]:
-    if len(type_.shape) < 2:
-        return np.zeros(type_.shape, numpy_type(type_.element))
-    inputs = math.prod(type_.shape[:-1])  # He and others, 2015
-    return rng.normal(0, math.sqrt(2 / inputs), type_.shape).astype(numpy_type(type_.element))
+    drawn: list[NDArray[Any]] = []
+    for type_ in types.values():
+        # He and others, 2015; nothing is drawn for a vector.
+        deviation = math.sqrt(2 / math.prod(type_.shape[:-1])) if len(type_.shape) > 1 else 0
+        values = rng.normal(0, deviation, type_.shape) if deviation else np.zeros(type_.shape)
+        drawn.append(values.astype(numpy_type(type_.element)))
+    return drawn
 
 
 def _checked(found: Mapping[str, NDArray[Any]], name: str, type_: TensorType, path: str) -> NDArray[Any]:
@@ -272,31 +273,18 @@ def _checked(found: Mapping[str, NDArray[Any]], name: str, type_: TensorType, pa
 
 def read_weights(file: File) -> Mapping[str, NDArray[Any]]:
     """Read arrays by name; raises ProgramError where the file is missing, another one, or malformed."""
-    if not file.path:
-        raise unresolved_file("the weights")
-    path = Path(file.path)
+    from safetensors import SafetensorError
+    from safetensors.numpy import load_file
+
     try:
-        if digest_of(path) != file.digest:
-            what = f"the weights '{path}' are not what they were when the program was read"
-            raise ProgramError(what, "Tune again.")
+        path = unchanged_path(file.path, file.digest, "the weights")
         if path.suffix == ".npz":
             with np.load(path, allow_pickle=False) as found:
                 return dict(found)
-        return _safetensors(path)
-    except DAMAGED as error:
-        raise ProgramError(f"cannot read the weights '{path}': {why(error)}", "Write them again.") from error
-
-
-def _safetensors(path: Path) -> Mapping[str, NDArray[Any]]:
-    try:
-        from safetensors import SafetensorError
-        from safetensors.numpy import load_file
-    except ImportError as error:
-        raise TargetError("weights need safetensors", "Install it with: pip install safetensors") from error
-    try:
         return load_file(path)
-    except SafetensorError as error:
-        raise ValueError(str(error)) from error
+    except (*DAMAGED, SafetensorError) as error:
+        what = f"cannot read the weights '{file.path}': {why(error)}"
+        raise ProgramError(what, "Write them again.") from error
 
 
 TARGETS = "targets"
@@ -313,12 +301,8 @@ def read_arrays(data: Data) -> Arrays:
     """
     if not data.digest:
         return {}
-    if not data.folder:
-        raise unresolved_file("the inputs")
-    path = Path(data.folder)
     try:
-        if digest_of(path) != data.digest:
-            raise ProgramError(f"the inputs '{path}' are not what they were", "Tune again.")
+        path = unchanged_path(data.folder, data.digest, "the inputs")
         files = sorted(path.glob("*.npz")) if path.is_dir() else [path]
         if len(files) != 1:
             raise ProgramError(f"'{path}' has {len(files)} .npz files", "Name one file with --data.")
@@ -326,7 +310,8 @@ def read_arrays(data: Data) -> Arrays:
         with np.load(files[0], allow_pickle=False) as found:
             return dict(found)
     except (*DAMAGED, AttributeError) as error:
-        raise ProgramError(f"cannot read the inputs '{path}': {why(error)}", "Use numpy.savez.") from error
+        what = f"cannot read the inputs '{data.folder}': {why(error)}"
+        raise ProgramError(what, "Use numpy.savez.") from error
 
 
 def check_names(arguments: Collection[str], given: Arrays, others: Collection[str]) -> None:
@@ -361,16 +346,12 @@ def cast_argument(array: NDArray[Any], type_: TensorType, name: str) -> NDArray[
     dtype = numpy_type(type_.element)
     if array.dtype == dtype:
         return np.ascontiguousarray(array)
-    whole = array.dtype.kind in "biu"
-    if dtype.kind in "biu" and not (whole and _within(array, dtype)):
+    fits = array.dtype.kind in "biu" and (array.astype(dtype) == array).all()
+    if dtype.kind in "biu" and not fits:
         raise ProgramError(
             f"'{name}' of the inputs is {array.dtype}, the module takes {type_}", "Convert it."
         )
     return np.ascontiguousarray(array.astype(dtype))
-
-
-def _within(array: NDArray[Any], dtype: np.dtype[Any]) -> bool:
-    return bool((array.astype(dtype) == array).all())
 
 
 def rows_of(array: NDArray[Any], type_: TensorType, name: str) -> int | None:
@@ -396,14 +377,12 @@ WITHOUT = 100
 def smallest_table(program: Program) -> int:
     """Return the length of the smallest table that a module gathers single rows from."""
     root = load(program.text)  # operations live no longer than this name does
-    found = [length for op in walk(root) for length in _lengths(op)]
+    gathers = [op for op in walk(root) if op.name == "stablehlo.gather"]
+    found = [length for op in gathers for length in _lengths(op)]
     return min(found, default=WITHOUT)
 
 
 def _lengths(op: ir.Operation) -> list[int]:
-    if op.name != "stablehlo.gather":
-        return []
     numbers = stablehlo.GatherDimensionNumbers(op.attributes["dimension_numbers"])
-    sizes = ir.DenseI64ArrayAttr(op.attributes["slice_sizes"])
-    shape = ir.RankedTensorType(op.operands[0].type).shape
-    return [shape[position] for position in numbers.start_index_map if sizes[position] == 1]
+    sizes, shape = integers(op, "slice_sizes"), shape_of(op.operands[0])
+    return [shape[axis] for axis in numbers.start_index_map if sizes[axis] == 1]

@@ -15,8 +15,8 @@ import io
 import math
 import pickle
 import tarfile
-import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any, Literal
@@ -24,7 +24,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from planish.core import ProgramError, TargetError
+from planish.core import ProgramError, TargetError, unresolved_file
 from planish.core.files import DAMAGED, check_regular, read_regular, why
 
 Group = Literal["train", "test"]
@@ -56,19 +56,24 @@ def examples_of(images: NDArray[Any], labels: NDArray[Any], where: str) -> Examp
     if labels.ndim != 1 or len(images) != len(labels):
         what = f"{where} has {len(images)} images and labels of shape {list(labels.shape)}"
         raise ProgramError(what, "Give one label for each image.")
-    if labels.dtype.kind not in "biuf" or not _counts(labels):
+    if labels.dtype.kind not in "biuf" or not ((labels % 1 == 0) & (labels >= 0)).all():
         raise ProgramError(f"{where} has labels that are no whole numbers from 0", "Number the classes.")
     if images.dtype != np.uint8 and images.dtype.kind != "f":
         raise ProgramError(f"the images of {where} are {images.dtype}", "Give bytes or floats.")
     return Examples(labels.astype(np.int64), lambda positions: images[positions])
 
 
-def _counts(labels: NDArray[Any]) -> bool:
-    return bool(np.isfinite(labels).all() and (labels % 1 == 0).all() and (labels >= 0).all())
-
-
 _PREFIXES = {"train": ("train",), "test": ("t10k", "test")}
 _BYTES = 8  # the element type in the third byte of the magic number
+
+
+@contextmanager
+def _reading(path: Path) -> Generator[None]:
+    """Raise ProgramError where a file cannot be read."""
+    try:
+        yield
+    except (*DAMAGED, tarfile.TarError, pickle.UnpicklingError) as error:
+        raise ProgramError(f"cannot read '{path}': {why(error)}", "Fetch it again.") from error
 
 
 def open_idx(folder: Path, group: Group) -> Examples | None:
@@ -85,12 +90,10 @@ def read_idx(path: Path) -> NDArray[np.uint8]:
     Raises:
         ProgramError: the file cannot be read, or is none.
     """
-    try:
+    with _reading(path):
         data = read_regular(path)
         if path.suffix == ".gz":
             data = gzip.decompress(data)
-    except (OSError, EOFError, zlib.error) as error:
-        raise ProgramError(f"cannot read '{path}': {error}", "Fetch it again.") from error
     if len(data) < 4 or data[:2] != b"\0\0" or data[2] != _BYTES or len(data) < 4 + 4 * data[3]:
         raise ProgramError(f"'{path}' is no IDX file of bytes", "Fetch it again.")
     shape = np.frombuffer(data, ">u4", data[3], 4).tolist()
@@ -123,10 +126,8 @@ def open_cifar(folder: Path, group: Group) -> Examples | None:
 
 
 def _of_records(path: Path) -> tuple[NDArray[Any], NDArray[Any]]:
-    try:
+    with _reading(path):
         data = np.frombuffer(read_regular(path), np.uint8)
-    except OSError as error:
-        raise ProgramError(f"cannot read '{path}': {error.strerror}", "Fetch it again.") from error
     if len(data) % (1 + _PIXELS):
         raise ProgramError(f"'{path}' has no whole number of records", "Fetch it again.")
     records = data.reshape(-1, 1 + _PIXELS)
@@ -134,12 +135,10 @@ def _of_records(path: Path) -> tuple[NDArray[Any], NDArray[Any]]:
 
 
 def _of_pickle(path: Path) -> tuple[NDArray[Any], NDArray[Any]]:
-    try:
+    with _reading(path):
         batch = _Arrays(io.BytesIO(read_regular(path)), encoding="bytes").load()
         images, labels = np.asarray(batch[b"data"], np.uint8), np.asarray(batch[b"labels"])
         return images.reshape(-1, _PIXELS), labels
-    except (OSError, EOFError, pickle.UnpicklingError, KeyError, TypeError, ValueError) as error:
-        raise ProgramError(f"'{path}' is no batch of CIFAR-10: {error}", "Fetch it again.") from error
 
 
 class _Arrays(pickle.Unpickler):
@@ -186,11 +185,8 @@ def open_pictures(folder: Path, group: Group) -> Examples | None:
 
 
 def _of_tar(path: Path) -> Examples:
-    try:
-        with tarfile.open(path) as content:
-            members = [m for m in content.getmembers() if m.isfile() and m.name.lower().endswith(SUFFIXES)]
-    except (OSError, tarfile.TarError) as error:
-        raise ProgramError(f"cannot read '{path}': {error}", "Fetch it again.") from error
+    with _reading(path), tarfile.open(path) as content:
+        members = [m for m in content.getmembers() if m.isfile() and m.name.lower().endswith(SUFFIXES)]
     members.sort(key=lambda member: member.name)
 
     def read(positions: Sequence[int]) -> Iterator[bytes]:
@@ -304,6 +300,25 @@ def digest_of(path: Path) -> str:
             with file.open("rb") as content:
                 digest.update(hashlib.file_digest(content, "sha256").digest())
     return digest.hexdigest()[:32]
+
+
+def unchanged_path(path: str, digest: str, what: str) -> Path:
+    """Return the path of a file or folder that a workload refers to.
+
+    Args:
+        path: as it was found; empty where this user named none of this content.
+        digest: of its content, when the program was read.
+        what: it is: "the weights".
+
+    Raises:
+        ProgramError: it was not named, or has another content now.
+        OSError: it cannot be read.
+    """
+    if not path:
+        raise unresolved_file(what)
+    if digest_of(Path(path)) != digest:
+        raise ProgramError(f"{what} '{path}' changed after the program was read", "Tune again.")
+    return Path(path)
 
 
 COUNT = 8000

@@ -9,7 +9,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from planish.core import PlanishError, ProgramError, unresolved_file
+from planish.core import PlanishError, ProgramError
 from planish.levels.hlo.ir.mlir import TensorType
 from planish.levels.hlo.ir.normal import chosen_function, load
 from planish.levels.hlo.program import Program
@@ -30,8 +30,15 @@ from planish.levels.hlo.workload.arguments import (
     signature,
     smallest_table,
 )
-from planish.levels.hlo.workload.data import Examples, Group, digest_of, digits, open_data, synthetic_examples
-from planish.levels.hlo.workload.spec import Data, Split, Workload
+from planish.levels.hlo.workload.data import (
+    Examples,
+    Group,
+    digits,
+    open_data,
+    synthetic_examples,
+    unchanged_path,
+)
+from planish.levels.hlo.workload.spec import Split, Workload
 
 Part = Literal["train", "search", "validation", "final"]
 PARTS: tuple[Part, ...] = get_args(Part)
@@ -70,7 +77,12 @@ class Parts:
     def __init__(self, workload: Workload, fitted: Fitted, *, at_the_end: bool = False) -> None:
         self._workload, self._fitted = workload, fitted
         self._at_the_end = at_the_end
-        self._check_digest(workload.data)
+        if not workload.data.stand_in:
+            try:
+                unchanged_path(workload.data.folder, workload.data.digest, "the data")
+            except FileNotFoundError as error:
+                what = f"the data '{workload.data.folder}' does not exist"
+                raise ProgramError(what, "Name it with --data.") from error
         train = self._open("train")
         assert train is not None
         self._train = train
@@ -106,7 +118,7 @@ class Parts:
             raise PlanishError("the final examples stay unseen until the search is over")
         test = self._open("test") if part == "final" else None
         examples = test or self._train
-        return examples, _positions(self._split(), part, len(examples.labels), own=test is not None)
+        return examples, split_positions(self._split(), part, len(examples.labels), own=test is not None)
 
     def _split(self) -> Split:
         """Return the split; a stand-in may be too small for the one that was asked for."""
@@ -128,20 +140,8 @@ class Parts:
         shape = predict.arguments[predict.images].shape[1:]
         return _STAND_INS[data.stand_in](shape, self._fitted.classes)
 
-    @staticmethod
-    def _check_digest(data: Data) -> None:
-        if data.stand_in:
-            return
-        if not data.folder:
-            raise unresolved_file("the data")
-        if not Path(data.folder).exists():
-            raise ProgramError(f"the data '{data.folder}' does not exist", "Name it with --data.")
-        if digest_of(Path(data.folder)) != data.digest:
-            what = f"the data in '{data.folder}' is not what it was when the program was read"
-            raise ProgramError(what, "Tune again.")
 
-
-def _positions(split: Split, part: Part, there: int, *, own: bool) -> NDArray[np.int64]:
+def split_positions(split: Split, part: Part, there: int, *, own: bool) -> NDArray[np.int64]:
     """Draw a part: the same seed gives the same examples, and another part others.
 
     Args:
@@ -202,7 +202,15 @@ class WorkloadCalls:
         self._take({**weights, **given})
         order = np.random.default_rng(self._inputs.seed).permutation(self._count * (self.rows or 1))
         self._varying = {position: array[order] for position, array in self._varying.items()}
-        self._targets = self._ordered(given[TARGETS], order) if TARGETS in given else None
+        self._targets = None
+        if TARGETS in given:
+            targets = given[TARGETS]
+            if not targets.ndim or len(targets) < len(order):
+                what = (
+                    f"the targets are of shape {list(targets.shape)}, the inputs have {len(order)} examples"
+                )
+                raise ProgramError(what, "Give one for each row, or for each call.")
+            self._targets = targets[order]
         self._positions("search")  # a lack of calls is an error at once
 
     def _take(self, found: dict[str, NDArray[Any]]) -> None:
@@ -224,12 +232,6 @@ class WorkloadCalls:
                 f"the inputs are for {several}", "Give as much of each, all as rows or all as calls."
             )
         self.rows, self._count = next(iter(ways), (0, 0))
-
-    def _ordered(self, targets: NDArray[Any], order: NDArray[np.int64]) -> NDArray[Any]:
-        if not targets.ndim or len(targets) < len(order):
-            what = f"the targets are of shape {list(targets.shape)}, the inputs have {len(order)} examples"
-            raise ProgramError(what, "Give one for each row, or for each call.")
-        return targets[order]
 
     def of(self, part: Part) -> list[Arguments]:
         """Return the arguments of each call of a part, without those that are fixed."""
@@ -267,14 +269,12 @@ class WorkloadCalls:
         if part == "final" and not self._at_the_end:
             raise PlanishError("the final examples stay unseen until the search is over")
         search, validation, final = self._inputs.search, self._inputs.validation, self._inputs.final
-        if self._random:
-            sizes = (search, validation, final or validation)
-        else:
-            sizes = (search, validation, final or self._count - search - validation)
-            if min(sizes) < 1 or sum(sizes) > self._count:
-                asked = search + validation + max(final, 1)
-                what = f"[inputs] asks for {asked} calls, the data is for {self._count}"
-                raise ProgramError(what, "Give more, or make its 'search' and 'validation' smaller.")
+        left = validation if self._random else self._count - search - validation
+        sizes = (search, validation, final or left)
+        if not self._random and (min(sizes) < 1 or sum(sizes) > self._count):
+            asked = search + validation + max(final, 1)
+            what = f"[inputs] asks for {asked} calls, the data is for {self._count}"
+            raise ProgramError(what, "Give more, or make its 'search' and 'validation' smaller.")
         first = sum(sizes[: _ORDER.index(part)])
         return range(first, first + sizes[_ORDER.index(part)])
 
