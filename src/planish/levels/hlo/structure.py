@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
 
 from planish.core import ScheduleError
 from planish.levels.hlo.edits import (
@@ -112,7 +113,7 @@ class _Stream:
         self._position = {uid: number for number, uid in enumerate(self.order)}
         self._above: dict[str, str] = {}
         for uid in self.order:
-            self._above[uid] = self._dominator(uid)
+            self._above[uid] = self._dominator(uid)  # reads those of the operations before it
 
     def entries(self, uid: str) -> Iterator[str]:
         """List what dominates an operation and gives its type, the nearest first."""
@@ -175,13 +176,9 @@ class _Stream:
 
     def _dominator(self, uid: str) -> str:
         """Return the nearest operation through which every way from the main input leads."""
-        owners = self._owners(uid)
-        nearest = owners[0]
-        for other in owners[1:]:
-            # As Cooper, Harvey and Kennedy do ("A simple, fast dominance algorithm", 2001); without cycles
-            # one pass is enough.
-            nearest = self._common(nearest, other)
-        return nearest
+        # As Cooper, Harvey and Kennedy do ("A simple, fast dominance algorithm", 2001); without cycles one
+        # pass is enough.
+        return reduce(self._common, self._owners(uid))
 
     def _common(self, one: str, other: str) -> str:
         """Return the nearest that dominates both, or is one of them."""
@@ -245,11 +242,7 @@ def _after(module: EditableModule, edits: Sequence[Edit]) -> EditableModule | No
 
 
 def _lowered(module: EditableModule) -> list[Edit]:
-    """List one form of each convolution."""
-    found: dict[str, Edit] = {}
-    for edit in Lower.enumerate(module):
-        found.setdefault(edit.op, edit)
-    return list(found.values())
+    return [Lower(uid, forms[0]) for uid, forms in Lower.match(module).items()]
 
 
 def _relaid(module: EditableModule) -> list[Edit]:
@@ -309,18 +302,10 @@ def _ranks(module: EditableModule) -> list[Factor]:
     return [edit for uid, useful in found for edit in Factor.variants(uid, useful)[:1]][:WIDTHS]
 
 
-def _bypasses(module: EditableModule) -> list[Edit]:
-    return [block.bypass for block in blocks(module)[:BLOCKS]]
-
-
-def _frozen(module: EditableModule) -> list[Edit]:
-    return list(Freeze.enumerate(module)[:PARAMETERS])
-
-
 _LISTED: Mapping[str, Callable[[EditableModule], Sequence[Edit]]] = {
     "Shorten": Shorten.enumerate,
-    "Freeze": _frozen,
-    "Bypass": _bypasses,
+    "Freeze": lambda module: Freeze.enumerate(module)[:PARAMETERS],
+    "Bypass": lambda module: [block.bypass for block in blocks(module)[:BLOCKS]],
     "Shrink": cropped,
     "DropChannels": _widths,
     "Factor": _ranks,
@@ -437,7 +422,7 @@ class Structure:
         base, added = self._in_tiles(self._together), self._added()
         if base:
             yield base
-        narrow = [*base, *self._narrowed()]
+        narrow = [*base, *(Narrow.enumerate(self._left) if self._may("Narrow") else [])]
         if narrow != base:
             yield narrow
             yield from ([*narrow, edit] for edit in added)
@@ -468,9 +453,6 @@ class Structure:
         kept = [edit for edit in self._approximate if _named(edit) in ("", *now)]
         made = approximate(self._left, self._kinds) if self._together else []
         return [*kept, *(edit for edit in made if _named(edit) not in ("", *before))]
-
-    def _narrowed(self) -> list[Narrow]:
-        return list(Narrow.enumerate(self._left)) if self._may("Narrow") else []
 
     def _quantized(self) -> Iterator[Sequence[Edit]]:
         """List patches in which all products are of whole numbers, and convolutions are such, or are kept."""

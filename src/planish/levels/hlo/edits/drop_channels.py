@@ -8,7 +8,7 @@ from typing import Self
 
 from planish.core import ScheduleError
 from planish.levels.hlo.edits.axes import Axis, Tie, ties
-from planish.levels.hlo.edits.edit import VariantRewrite
+from planish.levels.hlo.edits.edit import VariantRewrite, where_legal
 from planish.levels.hlo.edits.editable import EditableModule
 from planish.levels.hlo.edits.lower import plain_convolution
 from planish.levels.hlo.ir.mlir import (
@@ -67,18 +67,14 @@ class DropChannels(VariantRewrite):
 
         Of those that read the same channels the first is listed.
         """
-        live, found, known = module.live(), dict[str, int](), set[object]()
-        for uid in module.blocks[""]:
-            if uid not in live or not module.is_target(uid):
-                continue
-            try:
-                channels = channels_of(module.op(uid))
-            except ScheduleError:
-                continue
-            if channels.size >= 2 * FEWEST and frozenset(channels.axes) not in known:
-                known.add(frozenset(channels.axes))
-                found[uid] = channels.size
-        return found
+        live = module.live()
+        uids = (uid for uid in module.blocks[""] if uid in live and module.is_target(uid))
+        found = where_legal(uids, lambda uid: channels_of(module.op(uid)))
+        first: dict[frozenset[Axis], tuple[str, int]] = {}
+        for uid, channels in found.items():
+            if channels.size >= 2 * FEWEST:
+                first.setdefault(frozenset(channels.axes), (uid, channels.size))
+        return dict(first.values())
 
     @classmethod
     def variants(cls, uid: str, found: int) -> list[Self]:

@@ -7,7 +7,8 @@ edits take any operation, and repair what no longer fits.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
@@ -104,8 +105,7 @@ class GroupRewrite(Rewrite):
     @classmethod
     def enumerate(cls, module: EditableModule) -> Sequence[Self]:
         """List one edit of all operations that match, if any does."""
-        found = cls.match(module)
-        return [cls(found)] if found else []
+        return [cls(found)] if (found := cls.match(module)) else []
 
     @classmethod
     def draw(cls, module: EditableModule, rng: Generator) -> Self:
@@ -141,6 +141,15 @@ class VariantRewrite(Rewrite):
         """Draw an operation, then one of its variants; raises ScheduleError where there is none."""
         uid, found = pick(list(cls.match(module).items()), rng)
         return pick(cls.variants(uid, found), rng)
+
+
+def where_legal(uids: Iterable[str], read: Callable[[str], T]) -> dict[str, T]:
+    """Map operations to what is read of each, without those where it raises ScheduleError."""
+    found = dict[str, T]()
+    for uid in uids:
+        with suppress(ScheduleError):
+            found[uid] = read(uid)
+    return found
 
 
 def pick(items: Sequence[T], rng: Generator) -> T:

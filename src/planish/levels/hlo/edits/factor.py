@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from math import prod
 from typing import TYPE_CHECKING, Any, Self
 
 from planish.core import ScheduleError
-from planish.levels.hlo.edits.edit import VariantRewrite
+from planish.levels.hlo.edits.edit import VariantRewrite, where_legal
 from planish.levels.hlo.edits.editable import EditableModule, OpBuilder
 from planish.levels.hlo.ir.mlir import (
     PRODUCTS,
@@ -63,16 +62,14 @@ class Factor(VariantRewrite):
             sizes = f"{weights.inputs} x {weights.outputs}"
             what = f"weights of {sizes} cannot have rank {self.rank}"
             raise ScheduleError(what, f"From 1 to {weights.useful} it saves something.")
-        value = factored(OpBuilder(module, self.op, self.mark), module.op(self.op), weights, self.rank)
-        module.replace(self.op, [value])
+        op, build = module.op(self.op), OpBuilder(module, self.op, self.mark)
+        factored = _products if op.name == "stablehlo.dot_general" else _convolutions
+        module.replace(self.op, [factored(build, op, weights, self.rank)])
 
     @classmethod
     def match(cls, module: EditableModule) -> dict[str, int]:
         """Find what may be factored, of what the results need, with the largest rank that saves anything."""
-        found = dict[str, int]()
-        for uid in module.targets(*PRODUCTS):
-            with suppress(ScheduleError):
-                found[uid] = weights_of(module.op(uid)).useful
+        found = where_legal(module.targets(*PRODUCTS), lambda uid: weights_of(module.op(uid)).useful)
         return {uid: useful for uid, useful in found.items() if useful}
 
     @classmethod
@@ -80,18 +77,6 @@ class Factor(VariantRewrite):
         """List edits that take a share of a rank, the mildest first."""
         ranks = dict.fromkeys(int(found * share) for share in SHARES)
         return [cls(uid, rank) for rank in ranks if rank]
-
-
-def factored(build: OpBuilder, op: ir.Operation, weights: Weights, rank: int) -> Value:
-    """Write an operation as two, and return their result.
-
-    Args:
-        build: writes an operation.
-        op: a product or a convolution.
-        weights: its own.
-        rank: of the weights that are written.
-    """
-    return (_products if op.name == "stablehlo.dot_general" else _convolutions)(build, op, weights, rank)
 
 
 def _products(build: OpBuilder, op: ir.Operation, weights: Weights, rank: int) -> Value:

@@ -216,5 +216,6 @@ def _row(given: Value) -> Value | None:
     if len(shape_of(given)) == 1:
         return given
     made = maker(given)
-    reshapes = made is not None and made.name in ("stablehlo.reshape", _BROADCAST)
-    return made.operands[0] if made and reshapes and len(shape_of(made.operands[0])) == 1 else None
+    if made is None or made.name not in ("stablehlo.reshape", _BROADCAST):
+        return None
+    return made.operands[0] if len(shape_of(made.operands[0])) == 1 else None

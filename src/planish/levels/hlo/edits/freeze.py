@@ -79,7 +79,9 @@ def _arguments(module: EditableModule, name: str, position: int) -> Iterator[lis
         return
     layer, seen = [name], {name}
     while layer:
-        made = [uid for uid in (each.partition("#")[0] for each in layer) if _passes(module, uid)]
+        # Arguments are made by none.
+        owners = [each.partition("#")[0] for each in layer]
+        made = [uid for uid in owners if uid in module.infos and module.infos[uid].name in ELEMENTWISE]
         values = [
             value
             for uid in made
@@ -91,9 +93,3 @@ def _arguments(module: EditableModule, name: str, position: int) -> Iterator[lis
         arguments = [each for each in layer if each.startswith("arg")]
         if arguments:
             yield arguments
-
-
-def _passes(module: EditableModule, uid: str) -> bool:
-    """Return whether an operation works element by element; arguments are made by none."""
-    info = module.infos.get(uid)
-    return info is not None and info.name in ELEMENTWISE

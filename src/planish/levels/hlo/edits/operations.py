@@ -22,12 +22,8 @@ LARGEST = 4096
 def splat_value(op: ir.Operation | ir.OpView) -> float | None:
     """Return the value of all elements of a constant; None where they differ or are no plain number."""
     value = op.attributes["value"]
-    if not isinstance(value, ir.DenseElementsAttr) or not value.is_splat:
-        return None
-    splat = value.get_splat_value()
-    if isinstance(splat, ir.FloatAttr | ir.IntegerAttr | ir.BoolAttr):
-        return float(splat.value)
-    return None
+    splat = value.get_splat_value() if isinstance(value, ir.DenseElementsAttr) and value.is_splat else None
+    return float(splat.value) if isinstance(splat, ir.FloatAttr | ir.IntegerAttr | ir.BoolAttr) else None
 
 
 def can_scale(op: ir.Operation | ir.OpView) -> bool:
@@ -44,7 +40,6 @@ def can_scale(op: ir.Operation | ir.OpView) -> bool:
 
 def scaled(op: ir.Operation, factor: float) -> None:
     """Multiply a constant; raises ScheduleError where it is none of floats."""
-    _check(op)
     if not can_scale(op):
         raise ScheduleError(
             f"a constant of {op.results[0].type} cannot be scaled", "It has floats, and is not large."
@@ -66,7 +61,6 @@ def scaled(op: ir.Operation, factor: float) -> None:
 
 def replaced(op: ir.Operation, value: float) -> None:
     """Set all elements of a constant to one value; raises ScheduleError where it does not fit them."""
-    _check(op)
     type_ = tensor_type(op.results[0].type)
     whole = float(value).is_integer()  # no number that is not finite is one
     if type_ is None or not type_.plain or not (whole or "f" in type_.element):
@@ -74,9 +68,11 @@ def replaced(op: ir.Operation, value: float) -> None:
     _splat(op, value)
 
 
-def _check(op: ir.Operation) -> None:
-    if op.name != "stablehlo.constant":
-        raise ScheduleError(f"{op.name} is no constant")
+def _constant(module: EditableModule, uid: str) -> ir.Operation:
+    info = module.require_target(uid)
+    if info.name != "stablehlo.constant":
+        raise ScheduleError(f"{info.name} is no constant")
+    return module.op(uid)
 
 
 def _splat(op: ir.Operation, value: float) -> None:
@@ -84,21 +80,16 @@ def _splat(op: ir.Operation, value: float) -> None:
     assert type_ is not None
     if not math.isfinite(value):
         raise ScheduleError(f"{value} is no finite number")
-    if type_.element == "i1":
-        text = str(value != 0).lower()
-    else:
-        text = _float_text(value) if "f" in type_.element else str(int(value))
+    text = str(value != 0).lower() if type_.element == "i1" else str(int(value))
+    if "f" in type_.element:
+        # With a point, even before an exponent.
+        digits, e, exponent = repr(float(value)).partition("e")
+        text = f"{digits if '.' in digits else f'{digits}.0'}{e}{exponent}"
     try:
         attribute = ir.Attribute.parse(f"dense<{text}> : {type_}", context())
     except ir.MLIRError as error:
         raise ScheduleError(f"{value} cannot be a constant of {type_}") from error
     op.attributes["value"] = attribute
-
-
-def _float_text(value: float) -> str:
-    """Write a number as MLIR reads it: with a point, even before an exponent."""
-    digits, e, exponent = repr(float(value)).partition("e")
-    return f"{digits if '.' in digits else f'{digits}.0'}{e}{exponent}"
 
 
 @dataclass(frozen=True)
@@ -175,8 +166,7 @@ class ScaleConstant(Edit):
     factor: float
 
     def apply(self, module: EditableModule) -> None:
-        module.require_target(self.op)
-        scaled(module.op(self.op), self.factor)
+        scaled(_constant(module, self.op), self.factor)
 
 
 @dataclass(frozen=True)
@@ -196,8 +186,7 @@ class ReplaceConstant(Edit):
     value: float
 
     def apply(self, module: EditableModule) -> None:
-        module.require_target(self.op)
-        replaced(module.op(self.op), self.value)
+        replaced(_constant(module, self.op), self.value)
 
 
 @dataclass(frozen=True)
@@ -288,17 +277,14 @@ class MoveOp(Edit):
             raise ScheduleError(
                 f"cannot move operation '{self.op}' before '{self.before}'", "Both are of one block."
             )
-        replace_uses(module, self.op, self.values, self._broken(module, info.block), self.mark)
-        module.move(self.op, self.before)
-        repair(module, self.op, self.operands, self.mark)
-
-    def _broken(self, module: EditableModule, block: str) -> list[list[tuple[str, int]]]:
-        """List the uses that stand before the new position."""
         limit = module.position(self.before)
-        return [
-            [(uid, i) for uid, i in users if module.position(module.ancestor(uid, block)) < limit]
+        earlier = [
+            [(uid, i) for uid, i in users if module.position(module.ancestor(uid, info.block)) < limit]
             for users in module.users(self.op)
         ]
+        replace_uses(module, self.op, self.values, earlier, self.mark)
+        module.move(self.op, self.before)
+        repair(module, self.op, self.operands, self.mark)
 
 
 @dataclass(frozen=True)

@@ -38,7 +38,7 @@ from planish.levels.hlo.edits.shorten import Shorten
 from planish.levels.hlo.edits.shrink import Shrink
 from planish.levels.hlo.edits.sink_transposes import SinkTransposes
 from planish.levels.hlo.edits.tile_batch import TileBatch
-from planish.levels.hlo.ir.mlir import TensorType, ir
+from planish.levels.hlo.ir.mlir import TensorType, integer, integers, ir
 
 if TYPE_CHECKING:
     from numpy.random import Generator
@@ -88,8 +88,7 @@ def repairs(
 
 def free_operands(info: OpInfo) -> list[int]:
     """List the operands that edits may replace."""
-    kept = info.starts
-    return [i for i, type_ in enumerate(info.operands) if i not in kept and type_ is not None]
+    return [i for i, type_ in enumerate(info.operands) if i not in info.starts and type_ is not None]
 
 
 REWRITES: tuple[type[Rewrite], ...] = (
@@ -130,7 +129,7 @@ def _compare(op: ir.Operation, rng: Generator) -> Attributes:
 
 def _slice(op: ir.Operation, rng: Generator) -> Attributes:
     """Shift the window along one dimension."""
-    starts, limits = (_integers(op, name) for name in ("start_indices", "limit_indices"))
+    starts, limits = (integers(op, name) for name in ("start_indices", "limit_indices"))
     extents = op.operands[0].type.shape
     shifts = [(d, s) for d, n in enumerate(extents) for s in range(-starts[d], n - limits[d] + 1) if s]
     dimension, shift = pick(shifts, rng)
@@ -141,7 +140,7 @@ def _slice(op: ir.Operation, rng: Generator) -> Attributes:
 
 def _pad(op: ir.Operation, rng: Generator) -> Attributes:
     """Shift the content along one dimension."""
-    low, high = (_integers(op, name) for name in ("edge_padding_low", "edge_padding_high"))
+    low, high = (integers(op, name) for name in ("edge_padding_low", "edge_padding_high"))
     dimension, shift = pick([(d, s) for d in range(len(low)) for s in range(-low[d], high[d] + 1) if s], rng)
     low[dimension] += shift
     high[dimension] -= shift
@@ -155,8 +154,10 @@ def _convolution(op: ir.Operation, rng: Generator) -> Attributes:
         raise ScheduleError("this convolution has no window")
     dimension = int(rng.integers(rank))
     if rng.random() < 0.5 or "padding" not in op.attributes:
-        reversed_ = [str(flag).lower() for flag in _flags(op, rank, dimension)]
-        return (("window_reversal", f"array<i1: {', '.join(reversed_)}>"),)
+        old = op.attributes.get("window_reversal")
+        flags = list(old) if isinstance(old, ir.DenseBoolArrayAttr) else [False] * rank
+        flags[dimension] = not flags[dimension]
+        return (("window_reversal", f"array<i1: {', '.join(str(flag).lower() for flag in flags)}>"),)
     import numpy as np
 
     padding = np.array(op.attributes["padding"]).reshape(rank, 2)
@@ -164,18 +165,11 @@ def _convolution(op: ir.Operation, rng: Generator) -> Attributes:
     return (("padding", f"dense<{padding.tolist()}> : tensor<{rank}x2xi64>"),)
 
 
-def _flags(op: ir.Operation, rank: int, dimension: int) -> list[bool]:
-    old = op.attributes.get("window_reversal")
-    flags = list(old) if isinstance(old, ir.DenseBoolArrayAttr) else [False] * rank
-    flags[dimension] = not flags[dimension]
-    return flags
-
-
 def _order(name: str) -> Callable[[ir.Operation, Generator], Attributes]:
     """Exchange two entries of a list of dimensions."""
 
     def change(op: ir.Operation, rng: Generator) -> Attributes:
-        order = _integers(op, name)
+        order = integers(op, name)
         if len(order) < 2:
             raise ScheduleError("there is nothing to exchange")
         i, j = (int(position) for position in rng.choice(len(order), 2, replace=False))
@@ -186,9 +180,7 @@ def _order(name: str) -> Callable[[ir.Operation, Generator], Attributes]:
 
 
 def _iota(op: ir.Operation, rng: Generator) -> Attributes:
-    old = op.attributes["iota_dimension"]
-    assert isinstance(old, ir.IntegerAttr)
-    others = [d for d in range(len(op.results[0].type.shape)) if d != old.value]
+    others = [d for d in range(len(op.results[0].type.shape)) if d != integer(op, "iota_dimension")]
     return (("iota_dimension", f"{pick(others, rng)} : i64"),)
 
 
@@ -203,12 +195,6 @@ _CHANGES: Mapping[str, Callable[[ir.Operation, Generator], Attributes]] = {
 }
 CHANGEABLE = frozenset(_CHANGES)
 """Operations that may have an attribute to change."""
-
-
-def _integers(op: ir.Operation, name: str) -> list[int]:
-    array = op.attributes[name]
-    assert isinstance(array, ir.DenseI64ArrayAttr)
-    return list(array)
 
 
 def _array(values: list[int]) -> str:
@@ -248,7 +234,8 @@ def propose(module: EditableModule, rng: Generator, kinds: Sequence[str] = ()) -
 
 def _copy(module: EditableModule, rng: Generator) -> CopyOp:
     sources = [uid for uid in module.infos if module.is_target(uid)]
-    uid, before = pick(sources, rng), pick(_positions(module), rng)
+    positions = [uid for uid, info in module.infos.items() if module.is_open(info)]
+    uid, before = pick(sources, rng), pick(positions, rng)
     info, visible = module.infos[uid], module.visible(before)
     operands = repairs(info, free_operands(info), visible, rng, free=True)
     return CopyOp(uid, before, operands, *_user(module, uid, before, rng))
@@ -327,12 +314,12 @@ def _swap(module: EditableModule, rng: Generator) -> SwapOps:
 
 
 def _set_attribute(module: EditableModule, rng: Generator) -> SetAttribute:
-    uid = pick([uid for uid in module.targets() if module.infos[uid].name in CHANGEABLE], rng)
+    uid = pick(module.targets(*CHANGEABLE), rng)
     return SetAttribute(uid, other_attributes(module.op(uid), rng))
 
 
 def _scale_constant(module: EditableModule, rng: Generator) -> ScaleConstant:
-    scalable = [uid for uid in _constants(module) if can_scale(module.op(uid))]
+    scalable = [uid for uid in module.targets("stablehlo.constant") if can_scale(module.op(uid))]
     # Evenly by logarithm: halved is as likely as doubled.
     factor = math.exp(rng.uniform(-math.log(SCALE_LIMIT), math.log(SCALE_LIMIT)))
     # Three digits, so that patches stay readable.
@@ -340,11 +327,11 @@ def _scale_constant(module: EditableModule, rng: Generator) -> ScaleConstant:
 
 
 def _replace_constant(module: EditableModule, rng: Generator) -> ReplaceConstant:
-    constants = _constants(module)
-    found = {splat_value(module.op(uid)) for uid in constants}
+    constants = module.targets("stablehlo.constant")
+    splats = (splat_value(module.op(uid)) for uid in constants)
     # Sorted, for draws must repeat and a set has no order of its own.
     values = sorted(
-        {*PLAIN_VALUES, *(value for value in found if value is not None and math.isfinite(value))}
+        {*PLAIN_VALUES, *(splat for splat in splats if splat is not None and math.isfinite(splat))}
     )
     return ReplaceConstant(pick(constants, rng), pick(values, rng))
 
@@ -372,17 +359,8 @@ EXACT = tuple(rewrite.__name__ for rewrite in REWRITES if rewrite.exact)
 """Names of the edits that leave the answer as it is, to rounding."""
 
 
-def _positions(module: EditableModule) -> list[str]:
-    return [uid for uid, info in module.infos.items() if module.is_open(info)]
-
-
-def _constants(module: EditableModule) -> list[str]:
-    return [uid for uid in module.targets() if module.infos[uid].name == "stablehlo.constant"]
-
-
 def _hidden(module: EditableModule, uid: str, before: str) -> tuple[list[int], Visible]:
     """List the operands of an operation that are not visible at an earlier position, and what is."""
     visible = module.visible(before)
-    names = {name for name, _ in visible}
-    hidden = [i for i, value in enumerate(module.op(uid).operands) if module.name(value) not in names]
-    return hidden, visible
+    names = dict(visible)
+    return [i for i, value in enumerate(module.op(uid).operands) if module.name(value) not in names], visible

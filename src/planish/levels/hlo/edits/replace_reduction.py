@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import Self
 
 from planish.core import ScheduleError
-from planish.levels.hlo.edits.edit import VariantRewrite
+from planish.levels.hlo.edits.edit import VariantRewrite, where_legal
 from planish.levels.hlo.edits.editable import EditableModule, OpBuilder
-from planish.levels.hlo.ir.mlir import TensorType, context, ir, mlir_type, tensor_type, type_of
+from planish.levels.hlo.ir.mlir import TensorType, context, ir, type_of
 
 KINDS = ("add", "multiply", "maximum", "minimum")
 _REDUCTIONS = ("stablehlo.reduce", "stablehlo.reduce_window")
@@ -56,16 +55,18 @@ class ReplaceReduction(VariantRewrite):
         # Like all starts, it is left alone from here on.
         module.fixed |= {f"{self.mark}.0"}
         module.set_operand(self.op, 1, value)
-        _redo(module, self.op, self.by, f"{self.mark}.r")
+        inner, end = module.blocks[f"{self.op}^0"]
+        old = module.op(inner)
+        with ir.InsertionPoint(old), ir.Location.unknown(context()):
+            new = ir.Operation.create(f"stablehlo.{self.by}", [old.results[0].type], list(old.operands))
+        module.insert(new, f"{self.mark}.r", inner)
+        module.set_operand(end, 0, new.results[0])
+        module.erase(inner)
 
     @classmethod
     def match(cls, module: EditableModule) -> dict[str, str]:
         """Find the reductions that the results need and that may do something else, with what they do."""
-        found = dict[str, str]()
-        for uid in module.targets(*_REDUCTIONS):
-            with suppress(ScheduleError):
-                found[uid] = reduces_by(module, uid)
-        return found
+        return where_legal(module.targets(*_REDUCTIONS), lambda uid: reduces_by(module, uid))
 
     @classmethod
     def variants(cls, uid: str, found: str) -> list[Self]:
@@ -100,16 +101,3 @@ def _neutral(type_: TensorType, by: str) -> str:
         return _INFINITE[type_.element][most]
     half = 2 ** (int(type_.element[1:]) - 1)
     return str(half - 1 if most else -half)
-
-
-def _redo(module: EditableModule, uid: str, by: str, new: str) -> None:
-    """Put another operation into a region."""
-    inner, end = module.blocks[f"{uid}^0"]
-    old = module.op(inner)
-    type_ = tensor_type(old.results[0].type)
-    assert type_ is not None
-    with ir.InsertionPoint(old), ir.Location.unknown(context()):
-        made = ir.Operation.create(f"stablehlo.{by}", [mlir_type(type_)], list(old.operands))
-    module.insert(made, new, inner)
-    module.set_operand(end, 0, made.results[0])
-    module.erase(inner)

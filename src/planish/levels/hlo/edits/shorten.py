@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import Self
 
 from planish.core import ScheduleError
-from planish.levels.hlo.edits.edit import Rewrite
+from planish.levels.hlo.edits.edit import Rewrite, where_legal
 from planish.levels.hlo.edits.editable import EditableModule, OpBuilder
 from planish.levels.hlo.edits.operations import splat_value
 from planish.levels.hlo.ir.mlir import Value, tensor_type, type_of
@@ -56,11 +55,7 @@ class Shorten(Rewrite):
     @classmethod
     def match(cls, module: EditableModule) -> dict[str, int]:
         """Find the loops that the results need and that count, with how many steps they take."""
-        found = dict[str, int]()
-        for uid in module.targets(LOOP):
-            with suppress(ScheduleError):
-                found[uid] = counter(module, uid).steps
-        return found
+        return where_legal(module.targets(LOOP), lambda uid: counter(module, uid).steps)
 
     @classmethod
     def enumerate(cls, module: EditableModule) -> list[Self]:

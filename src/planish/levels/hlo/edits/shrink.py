@@ -26,6 +26,7 @@ from planish.levels.hlo.ir.mlir import (
     integer,
     integers,
     ir,
+    maker,
     mlir_type,
     padding_of,
     shape_of,
@@ -154,19 +155,15 @@ def _part(block: ir.Block, value: Value, sampling: Sampling) -> Value:
         raise ScheduleError(what, "Take fewer, at least 1.")
     if sampling.mean and type_of(value).element not in FLOAT_BITS:
         raise ScheduleError("whole numbers have no mean of their type", "Take each second one as it is.")
-    owner = value.owner
-    position = (
-        ir.InsertionPoint.at_block_begin(block)
-        if isinstance(owner, ir.Block)
-        else ir.InsertionPoint.after(owner.operation)
-    )
+    op = maker(value)
+    position = ir.InsertionPoint.after(op) if op else ir.InsertionPoint.at_block_begin(block)
     with position, ir.Location.unknown(block.owner.operation.context):
-        parts = [_each(value, axes, sampling, at) for at in product(range(sampling.side), repeat=2)]
+        parts = [_every_nth(value, axes, sampling, at) for at in product(range(sampling.side), repeat=2)]
         return parts[0] if len(parts) == 1 else _times(reduce(stablehlo.add, parts), 1 / len(parts))
 
 
-def _each(value: Value, axes: tuple[int, int], sampling: Sampling, at: tuple[int, ...]) -> Value:
-    """Take pixels as far apart as the stride, so many below and beside the first."""
+def _every_nth(value: Value, axes: tuple[int, int], sampling: Sampling, at: tuple[int, ...]) -> Value:
+    """Take pixels as far apart as the stride, so many below and right of the first."""
     shape = shape_of(value)
     starts, limits, strides = [0] * 4, list(shape), [1] * 4
     for axis, off in zip(axes, at, strict=True):
@@ -192,21 +189,17 @@ def _follow(op: ir.Operation, old: dict[Value, Shape]) -> None:
     result = op.results[0]
     was = shape_of(result)
     if op.name in ELEMENTWISE:
-        _fit_others(op, old)
+        # What lies beside a smaller value, and is the same for all pixels, becomes as small.
+        smaller = next(shape_of(operand) for operand in op.operands if operand in old)
+        for position, operand in enumerate(op.operands):
+            if operand not in old and shape_of(operand):
+                op.operands[position] = _like(operand, smaller, op)
     now = smaller_result(op, before)
     if now != was:
         result.set_type(mlir_type(TensorType(now, type_of(result).element)))
         old[result] = was
     if op.name == "stablehlo.reduce":
         _keep_sums(op, prod(before[0]) * prod(now), prod(shape_of(op.operands[0])) * prod(was))
-
-
-def _fit_others(op: ir.Operation, old: dict[Value, Shape]) -> None:
-    """Make what lies beside a smaller value, and is the same for all pixels, as small."""
-    smaller = next(shape_of(operand) for operand in op.operands if operand in old)
-    for position, operand in enumerate(op.operands):
-        if operand not in old and shape_of(operand):
-            op.operands[position] = _like(operand, smaller, op)
 
 
 def _like(value: Value, shape: Shape, before: ir.Operation) -> Value:

@@ -81,10 +81,6 @@ def _moves(module: EditableModule, uid: str) -> bool:
     return any(not info.block and (info.name == TRANSPOSE or info.name in MOVED_PAST) for info in infos)
 
 
-def _order(module: EditableModule, uid: str) -> Order:
-    return tuple(integers(module.op(uid), "permutation"))
-
-
 class _Sinking:
     """One walk down a function.
 
@@ -125,14 +121,14 @@ class _Sinking:
         if known is None and uid not in self._roots:
             return
         source, first = known or (operand, tuple(range(len(shape_of(operand)))))
-        order = composed(first, _order(self._module, uid))
+        order = composed(first, integers(self._module.op(uid), "permutation"))
         if known is not None:
             self._absorbed[uid] = [source]
         self._give(uid, [source], order)
 
     def _absorb(self, uid: str, plan: Turned, sources: Sequence[Value | None]) -> None:
         """Do an operation on the sources."""
-        op, build = self._module.op(uid), self._writer(uid)
+        op, build = self._module.op(uid), self._builder(uid)
         operands = [
             source if source is not None else _fitting(build, operand, plan.others)
             for operand, source in zip(op.operands, sources, strict=True)
@@ -156,19 +152,15 @@ class _Sinking:
         for uid in reversed(list(self._absorbed)):
             for result in self._module.op(uid).results:
                 if any(True for _ in result.uses):
-                    source, order = self._known[result]
-                    build = self._writer(uid)
-                    _replace(
-                        self._module,
-                        result,
-                        build("transpose", type_of(result), [source], {"permutation": order}),
-                    )
+                    (source, order), build = self._known[result], self._builder(uid)
+                    value = build("transpose", type_of(result), [source], {"permutation": order})
+                    _replace(self._module, result, value)
             self._module.erase(uid)
         for uid in self._roots - set(self._absorbed):
             if not any(self._module.users(uid)):
                 self._module.erase(uid)
 
-    def _writer(self, uid: str) -> OpBuilder:
+    def _builder(self, uid: str) -> OpBuilder:
         self._number += 1
         return OpBuilder(self._module, uid, f"{self._mark}.{self._number}")
 
@@ -214,7 +206,7 @@ class Turned:
 
 def turned(op: ir.Operation, orders: Orders) -> Turned | None:
     """Return how an operation is done on the sources; None where no rule says so."""
-    rule = _elementwise if op.name in ELEMENTWISE else _RULES.get(op.name)
+    rule = _common_order(_elementwise) if op.name in ELEMENTWISE else _RULES.get(op.name)
     return rule(op, orders) if rule else None
 
 
@@ -226,53 +218,53 @@ def _common(op: ir.Operation, orders: Orders) -> Order | None:
     return found.pop() if len(found) == 1 and all(map(is_free, others)) else None
 
 
-def _elementwise(op: ir.Operation, orders: Orders) -> Turned | None:
-    order = _common(op, orders)
-    return Turned(order, others=order) if order else None
+CommonRule = Callable[[ir.Operation, Order], Turned]
 
 
-def _each_axis(*names: str) -> Callable[[ir.Operation, Orders], Turned | None]:
+def _common_order(rule: CommonRule) -> Callable[[ir.Operation, Orders], Turned | None]:
+    """Make a rule for operations whose operands are all transposed alike."""
+
+    def common(op: ir.Operation, orders: Orders) -> Turned | None:
+        order = _common(op, orders)
+        return rule(op, order) if order else None
+
+    return common
+
+
+def _elementwise(_op: ir.Operation, order: Order) -> Turned:
+    return Turned(order, others=order)
+
+
+def _each_axis(*names: str) -> CommonRule:
     """Make a rule for operations whose attributes have a number for each dimension."""
 
-    def rule(op: ir.Operation, orders: Orders) -> Turned | None:
-        order = _common(op, orders)
+    def rule(op: ir.Operation, order: Order) -> Turned:
         given = [name for name in names if name in op.attributes]
-        if order is None:
-            return None
         return Turned(order, {name: placed(integers(op, name), order) for name in given}, order)
 
     return rule
 
 
-def _windows(op: ir.Operation, orders: Orders) -> Turned | None:
+def _windows(op: ir.Operation, order: Order) -> Turned:
     names = ("window_dimensions", "window_strides", "base_dilations", "window_dilations")
-    found = _each_axis(*names)(op, orders)
-    if found is None or "padding" not in op.attributes:
+    found = _each_axis(*names)(op, order)
+    if "padding" not in op.attributes:
         return found
-    pairs = padding_of(op, len(found.order))
-    moved = [list(pairs[position]) for position in inverse(found.order)]
+    pairs = padding_of(op, len(order))
+    moved = [list(pairs[position]) for position in inverse(order)]
     padding = f"dense<{moved}> : tensor<{len(moved)}x2xi64>"
-    return Turned(found.order, {**found.attributes, "padding": padding}, found.order)
+    return Turned(order, {**found.attributes, "padding": padding}, order)
 
 
-def _concatenated(op: ir.Operation, orders: Orders) -> Turned | None:
-    order = _common(op, orders)
-    if order is None:
-        return None
+def _concatenated(op: ir.Operation, order: Order) -> Turned:
     return Turned(order, {"dimension": f"{order[integer(op, 'dimension')]} : i64"}, order)
 
 
-def _reversed(op: ir.Operation, orders: Orders) -> Turned | None:
-    order = _common(op, orders)
-    if order is None:
-        return None
+def _reversed(op: ir.Operation, order: Order) -> Turned:
     return Turned(order, {"dimensions": [order[axis] for axis in integers(op, "dimensions")]}, order)
 
 
-def _reduced(op: ir.Operation, orders: Orders) -> Turned | None:
-    order = _common(op, orders)
-    if order is None:
-        return None
+def _reduced(op: ir.Operation, order: Order) -> Turned:
     gone = integers(op, "dimensions")
     kept = [order[axis] for axis in range(len(order)) if axis not in gone]
     position = {axis: number for number, axis in enumerate(sorted(kept))}
@@ -310,12 +302,17 @@ def _multiplied(op: ir.Operation, orders: Orders) -> Turned | None:
 
 
 _RULES: Mapping[str, Callable[[ir.Operation, Orders], Turned | None]] = {
-    "stablehlo.pad": _each_axis("edge_padding_low", "edge_padding_high", "interior_padding"),
-    "stablehlo.slice": _each_axis("start_indices", "limit_indices", "strides"),
-    "stablehlo.reduce_window": _windows,
-    "stablehlo.concatenate": _concatenated,
-    "stablehlo.reverse": _reversed,
-    "stablehlo.reduce": _reduced,
+    **{
+        f"stablehlo.{name}": _common_order(rule)
+        for name, rule in {
+            "pad": _each_axis("edge_padding_low", "edge_padding_high", "interior_padding"),
+            "slice": _each_axis("start_indices", "limit_indices", "strides"),
+            "reduce_window": _windows,
+            "concatenate": _concatenated,
+            "reverse": _reversed,
+            "reduce": _reduced,
+        }.items()
+    },
     "stablehlo.broadcast_in_dim": _broadcast,
     "stablehlo.reshape": _reshaped,
     "stablehlo.dot_general": _multiplied,
@@ -327,7 +324,7 @@ MOVED_PAST = ELEMENTWISE | _RULES.keys() - {"stablehlo.reshape", "stablehlo.dot_
 _FREE = ("stablehlo.broadcast_in_dim", "stablehlo.constant")
 
 
-def composed(first: Order, second: Order) -> Order:
+def composed(first: Order, second: Sequence[int]) -> Order:
     """Return the order of two transposes, one after the other."""
     return tuple(first[axis] for axis in second)
 

@@ -56,7 +56,10 @@ def examples_of(images: NDArray[Any], labels: NDArray[Any], where: str) -> Examp
     if labels.ndim != 1 or len(images) != len(labels):
         what = f"{where} has {len(images)} images and labels of shape {list(labels.shape)}"
         raise ProgramError(what, "Give one label for each image.")
-    if labels.dtype.kind not in "biuf" or not ((labels % 1 == 0) & (labels >= 0)).all():
+    if (
+        labels.dtype.kind not in "biuf"
+        or not (np.isfinite(labels) & (np.floor(labels) == labels) & (labels >= 0)).all()
+    ):
         raise ProgramError(f"{where} has labels that are no whole numbers from 0", "Number the classes.")
     if images.dtype != np.uint8 and images.dtype.kind != "f":
         raise ProgramError(f"the images of {where} are {images.dtype}", "Give bytes or floats.")
