@@ -4,9 +4,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
+from numpy.typing import NDArray
 
+from planish.core import Candidate, ScheduleError, rng
 from planish.levels.hlo import Program, program_from
+from planish.levels.hlo.edits import Edit
 from planish.levels.hlo.ir.mlir import TensorType, context, ir, stablehlo
+from planish.levels.hlo.patch import replay
 
 EXAMPLES = Path(__file__).parents[3] / "examples" / "hlo"
 
@@ -93,6 +98,18 @@ def chain() -> Program:
 
 def summing() -> Program:
     return program_from(SUM)
+
+
+def normals(*shapes: tuple[int, ...], seed: int = 0) -> list[NDArray[np.float32]]:
+    """Draw an array of each shape."""
+    return [rng(seed, place).normal(size=shape).astype(np.float32) for place, shape in enumerate(shapes)]
+
+
+def assert_refused(program: Program, reason: str, *edits: Edit) -> None:
+    """A patch is illegal, and its error or hint gives the reason."""
+    with pytest.raises(ScheduleError) as error:
+        replay(program, Candidate(edits))
+    assert reason in f"{error.value} {error.value.hint}"
 
 
 def evaluate(root: ir.Operation, *arguments: Any) -> list[Any]:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from levels.hlo.modules import EXAMPLES, chain, evaluate, summing
+from levels.hlo.modules import EXAMPLES, chain, evaluate, normals, summing
 from planish.core import Candidate, ScheduleError, rng
 from planish.levels.hlo import program_from
 from planish.levels.hlo.edits import DropChannels, Edit, Lower, TileBatch, finished
@@ -48,7 +48,7 @@ SHAPES = [(6, 3), (3, 16), (16,), (3, 16), (16, 24), (24, 4)]
 
 
 def given() -> list[NDArray[np.float32]]:
-    return [rng(0, place).normal(size=shape).astype(np.float32) for place, shape in enumerate(SHAPES)]
+    return normals(*SHAPES)
 
 
 def result(*edits: Edit) -> Any:

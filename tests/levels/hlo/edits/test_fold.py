@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from levels.hlo.modules import EXAMPLES, chain, evaluate
-from planish.core import Candidate, ScheduleError, rng
+from levels.hlo.modules import EXAMPLES, chain, evaluate, normals
+from planish.core import Candidate, ScheduleError
 from planish.levels.hlo import program_from
 from planish.levels.hlo.edits import Fold, Hoist
 from planish.levels.hlo.patch import original, replay
@@ -30,8 +30,7 @@ func.func public @main(%x: tensor<4x5x3xf32>, %v: tensor<6x3xf32>, %s: tensor<6x
 def test_scales_go_into_weights_and_others_keep_the_product() -> None:
     program = program_from(NETWORK)
     assert Fold.match(original(program)) == ("2",)
-    shapes = [(4, 5, 3), (6, 3), (6,), (5,)]
-    x, v, s, t = (rng(0, place).normal(size=shape).astype(np.float32) for place, shape in enumerate(shapes))
+    x, v, s, t = normals((4, 5, 3), (6, 3), (6,), (5,))
     module = replay(program, Candidate((Fold(("2",)),)))
     scaled, other = evaluate(module.root, x, v, s, t)
     np.testing.assert_allclose(scaled, x @ v.T * s, rtol=1e-5, atol=1e-5)
@@ -90,8 +89,7 @@ def test_in_a_loop_weights_are_scaled_where_that_may_leave_it() -> None:
     infos = module.infos.values()
     scaled = [f for f in infos if f.name == "stablehlo.multiply" and f.results[0] and not f.block]
     assert [str(info.results[0]) for info in scaled] == ["tensor<3x3xf32>"], "before the loop"
-    shapes = [(2, 3), (3, 3), (3,), (4, 3)]
-    h, w, s, by = (rng(0, place).normal(size=shape).astype(np.float32) for place, shape in enumerate(shapes))
+    h, w, s, by = normals((2, 3), (3, 3), (3,), (4, 3))
     (found,) = evaluate(module.root, h, w, s, by)
     for row in by:
         h = (h @ w * s) @ w * row
@@ -146,9 +144,7 @@ def test_scales_pass_sums_and_shifts_become_one(
     big = [info.name for info in infos if [*map(str, info.results)] == ["tensor<4x5x6xf32>"]]
     steps = [name.removeprefix("stablehlo.") for name in big]
     assert sorted(name for name in steps if name in ("add", "subtract", "multiply")) == sorted(left)
-    shapes = [(4, 5, 3), (6, 3), *[(6,)] * 4, (5,)]
-    arrays = [rng(0, place).normal(size=shape).astype(np.float32) for place, shape in enumerate(shapes)]
-    x, v, b, m, s, t, r = arrays
+    x, v, b, m, s, t, r = arrays = normals((4, 5, 3), (6, 3), *[(6,)] * 4, (5,))
     (found,) = evaluate(module.root, *arrays)
     np.testing.assert_allclose(found, (x @ v.T + b - m) * s + t + r[:, None], rtol=1e-4, atol=1e-5)
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from levels.hlo.modules import evaluate, picture_network
+from levels.hlo.modules import evaluate, normals, picture_network
 from planish.core import Candidate, ScheduleError, candidate_from_json, rng
 from planish.levels.hlo import Program, program_from
 from planish.levels.hlo.edits import EDITS, Edit, Lower, Narrow, Shrink, TileBatch, finished, propose
@@ -16,7 +16,7 @@ from planish.levels.hlo.space import PatchSpace
 
 def given(side: int) -> list[NDArray[np.float32]]:
     shapes = [(4, side, side, 2), (3, 3, 2, 4), (4, 3), (4,)]
-    return [rng(0, place).normal(size=shape).astype(np.float32) for place, shape in enumerate(shapes)]
+    return normals(*shapes)
 
 
 def results(side: int, *edits: Edit) -> NDArray[np.float32]:

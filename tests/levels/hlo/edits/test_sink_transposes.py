@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from levels.hlo.modules import EXAMPLES, chain, evaluate
+from levels.hlo.modules import EXAMPLES, chain, evaluate, normals
 from planish.core import Candidate, ScheduleError, rng
 from planish.levels.hlo import Program, program_from, read_program
 from planish.levels.hlo.edits import Edit, EditableModule, Relayout, SinkTransposes, finished
@@ -151,7 +151,7 @@ func.func public @main(%x: tensor<2x3x6x5xf32>, %k: tensor<4x3x3x3xf32>, %s: ten
 
 def answers(*edits: Edit) -> tuple[EditableModule, list[NDArray[Any]]]:
     shapes = [(2, 3, 6, 5), (4, 3, 3, 3), (4,), (4, 4, 1, 1)]
-    given_ = [rng(1, place).normal(size=shape).astype(np.float32) for place, shape in enumerate(shapes)]
+    given_ = normals(*shapes, seed=1)
     module = replay(program_from(NETWORK), Candidate(edits))
     return module, evaluate(finished(module), *given_)
 
