@@ -221,7 +221,7 @@ class Parts(TrialRoundSearcher):
         context: SearchContext = EMPTY_CONTEXT,
         *,
         settings: Annotated[
-            float, Option("share of the time that settings may take", least=0, most=1)
+            float, Option("share of the time that the start and settings may take", least=0, most=1)
         ] = 0.45,
     ) -> None:
         self._space, self._objective, self._seed = space, objectives[0], seed
@@ -256,7 +256,7 @@ class Parts(TrialRoundSearcher):
 
     def _search_settings(self) -> TrialRounds:
         assert self._best
-        search, spent = SettingSearch(self._space, dict(self._best.costs)), 0.0
+        search, spent = SettingSearch(self._space, dict(self._best.costs)), self._whole_s
         while spent < self._settings_s and (found := search.next()):
             changes, settings = found
             trial = yield from self._measure_whole(settings)
