@@ -19,8 +19,8 @@ SOURCE = Path(capabilities.__file__).parents[1]
 
 @pytest.mark.parametrize("name", ALL)
 def test_each_names_its_implementers_and_its_users(name: str) -> None:
-    told = " ".join((ALL[name].__doc__ or "").split())
-    assert re.search(r"Offered by .+; used by .+\.$", told)
+    text = " ".join((ALL[name].__doc__ or "").split())
+    assert re.search(r"Offered by .+; used by .+\.$", text)
 
 
 @pytest.mark.parametrize("name", ALL)

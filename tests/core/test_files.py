@@ -72,13 +72,13 @@ def test_a_folder_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_pipe_and_the_output_are_written_to_themselves(tmp_path: Path) -> None:
-    pipe, said = tmp_path / "pipe", list[str]()
+    pipe, received = tmp_path / "pipe", list[str]()
     os.mkfifo(pipe)
-    reader = threading.Thread(target=lambda: said.append(pipe.read_text()))
+    reader = threading.Thread(target=lambda: received.append(pipe.read_text()))
     reader.start()
     replace_text(pipe, "through")
     reader.join(10)
-    assert said == ["through"]
+    assert received == ["through"]
     code = (
         "from pathlib import Path; from planish.core.files import replace_text;"
         "replace_text(Path('/dev/stdout'), 'one'); print(' two')"
@@ -148,13 +148,13 @@ CONTENTS = {
 
 @pytest.mark.parametrize("name", CONTENTS)
 def test_what_is_wrong_is_said_to_people(name: str, tmp_path: Path) -> None:
-    content, said = CONTENTS[name]
+    content, described = CONTENTS[name]
     path = tmp_path / "a.npz"
     if content is not None:
         path.write_bytes(content)
     with pytest.raises(DAMAGED) as raised, path.open("rb") as file:
         np.load(file, allow_pickle=False)
-    assert why(raised.value) == said
+    assert why(raised.value) == described
 
 
 def test_an_array_that_is_missing_is_named(tmp_path: Path) -> None:

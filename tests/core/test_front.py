@@ -55,12 +55,12 @@ def test_what_dominates_is_never_worse_and_once_better(pair: list[tuple[float, .
 @given(TABLES)
 def test_the_front_is_what_nothing_dominates_once_each(costs: list[tuple[float, ...]]) -> None:
     expected = sorted({b for b in costs if not any(_dominated(b, a) for a in costs)})
-    assert [costs[place] for place in front_of(costs)] == expected
+    assert [costs[index] for index in front_of(costs)] == expected
 
 
 @given(TABLES)
 def test_of_equals_the_first_is_kept(costs: list[tuple[float, ...]]) -> None:
-    assert all(place == costs.index(costs[place]) for place in front_of(costs))
+    assert all(index == costs.index(costs[index]) for index in front_of(costs))
 
 
 def test_the_front_of_trials_is_by_cost_and_of_what_has_all_values() -> None:

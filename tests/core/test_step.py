@@ -1,4 +1,4 @@
-"""Candidates as a store gives them back: text and hash first, steps when they are asked for."""
+"""Candidates as a store returns them: text and hash first, steps when they are asked for."""
 
 from __future__ import annotations
 

@@ -10,9 +10,9 @@ SMALL = Machine(32, 16, (Cache(1, 32 << 10), Cache(2, 1 << 20, 128)))
 
 def test_what_is_known_of_the_processor_does_not_identify_a_target() -> None:
     target = Target("anvil", frozenset({"hammer"}), 2, {"smith": "1"})
-    told = replace(target, machine=SMALL)
-    assert told == target
-    assert told.text == target.text
+    described = replace(target, machine=SMALL)
+    assert described == target
+    assert described.text == target.text
 
 
 def test_a_machine_tells_its_lanes_and_caches() -> None:
@@ -22,13 +22,13 @@ def test_a_machine_tells_its_lanes_and_caches() -> None:
 
 
 def test_caches_are_those_of_data_that_the_system_tells(tmp_path: Path) -> None:
-    told = [
+    listed = [
         ("1", "Data", "48K"),
         ("1", "Instruction", "32K"),
         ("2", "Unified", "2048K"),
         ("3", "Unified", "?"),
     ]
-    for number, (level, kind, size) in enumerate(told):
+    for number, (level, kind, size) in enumerate(listed):
         folder = tmp_path / f"index{number}"
         folder.mkdir()
         words = {"level": level, "type": kind, "size": size, "coherency_line_size": "64"}

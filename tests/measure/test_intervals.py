@@ -255,7 +255,7 @@ class Noise:
     """What keeps a time from being the same twice, as shares of it.
 
     Args:
-        process: of a process, for each who is measured in it (where its memory lies).
+        process: of a process, for each variant that is measured in it (where its memory lies).
         step: between rounds; half of it stays from one to the next.
         often: how often another process has the core.
         long: by how much a time is then longer, in the mean.
@@ -273,7 +273,7 @@ STORM = Noise(0.01, 0.05, 0.25, 0.5)
 
 
 class Machine(FakeExecutor):
-    """Measures what candidates tell, with noise; each of its executors is another process."""
+    """Measures the values of candidates, with noise; each of its executors is another process."""
 
     def __init__(self, noise: Noise, seed: int) -> None:
         super().__init__()
@@ -299,7 +299,7 @@ class Machine(FakeExecutor):
 
 
 def simulated(noise: Noise, gains: Sequence[float], seed: int) -> tuple[list[PairedSamples], int]:
-    """Compare what is so many times faster than the baseline; gives the samples, and the processes needed."""
+    """Compare what is so many times faster; return the samples, and the processes needed."""
     machine = Machine(noise, seed)
     # The same value as the baseline's would share its offset and drift.
     times = [1.0, *(1 / gain - (gain == 1) * 1e-9 for gain in gains)]
@@ -386,7 +386,7 @@ class Busy:
 
 
 def verdicts(objective: Objective, gain: float, pause: float = 0.0) -> list[tuple[str, float, bool]]:
-    """Compare 40 times; gives verdicts, gains, and whether the interval covers the truth."""
+    """Compare 40 times; return verdicts, gains, and whether the interval covers the truth."""
     found: list[tuple[str, float, bool]] = []
     for seed in range(40):
         busy = Busy(seed, pause)

@@ -45,7 +45,7 @@ def held(lock: Path) -> Generator[subprocess.Popen[bytes]]:
 
 @pytest.fixture
 def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Return a user who has no lock yet."""
+    """Return a user without a lock."""
     machine_lock.cache_clear()
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path / "run"))
@@ -278,7 +278,7 @@ def test_who_is_interrupted_while_waiting_keeps_nothing(
         holder.communicate()
     with lock.open() as file:
         end = time.monotonic() + 10
-        while time.monotonic() < end:  # the thread gives the file back once it has it
+        while time.monotonic() < end:  # the thread releases the file once it has it
             with suppress(BlockingIOError):
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 break

@@ -85,8 +85,8 @@ class Slow(FakeExecutor):
 def measured(
     machine: Slow, count: int, seconds: float, objective: Objective = COST
 ) -> tuple[list[str], tuple[int, int]]:
-    """Compare so many variants; gives the verdicts, and processes and rounds of the baseline."""
-    variants = [Variant(str(place), act(), Actor) for place in range(count + 1)]
+    """Compare so many variants; return the verdicts, and processes and rounds of the baseline."""
+    variants = [Variant(str(index), act(), Actor) for index in range(count + 1)]
     with pytest.MonkeyPatch.context() as patch:
         for module in (comparison, measured_rounds):
             patch.setattr(module, "time", SimpleNamespace(monotonic=lambda: machine.now))
@@ -222,7 +222,7 @@ def killing(book: Path, times: int, seed: int, number: signal.Signals) -> Genera
 def test_a_comparison_outlives_its_processes(tmp_path: Path, seed: int, number: signal.Signals) -> None:
     book = tmp_path / "diary"
     spec = Signed(book)
-    base, *others = (Variant(f"#{place}", act(), spec) for place in range(4))
+    base, *others = (Variant(f"#{index}", act(), spec) for index in range(4))
     start = partial(LocalExecutor, lock=tmp_path / "lock")
     with killing(book, 2, seed, number) as killed:  # three in a row would be one too many
         paired = remeasure(base, others, COST, start, PLAN)
@@ -231,7 +231,7 @@ def test_a_comparison_outlives_its_processes(tmp_path: Path, seed: int, number: 
     for sampled in paired:
         assert [len(row) for row in sampled.values] == [2, 2, 2]
     processes = [[set(sampled.samples[at : at + 2]) for at in (0, 2, 4)] for sampled in paired]
-    assert all(row == processes[0] for row in processes), "who is compared was not in one process"
+    assert all(row == processes[0] for row in processes), "what is compared was not in one process"
     assert all(len(process) == 1 for process in processes[0]), "a round was mended, not done again"
     assert len({pid for process in processes[0] for pid in process}) == 3
 
@@ -264,7 +264,7 @@ class _Between(LocalExecutor):
 
 def test_a_process_that_is_lost_between_two_rounds_does_them_all_again(tmp_path: Path) -> None:
     spec = Signed(tmp_path / "diary", 0.0)
-    base, other = (Variant(f"#{place}", act(), spec) for place in range(2))
+    base, other = (Variant(f"#{index}", act(), spec) for index in range(2))
     killed = list[int]()
     start = partial(_Between, tmp_path / "diary", killed, lock=tmp_path / "lock")
     paired = remeasure(base, [other], COST, start, PLAN)
@@ -319,7 +319,7 @@ def test_a_baseline_that_ends_its_process_is_an_error_at_once(tmp_path: Path) ->
 def compared_after(deaths: int, folder: Path) -> list[tuple[str, list[int]]]:
     """Compare two variants, of whose processes so many are killed as they start."""
     spec = Stillborn(folder / "diary", 0.0, folder / "births", deaths)
-    base, other = (Variant(f"#{place}", act(), spec) for place in range(2))
+    base, other = (Variant(f"#{index}", act(), spec) for index in range(2))
     paired = remeasure(base, [other], COST, partial(LocalExecutor, lock=folder / "lock"), PLAN)
     return [(sampled.verdict, [len(row) for row in sampled.values]) for sampled in paired]
 

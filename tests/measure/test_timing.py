@@ -131,7 +131,7 @@ class Machine:
     Args:
         calls: nanoseconds by call.
         interruptions: call number to nanoseconds that the system takes in it.
-        others: whether other processes have that time, so that this one's processor time does not tell of it.
+        others: whether other processes have that time, so that this one's processor time does not show it.
     """
 
     def __init__(

@@ -91,9 +91,9 @@ class Prober:
     def run_all(
         self, confined: str, probes: Sequence[str], user: int | None, reads: Sequence[str] = ()
     ) -> Sequence[str]:
-        """Run probes, each a name and on what, and give what each said."""
-        places = {"OTHER": self.other, "FILE": self.file, "PORT": self.port}
-        own = [" ".join(str(places.get(word, word)) for word in probe.split()) for probe in probes]
+        """Run probes, each a name and on what, and return what each printed."""
+        named = {"OTHER": self.other, "FILE": self.file, "PORT": self.port}
+        own = [" ".join(str(named.get(word, word)) for word in probe.split()) for probe in probes]
         given = [json.dumps([str(self.program), *reads]), json.dumps(user)]
         secrets = {"PLANISH_STORE": "postgresql://me:secret@host", "PGPASSWORD": "secret"}
         done = subprocess.run(
@@ -334,7 +334,7 @@ def test_without_filters_the_network_goes_by_a_namespace() -> None:
         code = (
             "import os, socket, sys\nfrom planish.sandbox.linux import leave_network\n"
             "if why := leave_network():\n    sys.exit(why)\n"
-            "assert os.access(sys.argv[2], os.W_OK), 'it is who it was'\n"
+            "assert os.access(sys.argv[2], os.W_OK), 'it is the same user'\n"
             "try:\n    socket.create_connection(('127.0.0.1', int(sys.argv[1])), 5)\n"
             "except OSError:\n    sys.exit(0)\nsys.exit('connected')\n"
         )

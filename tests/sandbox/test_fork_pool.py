@@ -58,10 +58,10 @@ def test_what_ends_a_child_is_refused_and_the_rest_is_done(die: Callable[[], Non
 
 def test_an_item_that_always_kills_is_given_up() -> None:
     def work(item: int, watchdog: Watchdog) -> int:
-        place = 0
+        index = 0
         while True:
-            place += 1
-            if watchdog.enter(f"{item}, {place}") and item == 2:
+            index += 1
+            if watchdog.enter(f"{item}, {index}") and item == 2:
                 _exit()
             if item != 2:
                 return item
@@ -231,7 +231,7 @@ def test_a_death_is_noticed_though_another_process_holds_the_pipe(tmp_path: Path
     done = {one.item: one for one in forked(range(3), work, int, 1, at_once=3)}
 
     holder = int((tmp_path / "holder").read_text())
-    assert living(holder), "who holds the pipe was waited for"
+    assert living(holder), "what holds the pipe was waited for"
     os.kill(holder, signal.SIGKILL)
     assert {item: one.answer for item, one in done.items()} == {0: 0, 1: None, 2: 2}
 
@@ -257,11 +257,11 @@ def test_what_a_child_has_sent_before_it_died_counts(tmp_path: Path) -> None:
 
 def test_a_part_with_a_long_name_is_refused_too() -> None:
     def work(item: int, watchdog: Watchdog) -> list[bool]:
-        names = [f"{'long' * 5000}{place}" for place in range(3)]
+        names = [f"{'long' * 5000}{index}" for index in range(3)]
         allowed: list[bool] = []
-        for place, name in enumerate(names):
+        for index, name in enumerate(names):
             allowed.append(watchdog.enter(name))
-            if allowed[-1] and place == item:
+            if allowed[-1] and index == item:
                 _exit()
         return allowed
 

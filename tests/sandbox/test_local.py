@@ -119,13 +119,13 @@ def test_children_die_at_close(executor: LocalExecutor, book: Path) -> None:
 def test_temporary_files_end_with_their_worker(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, last: str
 ) -> None:
-    place = tmp_path / "temporary"
-    place.mkdir()
-    monkeypatch.setattr(tempfile, "tempdir", str(place))
+    scratch = tmp_path / "temporary"
+    scratch.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(scratch))
     with LocalExecutor(Actor, limits=LIMITS, lock=tmp_path / "lock") as executor:
         list(evaluate(executor, [Candidate((Act("litter"), Act(last)))]))
-        assert len(list(place.glob("*/*/file"))) == (last == "measure")
-    assert list(place.iterdir()) == []
+        assert len(list(scratch.glob("*/*/file"))) == (last == "measure")
+    assert list(scratch.iterdir()) == []
 
 
 def test_what_an_evaluator_has_to_tell_is_known(tmp_path: Path) -> None:

@@ -86,7 +86,7 @@ def test_a_folder_that_is_only_half_made_or_removed_is_swept(tmp_path: Path, mom
 
 
 def test_what_others_put_there_is_no_trap(tmp_path: Path) -> None:
-    """A pipe would hold who opens it for ever; a link would have a folder elsewhere removed."""
+    """A pipe would hold a process that opens it for ever; a link would have a folder elsewhere removed."""
     trap, elsewhere = tmp_path / "planish-trap", tmp_path / "elsewhere"
     trap.mkdir()
     os.mkfifo(trap / ".planish-lives")

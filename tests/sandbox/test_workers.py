@@ -29,7 +29,7 @@ def limits() -> Limits:
 
 @contextmanager
 def striking(book: Path, *blows: tuple[float, signal.Signals]) -> Generator[None]:
-    """Send the first who writes into the diary signals, each so many seconds after the last."""
+    """Send the first process that writes into the diary signals, each so many seconds after the last."""
 
     def strike() -> None:
         while not diary(book):

@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import URL, make_url
 
-from store.cluster import installed, new_cluster
-from store.servers import as_text, make_schema, new_database
+from store.servers import as_text, installed, make_schema, new_cluster, new_database
 
 
 @pytest.fixture(scope="session")
@@ -41,6 +40,6 @@ def database(server: URL) -> Generator[URL]:
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
-def place(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    """Return the place of a new store, of each kind in turn."""
+def location(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """Return the location of a new store, of each kind in turn."""
     return str(tmp_path / "planish.db") if request.param == "sqlite" else request.getfixturevalue("postgres")

@@ -33,7 +33,7 @@ def small_disk(folder: Path, kilobytes: int) -> Generator[None]:
 
 
 def fill(add: Callable[[int], None]) -> tuple[int, StoreError]:
-    """Add trials until it fails; gives the number of those added, and the error."""
+    """Add trials until it fails; return the number of those added, and the error."""
     for index in range(10_000):
         try:
             add(index)

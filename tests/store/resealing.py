@@ -9,9 +9,9 @@ from sqlalchemy import Connection, Table, create_engine, select, update
 from planish.store.schema import results, runs, sealed, tasks, total, trials
 
 
-def reseal(place: Path) -> None:
+def reseal(location: Path) -> None:
     """Make all checksums of a store in SQLite anew."""
-    engine = create_engine(f"sqlite:///{place}")
+    engine = create_engine(f"sqlite:///{location}")
     with engine.begin() as connection:
         for table in (tasks, trials, results):
             _reseal(connection, table)

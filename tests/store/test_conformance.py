@@ -18,10 +18,10 @@ from store.servers import as_text, make_schema
 
 
 class _Conformance(StoreConformance):
-    place: str | Path
+    location: str | Path
 
     def open(self, *, read_only: bool = False) -> Store:
-        return open_store(self.place, read_only=read_only)
+        return open_store(self.location, read_only=read_only)
 
     def result_row(self, candidate: Candidate, ratio: float, data: Mapping[str, Any]) -> ResultRow:
         return ResultRow(candidate, ratio, data)
@@ -30,13 +30,13 @@ class _Conformance(StoreConformance):
 class TestSQLite(_Conformance):
     @pytest.fixture(autouse=True)
     def _file(self, tmp_path: Path) -> None:
-        self.place = tmp_path / "planish.db"
+        self.location = tmp_path / "planish.db"
 
 
 class TestPostgreSQL(_Conformance):
     @pytest.fixture(autouse=True)
     def _database(self, postgres: str) -> None:
-        self.place = postgres
+        self.location = postgres
 
 
 ANY = st.text(st.characters())  # surrogates and control characters too
@@ -69,11 +69,11 @@ trials = st.builds(
 
 @pytest.fixture(scope="module", params=["sqlite", "postgres"])
 def store(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Generator[Store]:
-    place: str | Path = tmp_path_factory.mktemp("any") / "planish.db"
+    location: str | Path = tmp_path_factory.mktemp("any") / "planish.db"
     if request.param == "postgres":
         server: URL = request.getfixturevalue("server")
-        place = as_text(make_schema(server))
-    with open_store(place) as store:
+        location = as_text(make_schema(server))
+    with open_store(location) as store:
         yield store
 
 

@@ -39,81 +39,83 @@ def _everything(store: Reader) -> list[Any]:
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Make a store of six runs for three tasks."""
-    place = tmp_path_factory.mktemp("whole") / "planish.db"
-    with open_store(place) as store:
+    location = tmp_path_factory.mktemp("whole") / "planish.db"
+    with open_store(location) as store:
         for text in ("flat", "round", "flat", "square", "round", "flat"):
             run_id = begin(store, make_task(text))
             for first in range(0, 24, 8):
                 store.add_trials(run_id, [make_trial(i, cached=i % 5 == 4) for i in range(first, first + 8)])
             store.save_result(run_id, [ResultRow(make_candidate(n), 2.0 - n, {"rank": n}) for n in range(3)])
             store.finish_run(run_id, seconds={"run": 1.5})
-    return place
+    return location
 
 
-def _flipped(whole: Path, place: Path, seed: int) -> None:
+def _flipped(whole: Path, location: Path, seed: int) -> None:
     """Change a byte, or a few in a row."""
     chance = random.Random(seed)
     content = bytearray(whole.read_bytes())
     first = chance.randrange(len(content))
     for at in range(first, min(len(content), first + chance.choice([1, 1, 1, 2, 4]))):
         content[at] ^= chance.randrange(1, 256)
-    place.write_bytes(content)
+    location.write_bytes(content)
 
 
 def test_a_flipped_byte_is_reported_or_changes_nothing(whole: Path, tmp_path: Path) -> None:
     with open_store(whole, read_only=True) as store:
         expected = _everything(store)
-    place, told = tmp_path / "planish.db", 0
+    location, reported = tmp_path / "planish.db", 0
     for seed in range(FLIPS):
-        _flipped(whole, place, seed)
+        _flipped(whole, location, seed)
         try:
-            with open_store(place, read_only=seed % 2 == 0) as store:
+            with open_store(location, read_only=seed % 2 == 0) as store:
                 assert _everything(store) == expected, f"seed {seed}"
         except StoreError as error:
             assert error.hint, f"seed {seed}: {error}"  # noqa: PT017
-            assert str(place) in str(error)  # noqa: PT017
-            told += 1
+            assert str(location) in str(error)  # noqa: PT017
+            reported += 1
         for path in tmp_path.iterdir():
             path.unlink()
-    assert told > FLIPS / 10
+    assert reported > FLIPS / 10
 
 
-def _planish(place: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-c", "from planish.cli import main; main()", *words, "--store", str(place)]
-    return subprocess.run(command, capture_output=True, text=True, check=False, cwd=place.parent)
+def _planish(location: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-c", "from planish.cli import main; main()", *words, "--store", str(location)]
+    return subprocess.run(command, capture_output=True, text=True, check=False, cwd=location.parent)
 
 
 def test_commands_end_with_code_4(tmp_path: Path) -> None:
-    place = tmp_path / "planish.db"
+    location = tmp_path / "planish.db"
     tune = ("tune", "C[m] += A[m,k]", "--size", "m=8,k=8", "--trials", "2", "--finalists", "1")
-    assert _planish(place, *tune).returncode == 0
-    with closing(sqlite3.connect(place, isolation_level=None)) as connection:
+    assert _planish(location, *tune).returncode == 0
+    with closing(sqlite3.connect(location, isolation_level=None)) as connection:
         (run_id,) = connection.execute("SELECT id FROM runs").fetchone()
         connection.execute("UPDATE trials SET outcome = replace(outcome, '1', '2') WHERE id = 1")
     for words in (("show", run_id), ("report", run_id), ("export", run_id, "out")):
-        done = _planish(place, *words)
+        done = _planish(location, *words)
         assert done.returncode == 4, (words, done.stderr)
-        assert done.stderr.startswith(f"planish: error: the store {place} is damaged: row 1 of table trials.")
+        assert done.stderr.startswith(
+            f"planish: error: the store {location} is damaged: row 1 of table trials."
+        )
         assert done.stderr.count("\n") == 1
 
 
 def test_a_trial_that_was_cut_short_is_measured_again(tmp_path: Path) -> None:
-    place = tmp_path / "planish.db"
+    location = tmp_path / "planish.db"
     tune = ("tune", "C[m] += A[m,k]", "--size", "m=8,k=8", "--trials", "3", "--finalists", "1")
-    assert _planish(place, *tune).returncode == 0
-    with closing(sqlite3.connect(place, isolation_level=None)) as connection:
+    assert _planish(location, *tune).returncode == 0
+    with closing(sqlite3.connect(location, isolation_level=None)) as connection:
         (run_id,) = connection.execute("SELECT id FROM runs").fetchone()
         connection.execute("UPDATE trials SET outcome = substr(outcome, 1, 100) WHERE id = 2")
         (length,) = connection.execute("SELECT length(outcome) FROM trials WHERE id = 2").fetchone()
     assert length == 100
-    again = _planish(place, *tune)
+    again = _planish(location, *tune)
     assert again.returncode == 0, again.stderr
     assert again.stderr.count(f"deleted 1 damaged trial of run {run_id}; measuring again") == 1
-    with open_store(place, read_only=True) as store:
+    with open_store(location, read_only=True) as store:
         (run,) = store.runs()
         assert (run.id, run.trials, run.status) == (run_id, 3, "finished")
-    assert "damaged" not in _planish(place, *tune).stderr
-    assert _planish(place, "show", run_id).returncode == 0
+    assert "damaged" not in _planish(location, *tune).stderr
+    assert _planish(location, "show", run_id).returncode == 0
 
 
 STATEMENTS = {
@@ -144,15 +146,15 @@ STATEMENTS = {
 
 @pytest.mark.parametrize("statement", STATEMENTS.values(), ids=list(STATEMENTS))
 def test_what_others_have_written_is_one_clear_error(whole: Path, tmp_path: Path, statement: str) -> None:
-    place = tmp_path / "planish.db"
-    place.write_bytes(whole.read_bytes())
-    with closing(sqlite3.connect(place, isolation_level=None)) as connection:
+    location = tmp_path / "planish.db"
+    location.write_bytes(whole.read_bytes())
+    with closing(sqlite3.connect(location, isolation_level=None)) as connection:
         connection.execute("PRAGMA ignore_check_constraints = ON")
         connection.execute(statement)
     for read_only in (True, False):
         with (
             pytest.raises(StoreError, match="is damaged") as caught,
-            open_store(place, read_only=read_only) as store,
+            open_store(location, read_only=read_only) as store,
         ):
             _everything(store)
         assert caught.value.exit_code == 4
@@ -161,21 +163,21 @@ def test_what_others_have_written_is_one_clear_error(whole: Path, tmp_path: Path
 
 @pytest.mark.parametrize("size", [50, 100, 10_000])
 def test_a_file_that_is_cut_short_is_one_clear_error(whole: Path, tmp_path: Path, size: int) -> None:
-    place = tmp_path / "planish.db"
-    place.write_bytes(whole.read_bytes()[:size])
+    location = tmp_path / "planish.db"
+    location.write_bytes(whole.read_bytes()[:size])
     for words in (("runs",), ("tune", "C[m] += A[m,k]", "--size", "m=8,k=8", "--trials", "1")):
-        done = _planish(place, *words)
+        done = _planish(location, *words)
         assert done.returncode == 4
-        assert done.stderr.startswith(f"planish: error: the store {place} is ")
+        assert done.stderr.startswith(f"planish: error: the store {location} is ")
         assert done.stderr.count("\n") == 1
-    assert place.stat().st_size == size
+    assert location.stat().st_size == size
 
 
 def test_json_that_is_too_deep_or_strange_is_an_error_even_with_a_checksum(tmp_path: Path) -> None:
     """A hand that knows how could seal them."""
     from planish.store.schema import COVERED, checksum, total
 
-    place = tmp_path / "planish.db"
+    location = tmp_path / "planish.db"
     for column, text in (
         ("candidate", "[" * 100_000),
         ("outcome", "[" * 100_000),
@@ -187,11 +189,11 @@ def test_json_that_is_too_deep_or_strange_is_an_error_even_with_a_checksum(tmp_p
         ("outcome", '{"stage": []}'),
         ("outcome", "1e999999"),
     ):
-        place.unlink(missing_ok=True)
-        with open_store(place) as store:
+        location.unlink(missing_ok=True)
+        with open_store(location) as store:
             run_id = begin(store)
             store.add_trials(run_id, [make_trial(0)])
-        with closing(sqlite3.connect(place, isolation_level=None)) as connection:
+        with closing(sqlite3.connect(location, isolation_level=None)) as connection:
             connection.execute(f"UPDATE trials SET {column} = ?", [text])
             connection.row_factory = sqlite3.Row
             row = dict(connection.execute("SELECT * FROM trials").fetchone())
@@ -199,7 +201,7 @@ def test_json_that_is_too_deep_or_strange_is_an_error_even_with_a_checksum(tmp_p
             connection.execute("UPDATE trials SET checksum = ?", [seal])
             connection.execute("UPDATE runs SET trials_sum = ?", [total([seal])])
         with (
-            open_store(place) as store,
+            open_store(location) as store,
             pytest.raises(StoreError, match="row 1 of table trials cannot be read"),
         ):
             store.run_trials(run_id, STEPS)
@@ -224,10 +226,10 @@ os._exit(0)
 @pytest.fixture(scope="module")
 def killed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Make a store whose writer was killed: all its trials are in the log."""
-    place = tmp_path_factory.mktemp("killed") / "planish.db"
-    subprocess.run([sys.executable, "-c", WRITER, str(place)], check=True)
-    assert place.with_name("planish.db-wal").stat().st_size > TRIALS * FRAME
-    return place
+    location = tmp_path_factory.mktemp("killed") / "planish.db"
+    subprocess.run([sys.executable, "-c", WRITER, str(location)], check=True)
+    assert location.with_name("planish.db-wal").stat().st_size > TRIALS * FRAME
+    return location
 
 
 def copied(killed: Path, folder: Path) -> tuple[Path, Path]:
@@ -237,8 +239,8 @@ def copied(killed: Path, folder: Path) -> tuple[Path, Path]:
     return folder / killed.name, folder / f"{killed.name}-wal"
 
 
-def stored(place: Path, *, read_only: bool = False) -> int:
-    with open_store(place, read_only=read_only) as store:
+def stored(location: Path, *, read_only: bool = False) -> int:
+    with open_store(location, read_only=read_only) as store:
         return len(store.trials(make_task("flat").key, STEPS))
 
 
@@ -251,7 +253,7 @@ def test_a_log_that_is_left_behind_is_taken_up(killed: Path, tmp_path: Path) -> 
 def test_a_byte_damaged_in_the_midst_is_reported_and_nothing_is_lost(
     killed: Path, tmp_path: Path, seed: int, read_only: bool
 ) -> None:
-    place, log = copied(killed, tmp_path)
+    location, log = copied(killed, tmp_path)
     whole = log.read_bytes()
     chance = random.Random(seed)
     at = chance.randrange(len(whole) - 3 * FRAME) if seed else 20
@@ -259,16 +261,16 @@ def test_a_byte_damaged_in_the_midst_is_reported_and_nothing_is_lost(
     content[at] ^= chance.randrange(1, 256)
     log.write_bytes(content)
     with pytest.raises(StoreError, match=r"is damaged: .* of its log planish\.db-wal") as caught:
-        stored(place, read_only=read_only)
+        stored(location, read_only=read_only)
     assert caught.value.exit_code == 4
     assert log.read_bytes() == content
     log.write_bytes(whole)
-    assert stored(place, read_only=read_only) == TRIALS
+    assert stored(location, read_only=read_only) == TRIALS
 
 
 @pytest.mark.parametrize("seed", range(6))
 def test_a_tail_that_is_torn_is_no_damage(killed: Path, tmp_path: Path, seed: int) -> None:
-    place, log = copied(killed, tmp_path)
+    location, log = copied(killed, tmp_path)
     chance = random.Random(seed)
     size = log.stat().st_size
     torn = size - chance.randrange(1, FRAME)
@@ -276,25 +278,25 @@ def test_a_tail_that_is_torn_is_no_damage(killed: Path, tmp_path: Path, seed: in
         os.truncate(log, torn)
     else:
         log.write_bytes(log.read_bytes()[:torn] + bytes(size - torn))
-    kept = stored(place)
+    kept = stored(location)
     assert kept in (TRIALS - 1, TRIALS)
 
 
 def test_frames_of_an_earlier_log_are_no_damage(tmp_path: Path) -> None:
     """A log that begins anew leaves its old frames behind its end."""
-    place = tmp_path / "planish.db"
+    location = tmp_path / "planish.db"
     restart = "import sqlite3; sqlite3.connect(sys.argv[1]).execute('PRAGMA wal_checkpoint(RESTART)')"
     more = "for index in range(3):\n    store.add_trials(run, [make_trial(index + 100)])"
     writer = WRITER.replace("os._exit(0)", f"{restart}\n{more}\nos._exit(0)")
-    subprocess.run([sys.executable, "-c", writer, str(place)], check=True)
-    assert stored(place) == TRIALS + 3
+    subprocess.run([sys.executable, "-c", writer, str(location)], check=True)
+    assert stored(location) == TRIALS + 3
 
 
 def test_commands_on_a_damaged_log_end_with_code_4(killed: Path, tmp_path: Path) -> None:
-    place, log = copied(killed, tmp_path)
+    location, log = copied(killed, tmp_path)
     content = bytearray(log.read_bytes())
     content[5 * FRAME] ^= 1
     log.write_bytes(content)
-    command = [sys.executable, "-c", "from planish.cli import main; main()", "show", "--store", str(place)]
+    command = [sys.executable, "-c", "from planish.cli import main; main()", "show", "--store", str(location)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr.count("\n")) == (4, 1)

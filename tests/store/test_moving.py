@@ -29,8 +29,8 @@ def content(store: Store, run_id: str) -> object:
     return found, task, store.run_trials(run_id, STEPS), store.result_rows(run_id, STEPS)
 
 
-def test_a_deleted_run_leaves_nothing(place: str) -> None:
-    with open_store(place) as store:
+def test_a_deleted_run_leaves_nothing(location: str) -> None:
+    with open_store(location) as store:
         kept, gone, alone = run(store), run(store), run(store, name="another")
         before = content(store, kept)
         assert [store.delete_run(gone[:7]), store.delete_run(alone)] == [gone, alone]
@@ -43,8 +43,8 @@ def test_a_deleted_run_leaves_nothing(place: str) -> None:
             store.delete_run(gone)
 
 
-def test_a_run_that_is_written_is_not_deleted(place: str) -> None:
-    with open_store(place) as store, open_store(place) as other:
+def test_a_run_that_is_written_is_not_deleted(location: str) -> None:
+    with open_store(location) as store, open_store(location) as other:
         run_id = begin(store)
         with pytest.raises(StoreError, match="another process is writing"):
             other.delete_run(run_id)
@@ -54,8 +54,8 @@ def test_a_run_that_is_written_is_not_deleted(place: str) -> None:
         assert store.runs() == []
 
 
-def test_a_run_that_is_written_here_is_not_deleted(place: str) -> None:
-    with open_store(place) as store:
+def test_a_run_that_is_written_here_is_not_deleted(location: str) -> None:
+    with open_store(location) as store:
         run_id = begin(store)
         with pytest.raises(StoreError, match="is being written here"):
             store.delete_run(run_id)
@@ -63,18 +63,18 @@ def test_a_run_that_is_written_here_is_not_deleted(place: str) -> None:
         assert store.run_trials(run_id, STEPS) == [make_trial(0)]
 
 
-def test_what_a_deleted_run_had_leased_is_free(place: str) -> None:
-    with open_store(place) as store:
+def test_what_a_deleted_run_had_leased_is_free(location: str) -> None:
+    with open_store(location) as store:
         store.lease(begin(store), [make_candidate(0)], 1)
-    with open_store(place) as store:  # as after a kill: the run has not ended
+    with open_store(location) as store:  # as after a kill: the run has not ended
         run_id = store.runs()[0].id
         store.delete_run(run_id)
-    with open_store(place) as store:
+    with open_store(location) as store:
         assert store.lease(begin(store), [make_candidate(0)], 1) == [make_candidate(0)]
 
 
-def test_a_run_is_the_same_in_another_store(place: str, tmp_path: Path) -> None:
-    with open_store(tmp_path / "other.db") as source, open_store(place) as target:
+def test_a_run_is_the_same_in_another_store(location: str, tmp_path: Path) -> None:
+    with open_store(tmp_path / "other.db") as source, open_store(location) as target:
         own = run(target, 2)
         first, second = run(source), run(source, 5)
         assert [target.take_run(source, each) for each in (first, second, first)] == [True, True, False]
@@ -84,8 +84,8 @@ def test_a_run_is_the_same_in_another_store(place: str, tmp_path: Path) -> None:
         assert {found.id for found in target.runs()} == {own, first, second}
 
 
-def test_of_two_states_of_a_run_the_further_one_stays(place: str, tmp_path: Path) -> None:
-    with open_store(place) as store, open_store(tmp_path / "copy.db") as copy:
+def test_of_two_states_of_a_run_the_further_one_stays(location: str, tmp_path: Path) -> None:
+    with open_store(location) as store, open_store(tmp_path / "copy.db") as copy:
         run_id = run(store)
         assert copy.take_run(store, run_id)
         copy.resume_run(run_id)
@@ -99,9 +99,9 @@ def test_of_two_states_of_a_run_the_further_one_stays(place: str, tmp_path: Path
 
 @pytest.mark.parametrize("ends", [False, True])
 def test_the_result_of_a_run_is_not_replaced_by_a_state_before_it(
-    place: str, tmp_path: Path, ends: bool
+    location: str, tmp_path: Path, ends: bool
 ) -> None:
-    with open_store(place) as store, open_store(tmp_path / "copy.db") as copy:
+    with open_store(location) as store, open_store(tmp_path / "copy.db") as copy:
         run_id = begin(store)
         store.add_trials(run_id, [make_trial(0)])
         copy.take_run(store, run_id)  # as of a file that was copied while the run went on
@@ -115,8 +115,12 @@ def test_the_result_of_a_run_is_not_replaced_by_a_state_before_it(
         assert copy.result_rows(run_id, STEPS) == store.result_rows(run_id, STEPS) != []
 
 
-def test_a_run_that_goes_on_here_is_not_replaced(place: str, tmp_path: Path) -> None:
-    with open_store(place) as store, open_store(place) as other, open_store(tmp_path / "copy.db") as copy:
+def test_a_run_that_goes_on_here_is_not_replaced(location: str, tmp_path: Path) -> None:
+    with (
+        open_store(location) as store,
+        open_store(location) as other,
+        open_store(tmp_path / "copy.db") as copy,
+    ):
         run_id = run(store)
         copy.take_run(store, run_id)
         copy.resume_run(run_id)

@@ -22,19 +22,12 @@ from store.mounts import fill, grow, small_disk, small_files, write_protected
 from store.servers import administer
 
 
-@pytest.mark.parametrize("place", ["a/b.db", Path("a/b.db"), "sqlite:///a/b.db"])
-def test_a_file_is_meant_from_the_current_folder(place: str | Path) -> None:
-    assert locate(place) == Path.cwd() / "a" / "b.db"
-
-
-@pytest.mark.parametrize("place", ["/a/b.db", Path("/a/b.db"), "sqlite:////a/b.db"])
-def test_an_absolute_file_is_meant_as_it_is(place: str | Path) -> None:
-    assert locate(place) == Path("/a/b.db")
-
-
-@pytest.mark.parametrize("place", ["~/b.db", Path("~/b.db"), "sqlite:///~/b.db"])
-def test_the_home_folder_has_a_short_name(place: str | Path) -> None:
-    assert locate(place) == Path.home() / "b.db"
+@pytest.mark.parametrize(
+    ("path", "found"),
+    [("a/b.db", Path.cwd() / "a/b.db"), ("/a/b.db", Path("/a/b.db")), ("~/b.db", Path.home() / "b.db")],
+)
+def test_a_file_is_named_by_its_path_or_a_url(path: str, found: Path) -> None:
+    assert [locate(path), locate(Path(path)), locate(f"sqlite:///{path}")] == [found] * 3
 
 
 @pytest.mark.parametrize("scheme", ["postgresql", "postgres", "postgresql+psycopg", "postgresql+psycopg2"])
@@ -43,10 +36,10 @@ def test_postgres_is_spoken_to_by_psycopg(scheme: str) -> None:
     assert url == URL.create("postgresql+psycopg", "smith", "iron", "forge", 1234, "planish")
 
 
-@pytest.mark.parametrize("place", ["mysql://forge/planish", "sqlite://", "http://x", "://x"])
-def test_other_urls_name_no_store(place: str) -> None:
+@pytest.mark.parametrize("location", ["mysql://forge/planish", "sqlite://", "http://x", "://x"])
+def test_other_urls_name_no_store(location: str) -> None:
     with pytest.raises(StoreError) as caught:
-        locate(place)
+        locate(location)
     assert "postgresql://USER@HOST/DATABASE" in caught.value.hint
 
 
@@ -56,7 +49,7 @@ def test_a_malformed_url_is_an_error_that_keeps_the_password() -> None:
     assert "iron" not in str(caught.value)
 
 
-def test_without_a_place_the_environment_names_the_store(
+def test_without_a_location_the_environment_names_the_store(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
@@ -68,8 +61,8 @@ def test_without_a_place_the_environment_names_the_store(
     assert locate("given.db") == Path.cwd() / "given.db"
 
 
-def _execute(place: str, statement: str) -> None:
-    target = locate(place)
+def _execute(location: str, statement: str) -> None:
+    target = locate(location)
     if not isinstance(target, Path):
         administer(target, statement)
         return
@@ -78,14 +71,14 @@ def _execute(place: str, statement: str) -> None:
     connection.close()
 
 
-def test_a_store_that_cannot_be_created_is_left_empty(place: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_store_that_cannot_be_created_is_left_empty(location: str, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as patch:
         patch.setattr(opening, "schema_version", Table("missing", MetaData(), Column("version_num", Text)))
         with pytest.raises(StoreError):
-            open_store(place)
+            open_store(location)
     with pytest.raises(StoreError, match="is empty"):
-        open_store(place, read_only=True)
-    with open_store(place) as store:
+        open_store(location, read_only=True)
+    with open_store(location) as store:
         begin(store)
 
 
@@ -96,24 +89,24 @@ def test_a_store_that_cannot_be_created_is_left_empty(place: str, monkeypatch: p
 def test_a_store_of_another_schema_is_refused_and_left_alone(
     tmp_path: Path, version: int, hint: str, read_only: bool
 ) -> None:
-    place = tmp_path / "planish.db"
-    open_store(place).close()
-    _execute(str(place), f"UPDATE planish_version SET version_num = '{version}'")
-    before = place.read_bytes()
+    location = tmp_path / "planish.db"
+    open_store(location).close()
+    _execute(str(location), f"UPDATE planish_version SET version_num = '{version}'")
+    before = location.read_bytes()
     with pytest.raises(
         StoreError, match=f"has the schema {version}, and this planish reads and writes {SCHEMA}"
     ) as caught:
-        open_store(place, read_only=read_only)
+        open_store(location, read_only=read_only)
     assert hint in caught.value.hint
     assert "\n" not in f"{caught.value}{caught.value.hint}"
-    assert place.read_bytes() == before
+    assert location.read_bytes() == before
 
 
-def test_a_database_of_something_else_is_refused(place: str) -> None:
-    _execute(place, "CREATE TABLE recipes (name TEXT)")
+def test_a_database_of_something_else_is_refused(location: str) -> None:
+    _execute(location, "CREATE TABLE recipes (name TEXT)")
     for read_only in (True, False):
         with pytest.raises(StoreError, match="holds other tables: recipes"):
-            open_store(place, read_only=read_only)
+            open_store(location, read_only=read_only)
 
 
 def test_an_empty_database_cannot_be_read(postgres: str) -> None:
@@ -221,7 +214,7 @@ def _large(index: int) -> Trial:
 
 
 def _fill(store: Store, run_id: str) -> int:
-    """Add trials until the disk is full; gives the number of those stored."""
+    """Add trials until the disk is full; return the number of those stored."""
     stored, error = fill(lambda index: store.add_trials(run_id, [_large(index)]))
     assert "disk" in str(error)
     assert "stored before is safe" in error.hint

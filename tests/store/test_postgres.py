@@ -28,9 +28,8 @@ from planish.store import ResultRow, open_store, session
 from planish.store.session import LostConnectionError, persist
 from planish.testing.stored import STEPS, make_candidate, make_trial
 from planish.testing.stores import begin
-from store.cluster import installed, new_cluster
 from store.mounts import fill, grow, small_disk
-from store.servers import administer, as_text, new_database
+from store.servers import administer, as_text, installed, new_cluster, new_database
 
 
 def test_a_database_that_does_not_exist_is_an_error(server: URL) -> None:
@@ -100,14 +99,14 @@ def _break_connections(server: URL, database: URL) -> None:
 
 
 def test_a_broken_connection_is_made_again(server: URL, database: URL) -> None:
-    place = as_text(database)
-    with open_store(place) as store:
+    location = as_text(database)
+    with open_store(location) as store:
         _break_connections(server, database)
         run_id = begin(store)
         for index in range(4):
             _break_connections(server, database)
             store.add_trials(run_id, [make_trial(index)])
-        with open_store(place) as other, pytest.raises(StoreError, match="another process"):
+        with open_store(location) as other, pytest.raises(StoreError, match="another process"):
             other.resume_run(run_id)
         _break_connections(server, database)
         assert store.run_trials(run_id, STEPS) == [make_trial(index) for index in range(4)]
@@ -162,12 +161,12 @@ def test_a_run_taken_over_after_a_broken_connection_is_refused(
     server: URL, database: URL, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(session, "PATIENCE_S", 1.0)
-    place = as_text(database)
-    with open_store(place) as store:
+    location = as_text(database)
+    with open_store(location) as store:
         run_id = begin(store)
         store.add_trials(run_id, [make_trial(0)])
         _break_connections(server, database)
-        with open_store(place) as other:
+        with open_store(location) as other:
             other.resume_run(run_id)
             with pytest.raises(StoreError, match="another process is writing"):
                 store.add_trials(run_id, [make_trial(1)])
@@ -237,8 +236,8 @@ def _large(index: int) -> Trial:
 
 
 def test_a_full_disk_loses_nothing_that_was_stored(small_database: tuple[str, Path]) -> None:
-    place, folder = small_database
-    with open_store(place) as store:
+    location, folder = small_database
+    with open_store(location) as store:
         run_id = begin(store)
         stored, error = fill(lambda index: store.add_trials(run_id, [_large(index)]))
         assert "the disk is full" in str(error)

@@ -34,8 +34,8 @@ def start() -> Generator[Start]:
     """Start writers that wait for a line; whatever happens, they end with the test."""
     writers: list[Writer] = []
 
-    def start_one(place: str, count: int, group: int) -> Writer:
-        command = [sys.executable, str(WRITER), place, str(count), str(group)]
+    def start_one(location: str, count: int, group: int) -> Writer:
+        command = [sys.executable, str(WRITER), location, str(count), str(group)]
         writer = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         writers.append(writer)
         return writer
@@ -58,7 +58,7 @@ def _go(writer: Writer) -> None:
 
 
 def _rest(writer: Writer) -> list[str]:
-    """Wait for the end; gives the lines not read yet."""
+    """Wait for the end; return the lines not read yet."""
     assert writer.stdout is not None
     lines = [] if writer.stdout.closed else writer.stdout.read().split("\n")[:-1]
     writer.communicate()
@@ -70,30 +70,34 @@ def _kill(writer: Writer) -> list[str]:
     return _rest(writer)
 
 
-def test_processes_make_one_store_and_write_to_it_at_once(place: str, start: Start) -> None:
-    writers = [start(place, 150, group) for group in (1, 1, 15)]
+def test_processes_make_one_store_and_write_to_it_at_once(location: str, start: Start) -> None:
+    writers = [start(location, 150, group) for group in (1, 1, 15)]
     for writer in writers:
         _go(writer)
-    told = [_rest(writer) for writer in writers]
+    reported = [_rest(writer) for writer in writers]
     assert [writer.returncode for writer in writers] == [0, 0, 0]
-    with open_store(place, read_only=True) as store:
-        assert {(run.id, run.status) for run in store.runs()} == {(lines[0], "finished") for lines in told}
+    with open_store(location, read_only=True) as store:
+        assert {(run.id, run.status) for run in store.runs()} == {
+            (lines[0], "finished") for lines in reported
+        }
         for run in store.runs():
             assert store.run_trials(run.id, STEPS) == [make_trial(i) for i in range(150)]
 
 
-def test_a_process_killed_while_writing_loses_no_trial_reported_as_stored(place: str, start: Start) -> None:
+def test_a_process_killed_while_writing_loses_no_trial_reported_as_stored(
+    location: str, start: Start
+) -> None:
     moments = random.Random(1)
-    writers = [start(place, ENDLESS, group) for group in GROUPS]
+    writers = [start(location, ENDLESS, group) for group in GROUPS]
     for writer, group in zip(writers, GROUPS, strict=True):
         _go(writer)
         run_id, first = _line(writer), _line(writer)
         time.sleep(moments.uniform(0, 0.06))
-        told = int([first, *_kill(writer)][-1])
-        with open_store(place) as store:
+        reported = int([first, *_kill(writer)][-1])
+        with open_store(location) as store:
             kept = store.run_trials(run_id, STEPS)
             assert kept == [make_trial(i) for i in range(len(kept))]
-            assert len(kept) in (told, told + group)
+            assert len(kept) in (reported, reported + group)
             assert store.run(run_id).status == "interrupted"
             store.resume_run(run_id)
             store.add_trials(run_id, [make_trial(len(kept))])
@@ -101,23 +105,23 @@ def test_a_process_killed_while_writing_loses_no_trial_reported_as_stored(place:
 
 
 def test_a_process_killed_while_making_the_store_leaves_one_that_can_be_opened(
-    place: str, start: Start
+    location: str, start: Start
 ) -> None:
     moments = random.Random(5)
-    for writer in [start(place, ENDLESS, 1) for _ in range(3)]:
+    for writer in [start(location, ENDLESS, 1) for _ in range(3)]:
         _go(writer)
         time.sleep(moments.uniform(0, 0.15))
-        told = _kill(writer)
-        with open_store(place) as store:
-            assert len(told) < 2 or store.run(told[0]).trials >= int(told[-1])
+        reported = _kill(writer)
+        with open_store(location) as store:
+            assert len(reported) < 2 or store.run(reported[0]).trials >= int(reported[-1])
             begin(store)
 
 
-def test_a_run_of_a_living_process_is_refused_to_others(place: str, start: Start) -> None:
-    writer = start(place, ENDLESS, 1)
+def test_a_run_of_a_living_process_is_refused_to_others(location: str, start: Start) -> None:
+    writer = start(location, ENDLESS, 1)
     _go(writer)
     run_id, _ = _line(writer), _line(writer)
-    with open_store(place) as store:
+    with open_store(location) as store:
         assert store.run(run_id).status == "running"
         with pytest.raises(StoreError, match=f"writing to run {run_id}"):
             store.resume_run(run_id)
@@ -136,23 +140,23 @@ def test_a_run_is_refused_to_others_whatever_link_leads_to_the_store(tmp_path: P
 
 
 def test_a_killed_process_leaves_no_file_for_long(tmp_path: Path, start: Start) -> None:
-    place = tmp_path / "planish.db"
-    writer = start(str(place), ENDLESS, 1)
+    location = tmp_path / "planish.db"
+    writer = start(str(location), ENDLESS, 1)
     _go(writer)
     run_id, _ = _line(writer), _line(writer)
     _kill(writer)
     assert (tmp_path / f"planish.db-run-{run_id}").exists()
-    with open_store(place) as store:
+    with open_store(location) as store:
         store.finish_run(begin(store))
     assert [path.name for path in tmp_path.iterdir()] == ["planish.db"]
-    connection = sqlite3.connect(place)
+    connection = sqlite3.connect(location)
     assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
     connection.close()
 
 
 @pytest.fixture
-def two(place: str) -> Generator[tuple[Store, Store]]:
-    with open_store(place) as one, open_store(place) as other:
+def two(location: str) -> Generator[tuple[Store, Store]]:
+    with open_store(location) as one, open_store(location) as other:
         yield one, other
 
 
@@ -169,9 +173,9 @@ def test_a_lease_is_of_one_run_until_it_ends(two: tuple[Store, Store]) -> None:
     assert other.lease(theirs, five, 4) == five[:4]
 
 
-def test_a_file_tells_whether_other_runs_are_under_way(two: tuple[Store, Store], place: str) -> None:
+def test_a_file_shows_whether_other_runs_are_under_way(two: tuple[Store, Store], location: str) -> None:
     one, other = two
-    server = place.startswith("postgresql")  # it is for many
+    server = location.startswith("postgresql")  # it is for many
     begin(one)
     assert one.is_shared is server
     theirs = begin(other)
@@ -180,11 +184,11 @@ def test_a_file_tells_whether_other_runs_are_under_way(two: tuple[Store, Store],
     assert one.is_shared is server
 
 
-def test_the_leases_of_a_killed_process_end_with_it(place: str) -> None:
+def test_the_leases_of_a_killed_process_end_with_it(location: str) -> None:
     five: list[Candidate] = [make_candidate(number) for number in range(5)]
-    with open_store(place) as store:
+    with open_store(location) as store:
         run_id = begin(store)
-        killed = open_store(place)
+        killed = open_store(location)
         assert killed.lease(begin(killed), five, 5) == five
         assert store.lease(run_id, five, 5) == []
         killed.close()
@@ -220,20 +224,20 @@ def alarm() -> Generator[None]:
 
 
 @pytest.mark.usefixtures("alarm")
-def test_a_run_that_is_interrupted_while_it_writes_goes_on(place: str) -> None:
+def test_a_run_that_is_interrupted_while_it_writes_goes_on(location: str) -> None:
     moments = random.Random(2)
-    with open_store(place) as store:
+    with open_store(location) as store:
         for _ in range(40):
-            run_id, told = begin(store), 0
+            run_id, reported = begin(store), 0
             try:
                 signal.setitimer(signal.ITIMER_REAL, moments.uniform(0.0005, 0.004))
                 while True:
-                    store.add_trials(run_id, [make_trial(told)])
-                    told += 1
+                    store.add_trials(run_id, [make_trial(reported)])
+                    reported += 1
             except KeyboardInterrupt:
                 pass
             stored = store.run(run_id).trials
-            assert stored in (told, told + 1)
+            assert stored in (reported, reported + 1)
             store.add_trials(run_id, [make_trial(stored)])
             assert store.run_trials(run_id, STEPS) == [make_trial(i) for i in range(stored + 1)]
             store.finish_run(run_id)

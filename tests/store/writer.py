@@ -1,6 +1,6 @@
-"""A process that writes a run, and tells of each group of trials once it is stored.
+"""A process that writes a run, and reports each group of trials once it is stored.
 
-Usage: writer.py PLACE COUNT GROUP; it waits for a line of input before it opens the store.
+Usage: writer.py LOCATION COUNT GROUP; it waits for a line of input before it opens the store.
 """
 
 import sys
@@ -10,21 +10,21 @@ from planish.testing.stored import make_trial
 from planish.testing.stores import begin
 
 
-def _tell(what: object) -> None:
+def _report(what: object) -> None:
     sys.stdout.write(f"{what}\n")
     sys.stdout.flush()
 
 
-def main(place: str, count: int, group: int) -> None:
+def main(location: str, count: int, group: int) -> None:
     """Write `count` trials, `group` at a time."""
-    _tell("ready")
+    _report("ready")
     sys.stdin.readline()
-    with open_store(place) as store:
+    with open_store(location) as store:
         run_id = begin(store)
-        _tell(run_id)
+        _report(run_id)
         for first in range(0, count, group):
             store.add_trials(run_id, [make_trial(i) for i in range(first, first + group)])
-            _tell(first + group)
+            _report(first + group)
         store.finish_run(run_id)
 
 

@@ -167,14 +167,14 @@ class Base(Searcher):
     def __init__(self, space: Lattice, objectives: Sequence[Objective], seed: int) -> None:
         self.space, self.objective, self.seed = space, objectives[0], seed
         self.left = list(space.candidates())
-        self.told: list[Trial] = []
+        self.trials: list[Trial] = []
 
     def ask(self, n: int) -> Sequence[Candidate]:
         asked, self.left = self.left[:n], self.left[n:]
         return asked
 
     def tell(self, trials: Sequence[Trial]) -> None:
-        self.told += trials
+        self.trials += trials
 
 
 class Entropy(Base):

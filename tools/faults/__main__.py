@@ -24,7 +24,7 @@ _PART = 20
 
 
 def main() -> int:
-    """Run the program; gives its exit code."""
+    """Run the program; return its exit code."""
     options = _options()
     found = _read(options.state)
     left = options.events

@@ -14,9 +14,8 @@ from pathlib import Path
 from faults.running import Session, Tally, processes
 from planish.core import StoreError
 from planish.store import open_store
-from store.cluster import Cluster, installed, new_cluster
 from store.mounts import grow, small_disk
-from store.servers import administer, as_text
+from store.servers import Cluster, administer, as_text, installed, new_cluster
 
 PAUSE = ("--option", "pause=0.005", "--workers", "2")
 LONGEST_S = 60.0
@@ -60,9 +59,9 @@ def workers(folder: Path, dice: random.Random, events: int) -> Tally:
     tally, number = Tally(), 0
     while tally.events < events:
         number += 1
-        place = folder / str(number)
-        place.mkdir()
-        session = Session(place, str(place / "planish.db"))
+        own = folder / str(number)
+        own.mkdir()
+        session = Session(own, str(own / "planish.db"))
         with session.start(*PAUSE, "--seconds", "10") as process:
             tally.events += _hit_workers(session, process, dice)
             _ended(process, (0,), tally)
@@ -74,9 +73,9 @@ def comparisons(folder: Path, dice: random.Random, events: int) -> Tally:
     """Kill a worker while the comparison starts, or is under way; the comparison is made all the same."""
     tally = Tally()
     while tally.events < events:
-        place = folder / str(tally.events)
-        place.mkdir()
-        session = Session(place, str(place / "planish.db"))
+        own = folder / str(tally.events)
+        own.mkdir()
+        session = Session(own, str(own / "planish.db"))
         with session.start("--option", "pause=0.05", "--workers", "1", "--trials", "12") as process:
             assert process.stderr is not None
             while (line := process.stderr.readline()) and not line.startswith("measuring the best"):
@@ -89,12 +88,12 @@ def comparisons(folder: Path, dice: random.Random, events: int) -> Tally:
             _ended(process, (0,), tally)
         session.check(tally)
         if not session.compared():
-            tally.blame(f"{session.place}: the best is not compared with the baseline")
+            tally.blame(f"{session.store}: the best is not compared with the baseline")
     return tally
 
 
 def _hit_workers(session: Session, process: subprocess.Popen[str], dice: random.Random) -> int:
-    """Hit a worker, now and then, while the command lives; gives the number of blows.
+    """Hit a worker, now and then, while the command lives; return the number of blows.
 
     Between two blows something is measured: workers that are killed again and again before they begin are
     an error, as where there is too little memory for one.
@@ -103,8 +102,8 @@ def _hit_workers(session: Session, process: subprocess.Popen[str], dice: random.
     while process.poll() is None and time.monotonic() < end:
         time.sleep(dice.uniform(0.3, 1.2))
         others = [pid for pid, _ in processes(session.mark) if pid != process.pid]
-        if others and session.told() > known:
-            known = session.told()
+        if others and len(session.reported()) > known:
+            known = len(session.reported())
             with suppress(ProcessLookupError):
                 _blow(dice.choice(others), dice)
                 blows += 1
@@ -178,7 +177,7 @@ def connections(folder: Path, dice: random.Random, events: int) -> Tally:
 
 
 def _break_connections(cluster: Cluster) -> int:
-    """Break all connections; gives how many there were."""
+    """Break all connections; return how many there were."""
     clients = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid()"
     return len(administer(cluster.url, f"{clients} AND backend_type = 'client backend'"))
 

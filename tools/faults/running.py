@@ -31,7 +31,7 @@ class Tally:
         lost: trials that had been stored and are not there any more.
         wrong: stored outcomes that are not true, commands that end otherwise than they say, tracebacks.
         orphans: processes that went on without the one that started them.
-        said: what was found, for those who fix it.
+        said: what was found, in sentences.
         seconds: that it took.
     """
 
@@ -44,7 +44,7 @@ class Tally:
 
     @property
     def clean(self) -> bool:
-        """Whether nothing was lost, wrong or left over."""
+        """Return whether nothing was lost, wrong or left over."""
         return not (self.lost or self.wrong or self.orphans)
 
     def add(self, other: Tally) -> None:
@@ -68,11 +68,11 @@ class Session:
 
     Args:
         folder: for the journal and the store.
-        place: the store.
+        store: where the store is.
     """
 
     folder: Path
-    place: str
+    store: str
 
     @property
     def mark(self) -> Path:
@@ -92,7 +92,7 @@ class Session:
             f"lattice {sizes}",
         ]
         return subprocess.Popen(
-            [*command, "--store", self.place, "--finalists", "1", *words],
+            [*command, "--store", self.store, "--finalists", "1", *words],
             cwd=self.mark,
             env={**os.environ, "PYTHONPATH": os.pathsep.join([str(TOOLS), *sys.path])},
             stdout=subprocess.PIPE,
@@ -103,12 +103,11 @@ class Session:
     def check(self, tally: Tally) -> None:
         """Compare the store with the journal and with the truth, and look for processes that are left."""
         stored = self._stored()
-        journal = self.folder / "journal"
-        told = set(journal.read_text().split()) if journal.exists() else set[str]()
-        lost = told - stored.keys()
+        reported = self.reported()
+        lost = reported - stored.keys()
         tally.lost += len(lost)
         if lost:
-            tally.said.append(f"{len(lost)} of {len(told)} trials are lost")
+            tally.said.append(f"{len(lost)} of {len(reported)} trials are lost")
         for outcome, trial in ((truth(trial), trial) for trial in stored.values()):
             if not same(outcome, trial.outcome):
                 tally.blame(f"{trial.candidate} is stored as {trial.outcome}")
@@ -116,19 +115,19 @@ class Session:
         tally.orphans += len(left)
         tally.said += [f"process {pid} is left: {command}" for pid, command in left.items()]
 
-    def told(self) -> int:
-        """Return how many trials the journal has."""
+    def reported(self) -> set[str]:
+        """Return the hashes of the trials in the journal."""
         journal = self.folder / "journal"
-        return len(journal.read_text().split()) if journal.exists() else 0
+        return set(journal.read_text().split()) if journal.exists() else set()
 
     def compared(self) -> bool:
         """Return whether the newest run's finalists were measured again beside the baseline."""
-        with open_store(self.place, read_only=True) as store:
+        with open_store(self.store, read_only=True) as store:
             return len(store.result_rows(store.runs(limit=1)[0].id, LatticeLevel().steps)) > 0
 
     def _stored(self) -> Mapping[str, Trial]:
         found: dict[str, Trial] = {}
-        with suppress(StoreError), open_store(self.place, read_only=True) as store:  # it may be empty yet
+        with suppress(StoreError), open_store(self.store, read_only=True) as store:  # it may be empty yet
             for run in store.runs():
                 trials = store.run_trials(run.id, LatticeLevel().steps)
                 found |= {trial.candidate.hash: trial for trial in trials}
@@ -158,7 +157,7 @@ def truth(trial: Trial) -> Outcome:
 
 
 def same(true: Outcome, stored: Outcome) -> bool:
-    """Whether an outcome tells what is true."""
+    """Return whether an outcome is the true one."""
     if isinstance(true, Measured):
         return isinstance(stored, Measured) and stored.values["time_s"] == true.values["time_s"]
     return isinstance(stored, Failed) and stored.reason == true.reason

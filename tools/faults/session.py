@@ -16,7 +16,7 @@ READY = b"ready\n"
 
 
 def main() -> None:
-    """Run the command; a line tells when signals are heeded."""
+    """Run the command; it prints a line once signals are handled."""
     leave_at_once()
     os.write(1, READY)
     from cli import lattices

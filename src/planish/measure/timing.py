@@ -222,17 +222,16 @@ def _others_run() -> bool:
     """Return whether a thread other than the calling one runs, or would if it had a core."""
     if sys.platform == "linux":
         own = str(threading.get_native_id())
-        return any(_is_running(task) for task in _TASKS.iterdir() if task.name != own)
+        for task in _TASKS.iterdir():
+            with suppress(OSError):  # it has ended meanwhile
+                stat = (task / "stat").read_text(encoding="ascii", errors="replace")
+                # The thread's name, before the bracket, may have spaces and brackets.
+                if task.name != own and stat.rpartition(")")[2].split()[0] == "R":
+                    return True
+        return False
     before, began = time.process_time(), time.perf_counter()
     time.sleep(_LOOK_S)
     return (time.process_time() - before) / (time.perf_counter() - began) > _BUSY
-
-
-def _is_running(task: Path) -> bool:
-    with suppress(OSError):  # it has ended meanwhile
-        stat = (task / "stat").read_text(encoding="ascii", errors="replace")
-        return stat.rpartition(")")[2].split()[0] == "R"  # the thread's name may have spaces and brackets
-    return False
 
 
 _LONG = 10  # a first call of so many blocks shows as much as a later one

@@ -21,7 +21,6 @@ import traceback
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, suppress
-from functools import partial
 from pathlib import Path
 from select import POLLIN, poll
 from typing import NoReturn
@@ -29,7 +28,7 @@ from typing import NoReturn
 from planish.sandbox.confinement import cap_memory, die_with_parent
 from planish.sandbox.limits import ExitStatus, describe_exit, is_external_signal, is_timeout
 from planish.sandbox.linux import hide
-from planish.sandbox.plain_data import MOST_BYTES, DataError, FrameReader, framed
+from planish.sandbox.plain_data import MOST_BYTES, DataError, FrameReader, framed, write_all
 
 _OUTPUT_BYTES = 2000
 _READ_BYTES = 1 << 20
@@ -220,7 +219,7 @@ class ForkedChild(Child):
             def main() -> None:
                 os.close(answers)
                 self._separate(lifeline, memory_bytes, scratch)
-                work(partial(_send, sends))
+                work(lambda body: write_all(sends, framed(body)))
 
             self._process = ForkedProcess(main)
             super().__init__(self._process.pid, answers)
@@ -295,12 +294,6 @@ def wait(ends: Iterable[int], seconds: float | None) -> set[int]:
     # Rounded up: a fraction of a millisecond is no reason to ask again and again.
     limit = None if seconds is None or seconds == math.inf else math.ceil(seconds * 1e3)
     return {end for end, _ in polled.poll(limit)}
-
-
-def _send(descriptor: int, body: bytes) -> None:
-    view = memoryview(framed(body))
-    while view:
-        view = view[os.write(descriptor, view) :]
 
 
 def forget_output() -> None:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import base64
 import builtins
 import json
+import os
 import struct
 import sys
 import traceback
@@ -95,6 +96,13 @@ def framed(body: bytes) -> bytes:
     if len(body) > MOST_BYTES:
         raise DataError(f"a message of {len(body):,} bytes exceeds the limit of {MOST_BYTES:,}")
     return _LENGTH.pack(len(body)) + body
+
+
+def write_all(descriptor: int, data: bytes) -> None:
+    """Write all of some bytes to a pipe, which takes what fits, 64 KiB by default."""
+    view = memoryview(data)
+    while view:
+        view = view[os.write(descriptor, view) :]
 
 
 class FrameReader:

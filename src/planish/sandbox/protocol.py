@@ -249,14 +249,6 @@ def _all_finite(numbers: Iterable[float]) -> bool:
         return False
 
 
-def send(descriptor: int, frame: bytes) -> None:
-    """Write all of an encoded message."""
-    view = memoryview(frame)
-    while view:
-        # A pipe takes what fits, 64 KiB by default, and returns how much.
-        view = view[os.write(descriptor, view) :]
-
-
 def receive_command(descriptor: int) -> Any:
     """Wait for the next message to a worker and read it.
 

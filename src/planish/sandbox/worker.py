@@ -13,7 +13,7 @@ from dataclasses import replace
 
 from planish.core import Evaluator, Failed, HasNotes, PlanishError, TargetError
 from planish.sandbox.confinement import apply_sandbox, cap_memory, die_with_parent, settle
-from planish.sandbox.plain_data import DataError, ErrorData
+from planish.sandbox.plain_data import DataError, ErrorData, write_all
 from planish.sandbox.protocol import (
     STAGE_CLOCK_BYTES,
     Answer,
@@ -26,7 +26,6 @@ from planish.sandbox.protocol import (
     encode_reply,
     evaluate_one,
     receive_command,
-    send,
 )
 
 
@@ -56,7 +55,7 @@ def _serve(commands: int, replies: int, clock: WorkerClock) -> None:
         except EOFError:
             return
         except Exception as error:  # noqa: BLE001  (the parent raises it)
-            send(replies, encode_reply(_broken(serial, error)))
+            write_all(replies, encode_reply(_broken(serial, error)))
             return
         if isinstance(message, Make):
             serial = message.serial
@@ -72,9 +71,9 @@ def _make(message: Make, replies: int, clock: WorkerClock) -> Evaluator | None:
         evaluator: Evaluator = pickle.loads(message.spec)()  # made by the executor itself, as all commands
         notes = tuple(map(str, evaluator.notes)) if isinstance(evaluator, HasNotes) else ()
     except Exception as error:  # noqa: BLE001  (the parent raises it)
-        send(replies, encode_reply(_broken(message.serial, error)))
+        write_all(replies, encode_reply(_broken(message.serial, error)))
         return None
-    send(replies, encode_reply(Made(message.serial, (*lacking, *notes))))
+    write_all(replies, encode_reply(Made(message.serial, (*lacking, *notes))))
     return evaluator
 
 
@@ -84,7 +83,7 @@ def _evaluate(evaluator: Evaluator, chunk: Chunk, replies: int, clock: WorkerClo
         outcome, seconds = evaluate_one(evaluator, candidate, clock)
         if os.getpid() != myself:
             os._exit(0)  # the evaluated code forked, and this is the child
-        send(replies, _encoded(Answer(position, outcome, seconds)))
+        write_all(replies, _encoded(Answer(position, outcome, seconds)))
 
 
 def _encoded(reply: Answer) -> bytes:

@@ -22,6 +22,7 @@ from planish.sandbox.child import Child, ForkedProcess, close_lifeline, lifeline
 from planish.sandbox.confinement import SandboxPolicy
 from planish.sandbox.limits import ExitStatus
 from planish.sandbox.linux import descendants
+from planish.sandbox.plain_data import write_all
 from planish.sandbox.protocol import (
     REPLY_BYTES,
     STAGE_CLOCK_BYTES,
@@ -34,7 +35,6 @@ from planish.sandbox.protocol import (
     WorkerClock,
     decode_reply,
     encode_command,
-    send,
 )
 from planish.sandbox.scratch import Scratch
 
@@ -317,7 +317,7 @@ class WorkerProcess(Child):
     def _send(self, frame: bytes) -> None:
         self._mark()
         with suppress(BrokenPipeError):  # it died: that will show where we listen
-            send(self._commands, frame)
+            write_all(self._commands, frame)
 
     def _mark(self) -> None:
         self.last_activity = time.monotonic()

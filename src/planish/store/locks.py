@@ -5,9 +5,9 @@ from __future__ import annotations
 import fcntl
 import os
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Protocol
 
 from sqlalchemy import Connection, delete, insert, or_, select, text, update
 
@@ -19,31 +19,37 @@ PATIENCE_S = 0.5
 _RUNS = 0x706C616E  # "plan": the runs' part of a PostgreSQL database's advisory locks
 
 
-class RunLocks(Protocol):
+class RunLocks(ABC):
     """Locks of the runs that are being written to."""
 
     def take(self, run_id: str) -> bool:
         """Acquire a run's lock; return whether it is held now. Harmless when it is held already."""
-        ...
+        deadline = time.monotonic() + PATIENCE_S
+        while not (taken := self._try_to_take(run_id)) and time.monotonic() < deadline:
+            time.sleep(0.02)
+        return taken
 
+    @abstractmethod
+    def _try_to_take(self, run_id: str) -> bool: ...
+
+    @abstractmethod
     def release(self, run_id: str) -> None:
         """Return a run's lock back."""
-        ...
 
-    def close(self) -> None:
-        """Return all locks back; the connection ends next."""
-        ...
-
+    @abstractmethod
     def held(self, run_ids: Iterable[str]) -> set[str]:
         """Return which of these runs are held, by whatever process."""
-        ...
+
+    @abstractmethod
+    def close(self) -> None:
+        """Return all locks back; the connection ends next."""
 
     def are_others(self) -> bool:
         """Return whether runs may be held elsewhere; false only where it is certain, and cheap to know."""
-        ...
+        return True
 
 
-class FileLocks:
+class FileLocks(RunLocks):
     """Locks on files beside the SQLite file.
 
     Only a killed process leaves its file behind; the next writer takes it away.
@@ -55,15 +61,14 @@ class FileLocks:
 
     def take(self, run_id: str) -> bool:
         """Hold a run's lock; see `RunLocks`."""
-        if run_id in self._files:
-            return True
-        self._sweep()
-        deadline = time.monotonic() + PATIENCE_S
-        while (file := self._try(self._file(run_id))) is None and time.monotonic() < deadline:
-            time.sleep(0.02)
-        if file is not None:
+        if run_id not in self._files:
+            self._sweep()
+        return super().take(run_id)
+
+    def _try_to_take(self, run_id: str) -> bool:
+        if run_id not in self._files and (file := self._try(self._file(run_id))) is not None:
             self._files[run_id] = file
-        return file is not None
+        return run_id in self._files
 
     def release(self, run_id: str) -> None:
         """Return a run's lock back; see `RunLocks`."""
@@ -114,7 +119,7 @@ class FileLocks:
         return None
 
 
-class AdvisoryLocks:
+class AdvisoryLocks(RunLocks):
     """Locks of the PostgreSQL session: the server ends them with the connection.
 
     A new connection after a lost one holds none; `take` then takes them again.
@@ -123,18 +128,10 @@ class AdvisoryLocks:
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
 
-    def take(self, run_id: str) -> bool:
-        """Hold a run's lock; see `RunLocks`."""
-        mine = self._mine()
-        deadline = time.monotonic() + PATIENCE_S
-        while run_id not in mine:
-            if self._call("pg_try_advisory_lock", run_id):
-                mine.add(run_id)
-            elif time.monotonic() > deadline:
-                return False
-            else:
-                time.sleep(0.02)
-        return True
+    def _try_to_take(self, run_id: str) -> bool:
+        if run_id not in (mine := self._mine()) and self._call("pg_try_advisory_lock", run_id):
+            mine.add(run_id)
+        return run_id in mine
 
     def release(self, run_id: str) -> None:
         """Return a run's lock back; see `RunLocks`."""
@@ -153,10 +150,6 @@ class AdvisoryLocks:
         )
         locked = {f"{number:08x}" for number in self._connection.execute(query, {"runs": _RUNS}).scalars()}
         return locked & set(run_ids)
-
-    def are_others(self) -> bool:
-        """Return whether runs may be held elsewhere; a server is for many."""
-        return True
 
     def _mine(self) -> set[str]:
         return self._connection.info.setdefault("runs", set[str]())

@@ -60,12 +60,18 @@ def locate(location: str | Path | None) -> Path | URL:
         StoreError: it names no database that can be a store. The text is not repeated: it may hold a
             password.
     """
-    location = location or os.environ.get("PLANISH_STORE") or _default()
+    location = location or os.environ.get("PLANISH_STORE")
+    if not location:
+        from platformdirs import user_data_path
+
+        return user_data_path("planish", appauthor=False) / "planish.db"
     if isinstance(location, Path):
         return location.expanduser().absolute()
     if "://" in location:
         return _of_url(location)
-    if _is_doubtful(location):
+    # What resembles a URL or a connection string may hold a password.
+    stray = "@" in location and not location.startswith(_EXPLICIT)
+    if stray or redact(location) != location or re.match(_URL_LIKE, location, re.IGNORECASE):
         raise StoreError("the store's name is neither a file's nor a URL", f"{_FORMS} {_FILE}")
     return Path(location).expanduser().absolute()
 
@@ -82,9 +88,9 @@ def label(url: URL) -> str:
 
 def secrets(url: URL) -> Sequence[str]:
     """Return the parts of a database's URL that its label leaves out, and that nothing else may repeat."""
-    hidden = [url.password or url.username or "", *_values(url)]
+    values = [str(value) for name, value in url.query.items() if not _is_shown(name, value)]
     shown = label(url)
-    return [part for part in hidden if part and part not in shown]
+    return [part for part in (url.password or url.username, *values) if part and part not in shown]
 
 
 def _of_url(text: str) -> Path | URL:
@@ -132,24 +138,8 @@ def _malformed() -> StoreError:
     return StoreError("the store's URL is malformed", f"{_FORMS} {_ESCAPES}")
 
 
-def _is_doubtful(text: str) -> bool:
-    """Return whether a text resembles a URL or a connection string, which may hold a password."""
-    stray = "@" in text and not text.startswith(_EXPLICIT)
-    return stray or redact(text) != text or re.match(_URL_LIKE, text, re.IGNORECASE) is not None
-
-
 def _is_shown(name: str, value: object) -> bool:
     return name in _SHOWN and isinstance(value, str) and re.fullmatch(_PLAIN, value) is not None
-
-
-def _values(url: URL) -> Sequence[str]:
-    return [str(value) for name, value in url.query.items() if not _is_shown(name, value)]
-
-
-def _default() -> Path:
-    from platformdirs import user_data_path
-
-    return user_data_path("planish", appauthor=False) / "planish.db"
 
 
 _HEADER = Struct(">8I")  # magic, version, page size, checkpoints, two salts, two sums
@@ -370,7 +360,7 @@ def open_postgres(url: URL, *, read_only: bool, timeout: float) -> StoreSession:
 
 
 def _with(url: URL, limits: str, seconds: int) -> URL:
-    """Add to a URL what it does not say itself."""
+    """Add the defaults to a URL."""
     defaults = {"connect_timeout": str(seconds), "application_name": "planish"} | dict(url.query)
     options = f"{limits} {defaults.get('options', '')}"
     return url.update_query_dict({**defaults, "options": options.strip()})

@@ -295,8 +295,7 @@ class StoreSession:
             StoreError: the store cannot be read.
         """
 
-        def attempt(again: bool) -> _T:
-            del again
+        def attempt(_: bool) -> _T:
             with self.reading() as connection:
                 return action(connection)
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 import gzip
 import json
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
@@ -80,18 +81,8 @@ def save_recording(recording: Recording, path: Path) -> None:
         StoreError: the file cannot be written.
         ValueError: a value is not finite, which JSON cannot express.
     """
-    text = "".join(f"{canonical_json(line)}\n" for line in _lines(recording))
-    try:
-        with replacing(path) as part:
-            # No time of writing: equal recordings make equal files.
-            part.write_bytes(gzip.compress(text.encode(), mtime=0))
-    except OSError as error:
-        raise StoreError(f"cannot write the recording {path}: {error.strerror}") from error
-
-
-def _lines(recording: Recording) -> Iterator[Mapping[str, Any]]:
     objective = recording.objective
-    yield {
+    header = {
         "format": FORMAT,
         "version": VERSION,
         "task": recording.task,
@@ -99,9 +90,17 @@ def _lines(recording: Recording) -> Iterator[Mapping[str, Any]]:
         "objective": [objective.name, objective.unit, objective.direction],
         "rows": len(recording.outcomes),
     }
-    for name, outcome in recording.outcomes.items():
-        seconds = dict(recording.seconds.get(name, {}))
-        yield {"candidate": name, "outcome": outcome_to_json(outcome), "seconds": seconds}
+    rows = [
+        {"candidate": name, "outcome": outcome_to_json(outcome), "seconds": recording.seconds.get(name, {})}
+        for name, outcome in recording.outcomes.items()
+    ]
+    text = "".join(f"{canonical_json(line)}\n" for line in [header, *rows])
+    try:
+        with replacing(path) as part:
+            # No time of writing: equal recordings make equal files.
+            part.write_bytes(gzip.compress(text.encode(), mtime=0))
+    except OSError as error:
+        raise StoreError(f"cannot write the recording {path}: {error.strerror}") from error
 
 
 def load_recording(path: Path) -> Recording:
@@ -112,14 +111,30 @@ def load_recording(path: Path) -> Recording:
             short, or has a malformed or repeated row; the message names the line.
     """
     lines = _read_lines(path)
-    header = _header(path, lines)
-    rows = [_row(path, number, line) for number, line in enumerate(lines[1:], start=2)]
-    outcomes = {name: outcome for name, outcome, _ in rows}
-    if not len(rows) == len(outcomes) == header.rows:
-        found = f"{len(rows)} rows of {len(outcomes)} candidates"
-        raise StoreError(f"{path} has {found} where its header promises {header.rows}", "Record it again.")
-    seconds = {name: spent for name, _, spent in rows if spent}
-    return Recording(header.task, header.space, header.objective, outcomes, seconds)
+    with _readable(f"{path}, line 1: no header of a recording"):
+        header = _parse(lines[0])
+        kind, version = header["format"], header["version"]
+    if kind != FORMAT:
+        raise StoreError(f"{path} holds a '{kind}', not a '{FORMAT}'", "Name a recording.")
+    if version != VERSION:
+        raise StoreError(
+            f"{path} is a recording of version {version}, and this planish reads version {VERSION}",
+            "Use the planish that wrote it, or record it again.",
+        )
+    with _readable(f"{path}, line 1: no header of a recording"):
+        task, space, objective = str(header["task"]), str(header["space"]), Objective(*header["objective"])
+        promised = int(header["rows"])
+    outcomes, seconds = dict[str, Outcome](), dict[str, Mapping[str, float]]()
+    for number, line in enumerate(lines[1:], start=2):
+        with _readable(f"{path}, line {number}: malformed row"):
+            row = _parse(line)
+            outcomes[str(row["candidate"])] = _outcome(row["outcome"])
+            if spent := _numbers(row["seconds"]):
+                seconds[str(row["candidate"])] = spent
+    if not len(lines) - 1 == len(outcomes) == promised:
+        found = f"{len(lines) - 1} rows of {len(outcomes)} candidates"
+        raise StoreError(f"{path} has {found} where its header promises {promised}", "Record it again.")
+    return Recording(task, space, objective, outcomes, seconds)
 
 
 def _read_lines(path: Path) -> list[str]:
@@ -131,39 +146,13 @@ def _read_lines(path: Path) -> list[str]:
         raise StoreError(f"cannot read the recording {path}: {error.strerror}") from error
 
 
-@dataclass(frozen=True)
-class _Header:
-    task: str
-    space: str
-    objective: Objective
-    rows: int
-
-
-def _header(path: Path, lines: Sequence[str]) -> _Header:
+@contextmanager
+def _readable(what: str) -> Generator[None]:
+    """Raise a StoreError that says what cannot be read, where the block meets what it does not expect."""
     try:
-        fields = _parse(lines[0])
-        kind, version = fields["format"], fields["version"]
-        if (kind, version) == (FORMAT, VERSION):
-            objective = Objective(*fields["objective"])
-            return _Header(str(fields["task"]), str(fields["space"]), objective, int(fields["rows"]))
-    except (ValueError, KeyError, TypeError, IndexError) as error:
-        raise StoreError(
-            f"{path}, line 1: no header of a recording: {error!r}", "Record it again."
-        ) from error
-    if kind != FORMAT:
-        raise StoreError(f"{path} holds a '{kind}', not a '{FORMAT}'", "Name a recording.")
-    raise StoreError(
-        f"{path} is a recording of version {version}, and this planish reads version {VERSION}",
-        "Use the planish that wrote it, or record it again.",
-    )
-
-
-def _row(path: Path, number: int, line: str) -> tuple[str, Outcome, Mapping[str, float]]:
-    try:
-        row = _parse(line)
-        return str(row["candidate"]), _outcome(row["outcome"]), _numbers(row["seconds"])
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise StoreError(f"{path}, line {number}: malformed row: {error!r}", "Record it again.") from error
+        yield
+    except (ValueError, KeyError, TypeError, AttributeError, IndexError) as error:
+        raise StoreError(f"{what}: {error!r}", "Record it again.") from error
 
 
 def _outcome(data: Mapping[str, Any]) -> Outcome:
@@ -183,11 +172,10 @@ def _numbers(data: Mapping[str, Any]) -> dict[str, float]:
 
 
 def _parse(line: str) -> dict[str, Any]:
-    return json.loads(line, parse_constant=_refuse)
+    def refuse(constant: str) -> NoReturn:
+        raise ValueError(f"{constant} is not a finite number")
 
-
-def _refuse(constant: str) -> NoReturn:
-    raise ValueError(f"{constant} is not a finite number")
+    return json.loads(line, parse_constant=refuse)
 
 
 class ReplayExecutor(InOrder):
