@@ -14,6 +14,10 @@ from __future__ import annotations
 
 import os
 
+TYPE_CHECKING = False  # as `typing` has it
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
 # With or without `no-`. Those of GCC that clang ignores are here, too.
 _FLAGS = frozenset(
     """PIC PIE aapcs-bitfield-load aapcs-bitfield-width access-control addrsig align-functions align-jumps
@@ -268,6 +272,15 @@ _FRONT_SEPARATE = frozenset(
 _FRONT_ALONE = frozenset(("-c", "-MD", "-MMD", "-MP", "-MV"))
 
 
+def grouped(words: Sequence[str]) -> Iterator[tuple[int, list[str]]]:
+    """Yield the words of a command line with their indices: an option with the word that is its value."""
+    index = 0
+    while index < len(words):
+        group = list(words[index : index + 1 + (words[index] in _SEPARATE)])
+        yield index, group
+        index += len(group)
+
+
 class Source:
     """A source file: its index among the words, its path, and its language; None: not one of ours."""
 
@@ -318,18 +331,13 @@ class Invocation:
         return self.level in _TIME
 
     def _read(self) -> None:
-        words, i, count = self.words, 0, len(self.words)
-        while i < count:
-            word = words[i]
+        for index, (word, *value) in grouped(self.words):
             if word == "--":  # what follows are inputs; seldom, and not worth a second way of reading
                 self.keeps = self.keeps or word
             if word == "-" or not word.startswith("-"):
-                self._input(i, word)
+                self._input(index, word)
             else:
-                value = words[i + 1] if word in _SEPARATE and i + 1 < count else None
-                self._option(word, value)
-                i += value is not None
-            i += 1
+                self._option(word, value[0] if value else None)
 
     def _input(self, index: int, path: str) -> None:
         suffix = os.path.splitext(path)[1]
@@ -368,14 +376,11 @@ class Invocation:
 
 def code_options(words: list[str]) -> list[str]:
     """Leave of a command line, without its inputs, what has a part in making code of bitcode."""
-    kept: list[str] = []
-    i = 0
-    while i < len(words):
-        word = words[i]
-        separate = word in _SEPARATE
-        if word in _FRONT_SEPARATE or word in _FRONT_ALONE or word.startswith((*_FRONT_JOINED, "-x", "-o")):
-            pass
-        elif word.startswith("-"):
-            kept += words[i : i + 1 + separate]
-        i += 1 + separate
-    return kept
+    front = _FRONT_ALONE | _FRONT_SEPARATE
+    return [
+        word
+        for _, group in grouped(words)
+        if group[0].startswith("-") and group[0] not in front
+        if not group[0].startswith((*_FRONT_JOINED, "-x", "-o"))
+        for word in group
+    ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 
-from planish.cc.arguments import Invocation, Source
+from planish.cc.arguments import Invocation, Source, grouped
 from planish.cc.settings import SearchError
 
 VARIABLE = "PLANISH_CLANG"
@@ -124,16 +124,12 @@ def _options(invocation: Invocation, source: Source) -> list[str]:
     others = {other.index for other in invocation.sources} - {source.index}
     if not invocation.compiles:
         others |= invocation.linked
-    kept: list[str] = []
-    skip = False
-    for index, word in enumerate(invocation.words):
-        if skip or index in others or word == "-c":
-            skip = False
-        elif word == "-o":
-            skip = True
-        elif not word.startswith("-o"):
-            kept.append(word)
-    return kept
+    return [
+        word
+        for index, group in grouped(invocation.words)
+        if index not in others and group[0] != "-c" and not group[0].startswith("-o")
+        for word in group
+    ]
 
 
 def _host() -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 
+from planish.cc.arguments import grouped
 from planish.cc.clang import Unit, run
 
 _ALONE, _WITH_VALUE = ("-MD", "-MMD", "-MP", "-MV", "-w"), ("-MF", "-MT", "-MQ")
@@ -75,16 +76,12 @@ class Reading:
 
 def _options(unit: Unit) -> list[str]:
     """Leave out of a unit's options what is about dependencies, and `-w`, which would hide dates."""
-    options: list[str] = []
-    skip = False
-    for word in unit.options:
-        if skip or word in _ALONE:
-            skip = False
-        elif word.startswith(_WITH_VALUE):
-            skip = word in _WITH_VALUE
-        else:
-            options.append(word)
-    return options
+    return [
+        word
+        for _, group in grouped(unit.options)
+        if group[0] not in _ALONE and not group[0].startswith(_WITH_VALUE)
+        for word in group
+    ]
 
 
 def _listed(rule: bytes) -> list[bytes]:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
-from planish.cc.arguments import Invocation, code_options
+from planish.cc.arguments import Invocation, code_options, grouped
 from planish.cc.job import CompileJob
 from planish.cc.object_cache import CachedObject, ObjectCache, digest
 from planish.cc.settings import ReadsFilesError
@@ -138,13 +138,7 @@ def exchanged(words: Sequence[str], others: Mapping[LinkPart, str]) -> list[str]
 
 def without_output(words: Sequence[str]) -> list[str]:
     """Leave out what -o names."""
-    kept: list[str] = []
-    skip = False
-    for word in words:
-        if not skip and not word.startswith("-o"):
-            kept.append(word)
-        skip = word == "-o" and not skip
-    return kept
+    return [word for _, group in grouped(words) if not group[0].startswith("-o") for word in group]
 
 
 def _members(data: bytes) -> Iterator[bytes]:
