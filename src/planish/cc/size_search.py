@@ -217,7 +217,8 @@ class _ProcessorBudget(SearchLimits):
 
     def is_spent(self) -> bool:
         """Return whether nothing more is to be proposed; the first is measured however long it takes."""
-        is_over = self._left <= _RESERVED * self.searcher.conclusion_s
+        # What is under way then ends by itself, and takes about as long as what ended last.
+        is_over = self._left <= _RESERVED * self.searcher.conclusion_s + self.trials.took
         return is_over and self.trials.best is not None and not self.concluding
 
     def deadline(self) -> float:
@@ -243,6 +244,7 @@ class _Trials(Recorder):
         best: the least cost of a whole module, and how it is made; None: there is none. What is measured on
             some functions only says what is worth combining.
         evaluations: lists that this search ran on functions.
+        took: seconds of the processor that its last trial took.
         budget: of this search.
     """
 
@@ -250,7 +252,7 @@ class _Trials(Recorder):
 
     def __init__(self, cache: ObjectCache, key: str) -> None:
         self._cache, self._key = cache, key
-        self.seconds, self.evaluations = 0.0, 0
+        self.seconds, self.evaluations, self.took = 0.0, 0, 0.0
         self.best: tuple[float, Candidate] | None = None
         # Outcome and seconds of the processor by the candidate's hash.
         self._known: dict[str, tuple[dict[str, Any], float]] = {}
@@ -301,12 +303,12 @@ class _Trials(Recorder):
     def record(self, evaluation: Evaluation) -> Trial:
         """Keep an evaluation with the seconds of the processor that it took."""
         candidate, outcome, used = evaluation.candidate, evaluation.outcome, self.budget.used
-        took, self._used = used - self._used, used
-        trial = Trial(candidate, outcome, seconds={"worker": took})
+        self.took, self._used = used - self._used, used
+        trial = Trial(candidate, outcome, seconds={"worker": self.took})
         if isinstance(outcome, Lost):
             self._lost[candidate.hash] = trial
             return trial
-        self._known[candidate.hash] = outcome_to_json(outcome), took
+        self._known[candidate.hash] = outcome_to_json(outcome), self.took
         if isinstance(outcome, Measured) and only_group(plan_of(candidate)) is None:
             total = outcome.values[_OBJECTIVE.name]
             if self.best is None or total < self.best[0]:
