@@ -6,14 +6,16 @@ import ast
 import inspect
 import textwrap
 from collections.abc import Iterator
+from dataclasses import fields, is_dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, get_type_hints
 
 import pytest
 import typer
 
 from cli.conftest import Planish
-from planish.cli import app
+from planish.cli import app, options
+from planish.cli.options import ProgramOptions
 
 REFUSED: dict[tuple[str, ...], str] = {
     ("show", "--file", "x"): "the list of runs does not read --file. Name a run, or leave it out.",
@@ -60,10 +62,21 @@ def commands(command: Any, name: str = "planish") -> Iterator[tuple[str, Any]]:
 def test_every_option_of_every_command_is_read_somewhere() -> None:
     found = dict(commands(typer.main.get_command(app)))
     assert len(found) > 25
+    groups = set[Any]()
     for name, command in found.items():
         if command.callback is None or name == "planish":
             continue
-        (function,) = ast.parse(textwrap.dedent(inspect.getsource(inspect.unwrap(command.callback)))).body
-        names = {node.id for node in ast.walk(function) if isinstance(node, ast.Name)}
-        unread = [each.name for each in command.params if each.name not in (*names, "help")]
-        assert not unread, name
+        function = inspect.unwrap(command.callback)
+        hints = get_type_hints(function)
+        names = {node.id for node in walk(inspect.getsource(function)) if isinstance(node, ast.Name)}
+        assert {*hints} - {*names, "return"} == set(), name
+        groups |= {hint for hint in hints.values() if is_dataclass(hint)}
+    assert ProgramOptions in groups
+    sources = [file.read_text() for file in Path(options.__file__).parent.glob("*.py")]
+    attributes = {each.attr for text in sources for each in walk(text) if isinstance(each, ast.Attribute)}
+    for group in groups - {ProgramOptions}:  # which `level_options` reads as a whole
+        assert {field.name for field in fields(group)} - attributes == set(), group
+
+
+def walk(source: str) -> Iterator[ast.AST]:
+    return ast.walk(ast.parse(textwrap.dedent(source)))

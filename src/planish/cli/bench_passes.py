@@ -57,7 +57,7 @@ def bench_passes(
     )
     if trials is None and seconds is None:
         trials = TRIALS
-    options = level_options(None, None, option)
+    options = level_options(given.ProgramOptions(option=option))
     requests = [Request(file, options, settings, budget_of(trials, seconds, None)) for file in files]
     _carry_out(requests, record, against, store, form)
 

@@ -12,23 +12,15 @@ from planish.cli import options as given
 _RUN = re.compile(r"[0-9a-fA-F]{1,8}")
 
 
+@given.grouped
 def compare(
     command: typer.Context,
     what: Annotated[
         list[str],
         typer.Argument(metavar="PROGRAM|ID", help="Programs to search, or runs to try again."),
     ],
-    size: given.Size = None,
-    shape: given.Shape = None,
-    dtype: given.Dtype = "",
-    args: given.Args = "",
-    stdin: given.Stdin = "",
-    run: given.Run = False,
-    link: given.Link = "",
-    workload: given.Workload = "",
-    data: given.Data = "",
-    backend: given.Backend = "",
-    option: given.LevelOption = None,
+    *,
+    reading: given.ProgramOptions,
     level: given.LevelName = "",
     objective: given.Objective = "",
     searcher: given.Searchers = None,
@@ -59,16 +51,6 @@ def compare(
         compare_runs(what, processes, store, form)
         return
     settings = Settings(level, names(objective), seed=seed, cores=cores, workers=workers)
-    named = {
-        "dtype": dtype,
-        "args": args,
-        "stdin": stdin,
-        "run": "yes" if run else "",
-        "link": link,
-        "workload": workload,
-        "data": data,
-        "backend": backend,
-    }
-    options = level_options(size, shape, option, **named)
+    options = level_options(reading)
     configs = search_configs(what, searcher or [""], space or [""], settings, options)
     compare_programs(configs, trials, seeds, processes, store, form)

@@ -31,7 +31,8 @@ def inspect(
     from planish.tuning.api import task_of
     from planish.tuning.settings import Settings
 
-    level, model = load_program(program, "graph", level_options(None, shape, option))
+    options = level_options(given.ProgramOptions(shape=shape, option=option))
+    level, model = load_program(program, "graph", options)
     task = task_of(level, model, Settings("graph", names(objective), cores=cores))
     _show(inspected(level, task, store, relevance=relevance), form)
 

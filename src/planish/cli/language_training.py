@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -33,20 +33,41 @@ BATCH, EVALUATIONS = 8192, 10
 
 
 @dataclass(frozen=True)
-class TextSize:
-    """Size of a language model.
+class TextOptions:
+    """Options of language models."""
 
-    Args:
-        context: tokens of the longest text.
-        asked: auxiliary tasks.
-        feedback: kind of feedback that is learnt from; None for none.
-        first: a policy whose network it begins with, and whose answers get feedback.
-    """
+    context: Annotated[
+        int, typer.Option("--context", min=256, help="decoder: tokens of the longest text.")
+    ] = 1024
+    tasks: Annotated[
+        Asked, typer.Option("--tasks", help="decoder: what is asked beside the list, as auxiliary tasks.")
+    ] = "all"
+    feedback: Annotated[
+        Kind | None,
+        typer.Option("--feedback", help="decoder: learn from feedback on --first's answers, too."),
+    ] = None
+    first: Annotated[
+        Path | None, typer.Option("--first", metavar="FILE", help="decoder: a policy that it begins with.")
+    ] = None
 
-    context: int
-    asked: Asked = "all"
-    feedback: Kind | None = None
-    first: Path | None = None
+
+@dataclass(frozen=True)
+class Labels:
+    """Options of training on labels of a corpus."""
+
+    corpus: Annotated[
+        Path | None, typer.Option("--corpus", metavar="CORPUS", help="llvm: whose functions are read.")
+    ] = None
+    labels: Annotated[
+        list[Path] | None,
+        typer.Option("--labels", metavar="FILE", help="llvm: what planish corpus costs wrote; repeatable."),
+    ] = None
+    objective: Annotated[
+        Literal["instructions", "text_bytes"], typer.Option("--objective", help="llvm: what is made less.")
+    ] = "instructions"
+    device: Annotated[
+        Literal["cpu", "cuda"], typer.Option("--device", help="llvm: where torch computes.")
+    ] = "cpu"
 
 
 @dataclass(frozen=True)
@@ -65,7 +86,7 @@ def learnt_text(
     objective: str,
     path: Path,
     size: Size,
-    text: TextSize,
+    text: TextOptions,
 ) -> SavedPolicy:
     """Train a language model on functions, and the best lists that are known of them.
 
@@ -117,7 +138,7 @@ def learnt_text(
     return SavedPolicy(*made, vocabulary=start.tokenizer.to_json(), feedback=start.feedback)
 
 
-def _start(examples: Sequence[TextExample], size: Size, text: TextSize) -> _Start:
+def _start(examples: Sequence[TextExample], size: Size, text: TextOptions) -> _Start:
     from planish.levels.llvm.passes import elements
     from planish.models.decoder import DecoderShape
     from planish.models.ir_text import Tokenizer
@@ -137,13 +158,13 @@ def _start(examples: Sequence[TextExample], size: Size, text: TextSize) -> _Star
     return _Start(Tokenizer.read(first.vocabulary), shape, first.parameters, text.feedback or first.feedback)
 
 
-def _samples(start: _Start, examples: Sequence[TextExample], text: TextSize) -> list[Sample]:
+def _samples(start: _Start, examples: Sequence[TextExample], text: TextOptions) -> list[Sample]:
     """Write examples as texts: all of them plainly, and some with feedback, too."""
     from planish.models.ir_text import Tasks
     from planish.train.corpus.answers import answers_of, feedback_samples, judge_answers
     from planish.train.corpus.datasets import text_samples
 
-    tasks = Tasks(text.asked in ("all", "counts"), text.asked in ("all", "code"))
+    tasks = Tasks(text.tasks in ("all", "counts"), text.tasks in ("all", "code"))
     plain = text_samples(start.tokenizer, examples, text.context, tasks)
     if text.feedback is None or start.parameters is None:
         return plain
@@ -197,21 +218,11 @@ class Size:
     device: str
 
 
-def learnt_lists(
-    corpus: Path | None,
-    labels: Sequence[Path],
-    objective: str,
-    path: Path,
-    size: Size,
-    network: str,
-    text: TextSize,
-) -> SavedPolicy:
+def learnt_lists(known: Labels, path: Path, size: Size, network: str, text: TextOptions) -> SavedPolicy:
     """Train a policy over pass lists on functions of a corpus and what lists cost on them.
 
     Args:
-        corpus: a corpus.
-        labels: files that `planish corpus costs` wrote; the lists that all of them have are learnt about.
-        objective: what is to be made less.
+        known: a corpus, and its labels; the lists that all files of them have are learnt about.
         path: where the policy will go; the checkpoint lies beside it.
         size: how much is trained.
         network: "reader" chooses among the lists of the labels, "writer" writes lists pass by pass, and
@@ -221,8 +232,7 @@ def learnt_lists(
     Raises:
         PlanishError: something is missing, or does not fit.
     """
-    from planish.core import PlanishError
-
+    corpus, labels, objective = known.corpus, known.labels, known.objective
     if corpus is None or not labels:
         raise PlanishError(
             "a policy over pass lists learns from a corpus and labels",

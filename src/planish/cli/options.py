@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Container
+from collections.abc import Callable, Container
+from dataclasses import MISSING, dataclass, fields, is_dataclass
+from functools import wraps
+from inspect import Parameter, Signature, signature
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal, get_type_hints
 
 import typer
 
@@ -223,6 +226,48 @@ ExportFolder = Annotated[
     Path | None,
     typer.Option("--export", metavar="DIR", help="Write the winner for use without planish (of ONNX: to .)."),
 ]
+
+
+@dataclass(frozen=True)
+class ProgramOptions:
+    """Options that say how to read a program."""
+
+    size: Size = None
+    shape: Shape = None
+    dtype: Dtype = ""
+    args: Args = ""
+    stdin: Stdin = ""
+    run: Run = False
+    link: Link = ""
+    workload: Workload = ""
+    data: Data = ""
+    backend: Backend = ""
+    option: LevelOption = None
+
+
+def grouped(command: Callable[..., None]) -> Callable[..., None]:
+    """Decorate a command: a parameter of a dataclass stands for its fields, each an option of the command."""
+    hints = get_type_hints(command, include_extras=True)
+    groups: dict[str, Any] = {name: hint for name, hint in hints.items() if is_dataclass(hint)}
+
+    @wraps(command)
+    def run(**given: Any) -> None:
+        for name, group in groups.items():
+            given[name] = group(**{field.name: given.pop(field.name) for field in fields(group)})
+        command(**given)
+
+    options = list[tuple[str, Any, Any]]()
+    for parameter in signature(command).parameters.values():
+        if group := groups.get(parameter.name):
+            types = get_type_hints(group, include_extras=True)
+            found = [(field.name, field.default, types[field.name]) for field in fields(group)]
+            options += [(name, Parameter.empty if usual is MISSING else usual, t) for name, usual, t in found]
+        else:
+            options.append((parameter.name, parameter.default, hints[parameter.name]))
+    kind = Parameter.KEYWORD_ONLY
+    parameters = [Parameter(name, kind, default=usual, annotation=hint) for name, usual, hint in options]
+    vars(run)["__signature__"] = Signature(parameters)  # by which typer finds the options
+    return run
 
 
 def refuse_unread(

@@ -30,7 +30,7 @@ def passes(
     from planish.tuning.settings import Settings
 
     candidate = candidate_of(parse_pipeline(pipeline))
-    level, module = load_program(program, "llvm", level_options(None, None, option))
+    level, module = load_program(program, "llvm", level_options(given.ProgramOptions(option=option)))
     task = task_of(level, module, Settings("llvm", names(objective)))
     analyze = level.analyzer(task)
     assert analyze is not None

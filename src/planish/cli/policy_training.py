@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
+from dataclasses import dataclass, fields
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -10,13 +11,13 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from planish.cli import options as given
-from planish.cli.language_training import Asked, Kind, Size, TextSize, learnt_lists
+from planish.cli.language_training import Labels, Size, TextOptions, learnt_lists
 from planish.cli.options import level_names, refuse, refuse_unread
 from planish.cli.output import writing
 from planish.cli.policies import policy_document
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Mapping, Sequence
+    from collections.abc import Generator
 
     from planish.models.policy_files import SavedPolicy
     from planish.train.imitation import Epoch
@@ -31,24 +32,95 @@ HELD, MOST_HELD = 10, 20
 """Every tenth program is held back in training by reinforcement, up to so many: judging takes time."""
 
 
-_ALWAYS = {"level", "output", "seed", "form"}
-_OF_LISTS = {"network", "epochs", "corpus", "labels", "objective", "device", "width", "depth"}
-_SWEPT = {"width", "depth", "rate", "discount", "exploration"}
-_OF_DECODERS = {"context", "tasks", "feedback", "first"}
+@dataclass(frozen=True)
+class NetworkSize:
+    """Options for the size of a network; None for the default of what is trained."""
+
+    width: Annotated[
+        int | None,
+        typer.Option(
+            "--width",
+            min=16,
+            help="Of the network's layers; llvm: a multiple of 16, else 64; reinforcement: else 256.",
+        ),
+    ] = None
+    depth: Annotated[
+        int | None,
+        typer.Option(
+            "--depth",
+            min=1,
+            help="llvm: layers that read, and that write, else 2; reinforcement: layers, else 3.",
+        ),
+    ] = None
 
 
+@dataclass(frozen=True)
+class Reinforcement:
+    """Options of training by reinforcement."""
+
+    programs: Annotated[
+        str,
+        typer.Option(
+            "--programs",
+            metavar="FILE",
+            help="reinforcement: lines such as C[m,n] += A[m,k] * B[k,n] | m=64,n=64,k=64; or: matmuls.",
+        ),
+    ] = "matmuls"
+    hours: Annotated[float, typer.Option("--hours", min=0, help="reinforcement: how long, in all.")] = 2.0
+    runners: Annotated[
+        int, typer.Option("--runners", min=0, help="reinforcement: processes that collect.")
+    ] = 0
+    rate: Annotated[
+        float | None,
+        typer.Option("--rate", min=0, help="reinforcement: of learning; else the algorithm's own."),
+    ] = None
+    discount: Annotated[
+        float, typer.Option("--discount", min=0, max=1, help="reinforcement: of what is gained a step later.")
+    ] = 0.95
+    exploration: Annotated[
+        float | None,
+        typer.Option(
+            "--exploration",
+            min=0,
+            max=1,
+            help="reinforcement: dqn: the share of actions drawn in the end; others: what entropy counts.",
+        ),
+    ] = None
+
+
+@dataclass(frozen=True)
+class Policy:
+    """Options that hold whatever is trained.
+
+    Attributes:
+        path: where the policy goes.
+    """
+
+    level: LevelName
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", metavar="FILE", help="Where it goes; else your data folder."),
+    ] = None
+    seed: given.Seed = 0
+    form: given.Format = "text"
+
+    @property
+    def path(self) -> Path:
+        from planish.models.policy_files import policies_folder
+
+        return self.output or policies_folder() / f"{self.level}.safetensors"
+
+
+@given.grouped
 def train(
     command: typer.Context,
-    level: LevelName,
+    *,
+    policy: Policy,
     store: given.StorePlace = None,
     space: Annotated[
         str,
         typer.Option("--space", metavar="NAME", help="A space of numbered actions; else the level's first."),
     ] = "",
-    output: Annotated[
-        Path | None,
-        typer.Option("--output", "-o", metavar="FILE", help="Where it goes; else your data folder."),
-    ] = None,
     algorithm: Annotated[
         Algorithm,
         typer.Option("--algorithm", help="From the store's best paths, or by reinforcement (RLlib)."),
@@ -64,78 +136,10 @@ def train(
     epochs: Annotated[
         int, typer.Option("--epochs", min=1, help="How often all is read; not in reinforcement.")
     ] = 10,
-    programs: Annotated[
-        str,
-        typer.Option(
-            "--programs",
-            metavar="FILE",
-            help="reinforcement: lines such as C[m,n] += A[m,k] * B[k,n] | m=64,n=64,k=64; or: matmuls.",
-        ),
-    ] = "matmuls",
-    hours: Annotated[float, typer.Option("--hours", min=0, help="reinforcement: how long, in all.")] = 2.0,
-    runners: Annotated[
-        int, typer.Option("--runners", min=0, help="reinforcement: processes that collect.")
-    ] = 0,
-    corpus: Annotated[
-        Path | None, typer.Option("--corpus", metavar="CORPUS", help="llvm: whose functions are read.")
-    ] = None,
-    labels: Annotated[
-        list[Path] | None,
-        typer.Option("--labels", metavar="FILE", help="llvm: what planish corpus costs wrote; repeatable."),
-    ] = None,
-    objective: Annotated[
-        Literal["instructions", "text_bytes"], typer.Option("--objective", help="llvm: what is made less.")
-    ] = "instructions",
-    device: Annotated[
-        Literal["cpu", "cuda"], typer.Option("--device", help="llvm: where torch computes.")
-    ] = "cpu",
-    width: Annotated[
-        int | None,
-        typer.Option(
-            "--width",
-            min=16,
-            help="Of the network's layers; llvm: a multiple of 16, else 64; reinforcement: else 256.",
-        ),
-    ] = None,
-    depth: Annotated[
-        int | None,
-        typer.Option(
-            "--depth",
-            min=1,
-            help="llvm: layers that read, and that write, else 2; reinforcement: layers, else 3.",
-        ),
-    ] = None,
-    rate: Annotated[
-        float | None,
-        typer.Option("--rate", min=0, help="reinforcement: of learning; else the algorithm's own."),
-    ] = None,
-    discount: Annotated[
-        float, typer.Option("--discount", min=0, max=1, help="reinforcement: of what is gained a step later.")
-    ] = 0.95,
-    exploration: Annotated[
-        float | None,
-        typer.Option(
-            "--exploration",
-            min=0,
-            max=1,
-            help="reinforcement: dqn: the share of actions drawn in the end; others: what entropy counts.",
-        ),
-    ] = None,
-    context: Annotated[
-        int, typer.Option("--context", min=256, help="decoder: tokens of the longest text.")
-    ] = 1024,
-    tasks: Annotated[
-        Asked, typer.Option("--tasks", help="decoder: what is asked beside the list, as auxiliary tasks.")
-    ] = "all",
-    feedback: Annotated[
-        Kind | None,
-        typer.Option("--feedback", help="decoder: learn from feedback on --first's answers, too."),
-    ] = None,
-    first: Annotated[
-        Path | None, typer.Option("--first", metavar="FILE", help="decoder: a policy that it begins with.")
-    ] = None,
-    seed: given.Seed = 0,
-    form: given.Format = "text",
+    reinforcement: Reinforcement,
+    labels: Labels,
+    size: NetworkSize,
+    text: TextOptions,
 ) -> None:
     """Train a policy on what the store knows of where steps lead, or by trying; Ctrl-C keeps the best so far.
 
@@ -145,49 +149,40 @@ def train(
     Reinforcement goes on where the last training of the same file was interrupted.
     """
     from planish.core import stoppable
-    from planish.models.policy_files import policies_folder, write_policy
+    from planish.models.policy_files import write_policy
 
-    path = output or policies_folder() / f"{level}.safetensors"
-    refuse_unread(command, *_what_counts(level, algorithm, network))
-    if first is not None:
+    level, path = policy.level, policy.path
+    if level == "llvm":
+        what, read = f"training of the network '{network or 'reader'}'", {"network", "epochs"}
+        groups: tuple[Any, ...] = (Labels, NetworkSize, *([TextOptions] if network == "decoder" else []))
+        if algorithm == "imitation":  # it is learnt from labels: to name the default says nothing else
+            read.add("algorithm")
+    elif algorithm == "imitation":
+        what, read = "training by imitation", {"algorithm", "store", "space", "network", "epochs"}
+        groups = ()
+    else:
+        what, read = f"training by {algorithm}", {"algorithm", "store", "space"}
+        groups = Reinforcement, NetworkSize
+    read |= {field.name for group in (Policy, *groups) for field in fields(group)}
+    refuse_unread(command, what, read)
+    if text.first is not None:
         refuse(command, "training of a network that there is", {"width", "depth"})
     _require_writable(path)
     with stoppable() as stops, _before_the_first_step():
         if level == "llvm":
-            _kind(network, level, "reader", "writer", "decoder")
-            size, text = (
-                Size(epochs, seed, width or 64, depth or 2, device),
-                TextSize(context, tasks, feedback, first),
-            )
-            found = learnt_lists(corpus, labels or [], objective, path, size, network or "reader", text)
+            _require_network(network, level, "reader", "writer", "decoder")
+            trained = Size(epochs, policy.seed, size.width or 64, size.depth or 2, labels.device)
+            found = learnt_lists(labels, path, trained, network or "reader", text)
         elif algorithm == "imitation":
-            _kind(network, level, "mlp", "attention")
-            found = _imitated(level, space, store, path, network or "mlp", epochs, seed)
+            _require_network(network, level, "mlp", "attention")
+            found = _imitated(policy, space, store, network or "mlp", epochs)
         else:
-            texts = _programs(level, programs)
-            swept = {"width": width, "depth": depth, "rate": rate, "exploration": exploration}
-            tuned = {"discount": discount} | {
-                name: given for name, given in swept.items() if given is not None
-            }
-            found = _reinforced(level, space, store, path, algorithm, texts, hours, runners, seed, tuned)
+            found = _reinforced(policy, space, store, algorithm, reinforcement, size)
     if stops.count:
         typer.echo("stopped: the best so far is kept", err=True)
     with writing(path):
         write_policy(found, path)
-    _show(path, found, form)
-
-
-def _what_counts(level: str, algorithm: str, network: str | None) -> tuple[str, set[str]]:
-    """Return what is trained, and which options count for that."""
-    if level == "llvm":
-        read = _ALWAYS | _OF_LISTS | (_OF_DECODERS if network == "decoder" else set())
-        # It is learnt from labels: to name the default says nothing else.
-        usual = {"algorithm"} if algorithm == "imitation" else set[str]()
-        return f"training of the network '{network or 'reader'}'", read | usual
-    if algorithm == "imitation":
-        return "training by imitation", _ALWAYS | {"algorithm", "store", "space", "network", "epochs"}
-    read = {"algorithm", "store", "space", "programs", "hours", "runners", *_SWEPT}
-    return f"training by {algorithm}", _ALWAYS | read
+    _show(path, found, policy.form)
 
 
 def _require_writable(path: Path) -> None:
@@ -212,7 +207,7 @@ def _before_the_first_step() -> Generator[None]:
         raise StoppedError("stopped before there was a policy to keep", "Nothing was written.") from stop
 
 
-def _kind(network: str | None, level: str, *legal: str) -> None:
+def _require_network(network: str | None, level: str, *legal: str) -> None:
     from planish.core import PlanishError
 
     if network not in (None, *legal):
@@ -221,9 +216,7 @@ def _kind(network: str | None, level: str, *legal: str) -> None:
         )
 
 
-def _imitated(
-    level: str, space: str, store: str | None, path: Path, network: str, epochs: int, seed: int
-) -> SavedPolicy:
+def _imitated(policy: Policy, space: str, store: str | None, network: str, epochs: int) -> SavedPolicy:
     from planish.core import PlanishError
     from planish.levels.registry import level_named
     from planish.models.transfer import known_tasks
@@ -235,25 +228,18 @@ def _imitated(
     except ImportError as error:
         raise PlanishError("training a policy needs torch", "pip install planish[train].") from error
     with open_store(store, read_only=True) as opened:
-        found = level_named(level)
+        found = level_named(policy.level)
         dataset = read_state_dataset(opened, found, known_tasks(opened, found), space)
-    return imitate(dataset, level, path.stem, kind=network, epochs=epochs, seed=seed, on_epoch=_show_epoch)
+    how: dict[str, Any] = {"kind": network, "epochs": epochs, "seed": policy.seed, "on_epoch": _show_epoch}
+    return imitate(dataset, policy.level, policy.path.stem, **how)
 
 
 def _reinforced(
-    level: str,
-    space: str,
-    store: str | None,
-    path: Path,
-    algorithm: str,
-    texts: Sequence[str],
-    hours: float,
-    runners: int,
-    seed: int,
-    tuned: Mapping[str, Any],
+    policy: Policy, space: str, store: str | None, algorithm: str, how: Reinforcement, size: NetworkSize
 ) -> SavedPolicy:
     from planish.core import PlanishError
 
+    texts, path = _programs(policy.level, how.programs), policy.path
     try:
         from planish.train.environment import make_environment
         from planish.train.reinforcement import TrainConfig, Tuned, plot_records, read_records, reinforce
@@ -261,6 +247,8 @@ def _reinforced(
         raise PlanishError(
             f"training by {algorithm} needs RLlib", "pip install planish[distributed]."
         ) from error
+    others: dict[str, Any] = {"rate": how.rate, "discount": how.discount, "exploration": how.exploration}
+    tuned = Tuned(**{name: value for name, value in (vars(size) | others).items() if value is not None})
     held = texts[::HELD][:MOST_HELD]
     mine = [text for text in texts if text not in held] or held
     folder = path.with_name(path.stem + ".training")
@@ -268,11 +256,12 @@ def _reinforced(
         partial(make_environment, part, space=space or "steps", store=store) for part in (mine, held)
     )
     with writing(folder):
+        seconds = 3600 * how.hours
         config = TrainConfig(
-            level, path.stem, algorithm, environment, other, folder, mine, 3600 * hours, runners, seed,
-            Tuned(**tuned),
+            policy.level, path.stem, algorithm, environment, other, folder, mine, seconds, how.runners,
+            policy.seed, tuned,
         )  # fmt: skip
-        found = reinforce(config, partial(_show_record, 3600 * hours))
+        found = reinforce(config, partial(_show_record, seconds))
         plot_records(read_records(folder), folder / "reward.html")
     return found
 

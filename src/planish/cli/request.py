@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Sequence
 from inspect import signature
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from planish.cli.options import ProgramOptions
 from planish.core import PlanishError
 from planish.core.budget import Budget
 from planish.search import split_settings
@@ -70,30 +70,20 @@ def budget_of(
     return Budget(trials, seconds if limited else usual.seconds, value)
 
 
-def level_options(
-    size: Sequence[str] | None,
-    shape: Sequence[str] | None,
-    option: Sequence[str] | None,
-    **others: str,
-) -> dict[str, Any]:
+def level_options(given: ProgramOptions) -> dict[str, Any]:
     """Collect the options that say how to read a program, those given alone: texts by name.
-
-    Args:
-        size: extents of axes; joined by commas.
-        shape: shapes of tensors; joined by commas.
-        option: any others, NAME=VALUE.
-        others: options of a name of their own on the command line; empty where they are not given.
 
     Raises:
         PlanishError: an option is not of the form NAME=VALUE, or is given twice, or has a name that no
             level's option can have.
     """
-    named = {"size": ",".join(size or ()), "shape": ",".join(shape or ()), **others}
-    further = split_settings(option or ())
+    named = {**vars(given), "run": "yes" if given.run else ""}
+    further = split_settings(named.pop("option") or ())
     for name in further:
         if name in signature(tune).parameters:
             raise PlanishError(f"no level has an option '{name}'", f"Did you mean --{name}?")
-    return {**{name: value for name, value in named.items() if value}, **further}
+    texts = {name: text if isinstance(text, str) else ",".join(text) for name, text in named.items() if text}
+    return {**texts, **further}
 
 
 def names(text: str) -> tuple[str, ...]:

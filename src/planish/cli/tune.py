@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import typer
 
@@ -16,20 +17,22 @@ if TYPE_CHECKING:
     from planish.tuning.result import Result
 
 
+@dataclass(frozen=True)
+class Output:
+    """Options that say where the run and its result go."""
+
+    report: given.ReportFile = None
+    export: given.ExportFolder = None
+    store: given.StorePlace = None
+    form: given.Format = "text"
+
+
+@given.grouped
 def tune(
     command: typer.Context,
     program: given.Source,
-    size: given.Size = None,
-    shape: given.Shape = None,
-    dtype: given.Dtype = "",
-    args: given.Args = "",
-    stdin: given.Stdin = "",
-    run: given.Run = False,
-    link: given.Link = "",
-    workload: given.Workload = "",
-    data: given.Data = "",
-    backend: given.Backend = "",
-    option: given.LevelOption = None,
+    *,
+    reading: given.ProgramOptions,
     level: given.LevelName = "",
     objective: given.Objective = "",
     searcher: given.Searcher = "",
@@ -44,10 +47,7 @@ def tune(
     finalists: given.Finalists = None,
     per_function: given.PerFunction = False,
     remeasure: given.Remeasure = False,
-    report: given.ReportFile = None,
-    export: given.ExportFolder = None,
-    store: given.StorePlace = None,
-    form: given.Format = "text",
+    output: Output,
 ) -> None:
     """Search for the best way to run a program.
 
@@ -62,58 +62,35 @@ def tune(
     from planish.tuning.batch import DEFAULT_BUDGET as OF_EACH
     from planish.tuning.settings import Settings
 
-    named = {
-        "dtype": dtype,
-        "args": args,
-        "stdin": stdin,
-        "run": "yes" if run else "",
-        "link": link,
-        "workload": workload,
-        "data": data,
-        "backend": backend,
-    }
-    options = level_options(size, shape, option, **named)
     set_options = split_settings(setting or ())
     settings = Settings(
         level, names(objective), searcher, space, set_options, seed, cores, workers, finalists, remeasure
     )
     timed = leads_by_time(settings.objectives)
-    whole = export is not None or timed
+    whole = output.export is not None or timed
     usual = (Budget(seconds=OF_WHOLE_S) if whole else OF_EACH) if per_function else OF_ONE
-    request = Request(program, options, settings, budget_of(trials, seconds, target_value, usual))
+    budget = budget_of(trials, seconds, target_value, usual)
+    request = Request(program, level_options(reading), settings, budget)
     words = command.find_root().obj or ()
     if per_function and whole:
-        _carry_out(by_function(request), store, form, report, export, words, for_size=not timed)
+        _carry_out(by_function(request), output, words, for_size=not timed)
     elif per_function:
-        _for_each_function(request, store, form, report)
+        _for_each_function(request, output)
     else:
-        _carry_out(request, store, form, report, export, words)
+        _carry_out(request, output, words)
 
 
-def _for_each_function(
-    request: Request,
-    store: str | None,
-    form: given.Form,
-    report: Path | None,
-) -> None:
+def _for_each_function(request: Request, output: Output) -> None:
     from planish.cli.batch_table import tune_each
     from planish.core import PlanishError
 
-    if report is not None:
-        raise PlanishError(f"{report} is for one run", "Leave --per-function out, or name a run afterwards.")
-    tune_each(request, store, form)
+    if output.report is not None:
+        what = f"{output.report} is for one run"
+        raise PlanishError(what, "Leave --per-function out, or name a run afterwards.")
+    tune_each(request, output.store, output.form)
 
 
-def _carry_out(
-    request: Request,
-    store: str | None,
-    form: given.Form,
-    report: Path | None,
-    export: Path | None,
-    words: Sequence[str],
-    *,
-    for_size: bool = False,
-) -> None:
+def _carry_out(request: Request, output: Output, words: Sequence[str], *, for_size: bool = False) -> None:
     """Tune a program in one run; `for_size`: the functions of a module, read as `clang -Oz` does."""
     from planish import tune as tuned
     from planish.cli.per_function import tune_for_size
@@ -121,79 +98,59 @@ def _carry_out(
     from planish.cli.watching import watching
     from planish.store import open_store
 
-    check_output_paths(report, export)
+    check_output_paths(output.report, output.export)
     program, options, settings, budget = request
-    with open_store(store) as opened:
-        with watching(form, opened, budget) as listener:
-            result = (
-                tune_for_size(request, opened, listener)
-                if for_size
-                else tuned(
-                    program, budget=budget, settings=settings, store=opened, listener=listener, **options
-                )
-            )
-        _tell(result, form, report, export, words, budget)
+    with open_store(output.store) as opened:
+        with watching(output.form, opened, budget) as listener:
+            if for_size:
+                result = tune_for_size(request, opened, listener)
+            else:
+                how: dict[str, Any] = {
+                    "budget": budget,
+                    "settings": settings,
+                    "store": opened,
+                    "listener": listener,
+                }
+                result = tuned(program, **how, **options)
+        _tell(result, output, words, budget)
 
 
-def _tell(
-    result: Result,
-    form: given.Form,
-    report: Path | None,
-    export: Path | None,
-    words: Sequence[str],
-    budget: Budget,
-) -> None:
+def _tell(result: Result, output: Output, words: Sequence[str], budget: Budget) -> None:
     """Write the result; then the files that were asked for, so that it is seen even where those fail."""
     from planish.cli.again import command_again
     from planish.cli.output import document, say
     from planish.cli.summary import result_document, show_notes, show_result, show_winner
 
     again = command_again(words, result, budget)
-    if form == "text":
+    if output.form == "text":
         show_result(result, again)
         show_winner(result, result.level.summary_sections)
         show_notes(result.notes)
-    files = _files(result, report, export)
-    if form == "json":
-        document(
-            {
-                **result_document(result),
-                "again": again,
-                "files": [*map(str, files)],
-            }
-        )
+    files = _files(result, output)
+    if output.form == "json":
+        document({**result_document(result), "again": again, "files": [*map(str, files)]})
         return
     for file in files:
         say(f"wrote {file}")
-    _tell_how_to_go_on(result)
+    if result.stopped:
+        say("\nStopped. The same command goes on from here.")
+    run = result.run.id
+    say(f"\nplanish show {run}, planish report {run}, planish export {run} DIR")
 
 
-def _files(result: Result, report: Path | None, export: Path | None) -> list[Path]:
+def _files(result: Result, output: Output) -> list[Path]:
     """Write the report and the winner, where they are wanted, or are what the level is used for."""
     from planish.cli.output import writing
     from planish.cli.summary import report_stand_in
     from planish.report import write_report
 
-    files: list[Path] = []
-    if report is not None:
-        files.append(write_report(result, report))
-    if export is not None:
-        with writing(export):
-            files += result.export(export)
-        report_stand_in(result)
+    files = [] if output.report is None else [write_report(result, output.report)]
+    if output.export is not None:
+        with writing(output.export):
+            winner = result.export(output.export)
     else:
         with writing(Path.cwd(), f"The result is stored: 'planish export {result.run.id} DIR' writes it."):
-            artifacts = result.level.write_artifacts(result.task, result.exported, Path())
-        files += artifacts
-        if artifacts:
-            report_stand_in(result)
-    return files
-
-
-def _tell_how_to_go_on(result: Result) -> None:
-    from planish.cli.output import say
-
-    if result.stopped:
-        say("\nStopped. The same command goes on from here.")
-    run = result.run.id
-    say(f"\nplanish show {run}, planish report {run}, planish export {run} DIR")
+            winner = result.level.write_artifacts(result.task, result.exported, Path())
+    if winner:
+        report_stand_in(result)
+    return [*files, *winner]
