@@ -1,5 +1,6 @@
 """The reference against single points, and its tolerance against right and wrong kernels."""
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from numpy.typing import NDArray
 from levels.loops import brute
 from planish.levels.loops.lang.parse import parse
 from planish.levels.loops.lang.program import Program
+from planish.levels.loops.reference.cases import choose_cases, special_cases
 from planish.levels.loops.reference.checking import check
 from planish.levels.loops.reference.inputs import make_inputs
 from planish.levels.loops.reference.reference import reference
@@ -149,3 +151,42 @@ def test_the_bound_follows_intermediate_tensors() -> None:
     program = parse("T[m] += A[m,k]; O[m] = exp(T[m]) / (1 + T[m] * T[m])", {"m": 4, "k": 50})
     expected = reference(program, real_inputs(program, 0)).expected["O"]
     assert 0 < expected.tolerance.max() < 0.01 * abs(expected.value).max()
+
+
+@pytest.mark.parametrize(("factor", "accepts_nan"), [(-7.9e-31, True), (-7.9e-3, False)])
+def test_a_product_that_vanishes_in_float32_makes_nan_of_an_infinity(
+    factor: float, accepts_nan: bool
+) -> None:
+    """-6e-61 is 0 for a kernel that multiplies A by B first; one that multiplies B by C first has -inf."""
+    program = parse("O[i] += A[k] * B[k] * C[k,i]", {"i": 3, "k": 2})
+    values = np.array([[1, 2, np.inf], [3, 4, np.inf]], np.float32)
+    a, b = (np.array([1, last], np.float32) for last in (factor, 7.9e-31))
+    a[0] = 0.5 if accepts_nan else -0.5  # so that the infinities that are certain do not cancel
+    answer = reference(program, {"A": a, "B": b, "C": values})
+    first = values[0] * a[0]
+    for last, accepted in ((np.nan, accepts_nan), (-np.inf, True), (1.0, accepts_nan)):
+        got = np.array([*first[:2], last], np.float32)
+        assert (check(program, {"O": got}, answer) is None) == accepted
+    got = np.array([first[0], np.nan, np.nan], np.float32)
+    assert check(program, {"O": got}, answer) is not None
+
+
+IN_ORDER: list[tuple[str, Callable[..., NDArray[Any]]]] = [
+    ("X[a,d] * Y[c] * Z[a,e]", lambda x, y, z: x * y * z),
+    ("X[a,d] * (Y[c] * Z[a,e])", lambda x, y, z: x * (y * z)),
+    ("X[a,d] * Z[a,e] * Y[c]", lambda x, y, z: x * z * y),
+    ("(X[a,d] + Y[c]) * Z[a,e]", lambda x, y, z: (x + y) * z),
+]
+
+
+@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize(("value", "compute"), IN_ORDER)
+def test_factors_that_are_multiplied_in_the_order_of_the_program_pass_with_special_values(
+    value: str, compute: Callable[..., NDArray[Any]], seed: int
+) -> None:
+    program = parse(f"O[c,d,e] += {value}", {"a": 2, "c": 17, "d": 5, "e": 17})
+    shapes = {"X": (2, 1, 5, 1), "Y": (1, 17, 1, 1), "Z": (2, 1, 1, 17)}
+    for case in special_cases(program, seed, choose_cases(program, seed, least=1)):
+        with np.errstate(all="ignore"):
+            terms = compute(*(case.inputs[name].reshape(shape) for name, shape in shapes.items()))
+            assert check(program, {"O": terms[0] + terms[1]}, case.answer) is None

@@ -34,7 +34,7 @@ class LoopsLevel(Level["TensorProgram"]):
     """Tensor computations in Einstein notation; a candidate is a loop schedule, measured by its run time."""
 
     name = "loops"
-    version = "10"
+    version = "11"
     objectives: Mapping[str, Objective] = {
         "time_s": Objective("time_s", "s"),
         "gflops": Objective("gflops", "GFLOPS", "up"),

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial, reduce
+from functools import partial
 from math import ceil, copysign, isinf, prod
 
 import numpy as np
@@ -25,7 +25,6 @@ from planish.levels.loops.lang.program import (
     Program,
     Statement,
     accesses,
-    factors_of,
 )
 from planish.levels.loops.lang.subscripts import collisions, gathers, is_gather, is_spread, parts_of
 from planish.levels.loops.reference.bounds import (
@@ -409,6 +408,7 @@ def _summed(nest: _Nest) -> Bounded:
         most = _partly(nest, first, second)
         if representable(most, grain, nest.precision):
             return Bounded(value, None, grain, most)
+    doubtful, finite = np.zeros(nest.shape), bool(np.isfinite(value).all())
     # Magnitudes cost another pass; most inputs are chosen so that sums are exact and none is needed.
     for window in windows:
         a, b = nest.evaluate(first, window), nest.evaluate(second, window)
@@ -416,6 +416,9 @@ def _summed(nest: _Nest) -> Bounded:
         magnitude[index] += contract(a.magnitude, b.magnitude, nest.outputs)
         if not exact:
             plain[index] += contract(np.abs(a.value), np.abs(b.value), nest.outputs)
+        if not (exact or finite):
+            doubtful[index] += contract(_may_vanish(a), np.isinf(b.value) * 1.0, nest.outputs)
+            doubtful[index] += contract(np.isinf(a.value) * 1.0, _may_vanish(b), nest.outputs)
     # How far the errors of the factors move the sum: sum((|a| + e)(|b| + f)) - sum(|a| |b|).
     moved = magnitude - plain if not exact else 0.0
     added = nest.precision.gamma(n + 1) * magnitude
@@ -427,8 +430,13 @@ def _summed(nest: _Nest) -> Bounded:
     # In some order a partial sum may overflow the kernel's type; an infinite sum may then be NaN.
     huge = nest.precision.huge
     error = np.where(np.isfinite(value) & (magnitude > huge), np.inf, error)
-    unknown = unknown | (np.isinf(value) & (n * largest > huge))
+    unknown = unknown | (np.isinf(value) & (n * largest > huge)) | (doubtful > 0)
     return Bounded(value, with_special(value, error, unknown), grain, n * largest)
+
+
+def _may_vanish(factor: Bounded) -> Array:
+    """Return 1 where a kernel may have zero for a number that is not: with an infinity it makes NaN, then."""
+    return ((np.abs(factor.value) <= factor.errors) & (factor.errors > 0)) * 1.0
 
 
 def _partly(nest: _Nest, first: Expr, second: Expr) -> float:
@@ -450,10 +458,17 @@ def _partly(nest: _Nest, first: Expr, second: Expr) -> float:
 
 
 def factors(expr: Expr) -> tuple[Expr, Expr]:
-    """Write an expression as a product of two; the second one is 1 where it is no product of tensors."""
-    flat = factors_of(expr)
-    tensors = [f for f in flat if axes_of(f)]
-    if len(tensors) < 2:
-        return expr, Const(1.0)
-    rest = [f for f in flat if f is not tensors[-1]]
-    return reduce(lambda a, b: Apply("mul", (a, b)), rest), tensors[-1]
+    """Write an expression as a product of two; the second one is 1 where it is no product of tensors.
+
+    Partial products are those of the expression, for others vanish and overflow elsewhere; only what has no
+    axes is multiplied earlier.
+    """
+    match expr:
+        case Apply(function="mul", args=(a, b)) if axes_of(a) and axes_of(b):
+            return a, b
+        case Apply(function="mul", args=args):
+            scalar, product = sorted(args, key=lambda arg: bool(axes_of(arg)))
+            first, second = factors(product)
+            if axes_of(second):
+                return Apply("mul", (first, scalar)), second
+    return expr, Const(1.0)
