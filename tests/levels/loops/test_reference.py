@@ -171,7 +171,8 @@ def test_a_product_that_vanishes_in_float32_makes_nan_of_an_infinity(
     assert check(program, {"O": got}, answer) is not None
 
 
-IN_ORDER: list[tuple[str, Callable[..., NDArray[Any]]]] = [
+Array = NDArray[Any]
+IN_ORDER: list[tuple[str, Callable[[Array, Array, Array], Array]]] = [
     ("X[a,d] * Y[c] * Z[a,e]", lambda x, y, z: x * y * z),
     ("X[a,d] * (Y[c] * Z[a,e])", lambda x, y, z: x * (y * z)),
     ("X[a,d] * Z[a,e] * Y[c]", lambda x, y, z: x * z * y),
@@ -182,11 +183,12 @@ IN_ORDER: list[tuple[str, Callable[..., NDArray[Any]]]] = [
 @pytest.mark.parametrize("seed", range(12))
 @pytest.mark.parametrize(("value", "compute"), IN_ORDER)
 def test_factors_that_are_multiplied_in_the_order_of_the_program_pass_with_special_values(
-    value: str, compute: Callable[..., NDArray[Any]], seed: int
+    value: str, compute: Callable[[Array, Array, Array], Array], seed: int
 ) -> None:
     program = parse(f"O[c,d,e] += {value}", {"a": 2, "c": 17, "d": 5, "e": 17})
     shapes = {"X": (2, 1, 5, 1), "Y": (1, 17, 1, 1), "Z": (2, 1, 1, 17)}
     for case in special_cases(program, seed, choose_cases(program, seed, least=1)):
         with np.errstate(all="ignore"):
-            terms = compute(*(case.inputs[name].reshape(shape) for name, shape in shapes.items()))
+            x, y, z = (case.inputs[name].reshape(shape) for name, shape in shapes.items())
+            terms = compute(x, y, z)
             assert check(program, {"O": terms[0] + terms[1]}, case.answer) is None
