@@ -471,4 +471,6 @@ def factors(expr: Expr) -> tuple[Expr, Expr]:
             first, second = factors(product)
             if axes_of(second):
                 return Apply("mul", (first, scalar)), second
+        case _:
+            pass
     return expr, Const(1.0)
