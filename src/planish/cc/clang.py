@@ -209,6 +209,15 @@ def check_version(compiler: Compiler) -> None:
         raise SearchError(f"{compiler.path} is of LLVM {theirs}, and what searches of {ours}")
 
 
+def read_file(path: bytes) -> bytes | None:
+    """Return the content of a file; None where it cannot be read."""
+    try:
+        with open(path, "rb", 0) as file:
+            return file.read()
+    except OSError:
+        return None
+
+
 def shell_code(ended: int) -> int:
     """Return an exit code as a shell does: a signal is 128 and its number."""
     return ended if ended >= 0 else 128 - ended

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 
 from planish.cc.arguments import Invocation, Source
-from planish.cc.clang import Compiler, Unit, run, shell_code, wait
+from planish.cc.clang import Compiler, Unit, read_file, run, shell_code, wait
 from planish.cc.job import CompileJob, left_to_clang, note, refused
 from planish.cc.object_cache import CachedObject, ObjectCache, atomic_write, digest, open_cache
 from planish.cc.settings import CompileSettings, ReadsFilesError, pass_on, say
@@ -85,10 +85,8 @@ def _stamp(path: bytes) -> bytes:
 
 def _configuration(path: bytes, depth: int) -> list[bytes]:
     """Return a file's name and content, and those of the files that it names."""
-    try:
-        with open(path, "rb", 0) as file:
-            data = file.read()
-    except OSError:
+    data = read_file(path)
+    if data is None:
         return [path]
     parts = [path, data]
     for word in data.split() if depth else ():

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import os
 
-from planish.cc.clang import Unit
+from planish.cc.arguments import grouped
+from planish.cc.clang import Unit, read_file
 from planish.cc.object_cache import ObjectCache, digest
 
 TYPE_CHECKING = False  # as `typing` has it
@@ -72,7 +73,7 @@ class Manifest:
             reading: it.
         """
         written = self._unit.dependency_file
-        dependencies = _read(os.fsencode(written)) if written else b""
+        dependencies = read_file(os.fsencode(written)) if written else b""
         checks = [_content(name) for name in reading.files]
         if not self._key or dependencies is None or b"" in checks or not reading.is_stable:
             return
@@ -93,22 +94,14 @@ class Manifest:
 def _key(unit: Unit) -> str:
     """Name a compilation by its command; empty where that is not enough."""
     words = unit.options
-    if _has_precompiled(words):
-        return ""
+    included = [group[-1] for _, group in grouped(words) if group[0].startswith("-include")]
+    names = [word.removeprefix("-include") for word in included]
+    if any(os.path.exists(name + suffix) for name in names for suffix in _PRECOMPILED):
+        return ""  # clang takes a precompiled header for what -include names
     variables = (os.environ.get(name, "") for name in VARIABLES)
     output = unit.output if unit.dependency_file else ""
     said = [os.getcwd(), unit.source, output, unit.host, *variables, *words]
     return digest(unit.compiler.identity.encode(), *map(os.fsencode, said))
-
-
-def _has_precompiled(words: list[str]) -> bool:
-    """Return whether clang would take a precompiled header for what -include names."""
-    values = (
-        words[index + 1] if word == "-include" and index + 1 < len(words) else word.removeprefix("-include")
-        for index, word in enumerate(words)
-        if word.startswith("-include")
-    )
-    return any(os.path.exists(value + suffix) for value in values for suffix in _PRECOMPILED)
 
 
 def _lines(part: bytes) -> list[tuple[bytes, bytes, bytes]]:
@@ -117,16 +110,8 @@ def _lines(part: bytes) -> list[tuple[bytes, bytes, bytes]]:
 
 def _content(name: bytes) -> bytes:
     """Name a file's content; empty where it cannot be read."""
-    data = _read(name)
+    data = read_file(name)
     return b"" if data is None else digest(data).encode()
-
-
-def _read(name: bytes) -> bytes | None:
-    try:
-        with open(name, "rb", 0) as file:
-            return file.read()
-    except OSError:
-        return None
 
 
 def _stamp(folder: bytes) -> bytes:

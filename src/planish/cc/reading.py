@@ -6,7 +6,7 @@ import os
 import re
 
 from planish.cc.arguments import grouped
-from planish.cc.clang import Unit, run
+from planish.cc.clang import Unit, read_file, run
 
 _ALONE, _WITH_VALUE = ("-MD", "-MMD", "-MP", "-MV", "-w"), ("-MF", "-MT", "-MQ")
 _PREPROCESS = (
@@ -60,12 +60,8 @@ class Reading:
 
     def _is_stable(self, path: bytes) -> bool:
         """Read which headers a file asks for; False where its text says something else each time."""
-        try:
-            with open(path, "rb", 0) as file:
-                text = file.read()
-        except OSError:
-            return False
-        if _CHANGING.search(text):
+        text = read_file(path)
+        if text is None or _CHANGING.search(text):
             return False
         names = _LITERAL.findall(text)
         self.asked.update(names)

@@ -27,7 +27,6 @@ class ReadsFilesError(Exception):
 
     def __init__(self, directive: str) -> None:
         super().__init__(f"its assembly has '{directive}', which may read files")
-        self.directive = directive
 
 
 class CompileSettings:
