@@ -24,7 +24,6 @@ from planish.levels.loops.steps import (
     Swap,
     Unroll,
     Vectorize,
-    apply,
 )
 
 
@@ -170,12 +169,12 @@ def test_what_is_illegal_is_refused_with_its_rule(steps: tuple[LoopStep, ...], m
 def test_a_tensor_that_is_read_in_two_ways_is_not_packed() -> None:
     program = parse("y[i,j] = A[i] * A[j]", {"i": 4, "j": 5})
     with pytest.raises(ScheduleError, match="reads it in 2 ways"):
-        apply(unscheduled(program), Pack("A"))
+        Pack("A").apply(unscheduled(program))
 
 
 def test_a_tensor_between_nests_is_not_packed_by_its_writer() -> None:
     with pytest.raises(ScheduleError, match="its nest writes it"):
-        apply(unscheduled(layer()), Pack("T"))
+        Pack("T").apply(unscheduled(layer()))
 
 
 def test_a_staged_loop_is_kept() -> None:

@@ -33,8 +33,7 @@ _DEPTH = 256
 _SECONDS, _QUICK_SECONDS = 0.02, 0.002
 
 
-@cache
-def measured_peak(backend: str, dtype: str = "float32") -> float:
+def measure_peak(backend: str, dtype: str = "float32") -> float:
     """Measure the peak of one core in GFLOPS.
 
     The kernels are register tiles of a matrix multiplication whose operands stay in the first-level
@@ -44,12 +43,11 @@ def measured_peak(backend: str, dtype: str = "float32") -> float:
         backend: one of `planish.levels.loops.backends.PREFERRED`.
         dtype: the element type.
     """
-    return measure_peak(backend, dtype)
-
-
-def measure_peak(backend: str, dtype: str) -> float:
-    """Measure the peak anew; see `measured_peak`."""
     return max(_rate(backend, dtype, m, n) for m, n in _TILES)
+
+
+measured_peak = cache(measure_peak)
+"""`measure_peak`, once for each back end and type."""
 
 
 @cache
@@ -154,11 +152,10 @@ def _operations(statement: Statement, program: Program) -> float:
 
 def _whole(program: Program) -> set[str]:
     """Return the names of the outputs, and the inputs of which every element is read."""
-    reads = [a for s in program.statements for a in accesses(s.value) if a.tensor in program.inputs]
-    return {*program.outputs, *(access.tensor for access in reads if _is_whole(access, program))}
-
-
-def _is_whole(access: Access, program: Program) -> bool:
-    plain = [i for i in access.index if i.offset == 0 and [c for _, c in i.terms] == [1]]
-    axes, shape = [index.terms[0][0] for index in plain], program.type[access.tensor].shape
-    return len(set(axes)) == len(shape) and tuple(program.size[axis] for axis in axes) == shape
+    found = {*program.outputs}
+    for access in (a for s in program.statements for a in accesses(s.value) if a.tensor in program.inputs):
+        plain = [i for i in access.index if i.offset == 0 and [c for _, c in i.terms] == [1]]
+        axes, shape = [index.terms[0][0] for index in plain], program.type[access.tensor].shape
+        if len(set(axes)) == len(shape) and tuple(program.size[axis] for axis in axes) == shape:
+            found.add(access.tensor)
+    return found

@@ -153,21 +153,17 @@ class LoopStep(Step):
         raise NotImplementedError
 
 
-def apply(schedule: Schedule, step: LoopStep) -> Schedule:
-    """Apply a step to a schedule; raises ScheduleError where that is illegal."""
-    return step.apply(schedule)
-
-
-def with_order(schedule: Schedule, nest: int, order: Order) -> Schedule:
+def _with_order(schedule: Schedule, nest: int, order: Order) -> Schedule:
     """Replace the loops of a nest, if the new ones are legal."""
-    least: dict[str, int] = {}
-    for axis, step in order:
-        if least.get(axis, step + 1) <= step:
+    around: dict[str, LoopId] = {}
+    for loop in order:
+        axis, step = loop
+        if axis in around and around[axis][1] <= step:
             raise ScheduleError(
-                f"loop '{loop_text((axis, step))}' cannot be inside '{loop_text((axis, least[axis]))}'",
+                f"loop '{loop_text(loop)}' cannot be inside '{loop_text(around[axis])}'",
                 f"The loops of axis '{axis}' keep their order: larger steps outside.",
             )
-        least[axis] = step
+        around[axis] = loop
     orders = (*schedule.orders[:nest], order, *schedule.orders[nest + 1 :])
     unrolled = frozenset((n, loop) for n, loop in schedule.unrolled if n != nest or loop in order)
     return checked(replace(schedule, orders=orders, unrolled=unrolled))
@@ -196,7 +192,7 @@ class Unroll(LoopStep):
         nest = schedule.nest(self.nest)
         loop = schedule.find(nest, self.loop)
         order = schedule.loops[nest]
-        return replace(with_order(schedule, nest, order), unrolled=schedule.unrolled | {(nest, loop)})
+        return replace(_with_order(schedule, nest, order), unrolled=schedule.unrolled | {(nest, loop)})
 
 
 @dataclass(frozen=True)
@@ -218,7 +214,7 @@ class Parallel(LoopStep):
     def apply(self, schedule: Schedule) -> Schedule:
         nest = schedule.nest(self.nest)
         marked = schedule.parallel | {(nest, schedule.find(nest, self.loop))}
-        return checked(replace(with_order(schedule, nest, schedule.loops[nest]), parallel=marked))
+        return checked(replace(_with_order(schedule, nest, schedule.loops[nest]), parallel=marked))
 
 
 @dataclass(frozen=True)
@@ -313,7 +309,7 @@ class Split(LoopStep):
         order = schedule.loops[nest]
         self._check(schedule, [step for axis, step in order if axis == self.axis])
         at = next(i for i, (axis, step) in enumerate(order) if axis == self.axis and step < self.factor)
-        return with_order(schedule, nest, (*order[:at], (self.axis, self.factor), *order[at:]))
+        return _with_order(schedule, nest, (*order[:at], (self.axis, self.factor), *order[at:]))
 
     def _check(self, schedule: Schedule, steps: list[int]) -> None:
         extent = schedule.program.size.get(self.axis)
@@ -400,7 +396,7 @@ class Merge(LoopStep):
             raise ScheduleError(
                 f"cannot merge loop '{self.axis}' of step 1", "Only the loops of splits can be merged."
             )
-        return with_order(schedule, nest, tuple(x for x in schedule.loops[nest] if x != loop))
+        return _with_order(schedule, nest, tuple(x for x in schedule.loops[nest] if x != loop))
 
 
 @dataclass(frozen=True)
@@ -475,7 +471,7 @@ class Vectorize(LoopStep):
                 f"cannot vectorize loop '{self.loop}': its step is not 1", f"Vectorize '{loop[0]}' instead."
             )
         rest = [x for x in schedule.loops[nest] if x != loop]
-        return with_order(schedule, nest, (*rest, loop))
+        return _with_order(schedule, nest, (*rest, loop))
 
 
 def _reordered(
@@ -491,4 +487,4 @@ def _reordered(
     positions = [i for i, loop in enumerate(order) if loop in named]
     for i, loop in zip(positions, permute([order[i] for i in positions]), strict=True):
         order[i] = loop
-    return with_order(schedule, nest, tuple(order))
+    return _with_order(schedule, nest, tuple(order))

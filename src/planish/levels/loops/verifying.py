@@ -27,15 +27,8 @@ MARGIN_BYTES = 64 * ALIGNMENT
 """Bytes on either side."""
 
 
-class Surrounded:
-    """An array that starts at a cache line, in memory of its own.
-
-    Args:
-        kind: its shape and element type.
-
-    Attributes:
-        array: of arbitrary content.
-    """
+class _Surrounded:
+    """An array of arbitrary content that starts at a cache line, in memory of its own with margins."""
 
     def __init__(self, kind: TensorType) -> None:
         dtype = numpy_type(kind.dtype)
@@ -154,7 +147,7 @@ class Verifier:
         self, program: Program, cases: Sequence[Case], special: Sequence[Case] = (), *, final: bool = True
     ) -> None:
         self._surrounded = {
-            name: Surrounded(program.type[name]) for name in (*program.inputs, *program.outputs)
+            name: _Surrounded(program.type[name]) for name in (*program.inputs, *program.outputs)
         }
         self.inputs = {name: self._surrounded[name].array for name in program.inputs}
         self.outputs = {name: self._surrounded[name].array for name in program.outputs}
@@ -202,33 +195,22 @@ class Verifier:
         if each.byte is None:
             runs.prepare()
         else:
-            self._surround(each.byte)
+            self._around = each.byte
+            for array in self._surrounded.values():
+                array.surround(each.byte)
             runs.poison(each.byte)
         for name, array in self.outputs.items():
             _poison(array, each.case.answer.expected[name], number)
 
     def _wrong(self, each: _Round) -> str | None:
-        wrong = check(self._program, self.outputs, each.case.answer) or self._beside()
+        wrong = check(self._program, self.outputs, each.case.answer)
+        if not wrong:
+            around = (n for n, array in self._surrounded.items() if not array.surrounded_by(self._around))
+            wrong = next((f"memory beside {name} is written" for name in around), None)
         if not wrong and (self._final or each is self._last):
-            wrong = self._changed(each.case)
+            changed = (n for n, array in self.inputs.items() if not same_bits(array, each.case.inputs[n]))
+            wrong = next((f"input {name} is changed" for name in changed), None)
         return wrong and f"{wrong}, on input set {each.number} of {self._sets}"
-
-    def _surround(self, byte: int) -> None:
-        self._around = byte
-        for room in self._surrounded.values():
-            room.surround(byte)
-
-    def _beside(self) -> str | None:
-        for name, room in self._surrounded.items():
-            if not room.surrounded_by(self._around):
-                return f"memory beside {name} is written"
-        return None
-
-    def _changed(self, case: Case) -> str | None:
-        for name, array in self.inputs.items():
-            if not same_bits(array, case.inputs[name]):
-                return f"input {name} is changed"
-        return None
 
     def _load(self, case: Case) -> None:
         for name, array in self.inputs.items():

@@ -58,16 +58,11 @@ _USUAL_TINY = 2.0**-100, 2.0**-130
 _EXTREMES = {"max", "min"}
 
 
-def special_inputs(program: Program, seed: int, kinds: Sequence[str], *, small: bool) -> Arrays:
-    """Make inputs of a program in floating point with special values.
+def _special_inputs(program: Program, seed: int, kinds: Sequence[str], *, small: bool) -> Arrays:
+    """Make inputs with special values of some kinds; the other elements may be small.
 
-    Args:
-        program: what they are for.
-        seed: of the random numbers.
-        kinds: of `ZERO`, `LARGEST`, `INFINITE` and `NAN`. Values of one kind alone have one sign, so that a
-            sum of them is no other special value. Only the first input has the largest values: products of
-            two overflow.
-        small: whether the other elements are small.
+    Values of one kind alone have one sign, so that a sum of them is no other special value. Only the first
+    input has the largest values: products of two overflow.
     """
     made = make_inputs(program, seed, _special_styles(program, small=small, smaller=list(kinds) == [ZERO]))
     # The sign of a zero that is computed is not specified, nor is that of an infinite quotient.
@@ -94,15 +89,14 @@ def special_inputs(program: Program, seed: int, kinds: Sequence[str], *, small: 
 
 
 def _special_styles(program: Program, *, small: bool, smaller: bool) -> Styles:
-    def scale(dtype: str) -> float:
-        if not (small or smaller):
-            return 1.0
-        return _SMALL.get(dtype) or _USUAL_SMALL * (_SMALLER if smaller else 1.0)
+    styles = usual_styles(program)
+    if not (small or smaller):
+        return styles
+    usual = _USUAL_SMALL * (_SMALLER if smaller else 1.0)
+    return {n: style.scaled(_SMALL.get(program.type[n].dtype, usual)) for n, style in styles.items()}
 
-    return {n: style.scaled(scale(program.type[n].dtype)) for n, style in usual_styles(program).items()}
 
-
-def special_kinds(program: Program) -> Sequence[str]:
+def _special_kinds(program: Program) -> Sequence[str]:
     """List the kinds of special values of which every right kernel makes the same.
 
     Partial products overflow and underflow in some orders only. Of infinities, the reference sums what only
@@ -120,15 +114,8 @@ def _sums_products(statement: Statement) -> bool:
     return isinstance(second, Const) or set(statement.reduced_axes) <= both
 
 
-def whole_range_inputs(program: Program, seed: int, *, ends: bool) -> Arrays:
-    """Make inputs of a program of integers, from the whole range of each type.
-
-    Args:
-        program: what they are for.
-        seed: of the random numbers.
-        ends: whether half of the elements are the range's ends, their neighbours, 0, 1 and -1.
-    """
-    assert program.arithmetic == WHOLE
+def _whole_range_inputs(program: Program, seed: int, *, ends: bool) -> Arrays:
+    """Make integers from the whole range of each type, or half of them at its ends and at 0, 1 and -1."""
     made = make_inputs(program, seed)
     for i, (name, array) in enumerate(made.items()):
         generator, info = rng(seed, i, 1 << 19), np.iinfo(program.type[name].dtype)
@@ -279,22 +266,21 @@ def special_cases(program: Program, seed: int, cases: Sequence[Case], *, apart: 
     """
     if work_of(program) > WORK:
         return []
-    names = _of_any_sign(program)
-    missing = {name: _missing(name, cases) for name in names}
+    missing = {name: _missing(name, cases) for name in _of_any_sign(program)}
 
     def case(inputs: Arrays) -> Case:
-        for i, name in enumerate(names):
-            _sign_corners(inputs[name], missing[name].pop() if missing[name] else _combination(2 + seed, i))
+        for i, (name, signs) in enumerate(missing.items()):
+            _sign_corners(inputs[name], signs.pop() if signs else _combination(2 + seed, i))
         return case_of(program, inputs)
 
     if program.arithmetic == WHOLE:
-        return [case(whole_range_inputs(program, seed, ends=ends)) for ends in (False, True)]
-    kinds, small = special_kinds(program), shows_all(program)
+        return [case(_whole_range_inputs(program, seed, ends=ends)) for ends in (False, True)]
+    kinds, small = _special_kinds(program), shows_all(program)
     if not apart:
-        together = case(special_inputs(program, seed, kinds, small=small))
+        together = case(_special_inputs(program, seed, kinds, small=small))
         if together.testable >= TESTABLE_MIN:
             return [together]
-    return [case(special_inputs(program, seed, [kind], small=False)) for kind in kinds]
+    return [case(_special_inputs(program, seed, [kind], small=False)) for kind in kinds]
 
 
 def _missing(name: str, cases: Sequence[Case]) -> list[tuple[bool, bool]]:
@@ -313,12 +299,9 @@ def _of_any_sign(program: Program) -> list[str]:
 
 
 def _combination(number: int, index: int) -> tuple[bool, bool]:
-    """Return signs, whether negative, of the corners of an input, in each of four sets others.
+    """Return signs, whether negative, of the corners of an input in a set, in each of four sets others.
 
-    Args:
-        number: of the set.
-        index: of the input. Whatever two corners are looked at, of one input or of two in a row, they have
-            each combination of signs in one of the four.
+    Any two corners, of one input or of two in a row, have each combination of signs in one of the four.
     """
     bits = (3, 0, 2, 1)[number % SIGNS]
     first, last = ((bits & (corner % 3 + 1)).bit_count() % 2 == 1 for corner in (2 * index, 2 * index + 1))

@@ -80,14 +80,8 @@ _TRIED, _BETWEEN, _HALVINGS = 24, 6, 8
 """Pairs of sets that are tried, sets made between two, and how often the distance is halved for each."""
 
 
-def varied_inputs(program: Program, seed: int, number: int) -> Arrays:
-    """Make a set of inputs.
-
-    Args:
-        program: what they are for.
-        seed: of all sets.
-        number: of the set.
-    """
+def _varied_inputs(program: Program, seed: int, number: int) -> Arrays:
+    """Draw a random set; of most sets only what has to be positive is."""
     generator = rng(seed, number, 1 << 18)
     positive = must_be_positive(program) if generator.random() < 0.75 else set[str]()
     kinds = (*_KINDS, "far") if _has_exponentials(program) else _KINDS
@@ -255,15 +249,7 @@ def _extreme(program: Program, seed: int, room: int) -> Iterator[Arrays]:
 
 
 class _Chooser:
-    """Finds sets in which the outputs react.
-
-    Args:
-        program: whose.
-        seed: of the sets and of the changes to inputs.
-
-    Attributes:
-        has_choices: whether an expression has several ways through it.
-    """
+    """Finds sets in which the outputs react; `has_choices` says that expressions have several ways."""
 
     def __init__(self, program: Program, seed: int) -> None:
         self._program, self._seed = program, seed
@@ -276,12 +262,10 @@ class _Chooser:
     def drawn(self, numbers: Iterable[int], *, reactions: bool = True) -> Iterator[_Set]:
         """Draw random sets, but for those in which few elements are usual numbers.
 
-        Args:
-            numbers: of the sets.
-            reactions: whether to compute what reacts to which input, an evaluation each.
+        What reacts to which input is computed if asked for: it takes an evaluation each.
         """
         for number in numbers:
-            if found := self._of(varied_inputs(self._program, self._seed, number), reactions=reactions):
+            if found := self._of(_varied_inputs(self._program, self._seed, number), reactions=reactions):
                 yield found
 
     def _of(self, inputs: Arrays, *, reactions: bool = True) -> _Set | None:

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 from planish.core import Candidate, FeatureSchema, Machine, PlanishError, ScheduleError, Space, Step
 from planish.levels.loops.ir.graph import Nest
 from planish.levels.loops.ir.schedule import Order, Schedule, loop_text, unscheduled
-from planish.levels.loops.lang.program import Access, Program, accesses
+from planish.levels.loops.lang.program import Program, accesses
 from planish.levels.loops.steps import (
     Fuse,
     LoopStep,
@@ -116,15 +116,9 @@ def _trips(schedule: Schedule, order: Order) -> Iterator[tuple[int, int]]:
 def moves_of(schedule: Schedule, nest: Nest, axis: str) -> Iterator[int]:
     """Return by how many elements each access of a statement moves with an axis, the written one first."""
     for access in (nest.statement.target, *accesses(nest.statement.value)):
-        yield _moved(schedule, access, axis)
-
-
-def _moved(schedule: Schedule, access: Access, axis: str) -> int:
-    if access.tensor not in schedule.program.type:
-        return 0  # a position is no memory
-    strides = schedule.program.type[access.tensor].strides()
-    terms = ((stride, dict(index.terms)) for stride, index in zip(strides, access.index, strict=True))
-    return sum(stride * of.get(axis, 0) for stride, of in terms)
+        kind = schedule.program.type.get(access.tensor)  # a position is no memory
+        strides = zip(kind.strides(), access.index, strict=True) if kind else ()
+        yield sum(stride * dict(index.terms).get(axis, 0) for stride, index in strides)
 
 
 # Cursor
