@@ -9,7 +9,7 @@ UNSOUND = "attributor"
 
 
 class BrokenBackend:
-    """Runs an unsound pass after each pipeline that has a pass in it, or gives up verifying.
+    """Runs an unsound pass after each pipeline that has a pass in it, or has the verifier object.
 
     Args:
         real: what does the work.

@@ -12,9 +12,8 @@ import pytest
 import fuzz.case
 from fuzz.candidates import cases
 from fuzz.case import Case, judge, prepared
-from fuzz.crew import try_cases
 from fuzz.shrink import fails, shrink
-from fuzz.worker import Plan
+from fuzz.worker import Plan, try_cases
 from planish.levels.loops.backends import available_backends
 from planish.levels.loops.codegen.llvm.ir_writer import EXTREMES
 from planish.levels.loops.lang.parse import parse

@@ -7,9 +7,8 @@ from pathlib import Path
 import pytest
 
 import fuzz.mutant
-from fuzz.confronting import ACCEPTED, Confronting
 from fuzz.mutant import NONE, Mutant, Mutants
-from fuzz.mutation_run import of_program, shrunk, table
+from fuzz.mutation_run import ACCEPTED, Confronting, of_program, shrunk, table
 from fuzz.worker import Plan
 from planish.levels.loops.backends import available_backends
 from planish.levels.loops.lang.parse import parse
@@ -28,7 +27,7 @@ def test_what_was_accepted_once_is_refused(path: Path) -> None:
     try:
         there.mutants.code(mutant.mistake, mutant.number)
     except IndexError:
-        pytest.skip(f"with this machine's vectors the kernel has not so many places for '{mutant.mistake}'")
+        pytest.skip(f"with this machine's vectors the kernel has not so many sites for '{mutant.mistake}'")
     assert there.confront(mutant).verdict == "refused"
 
 

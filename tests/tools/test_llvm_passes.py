@@ -16,9 +16,8 @@ from planish.levels.llvm.execution import find_linker
 from planish.levels.llvm.passes import available
 from soundness.campaign import try_cases
 from soundness.cases import Case, coreset_lists, random_lists
-from soundness.csmith import csmith_program
 from soundness.examiner import Examiner
-from soundness.subject import SAMPLES, Form, Subject, compile_subject, samples
+from soundness.subject import SAMPLES, Form, Subject, compile_subject, csmith_program, samples
 
 
 @pytest.fixture(scope="session")
@@ -62,7 +61,7 @@ def test_each_pass_keeps_the_answers_of_the_small_programs(
     typed: Subject, backend: Backend, tmp_path: Path
 ) -> None:
     texts = [element.text for element in available(backend)]
-    fours = [Case(("sroa<modify-cfg>", *texts[place : place + 4])) for place in range(0, len(texts), 4)]
+    fours = [Case(("sroa<modify-cfg>", *texts[index : index + 4])) for index in range(0, len(texts), 4)]
     assert_sound(typed, fours, backend, tmp_path)
 
 

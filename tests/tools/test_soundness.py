@@ -15,11 +15,9 @@ from planish.levels.llvm.clang import Compiler
 from planish.levels.llvm.execution import NotRunnableError, find_linker
 from planish.levels.llvm.hot.lists import BEGIN, LAST, first_lists
 from planish.levels.llvm.passes import elements, load_coreset, print_pipeline
-from soundness.campaign import Tally, try_cases
+from soundness.campaign import Tally, minimised, try_cases, write_table
 from soundness.cases import Case, coreset_lists, hot_lists, in_contexts, random_lists
 from soundness.examiner import Examiner
-from soundness.minimise import minimised
-from soundness.report import write_table
 from soundness.subject import Form, Subject, compile_subject, samples
 from tools.broken_backend import BrokenBackend
 
@@ -154,7 +152,7 @@ def test_no_single_pass_can_be_dropped_whatever_fails(passes: list[str], lengths
     short = minimised(passes, fails)
     assert fails(short)
     assert holds(tuple(passes), short)
-    assert not any(fails(short[:place] + short[place + 1 :]) for place in range(len(short)))
+    assert not any(fails(short[:index] + short[index + 1 :]) for index in range(len(short)))
 
 
 GUILTY = "flatten-cfg"
@@ -196,17 +194,17 @@ def test_what_is_left_behind_shows_the_failure_again(tally: Tally, typed: Subjec
     assert expected == _answer(typed, folder, tmp_path)
 
 
-def _answer(subject: Subject, folder: Path, place: Path) -> bytes:
+def _answer(subject: Subject, folder: Path, build: Path) -> bytes:
     """Run what lies in the folder, compiled without any pass."""
     from planish.levels.llvm.backend import open_backend
 
-    objects = [place / f"{number}.o" for number in range(len(subject.modules))]
+    objects = [build / f"{number}.o" for number in range(len(subject.modules))]
     for number, path in enumerate(objects):
         module = open_backend().parse((folder / f"program{number}.ll").read_text())
         path.write_bytes(module.object_code())
         module.close()
-    subprocess.run([*find_linker(), *map(str, objects), "-o", str(place / "run"), "-lm"], check=True)
-    return subprocess.run([place / "run"], check=True, capture_output=True).stdout
+    subprocess.run([*find_linker(), *map(str, objects), "-o", str(build / "run"), "-lm"], check=True)
+    return subprocess.run([build / "run"], check=True, capture_output=True).stdout
 
 
 def test_a_pass_is_counted_in_its_contexts_and_where_it_changes_the_code(

@@ -4,7 +4,7 @@
 portable back end. It prints a table, and ends with 1 if a kernel was wrong or crashed; what failed is made as
 small as possible and written into `tools/fuzz/cases`, which the tests try again.
 
-`--mutants 3000` makes mistakes in kernels on purpose instead, one in each, and tells how many of those that
+`--mutants 3000` makes mistakes in kernels on purpose instead, one in each, and counts how many of those that
 are really wrong verification accepts. Each of these is written into `tools/fuzz/mutants`; it ends with 1 if
 there are any, or if a right kernel is refused.
 """
@@ -24,13 +24,11 @@ from pathlib import Path
 
 from fuzz.candidates import KINDS
 from fuzz.case import Case, judge
-from fuzz.confronting import ACCEPTED, Confronted, Confronting
-from fuzz.crew import try_cases, words_of
 from fuzz.draw import PROGRAMS
 from fuzz.mutant import NONE, Mutant
-from fuzz.mutation_run import shrunk, table, try_mutants
+from fuzz.mutation_run import ACCEPTED, Confronted, Confronting, shrunk, table, try_mutants
 from fuzz.shrink import fails, shrink
-from fuzz.worker import Plan, Tried, work
+from fuzz.worker import Plan, Tried, try_cases, words_of, work
 from planish.levels.loops.codegen.x86.isa import supported_isas
 
 CASES = Path(__file__).parent / "cases"
@@ -42,7 +40,7 @@ VERDICTS = ("right", "wrong", "crashed", "refused")
 
 
 def main() -> int:
-    """Run the program; gives its exit code."""
+    """Run the program; return its exit code."""
     options = _options()
     if options.worker:
         work(*words_of(options.worker))

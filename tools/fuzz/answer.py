@@ -1,19 +1,20 @@
-"""What a program must give, in float64, and how far a right kernel may be off.
+"""Answers of programs in float64, and how far a right kernel may be off.
 
-Made from the statements alone, and slowly: every read is a look-up of every point's subscripts. Nothing of
-the level's own reference, interpreter or error bounds is used.
+They are made from the statements alone, and slowly: every read is a look-up of every point's subscripts.
+Nothing of the level's own reference, interpreter or error bounds is used.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fuzz.errors import Inexact, applied, reduced, stored
 from planish.levels.loops.lang.program import (
     GATHER,
     POSITIONS,
@@ -26,6 +27,187 @@ from planish.levels.loops.lang.program import (
 )
 
 Array = NDArray[Any]
+
+
+@dataclass(frozen=True)
+class Inexact:
+    """Values, and for each the greatest distance of a right answer; inf where nothing is known."""
+
+    value: Array
+    error: Array
+
+
+def _sigmoid(x: Array) -> Array:
+    return 1 / (1 + np.exp(-x))
+
+
+def _relu(x: Array) -> Array:
+    return np.maximum(x, 0)
+
+
+_erf: Callable[[Array], Array] = np.vectorize(math.erf, otypes=[np.float64])
+_EXACT: dict[str, Callable[[Array], Array]] = {"neg": np.negative, "abs": np.abs, "relu": _relu}
+_MONOTONE: dict[str, Callable[[Array], Array]] = {
+    "sqrt": np.sqrt,
+    "exp": np.exp,
+    "log": np.log,
+    "tanh": np.tanh,
+    "sigmoid": _sigmoid,
+    "erf": _erf,
+}
+_TESTS: dict[str, Callable[[Array, Array], Array]] = {
+    "<": np.less,
+    "<=": np.less_equal,
+    "==": np.equal,
+    "!=": np.not_equal,
+}
+
+
+def _choosing(test: Callable[[Array, Array], Array]) -> Callable[..., Array]:
+    def choose(a: Array, b: Array, yes: Array, no: Array) -> Array:
+        return np.where(test(a, b), yes, no)
+
+    return choose
+
+
+_FUNCTION_ERROR = 6
+"""Units in the last place that an elementary function may be off."""
+
+
+def applied(function: str, args: Sequence[Inexact], dtype: np.dtype[Any]) -> Inexact:
+    """Apply an element-wise function, as NumPy does, and round."""
+    if dtype == np.int32:
+        return _exactly(_WHOLE[function](*(a.value.astype(np.int64) for a in args)))
+    (a, *_), unit = args, float(np.finfo(dtype).eps)
+    if function in _EXACT:
+        return Inexact(_EXACT[function](a.value), a.error)
+    if function in _MONOTONE:
+        f = _MONOTONE[function]
+        value = f(a.value)
+        ends = [np.abs(f(a.value + sign * a.error) - value) for sign in (-1, 1)]
+        spread = np.where(a.error == 0, 0.0, np.maximum(*ends))
+        return _rounded(value, spread, _FUNCTION_ERROR * unit, args, dtype)
+    if function in _TESTS:
+        return _chosen(_TESTS[function], *args)
+    b = args[1]
+    if function in ("max", "min"):
+        value = (np.maximum if function == "max" else np.minimum)(a.value, b.value)
+        return Inexact(value, np.maximum(*np.broadcast_arrays(a.error, b.error)))
+    match function:
+        case "add" | "sub":
+            value = a.value + b.value if function == "add" else a.value - b.value
+            error = a.error + b.error
+        case "mul":
+            value = a.value * b.value
+            error = _times(np.abs(a.value), b.error) + _times(np.abs(b.value) + b.error, a.error)
+        case "div":
+            value = a.value / b.value
+            least = np.abs(b.value) - b.error
+            error = np.where(
+                (a.error == 0) & (b.error == 0),
+                0.0,
+                np.where(least > 0, (a.error + _times(np.abs(value), b.error)) / least, np.inf),
+            )
+        case _:
+            raise KeyError(function)
+    return _rounded(value, error, unit, args, dtype)
+
+
+def _chosen(test: Callable[[Array, Array], Array], a: Inexact, b: Inexact, x: Inexact, y: Inexact) -> Inexact:
+    """Either value is right where the operands may be equal and are not exact."""
+    holds = test(a.value, b.value)
+    exact = (a.error == 0) & (b.error == 0)
+    clear = (a.value - a.error > b.value + b.error) | (a.value + a.error < b.value - b.error)
+    apart = np.abs(x.value - y.value) + x.error + y.error
+    either = np.where(np.isnan(apart), np.inf, apart)
+    error = np.where(exact | clear, np.where(holds, x.error, y.error), either)
+    value = np.where(holds, x.value, y.value)
+    return Inexact(value, np.broadcast_to(error, value.shape))
+
+
+def _times(size: Array, error: Array) -> Array:
+    """A product that is 0 where there is no error, whatever the size."""
+    return np.where(np.asarray(error) == 0, 0.0, size * error)
+
+
+def _rounded(
+    value: Array, error: Array, unit: float, args: Sequence[Inexact], dtype: np.dtype[Any]
+) -> Inexact:
+    """Add the rounding of a result; one that finite numbers overflow to, or nearly, is not known."""
+    kind = np.finfo(dtype)
+    finite = reduce(np.logical_and, [np.isfinite(a.value) for a in args])
+    error = error + unit * np.where(np.isfinite(value), np.abs(value), 0) + float(kind.tiny) * 64
+    lost = np.isnan(error) | (finite & ~(np.abs(value) < float(kind.max) / 1024))
+    # What is not a number of finite ones is known: the root of -1.
+    lost = lost & ~(np.isnan(value) & finite & reduce(np.logical_and, [a.error == 0 for a in args]))
+    return Inexact(value, np.where(lost, np.inf, np.where(np.isfinite(value), error, 0.0)))
+
+
+def reduced(function: str, terms: Inexact, outputs: int, dtype: np.dtype[Any]) -> Inexact:
+    """Reduce all but the first dimensions, in any order."""
+    inner = tuple(range(outputs, terms.value.ndim))
+    if dtype == np.int32:
+        return _exactly(_WHOLE[function].reduce(terms.value.astype(np.int64), axis=inner))
+    value, error, unit = terms.value, terms.error, float(np.finfo(dtype).eps)
+    count = int(np.prod([value.shape[i] for i in inner]))
+    if function in ("max", "min"):
+        made = (np.max if function == "max" else np.min)(value, axis=inner)
+        return Inexact(made, error.max(axis=inner))
+    size = np.abs(np.where(np.isfinite(value), value, 0))
+    # Rounding errors of a long sum partly cancel; a wrong term is of the size of a term.
+    steps = min(count, 8 + 4 * count**0.5) * unit
+    if function == "add":
+        spread = error.sum(axis=inner) + steps * size.sum(axis=inner)
+        return _rounded(value.sum(axis=inner), spread, unit, [_whole(terms, inner)], dtype)
+    relative = np.where(error == 0, 0.0, error / size)
+    made = value.prod(axis=inner)
+    grown = np.expm1(np.log1p(relative).sum(axis=inner) + count * unit)
+    small = float(np.finfo(dtype).tiny) * 64 * np.maximum(size, 1).prod(axis=inner)
+    return _rounded(made, _times(np.abs(made), grown) + small, unit, [_whole(terms, inner)], dtype)
+
+
+_WHOLE: dict[str, Any] = {
+    "add": np.add,
+    "sub": np.subtract,
+    "mul": np.multiply,
+    "max": np.maximum,
+    "min": np.minimum,
+    "neg": np.negative,
+    "abs": np.abs,
+    "relu": _relu,
+    **{name: _choosing(test) for name, test in _TESTS.items()},
+}
+
+
+def _exactly(value: Array) -> Inexact:
+    """Whole numbers, of which the lowest 32 bits are kept; 64 bits are enough for any operation on those."""
+    kept = np.asarray(((value + 2**31) & 0xFFFFFFFF) - 2**31, np.float64)
+    return Inexact(kept, np.zeros(kept.shape))
+
+
+_NARROW = {"float16": (10, -14, 65504.0), "bfloat16": (7, -126, 3.3895e38)}
+"""Bits of the fraction, the exponent of the smallest normal number, and the largest one."""
+
+
+def stored(result: Inexact, dtype: str) -> Inexact:
+    """Round to the nearest number of a narrow type, which is off by half a unit in the last place at most."""
+    if dtype not in _NARROW:
+        return result
+    fraction, least, most = _NARROW[dtype]
+    value, error = result.value, result.error
+    with np.errstate(all="ignore"):
+        size = np.where(np.isfinite(value), np.abs(value), 0.0) + error
+        exponent = np.maximum(np.floor(np.log2(np.maximum(size, 2.0**least))), least)
+        rounding = 2.0 ** (exponent - fraction - 1) + (2.0**least if dtype == "bfloat16" else 0.0)
+    error = np.where(size > most, np.inf, error + rounding)
+    return Inexact(value, np.where(np.isfinite(value), error, result.error))
+
+
+def _whole(terms: Inexact, inner: tuple[int, ...]) -> Inexact:
+    """Stands for all terms of a reduction: finite and exact where all are."""
+    return Inexact(
+        np.where(np.isfinite(terms.value).all(axis=inner), 0.0, np.inf), terms.error.max(axis=inner)
+    )
 
 
 @dataclass(frozen=True)
@@ -66,19 +248,19 @@ class _Points:
     def read(self, access: Access, instead: Mapping[int, Array] | None = None) -> Inexact:
         tensor = self.tensors[access.tensor]
         inside: Array = np.ones([1] * len(self.axes), bool)
-        places: list[Array] = []
+        positions: list[Array] = []
         for d, (index, extent) in enumerate(zip(access.index, tensor.value.shape, strict=True)):
-            place = np.full([1] * len(self.axes), index.offset)
+            at = np.full([1] * len(self.axes), index.offset)
             for axis, coefficient in index.terms:
-                place = place + coefficient * self.walk(axis)
-            place = (instead or {}).get(d, place)
-            inside = inside & (place >= 0) & (place < extent)
-            places.append(np.clip(place, 0, extent - 1))
+                at = at + coefficient * self.walk(axis)
+            at = (instead or {}).get(d, at)
+            inside = inside & (at >= 0) & (at < extent)
+            positions.append(np.clip(at, 0, extent - 1))
         pad = 0.0 if access.pad is None else access.pad
         assert access.pad is not None or inside.all()
-        found = np.broadcast_arrays(*places) if places else []
+        found = np.broadcast_arrays(*positions) if positions else []
         value, error = (np.asarray(part[tuple(found)]) for part in (tensor.value, tensor.error))
-        if not places:
+        if not positions:
             value, error = (part.reshape([1] * len(self.axes)) for part in (value, error))
         return Inexact(np.where(inside, value, pad), np.where(inside, error, 0.0))
 
@@ -98,11 +280,11 @@ def answer(program: Program, inputs: Mapping[str, Array]) -> dict[str, Inexact]:
             result = _result(statement, points)
             name, empty = statement.target.tensor, np.full(kind.shape, np.nan)
             whole = tensors.setdefault(name, Inexact(empty, np.zeros(kind.shape)))
-            place = tuple(
+            part = tuple(
                 slice(i.offset, i.offset + n)
                 for i, n in zip(statement.target.index, result.value.shape, strict=True)
             )
-            whole.value[place], whole.error[place] = result.value, result.error
+            whole.value[part], whole.error[part] = result.value, result.error
     return {name: stored(tensors[name], program.type[name].dtype) for name in program.outputs}
 
 
@@ -114,13 +296,13 @@ def _landed(statement: Statement, points: _Points, shape: tuple[int, ...]) -> In
     found, extents = points.value(statement.value), [points.size[axis] for axis in points.axes]
     flat = np.zeros(extents, int)
     for index, extent in zip(statement.target.index, shape, strict=True):
-        place = index.offset + sum(c * points.walk(axis) for axis, c in index.terms)
-        flat = flat * extent + place
+        at = index.offset + sum(c * points.walk(axis) for axis, c in index.terms)
+        flat = flat * extent + at
     values = np.broadcast_to(found.value, extents).reshape(-1).tolist()
     errors = np.broadcast_to(found.error, extents).reshape(-1).tolist()
     landed: list[list[tuple[float, float]]] = [[] for _ in range(int(np.prod(shape)))]
-    for place, value, error in zip(flat.reshape(-1).tolist(), values, errors, strict=True):
-        landed[place].append((value, error))
+    for element, value, error in zip(flat.reshape(-1).tolist(), values, errors, strict=True):
+        landed[element].append((value, error))
     if statement.reduce is None:
         assert all(len(terms) < 2 for terms in landed), statement
     start = _STARTS[statement.reduce or "add"]

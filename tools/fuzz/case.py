@@ -1,31 +1,64 @@
-"""One pair of a program and a candidate on one back end, and whether its kernel is right."""
+"""Cases: a program, a candidate and a back end, and the check of their kernel."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
 from math import prod
-from typing import Any, Literal
+from typing import Any, Literal, Self
 from unittest.mock import patch
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fuzz.answer import answer
-from fuzz.errors import Inexact
+from fuzz.answer import Inexact, answer
 from fuzz.execute import Fault, execute
-from fuzz.written import Written
-from planish.core import Candidate, PlanishError
+from planish.core import Candidate, PlanishError, candidate_from_json
 from planish.levels.loops.build import compile_with, tree_of
 from planish.levels.loops.ir.annotated import AnnotatedTree
 from planish.levels.loops.lang.element_types import numpy_type
 from planish.levels.loops.lang.parse import parse_canonical
 from planish.levels.loops.lang.program import Program
 from planish.levels.loops.lang.subscripts import index_ranges
+from planish.levels.loops.level import LoopsLevel
 from planish.levels.loops.lower import regalloc
 from planish.testing.annotated_interpreter import emulate
 from planish.testing.interpreter import TreeFault
+
+
+@dataclass(frozen=True)
+class Written:
+    """A candidate of a program for a code generator.
+
+    Args:
+        program: the canonical text.
+        steps: the candidate's canonical JSON.
+        backend: which code generator.
+    """
+
+    program: str
+    steps: str
+    backend: str
+
+    @property
+    def candidate(self) -> Candidate:
+        """The steps, read back."""
+        return candidate_from_json(json.loads(self.steps), LoopsLevel().steps)
+
+    def to_json(self, found: str) -> str:
+        """Write it, with what was found."""
+        return json.dumps({**asdict(self), "steps": json.loads(self.steps), "found": found}, indent=2) + "\n"
+
+    @classmethod
+    def of_json(cls, text: str) -> Self:
+        """Read it back."""
+        data: dict[str, Any] = json.loads(text)
+        del data["found"]
+        data["steps"] = json.dumps(data["steps"])
+        return cls(**data)
+
 
 Array = NDArray[Any]
 Verdict = Literal["right", "wrong", "crashed", "refused"]
@@ -76,10 +109,10 @@ def _input(random: np.random.Generator, program: Program, name: str, special: bo
     magnitude = 0.5 + 1.5 * (random.permutation(kind.size) + random.random()) / kind.size
     values = magnitude * np.where(random.random(kind.size) < 0.5, -1, 1)
     if name in program.whole_indices:
-        places = random.integers(-2, index_ranges(program)[name] + 2, kind.shape)
+        indices = random.integers(-2, index_ranges(program)[name] + 2, kind.shape)
         ends = np.iinfo(kind.dtype)
         outside = np.where(random.random(kind.shape) < 0.5, ends.min, ends.max)
-        return np.where(random.random(kind.shape) < 0.1 * special, outside, places).astype(kind.dtype)
+        return np.where(random.random(kind.shape) < 0.1 * special, outside, indices).astype(kind.dtype)
     if name in index_ranges(program):
         values = random.integers(-2, index_ranges(program)[name] + 2, kind.size).astype(np.float64)
     if special:
@@ -145,8 +178,8 @@ def _difference(name: str, got: Array, expected: Inexact) -> str:
     right |= np.isinf(error)
     if right.all():
         return ""
-    place = np.unravel_index(int(np.argmin(right)), right.shape) if right.ndim else ()
+    worst = np.unravel_index(int(np.argmin(right)), right.shape) if right.ndim else ()
     return (
-        f"{name}[{', '.join(map(str, place))}] is {float(got[place]):.9g}, not {float(value[place]):.9g} "
-        f"within {float(error[place]):.2g}; {right.size - np.count_nonzero(right)} of {right.size} are wrong"
+        f"{name}[{', '.join(map(str, worst))}] is {float(got[worst]):.9g}, not {float(value[worst]):.9g} "
+        f"within {float(error[worst]):.2g}; {right.size - np.count_nonzero(right)} of {right.size} are wrong"
     )

@@ -6,9 +6,8 @@ from dataclasses import dataclass
 from itertools import chain
 from unittest.mock import patch
 
-from fuzz.annotated_mutations import annotated_mutations
-from fuzz.tree_mutations import tree_mutations
-from fuzz.written import Written
+from fuzz.case import Written
+from fuzz.mutations import annotated_mutations, tree_mutations
 from planish.levels.loops.build import compile_with, tree_of
 from planish.levels.loops.codegen.kernel import MachineCode
 from planish.levels.loops.ir.annotated import AnnotatedTree

@@ -1,26 +1,140 @@
-"""Many mutants, how many of the wrong ones verification accepts, and the smallest of those."""
+"""Runs of mutants: verification and the oracle asked about each, in a child that a wrong kernel may end."""
 
 from __future__ import annotations
 
+import faulthandler
+import json
+import os
+import signal
 import time
 from collections import Counter
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from multiprocessing import get_context
+from typing import Literal, NamedTuple, get_args
 
 from fuzz.candidates import cases
-from fuzz.case import Case
-from fuzz.confronting import ACCEPTED, VERDICTS, WRONG, Confronted, Confronting
+from fuzz.case import Case, points
 from fuzz.draw import pick
-from fuzz.mutant import NONE, Mutant
+from fuzz.mutant import NONE, Mutant, Mutants
+from fuzz.oracle import Judged, Oracle
 from fuzz.shrink import legal, smaller_ones
 from fuzz.worker import Plan
 from planish.core import PlanishError, rng
+from planish.levels.loops.runtime.kernels import Kernel
+from planish.levels.loops.verifying import Verifier, final_verifier, search_verifier
+
+PATIENCE_S = 30
+FEW, MANY = 4, 64
+"""Sets of inputs that show most wrong kernels, and those that must show nothing where one is as good."""
+MOST_POINTS = 1 << 21
+"""Of all sets together; there are fewer of large programs."""
+
+Verdict = Literal["refused", "accepted", "kept", "doubted", "equal", "beside", "not made"]
+"""What came of a mutant: verification refused a wrong one; the search accepted it; what comes at the end did
+too; it refused what the oracle found right; answers are right; they are, and it writes beside its arrays; no
+code was made of it."""
+VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
+WRONG, ACCEPTED = VERDICTS[:3], VERDICTS[1:3]
+
+
+class Confronted(NamedTuple):
+    """A mutant and what came of it.
+
+    Args:
+        mutant: which.
+        verdict: see there.
+        message: what is wrong with its answers.
+    """
+
+    mutant: Mutant
+    verdict: Verdict
+    message: str = ""
+
+
+class Confronting:
+    """Tries mutants of one program with one candidate.
+
+    Args:
+        one: any of them.
+        seed: of the oracle's inputs.
+
+    Raises:
+        PlanishError: there is no right kernel, or no inputs to verify it on.
+    """
+
+    def __init__(self, one: Mutant, seed: int) -> None:
+        self.mutants = Mutants(one)
+        self._many = max(2 * FEW, min(MANY, MOST_POINTS // points(self.mutants.program)))
+        self._oracle = Oracle(self.mutants.program, (self.mutants.tree, self.mutants.right), seed)
+        self._verifiers = search_verifier(self.mutants.program), final_verifier(self.mutants.program)
+
+    def confront(self, mutant: Mutant) -> Confronted:
+        """Ask both."""
+        verdict: Verdict = "not made"
+        message = ""
+        for count in (FEW, self._many):
+            self._oracle.sets(count)
+            verdict, message = _verdict(_reports_of_child(partial(self._child, mutant, count)))
+            if verdict not in ("equal", "beside", "doubted"):
+                break
+        return Confronted(mutant, verdict, message)
+
+    def _child(self, mutant: Mutant, count: int) -> Iterator[tuple[str, str]]:
+        tree, code = self.mutants.code(mutant.mistake, mutant.number)
+        yield "made", ""
+        kernel = Kernel(self.mutants.program, tree, code)
+        refusal = _refusal(kernel, self._verifiers[0])
+        yield "search", refusal
+        if not refusal:
+            yield "end", _refusal(kernel, self._verifiers[1])
+        found = Judged(tree, code).on(self._oracle.sets(count))
+        yield "answers", found.message
+        yield "beside", "x" * found.beside
+
+
+def _refusal(kernel: Kernel, verifier: Verifier) -> str:
+    """Ask verification as the evaluator does."""
+    return verifier.wrong(kernel.bind(verifier.inputs, verifier.outputs)) or ""
+
+
+def _reports_of_child(what: Callable[[], Iterator[tuple[str, str]]]) -> dict[str, str]:
+    """Return what a child of this process reports until it ends, by itself or by a signal."""
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        faulthandler.disable()
+        signal.alarm(PATIENCE_S)
+        # What the system says of a ruined heap is nothing new.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
+        try:
+            for name, text in what():
+                os.write(writing, json.dumps([name, text]).encode() + b"\n")
+        finally:
+            os._exit(0)
+    os.close(writing)
+    with os.fdopen(reading) as lines:
+        reported = dict(json.loads(line) for line in lines)
+    os.waitpid(child, 0)
+    return reported
+
+
+def _verdict(reported: Mapping[str, str]) -> tuple[Verdict, str]:
+    """Return the verdict by what the child reported; one that ended too early was ended by the kernel."""
+    if "made" not in reported:
+        return "not made", ""
+    message = reported.get("answers", "it ends its process")
+    if reported.get("search", "it ends its process"):
+        return ("refused" if message else "doubted"), message
+    if message:
+        return ("accepted" if reported.get("end", "it ends its process") else "kept"), message
+    return ("beside" if reported["beside"] else "equal"), ""
+
 
 OF_EACH = 12
 """Mutants of a program with a candidate, beside the right kernel."""
-PATIENCE_S = 60
+SHRINKING_S = 60
 """To make a mutant smaller."""
 
 
@@ -62,7 +176,7 @@ def table(found: Sequence[Confronted]) -> str:
 def shrunk(mutant: Mutant, seed: int) -> Confronted | None:
     """Make an accepted mutant smaller as long as one of its kind is accepted; None if it is no longer."""
     best = accepted(mutant, seed)
-    end, better = time.monotonic() + PATIENCE_S, best is not None
+    end, better = time.monotonic() + SHRINKING_S, best is not None
     while better and best:
         better = False
         m = best.mutant

@@ -2,36 +2,26 @@
 
 from __future__ import annotations
 
-import faulthandler
-import os
-import signal
 from collections.abc import Iterator
 from dataclasses import fields, replace
+from functools import partial
 
 from fuzz.case import Case, judge
 from planish.core import Candidate, PlanishError, Step
 from planish.levels.loops.build import schedule_of
 from planish.levels.loops.lang.parse import parse, parse_canonical
 from planish.levels.loops.lang.program import Apply, Expr, Program, Statement, accesses
+from planish.sandbox import ExitStatus, ForkLimits, in_child
 
-PATIENCE_S = 20
+PATIENCE_S = 10
+"""Of the processor, for one case."""
 MOST_TRIES = 600
 
 
 def fails(case: Case) -> bool:
-    """Whether a case is wrong or crashes; tried in a child of this process."""
-    child = os.fork()
-    if child == 0:
-        faulthandler.disable()
-        signal.alarm(PATIENCE_S)
-        code = 0
-        try:
-            verdict, _ = judge(case)
-            code = int(verdict in ("wrong", "crashed"))
-        finally:
-            os._exit(code)
-    _, status = os.waitpid(child, 0)
-    return status != 0
+    """Return whether a case is wrong or crashes; tried in a child of this process."""
+    tried = in_child(partial(judge, case), tuple[str, str], ForkLimits(PATIENCE_S))
+    return isinstance(tried, ExitStatus) or tried[0] in ("wrong", "crashed")
 
 
 def shrink(case: Case) -> Case:
@@ -51,7 +41,7 @@ def shrink(case: Case) -> Case:
 
 
 def legal(case: Case) -> bool:
-    """Whether a case's steps fit its program."""
+    """Return whether a case's steps fit its program."""
     try:
         schedule_of(parse_canonical(case.program), case.candidate)
     except PlanishError:

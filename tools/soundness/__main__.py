@@ -27,18 +27,16 @@ from planish.levels.llvm.execution import NotRunnableError
 from planish.levels.llvm.passes import PassElement, available
 from planish.levels.llvm.program import Running
 from planish.train.corpus.programs import find_csmith, open_apt
-from soundness.campaign import Tally, try_cases
+from soundness.campaign import Tally, try_cases, write_table
 from soundness.cases import Case, coreset_lists, hot_lists, in_contexts, random_lists
-from soundness.csmith import csmith_program
-from soundness.report import write_table
-from soundness.subject import Form, Subject, compile_subject, samples
+from soundness.subject import Form, Subject, compile_subject, csmith_program, samples
 
 FORMS: tuple[Form, ...] = ("size", "typed", "size", "plain")
 """The forms of the random programs, in turn."""
 SMALLEST, LARGEST = 500, 5000
 """Instructions of a random program: fewer try little, more take long."""
 SCRIPT = Path(__file__).with_name("script.lua")
-LUA, LUA_PLACE = "lua5.4", 1_000_000
+LUA, LUA_STREAM = "lua5.4", 1_000_000
 
 
 @dataclass(frozen=True)
@@ -100,19 +98,19 @@ def _options() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def _cases(bench: Bench, options: argparse.Namespace, place: int) -> Iterator[Case]:
+def _cases(bench: Bench, options: argparse.Namespace, stream: int) -> Iterator[Case]:
     if options.coresets:
         return coreset_lists(bench.elements)
     contexts = chain.from_iterable(in_contexts(element, bench.small) for element in bench.elements)
     return chain(
         contexts,
         coreset_lists(bench.elements),
-        random_lists(bench.elements, options.lists, bench.seed, place),
+        random_lists(bench.elements, options.lists, bench.seed, stream),
     )
 
 
 def _try(subject: Subject, cases: Iterator[Case], bench: Bench, total: Tally) -> bool:
-    """Try lists on a subject; gives whether it could be run."""
+    """Try lists on a subject; return whether it could be run."""
     start = time.perf_counter()
     try:
         tally = try_cases(subject, cases, bench.backend, bench.out)
@@ -169,7 +167,7 @@ def _try_lua(bench: Bench, options: argparse.Namespace, total: Tally) -> None:
     _try(sized, _in_context("after sroa", bench), bench, total)
     many = chain(
         coreset_lists(bench.elements),
-        random_lists(bench.elements, options.lua_lists, bench.seed, LUA_PLACE),
+        random_lists(bench.elements, options.lua_lists, bench.seed, LUA_STREAM),
         _in_context(f"before {bench.small}", bench),
     )
     _try(typed, many, bench, total)

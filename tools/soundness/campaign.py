@@ -1,19 +1,85 @@
-"""Many lists on one subject, and what is counted."""
+"""Campaign: pass lists tried on subjects, what is counted, and reproducers of failures."""
 
 from __future__ import annotations
 
 import tempfile
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from planish.levels.llvm.backend import Backend
+from planish.levels.llvm.passes import elements
 from soundness.cases import Case
 from soundness.examiner import UNSOUND, Examiner, Kind, Verdict
-from soundness.reproducer import reproduce
 from soundness.subject import Subject
+
+
+def minimised(passes: Sequence[str], fails: Callable[[tuple[str, ...]], bool]) -> tuple[str, ...]:
+    """Drop passes while the list still fails: first halves, then quarters, at last single ones.
+
+    Args:
+        passes: a list that fails.
+        fails: whether a list does; must give the same result each time.
+
+    Returns:
+        A list that fails, and does not without any one of its passes.
+    """
+    kept = tuple(passes)
+    width = max(1, len(kept) // 2)
+    while True:
+        shorter = (kept[:start] + kept[start + width :] for start in range(0, len(kept), width))
+        if (found := next(filter(fails, shorter), None)) is not None:
+            kept = found
+        elif width == 1:
+            return kept
+        else:
+            width //= 2
+
+
+def reproduce(examiner: Examiner, case: Case, verdict: Verdict, folder: Path) -> tuple[str, ...]:
+    """Make a failing list short, and write the program, the lists and the answers into a folder.
+
+    Args:
+        examiner: of the subject that it fails on.
+        case: the list.
+        verdict: how it fails.
+        folder: made here.
+
+    Returns:
+        The short list.
+    """
+    short = minimised(
+        case.passes, lambda passes: examiner.examine(case.pipeline(passes)).kind == verdict.kind
+    )
+    pipeline = case.pipeline(short)
+    folder.mkdir(parents=True, exist_ok=True)
+    for index, ir in enumerate(examiner.subject.modules):
+        (folder / f"program{index}.ll").write_text(ir, errors="surrogateescape")
+    (folder / "list.txt").write_text(f"{case.pipeline(case.passes)}\n{pipeline}\n")
+    (folder / "expected.txt").write_bytes(examiner.expected.output)
+    shown = examiner.examine(pipeline)
+    if shown.answer is not None:
+        (folder / "got.txt").write_bytes(shown.answer.output)
+    (folder / "README.txt").write_text(_readme(examiner, pipeline, shown))
+    return short
+
+
+def _readme(examiner: Examiner, pipeline: str, verdict: Verdict) -> str:
+    subject, expected = examiner.subject, examiner.expected
+    guilty = [
+        f"program{index}.ll"
+        for index in range(len(subject.modules))
+        if examiner.examine(pipeline, [index]).kind == verdict.kind
+    ]
+    return f"""{subject.name}: {verdict.kind}: {verdict.detail}
+
+Transform: opt -passes='{pipeline}' program0.ll -o program0.bc
+Link all modules with -lm, and run the program with the arguments: {" ".join(subject.running.args) or "none"}.
+It must write expected.txt and end with exit code {expected.code}.
+Modules of which one alone, transformed, fails: {", ".join(guilty) or "none"}.
+"""
 
 
 @dataclass(frozen=True)
@@ -114,3 +180,37 @@ def _explains(failure: Failure, case: Case, verdict: Verdict) -> bool:
 def _failure(examiner: Examiner, case: Case, verdict: Verdict, folder: Path) -> Failure:
     short = reproduce(examiner, case, verdict, folder)
     return Failure(examiner.subject.name, verdict.kind, short, verdict.detail, folder)
+
+
+_WIDTH = 40
+
+
+def write_table(tally: Tally) -> Iterator[str]:
+    """Return the lines: one for each pass, then the sums, then the failures.
+
+    Columns: lists about the pass alone, how many of these changed the code (a pass that changes nothing was
+    not tested), lists of many that hold it, and the failures that it has part in after minimisation.
+    """
+    yield f"{'pass':<{_WIDTH}} tier  alone changed  lists  crashed  wrong"
+    for text, element in elements().items():
+        alone = sum(n for (name, where), n in tally.lists.items() if name == text and where != "lists")
+        lists = tally.lists[text, "lists"]
+        wrong = sum(f.kind in UNSOUND and text in f.short for f in tally.failures)
+        other = sum(f.kind not in UNSOUND and text in f.short for f in tally.failures)
+        if alone or lists:
+            yield (
+                f"{_short(text):<{_WIDTH}} {element.tier:>4} {alone:>6} {tally.changed[text]:>7} {lists:>6}"
+                f" {other:>8} {wrong:>6}"
+            )
+    kinds = ", ".join(f"{count:,} {kind}" for kind, count in tally.kinds.most_common())
+    yield f"{tally.kinds.total():,} lists: {kinds}; {tally.executed:,} different programs were run"
+    yield from map(_line, dict.fromkeys(tally.failures))
+
+
+def _line(failure: Failure) -> str:
+    short = ",".join(failure.short)
+    return f"{failure.kind}: {failure.subject}: {short}: {failure.detail[:200]} ({failure.folder})"
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= _WIDTH else f"{text[: _WIDTH - 1]}…"

@@ -23,7 +23,7 @@ class Case:
         passes: the list, as the catalogue writes it.
         about: the pass that is tried; empty for lists of many.
         context: where the pass stands, or where the list is from.
-        without: the list without the pass that is tried; it tells whether the pass changed anything.
+        without: the list without the pass that is tried; it shows whether the pass changed anything.
         frame: the pipeline in which the list, with commas, stands for `{}`; empty: it is one by itself.
     """
 
@@ -53,18 +53,18 @@ def in_contexts(element: PassElement, small: str) -> Iterator[Case]:
     yield Case((small, text), text, f"after {small}", (small,))
 
 
-def random_lists(elements: Sequence[PassElement], count: int, seed: int, place: int) -> Iterator[Case]:
+def random_lists(elements: Sequence[PassElement], count: int, seed: int, stream: int) -> Iterator[Case]:
     """Draw lists of 2 to 20 passes, each pass and length alike.
 
     Args:
         elements: what they are drawn from.
         count: how many.
         seed: the run's.
-        place: another place in the run gives other lists.
+        stream: of random numbers; another one has other lists.
     """
     space = PassSpace(elements, longest=LONGEST)
     for number in range(count):
-        draws = rng(seed, place, number)
+        draws = rng(seed, stream, number)
         passes = passes_of(space.sample(draws))
         while len(passes) < 2:
             passes = passes_of(space.sample(draws))
@@ -79,15 +79,15 @@ def coreset_lists(elements: Sequence[PassElement]) -> Iterator[Case]:
             yield Case(passes, context="coreset")
 
 
-def hot_lists(count: int, seed: int, place: int) -> Iterator[Case]:
+def hot_lists(count: int, seed: int, stream: int) -> Iterator[Case]:
     """List what is run on hot functions, here on all: first what is tried first, then what is drawn.
 
     Args:
         count: how many are drawn.
         seed: the run's.
-        place: another place in the run gives other lists.
+        stream: of random numbers; another one has other lists.
     """
-    draws = random.Random(f"{seed} {place}")
+    draws = random.Random(f"{seed} {stream}")
     frame = f"{BEGIN},{pipeline(('{}',))},{LAST}"
     tried = [*first_lists(), *(drawn(draws.choice((USUAL, *first_lists())), draws) for _ in range(count))]
     for parts in dict.fromkeys(tried):

@@ -87,7 +87,7 @@ class Examiner:
 
         Args:
             pipeline: as `opt -passes=` takes it.
-            only: the places of the modules that are transformed; all of them by default.
+            only: the indices of the modules that are transformed; all of them by default.
         """
         key = f"{pipeline} {sorted(only) if only is not None else ''}"
         if key not in self._verdicts:
@@ -133,9 +133,9 @@ class Examiner:
 
     def _in_child(self, pipeline: str, only: Collection[int] | None) -> list[str] | Verdict:
         names: list[str] = []
-        for place, module in enumerate(self._modules):
+        for index, module in enumerate(self._modules):
             try:
-                module.run(pipeline if only is None or place in only else "")
+                module.run(pipeline if only is None or index in only else "")
             except PassError as error:
                 return Verdict("refused", detail=error.message)
             if objection := module.verify():
@@ -147,7 +147,7 @@ class Examiner:
         return names
 
     def _kept(self, module: Module) -> str:
-        """Compile a module, unless one like it was compiled before; gives the object's name."""
+        """Compile a module, unless one like it was compiled before; return the object's name."""
         name = hashlib.sha256(module.bitcode()).hexdigest()
         path = self._object(name)
         if not path.exists():

@@ -1,7 +1,8 @@
-"""Programs that the passes are tried on."""
+"""Programs that the passes are tried on: samples, and random ones of csmith."""
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Literal
 from planish.levels.llvm.clang import Compiler
 from planish.levels.llvm.ir.attributes import for_size
 from planish.levels.llvm.program import Running
+from planish.train.corpus.programs import random_program
 
 Form = Literal["size", "typed", "plain", "fast"]
 """What the passes are given.
@@ -75,3 +77,33 @@ def _compiled(source: Path, compiler: Compiler, form: Form, flags: Sequence[str]
 def samples(compiler: Compiler, form: Form) -> Subject:
     """Compile the sample programs: small ones in one executable, a module each."""
     return compile_subject("samples", sorted(SAMPLES.glob("*.c")), compiler, form)
+
+
+_CSMITH_OPTIONS = (
+    *("--max-funcs", "6", "--max-block-depth", "3", "--max-block-size", "3"),
+    *("--max-expr-complexity", "5"),
+)
+# With an argument, the program prints the checksum after each global: a difference shows where it begins.
+_CSMITH_RUNNING = Running(args=("1",))
+
+
+def csmith_program(program: str, headers: Path, seed: int, compiler: Compiler, form: Form) -> Subject:
+    """Make a random program; one seed gives one program.
+
+    Args:
+        program: csmith.
+        headers: the folder of its run-time library's headers.
+        seed: csmith's.
+        compiler: makes the IR.
+        form: what the passes are given.
+
+    Raises:
+        PlanishError: csmith fails, or does not end.
+        ProgramError: the program does not compile.
+    """
+    with tempfile.TemporaryDirectory(prefix="planish-csmith-") as folder:
+        source = Path(folder, f"csmith{seed}.c")
+        source.write_text(random_program(program, seed, _CSMITH_OPTIONS))
+        return compile_subject(
+            f"csmith{seed}", [source], compiler, form, ("-w", f"-I{headers}"), _CSMITH_RUNNING
+        )
