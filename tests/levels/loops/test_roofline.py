@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from planish.core import Failed, Measured, Stage, Task
-from planish.levels.loops import evaluator, roofline
+from planish.levels.loops import evaluator
 from planish.levels.loops.backends import this_machine
 from planish.levels.loops.lang.parse import parse
 from planish.levels.loops.lang.program import Program
@@ -75,21 +75,19 @@ def test_only_work_that_cannot_be_left_out_counts(
     assert least_work(program) == pytest.approx(whole if work is None else work)
 
 
-def test_a_peak_is_measured_only_where_a_time_is_short(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_peak_is_measured_only_where_a_time_is_short() -> None:
     asked = list[str]()
 
     def peak(name: str, gflops: float) -> Callable[[str, str], float]:
         return lambda _, dtype: asked.append(f"{name} {dtype}") or gflops
 
-    monkeypatch.setattr(roofline, "quick_peak", peak("quick", 50.0))
-    monkeypatch.setattr(roofline, "measure_peak", peak("thorough", 100.0))
     waits = list[Stage]()
 
     def clock(stage: Stage) -> AbstractContextManager[None]:
         waits.append(stage)
         return nullcontext()
 
-    made = Roofline(matmul(100, 100, 100), 2)
+    made = Roofline(matmul(100, 100, 100), 2, [peak("quick", 50.0), peak("thorough", 100.0)])
     at_peak = 2e6 / 100e9 / 2
     assert made.refuses(1.0, clock) is None
     assert asked == [] == waits
