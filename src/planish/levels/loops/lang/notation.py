@@ -170,26 +170,22 @@ def _assignment(value: Expression | Assignment | float) -> Assignment:
     return value if isinstance(value, Assignment) else Assignment(None, (_expression(value),))
 
 
+def _named(parts: Iterable[Expression]) -> tuple[tuple[Tensor, ...], tuple[tuple[str, int], ...]]:
+    """Return the tensors and the sizes that expressions name."""
+    parts = tuple(parts)
+    return tuple(t for p in parts for t in p.tensors), tuple(s for p in parts for s in p.sizes)
+
+
 def apply(function: str, *values: Expression | float) -> Expression:
     """Apply a function of `FUNCTIONS`; one of two arguments reduces when it is given one."""
     args = [_expression(value) for value in values]
-    tensors = tuple(t for a in args for t in a.tensors)
-    return Expression(
-        Apply(function, tuple(a.expr for a in args)), tensors, tuple(s for a in args for s in a.sizes)
-    )
+    return Expression(Apply(function, tuple(a.expr for a in args)), *_named(args))
 
 
 def compare(test: str, left: Expression | float, right: Expression | float) -> Comparison:
     """Compare two values by one of `planish.levels.loops.lang.draft.TESTS`."""
     a, b = _expression(left), _expression(right)
-    return Comparison(compared(test, a.expr, b.expr), a.tensors + b.tensors, a.sizes + b.sizes)
-
-
-def choose(condition: Expression, yes: Expression | float, no: Expression | float) -> Expression:
-    """Choose between two values by a third."""
-    parts = [condition, _expression(yes), _expression(no)]
-    tensors = tuple(t for p in parts for t in p.tensors)
-    return Expression(chosen(*(p.expr for p in parts)), tensors, tuple(s for p in parts for s in p.sizes))
+    return Comparison(compared(test, a.expr, b.expr), *_named((a, b)))
 
 
 @dataclass(frozen=True)
@@ -234,7 +230,8 @@ class Tensor:
         return Element(gather(self.name, index), (self, *(t for s in by for t in s.tensors)), sizes)
 
     def __setitem__(self, key: Key, value: Expression | Assignment | float) -> None:
-        subscripts, value = _subscripts(key), _assignment(value)
+        subscripts = tuple(map(_subscript, key if isinstance(key, tuple) else (key,)))
+        value = _assignment(value)
         draft = Draft(
             self.name, tuple(s.linear for s in subscripts), value.reduce, tuple(p.expr for p in value.parts)
         )
@@ -247,10 +244,6 @@ def _access(element: Element) -> Access:
     if not isinstance(element.expr, Access):
         raise ProgramError(f"{element.expr} subscripts a tensor", "An index is an element, as in E[I[t], d].")
     return element.expr
-
-
-def _subscripts(key: Key) -> tuple[Subscript, ...]:
-    return tuple(map(_subscript, key if isinstance(key, tuple) else (key,)))
 
 
 def pad(element: Element, value: float) -> Expression:
@@ -318,7 +311,8 @@ def not_equal(a: Expression | float, b: Expression | float) -> Expression:
 
 def where(condition: Expression, x: Expression | float, y: Expression | float) -> Expression:
     """Return x where the condition holds or is a number other than 0, else y."""
-    return choose(condition, x, y)
+    parts = condition, _expression(x), _expression(y)
+    return Expression(chosen(*(p.expr for p in parts)), *_named(parts))
 
 
 def position(axis: Axis) -> Expression:

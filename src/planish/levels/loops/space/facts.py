@@ -122,10 +122,10 @@ class Facts:
         A tile over a short one, as over a window, meets the next tile at once, and what was just stored is
         not ready to be loaded in another vector.
         """
-        return all(axis == self._longest(axis) for axis in axes)
-
-    def _longest(self, axis: str) -> str:
-        return max(sorted(self.beside(axis)), key=lambda other: self.program.size[other], default=axis)
+        size = self.program.size
+        return all(
+            axis == max(sorted(self.beside(axis)), key=lambda n: size[n], default=axis) for axis in axes
+        )
 
     def beside(self, axis: str) -> frozenset[str]:
         """Return the axes whose iterations may write what those of an axis write, with the axis itself."""

@@ -279,11 +279,10 @@ def fusing(facts: Facts) -> tuple[Knob, Facts] | None:
         # By the best vector axis of each form: a fused axis is longer, so fewer lanes are unused.
         return {"none": KnobOption((), 1.0), FUSED: KnobOption(steps, (GAIN * two / one) ** PREFERENCE)}
 
-    def options(context: KnobContext) -> Options:
-        del context
-        return offered()
-
-    return Knob("fuse", options, 2, lambda c, name: replace(c, facts=after) if name == FUSED else c), after
+    knob = Knob(
+        "fuse", lambda _: offered(), 2, lambda c, name: replace(c, facts=after) if name == FUSED else c
+    )
+    return knob, after
 
 
 def _all(program: Program) -> tuple[tuple[Fuse, ...], Program]:

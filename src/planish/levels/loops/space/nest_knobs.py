@@ -141,10 +141,12 @@ def pack(context: KnobContext, tensor: str) -> Options:
     options = {"none": KnobOption((), 0.02 if wanted else 0.3 if scattered or beyond else 1.0)}
     for depth in range(len(facts.around), len(context.outer) + 1):
         around, inside = context.outer[:depth], context.order[depth:]
-        if is_output:
-            weight = _output_weight(context, depth)
-        else:
+        if not is_output:
             weight = _copy_weight(context, moves, around, windows=beyond)
+        elif any(axis in facts.nest.reduced for axis, _ in around):
+            weight = 0.0
+        else:
+            weight = 1.0 if depth == len(context.outer) else 0.3  # the smallest tile is best
         # What no loop inside moves is a single element: there is nothing to pack.
         if weight and any(axis in moves.strides for axis, _ in inside):
             at = loop_text(around[-1]) if around else "root"
@@ -157,13 +159,6 @@ def pack(context: KnobContext, tensor: str) -> Options:
             (Pack(moves.tensor, "root", True, facts.nest_name),), 3.0 if wanted else 0.3
         )
     return options
-
-
-def _output_weight(context: KnobContext, depth: int) -> float:
-    """Prefer the smallest tile; none inside a loop that reduces."""
-    if any(axis in context.facts.nest.reduced for axis, _ in context.outer[:depth]):
-        return 0.0
-    return 1.0 if depth == len(context.outer) else 0.3
 
 
 def _copy_weight(context: KnobContext, moves: Moves, around: Order, *, windows: bool) -> float:
@@ -222,7 +217,9 @@ class _Nest:
 
     def __init__(self, facts: Facts, main: Facts) -> None:
         self.facts = facts
-        self.heavy = bool(facts.reduced_axes) and _deserves(facts, prod(main.size.values()))
+        work = prod(facts.size.values())
+        reuses = all(work >= REUSES * moves.elements for moves in facts.operands)
+        self.heavy = bool(facts.reduced_axes) and work >= HEAVY * prod(main.size.values()) and reuses
         self._tilings: dict[Order, Tiling] = {}
         self._weights: dict[str, float] = {}
 
@@ -238,7 +235,12 @@ class _Nest:
             2 + len(facts.size) * (len(facts.size) * 3 + 1),
             self._entered,
         )
-        yield self._knob("tile", lambda c: self._tiling(c.facts.around).tile(c), TILES_MAX, self._tiled)
+        yield self._knob(
+            "tile",
+            lambda c: self._tiling(c.facts.around).tile(c),
+            TILES_MAX,
+            lambda c, name: self._tiling(c.facts.around).tiled(c, name),
+        )
         yield self._knob("unroll", unroll, len(UNROLLS) + 2)
         yield self._knob("reduce", reduce, len(REDUCE_TILES) + 2)
         for moves in (*facts.operands, facts.output):
@@ -271,9 +273,6 @@ class _Nest:
         if around not in self._tilings:
             self._tilings[around] = Tiling(replace(self.facts, around=around))
         return self._tilings[around]
-
-    def _tiled(self, context: KnobContext, name: str) -> KnobContext:
-        return self._tiling(context.facts.around).tiled(context, name)
 
     def _loops(self, context: KnobContext) -> Options:
         """Offer to follow, turned or not, or each axis as the vector axis, inside some shared loops."""
@@ -336,11 +335,6 @@ class _Nest:
         while count < min(len(main.outer), len(mine)) and main.outer[count] == mine[count]:
             count += 1
         return mine[:count]
-
-
-def _deserves(facts: Facts, main: int) -> bool:
-    work = prod(facts.size.values())
-    return work >= HEAVY * main and all(work >= REUSES * moves.elements for moves in facts.operands)
 
 
 def _main(context: KnobContext) -> KnobContext:
