@@ -10,15 +10,17 @@ import numpy as np
 import pytest
 
 from planish.core import Failed, Measured, Stage, Task
-from planish.levels.loops import evaluator
 from planish.levels.loops.backends import this_machine
+from planish.levels.loops.evaluator import LoopsEvaluator
 from planish.levels.loops.lang.parse import parse
 from planish.levels.loops.lang.program import Program
 from planish.levels.loops.level import LoopsLevel
+from planish.levels.loops.reference.numpy_baseline import numpy_callable
 from planish.levels.loops.roofline import MARGIN, Roofline, least_work
 from planish.levels.loops.workloads import matmul
 
 LEVEL = LoopsLevel()
+Library = Callable[[Program, Mapping[str, Any]], Callable[[], object]]
 
 
 def no_clock(stage: Stage) -> AbstractContextManager[None]:
@@ -26,15 +28,15 @@ def no_clock(stage: Stage) -> AbstractContextManager[None]:
     return nullcontext()
 
 
-def outcome_of(program: Program) -> Measured | Failed:
+def outcome_of(program: Program, library: Library = numpy_callable) -> Measured | Failed:
     """Evaluate the baseline."""
     task = Task(program, this_machine(1), (LEVEL.objectives["time_s"],), LEVEL.version)
-    outcome = LEVEL.evaluator(task)().evaluate(LEVEL.baseline(task), no_clock)
+    outcome = LoopsEvaluator(LEVEL.evaluator(task), library).evaluate(LEVEL.baseline(task), no_clock)
     assert isinstance(outcome, Measured | Failed)
     return outcome
 
 
-def test_what_computes_only_where_inputs_are_new_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_computes_only_where_inputs_are_new_is_refused() -> None:
     def lazy(_: Program, arrays: Mapping[str, Any]) -> Callable[[], object]:
         known = np.nan
 
@@ -48,8 +50,7 @@ def test_what_computes_only_where_inputs_are_new_is_refused(monkeypatch: pytest.
 
     program = matmul(512, 512, 512)
     assert isinstance(outcome_of(program), Measured)
-    monkeypatch.setattr(evaluator, "numpy_callable", lazy)
-    outcome = outcome_of(program)
+    outcome = outcome_of(program, lazy)
     assert isinstance(outcome, Failed)
     assert (outcome.stage, outcome.reason) == ("run", "faster than the machine")
     assert "the timed calls did not do their work" in outcome.detail

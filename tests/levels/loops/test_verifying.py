@@ -6,7 +6,6 @@ import itertools
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,9 +15,10 @@ from hypothesis import given, settings
 from levels.loops.mutants import mutants, some_mutants
 from planish.core import Candidate, Failed, Measured, PlanishError, ProgramError, Stage, Task
 from planish.executors import InlineExecutor
-from planish.levels.loops import compiled, evaluator
+from planish.levels.loops import compiled
 from planish.levels.loops.backends import this_machine
 from planish.levels.loops.build import compile_with, kernel_of, schedule_of, tree_of
+from planish.levels.loops.evaluator import LoopsEvaluator
 from planish.levels.loops.ir.tree import Loop, LoopTree, Node
 from planish.levels.loops.lang.parse import parse
 from planish.levels.loops.lang.program import Const, Program
@@ -40,7 +40,7 @@ from planish.levels.loops.verifying import (
     verify_again,
 )
 from planish.levels.loops.workloads import matmul
-from planish.measure import Clocks, time_call
+from planish.measure import Clocks
 from planish.testing.interpreter import TreeFault, interpret
 from planish.testing.programs import programs
 
@@ -313,7 +313,7 @@ def no_clock(stage: Stage) -> AbstractContextManager[None]:
     return nullcontext()
 
 
-def test_what_is_right_on_the_search_s_inputs_alone_is_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_right_on_the_search_s_inputs_alone_is_not_kept() -> None:
     program, target = matmul(4, 5, 6), this_machine(1)
     known = {case.inputs["A"].tobytes() for case in choose_cases(program, SEARCH_SEED)}
 
@@ -324,10 +324,10 @@ def test_what_is_right_on_the_search_s_inputs_alone_is_not_kept(monkeypatch: pyt
 
         return call
 
-    monkeypatch.setattr(evaluator, "numpy_callable", knows_some)
     task = Task(program, target, (LEVEL.objectives["time_s"],), LEVEL.version)
-    searched = LEVEL.evaluator(task)().evaluate(LEVEL.baseline(task), no_clock)
-    kept = LEVEL.evaluator(task, final=True)().evaluate(LEVEL.baseline(task), no_clock)
+    searched = LoopsEvaluator(LEVEL.evaluator(task), knows_some).evaluate(LEVEL.baseline(task), no_clock)
+    final = LoopsEvaluator(LEVEL.evaluator(task, final=True), knows_some)
+    kept = final.evaluate(LEVEL.baseline(task), no_clock)
     assert isinstance(searched, Measured)
     assert isinstance(kept, Failed)
     assert (kept.stage, kept.reason) == ("verify", "wrong answer")
@@ -335,9 +335,7 @@ def test_what_is_right_on_the_search_s_inputs_alone_is_not_kept(monkeypatch: pyt
 
 
 @pytest.mark.parametrize("final", [False, True])
-def test_answers_that_go_wrong_while_they_are_timed_are_refused(
-    monkeypatch: pytest.MonkeyPatch, *, final: bool
-) -> None:
+def test_answers_that_go_wrong_while_they_are_timed_are_refused(*, final: bool) -> None:
     program, calls = matmul(4, 5, 6), itertools.count()
 
     def right_at_first(_: Program, arrays: Mapping[str, Any]) -> Callable[[], object]:
@@ -347,9 +345,9 @@ def test_answers_that_go_wrong_while_they_are_timed_are_refused(
 
         return call
 
-    monkeypatch.setattr(evaluator, "numpy_callable", right_at_first)
     task = Task(program, this_machine(1), (LEVEL.objectives["time_s"],), LEVEL.version)
-    outcome = LEVEL.evaluator(task, final=final)().evaluate(LEVEL.baseline(task), no_clock)
+    made = LoopsEvaluator(LEVEL.evaluator(task, final=final), right_at_first)
+    outcome = made.evaluate(LEVEL.baseline(task), no_clock)
     assert isinstance(outcome, Failed)
     assert (outcome.stage, outcome.reason) == ("verify", "wrong answer")
     assert outcome.detail.startswith("C[0, 0] is ")
@@ -372,11 +370,10 @@ def test_inputs_that_are_timed_are_those_of_no_earlier_call() -> None:
     assert verifier.wrong_at_last() is None
 
 
-def test_a_clock_that_stands_still_fails_the_candidate(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_clock_that_stands_still_fails_the_candidate() -> None:
     still = Clocks(lambda: 7, lambda: 7)
-    monkeypatch.setattr(evaluator, "time_call", partial(time_call, clocks=still))
     task = Task(parse("R[i] = A[i]", {"i": 1}), this_machine(1), (LEVEL.objectives["time_s"],), LEVEL.version)
-    executor = InlineExecutor(LEVEL.evaluator(task)())
+    executor = InlineExecutor(LoopsEvaluator(LEVEL.evaluator(task), clocks=still))
     executor.submit([Candidate()])
     (found,) = executor.results()
     assert isinstance(found.outcome, Failed)

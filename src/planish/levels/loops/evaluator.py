@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from threadpoolctl import threadpool_limits
@@ -12,9 +13,11 @@ from planish.levels.loops.build import backend_of, executable_of, library_of, sc
 from planish.levels.loops.lang.program import Program
 from planish.levels.loops.lower.lowering import lower
 from planish.levels.loops.reference.numpy_baseline import numpy_callable
+from planish.levels.loops.reference.views import Arrays
 from planish.levels.loops.roofline import Roofline
 from planish.levels.loops.verifying import Called, Runs, final_verifier, search_verifier
-from planish.measure import SEARCH_TIMING, Timing, time_call
+from planish.measure import SEARCH_TIMING, Clocks, Timing, time_call
+from planish.measure.timing import CLOCKS
 from planish.sandbox.confinement import SandboxPolicy
 
 LAST_TIMING = Timing(budget_s=0.02, fewest=3, slow_factor=math.inf)
@@ -44,12 +47,26 @@ class LoopsEvaluatorSpec:
         """Return how a worker is confined."""
         return SandboxPolicy.for_code()
 
-    def __call__(self) -> _Evaluator:
-        return _Evaluator(self)
+    def __call__(self) -> LoopsEvaluator:
+        return LoopsEvaluator(self)
 
 
-class _Evaluator:
-    def __init__(self, spec: LoopsEvaluatorSpec) -> None:
+class LoopsEvaluator:
+    """Builds, verifies and times candidates.
+
+    Args:
+        spec: what is evaluated, and how.
+        library: makes the baseline's call of a program and its arrays.
+        clocks: by which calls are timed.
+    """
+
+    def __init__(
+        self,
+        spec: LoopsEvaluatorSpec,
+        library: Callable[[Program, Arrays], Callable[[], object]] = numpy_callable,
+        clocks: Clocks = CLOCKS,
+    ) -> None:
+        self._library, self._clocks = library, clocks
         self._program = spec.program
         self._target = spec.target
         self._timing = spec.timing
@@ -68,7 +85,7 @@ class _Evaluator:
         if library_of(candidate):
             with clock("build"):
                 arrays = {**self._verifier.inputs, **self._verifier.outputs}
-                called = Called(lambda: numpy_callable(self._program, arrays))
+                called = Called(lambda: self._library(self._program, arrays))
             return self._measured(called, clock)
         with clock("transform"):
             schedule = schedule_of(self._program, candidate)
@@ -92,7 +109,7 @@ class _Evaluator:
         if wrong:
             return Failed("verify", "wrong answer", wrong)
         with clock("run"):
-            timed = time_call(runs.repeat, self._timing, self._best)
+            timed = time_call(runs.repeat, self._timing, self._best, clocks=self._clocks)
         with clock("verify"):
             wrong = self._verifier.wrong_at_last()
         if wrong:
