@@ -23,10 +23,10 @@ class Call:
     arguments: Mapping[str, Any]
 
     def __str__(self) -> str:
-        told = [
+        shown = [
             a if isinstance(a, (str, bytes, list)) else f"{type(a).__name__}{_kind(a)}" for a in self.args
         ]
-        return f"einsum({', '.join(map(str, told))}, {dict(self.arguments)})"
+        return f"einsum({', '.join(map(str, shown))}, {dict(self.arguments)})"
 
 
 def _kind(value: Any) -> str:
@@ -57,8 +57,8 @@ def _term(rng: Generator, easy: bool) -> str:
     letters = LETTERS[:6] if easy else LETTERS
     term = "".join(rng.choice(list(letters), int(rng.integers(1 if easy else 0, 4)), replace=not easy))
     if not easy and rng.random() < 0.2:
-        place = int(rng.integers(len(term) + 1))
-        term = f"{term[:place]}...{term[place:]}"
+        position = int(rng.integers(len(term) + 1))
+        term = f"{term[:position]}...{term[position:]}"
     return term
 
 
@@ -116,13 +116,13 @@ def _numbers(term: str) -> list[Any]:
 
 def _disturbed(rng: Generator, subscripts: str) -> Any:
     point = rng.random()
-    place = int(rng.integers(len(subscripts) + 1))
+    position = int(rng.integers(len(subscripts) + 1))
     if point < 0.2:
-        return f"{subscripts[:place]} {subscripts[place:]}"
+        return f"{subscripts[:position]} {subscripts[position:]}"
     if point < 0.25:
         return subscripts.encode()
     if point < 0.35:
-        return subscripts[:place] + str(rng.choice(list("-,.1é>?"))) + subscripts[place:]
+        return subscripts[:position] + str(rng.choice(list("-,.1é>?"))) + subscripts[position:]
     return np.str_(subscripts) if point < 0.4 else subscripts
 
 

@@ -17,7 +17,7 @@ Array = NDArray[Any]
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a call gave: a value, or the class of an exception; and the classes of warnings."""
+    """Result of a call: a value, or the class of an exception; and the classes of warnings."""
 
     value: Any
     raised: type[BaseException] | None
@@ -36,7 +36,7 @@ def outcome(function: Callable[..., Any], made: Call) -> Outcome:
 
 
 def difference(function: Callable[..., Any], seed: int) -> str | None:
-    """Call a function as the seed says, and tell how it differs from `numpy.einsum`; None if it does not."""
+    """Call a function as the seed says; return how it differs from `numpy.einsum`, None if it does not."""
     made, again = call(seed), call(seed)
     got, wanted = outcome(function, made), outcome(np.einsum, again)
     if got.raised is not wanted.raised:
@@ -44,13 +44,13 @@ def difference(function: Callable[..., Any], seed: int) -> str | None:
     if got.warned != wanted.warned:
         return f"warned {got.warned}, NumPy {wanted.warned}"
     if type(got.value) is not type(wanted.value):
-        return f"gave {type(got.value)}, NumPy {type(wanted.value)}"
+        return f"returned {type(got.value)}, NumPy {type(wanted.value)}"
     if isinstance(wanted.value, np.ndarray):
         return _of_arrays(got.value, wanted.value, made, again)
     if isinstance(wanted.value, np.generic):
         return _of_arrays(np.asarray(got.value), np.asarray(wanted.value), made, again)
     same = got.value == wanted.value or (got.value != got.value and wanted.value != wanted.value)
-    return None if same else f"gave {got.value}, NumPy {wanted.value}"
+    return None if same else f"returned {got.value}, NumPy {wanted.value}"
 
 
 def _of_arrays(got: Array, wanted: Array, made: Call, again: Call) -> str | None:
@@ -76,14 +76,14 @@ def _shared(result: Array, made: Call) -> list[bool]:
 
 
 def _same(got: Array, wanted: Array) -> bool:
-    """Whether both have the same values, as they have where NumPy computed both."""
+    """Return whether both have the same values, as they have where NumPy computed both."""
     if isinstance(got, np.ma.MaskedArray):
         return np.array_equal(np.ma.getmaskarray(got), np.ma.getmaskarray(wanted))
     return bool(np.all((got == wanted) | (got != got) & (wanted != wanted)))
 
 
 def _within_bound(got: Array, wanted: Array, made: Call) -> bool:
-    """Whether a result is as near to the exact one as its type allows for, whatever the order of its sums."""
+    """Return whether a result is as near to the exact one as sums in its type are, in any order."""
     operands = [a for a in made.args[1:] if isinstance(a, np.ndarray)]
     if (
         made.arguments

@@ -77,17 +77,17 @@ def run(
         out = tensors.setdefault(s.target.tensor, np.full(shape, np.nan, number))
         landed: dict[tuple[int, ...], list[Any]] = {}
         if any([c for _, c in i.terms] != [1] for i in s.target.index):
-            landed = {place: [] for place in np.ndindex(shape)}
+            landed = {position: [] for position in np.ndindex(shape)}
         for point in _points(program, s.axes):
-            place = tuple(_at(i, point) for i in s.target.index)
-            landed.setdefault(place, []).append(_value(s.value, point, tensors, number))
-        for place, values in landed.items():
+            position = tuple(_at(i, point) for i in s.target.index)
+            landed.setdefault(position, []).append(_value(s.value, point, tensors, number))
+        for position, values in landed.items():
             if s.reduce is not None:
                 start = number(IDENTITY[s.reduce])
                 for value in order.permutation(np.array(values)) if order else values:
                     start = FUNCTIONS[s.reduce](start, value)
                 values = [start]
-            out[place] = values[0] if values else 0
+            out[position] = values[0] if values else 0
     return {name: tensors[name] for name in program.outputs}
 
 
@@ -110,15 +110,15 @@ def _value(expr: Expr, point: Point, tensors: Tensors, number: Any) -> Any:
             d = int(function.removeprefix("gather"))
             last = tensors[table.tensor].shape[d] - 1
             found = _value(by, point, tensors, number)
-            place = [_at(i, point) for i in table.index]
-            place[d] = 0 if np.isnan(found) else int(min(max(found, 0), last))
-            return tensors[table.tensor][tuple(place)]
+            position = [_at(i, point) for i in table.index]
+            position[d] = 0 if np.isnan(found) else int(min(max(found, 0), last))
+            return tensors[table.tensor][tuple(position)]
         case Apply(function=function, args=args):
             return FUNCTIONS[function](*(_value(arg, point, tensors, number) for arg in args))
         case Access(tensor=tensor, index=index, pad=pad):
             array = tensors[tensor]
-            place = tuple(_at(i, point) for i in index)
-            if all(0 <= p < n for p, n in zip(place, array.shape, strict=True)):
-                return array[place]
+            position = tuple(_at(i, point) for i in index)
+            if all(0 <= p < n for p, n in zip(position, array.shape, strict=True)):
+                return array[position]
             assert pad is not None
             return number(pad)

@@ -1,4 +1,4 @@
-"""Kernels that are wrong in one place: loop trees, changed as a mistake of a code generator would."""
+"""Kernels that are wrong at one point: loop trees, changed as a mistake of a code generator would."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ _OTHER = {"max": "min", "min": "max", "add": "sub", "sub": "add", "mul": "add", 
 
 def mutants(tree: LoopTree) -> Iterator[tuple[str, LoopTree]]:
     """List wrong trees, each with the kind of its mistake; some may compute the same after all."""
-    for place, leaf in enumerate(leaves(tree.body)):
+    for position, leaf in enumerate(leaves(tree.body)):
         for kind, wrong in _wrong_leaves(leaf):
-            yield kind, replace(tree, body=_with(tree.body, place, wrong))
+            yield kind, replace(tree, body=_with(tree.body, position, wrong))
     for axis, n in tree.sizes:
         if n > 1:
             sizes = tuple((a, m - (a == axis)) for a, m in tree.sizes)
@@ -37,21 +37,21 @@ def some_mutants(tree: LoopTree, count: int, seed: int) -> list[tuple[str, LoopT
     return found
 
 
-def _with(nodes: tuple[Node, ...], place: int, wrong: tuple[Leaf, ...]) -> tuple[Node, ...]:
-    """Put leaves in the place of one, counted in order of execution."""
+def _with(nodes: tuple[Node, ...], position: int, wrong: tuple[Leaf, ...]) -> tuple[Node, ...]:
+    """Replace a leaf by others, counted in order of execution."""
     result: list[Node] = []
     for node in nodes:
         inside = 1 if isinstance(node, Leaf) else len(list(leaves((node,))))
-        if 0 <= place < inside:
-            result += wrong if isinstance(node, Leaf) else (_inside(node, place, wrong),)
+        if 0 <= position < inside:
+            result += wrong if isinstance(node, Leaf) else (_inside(node, position, wrong),)
         else:
             result.append(node)
-        place -= inside
+        position -= inside
     return tuple(result)
 
 
-def _inside(loop: Loop, place: int, wrong: tuple[Leaf, ...]) -> Loop:
-    return Loop(loop.axis, loop.step, _with(loop.body, place, wrong), loop.kind)
+def _inside(loop: Loop, position: int, wrong: tuple[Leaf, ...]) -> Loop:
+    return Loop(loop.axis, loop.step, _with(loop.body, position, wrong), loop.kind)
 
 
 def _wrong_leaves(leaf: Leaf) -> Iterator[tuple[str, tuple[Leaf, ...]]]:
@@ -69,11 +69,11 @@ def _wrong_leaves(leaf: Leaf) -> Iterator[tuple[str, tuple[Leaf, ...]]]:
 
 
 def _wrong_refs(ref: Ref) -> Iterator[tuple[str, Ref]]:
-    for place, (loop, stride) in enumerate(ref.strides):
-        rest = (*ref.strides[:place], *ref.strides[place + 1 :])
+    for position, (loop, stride) in enumerate(ref.strides):
+        rest = (*ref.strides[:position], *ref.strides[position + 1 :])
         yield "reads the same again", replace(ref, strides=rest)
         yield "reads the neighbour", replace(ref, offset=ref.offset + stride)
-        for other, away in ref.strides[place + 1 :]:
+        for other, away in ref.strides[position + 1 :]:
             swapped = {**dict(ref.strides), loop: away, other: stride}
             yield "strides exchanged", replace(ref, strides=tuple(swapped.items()))
     if ref.offset:
@@ -90,9 +90,9 @@ def _wrong_values(value: Value) -> Iterator[tuple[str, Value]]:
         yield "other function", Call(_OTHER[value.function], value.args)
     if len(value.args) == 1:
         yield "function left out", value.args[0]
-    for place, arg in enumerate(value.args):
+    for position, arg in enumerate(value.args):
         for kind, wrong in _wrong_values(arg):
-            yield kind, Call(value.function, (*value.args[:place], wrong, *value.args[place + 1 :]))
+            yield kind, Call(value.function, (*value.args[:position], wrong, *value.args[position + 1 :]))
 
 
 def _swap(value: Value, old: Ref, new: Ref) -> Value:

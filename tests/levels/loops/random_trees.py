@@ -56,7 +56,7 @@ def _nest(draw: st.DrawFn, sizes: dict[str, int]) -> Node:
 
 
 def _whole(loops: list[LoopId]) -> bool:
-    """Whether every axis ends at step 1."""
+    """Return whether every axis ends at step 1."""
     return {axis for axis, _ in loops} == {axis for axis, step in loops if step == 1}
 
 

@@ -32,10 +32,10 @@ def by_fractions(values: NDArray[Any]) -> float:
 
 
 @given(st.lists(NUMBERS, max_size=6), st.integers(0, CHUNK))
-def test_the_grain_is_that_of_fractions(numbers: list[float], place: int) -> None:
+def test_the_grain_is_that_of_fractions(numbers: list[float], position: int) -> None:
     values = np.full(CHUNK + 7, 3.0)
-    values[place : place + len(numbers)] = numbers[: CHUNK + 7 - place]
-    assert grain_of_all(values.reshape(-1, 1)) == by_fractions(values[max(0, place - 1) : place + 7])
+    values[position : position + len(numbers)] = numbers[: CHUNK + 7 - position]
+    assert grain_of_all(values.reshape(-1, 1)) == by_fractions(values[max(0, position - 1) : position + 7])
     finite = np.abs(values[np.isfinite(values)])
     assert largest_of(values) == finite.max()
 

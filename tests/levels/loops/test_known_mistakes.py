@@ -118,9 +118,9 @@ def test_nothing_is_simplified_that_ieee_754_tells_apart(backend: str, dtype: st
 
 
 @everywhere
-@pytest.mark.parametrize("place", [0, 5, 23])
-def test_one_nan_is_the_greatest(backend: str, place: int) -> None:
+@pytest.mark.parametrize("position", [0, 5, 23])
+def test_one_nan_is_the_greatest(backend: str, position: int) -> None:
     program, x = parse("O[] max= X[i]", {"i": 24}), np.where(np.isnan(SPECIAL), -1, SPECIAL).astype("f4")
     assert run(program, Candidate((Vectorize("i"),)), backend, {"X": x}) == np.inf
-    x[place] = np.nan
+    x[position] = np.nan
     assert np.isnan(run(program, Candidate((Vectorize("i"),)), backend, {"X": x}))

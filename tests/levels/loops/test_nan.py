@@ -54,7 +54,7 @@ def test_by_elements(backend: str, dtype: str, value: str, expected: Callable[[A
 @pytest.mark.parametrize("reduce", ["max", "min"])
 @pytest.mark.parametrize("size", [1, 7, 19, 37])
 def test_one_bad_element_anywhere(backend: str, dtype: str, reduce: str, size: int) -> None:
-    """Each row has it in another place; over rows, over columns and over all, in vectors and their tails."""
+    """Each row has it at another index; over rows, over columns and over all, in vectors and their tails."""
     rows = np.linspace(-2, 2, size * size).reshape(size, size).astype(dtype)
     np.fill_diagonal(rows, np.nan)
     rows[0, 0] = -np.inf if reduce == "max" else np.inf

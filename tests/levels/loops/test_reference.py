@@ -56,12 +56,12 @@ def test_an_element_that_is_off_fails(program: Program, seed: int, data: st.Data
     answer = reference(program, inputs)
     name = program.outputs[0]
     got = {n: np.array(v, program.type[n].dtype) for n, v in answer.items()}
-    place = data.draw(st.tuples(*(st.integers(0, n - 1) for n in got[name].shape)))
-    assume(np.isfinite(got[name][place]))
-    got[name][place] += 0.01 * max(1.0, abs(got[name][place]))
+    position = data.draw(st.tuples(*(st.integers(0, n - 1) for n in got[name].shape)))
+    assume(np.isfinite(got[name][position]))
+    got[name][position] += 0.01 * max(1.0, abs(got[name][position]))
     message = check(program, got, answer)
     assert message is not None
-    assert message.startswith(f"{name}[{', '.join(map(str, place))}] is ")
+    assert message.startswith(f"{name}[{', '.join(map(str, position))}] is ")
     assert f"1 of {got[name].size} elements" in message
 
 
@@ -99,11 +99,15 @@ def test_infinities_and_nan_must_be_met_as_they_are() -> None:
     answer = reference(program, inputs)
     right = {"O": np.array([np.inf, 0, 1], np.float32), "P": np.array([np.nan, -np.inf, 0], np.float32)}
     assert check(program, right, answer) is None
-    for name, place in (("O", 0), ("P", 0), ("P", 1)):
-        for wrong in (5.0, -np.inf if name == "O" else np.inf, np.nan if place != 0 or name == "O" else 0.0):
+    for name, position in (("O", 0), ("P", 0), ("P", 1)):
+        for wrong in (
+            5.0,
+            -np.inf if name == "O" else np.inf,
+            np.nan if position != 0 or name == "O" else 0.0,
+        ):
             got = {n: array.copy() for n, array in right.items()}
-            got[name][place] = wrong
-            assert (check(program, got, answer) or "").startswith(f"{name}[{place}] is {wrong:g}, not ")
+            got[name][position] = wrong
+            assert (check(program, got, answer) or "").startswith(f"{name}[{position}] is {wrong:g}, not ")
 
 
 @pytest.mark.parametrize(

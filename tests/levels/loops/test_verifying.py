@@ -1,4 +1,4 @@
-"""Verification refuses kernels that are wrong in one place, and passes right ones."""
+"""Verification refuses kernels that are wrong at one point, and passes right ones."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ class Interpreted:
 
 
 def differ(program: Program, tree: LoopTree, wrong: LoopTree) -> bool:
-    """Whether two trees compute different things of numbers that were made for no purpose."""
+    """Return whether two trees compute different things of numbers that were made for no purpose."""
     for seed in range(8):
         generator = np.random.default_rng(seed)
         low, high = [(-1.0, 1.0), (0.2, 1.0), (-4.0, 4.0), (1.0, 9.0), (-1.0, -0.1)][seed % 5]
