@@ -299,7 +299,9 @@ def build(
             packages = packages_of(request, listener.note)
             compiler, llvm = _toolchain(any(package.kind != "ir" for package in packages))
             recipe = CorpusRecipe(compiler, max_chars, alignment, noundef)
-            plan = BuildPlan(packages, recipe, llvm, jobs, keep_sources, _command())
+            plan = BuildPlan(
+                packages, recipe, llvm, jobs, keep_sources, shlex.join(["planish", *sys.argv[1:]])
+            )
             card = build_corpus(out, plan, listener)
     except KeyboardInterrupt as stop:
         raise StoppedError(f"stopped; {out} keeps what is done", "The same command goes on.") from stop
@@ -344,7 +346,3 @@ def _summary(card: Mapping[str, Any]) -> str:
         f"{twice:,} of {duplicates['found']:,} were duplicates; "
         f"{card['files']['compiled']:,} files compiled, {card['files']['failed']:,} did not"
     )
-
-
-def _command() -> str:
-    return shlex.join(["planish", *sys.argv[1:]])

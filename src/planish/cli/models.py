@@ -194,18 +194,13 @@ def _list(form: str) -> None:
             f"{m.schema.name} {m.schema.version}",
             f"{m.rows:,}",
             f"{m.programs:,}",
-            _metric(m),
+            f"{m.metrics['rank correlation']:.2f}" if "rank correlation" in m.metrics else "",
             str(p),
         ]
         for name, (p, m) in found.items()
     ]
     heads = ["model", "level", "kind", "features", "trials", "programs", "rank correlation", "file"]
     table(heads, rows, right=heads[4:7])
-
-
-def _metric(model: SavedModel) -> str:
-    value = model.metrics.get("rank correlation")
-    return "" if value is None else f"{value:.2f}"
 
 
 def _model_document(path: Path, model: SavedModel) -> dict[str, object]:

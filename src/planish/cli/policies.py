@@ -87,19 +87,19 @@ def _list(form: str) -> None:
         return
     heads = ["policy", "level", "observes", "network", "programs", "vectors", "regret", "file"]
     rows = [
-        [name, p.level, p.schema.name, p.shape.kind, f"{p.programs:,}", _vectors(p), _regret(p), str(path)]
+        [
+            name,
+            p.level,
+            p.schema.name,
+            p.shape.kind,
+            f"{p.programs:,}",
+            f"{8 * p.vector_bytes} bits" if p.vector_bytes else "",
+            f"{p.metrics['regret']:.4f}" if "regret" in p.metrics else "",
+            str(path),
+        ]
         for name, (path, p) in found.items()
     ]
     table(heads, rows, right=heads[4:7])
-
-
-def _vectors(policy: SavedPolicy) -> str:
-    return f"{8 * policy.vector_bytes} bits" if policy.vector_bytes else ""
-
-
-def _regret(policy: SavedPolicy) -> str:
-    value = policy.metrics.get("regret")
-    return "" if value is None else f"{value:.4f}"
 
 
 def policy_document(path: Path, policy: SavedPolicy) -> dict[str, object]:

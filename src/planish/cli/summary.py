@@ -140,7 +140,9 @@ def show_result(result: Result, command: str = "") -> None:
         command: what goes on with it where it is undecided; empty where the command line is not known.
     """
     found = verdict_of(result)
-    say(f"{one_line(title(result.stored.program))}\non {_target(result)}\n")
+    target = result.stored.target
+    cores = f"{target.cores} core{'s' * (target.cores > 1)}"
+    say(f"{one_line(title(result.stored.program))}\non {target.processor}, {cores}\n")
     compared = result.comparison
     several, undecided = len(result.stored.objectives) > 1, found.kind == "undecided"
     if several:
@@ -248,11 +250,6 @@ def show_run(result: Result) -> None:
     )
 
 
-def _target(result: Result) -> str:
-    target = result.stored.target
-    return f"{target.processor}, {target.cores} core{'s' * (target.cores > 1)}"
-
-
 def show_winner(result: Result, titles: Collection[str] | None = None) -> None:
     """Write what the winner does: the level's whole description, or what has one of these titles.
 
@@ -318,17 +315,13 @@ def show_policy(proposals: Sequence[Proposal], objective: Objective) -> None:
         [
             str(each.trial.index),
             f"{each.probability:.2%}",
-            _outcome(each, objective),
+            "failed" if each.value is None else amount(each.value, objective.unit),
             one_line(str(each.trial.candidate)),
         ]
         for each in proposals[:_SHOWN]
     ]
     heads = ["trial", "probability", label(objective), "candidate"]
     table(heads, rows, right=heads[:3])
-
-
-def _outcome(proposal: Proposal, objective: Objective) -> str:
-    return "failed" if proposal.value is None else amount(proposal.value, objective.unit)
 
 
 def policy_document(proposals: Sequence[Proposal]) -> dict[str, Any]:

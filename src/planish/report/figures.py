@@ -329,7 +329,8 @@ def tradeoff_figure(tradeoff: Tradeoff, *, joined: bool) -> Figure:
     shown = [*tradeoff.front, *start, *(dots_of(again) if again else [])]
     limits = [_limit([point[side] for point in shown]) for side in (0, 1)]
     points = [p for p in tradeoff.points if p[0] <= limits[0] and p[1] <= limits[1]]
-    axes = Axes(blank(520), *_tradeoff_axes(tradeoff, [*points, *shown]))
+    across, up = zip(*points, *shown, strict=True)
+    axes = Axes(blank(520), axis_of(across, tradeoff.x.unit), axis_of(up, tradeoff.y.unit))
     axes.marks(points, "trials", color=BLUE, opacity=0.35, size=5)
     if joined:
         axes.line(tradeoff.front, "", color=BLUE, shape="hv" if tradeoff.x.direction == "down" else "vh")
@@ -349,11 +350,6 @@ def _limit(values: Sequence[float]) -> float:
     """Return where the chart ends."""
     high = max(values)
     return high + abs(high) / 2
-
-
-def _tradeoff_axes(tradeoff: Tradeoff, points: Sequence[Point]) -> tuple[PlotAxis, PlotAxis]:
-    across, up = ([point[side] for point in points] for side in (0, 1))
-    return axis_of(across, tradeoff.x.unit), axis_of(up, tradeoff.y.unit)
 
 
 def _draw_again(axes: Axes, again: Remeasured, name: str) -> None:

@@ -52,7 +52,10 @@ def front_table(front: Comparison) -> FrontTable:
             )
             for member in sides
         )
-        + tuple(_unmeasured(member, len(numbers)) for member in front.unmeasured),
+        + tuple(
+            (each.name, *[NONE] * (len(numbers) - 1), _edits(each), NONE, each.status_text)
+            for each in front.unmeasured
+        ),
         _note(front, scores),
     )
 
@@ -109,10 +112,6 @@ def _score(member: Compared, score: str) -> str:
     # The baseline differs from itself by nothing.
     sure = known is None or not isinstance(member, Finalist)
     return number(member.scores[score]) + ("" if sure else f" ± {known:.2g}")
-
-
-def _unmeasured(member: Finalist, numbers: int) -> tuple[str, ...]:
-    return (member.name, *[NONE] * (numbers - 1), _edits(member), NONE, member.status_text)
 
 
 def _cells(member: Compared, objective: Objective) -> list[str]:

@@ -58,10 +58,7 @@ def _search_caption(result: Result) -> str:
 
 
 def _tradeoff_caption(result: Result) -> str:
-    better = "; ".join(
-        f"{label(o)}: {'less' if o.direction == 'down' else 'more'} is better"
-        for o in result.stored.objectives
-    )
+    better = "; ".join(f"{label(o)}: {_better(o)}" for o in result.stored.objectives)
     thinned = (
         f" At most {TRADEOFF_POINTS:,} trials are drawn, and all of the front."
         if len(result.trials) > TRADEOFF_POINTS
@@ -101,14 +98,19 @@ def provenance(result: Result) -> Mapping[str, Mapping[str, str]]:
         },
         "search": {
             "searcher": run.searcher,
-            **{f"{name} (option)": _text(value) for name, value in run.options.items()},
+            **{
+                f"{name} (option)": value if isinstance(value, str) else canonical_json(value)
+                for name, value in run.options.items()
+            },
             "space": run.space,
             "seed": str(run.seed),
         },
         "task": {
             "key": task.key,
             "level": f"{task.level}, version {task.level_version}",
-            "objectives": "; ".join(map(_objective, task.objectives)),
+            "objectives": "; ".join(
+                f"{o.name}{f' ({o.unit})' if o.unit else ''}, {_better(o)}" for o in task.objectives
+            ),
         },
         "target": {
             "processor": task.target.processor,
@@ -119,13 +121,8 @@ def provenance(result: Result) -> Mapping[str, Mapping[str, str]]:
     }
 
 
-def _objective(objective: Objective) -> str:
-    unit = f" ({objective.unit})" if objective.unit else ""
-    return f"{objective.name}{unit}, {'less' if objective.direction == 'down' else 'more'} is better"
-
-
-def _text(value: Any) -> str:
-    return value if isinstance(value, str) else canonical_json(value)
+def _better(objective: Objective) -> str:
+    return f"{'less' if objective.direction == 'down' else 'more'} is better"
 
 
 def repeat(result: Result) -> str:
@@ -233,14 +230,16 @@ def _contents(result: Result, model: ModelSection | None) -> dict[str, Any]:
         "other_failures": sum(group.count for group in groups[_GROUPS_MAX:]),
         "provenance": provenance(result),
         "repeat": repeat(result),
-        "charts": {**_charts(result, stages), "model": _model(result, model)},
+        "charts": _charts(result, stages, model),
         "text_max": _TEXT_MAX,
         "detail_max": _DETAIL_MAX,
         "steps_max": _STEPS_MAX,
     }
 
 
-def _charts(result: Result, stages: Sequence[StageTime]) -> Mapping[str, Sequence[Mapping[str, Any]]]:
+def _charts(
+    result: Result, stages: Sequence[StageTime], model: ModelSection | None
+) -> Mapping[str, Sequence[Mapping[str, Any]]]:
     """Return the figures of each section."""
     from planish.report import figures
 
@@ -253,13 +252,8 @@ def _charts(result: Result, stages: Sequence[StageTime]) -> Mapping[str, Sequenc
         "tradeoffs": _tradeoffs(result),
         "growth": _growth(result),
         "time": [figure for figure in bars if figure],
+        "model": [] if model is None else figures.model_figures(model, result.objective),
     }
-
-
-def _model(result: Result, model: ModelSection | None) -> Sequence[Mapping[str, Any]]:
-    from planish.report.figures import model_figures
-
-    return [] if model is None else model_figures(model, result.objective)
 
 
 def _search(result: Result) -> list[Mapping[str, Any]]:

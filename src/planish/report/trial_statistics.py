@@ -26,8 +26,6 @@ MEANING: Mapping[str, str] = {
 }
 """What each stage is, in the order that they are shown."""
 
-_ORDER = tuple(MEANING)
-
 
 @dataclass(frozen=True)
 class StageTime:
@@ -72,12 +70,8 @@ def stage_times(trials: Sequence[Trial], run_seconds: Mapping[str, float]) -> li
             statistics.median(spent[stage]) if stage in spent else None,
             len(spent.get(stage, ())),
         )
-        for stage in sorted(totals, key=_stage_order)
+        for stage in [*filter(totals.__contains__, MEANING), *sorted(totals.keys() - MEANING.keys())]
     ]
-
-
-def _stage_order(stage: str) -> tuple[int, str]:
-    return (_ORDER.index(stage) if stage in _ORDER else len(_ORDER), stage)
 
 
 @dataclass(frozen=True)

@@ -85,13 +85,13 @@ class _Pruning:
             place = (place or len(candidate.steps)) - 1
             others = [*range(place), *range(place + 1, len(candidate.steps))]
             shorter = self.space.selected(candidate, others)
-            if shorter is not None and self._will_do(shorter, candidate):
+            if shorter is not None and self._is_enough(shorter, candidate):
                 candidate, needed = shorter, 0
             else:
                 needed += 1
         return candidate
 
-    def _will_do(self, shorter: Candidate, whole: Candidate) -> bool:
+    def _is_enough(self, shorter: Candidate, whole: Candidate) -> bool:
         made, wanted = self.name(shorter), self.name(whole)
         if isinstance(made, int) and isinstance(wanted, int):
             return made <= wanted
@@ -126,8 +126,8 @@ def minimise(search: SearchOutcome, state: FinalState, end: float) -> FinalState
     named = tuple(
         replace(each, candidate=_same_program(space, each.candidate, end)) for each in state.finalists
     )
-    if time.monotonic() + search.start_s > end:
-        found, noise = _untried(named), dict[str, float]()
+    if time.monotonic() + search.startup_s > end:
+        found, noise = _not_minimised(named), dict[str, float]()
     else:
         with open_bench(search) as bench:
             found, noise = _measured(search, space, bench, named, end)
@@ -165,7 +165,7 @@ def _measured(
         others = [each.candidate for each in named]
         noise = bench.noise(search.level.baseline(search.task), others, objectives)
     except OutOfTimeError:
-        return _untried(named), {}
+        return _not_minimised(named), {}
     found: list[Finalist] = []
     for place, each in enumerate(named):
         bench.end = time.monotonic() + (end - time.monotonic()) / (len(named) - place)
@@ -175,7 +175,7 @@ def _measured(
     return found, noise
 
 
-def _untried(named: Sequence[Finalist]) -> list[Finalist]:
+def _not_minimised(named: Sequence[Finalist]) -> list[Finalist]:
     return [replace(each, notes=(_NOT_MINIMISED,)) for each in named]
 
 
@@ -195,12 +195,12 @@ class _Trying:
 
     def __call__(self, candidates: Sequence[Candidate]) -> list[bool] | None:
         try:
-            return self._looked_at(candidates)
+            return self._try(candidates)
         except OutOfTimeError:
             self.late = True
             return None
 
-    def _looked_at(self, candidates: Sequence[Candidate]) -> list[bool]:
+    def _try(self, candidates: Sequence[Candidate]) -> list[bool]:
         """Look at all once, and twice more at those that are not clearly worse."""
         sides = [self.whole, *candidates]
         found = dict(zip(sides, self.bench.measure(sides), strict=True))
@@ -231,12 +231,12 @@ def _distinct(space: Space, baseline: Candidate, state: FinalState, found: Seque
     # Where none is left, the first one shows it.
     shown = replace(state, finalists=tuple(kept) or state.finalists[:1])
     return shown.noted(
-        _told(len(found) - len(left), "the same as another"),
-        _told(len(left) - len(kept), "no different from the baseline"),
+        _dropped(len(found) - len(left), "the same as another"),
+        _dropped(len(left) - len(kept), "no different from the baseline"),
     )
 
 
-def _told(count: int, what: str) -> str:
+def _dropped(count: int, what: str) -> str:
     return f"{count} of the front: {what}, once minimised" if count else ""
 
 

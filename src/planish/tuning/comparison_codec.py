@@ -54,7 +54,10 @@ def encode(comparison: Comparison) -> list[ResultRow]:
         data = {"version": VERSION, **finalist_to_json(finalist, comparison.baseline), **shared}
         rows.append(ResultRow(finalist.candidate, finalist.lead.gain.value, data))
     for finalist in comparison.unmeasured:
-        rows.append(ResultRow(finalist.candidate, 0.0, {"version": VERSION, **_unmeasured_to_json(finalist)}))
+        why = {"unmeasured": finalist.verdict, "why": finalist.why}
+        rows.append(
+            ResultRow(finalist.candidate, 0.0, {"version": VERSION, **chosen_to_json(finalist), **why})
+        )
     return rows
 
 
@@ -102,11 +105,6 @@ def finalist_to_json(finalist: Finalist, baseline: Compared) -> dict[str, Any]:
     }
 
 
-def _unmeasured_to_json(finalist: Finalist) -> dict[str, Any]:
-    """Return what a row says of one that was not measured."""
-    return {**chosen_to_json(finalist), "unmeasured": finalist.verdict, "why": finalist.why}
-
-
 def chosen_to_json(finalist: Finalist) -> dict[str, Any]:
     """Return what is known of a finalist before it is measured."""
     return {
@@ -122,14 +120,12 @@ def _cross_check_to_json(cross_check: CrossCheck) -> dict[str, Any]:
 
 
 def _measurement_to_json(measured: Measurement, baseline: Measurement) -> dict[str, Any]:
-    clocks = {"clocks": _clocks_to_json(measured.clocks)} if measured.clocks else {}
-    ratio, verdict = _ends(measured.ratio), measured.verdict
     return {
         "median": measured.median,
-        "ratio": ratio,
-        "verdict": verdict,
+        "ratio": _ends(measured.ratio),
+        "verdict": measured.verdict,
         "baseline": baseline.median,
-        **clocks,
+        **({"clocks": _clocks_to_json(measured.clocks)} if measured.clocks else {}),
     }
 
 

@@ -67,7 +67,7 @@ class TuningRun:
         stops: how often Ctrl-C, or another signal that asks to stop, came.
         stopped: whether it did, as far as is known by now.
         notes: what the workers and the searcher have to say.
-        start_s: from starting the workers until their first answer.
+        startup_s: from starting the workers until their first answer.
         recompare_s: the seconds for the comparison, where the last one left the verdict undecided: it is
             repeated in place of a search. None where there is a search.
         space_size: how many candidates the space has, or at most; None where it is not listed.
@@ -83,7 +83,7 @@ class TuningRun:
     stops: Stops = field(default_factory=Stops)
     stopped: bool = False
     notes: tuple[str, ...] = ()
-    start_s: float = 0.0
+    startup_s: float = 0.0
     recompare_s: float | None = None
     space_size: int | None = None
 
@@ -189,7 +189,7 @@ class TuningRun:
             if recorder.progress.best is not None:
                 loop.conclude()
         finally:
-            self.start_s = in_flight.start_s
+            self.startup_s = in_flight.startup_s
             if model_s := self.searcher.model_s:
                 recorder.part("search", "model", model_s)
 
@@ -237,7 +237,7 @@ class TuningRun:
             self.start,
             self.notes,
             executor,
-            self.start_s,
+            self.startup_s,
         )
 
     def _nothing_measured(self) -> PlanishError:

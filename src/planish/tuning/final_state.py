@@ -57,7 +57,7 @@ class SearchOutcome:
         notes: what the evaluators and the searcher have to report to the user.
         start: starts the executors that evaluate at the end.
         executor: live workers for a comparison that has no noise; None has fresh ones started.
-        start_s: how long it took from starting the workers until the first of them had an answer.
+        startup_s: how long it took from starting the workers until the first of them had an answer.
     """
 
     level: Level
@@ -72,7 +72,7 @@ class SearchOutcome:
     start: ExecutorFactory
     notes: tuple[str, ...] = ()
     executor: Executor | None = None
-    start_s: float = 0.0
+    startup_s: float = 0.0
 
     def space(self) -> Space:
         """Make the space that was searched."""

@@ -132,13 +132,13 @@ class FinalStage:
     Args:
         name: of its share of the time (see `WEIGHTS`); empty where it takes none.
         work: makes the next state, by a time of the monotonic clock.
-        said: what the listener receives, with the `count` of finalists and the `time` that is left.
+        message: what the listener receives, with the `count` of finalists and the `time` that is left.
         skip_message: what is said where there is no time left to begin; empty where it begins all the same.
     """
 
     name: str
     work: Callable[[SearchOutcome, FinalState, float], FinalState]
-    said: str = ""
+    message: str = ""
     skip_message: str = ""
 
 
@@ -211,13 +211,13 @@ def _states(
 ) -> Generator[FinalState]:
     """Go through the stages; each state outlives a kill once it is stored."""
     for stage in stages(search):
-        if stage.skip_message and not budget.has(search.start_s, stage.name):
+        if stage.skip_message and not budget.has(search.startup_s, stage.name):
             state = state.noted(f"{stage.skip_message}: no time left")
         else:
             with _timed(search, stage, budget) as end:
-                if stage.said:
-                    said = stage.said.format(count=len(state.finalists), time=budget.message)
-                    listener.ending(search.progress, said)
+                if stage.message:
+                    message = stage.message.format(count=len(state.finalists), time=budget.message)
+                    listener.ending(search.progress, message)
                 state = _worked(stage, search, state, end)
         yield state
         if not state.finalists and state.baseline is None:  # there is nothing to be measured, or no time

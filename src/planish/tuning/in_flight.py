@@ -27,7 +27,7 @@ class InFlight:
         executor: has nothing under way.
 
     Attributes:
-        start_s: from the first submission until the first answer; 0 while there is none.
+        startup_s: from the first submission until the first answer; 0 while there is none.
     """
 
     def __init__(self, executor: Executor) -> None:
@@ -35,7 +35,7 @@ class InFlight:
         self._open: dict[str, Candidate] = {}
         self._deadline = math.inf
         self._begun: float | None = None
-        self.start_s = 0.0
+        self.startup_s = 0.0
 
     @property
     def count(self) -> int:
@@ -72,8 +72,8 @@ class InFlight:
     def results(self) -> Iterator[Evaluation]:
         """Yield evaluations as they end, until all are there or at the deadline."""
         for evaluation in self._executor.results():
-            if self._begun is not None and not self.start_s:
-                self.start_s = time.monotonic() - self._begun
+            if self._begun is not None and not self.startup_s:
+                self.startup_s = time.monotonic() - self._begun
             del self._open[evaluation.candidate.hash]
             yield evaluation
         self._open.clear()  # those that missed the deadline were given up

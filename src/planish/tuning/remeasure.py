@@ -338,13 +338,13 @@ def compare_secondary_baseline(search: SearchOutcome, other: SecondaryBaseline, 
         if sampled.failures:
             failure = sampled.failures[0]
             raise PlanishError(f"{other.name} failed: {failure.stage}: {failure.reason}: {failure.detail}")
-    values = {o.name: _told(o, found[o.name], known.measured[o.name].median) for o in task.objectives}
+    values = {o.name: _value_beside(o, found[o.name], known.measured[o.name].median) for o in task.objectives}
     return Compared(
         name=other.name, measured={o.name: Measurement(o, values[o.name]) for o in task.objectives}
     )
 
 
-def _told(objective: Objective, sampled: PairedSamples, known: float) -> float:
+def _value_beside(objective: Objective, sampled: PairedSamples, known: float) -> float:
     # What is exact is the same at any time, so the value itself may stand beside the others.
     if objective.exact or sampled.ratio is None:
         return sampled.median
