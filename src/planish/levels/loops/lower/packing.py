@@ -193,12 +193,12 @@ def tile_of(
         # An axis that stands in two subscripts moves both at once: panels of one of them would not hold the
         # other's.
         alone = len(walked[d]) == 1 and used.count(walked[d][0]) == 1
-        if access.pad is not None and _leaves(index, shape[d], size):
-            runs += _window(name, d, index, order, depth, size, edge_of(index, shape[d], size))
-        elif alone:
+        padded = access.pad is not None and _leaves(index, shape[d], size)
+        if alone and not padded:
             runs += _panels(d, walked[d][0], order, depth, size[walked[d][0]])
         else:
-            runs += _window(name, d, index, order, depth, size, None)
+            edge = edge_of(index, shape[d], size) if padded else None
+            runs += _window(name, d, index, order, depth, size, edge)
     # What the innermost loop moves lies side by side.
     runs.sort(key=lambda run: run.last)
     return Packed(name, access, tuple(order[:depth]), tuple(runs), access.pad or 0.0)
@@ -319,26 +319,33 @@ class _Copier:
 
     def nodes(self, outer: list[_Range]) -> tuple[Node, ...]:
         """Copy what the outer runs' ranges select, the edges first."""
-        runs = self.packed.runs
+        packed, runs = self.packed, self.packed.runs
         if len(outer) == len(runs):
-            return (self._copy(outer),)
+            path = (*packed.around, *(loop for loop, extent, _ in outer if extent != 1))
+            value = self.source.ref(_source_index(packed, outer), path)
+            return (Leaf(_target(packed, outer), None, value),)
         run = runs[len(outer)]
         if run.edge is None:
             inner: _Range = (run.loop, 0, 0)
             return self._loop(inner, self.nodes([*outer, inner]))
-        edge, rest = run.edge, [_whole(r) for r in runs[len(outer) + 1 :]]
-        nodes: tuple[Node, ...] = ()
+        edge, nodes = run.edge, list[Node]()
+        # Outside the tensor there is nothing to copy: all inner dimensions are filled whole, edges and all.
+        rest = [
+            ((f"{r.loop[0]}.all", 1), r.extent, 0) if r.edge else (r.loop, 0, 0)
+            for r in runs[len(outer) + 1 :]
+        ]
         for extent, start, word in ((edge.low, 0, "low"), (edge.high, edge.low + edge.inner, "high")):
             if extent:
-                margin = ((f"{run.loop[0]}.{word}", 1), extent, start)
-                # Outside the tensor there is nothing to copy: all inner dimensions are filled whole, edges
-                # and all.
-                nodes += self._fill([*outer, margin, *rest], len(outer))
+                filled = [((f"{run.loop[0]}.{word}", 1), extent, start), *rest]
+                fill: tuple[Node, ...] = (Leaf(_target(packed, [*outer, *filled]), None, Const(packed.pad)),)
+                for walked in reversed(filled):
+                    fill = self._loop(walked, fill)
+                nodes += fill
         # A window that lies wholly outside the tensor has no inside.
         if edge.inner:
             inner = (run.loop, edge.inner, edge.low)
             nodes += self._loop(inner, self.nodes([*outer, inner]))
-        return nodes
+        return tuple(nodes)
 
     def _loop(self, walked: _Range, body: tuple[Node, ...]) -> tuple[Node, ...]:
         """Walk a range; one of a single element needs no loop."""
@@ -349,29 +356,13 @@ class _Copier:
             self.sizes[axis] = extent
         return (Loop(axis, step, body),)
 
-    def _fill(self, ranges: Sequence[_Range], depth: int) -> tuple[Node, ...]:
-        """Fill what lies outside the tensor, inside the loops of the first `depth` ranges."""
-        nodes: tuple[Node, ...] = (Leaf(_target(self.packed, ranges), None, Const(self.packed.pad)),)
-        for walked in reversed(ranges[depth:]):
-            nodes = self._loop(walked, nodes)
-        return nodes
-
-    def _copy(self, ranges: Sequence[_Range]) -> Leaf:
-        packed = self.packed
-        path = (*packed.around, *(loop for loop, extent, _ in ranges if extent != 1))
-        return Leaf(_target(packed, ranges), None, self.source.ref(_source_index(packed, ranges), path))
-
-
-def _whole(run: Run) -> _Range:
-    axis, step = run.loop
-    return ((f"{axis}.all", 1), run.extent, 0) if run.edge else ((axis, step), 0, 0)
-
 
 def _target(packed: Packed, ranges: Sequence[_Range]) -> Ref:
-    offset = sum(start * stride for (_, _, start), stride in zip(ranges, packed.strides, strict=True))
-    pairs = zip(ranges, packed.strides, strict=True)
-    strides = tuple((loop, stride) for (loop, extent, _), stride in pairs if extent != 1)
-    return Ref(packed.name, offset, strides)
+    pairs = list(zip(ranges, packed.strides, strict=True))
+    offset = sum(start * stride for (_, _, start), stride in pairs)
+    return Ref(
+        packed.name, offset, tuple((loop, stride) for (loop, extent, _), stride in pairs if extent != 1)
+    )
 
 
 def _source_index(packed: Packed, ranges: Sequence[_Range]) -> tuple[Index, ...]:

@@ -101,67 +101,60 @@ def place(nodes: Mapping[str, NodeLoops], parallel: frozenset[LoopId] = frozense
         parallel: outermost loops whose iterations may run at once: a node that reduces such an axis does
             not share the loop with one that does not.
     """
-    placer = _Placer(nodes, parallel)
-    for name in nodes:
-        placer.visit(name)
-    return Placement(placer.open[0], placer.path, placer.start)
+    opened = [Scope(("", 0), False)]
+    path: dict[str, tuple[Scope, ...]] = {}
+    start: dict[str, int] = {}
 
+    def open_loops(node: NodeLoops, loops: Sequence[LoopId]) -> None:
+        for loop in loops:
+            inner = Scope(loop, loop[0] in node.reduced)
+            opened[-1].items.append(inner)
+            opened.append(inner)
 
-class _Placer:
-    def __init__(self, nodes: Mapping[str, NodeLoops], parallel: frozenset[LoopId]) -> None:
-        self.nodes = nodes
-        self.parallel = parallel
-        self.open = [Scope(("", 0), False)]
-        self.path: dict[str, tuple[Scope, ...]] = {}
-        self.start: dict[str, int] = {}
-
-    def visit(self, name: str) -> None:
-        node = self.nodes[name]
+    for name, node in nodes.items():
         order = node.order
-        shared = self._shareable(node)
+        shared = _shareable(node, nodes, opened, path, parallel)
         reduces = [] if node.copies else [i for i, loop in enumerate(order) if loop[0] in node.reduced]
         # Loops that are not shared have ended: a node that has the same ones later opens them anew.
-        del self.open[shared + 1 :]
+        del opened[shared + 1 :]
         if node.filled and not reduces:
             reduces = [len(order)]
         if reduces:
-            outer = self.start[name] = reduces[0]
-            self._open(node, order[shared:outer])
-            items = self.open[outer].items
+            outer = start[name] = reduces[0]
+            open_loops(node, order[shared:outer])
+            items = opened[outer].items
             # Where loops inside are shared, the last item is the outermost of them, and the start goes before
             # it.
             items.insert(len(items) - (outer < shared), Start(name))
-        self._open(node, order[len(self.open) - 1 :])
-        self.open[-1].items.append(name)
-        self.path[name] = tuple(self.open[1:])
+        open_loops(node, order[len(opened) - 1 :])
+        opened[-1].items.append(name)
+        path[name] = tuple(opened[1:])
+    return Placement(opened[0], path, start)
 
-    def _open(self, node: NodeLoops, loops: Sequence[LoopId]) -> None:
-        for loop in loops:
-            inner = Scope(loop, loop[0] in node.reduced)
-            self.open[-1].items.append(inner)
-            self.open.append(inner)
 
-    def _shareable(self, node: NodeLoops) -> int:
+def _shareable(
+    node: NodeLoops,
+    nodes: Mapping[str, NodeLoops],
+    opened: Sequence[Scope],
+    path: Mapping[str, tuple[Scope, ...]],
+    parallel: frozenset[LoopId],
+) -> int:
+    """Count the open loops that a node may share."""
+    limit = 0
+    for loop, scope in zip(node.order, opened[1:], strict=False):
+        if scope.loop != loop:
+            break
+        limit += 1
+    if limit and node.order[0] in parallel and opened[1].reduces != (node.order[0][0] in node.reduced):
         limit = 0
-        for loop, scope in zip(node.order, self.open[1:], strict=False):
-            if scope.loop != loop:
-                break
-            limit += 1
-        if limit and node.order[0] in self.parallel:
-            limit = 0 if self.open[1].reduces != (node.order[0][0] in node.reduced) else limit
-        for source, pointwise in node.needs.items():
-            limit = min(limit, self._shareable_with(source, pointwise, limit))
-        return limit
-
-    def _shareable_with(self, source: str, pointwise: frozenset[str], limit: int) -> int:
-        staged = self.nodes[source].staged
-        path = self.path[source]
-        for i, scope in enumerate(self.open[1 : limit + 1]):
-            if i == len(path) or path[i] is not scope:
+    for source, pointwise in node.needs.items():
+        for i, scope in enumerate(opened[1 : limit + 1]):
+            if i == len(path[source]) or path[source][i] is not scope:
                 break  # the source is in other loops from here on, which have ended
-            if scope.loop[0] not in pointwise or scope.loop in staged:
-                return i
-        return limit
+            if scope.loop[0] not in pointwise or scope.loop in nodes[source].staged:
+                limit = i
+                break
+    return limit
 
 
 # Plans
@@ -273,35 +266,27 @@ class _Planner:
         else:
             self.plan.nodes[name] = NodeLoops((), copies=True)
 
-    def _later(self, i: int) -> None:
-        """Annotate a nest's copies so that they share no loop that the nest itself cannot share."""
-        nest = self.graph.nests[i]
-        for name, needs in sorted(
-            self.later[i], key=lambda item: len(self.plan.copies[item[0]].packed.around)
-        ):
-            around = self.plan.copies[name].packed.around
-            # A copy within loops stands where its nest stands, so it may share no loop that the nest may not.
-            both = _meet(needs, self._links(nest)) if around else needs
-            self.plan.nodes[name] = NodeLoops(around, both, nest.reduced, copies=True)
-
     def nest(self, i: int) -> None:
         """Annotate a nest, after the copies that it reads and before the one that takes its tile away."""
-        nest, order = self.graph.nests[i], self.schedule.loops[i]
-        self._later(i)
+        nest, order, plan = self.graph.nests[i], self.schedule.loops[i], self.plan
+        for name, needs in sorted(self.later[i], key=lambda item: len(plan.copies[item[0]].packed.around)):
+            around = plan.copies[name].packed.around
+            # A copy within loops stands where its nest stands, so it may share no loop that the nest may not.
+            both = _meet(needs, self._links(nest)) if around else needs
+            plan.nodes[name] = NodeLoops(around, both, nest.reduced, copies=True)
         tensor = nest.statement.target.tensor
         staged = frozenset(loop for name, loop in self.schedule.staged if name == tensor)
         pack = next((p for p in self.schedule.packs if p.nest == i and p.tensor == tensor), None)
-        # What takes the tile away reads all of it: none of its loops can be shared.
+        depth = depth_of(self.schedule, pack) if pack else 0
         if pack:
-            staged |= frozenset(order[depth_of(self.schedule, pack) :])
-        filled = bool(nest.scattered)
+            # What takes the tile away reads all of it: none of its loops can be shared.
+            staged |= frozenset(order[depth:])
         needs = self._needs(nest)
-        self.plan.nodes[nest.name] = NodeLoops(order, needs, nest.reduced, staged, filled=filled)
+        plan.nodes[nest.name] = NodeLoops(order, needs, nest.reduced, staged, filled=bool(nest.scattered))
         if pack:
-            write = f"write {nest.name}"
-            self.plan.writes[nest.name] = write
-            loops = _write_order(nest, order, depth_of(self.schedule, pack))
-            self.plan.nodes[write] = NodeLoops(loops, {nest.name: frozenset(nest.axes)}, copies=True)
+            write = plan.writes[nest.name] = f"write {nest.name}"
+            loops = _write_order(nest, order, depth)
+            plan.nodes[write] = NodeLoops(loops, {nest.name: frozenset(nest.axes)}, copies=True)
 
     def _links(self, nest: Nest) -> dict[str, frozenset[str]]:
         """Return what a nest needs of other nests, by itself or by copies."""
