@@ -9,10 +9,11 @@ Element-wise functions that the processor lacks are expanded as `planish.levels.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from typing import TypeGuard
 
 from planish.core import TargetError
-from planish.levels.loops.codegen.x86.assembler import Assembler, Imm
+from planish.levels.loops.codegen.x86.assembler import Assembler, Imm, Words
 from planish.levels.loops.codegen.x86.isa import Isa
 from planish.levels.loops.codegen.x86.pointers import Pointer, Pointers
 from planish.levels.loops.codegen.x86.transfers import Transfers, gather_at, gather_at_whole
@@ -304,27 +305,28 @@ class BasicBlock:
     def emit(self, code: int, *operands: int | Imm, mask: int = 0) -> None:
         """Append an instruction on whole vector registers, given by their numbers."""
         first = self._first_vector
-        self.asm.emit(code, *[o if isinstance(o, Imm) else first + o for o in operands], mask=mask)
+        words: Words = (code, *[first + o if type(o) is int else o for o in operands])
+        self._append((words, mask, False) if mask else words)
 
     def _expand(self, function: str, argument: int) -> int:
         """Write a function of `EXPANDED`; its result is in a new register."""
-        operations = expansion(function, self.isa.dtype)
-        last = {number: i for i, op in enumerate(operations) for number in op.args if isinstance(number, int)}
         registers = {0: argument}
-        for i, (primitive, args) in enumerate(operations):
-            loaded = [self.take() if isinstance(a, Const) else registers[a] for a in args]
-            constants = [(r, a.value) for r, a in zip(loaded, args, strict=True) if isinstance(a, Const)]
-            for register, value in constants:
-                self.load_number(register, value)
+        for number, (primitive, args, done) in enumerate(_operations(function, self.isa.dtype), 1):
+            loaded: list[int] = []
+            constants: list[int] = []
+            for arg in args:
+                if isinstance(arg, Const):
+                    constants.append(self.take())
+                    loaded.append(constants[-1])
+                    self.load_number(constants[-1], arg.value)
+                else:
+                    loaded.append(registers[arg])
             result = self.take()
             self._instruct(primitive, result, loaded)
-            for register, _ in constants:
+            for register in (*constants, *[registers.pop(value) for value in done]):
                 self.give(register)
-            # A set, and without 0: what an operation reads twice is given back once, and the argument never.
-            for number in {n for n in args if isinstance(n, int) and n and last[n] == i}:
-                self.give(registers.pop(number))
-            registers[i + 1] = result
-        return registers[len(operations)]
+            registers[number] = result
+        return registers.popitem()[1]
 
     def _instruct(self, function: str, result: int, args: Sequence[int]) -> None:
         """Write a function that is a few instructions at most, or one of `_EXPONENTS`."""
@@ -364,6 +366,18 @@ class BasicBlock:
         """Clear the sign of a value."""
         self.load_bits(result, (1 << (8 * self.isa.itemsize - 1)) - 1)
         self.emit(self.forms.bit_and, result, result, value)
+
+
+@cache
+def _operations(function: str, dtype: str) -> list[tuple[str, tuple[int | Const, ...], tuple[int, ...]]]:
+    """List the operations of a function, their operands, and the values that nothing behind them needs."""
+    operations = expansion(function, dtype)
+    last = {number: i for i, op in enumerate(operations) for number in op.args if isinstance(number, int)}
+    # A set, and without 0: what an operation reads twice is given back once, and the argument never.
+    return [
+        (name, args, tuple({n for n in args if isinstance(n, int) and n and last[n] == i}))
+        for i, (name, args) in enumerate(operations)
+    ]
 
 
 # Operations on exponents, which AVX2 has no instruction for
