@@ -12,35 +12,68 @@ erf(a), and so the fits are weighted (Remez).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import NamedTuple
 
 from planish.levels.loops.lang.program import COMPARISONS, Const
 
-# The error function
+# Fits
 
 
 @dataclass(frozen=True)
-class Erf:
-    """The fits for an element type.
+class Fits:
+    """Constants of an element type.
 
     Args:
-        one: from this magnitude on, erf is +-1.
-        near: coefficients of erf(x) / x - 1 in x^2, for abs(x) <= 1.
-        far: coefficients of log(1 - erf(a)) in a, for 1 <= a <= `one`.
+        exp_range: arguments of exp outside give 0 or inf anyway.
+        tanh_range: tanh is +-1 outside.
+        ln2: a part with enough trailing zeros that its products with exponents are exact, and the rest;
+            the rest is positive, so that log(0) adds two equal infinities.
+        exp: coefficients of (e^r - 1 - r) / r^2 for abs(r) <= ln(2) / 2 (Remez).
+        log: float32: of (log(1 + f) - f + f^2 / 2) / f^3 for f in [-0.25, 0.5]; float64: of
+            (log((1 + s) / (1 - s)) - 2 s) / s^3 in s^2, for s^2 <= 0.04 (Remez).
+        erf_range: from this magnitude on, erf is +-1.
+        erf_near: coefficients of erf(x) / x - 1 in x^2, for abs(x) <= 1.
+        erf_far: coefficients of log(1 - erf(a)) in a, for 1 <= a <= `erf_range`.
     """
 
-    one: float
-    near: tuple[float, ...]
-    far: tuple[float, ...]
+    exp_range: tuple[float, float]
+    tanh_range: float
+    ln2: tuple[float, float]
+    exp: tuple[float, ...]
+    log: tuple[float, ...]
+    erf_range: float
+    erf_near: tuple[float, ...]
+    erf_far: tuple[float, ...]
 
 
-ERF: Mapping[str, Erf] = {
-    "float32": Erf(
-        4.0,
-        (
+FITS: Mapping[str, Fits] = {
+    "float32": Fits(
+        exp_range=(-104.0, 89.0),
+        tanh_range=10.0,
+        ln2=(0.693115234375, 3.1946184945309416e-05),
+        exp=(
+            0.50000000956816301951,
+            0.16666518605782936924,
+            0.041666204184978397015,
+            0.0083689176695531369501,
+            0.0013950595093887640462,
+        ),
+        log=(
+            0.33333337074801773783,
+            -0.25000166346898347164,
+            0.1999984587229071858,
+            -0.16655549697998490266,
+            0.14270458765705647537,
+            -0.12714882778058794179,
+            0.11736717766776597849,
+            -0.092538522084051186653,
+            0.038812413759453782402,
+        ),
+        erf_range=4.0,
+        erf_near=(
             0.12837916572955936822,
             -0.37612625837465104191,
             0.11283585248605634751,
@@ -49,7 +82,7 @@ ERF: Mapping[str, Erf] = {
             -0.00080102026992725067869,
             0.000078538498284294088513,
         ),
-        (
+        erf_far=(
             -0.00034152518774986536741,
             -1.127089180044589883,
             -0.6381448520500815344,
@@ -59,9 +92,34 @@ ERF: Mapping[str, Erf] = {
             0.00018637884671505197666,
         ),
     ),
-    "float64": Erf(
-        6.0,
-        (
+    "float64": Fits(
+        exp_range=(-746.0, 710.0),
+        tanh_range=20.0,
+        ln2=(0.6931471803691238, 1.9082149292705877e-10),
+        exp=(
+            0.50000000000000127914,
+            0.16666666666666699211,
+            0.041666666666514940621,
+            0.0083333333333070996379,
+            0.0013888888947154147329,
+            0.00019841269917632446619,
+            0.000024801489787382050743,
+            2.7557216067358703421e-6,
+            2.7631339308513520618e-7,
+            2.5117936842861989524e-8,
+        ),
+        log=(
+            0.66666666666666595948,
+            0.40000000000056932431,
+            0.28571428555771586092,
+            0.22222224302511543626,
+            0.18181665529328348952,
+            0.15391122887521938972,
+            0.13173420084135942913,
+            0.13844228175707582886,
+        ),
+        erf_range=6.0,
+        erf_near=(
             0.12837916709551256568,
             -0.37612638903183520025,
             0.11283791670944200308,
@@ -75,7 +133,7 @@ ERF: Mapping[str, Erf] = {
             1.3710988704190523118e-8,
             -7.7794629717615968919e-10,
         ),
-        (
+        erf_far=(
             -1.7962477457410595778e-7,
             -1.1283773292158341676,
             -0.63662848915682821191,
@@ -98,6 +156,7 @@ ERF: Mapping[str, Erf] = {
         ),
     ),
 }
+_LOG2_E = 1.4426950408889634
 
 
 # Expansions
@@ -145,14 +204,12 @@ class Primitive(NamedTuple):
     args: tuple[int | Const, ...]
 
 
-EXPANDED = frozenset({"exp", "log", "tanh", "sigmoid", "relu", "erf"})
-"""The functions that are not primitives themselves; all take one argument."""
-
-
 class _Program:
-    """Collects operations; each method call appends one and gives its number."""
+    """Collects operations: a call appends one and returns its number, a method those of a function."""
 
-    def __init__(self) -> None:
+    def __init__(self, dtype: str) -> None:
+        self.dtype = dtype
+        self.fits = FITS[dtype]
         self.operations: list[Primitive] = []
 
     def __call__(self, primitive: str, *args: int | float) -> int:
@@ -169,140 +226,79 @@ class _Program:
             value = self("fma", x, value, c)
         return value
 
+    def exp_parts(self, x: int) -> tuple[int, int]:
+        """Reduce: n and e^r - 1 with x = n ln 2 + r."""
+        # Cody and Waite's reduction: n times the first part of ln 2 is exact, so r loses no digits.
+        n = self("round", self("mul", x, _LOG2_E))
+        r = self("fma", n, -self.fits.ln2[0], x)
+        r = self("fma", n, -self.fits.ln2[1], r)
+        return n, self("fma", self("mul", r, r), self.polynomial(r, self.fits.exp), r)
 
-@dataclass(frozen=True)
-class _Constants:
-    """Constants of an element type.
+    def exp(self, x: int) -> int:
+        low, high = self.fits.exp_range
+        # The constant comes first in max and min, so that NaN passes.
+        n, e = self.exp_parts(self("min", high, self("max", low, x)))
+        return self("ldexp", self("add", e, 1.0), n)
 
-    Args:
-        exp_range: arguments of exp outside give 0 or inf anyway.
-        tanh_range: tanh is +-1 outside.
-        ln2: a part with enough trailing zeros that its products with exponents are exact, and the rest;
-            the rest is positive, so that log(0) adds two equal infinities.
-        exp: coefficients of (e^r - 1 - r) / r^2 for abs(r) <= ln(2) / 2 (Remez).
-    """
+    def tanh(self, x: int) -> int:
+        """(e^2x - 1) / (e^2x - 1 + 2), with e^2x - 1 computed without cancellation."""
+        limit = self.fits.tanh_range
+        # As in exp, the constant comes first, so that NaN passes.
+        x = self("min", limit, self("max", -limit, x))  # 2^n stays finite
+        n, e = self.exp_parts(self("add", x, x))
+        power = self("ldexp", 1.0, n)
+        # e^2x - 1 = 2^n (e^r - 1) + (2^n - 1).
+        e = self("fma", power, e, self("sub", power, 1.0))
+        return self("div", e, self("add", e, 2.0))
 
-    exp_range: tuple[float, float]
-    tanh_range: float
-    ln2: tuple[float, float]
-    exp: tuple[float, ...]
+    def sigmoid(self, x: int) -> int:
+        # exp of a large argument is inf, and 1 / inf is 0, as it should be: no range needs to be cut.
+        return self("div", 1.0, self("add", self.exp(self("neg", x)), 1.0))
+
+    def relu(self, x: int) -> int:
+        # The constant first: a NaN is then the second argument, which is what max gives.
+        return self("max", 0.0, x)
+
+    def log(self, x: int) -> int:
+        m = self("mantissa", x)
+        # x = 2^n m, and m's own exponent is 0 or -1.
+        n = self("sub", self("exponent", x), self("exponent", m))
+        f = self("sub", m, 1.0)
+        f2 = self("mul", f, f)
+        if self.dtype == "float32":
+            y = self("mul", self("mul", f, f2), self.polynomial(f, self.fits.log))
+            y = self("fma", f2, -0.5, self("fma", n, self.fits.ln2[1], y))
+        else:
+            # As fdlibm: with s = f / (2 + f), log(1 + f) = f - (f^2 / 2 - s (f^2 / 2 + R(s^2))).
+            s = self("div", f, self("add", f, 2.0))
+            z = self("mul", s, s)
+            half = self("mul", f2, 0.5)
+            y = self("mul", s, self("fma", z, self.polynomial(z, self.fits.log), half))
+            y = self("sub", self("fma", n, self.fits.ln2[1], y), half)
+        return self("fma", n, self.fits.ln2[0], self("add", f, y))  # the exact and largest term last
+
+    def erf(self, x: int) -> int:
+        """x + x P(x^2) up to 1, and 1 - exp(Q(abs(x))) with x's sign beyond."""
+        # erf(x) / x - 1 is what was fitted: x, its largest term, is added last and whole.
+        near = self("fma", x, self.polynomial(self("mul", x, x), self.fits.erf_near), x)
+        size = self("abs", x)
+        a = self("min", self.fits.erf_range, size)
+        # Of the magnitude, which the fit is for; erf is odd, so the sign comes last.
+        far = self("sub", 1.0, self.exp(self.polynomial(a, self.fits.erf_far)))
+        far = self("<", x, 0.0, self("neg", far), far)
+        return self("<", size, 1.0, near, far)
 
 
-_CONSTANTS = {
-    "float32": _Constants(
-        (-104.0, 89.0),
-        10.0,
-        (0.693115234375, 3.1946184945309416e-05),
-        (
-            0.50000000956816301951,
-            0.16666518605782936924,
-            0.041666204184978397015,
-            0.0083689176695531369501,
-            0.0013950595093887640462,
-        ),
-    ),
-    "float64": _Constants(
-        (-746.0, 710.0),
-        20.0,
-        (0.6931471803691238, 1.9082149292705877e-10),
-        (
-            0.50000000000000127914,
-            0.16666666666666699211,
-            0.041666666666514940621,
-            0.0083333333333070996379,
-            0.0013888888947154147329,
-            0.00019841269917632446619,
-            0.000024801489787382050743,
-            2.7557216067358703421e-6,
-            2.7631339308513520618e-7,
-            2.5117936842861989524e-8,
-        ),
-    ),
+_WRITERS: Mapping[str, Callable[[_Program, int], int]] = {
+    "exp": _Program.exp,
+    "log": _Program.log,
+    "tanh": _Program.tanh,
+    "sigmoid": _Program.sigmoid,
+    "relu": _Program.relu,
+    "erf": _Program.erf,
 }
-
-# (log(1 + f) - f + f^2 / 2) / f^3 for f in [-0.25, 0.5] (Remez).
-_LOG32 = (
-    0.33333337074801773783,
-    -0.25000166346898347164,
-    0.1999984587229071858,
-    -0.16655549697998490266,
-    0.14270458765705647537,
-    -0.12714882778058794179,
-    0.11736717766776597849,
-    -0.092538522084051186653,
-    0.038812413759453782402,
-)
-# (log((1 + s) / (1 - s)) - 2 s) / s^3 in s^2, for s^2 <= 0.04 (Remez).
-_LOG64 = (
-    0.66666666666666595948,
-    0.40000000000056932431,
-    0.28571428555771586092,
-    0.22222224302511543626,
-    0.18181665529328348952,
-    0.15391122887521938972,
-    0.13173420084135942913,
-    0.13844228175707582886,
-)
-_LOG2_E = 1.4426950408889634
-
-
-def _exp_parts(p: _Program, c: _Constants, x: int) -> tuple[int, int]:
-    """Reduce: n and e^r - 1 with x = n ln 2 + r."""
-    # Cody and Waite's reduction: n times the first part of ln 2 is exact, so r loses no digits.
-    n = p("round", p("mul", x, _LOG2_E))
-    r = p("fma", n, -c.ln2[0], x)
-    r = p("fma", n, -c.ln2[1], r)
-    return n, p("fma", p("mul", r, r), p.polynomial(r, c.exp), r)
-
-
-def _exp(p: _Program, c: _Constants, x: int) -> int:
-    # The constant comes first in max and min, so that NaN passes.
-    x = p("min", c.exp_range[1], p("max", c.exp_range[0], x))
-    n, e = _exp_parts(p, c, x)
-    return p("ldexp", p("add", e, 1.0), n)
-
-
-def _tanh(p: _Program, c: _Constants, x: int) -> int:
-    """(e^2x - 1) / (e^2x - 1 + 2), with e^2x - 1 computed without cancellation."""
-    # As in exp, the constant comes first, so that NaN passes.
-    x = p("min", c.tanh_range, p("max", -c.tanh_range, x))  # 2^n stays finite
-    n, e = _exp_parts(p, c, p("add", x, x))
-    power = p("ldexp", 1.0, n)
-    # e^2x - 1 = 2^n (e^r - 1) + (2^n - 1).
-    e = p("fma", power, e, p("sub", power, 1.0))
-    return p("div", e, p("add", e, 2.0))
-
-
-def _log(p: _Program, c: _Constants, x: int, dtype: str) -> int:
-    m = p("mantissa", x)
-    # x = 2^n m, and m's own exponent is 0 or -1.
-    n = p("sub", p("exponent", x), p("exponent", m))
-    f = p("sub", m, 1.0)
-    f2 = p("mul", f, f)
-    if dtype == "float32":
-        y = p("mul", p("mul", f, f2), p.polynomial(f, _LOG32))
-        y = p("fma", f2, -0.5, p("fma", n, c.ln2[1], y))
-    else:
-        # As fdlibm: with s = f / (2 + f), log(1 + f) = f - (f^2 / 2 - s (f^2 / 2 + R(s^2))).
-        s = p("div", f, p("add", f, 2.0))
-        z = p("mul", s, s)
-        half = p("mul", f2, 0.5)
-        y = p("mul", s, p("fma", z, p.polynomial(z, _LOG64), half))
-        y = p("sub", p("fma", n, c.ln2[1], y), half)
-    return p("fma", n, c.ln2[0], p("add", f, y))  # the exact and largest term last
-
-
-def _erf(p: _Program, c: _Constants, x: int, dtype: str) -> int:
-    """x + x P(x^2) up to 1, and 1 - exp(Q(abs(x))) with x's sign beyond."""
-    fit = ERF[dtype]
-    # erf(x) / x - 1 is what was fitted: x, its largest term, is added last and whole.
-    near = p("fma", x, p.polynomial(p("mul", x, x), fit.near), x)
-    size = p("abs", x)
-    a = p("min", fit.one, size)
-    # Of the magnitude, which the fit is for; erf is odd, so the sign comes last.
-    far = p("sub", 1.0, _exp(p, c, p.polynomial(a, fit.far)))
-    far = p("<", x, 0.0, p("neg", far), far)
-    return p("<", size, 1.0, near, far)
+EXPANDED = frozenset(_WRITERS)
+"""The functions that are not primitives themselves; all take one argument."""
 
 
 @cache
@@ -311,29 +307,11 @@ def expansion(function: str, dtype: str) -> tuple[Primitive, ...]:
 
     Args:
         function: one of `EXPANDED`.
-        dtype: one of `planish.levels.loops.lang.program.DTYPES`.
+        dtype: float32 or float64; for relu, any.
 
     Returns:
         The operations in order; the last one's result is the function's.
     """
-    p = _Program()
-    if function == "relu":
-        # The constant first: a NaN is then the second argument, which is what max gives.
-        p("max", 0.0, 0)
-        return tuple(p.operations)
-    c = _CONSTANTS[dtype]
-    match function:
-        case "exp":
-            _exp(p, c, 0)
-        case "log":
-            _log(p, c, 0, dtype)
-        case "tanh":
-            _tanh(p, c, 0)
-        case "sigmoid":
-            # exp of a large argument is inf, and 1 / inf is 0, as it should be: no range needs to be cut.
-            p("div", 1.0, p("add", _exp(p, c, p("neg", 0)), 1.0))
-        case "erf":
-            _erf(p, c, 0, dtype)
-        case _:
-            raise KeyError(function)
-    return tuple(p.operations)
+    program = _Program("float32" if function == "relu" else dtype)
+    _WRITERS[function](program, 0)
+    return tuple(program.operations)
