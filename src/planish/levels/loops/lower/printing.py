@@ -5,7 +5,7 @@ The text of an annotated tree says what is counted, unrolled, a vector, and in r
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Set
+from collections.abc import Iterator, Set
 
 from planish.levels.loops.ir.annotated import (
     STACK,
@@ -21,9 +21,7 @@ from planish.levels.loops.ir.annotated import (
 )
 from planish.levels.loops.ir.schedule import Schedule, loop_text
 from planish.levels.loops.ir.tree import (
-    Buffer,
     Leaf,
-    Loop,
     LoopTree,
     Node,
     Ref,
@@ -74,7 +72,7 @@ def _item(item: Item, indent: str) -> Iterator[str]:
             yield indent + ", ".join(f"{leaf.target.buffer}[...]" for leaf in leaves(loop.body))
         case Nest(parts=parts):
             for part in parts:
-                yield indent + f"{loop_text(item.loop.id)}: {_part(part)}"
+                yield f"{indent}{loop_text(item.loop.id)}: {_part(part)}"
                 yield from _item(part.body, indent + "  ")
         case Block(items=items):
             for inner in items:
@@ -113,14 +111,10 @@ def _part(part: Part) -> str:
 def _held(indent: str, vectors: dict[str, int], parts: int, local: Set[str]) -> Iterator[str]:
     """Describe what is held; of a buffer in brackets memory sees nothing."""
     if vectors:
-        words = [_buffer(name, count, name in local) for name, count in vectors.items()]
+        names = [(f"({name})" if name in local else name, count) for name, count in vectors.items()]
+        words = [f"{count} of {name}" if count else name for name, count in names]
         times = f", sums in up to {parts} parts" if parts > 1 else ""
         yield f"{indent}in registers: {', '.join(words)}{times}"
-
-
-def _buffer(name: str, count: int, local: bool) -> str:
-    word = f"({name})" if local else name
-    return f"{count} of {word}" if count else word
 
 
 # Schedules
@@ -176,7 +170,10 @@ def pseudocode(tree: LoopTree) -> str:
     A loop over tiles is written `for m.12 in 0..16 of 12 (tail 8)`: sixteen iterations of twelve elements,
     and one of eight. `m.12` is its iteration number, `m` that of the loop of step 1.
     """
-    lines = [f"{_declaration(b)}" for b in tree.buffers]
+    lines: list[str] = []
+    for b in tree.buffers:
+        where = f", new in each iteration of {b.scope} loops" if b.scope else ""
+        lines.append(f"{b.kind} {b.name}: {b.dtype}[{b.size}]{where}")
     for title, nodes in (("once, ahead of the first call", tree.ahead), ("each call", tree.body)):
         if nodes and tree.ahead:
             lines += ["", f"# {title}"]
@@ -186,35 +183,21 @@ def pseudocode(tree: LoopTree) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _declaration(buffer: Buffer) -> str:
-    where = f", new in each iteration of {buffer.scope} loops" if buffer.scope else ""
-    return f"{buffer.kind} {buffer.name}: {buffer.dtype}[{buffer.size}]{where}"
-
-
 def _nodes(tree: LoopTree, nodes: tuple[Node, ...], inside: Remaining, indent: str) -> Iterator[str]:
     for node in nodes:
         if isinstance(node, Leaf):
-            yield indent + _leaf(node)
+            target, value = _ref(node.target), _value(node.value)
+            value = value[1:-1] if value.startswith("(") and value.endswith(")") else value
+            update = _UPDATE[node.reduce] if node.reduce else "{0} = {1}"
+            yield indent + update.format(target, value)
             continue
-        yield indent + _head(tree, node, inside)
         full, tail = iterations(tree, inside, node)
-        yield from _nodes(
-            tree, node.body, within(inside, node.axis, node.step if full else tail), indent + "  "
-        )
-
-
-def _head(tree: LoopTree, loop: Loop, inside: Mapping[str, int]) -> str:
-    full, tail = iterations(tree, inside, loop)
-    kind = "" if loop.kind == "serial" else f"{loop.kind} "
-    of = f" of {loop.step}" if loop.step > 1 else ""
-    rest = f" (tail {tail})" if tail else ""
-    return f"{kind}for {_counter(loop.axis, loop.step)} in 0..{full}{of}{rest}:"
-
-
-def _leaf(leaf: Leaf) -> str:
-    target, value = _ref(leaf.target), _value(leaf.value)
-    value = value[1:-1] if value.startswith("(") and value.endswith(")") else value
-    return _UPDATE[leaf.reduce].format(target, value) if leaf.reduce else f"{target} = {value}"
+        kind = "" if node.kind == "serial" else f"{node.kind} "
+        of = f" of {node.step}" if node.step > 1 else ""
+        rest = f" (tail {tail})" if tail else ""
+        yield f"{indent}{kind}for {_counter(node.axis, node.step)} in 0..{full}{of}{rest}:"
+        inner = within(inside, node.axis, node.step if full else tail)
+        yield from _nodes(tree, node.body, inner, indent + "  ")
 
 
 def _value(value: Value) -> str:
@@ -233,14 +216,11 @@ def _value(value: Value) -> str:
 
 
 def _ref(ref: Ref) -> str:
-    terms = [_term(stride, _counter(axis, step)) for (axis, step), stride in ref.strides]
+    counters = [(stride, _counter(axis, step)) for (axis, step), stride in ref.strides]
+    terms = [counter if stride == 1 else f"{stride}*{counter}" for stride, counter in counters]
     if ref.offset or not terms:
         terms.append(str(ref.offset))
     return f"{ref.buffer}[{' + '.join(terms).replace('+ -', '- ')}]"
-
-
-def _term(stride: int, counter: str) -> str:
-    return counter if stride == 1 else f"{stride}*{counter}"
 
 
 def _counter(axis: str, step: int) -> str:
