@@ -28,7 +28,7 @@ from planish.levels.loops.reference.numpy_baseline import numpy_callable
 from planish.levels.loops.reference.reference import reference
 from planish.levels.loops.runtime.kernels import Kernel
 from planish.levels.loops.space import TemplateSpace
-from planish.levels.loops.steps import Pack
+from planish.levels.loops.steps import Pack, Reorder, Split
 from planish.levels.loops.verifying import verify_again
 from planish.testing.programs import programs
 from planish.testing.schedules import schedules
@@ -213,24 +213,30 @@ def test_an_element_that_was_cut_off_instead_of_rounded_fails(dtype: str) -> Non
     assert message.startswith("C[")
 
 
-@pytest.mark.parametrize(("backend", "dtype"), list(product(BACKENDS, NARROW)))
+TILED = (Split("m", 6), Split("n", 16), Reorder(("m:6", "n:16", "k", "m", "n")))
+
+
+@pytest.mark.parametrize(("backend", "dtype"), list(product(BACKENDS, (*NARROW, "int8"))))
 def test_first_guesses_and_copies_are_right(backend: str, dtype: str) -> None:
+    """Copies of whole numbers are as small as the tensor; the steps are those of a tile, operands packed."""
     made = parse(GEMM, {"m": 30, "n": 50, "k": 70}, dtype=dtype)
     start = TemplateSpace(made, Target("", frozenset({backend}), 1, {"backend": backend})).start()
-    for candidate in (start, Candidate((Pack("A", "root"), Pack("B", "m")))):
+    packs = [(Pack("A", "root"), Pack("B", "m")), (*TILED, Pack("A", "m:6"), Pack("B", "root"))]
+    for candidate in (start, *map(Candidate, packs)):
         tree = tree_of(made, candidate)
         assert verify_again(Kernel(made, tree, compile_with(backend, tree))) is None
-        assert {b.dtype for b in tree.buffers if b.kind == "temporary"} <= {"float32"}
+        copies = {b.dtype for b in tree.buffers if b.kind == "temporary"}
+        assert copies <= {"int8" if dtype == "int8" else "float32"}
 
 
 @pytest.mark.parametrize("candidate", [Candidate(), Candidate((Library("numpy"),))])
-@pytest.mark.parametrize("dtype", NARROW)
-def test_a_function_takes_and_gives_such_arrays(dtype: str, candidate: Candidate) -> None:
+@pytest.mark.parametrize("dtype", [*NARROW, "int8"])
+def test_a_function_takes_and_returns_such_arrays(dtype: str, candidate: Candidate) -> None:
     made = parse(GEMM, SIZES, dtype=dtype)
     call = function_of(made, candidate, Target("", frozenset({BACKENDS[0]}), 1, {"backend": BACKENDS[0]}))
     inputs = make_inputs(made)
     result = call(inputs["A"], inputs["B"])
-    assert result.dtype == numpy_type(dtype)
+    assert result.dtype == numpy_type("int32" if dtype == "int8" else dtype)
     assert check(made, {"C": result}, reference(made, inputs)) is None
     with pytest.raises(PlanishError, match=f"A is float32.*this was made for {dtype}"):
         call(inputs["A"].astype(np.float32), inputs["B"])

@@ -11,12 +11,11 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from levels.loops.running import BUILDERS, outputs_of, wrong, wrong_in_tree
-from planish.core import Candidate, ProgramError, Target
+from planish.core import Candidate, ProgramError
 from planish.levels.loops.backends import available_backends
-from planish.levels.loops.build import Library, compile_with, tree_of
+from planish.levels.loops.build import tree_of
 from planish.levels.loops.codegen.x86.compile import compile_tree
 from planish.levels.loops.codegen.x86.isa import IsaName, supported_isas
-from planish.levels.loops.compiled import function_of
 from planish.levels.loops.ir.schedule import unscheduled
 from planish.levels.loops.lang.parse import parse, parse_canonical
 from planish.levels.loops.lower.lowering import lower
@@ -25,10 +24,8 @@ from planish.levels.loops.reference.checking import check
 from planish.levels.loops.reference.inputs import NEAR_ONE, POSITIVE, Style, aligned, make_inputs
 from planish.levels.loops.reference.numpy_baseline import numpy_callable
 from planish.levels.loops.reference.reference import reference
-from planish.levels.loops.runtime.kernels import Kernel
-from planish.levels.loops.space import TemplateSpace
-from planish.levels.loops.steps import Pack, Reorder, Split
-from planish.levels.loops.verifying import Called, Verifier, verify_again
+from planish.levels.loops.steps import Reorder
+from planish.levels.loops.verifying import Called, Verifier
 from planish.testing.interpreter import UNWRITTEN, interpret
 from planish.testing.schedules import schedules
 
@@ -233,18 +230,6 @@ def test_numpy_and_the_interpreter_agree_with_the_reference(text: str) -> None:
     assert wrong_in_tree(lower(unscheduled(made)), made) is None
 
 
-@pytest.mark.parametrize("backend", BACKENDS)
-def test_first_guesses_and_copies_are_right(backend: str) -> None:
-    """Copies are as small as the tensor; the steps are those of a tile with its operands packed."""
-    made = parse(GEMM, {"m": 30, "n": 50, "k": 70}, dtype="int8")
-    start = TemplateSpace(made, Target("", frozenset({backend}), 1, {"backend": backend})).start()
-    tiled = (Split("m", 6), Split("n", 16), Reorder(("m:6", "n:16", "k", "m", "n")))
-    for candidate in (start, Candidate((*tiled, Pack("A", "m:6"), Pack("B", "root")))):
-        tree = tree_of(made, candidate)
-        assert verify_again(Kernel(made, tree, compile_with(backend, tree))) is None
-        assert {b.dtype for b in tree.buffers if b.kind == "temporary"} <= {"int8"}
-
-
 def test_a_result_that_is_off_by_one_fails() -> None:
     made = parse(GEMM, SIZES, dtype="int8")
     inputs = make_inputs(made)
@@ -262,13 +247,3 @@ def test_inputs_fit_their_type_and_none_is_zero(style: Style) -> None:
         assert array.dtype == made.type[name].dtype
         sizes = np.abs(array.astype(np.int64))
         assert 0 < sizes.min() < sizes.max() <= (127 if name == "A" else 512)
-
-
-@pytest.mark.parametrize("candidate", [Candidate(), Candidate((Library("numpy"),))])
-def test_a_function_takes_and_gives_such_arrays(candidate: Candidate) -> None:
-    made = parse(GEMM, SIZES, dtype="int8")
-    call = function_of(made, candidate, Target("", frozenset({BACKENDS[0]}), 1, {"backend": BACKENDS[0]}))
-    inputs = make_inputs(made)
-    result = call(inputs["A"], inputs["B"])
-    assert result.dtype == np.int32
-    assert check(made, {"C": result}, reference(made, inputs)) is None

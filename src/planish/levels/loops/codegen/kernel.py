@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Set
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from planish.core import TargetError
@@ -92,21 +92,15 @@ def arithmetic_of(tree: LoopTree) -> str:
         found = {ARITHMETIC.get(b.dtype, b.dtype) for b in tree.buffers if b.name not in tree.indices}
     if len(found) != 1:
         raise TargetError(f"a kernel of mixed element types: {', '.join(sorted(found))}")
-    if any(b.dtype not in found for b in tree.buffers):
-        _check_sums(tree, found)
+    for leaf in leaves((*tree.ahead, *tree.body)) if any(b.dtype not in found for b in tree.buffers) else ():
+        target = tree.buffer[leaf.target.buffer]
+        if leaf.reduce and target.dtype not in found:
+            raise TargetError(f"{target.name} of {target.dtype} is reduced into, which takes a wider type")
     return found.pop()
 
 
-def _check_sums(tree: LoopTree, arithmetic: Set[str]) -> None:
-    """Refuse to reduce into a narrower type than is computed in."""
-    for leaf in leaves((*tree.ahead, *tree.body)):
-        target = tree.buffer[leaf.target.buffer]
-        if leaf.reduce and target.dtype not in arithmetic:
-            raise TargetError(f"{target.name} of {target.dtype} is reduced into, which takes a wider type")
-
-
 def layout(annotated: AnnotatedTree) -> Layout:
-    """Place a tree's temporaries, each at a multiple of `ALIGNMENT`, in the spaces that it says."""
+    """Lay out a tree's temporaries, each at a multiple of `ALIGNMENT`, in the spaces that it says."""
     offsets: dict[str, int] = {}
     total = {MEMORY: 0, STACK: 0}
     for b in annotated.tree.buffers:

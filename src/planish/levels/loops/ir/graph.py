@@ -2,8 +2,8 @@
 
 The thesis has a node for each read, view, operation and write. Here a nest is a statement: its operands are
 the reads and, by their subscripts, the views; its expression the operations; its target the write.
-Every operand has a virtual buffer. Whether that exists, and how large it is, follows from the loops that an
-annotation gives to it (`planish.levels.loops.lower.placement`): without one it is computed where it is used.
+Every operand has a virtual buffer. Whether that exists, and how large it is, follows from its loops
+(`planish.levels.loops.lower.placement`): without any it is computed where it is used.
 """
 
 from __future__ import annotations

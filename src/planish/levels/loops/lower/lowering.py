@@ -283,7 +283,7 @@ class _Hoister:
         return whole and prod(still) >= TIMES_MIN and 0 < size <= ELEMENTS_MAX
 
     def _keep(self, value: Call, depth: int, target: Ref) -> Ref:
-        """Compute an expression before the loop at a depth; gives where its value is."""
+        """Compute an expression before the loop at a depth; return where its value is."""
         around = self.path[depth]
         # By value: several leaves below one loop often divide by the same root.
         if value in around.kept:

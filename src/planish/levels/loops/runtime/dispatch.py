@@ -210,7 +210,7 @@ PLAN = (
 
 @cache
 def dispatch_address() -> int | None:
-    """Make the function, and give its address; None where Python or NumPy are not as it needs them."""
+    """Make the function, and return its address; None where Python or NumPy are not as it needs them."""
     found = addresses()
     if found is None:
         return None
@@ -277,6 +277,11 @@ class Table:
         names = (*kernel.program.inputs, kernel.program.outputs[0])
         strides = 0 if result == ArraySpec.row_major(result.shape, result.dtype) else _words(result.strides)
         entries = [word for e in kernel.code.entries for word in (e.address, e.iterations)]
+        program = kernel.program
+        kinds = [program.type[name] for name in (*program.inputs, *program.outputs)]
+        moved = sum(kind.size * DTYPES[kind.dtype] for kind in kinds)
+        # Bound by arithmetic or by memory, whichever takes longer.
+        seconds = max(program.flops / FLOPS, moved / BYTES)
         # The machine code has only addresses: what they point to must live as long as the table.
         self._words.kept += [kernel, owned, lanes, job]
         self._add(
@@ -292,7 +297,7 @@ class Table:
             lanes=len(lanes),
             lane=_words([ctypes.addressof(lane) for lane in lanes]),
             slots=_words([given.index(name) for name in names]),
-            long=int(_seconds(kernel) > LONG_S),
+            long=int(seconds > LONG_S),
             team=job.run_once if job.parallel else 0,
         )
 
@@ -345,15 +350,6 @@ def _word(value: Any) -> int:
 
 def _words(values: Sequence[int]) -> NDArray[Any]:
     return np.array(values, np.int64)
-
-
-def _seconds(kernel: Kernel) -> float:
-    """Guess how long a kernel runs."""
-    program = kernel.program
-    sizes = [program.type[name] for name in (*program.inputs, *program.outputs)]
-    moved = sum(kind.size * DTYPES[kind.dtype] for kind in sizes)
-    # Bound by arithmetic or by memory, whichever takes longer.
-    return max(program.flops / FLOPS, moved / BYTES)
 
 
 class _Definition(ctypes.Structure):

@@ -58,7 +58,7 @@ class Writer:
         return f"%v{self._count}"
 
     def define(self, text: str, at: Lines | None = None) -> str:
-        """Write an instruction with a result and give the result's name."""
+        """Write an instruction with a result and return the result's name."""
         name = self.fresh()
         (self.lines if at is None else at).append(f"  {name} = {text}")
         return name
@@ -251,7 +251,7 @@ class Arithmetic:
             case "neg":
                 return w.define(f"sub {t} {self._number(0, lanes)}, {args[0]}")
             case "abs":
-                # "false": the least number gives itself, as modulo 2^32, instead of poison.
+                # "false": the result of the least number is itself, as modulo 2^32, instead of poison.
                 return w.call(t, f"llvm.abs.{w.suffix(lanes)}", [(t, args[0]), ("i1", "false")])
             case _ if name in WHOLE_TESTS:
                 a, b, yes, no = args

@@ -100,7 +100,7 @@ _encoded = _Encoded()
 
 
 class Assembler:
-    """Collects code; `finish` gives it with its constants behind it.
+    """Collects code; `finish` returns it with its constants behind it.
 
     Attributes:
         append: appends an instruction that is one tuple: a quicker `emit` for many.
@@ -165,7 +165,7 @@ class Assembler:
         return len(self.code)
 
     def align(self, n: int) -> int:
-        """Pad with no-operations up to a multiple of n bytes; gives the offset of the next instruction."""
+        """Pad with no-operations up to a multiple of n bytes; return the offset of the next instruction."""
         code = self.code
         gap = -len(code) % n
         while gap:
@@ -181,7 +181,7 @@ class Assembler:
         code += (target - len(code) - 4).to_bytes(4, "little", signed=True)
 
     def jump_forward(self, condition: bytes) -> int:
-        """Append a jump whose target `land` gives later; returns what `land` needs."""
+        """Append a jump whose target `land` sets later; returns what `land` needs."""
         self.jump(condition, 0)
         return len(self.code)
 

@@ -60,7 +60,7 @@ class BasicBlock:
         self._numbers: dict[float, Number] = {}
         self._registers = Registers(registers, self._loads)
         self.transfers = Transfers(asm, isa, pointers, self._registers, masks)
-        self.take, self.give = self._registers.take, self._registers.give
+        self.take, self.release = self._registers.take, self._registers.release
         self.load_number = self.transfers.load_number
         self._pinned, self._free = self._registers.pinned, self._registers.free
         # Looked up once: products are written by the thousand.
@@ -180,7 +180,7 @@ class BasicBlock:
             else:
                 self.emit(self.forms.functions[item.reduce], target, target, operand, mask=mask)
             if operand != register:
-                self.give(operand)
+                self.release(operand)
         elif register != target:
             self.emit(self.forms.copy, target, register)
 
@@ -197,9 +197,9 @@ class BasicBlock:
         result = self.take()
         self._pinned.difference_update((register, neutral))
         self.emit(self.forms.blend, result, neutral, register, mask)
-        self.give(mask)
+        self.release(mask)
         if neutral != target:
-            self.give(neutral)
+            self.release(neutral)
         return result
 
     def _multiply_add(self, item: Product, left: Loaded, right: Loaded) -> None:
@@ -232,7 +232,7 @@ class BasicBlock:
     # Values
 
     def _evaluate(self, value: Vector) -> int:
-        """Bring a value into a register; `_release` gives it back if nothing else holds it."""
+        """Bring a value into a register; `_release` frees it if nothing else holds it."""
         match value:
             case Accumulator(register):
                 return register
@@ -261,7 +261,7 @@ class BasicBlock:
 
     def _release(self, value: Vector, register: int) -> None:
         if isinstance(value, Operation | Gathered) and register not in self._free:
-            self.give(register)
+            self.release(register)
 
     def _operate(self, function: str, args: tuple[Vector, ...]) -> int:
         registers: list[int] = []
@@ -298,7 +298,7 @@ class BasicBlock:
             self._pinned.difference_update(held)
         minmax(self.asm, self.isa, function, target, old, new, spare, mask)
         if not self.isa.wide:
-            self.give(spare)
+            self.release(spare)
 
     # Functions
 
@@ -324,7 +324,7 @@ class BasicBlock:
             result = self.take()
             self._instruct(primitive, result, loaded)
             for register in (*constants, *[registers.pop(value) for value in done]):
-                self.give(register)
+                self.release(register)
             registers[number] = result
         return registers.popitem()[1]
 
@@ -345,7 +345,7 @@ class BasicBlock:
             self.load_number(result, 0)
             emit(forms.functions["sub"], result, result, args[0])
         elif function == "neg":
-            # The sign is turned, for 0 - x would give +0 for x = +0.
+            # The sign is turned, for 0 - x would be +0 for x = +0.
             self.load_number(result, -0.0)
             emit(forms.bit_xor, result, result, args[0])
         elif function == "abs":
@@ -373,7 +373,7 @@ def _operations(function: str, dtype: str) -> list[tuple[str, tuple[int | Const,
     """List the operations of a function, their operands, and the values that nothing behind them needs."""
     operations = expansion(function, dtype)
     last = {number: i for i, op in enumerate(operations) for number in op.args if isinstance(number, int)}
-    # A set, and without 0: what an operation reads twice is given back once, and the argument never.
+    # A set, and without 0: what an operation reads twice is released once, and the argument never.
     return [
         (name, args, tuple({n for n in args if isinstance(n, int) and n and last[n] == i}))
         for i, (name, args) in enumerate(operations)
@@ -412,8 +412,8 @@ def _ldexp(block: BasicBlock, result: int, value: int, power: int) -> None:
         emit(forms.shift_left, register, register, Imm(fraction))
     emit(forms.functions["mul"], half, half, value)
     emit(forms.functions["mul"], result, result, half)
-    block.give(half)
-    block.give(magic)
+    block.release(half)
+    block.release(magic)
 
 
 def _normal(block: BasicBlock, result: int, value: int) -> int:
@@ -428,7 +428,7 @@ def _normal(block: BasicBlock, result: int, value: int) -> int:
     block.load_number(scaled, 2.0 ** (fraction + 1))
     emit(forms.functions["mul"], scaled, scaled, result)
     emit(forms.blend, result, result, scaled, small)
-    block.give(scaled)
+    block.release(scaled)
     return small
 
 
@@ -455,8 +455,8 @@ def _exponent(block: BasicBlock, result: int, value: int) -> None:
     # Not less, instead of equal: it holds for what is not a number, too.
     emit(forms.compare, small, other, small, _NOT_LESS)
     emit(forms.blend, result, result, other, small)
-    block.give(small)
-    block.give(other)
+    block.release(small)
+    block.release(other)
 
 
 def _mantissa(block: BasicBlock, result: int, value: int) -> None:
@@ -475,8 +475,8 @@ def _mantissa(block: BasicBlock, result: int, value: int) -> None:
     emit(forms.sqrt, small, value)
     emit(forms.compare, small, small, small, _UNORDERED)
     emit(forms.bit_or, result, result, small)
-    block.give(small)
-    block.give(other)
+    block.release(small)
+    block.release(other)
 
 
 _EXPONENTS: Mapping[str, Callable[..., None]] = {

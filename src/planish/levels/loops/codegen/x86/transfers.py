@@ -173,7 +173,7 @@ def _collect(transfers: Transfers, register: int, element: Element) -> None:
     if upper != register:
         both = isa.ymm(register)
         emit(Code.EVEX_VINSERTI32X4_YMM_K1Z_YMM_XMMM128_IMM8, both, both, isa.xmm(upper), Imm(1))
-        transfers.registers.give(upper)
+        transfers.registers.release(upper)
 
 
 def _lane(element: Element, lane: int) -> Element:
@@ -212,7 +212,7 @@ def _store_narrow(transfers: Transfers, register: int, element: Element) -> None
                 emit(Code.EVEX_VEXTRACTI32X4_XMMM128_K1Z_YMM_IMM8, isa.xmm(part), isa.ymm(part), Imm(1))
             target = transfers.address(_lane(element, lane))
             emit(forms.extract[isa.wide], target, isa.xmm(part), Imm(lane % forms.per_xmm))
-    transfers.registers.give(part)
+    transfers.registers.release(part)
 
 
 def _pack_words(transfers: Transfers, result: int) -> None:
@@ -260,8 +260,8 @@ def _round(transfers: Transfers, half: int, vector: int) -> None:
     emit(transfers.forms.blend, result, result, quiet, nan)
     emit(Code.VEX_VPSRLD_YMM_YMM_IMM8, result, result, Imm(16))
     _pack_words(transfers, result)
-    transfers.registers.give(first)
-    transfers.registers.give(second)
+    transfers.registers.release(first)
+    transfers.registers.release(second)
 
 
 # Transfers
@@ -335,7 +335,7 @@ class Transfers:
         return disp, _NONE, 1
 
     def lane_mask(self, lanes: int) -> int:
-        """AVX2: put a mask of the first lanes into a register that the caller gives back."""
+        """AVX2: put a mask of the first lanes into a register that the caller releases."""
         register = self.registers.take()
         data = (b"\xff" * self.isa.itemsize * lanes).ljust(32, b"\0")
         self.asm.emit_constant(self.forms.load, self._first + register, data=data)
@@ -380,7 +380,7 @@ class Transfers:
         else:
             mask = self.lane_mask(element.lanes)
             emit(forms.masked_load, vector, self._first + mask, self.address(element))
-            self.registers.give(mask)
+            self.registers.release(mask)
 
     def _spread(self, element: Element) -> tuple[int, Mem]:
         """Return the memory operand of strided lanes, and the register of their offsets, to be given back."""
@@ -408,8 +408,8 @@ class Transfers:
         else:
             mask = self.lane_mask(element.lanes)
             self.asm.emit(self.forms.gather, vector, memory, self._first + mask)
-            self.registers.give(mask)
-        self.registers.give(offsets)
+            self.registers.release(mask)
+        self.registers.release(offsets)
 
     def _set_k7(self, lanes: int) -> None:
         if lanes == self._lanes:
@@ -436,7 +436,7 @@ class Transfers:
         else:
             mask = self.lane_mask(element.lanes)
             emit(forms.masked_store, self.address(element), self._first + mask, vector)
-            self.registers.give(mask)
+            self.registers.release(mask)
 
     def _store_form(self, pointer: Pointer) -> int:
         return self.forms.store_nontemporal if pointer.nontemporal else self.forms.store
@@ -456,7 +456,7 @@ class Transfers:
             offsets, memory = self._spread(element)
             self._set_k7(element.lanes)
             emit(self.forms.scatter, memory, self._first + register, mask=_K7)
-            self.registers.give(offsets)
+            self.registers.release(offsets)
             return
         # AVX2 has no scatter: lane by lane.
         number = self.registers.take()
@@ -468,7 +468,7 @@ class Transfers:
             emit(self.forms.store_scalar, self.address(_lane(element, lane)), part)
             if lane + 1 < element.lanes:
                 emit(self.forms.permute, part, part, rotate)
-        self.registers.give(number)
+        self.registers.release(number)
 
 
 # Gathers
@@ -487,13 +487,13 @@ def gather_at(transfers: Transfers, result: int, index: int, value: Gathered) ->
     """
     isa, forms, emit = transfers.isa, transfers.isa.forms, transfers.asm.emit
     number = isa.vector(result)
-    # Of two operands of which one is not a number, the processor gives the second.
+    # Of two operands of which one is not a number, the processor takes the second.
     transfers.load_number(result, 0.0)
     emit(forms.functions["max"], number, isa.vector(index), number)
     last = transfers.registers.take()
     transfers.load_number(last, float(value.extent - 1))
     emit(forms.functions["min"], number, number, isa.vector(last))
-    transfers.registers.give(last)
+    transfers.registers.release(last)
     emit(forms.to_integer, SCRATCH, isa.xmm(result))
     _load_row(transfers, result, value)
 

@@ -157,7 +157,7 @@ class Registers:
         self.let_go(max(candidates, key=self._next_use))
         return self.free.pop()
 
-    def give(self, register: int) -> None:
+    def release(self, register: int) -> None:
         """Release a register that `take` returned."""
         self.free.append(register)
 
