@@ -9,7 +9,7 @@ import shlex
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
@@ -23,7 +23,7 @@ VARIABLE = "PLANISH_CLANG"
 _SECONDS = 60.0
 _PLAIN = ("-g0", "-S", "-emit-llvm", "-fno-stack-protector", "-fno-ident")
 FAST = "O3 without passes"
-"""What clang -O3 gives to its passes: with types for alias analysis, lifetimes, and what loops may do."""
+"""What clang -O3 hands to its passes: with types for alias analysis, lifetimes, and what loops may do."""
 _OF_LEVEL = {
     "O0": ("-O0", "-Xclang", "-disable-O0-optnone"),
     FAST: ("-O3", "-Xclang", "-disable-llvm-passes"),
@@ -112,7 +112,10 @@ class Compiler:
         if ran.code:
             # A full disk is no mistake in the program, and must not be reported as one.
             check_room(self.command[0], ran.message)
-            raise ProgramError(_first_error(str(path), ran.message, ran.code))
+            found = _ERROR.search(ran.message)
+            last = (ran.message.strip().splitlines() or [f"exit code {ran.code}"])[-1]
+            what = f"{found['location']}: {found['what']}" if found else last
+            raise ProgramError(f"{path} does not compile: {what}")
         return ran.output.decode(errors="backslashreplace")
 
     def _run(self, arguments: Sequence[str], text: str, seconds: float) -> Ran:
@@ -140,32 +143,25 @@ def find_compiler(newest: int) -> Compiler:
     """
     # Named by the user: no other one is taken in its place, even where it does not do.
     if named := os.environ.get(VARIABLE):
-        return _named(named, newest)
-    found = [compiler for compiler in map(_asked, _on_path(newest)) if compiler and _fits(compiler, newest)]
-    if found:
-        return max(found, key=lambda compiler: _numbers(compiler.version))
+        compiler = _asked(tuple(shlex.split(named)))
+        if compiler is None:
+            what = f"{VARIABLE}={named} is no clang that runs"
+            raise TargetError(what, "Name one, or leave the variable out.")
+        if not _fits(compiler, newest):
+            own = f"{VARIABLE}={named} is of LLVM {compiler.version}"
+            raise TargetError(f"{own}; what can be read is {OLDEST} to {newest}", "Name another one.")
+        return compiler
+    names = ("clang", *(f"clang-{major}" for major in range(newest, OLDEST - 1, -1)))
+    found = [_asked((path,)) for name in names if (path := shutil.which(name))]
+    usable = [compiler for compiler in found if compiler and _fits(compiler, newest)]
+    if usable:
+        return max(usable, key=lambda compiler: _numbers(compiler.version))
     zig = _ziglang()
     if zig and _fits(zig, newest):
         return zig
     beside = f"; ziglang has {zig.version}" if zig else ""
     what = f"no C compiler of LLVM {OLDEST} to {newest} is here{beside}"
     raise TargetError(what, f"Install one: apt-get install clang-{newest}, or pip install 'planish[corpus]'.")
-
-
-def _named(text: str, newest: int) -> Compiler:
-    compiler = _asked(tuple(shlex.split(text)))
-    if compiler is None:
-        raise TargetError(f"{VARIABLE}={text} is no clang that runs", "Name one, or leave the variable out.")
-    if not _fits(compiler, newest):
-        what = f"{VARIABLE}={text} is of LLVM {compiler.version}; what can be read is {OLDEST} to {newest}"
-        raise TargetError(what, "Name another one.")
-    return compiler
-
-
-def _on_path(newest: int) -> Iterator[tuple[str, ...]]:
-    for name in ("clang", *(f"clang-{major}" for major in range(newest, OLDEST - 1, -1))):
-        if path := shutil.which(name):
-            yield (path,)
 
 
 def _fits(compiler: Compiler, newest: int) -> bool:
@@ -205,21 +201,13 @@ def _ziglang() -> Compiler | None:
 def _plain(text: str) -> str:
     """Name the target as clang does.
 
-    zig gives the versions of a kernel and a library, and spells out what the processor lacks and likes.
+    zig writes the versions of a kernel and a library, and spells out what the processor lacks and likes.
     """
     if platform.machine() != "x86_64":
         return text
-    return _FEATURES.sub(_features, _TRIPLE.sub(r'\1"x86_64-pc-linux-gnu"', text))
 
+    def features(found: re.Match[str]) -> str:
+        kept = [name for name in found[1].split(",") if name.startswith("+") and name not in _LIKED]
+        return f'"target-features"="{",".join(kept)}"'
 
-def _features(found: re.Match[str]) -> str:
-    kept = [name for name in found[1].split(",") if name.startswith("+") and name not in _LIKED]
-    return f'"target-features"="{",".join(kept)}"'
-
-
-def _first_error(path: str, messages: str, code: int) -> str:
-    found = _ERROR.search(messages)
-    if found is None:
-        last = (messages.strip().splitlines() or [f"exit code {code}"])[-1]
-        return f"{path} does not compile: {last}"
-    return f"{path} does not compile: {found['location']}: {found['what']}"
+    return _FEATURES.sub(features, _TRIPLE.sub(r'\1"x86_64-pc-linux-gnu"', text))

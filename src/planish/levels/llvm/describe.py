@@ -10,6 +10,7 @@ import math
 import shlex
 import time
 from collections.abc import Collection, Mapping, Sequence
+from contextlib import closing, suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -24,18 +25,18 @@ from planish.core import (
     Measured,
     Outcome,
     PlanishError,
+    ProgramError,
     Task,
     evaluate,
     outcome_from_json,
     outcome_to_json,
 )
 from planish.levels.llvm.backend import open_backend
-from planish.levels.llvm.describe_functions import functions_table, measure_functions
 from planish.levels.llvm.evaluator import NOT_RUN
-from planish.levels.llvm.function_steps import is_of_functions, plan_of
+from planish.levels.llvm.function_steps import FunctionPlan, is_of_functions, plan_of
 from planish.levels.llvm.hot.description import export_program, function_rows
 from planish.levels.llvm.modules.export import export_functions
-from planish.levels.llvm.passes import candidate_of, passes_of, print_pipeline
+from planish.levels.llvm.passes import candidate_of, parse_pipeline, passes_of, print_pipeline
 from planish.levels.llvm.passes.pipeline import OBJECT, OPTIMISED, PREPARED, commands
 from planish.levels.llvm.program import IRProgram
 from planish.levels.llvm.task_setup import (
@@ -81,7 +82,7 @@ def described(task: Task[IRProgram], candidate: Candidate, analysis: Mapping[str
     Args:
         task: the module and the objectives.
         candidate: the pass list.
-        analysis: what `measured` gave for it; empty where it was not asked.
+        analysis: what `measured` returned for it; empty where it was not asked.
     """
     base, leads = baseline_passes(task), _leading(task)
     if leads == _TIME and (is_of_functions(candidate) or task.program.linked):
@@ -90,11 +91,14 @@ def described(task: Task[IRProgram], candidate: Candidate, analysis: Mapping[str
             "verified": _verified(task, _checked(analysis)),
             "repeat": _REPEAT,
         }
-    found = {what: _read(analysis.get(what, {})) for what in _asked(leads)}
+    found = {
+        what: {name: outcome_from_json(each) for name, each in analysis.get(what, {}).items()}
+        for what in _asked(leads)
+    }
     ends = {"unoptimised": Candidate(), ", ".join(base): candidate_of(base)}
     if is_of_functions(candidate):
         return {
-            "functions": functions_table(task, candidate, analysis),
+            "functions": _functions_table(task, candidate, analysis),
             "size": _sizes(found, {**ends, "lists of functions": candidate}),
             "verified": _verified(task, _checked(analysis)),
             "repeat": _REPEAT,
@@ -112,18 +116,13 @@ def described(task: Task[IRProgram], candidate: Candidate, analysis: Mapping[str
 def measured(task: Task[IRProgram], candidate: Candidate, executor: Executor) -> Mapping[str, Any]:
     """Measure what `described` shows, in workers: to leave a pass out may crash LLVM.
 
-    Args:
-        task: the module and the objectives.
-        candidate: the pass list.
-        executor: has nothing under way.
-
     Returns:
         By what is counted, the hash of each pass list to its outcome as JSON; and `verified`, where
         candidates are run: whether the answer was compared, and else why not.
     """
     leads = _leading(task)
     if is_of_functions(candidate) and leads != _TIME:
-        sizes = measure_functions(task, candidate, executor)
+        sizes = _measure_functions(task, candidate, executor)
         return {**sizes, **_verification(task, candidate, executor)}
     found: dict[str, Any] = _measured_parts(task, candidate, executor) if leads == _TIME else {}
     whole = plain_spec_of(task)
@@ -205,10 +204,6 @@ def _measured(executor: Executor, lists: Sequence[Candidate], patience_s: float)
     return found
 
 
-def _read(outcomes: Mapping[str, Any]) -> Found:
-    return {name: outcome_from_json(outcome) for name, outcome in outcomes.items()}
-
-
 def _of(found: Found, passes: Passes) -> Outcome | None:
     return found.get(candidate_of(passes).hash)
 
@@ -236,13 +231,11 @@ def _contributions(found: Found, passes: Passes, what: str) -> str:
         value = _value(_of(found, rest), what)
         more = "" if value is None or whole is None else _shown(value - whole, what, "+")
         rows.append([_count(_of(found, rest), what), more, name])
-    return "\n".join([_aligned(rows, texts=(2,)), *(_doubts(rows) if what == _TIME else ())])
-
-
-def _doubts(rows: Sequence[Sequence[str]]) -> list[str]:
-    """Return caveats on times of passes; equal code is timed once, so that its difference is 0."""
-    idle = any(row[1] == _shown(0.0, _TIME, "+") for row in rows)
-    return [_NOISY, _IDLE] if idle else [_NOISY]
+    lines = [_aligned(rows, texts=(2,)), *([_NOISY] if what == _TIME else [])]
+    # Equal code is timed once, so that its difference is 0.
+    if what == _TIME and any(row[1] == _shown(0.0, _TIME, "+") for row in rows):
+        lines.append(_IDLE)
+    return "\n".join(lines)
 
 
 def _checked(analysis: Mapping[str, Any]) -> Sequence[str] | None:
@@ -299,9 +292,102 @@ def _shown(value: float, what: str, sign: str = "") -> str:
 def _aligned(rows: Sequence[Sequence[str]], texts: Collection[int]) -> str:
     """Set columns under each other: texts at the left, numbers at the right."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    sides = [str.ljust if place in texts else str.rjust for place in range(len(widths))]
+    sides = [str.ljust if index in texts else str.rjust for index in range(len(widths))]
     lines = ([side(cell, w) for side, cell, w in zip(sides, row, widths, strict=True)] for row in rows)
     return "\n".join("  ".join(line).rstrip() for line in lines)
+
+
+_SHOWN = 20
+_LIST = 70
+
+
+def _measure_functions(
+    task: Task[IRProgram], candidate: Candidate, executor: Executor
+) -> dict[str, dict[str, Any]]:
+    """Measure the functions of the unoptimised module, of the baseline's and of a candidate's.
+
+    Returns:
+        By what is counted, the hash of each candidate to its outcome as JSON; its parts are the functions
+        that the baseline and the candidate do not make alike.
+    """
+    spec = replace(plain_spec_of(task, final=True), running=None, parts=True)
+    ends = [candidate_of(baseline_passes(task)), candidate]
+    found = dict[str, dict[Candidate, Outcome]]()
+    changed = set[str]()
+    for what in _asked(_leading(task)):
+        if seconds_left() == 0:
+            break
+        executor.serve(replace(spec, objectives=frozenset({what})))
+        outcomes = evaluate(executor, [Candidate(), *ends], deadline())
+        found[what] = {each.candidate: each.outcome for each in outcomes}
+        before, after = (found[what].get(each) for each in ends)
+        if isinstance(before, Measured) and isinstance(after, Measured):
+            names = before.parts.keys() | after.parts.keys()
+            changed |= {name for name in names if before.parts.get(name) != after.parts.get(name)}
+
+    def kept(outcome: Outcome) -> Outcome:
+        if not isinstance(outcome, Measured):
+            return outcome
+        return replace(outcome, parts={name: v for name, v in outcome.parts.items() if name in changed})
+
+    return {
+        what: {
+            each.hash: outcome_to_json(kept(outcome))
+            for each, outcome in outcomes.items()
+            if not isinstance(outcome, Lost)
+        }
+        for what, outcomes in found.items()
+    }
+
+
+def _functions_table(task: Task[IRProgram], candidate: Candidate, analysis: Mapping[str, Any]) -> str:
+    """List the functions that a candidate makes smaller or larger, the greatest gain first."""
+    hashes = candidate_of(baseline_passes(task)).hash, candidate.hash
+    parts = {what: [_parts(analysis, what, name) for name in hashes] for what in _SIZES}
+    if None in parts[_leading(task)]:
+        return "(There was no time to measure them.)"
+    plan, (before, after) = plan_of(candidate), (each or {} for each in parts[_leading(task)])
+    gains = [(name, before.get(name, 0), after.get(name, 0)) for name in {**before, **after}]
+    gains = sorted((gain for gain in gains if gain[1] != gain[2]), key=lambda gain: gain[2] - gain[1])
+    if not gains:
+        return "all as the baseline makes them"
+    rows = [["function", "baseline", "now", "saved", "passes"]]
+    rows += [
+        [name, f"{old:,.0f}", f"{new:,.0f}", f"{old - new:,.0f}", _list(plan, name, there=name in after)]
+        for name, old, new in gains[:_SHOWN]
+    ]
+    lines = [_aligned(rows, texts=(0, 4))]
+    if (more := len(gains) - _SHOWN) > 0:
+        lines.append(f"... and {more:,} more, in the manifest of an export")
+    # Of which one measure became less and the other more.
+    pairs = [(each[0] or {}, each[1] or {}) for each in reversed(parts.values())]
+    names = dict.fromkeys(name for pair in pairs for sizes in pair for name in sizes)
+    changes = {name: [after.get(name, 0) - before.get(name, 0) for before, after in pairs] for name in names}
+    if apart := [name for name, (one, other) in changes.items() if min(one, other) < 0 < max(one, other)]:
+        listed = _cut(", ".join(apart))
+        lines.append(
+            f"In {len(apart):,} function{'s' * (len(apart) != 1)} instructions and bytes disagree: {listed}"
+        )
+    return "\n".join(lines)
+
+
+def _parts(analysis: Mapping[str, Any], what: str, name: str) -> Mapping[str, float] | None:
+    found = analysis.get(what, {}).get(name)
+    outcome = outcome_from_json(found) if found else None
+    return outcome.parts if isinstance(outcome, Measured) else None
+
+
+def _list(plan: FunctionPlan, name: str, *, there: bool) -> str:
+    if not there:
+        return "(as its callers are)"
+    pipeline = plan.list_of(name)
+    with suppress(ProgramError):  # a pass that this planish does not know
+        return _cut(", ".join(parse_pipeline(pipeline)))
+    return _cut(pipeline)
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _LIST else f"{text[: _LIST - 3]}..."
 
 
 _LIMITS = ForkLimits(seconds=60.0)
@@ -310,11 +396,6 @@ PIPELINE, READ_ME = "pipeline.txt", "README.txt"
 
 def export_module(task: Task[IRProgram], candidate: Candidate, path: Path) -> Sequence[Path]:
     """Write the module before and after, its object, the pipeline, and how to repeat it.
-
-    Args:
-        task: the module.
-        candidate: the pass list.
-        path: the folder; made where it is missing.
 
     Returns:
         The files.
@@ -331,41 +412,32 @@ def export_module(task: Task[IRProgram], candidate: Candidate, path: Path) -> Se
     before, passes = prepared(task), passes_of(candidate)
     (path / PREPARED).write_text(before, encoding="utf-8", errors="surrogateescape")
     (path / PIPELINE).write_text(print_pipeline(passes) + "\n")
-    (path / READ_ME).write_text(_read_me(task, passes))
-    text, code = _made_apart(path, before, task.target.toolchain["backend"], print_pipeline(passes))
-    (path / OPTIMISED).write_text(text, encoding="utf-8", errors="surrogateescape")
-    (path / OBJECT).write_bytes(code)
-    return [path / name for name in (PREPARED, OPTIMISED, OBJECT, PIPELINE, READ_ME)]
-
-
-def _made_apart(path: Path, ir: str, backend: str, pipeline: str) -> tuple[str, bytes]:
-    """Do as `_made` in a child, since LLVM may crash."""
-    try:
-        made = in_child(partial(_made, ir, backend, pipeline), tuple[str, bytes], _LIMITS)
-    except PlanishError as error:
-        raise PlanishError(f"cannot make {path / OPTIMISED}: {error.message}") from error
-    if isinstance(made, ExitStatus):
-        raise PlanishError(f"cannot make {path / OPTIMISED}: {made.detail}")
-    return made
-
-
-def _made(ir: str, backend: str, pipeline: str) -> tuple[str, bytes]:
-    """Run the passes; gives the module's text and its object."""
-    module = open_backend(backend).parse(ir, PREPARED)
-    try:
-        module.run(pipeline)
-        return module.text(), module.object_code()
-    finally:
-        module.close()
-
-
-def _read_me(task: Task, passes: Sequence[str]) -> str:
-    return f"""{PREPARED}   the module that the passes start from
+    (path / READ_ME).write_text(
+        f"""{PREPARED}   the module that the passes start from
 {OPTIMISED}  the module that they make
 {OBJECT}    the same, compiled
 {PIPELINE}   the passes, as opt takes them
 
 To repeat it:
 
-{commands(task, tuple(passes))}
+{commands(task, passes)}
 """
+    )
+    made = partial(_made, before, task.target.toolchain["backend"], print_pipeline(passes))
+    try:
+        found = in_child(made, tuple[str, bytes], _LIMITS)  # LLVM may crash
+    except PlanishError as error:
+        raise PlanishError(f"cannot make {path / OPTIMISED}: {error.message}") from error
+    if isinstance(found, ExitStatus):
+        raise PlanishError(f"cannot make {path / OPTIMISED}: {found.detail}")
+    text, code = found
+    (path / OPTIMISED).write_text(text, encoding="utf-8", errors="surrogateescape")
+    (path / OBJECT).write_bytes(code)
+    return [path / name for name in (PREPARED, OPTIMISED, OBJECT, PIPELINE, READ_ME)]
+
+
+def _made(ir: str, backend: str, pipeline: str) -> tuple[str, bytes]:
+    """Run the passes; return the module's text and its object."""
+    with closing(open_backend(backend).parse(ir, PREPARED)) as module:
+        module.run(pipeline)
+        return module.text(), module.object_code()

@@ -13,7 +13,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Generator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from functools import cache, partial
 from importlib.util import find_spec
@@ -79,7 +79,10 @@ class RunAnswer:
         if self.code != expected.code:
             return f"{_ending(self.code)}, and not {_ending(expected.code)}"
         if self.output != expected.output:
-            return f"the output differs from byte {_common(self.output, expected.output) + 1:,} on"
+            pairs = enumerate(zip(self.output, expected.output, strict=False))
+            shorter = min(len(self.output), len(expected.output))
+            common = next((index for index, (one, other) in pairs if one != other), shorter)
+            return f"the output differs from byte {common + 1:,} on"
         return ""
 
 
@@ -182,11 +185,7 @@ class Runner:
 
 
 def reference_answer(code: bytes, runner: Runner) -> RunAnswer:
-    """Run the unoptimised program twice, and give its answer.
-
-    Args:
-        code: its object.
-        runner: links and runs it.
+    """Run the unoptimised program twice, and return its answer.
 
     Raises:
         NotRunnableError: it cannot be linked or ended, or its two answers differ.
@@ -208,22 +207,18 @@ def find_linker() -> tuple[str, ...]:
     Raises:
         TargetError: there is none, or CC has a quote that does not end.
     """
-    for words in (_words(os.environ.get("CC", "")), ["cc"], ["gcc"], ["clang"]):
+    named = os.environ.get("CC", "")
+    try:
+        # As a shell splits it; the path of a program may have spaces.
+        own = [named] if shutil.which(named) else shlex.split(named)
+    except ValueError as error:
+        raise TargetError(f"CC={named} is no command: {error}", "Fix CC, or leave it out.") from error
+    for words in (own, ["cc"], ["gcc"], ["clang"]):
         if words and (path := shutil.which(words[0])):
             return (path, *words[1:])
     if find_spec("ziglang") is not None:
         return (sys.executable, "-m", "ziglang", "cc")
     raise TargetError("no C compiler to link with is found", "Install one: gcc, clang, or the wheel ziglang.")
-
-
-def _words(command: str) -> list[str]:
-    """Split a command as a shell does; the path of a program may have spaces."""
-    if shutil.which(command):
-        return [command]
-    try:
-        return shlex.split(command)
-    except ValueError as error:
-        raise TargetError(f"CC={command} is no command: {error}", "Fix CC, or leave it out.") from error
 
 
 def linker_folders() -> tuple[str, ...]:
@@ -245,11 +240,8 @@ def compile_harness(harness: Harness, linker: Sequence[str], backend: Backend) -
         IRError: it is malformed.
     """
     if harness.kind == "ll":
-        module = backend.parse(harness.text, "the harness")
-        try:
+        with closing(backend.parse(harness.text, "the harness")) as module:
             return module.object_code()
-        finally:
-            module.close()
     with tempfile.TemporaryDirectory(prefix="planish-", ignore_cleanup_errors=True) as name:
         source, code = Path(name) / "harness.c", Path(name) / "harness.o"
         source.write_text(harness.text)
@@ -285,12 +277,6 @@ def _read(process: subprocess.Popen[bytes], end: float) -> bytes:
             if len(output) > OUTPUT_MOST:
                 raise NotRunnableError(f"it writes more than {OUTPUT_MOST >> 20} MiB")
     raise subprocess.TimeoutExpired(process.args, 0)
-
-
-def _common(a: bytes, b: bytes) -> int:
-    """Count the bytes with which both begin."""
-    pairs = enumerate(zip(a, b, strict=False))
-    return next((i for i, (one, other) in pairs if one != other), min(len(a), len(b)))
 
 
 def _ending(code: int) -> str:

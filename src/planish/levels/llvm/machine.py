@@ -16,10 +16,6 @@ from planish.sandbox.confinement import sandbox_status
 def llvm_target(cores: int, backend: str = "") -> Target:
     """Describe this machine.
 
-    Args:
-        cores: that the program may use.
-        backend: `libllvm` or `llvmlite`; empty for the preferred one.
-
     Raises:
         TargetError: there are not so many cores, or no such back end.
     """
@@ -43,23 +39,22 @@ def _elements(backend: str) -> tuple[PassElement, ...]:
 def machine_facts() -> Mapping[str, str]:
     """Return what is here: the processor, each LLVM, the C compilers and the passes that can be run."""
     llvm = open_backend()
-    newest = int(llvm.version.partition(".")[0])
+
+    def compiler() -> str:
+        found = find_compiler(int(llvm.version.partition(".")[0]))
+        return f"{found.name} {found.version}"
+
     return {
         "processor": processor(),
         **facts(),
         "passes": f"{len(_elements(llvm.name))} of {len(elements())}",
-        "C to LLVM IR": _told(lambda: _compiler(newest)),
-        "linker": _told(lambda: " ".join(find_linker())),
+        "C to LLVM IR": _reported(compiler),
+        "linker": _reported(lambda: " ".join(find_linker())),
         "programs are confined by": sandbox_status(),
     }
 
 
-def _compiler(newest: int) -> str:
-    found = find_compiler(newest)
-    return f"{found.name} {found.version}"
-
-
-def _told(fact: Callable[[], str]) -> str:
+def _reported(fact: Callable[[], str]) -> str:
     """Return a fact, or why there is none."""
     try:
         return fact()

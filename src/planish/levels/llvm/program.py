@@ -176,7 +176,11 @@ class IRProgram:
     def title(self) -> str:
         """Return what it is, in a few words: `inflate.c: 10 functions, 2,345 instructions`."""
         source = SOURCE.search(self.ir)
-        name = _readable(source[1]) if source else ""
+        name = source[1] if source else ""
+        # LLVM's escapes are undone; where a line cannot hold what comes out, they stay.
+        plain = _ESCAPED.sub(lambda found: bytes([int(found[1], 16)]), name.encode()).decode(errors="replace")
+        if plain.isprintable() and "\ufffd" not in plain:
+            name = plain
         defined = self.definitions
         what = f"@{defined[0]}" if len(defined) == 1 else f"{len(defined):,} functions"
         size = f"{self.instructions:,} instruction{'s' * (self.instructions != 1)}"
@@ -191,13 +195,6 @@ class IRProgram:
         return self.linked is not None or running.harness is not None or "main" in self.definitions
 
 
-def _readable(name: str) -> str:
-    """Undo LLVM's escapes in a name; where a line cannot hold what comes out, they stay."""
-    plain = _ESCAPED.sub(lambda found: bytes([int(found[1], 16)]), name.encode())
-    text = plain.decode(errors="replace")
-    return text if text.isprintable() and "\ufffd" not in text else name
-
-
 def linked_of(text: str) -> LinkedObject | None:
     """Return what a program is a part of that was printed as a canonical text: its key alone is known."""
     for line in text.split("\n", 3)[1:3]:
@@ -209,7 +206,7 @@ def linked_of(text: str) -> LinkedObject | None:
 def running_of(text: str) -> Running | None:
     """Return how a program is run that was printed as a canonical text; nothing for any other IR."""
     _, _, rest = text.partition("\n")
-    line, _, _ = rest.partition("\n")
+    line = rest.partition("\n")[0]
     if not line.startswith(_RUN):
         return Running()
     run = line.removeprefix(_RUN)
@@ -234,7 +231,11 @@ def running_by(options: Mapping[str, str], stored: Running | None) -> Running | 
     if link := options.get("link"):
         changed = replace(changed, link=_words(link))
     if path := options.get("stdin"):
-        changed = replace(changed, stdin=_input(path))
+        data, most = read_bytes(path), STDIN_MOST >> 20
+        if len(data) > STDIN_MOST:
+            what = f"'{path}' has over {most} MiB"
+            raise ProgramError(what, "Give less input: it is stored with the program.")
+        changed = replace(changed, stdin=data)
     if path := options.get("harness"):
         changed = replace(changed, harness=_harness(path))
     return changed
@@ -251,7 +252,14 @@ def _spelled_out(options: Mapping[str, str]) -> Mapping[str, str]:
         return options
     if options.get("args") or options.get("stdin"):
         raise ProgramError("run= says what --args and --stdin say", "Leave out one or the other.")
-    words = _parsed(run)
+    lexer = shlex.shlex(run, posix=True, punctuation_chars=True)
+    lexer.whitespace_split, lexer.commenters = True, ""
+    try:
+        words = list(lexer)
+    except ValueError as error:
+        raise ProgramError(f"run={run} cannot be read: {error}", "Quote as in a shell.") from error
+    if not words or _OPERATORS.issuperset(words[0]) or (words == [words[0]] and "/" not in run):
+        raise ProgramError(f"run cannot be '{run}'", "Write run=yes, or as run='./prog 5 < input'.")
     args, path = (words[1:-2], words[-1]) if words[-2:-1] == ["<"] else (words[1:], "")
     for word in args:
         # No shell is started, so a pipe would silently be an argument.
@@ -261,31 +269,11 @@ def _spelled_out(options: Mapping[str, str]) -> Mapping[str, str]:
     return {**options, "run": "", "args": shlex.join(args), "stdin": path, **asked}
 
 
-def _parsed(run: str) -> list[str]:
-    lexer = shlex.shlex(run, posix=True, punctuation_chars=True)
-    lexer.whitespace_split, lexer.commenters = True, ""
-    try:
-        words = list(lexer)
-    except ValueError as error:
-        raise ProgramError(f"run={run} cannot be read: {error}", "Quote as in a shell.") from error
-    if not words or _OPERATORS.issuperset(words[0]) or (words == [words[0]] and "/" not in run):
-        raise ProgramError(f"run cannot be '{run}'", "Write run=yes, or as run='./prog 5 < input'.")
-    return words
-
-
 def _words(args: str) -> tuple[str, ...]:
     try:
         return tuple(shlex.split(args))
     except ValueError as error:
         raise ProgramError(f"the arguments cannot be read: {error}", "Quote them as in a shell.") from error
-
-
-def _input(path: str) -> bytes:
-    data = read_bytes(path)
-    if len(data) > STDIN_MOST:
-        most = STDIN_MOST >> 20
-        raise ProgramError(f"'{path}' has over {most} MiB", "Give less input: it is stored with the program.")
-    return data
 
 
 def _harness(path: str) -> Harness:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import platform
 import re
 from collections.abc import Container, Mapping
+from contextlib import closing
 from dataclasses import replace
 
 from planish.core import ProgramError, did_you_mean
@@ -45,11 +46,7 @@ _HARMLESS = re.compile(
 
 
 def reading_directive(ir: str) -> str:
-    """Return a directive of a module's assembly that may read a file; empty where none does.
-
-    Args:
-        ir: the module as a back end prints it.
-    """
+    """Return a directive of a module's assembly that may read a file; empty where none does."""
     for text in _ASSEMBLY.findall(ir):
         # Unescaped first: '.incbin' may be written with a backslash and digits, and LLVM reads it all the
         # same.
@@ -66,9 +63,6 @@ def reading_directive(ir: str) -> str:
 def check_assembly(ir: str) -> None:
     """Refuse a module whose assembly has directives other than harmless ones.
 
-    Args:
-        ir: the module as a back end prints it.
-
     Raises:
         ProgramError: it could make the assembler read a file.
     """
@@ -83,11 +77,7 @@ _EMPTY = "void f(void) {}\n"
 
 
 def compiler_of(backend: Backend) -> Compiler:
-    """Find a C compiler whose IR a back end can read.
-
-    Raises:
-        TargetError: there is none.
-    """
+    """Find a C compiler whose IR a back end can read; raises TargetError where there is none."""
     return find_compiler(int(backend.version.partition(".")[0]))
 
 
@@ -108,11 +98,6 @@ def flag_of(processor: str, compiler: Compiler) -> str:
 
 def aimed(ir: str, processor: str, compiler: Compiler) -> str:
     """Make every definition of a module for a processor, as clang does for C.
-
-    Args:
-        ir: the module.
-        processor: as in `flag_of`.
-        compiler: says what the processor has: a virtual machine may lack what the name promises.
 
     Raises:
         ProgramError: as in `flag_of`.
@@ -166,7 +151,14 @@ def read_program(source: str, options: Mapping[str, str], backend: Backend) -> I
             defines no function, or there is no such function.
         TargetError: it is C, or made for a processor, and no compiler is found.
     """
-    program, name = _read(source, options.get("processor", ""), backend)
+    processor = options.get("processor", "")
+    if source.endswith(".c") and not is_ir(source):
+        program, name = _compiled(source, processor, backend), source
+    else:
+        code, name = (source, "the IR") if is_ir(source) else (read_bytes(source), source)
+        program = _printed(code, name, backend)
+        if processor:
+            program = _printed(aimed(program.ir, processor, compiler_of(backend)), name, backend)
     if wanted := options.get("function"):
         program = only_function(program, wanted, backend)
     stored = running_of(source) if is_ir(source) else Running()
@@ -231,26 +223,12 @@ def functions_of(
 
 def _printed(code: str | bytes, name: str, backend: Backend) -> IRProgram:
     """Have the back end print a module: one text for one module, however it was written."""
-    module = backend.parse(code, name)
-    try:
+    with closing(backend.parse(code, name)) as module:
         text = _FOLDER.sub(r"\1", _NAMED.sub("", module.text(), count=1), count=1)
         program = IRProgram(text, module.instructions())
-    finally:
-        module.close()
     if not program.definitions:
         raise ProgramError(f"{name} defines no function", "Name a module with one at least.")
     return program
-
-
-def _read(source: str, processor: str, backend: Backend) -> tuple[IRProgram, str]:
-    """Return the program, and what errors call it."""
-    if source.endswith(".c") and not is_ir(source):
-        return _compiled(source, processor, backend), source
-    code, name = (source, "the IR") if is_ir(source) else (read_bytes(source), source)
-    program = _printed(code, name, backend)
-    if processor:
-        program = _printed(aimed(program.ir, processor, compiler_of(backend)), name, backend)
-    return program, name
 
 
 def _compiled(path: str, processor: str, backend: Backend) -> IRProgram:
@@ -281,6 +259,5 @@ def read_for_size(source: str, options: Mapping[str, str]) -> IRProgram:
     name = options.get("backend", "")
     backend = open_backend(name)
     if source.endswith(".c"):
-        compiler = find_compiler(int(backend.version.partition(".")[0]))
-        source = compiler.to_ir(source, _UNOPTIMISED, "Oz")
+        source = compiler_of(backend).to_ir(source, _UNOPTIMISED, "Oz")
     return replace(read_program(source, options, backend), backend=name)

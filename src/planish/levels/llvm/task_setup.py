@@ -40,10 +40,6 @@ _PACE = 1000.0
 def evaluator_spec_of(task: Task[IRProgram], *, final: bool = False) -> LlvmEvaluatorSpec:
     """Make the spec for a task's evaluator; in a search by time the baseline comes first, and is sampled.
 
-    Args:
-        task: the program, the back end and the objectives.
-        final: for the comparison at the end: nothing is cut short.
-
     Raises:
         ProgramError: as `plain_spec_of`.
     """
@@ -55,10 +51,6 @@ def evaluator_spec_of(task: Task[IRProgram], *, final: bool = False) -> LlvmEval
 
 def plain_spec_of(task: Task[IRProgram], *, final: bool = False) -> LlvmEvaluatorSpec:
     """Make the spec for an evaluator that measures each candidate alone.
-
-    Args:
-        task: the program, the back end and the objectives.
-        final: for the comparison at the end: nothing is cut short.
 
     Raises:
         ProgramError: the time is asked for, and neither the module nor a harness has a `main`.

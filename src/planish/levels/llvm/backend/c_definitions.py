@@ -87,8 +87,8 @@ class Definitions:
     @cached_property
     def by_name(self) -> Mapping[str, int]:
         """Name to handle, in the module's order; functions without a name are left out."""
-        found = ((self._name(handle), handle) for handle in self._all("Function"))
-        return {name: handle for name, handle in found if name and not self._is_declared(handle)}
+        found = ((self._name(handle), handle) for handle in self._defined())
+        return {name: handle for name, handle in found if name}
 
     def keep_out(self, names: Collection[str]) -> None:
         """Have passes leave these as they are; none of them may be kept out already."""
@@ -135,12 +135,14 @@ class Definitions:
         Printing one by one would have LLVM number the whole module each time.
         """
         text = self.functions.take(self.functions.LLVMPrintModuleToString(self.module))
-        handles = [handle for handle in self._all("Function") if not self._is_declared(handle)]
-        return {self._name(handle): body for handle, body in zip(handles, _BODY.findall(text), strict=True)}
+        bodies = zip(self._defined(), _BODY.findall(text), strict=True)
+        return {self._name(handle): body for handle, body in bodies}
 
     def leave_out(self, names: Collection[str]) -> None:
         """Mark these as another module's; aliases need theirs. `WITHOUT` then removes their bodies."""
-        needed = self._aliased()
+        aliases = map(self.functions.LLVMAliasGetAliasee, self._all("GlobalAlias"))
+        resolvers = map(self.functions.LLVMGetGlobalIFuncResolver, self._all("GlobalIFunc"))
+        needed = frozenset((*aliases, *resolvers))
         for name in names:
             if (handle := self.by_name[name]) not in needed:
                 # LLVM's verifier refuses an available_externally function in a comdat.
@@ -152,11 +154,6 @@ class Definitions:
         kind: int = self.functions.LLVMGetEnumAttributeKindForName(name, len(name))
         return kind
 
-    def _aliased(self) -> frozenset[int]:
-        aliases = map(self.functions.LLVMAliasGetAliasee, self._all("GlobalAlias"))
-        resolvers = map(self.functions.LLVMGetGlobalIFuncResolver, self._all("GlobalIFunc"))
-        return frozenset((*aliases, *resolvers))
-
     def _all(self, kind: str) -> Iterator[int]:
         first: Callable[[int], int] = getattr(self.functions, f"LLVMGetFirst{kind}")
         following: Callable[[int], int] = getattr(self.functions, f"LLVMGetNext{kind}")
@@ -165,8 +162,8 @@ class Definitions:
             yield handle
             handle = following(handle)
 
-    def _is_declared(self, handle: int) -> bool:
-        return bool(self.functions.LLVMIsDeclaration(handle))
+    def _defined(self) -> Iterator[int]:
+        return (handle for handle in self._all("Function") if not self.functions.LLVMIsDeclaration(handle))
 
     def _name(self, handle: int) -> str:
         length = c_size_t()
@@ -174,8 +171,8 @@ class Definitions:
         return string_at(start, length.value).decode("utf-8", "surrogateescape")
 
 
-_EXTERNAL, _LOCAL = 0, (8, 9)  # LLVMExternalLinkage; LLVMInternalLinkage, LLVMPrivateLinkage
-_ALIKE = ("target-cpu", "target-features", "tune-cpu")
+_FINAL = (0, 8, 9)  # LLVMExternalLinkage, LLVMInternalLinkage, LLVMPrivateLinkage
+_ALIKE = (b"target-cpu", b"target-features", b"tune-cpu")
 _APART = (
     "optnone", "noinline", "alwaysinline", "strictfp", "naked", "presplitcoroutine", "sanitize_address",
     "sanitize_thread", "sanitize_memory", "sanitize_hwaddress", "safestack", "shadowcallstack",
@@ -193,7 +190,7 @@ class Calls:
     definitions: Definitions
 
     def callers(self) -> Mapping[str, Tally[str]]:
-        """Return for each definition who calls it, and how often."""
+        """Return for each definition its callers, and how often each calls it."""
         names = {handle: name for name, handle in self.definitions.by_name.items()}
         return {
             name: Tally(self._callers(handle, names)) for name, handle in self.definitions.by_name.items()
@@ -205,37 +202,28 @@ class Calls:
         The second are none that another module may replace, and none where functions of the module are for
         different processors, since LLVM inlines on request without looking.
         """
+        functions, by_name = self.definitions.functions, self.definitions.by_name
         apart = [self.definitions.having(attribute) for attribute in _APART]
-        plain = frozenset(self.definitions.by_name).difference(*apart)
-        kinds = {self._processor(handle) for handle in self.definitions.by_name.values()}
-        if len(kinds) > 1 or any(apart[3:]) or self._is_replaceable():
+        plain = frozenset(by_name).difference(*apart)
+        kinds = {tuple(self._text(handle, key) for key in _ALIKE) for handle in by_name.values()}
+        key = b"SemanticInterposition"
+        replaceable = functions.LLVMGetModuleFlag(self.definitions.module, key, len(key))
+        if len(kinds) > 1 or any(apart[3:]) or replaceable:
             return plain, frozenset()
-        return plain, frozenset(name for name in plain if self._is_final(name))
+        return plain, frozenset(name for name in plain if functions.LLVMGetLinkage(by_name[name]) in _FINAL)
 
     def _callers(self, callee: int, names: Mapping[int, str]) -> Iterator[str]:
         functions = self.definitions.functions
         use = functions.LLVMGetFirstUse(callee)
         while use:
             user = functions.LLVMGetUser(use)
-            if _is_call(functions.LLVMIsACallInst, functions.LLVMIsAInvokeInst, user) and (
-                # A call may use a function as an argument, too, which is no call of it.
-                functions.LLVMGetCalledValue(user) == callee
-            ):
+            is_call = functions.LLVMIsACallInst(user) or functions.LLVMIsAInvokeInst(user)
+            # A call may use a function as an argument, too, which is no call of it.
+            if is_call and functions.LLVMGetCalledValue(user) == callee:
                 block = functions.LLVMGetInstructionParent(user)
                 if (caller := functions.LLVMGetBasicBlockParent(block)) in names:
                     yield names[caller]
             use = functions.LLVMGetNextUse(use)
-
-    def _is_final(self, name: str) -> bool:
-        linkage: int = self.definitions.functions.LLVMGetLinkage(self.definitions.by_name[name])
-        return linkage == _EXTERNAL or linkage in _LOCAL
-
-    def _is_replaceable(self) -> bool:
-        key = b"SemanticInterposition"
-        return bool(self.definitions.functions.LLVMGetModuleFlag(self.definitions.module, key, len(key)))
-
-    def _processor(self, handle: int) -> tuple[bytes, ...]:
-        return tuple(self._text(handle, key.encode()) for key in _ALIKE)
 
     def _text(self, handle: int, key: bytes) -> bytes:
         functions, length = self.definitions.functions, c_uint()
@@ -243,7 +231,3 @@ class Calls:
         if not attribute:
             return b""
         return string_at(functions.LLVMGetStringAttributeValue(attribute, byref(length)), length.value)
-
-
-def _is_call(call: Callable[[int], int], invoke: Callable[[int], int], user: int) -> bool:
-    return bool(call(user) or invoke(user))

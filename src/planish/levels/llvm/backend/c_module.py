@@ -102,7 +102,11 @@ class Machines:
 
     def _make(self, triple: bytes) -> TargetMachine:
         functions, target, why = self._functions, c_void_p(), c_void_p()
-        self._make_known(triple.decode().partition("-")[0])
+        architecture = triple.decode().partition("-")[0]
+        for pattern, name in TARGETS.items():
+            if re.fullmatch(pattern, architecture):
+                for initialise in filter(functions.has, initialisers(name)):
+                    functions.bind(initialise, (None,))()
         if functions.LLVMGetTargetFromTriple(triple, byref(target), byref(why)):
             raise TargetError(f"LLVM makes no code for {triple.decode()}: {functions.take(why)}")
         handle = functions.LLVMCreateTargetMachine(
@@ -112,18 +116,12 @@ class Machines:
         text = functions.take(functions.LLVMCopyStringRepOfTargetData(layout)).encode()
         return TargetMachine(triple, handle, layout, text)
 
-    def _make_known(self, architecture: str) -> None:
-        for pattern, target in TARGETS.items():
-            if re.fullmatch(pattern, architecture):
-                for name in filter(self._functions.has, initialisers(target)):
-                    self._functions.bind(name, (None,))()
-
 
 class Pipelines(Protocol):
     """Runs textual pipelines; what the two back ends do not share."""
 
     def run(self, module: int, machine: int, pipeline: str) -> str:
-        """Transform a module; gives LLVM's error, or an empty text."""
+        """Transform a module; return LLVM's error, or an empty text."""
         ...
 
 

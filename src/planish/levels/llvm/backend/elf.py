@@ -67,7 +67,7 @@ def sections(data: bytes | mmap) -> list[Section]:
     # With 65,280 sections and more, the header holds 0, and the first section's size is the number.
     count = count or int(layout.section.unpack_from(data, offset)[5])
     rows = [layout.section.unpack_from(data, offset + i * width) for i in range(count)]
-    strings = rows[_names(rows, names)][4]
+    strings = rows[rows[0][6] if names == 0xFFFF else names][4]
     return [Section(_string(data, strings + r[0]), r[1], r[2], r[4], r[5], r[6]) for r in rows]
 
 
@@ -76,10 +76,6 @@ def _layout(data: bytes | mmap) -> _Layout:
     if found is None:
         raise TargetError("the object is no ELF file", "Use a target whose objects are, as on Linux.")
     return found
-
-
-def _names(rows: list[tuple[int, ...]], index: int) -> int:
-    return rows[0][6] if index == 0xFFFF else index
 
 
 def _string(data: bytes | mmap, offset: int) -> str:
@@ -98,16 +94,10 @@ def loaded_bytes(data: bytes) -> int:
 
 def function_bytes(data: bytes) -> dict[str, int]:
     """Return the size of each function's code in an object, by its symbol; raises as `sections` does."""
-    listed = sections(data)
-    code = {index for index, s in enumerate(listed) if s.name == ".text" or s.name.startswith(".text.")}
-    found: dict[str, int] = {}
-    for table in (s for s in listed if s.kind == _SYMTAB):
-        strings = data[listed[table.link].offset :][: listed[table.link].size]
-        symbols = data[table.offset : table.offset + table.size]
-        for name, kind, section, _, size in _layout(data).symbols(symbols):
-            if kind & 15 == _FUNCTION and section in code:
-                found[_string(strings, name)] = size
-    return found
+    code = {
+        index for index, s in enumerate(sections(data)) if s.name == ".text" or s.name.startswith(".text.")
+    }
+    return {name: size for name, section, _, size in _function_symbols(data) if section in code}
 
 
 @dataclass(frozen=True)
@@ -121,24 +111,22 @@ class Range:
 
 def function_ranges(data: bytes) -> list[Range]:
     """List the functions that an executable defines, with names; raises as `sections` does."""
+    # Without a section it is another library's; without a size its end is not known.
+    return [Range(name, start, n) for name, section, start, n in _function_symbols(data) if section and n]
+
+
+def _function_symbols(data: bytes) -> Iterator[tuple[str, int, int, int]]:
+    """Yield the name, section, value and size of each symbol of a function."""
     listed = sections(data)
-    found: list[Range] = []
     for table in (s for s in listed if s.kind == _SYMTAB):
-        strings = data[listed[table.link].offset :][: listed[table.link].size]
-        symbols = data[table.offset : table.offset + table.size]
-        for name, kind, section, value, size in _layout(data).symbols(symbols):
-            # Without a section it is another library's; without a size its end is not known.
-            if kind & 15 == _FUNCTION and section and size:
-                found.append(Range(_string(strings, name), value, size))
-    return found
+        strings = _content(data, listed[table.link])
+        for name, kind, section, value, size in _layout(data).symbols(_content(data, table)):
+            if kind & 15 == _FUNCTION:
+                yield _string(strings, name), section, value, size
 
 
 def functions(path: Path, wanted: Collection[str]) -> dict[str, int]:
     """Find functions in a library's table of all symbols, where local ones stand too.
-
-    Args:
-        path: the library.
-        wanted: names of symbols.
 
     Returns:
         Name to address, counted from where the library is loaded; none for a stripped library.
@@ -152,18 +140,17 @@ def functions(path: Path, wanted: Collection[str]) -> dict[str, int]:
         table = next((s for s in listed if s.kind == _SYMTAB), None)
         if table is None:
             return {}
-        symbols = _layout(data).symbols(_content(data, table))
-        return dict(_named(symbols, _content(data, listed[table.link]), names))
+        strings, found = _content(data, listed[table.link]), dict[str, int]()
+        for name, kind, section, value, _ in _layout(data).symbols(_content(data, table)):
+            # Not decoded before: a library has some hundred thousand.
+            if (
+                kind & 15 == _FUNCTION
+                and section
+                and (text := strings[name : strings.index(0, name)]) in names
+            ):
+                found[text.decode()] = value
+        return found
 
 
-def _named(
-    symbols: Iterator[tuple[int, int, int, int, int]], strings: bytes, names: set[bytes]
-) -> Iterator[tuple[str, int]]:
-    index = strings.index
-    for name, kind, section, value, _ in symbols:
-        if kind & 15 == _FUNCTION and section and (found := strings[name : index(0, name)]) in names:
-            yield found.decode(), value
-
-
-def _content(data: mmap, section: Section) -> bytes:
+def _content(data: bytes | mmap, section: Section) -> bytes:
     return data[section.offset : section.offset + section.size]

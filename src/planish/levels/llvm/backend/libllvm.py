@@ -27,7 +27,7 @@ class RunPasses:
         self._options: int = functions.LLVMCreatePassBuilderOptions()
 
     def run(self, module: int, machine: int, pipeline: str) -> str:
-        """Transform a module; gives LLVM's error, or an empty text."""
+        """Transform a module; return LLVM's error, or an empty text."""
         error = self._functions.LLVMRunPasses(module, pipeline.encode(), machine, self._options)
         return self._functions.take_error(error) if error else ""
 
@@ -61,7 +61,7 @@ def find() -> Path | None:
         return Path(named)
     folders = (folder for pattern in _FOLDERS for folder in Path("/").glob(pattern))
     # The program last: to start it takes longer than to look into all folders.
-    return _newest(folders) or _newest(_told_by_llvm_config())
+    return _newest(folders) or _newest(_llvm_config_folders())
 
 
 def _newest(folders: Iterable[Path]) -> Path | None:
@@ -76,7 +76,7 @@ def _named_version(file: Path) -> tuple[int, int]:
     return (int(version[1]), int(version[2] or 0)) if version else (OLDEST, 0)
 
 
-def _told_by_llvm_config() -> list[Path]:
+def _llvm_config_folders() -> list[Path]:
     program = shutil.which("llvm-config")
     if program is None:
         return []

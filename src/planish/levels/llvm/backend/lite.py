@@ -78,7 +78,7 @@ class ParsePipelines:
         self._options: int = functions.LLVMPY_CreatePipelineTuningOptions()
 
     def run(self, module: int, machine: int, pipeline: str) -> str:
-        """Transform a module; gives LLVM's error, or an empty text."""
+        """Transform a module; return LLVM's error, or an empty text."""
         functions = self._functions
         builder = functions.LLVMPY_CreatePassBuilder(machine, self._options)
         manager = functions.LLVMPY_CreateNewModulePassManager()
@@ -155,12 +155,7 @@ def _passes(backend: CBackend) -> bool:
 
 
 def open_llvmlite(wheel: Wheel, *, reduced: bool = False) -> Backend:
-    """Open it: whole where that can be reached.
-
-    Args:
-        wheel: the installed llvmlite.
-        reduced: use llvmlite's public interface alone, in any case.
-    """
+    """Open it: whole where that can be reached."""
     whole = "" if reduced else reach(wheel)
     if not isinstance(whole, str):
         return whole

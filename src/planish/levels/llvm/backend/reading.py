@@ -30,7 +30,7 @@ def target_line(ir: bytes, target: Callable[[bytes], tuple[bytes, bytes]]) -> by
 
     Args:
         ir: text or bitcode.
-        target: gives the triple and data layout of a triple, an empty one being this host's.
+        target: returns the triple and data layout of a triple, an empty one being this host's.
 
     Returns:
         The line with its end; empty for bitcode, and where nothing is lacking.

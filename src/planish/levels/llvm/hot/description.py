@@ -11,7 +11,7 @@ from pathlib import Path
 
 from planish.core import Candidate
 from planish.levels.llvm.backend import open_backend
-from planish.levels.llvm.function_steps import FunctionPasses, is_of_functions
+from planish.levels.llvm.function_steps import is_of_functions
 from planish.levels.llvm.hot.lists import USUAL, passes_within
 from planish.levels.llvm.hot.programs import ProgramBuild, ProgramBuilder, function_lists
 from planish.levels.llvm.modules.export import BegunNames, begun_names, write_module, write_script
@@ -33,22 +33,15 @@ def function_rows(
         candidate: may be -O3.
     """
     yield "function", "share", "-O3", "now", "passes, where not as -O3"
-    lists = {name: step.pipeline for step in _steps(candidate) for name in step.functions}
+    steps = function_lists(candidate) if is_of_functions(candidate) else ()
+    lists = {name: step.pipeline for step in steps for name in step.functions}
     total = sum(before.values()) or 1.0
     for name in sorted({*before, *lists}, key=lambda name: -before.get(name, 0.0)):
         seconds = before.get(name, 0.0)
         if seconds >= SHOWN * total or name in lists:
             share = f"{seconds / total:.0%}" if name in before else ""
-            times = (_milliseconds(each[name]) if name in each else "" for each in (before, after))
+            times = (f"{each[name] * 1e3:,.3f} ms" if name in each else "" for each in (before, after))
             yield name, share, *times, _differs(lists.get(name, ""))
-
-
-def _steps(candidate: Candidate) -> Sequence[FunctionPasses]:
-    return function_lists(candidate) if is_of_functions(candidate) else ()
-
-
-def _milliseconds(seconds: float) -> str:
-    return f"{seconds * 1e3:,.3f} ms"
 
 
 def _differs(pipeline: str) -> str:
@@ -72,12 +65,6 @@ class _Exported:
 
 def export_program(ir: str, backend: str, candidate: Candidate, folder: Path) -> Sequence[Path]:
     """Write a module before and after, its bitcode and object, a manifest, and a script that repeats it.
-
-    Args:
-        ir: the module that every candidate starts from.
-        backend: the back end's name.
-        candidate: treats functions apart.
-        folder: made where it is missing.
 
     Returns:
         The files.

@@ -44,7 +44,8 @@ def sampled_seconds(
     Raises:
         NotRunnableError: it cannot be run with the sampler.
     """
-    sampler = compile_harness(Harness("c", sampler_source()), runner.compiler, backend)
+    source = (files("planish.levels.llvm.hot") / "sampler.c").read_text(encoding="utf-8")
+    sampler = compile_harness(Harness("c", source), runner.compiler, backend)
     found, end = Counter[str](), time.monotonic() + max(_SAMPLING_S, expected.seconds)
     with runner.executable(code, sampler) as path:
         while found.total() < _ENOUGH and time.monotonic() < end:
@@ -56,18 +57,8 @@ def sampled_seconds(
     return {name or ELSEWHERE: seconds * count / found.total() for name, count in found.most_common()}
 
 
-def sampler_source() -> str:
-    """Return the C text of what is linked to the program."""
-    return (files("planish.levels.llvm.hot") / "sampler.c").read_text(encoding="utf-8")
-
-
 def counted(program: Path, notes: bytes) -> Counter[str]:
-    """Count samples by function; what lies in none, as in a library, has the empty name.
-
-    Args:
-        program: the executable.
-        notes: the file that the sampler wrote: distances from its own function.
-    """
+    """Count samples by function; what lies in none, as in a library, has the empty name."""
     ranges = sorted(function_ranges(program.read_bytes()), key=lambda each: each.start)
     anchor = next((each.start for each in ranges if each.name == ANCHOR), None)
     if anchor is None:

@@ -24,9 +24,6 @@ def for_size(text: str) -> str:
     `default<Oz>` alone optimises less for size. What clang's -O0 adds goes: `optnone`, which forbids
     optimisation, and the `noinline` that stands with it.
 
-    Args:
-        text: a module, of any size.
-
     Returns:
         The module; given again, it comes back as it is. Declarations and calls keep their attributes.
     """
@@ -35,9 +32,6 @@ def for_size(text: str) -> str:
 
 def without_optnone(text: str) -> str:
     """Allow optimisation: every definition loses `optnone`, and the `noinline` that stands with it.
-
-    Args:
-        text: a module, of any size.
 
     Returns:
         The module; given again, it comes back as it is. Declarations and calls keep their attributes.

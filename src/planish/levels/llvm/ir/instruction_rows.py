@@ -20,18 +20,8 @@ _TYPES = (
 )  # fmt: skip
 _PREDICATES = ("eq", "ne", "ugt", "uge", "ult", "ule", "sgt", "sge", "slt", "sle")
 _CALLEES = (
-    "memcpy",
-    "memmove",
-    "memset",
-    "lifetime",
-    "assume",
-    "abs",
-    "max",
-    "min",
-    "fsh",
-    "overflow",
-    "sat",
-)
+    "memcpy", "memmove", "memset", "lifetime", "assume", "abs", "max", "min", "fsh", "overflow", "sat",
+)  # fmt: skip
 _DETAILS = (
     "", *_PREDICATES, "fcmp", "plain", "wrap", "exact", "volatile", "atomic", "tail", "indirect", "intrinsic",
     *(f"intrinsic {name}" for name in _CALLEES), *(f"of {n}" for n in range(7)),
@@ -85,10 +75,6 @@ def instruction_schema(objective: str = "instructions") -> FeatureSchema:
 
 def observe_module(before: str, after: str) -> NDArray[np.int64]:
     """Describe a module by its instructions, before and after -Oz.
-
-    Args:
-        before: the module's text.
-        after: the text of what -Oz makes of it.
 
     Returns:
         (`BEFORE` + `AFTER`, columns), padded with zeros; what is longer is cut off at its end.

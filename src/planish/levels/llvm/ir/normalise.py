@@ -15,17 +15,10 @@ from planish.levels.llvm.ir.syntax import NAME, QUOTED, ModuleStatement, reachab
 
 # Without these an optimisation may change what the program does, or code cannot be made for it.
 _BINDING = frozenset(
-    (
-        "builtin",
-        "convergent",
-        "naked",
-        "nobuiltin",
-        "noduplicate",
-        "null_pointer_is_valid",
-        "presplitcoroutine",
-        "returns_twice",
-        "strictfp",
-    )
+    {
+        *("builtin", "convergent", "naked", "nobuiltin", "noduplicate", "null_pointer_is_valid"),
+        *("presplitcoroutine", "returns_twice", "strictfp"),
+    }
 )
 _BINDING_TEXT = re.compile(r'"no-builtins?(?:-\w+)?"')
 # What every x86-64 processor has; functions that use more (vector intrinsics) name it, and need it.

@@ -40,7 +40,7 @@ def reachable(names: Iterable[str], needs: Callable[[str], Iterable[str] | None]
 
     Args:
         names: where to begin; they are reached themselves, where they are known.
-        needs: gives the names that one refers to; None when it is unknown.
+        needs: returns the names that one refers to; None when it is unknown.
     """
     waiting = list(names)
     seen: set[str] = set()
@@ -122,10 +122,7 @@ _WORDS: dict[str, Kind] = {
     "declare": "declare",
     "attributes": "attributes",
     "target": "target",
-    "source_filename": "other",
-    "module": "other",
-    "uselistorder": "other",
-    "uselistorder_bb": "other",
+    **dict.fromkeys(("source_filename", "module", "uselistorder", "uselistorder_bb"), "other"),
 }
 _FUNCTION = re.compile(rf'(?:[^"@]|{QUOTED})*(@{NAME})\(', re.ASCII)
 _SUBJECT = re.compile(rf"[@%!]{NAME}", re.ASCII)
@@ -158,19 +155,18 @@ def statements(text: str) -> Iterator[ModuleStatement]:
     """
     at = 0
     while at < len(text):
-        end = _line_end(text, at)
+        end = text.find("\n", at)
+        end = len(text) if end < 0 else end
         if text[at:end].strip() and text[at] != ";":
             kind = _kind(text, at, end)
             if kind == "define":
-                end = _body_end(text, at, end)
+                close = text.find("\n}", end - 1)
+                if close < 0 or not text[at:end].rstrip().endswith("{"):
+                    raise _unread(text, at, end)
+                end = close + 2
             statement = text[at:end].rstrip()
             yield ModuleStatement(kind, _name(kind, statement), statement)
         at = end + 1
-
-
-def _line_end(text: str, at: int) -> int:
-    end = text.find("\n", at)
-    return len(text) if end < 0 else end
 
 
 def _kind(text: str, at: int, end: int) -> Kind:
@@ -181,13 +177,6 @@ def _kind(text: str, at: int, end: int) -> Kind:
     if kind := _WORDS.get(text[at:end].partition(" ")[0]):
         return kind
     raise _unread(text, at, end)
-
-
-def _body_end(text: str, at: int, end: int) -> int:
-    close = text.find("\n}", end - 1)
-    if close < 0 or not text[at:end].rstrip().endswith("{"):
-        raise _unread(text, at, end)
-    return close + 2
 
 
 def _name(kind: Kind, statement: str) -> str:

@@ -127,9 +127,6 @@ has a correlation of 0.97 with what was measured."""
 def pass_cost(passes: Sequence[str]) -> float:
     """Return about how long a list takes, in passes that are no pipelines.
 
-    Args:
-        passes: as the catalogue writes them.
-
     Raises:
         ProgramError: the catalogue lacks one of them.
     """
@@ -144,12 +141,7 @@ _CALL = " musttail call "
 
 
 def drop_unsafe_passes(passes: Iterable[str], ir: str) -> tuple[str, ...]:
-    """Leave out what is known to break a module.
-
-    Args:
-        passes: as the catalogue writes them.
-        ir: the module as LLVM prints it.
-    """
+    """Leave out what is known to break a module."""
     return tuple(text for text in passes if text != MERGES or _CALL not in ir)
 
 

@@ -34,11 +34,6 @@ def compile_lists(
 ) -> list[Compiled | None]:
     """Run lists on functions, prepared for size as clang's -Oz has it.
 
-    Args:
-        backend: runs them.
-        jobs: functions, and a list for each.
-        processes: side by side.
-
     Returns:
         In the order of the jobs; None where the list is refused, is invalid, or ends LLVM.
     """

@@ -109,18 +109,18 @@ class _Reader:
     def __init__(self, text: str) -> None:
         self._text = text
         self._tokens = self._split()
-        self._token, self._place = next(self._tokens)
+        self._token, self._index = next(self._tokens)
 
     def _split(self) -> Iterator[tuple[str, int]]:
-        place = 0
-        while place < len(self._text):
-            match = _TOKEN.match(self._text, place)
+        index = 0
+        while index < len(self._text):
+            match = _TOKEN.match(self._text, index)
             if match is None:
                 # The message is of the token at hand: here what cannot be split.
-                self._token, self._place = self._text[place:], place
+                self._token, self._index = self._text[index:], index
                 raise self.error("a name, a comma or a bracket")
             yield match[1], match.start(1)
-            place = match.end()
+            index = match.end()
         while True:
             yield "", len(self._text)
 
@@ -130,7 +130,7 @@ class _Reader:
 
     def _take(self) -> str:
         taken = self._token
-        self._token, self._place = next(self._tokens)
+        self._token, self._index = next(self._tokens)
         return taken
 
     def items(self, depth: int = 0) -> tuple[PipelineItem, ...]:
@@ -161,7 +161,7 @@ class _Reader:
         """Return what should stand here."""
         found = f"'{self._token[:20]}'" if self._token else "its end"
         return ProgramError(
-            f"pipeline, character {self._place + 1}: found {found}", f"Expected {expected} there."
+            f"pipeline, character {self._index + 1}: found {found}", f"Expected {expected} there."
         )
 
 
@@ -181,16 +181,15 @@ def available(backend: CanRun) -> tuple[PassElement, ...]:
 def print_pipeline(texts: Iterable[str]) -> str:
     """Write a list of passes as `opt -passes=` takes it.
 
-    Args:
-        texts: passes as the catalogue writes them, in their order.
-
     Returns:
         The canonical pipeline; empty for no passes.
 
     Raises:
         ProgramError: a pass is unknown or kept out.
     """
-    return ",".join(_merged(map(_placed, texts)))
+    groups = groupby(map(_placed, texts), key=lambda pair: pair[0])
+    merged = ((inside, ",".join(text for _, text in group)) for inside, group in groups)
+    return ",".join(f"function({passes})" if inside else passes for inside, passes in merged)
 
 
 def parse_pipeline(text: str) -> tuple[str, ...]:
@@ -223,12 +222,6 @@ def _placed(text: str) -> tuple[bool, str]:
     return inside, form.format(element.text)
 
 
-def _merged(placed: Iterable[tuple[bool, str]]) -> Iterator[str]:
-    for inside, group in groupby(placed, key=lambda pair: pair[0]):
-        passes = ",".join(text for _, text in group)
-        yield f"function({passes})" if inside else passes
-
-
 _HOLDS: dict[Nesting, tuple[Nesting, ...]] = {
     "module": ("module", "cgscc", "function"),
     "cgscc": (),
@@ -245,35 +238,23 @@ def _read(items: Iterable[PipelineItem], manager: Nesting | None) -> Iterator[Pa
     """List the passes within a manager; None is the top, where a pass may stand without its own."""
     for item in items:
         if item.inner is None:
-            yield _checked(find_element(item.text), manager)
-        else:
-            inside = _manager(item, manager)
-            _read_alone(item, inside)
-            yield from _read(item.inner, inside)
-
-
-def _checked(element: PassElement, manager: Nesting | None) -> PassElement:
-    if manager not in (None, element.nesting):
-        raise ProgramError(
-            f"pass '{element.text}' stands in {manager}(...)", f"Write {print_pipeline([element.text])}."
-        )
-    return element
-
-
-def _manager(item: PipelineItem, outer: Nesting | None) -> Nesting:
-    kind = _MANAGERS.get(item.text)
-    if kind is None:
-        raise ProgramError(f"'{item.text}(...)' is no pass manager", f"Known: {', '.join(_HOLDS)}.")
-    if outer is not None and kind not in _HOLDS[outer]:
-        raise ProgramError(f"{kind}(...) stands in {outer}(...)", f"Write it outside of {outer}(...).")
-    return kind
-
-
-def _read_alone(item: PipelineItem, kind: Nesting) -> None:
-    inner = item.inner or ()
-    if len(inner) > 1 and not _HOLDS[kind]:
-        apart = ",".join(f"{kind}({one.text})" for one in inner)
-        raise ProgramError(f"{kind}(...) holds {len(inner)} passes, not one", f"Write {apart}.")
+            element = find_element(item.text)
+            if manager not in (None, element.nesting):
+                what = f"pass '{element.text}' stands in {manager}(...)"
+                raise ProgramError(what, f"Write {print_pipeline([element.text])}.")
+            yield element
+            continue
+        kind = _MANAGERS.get(item.text)
+        if kind is None:
+            raise ProgramError(f"'{item.text}(...)' is no pass manager", f"Known: {', '.join(_HOLDS)}.")
+        if manager is not None and kind not in _HOLDS[manager]:
+            raise ProgramError(
+                f"{kind}(...) stands in {manager}(...)", f"Write it outside of {manager}(...)."
+            )
+        if len(item.inner) > 1 and not _HOLDS[kind]:
+            apart = ",".join(f"{kind}({one.text})" for one in item.inner)
+            raise ProgramError(f"{kind}(...) holds {len(item.inner)} passes, not one", f"Write {apart}.")
+        yield from _read(item.inner, kind)
 
 
 PREPARED, OPTIMISED, OBJECT = "prepared.ll", "optimised.ll", "optimised.o"
@@ -284,10 +265,6 @@ def commands(task: Task, passes: tuple[str, ...]) -> str:
 
     clang's own `-passes` does not exist, and `clang -Oz` adds passes of its own, so clang takes part at the
     end only: with `-disable-llvm-passes` it makes an object of what `opt` wrote.
-
-    Args:
-        task: its target names the version of LLVM.
-        passes: the list.
     """
     version = task.target.toolchain.get("llvm", "")
     pipeline = shlex.quote(print_pipeline(passes))

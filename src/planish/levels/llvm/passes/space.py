@@ -160,7 +160,7 @@ class PassSpace(Space):
             are left out.
         shapes: patterns of sampled lists; those whose anchors are not of this space are left out.
         ir: the module that the lists are for, as LLVM prints it; features describe it.
-        small: gives what -Oz makes of it; without, it is observed as it is.
+        small: returns what -Oz makes of it; without, it is observed as it is.
         objective: what is to be made less; a policy learns of one.
     """
 
@@ -186,7 +186,9 @@ class PassSpace(Space):
         self._passes = Weighted(self._weights)
         kept = (shape.within(texts) for shape in shapes)
         self._shapes = Weighted({shape: shape.weight for shape in kept if shape} or {ANY_LIST[0]: 1.0})
-        self._seeds = tuple(candidate_of(seed) for seed in seeds if self._holds(seed))
+        self._seeds = tuple(
+            candidate_of(seed) for seed in seeds if len(seed) <= longest and self._weights.keys() >= set(seed)
+        )
 
     def start(self) -> Candidate:
         """Return the empty list."""
@@ -232,9 +234,9 @@ class PassSpace(Space):
         """List what is known to be good elsewhere, the best first."""
         return self._seeds
 
-    def selected(self, candidate: Candidate, places: Sequence[int]) -> Candidate:
-        """Return the passes at these places alone; every list is legal."""
-        return Candidate(tuple(candidate.steps[place] for place in places))
+    def selected(self, candidate: Candidate, indices: Sequence[int]) -> Candidate:
+        """Return the passes at these indices alone; every list is legal."""
+        return Candidate(tuple(candidate.steps[index] for index in indices))
 
     def focused(self, candidates: Sequence[Candidate]) -> PassSpace:
         """Return this space with half of its draws from the passes of these lists, by frequency."""
@@ -257,7 +259,7 @@ class PassSpace(Space):
 
     @property
     def schema(self) -> FeatureSchema:
-        """Return what `features` gives; see `planish.levels.llvm.passes.space`."""
+        """Return the schema of `features`; see `planish.levels.llvm.passes.space`."""
         return list_schema()
 
     def features(self, candidates: Sequence[Candidate]) -> NDArray[np.float32]:
@@ -271,7 +273,7 @@ class PassSpace(Space):
 
     @property
     def observed(self) -> FeatureSchema:
-        """Return what `observe` gives; see `planish.levels.llvm.ir.instruction_rows`."""
+        """Return the schema of `observe`; see `planish.levels.llvm.ir.instruction_rows`."""
         from planish.levels.llvm.ir.instruction_rows import instruction_schema
 
         return instruction_schema(self._objective)
@@ -305,9 +307,6 @@ class PassSpace(Space):
         from planish.levels.llvm.passes.compiled_lists import reading_error
 
         return reading_error(open_backend(), text)
-
-    def _holds(self, passes: Sequence[str]) -> bool:
-        return len(passes) <= self.longest and self._weights.keys() >= set(passes)
 
 
 @lru_cache(maxsize=4)
@@ -381,7 +380,7 @@ def pass_space(
         longest: passes of the longest list.
         coreset: the lists to begin with, and to draw passes after; the shipped ones by default.
         ir: the module that the lists are for; what is known to break it is not in the space.
-        small: gives what -Oz makes of it; it is asked where a policy observes.
+        small: returns what -Oz makes of it; it is asked where a policy observes.
 
     Raises:
         PlanishError: there is no such space.
@@ -393,14 +392,26 @@ def pass_space(
     # Before what breaks the module goes, so that a list with such a pass loses it, and stays.
     texts = {element.text for element in kept}
     kept = [element for element in kept if drop_unsafe_passes([element.text], ir)]
-    seeds = _seeds(kept, [drop_unsafe_passes(passes, ir) for passes in coreset if texts.issuperset(passes)])
-    if name == "uniform":
-        return PassSpace(kept, longest=longest, seeds=seeds, ir=ir, small=small, objective=objective)
-    weights = _weights(kept, coreset)
+    small_code = oz_of({element.text for element in kept})
+    # LLVM's own pipeline for small code comes first.
+    seeds = [
+        *([[small_code]] if small_code else []),
+        *(drop_unsafe_passes(passes, ir) for passes in coreset if texts.issuperset(passes)),
+    ]
+    # LLVM's own pipelines count as unseen, for shapes bring them in.
+    seen = Counter(text for passes in coreset for text in passes)
+    weights = {e.text: SMOOTHING + (0 if e.is_pipeline else seen[e.text]) for e in kept}
+    uniform = name == "uniform"
     return PassSpace(
-        kept, longest=longest, weights=weights, seeds=seeds, shapes=SHAPES, ir=ir, small=small,
+        kept,
+        longest=longest,
+        weights=None if uniform else weights,
+        seeds=seeds,
+        shapes=ANY_LIST if uniform else SHAPES,
+        ir=ir,
+        small=small,
         objective=objective,
-    )  # fmt: skip
+    )
 
 
 def oz_of(texts: Collection[str]) -> str | None:
@@ -409,15 +420,3 @@ def oz_of(texts: Collection[str]) -> str | None:
     On functions that are `minsize optsize` the two make code of the same size. None: it has neither.
     """
     return next((text for text in ("default<Oz>", "default<O2>") if text in texts), None)
-
-
-def _seeds(elements: Sequence[PassElement], coreset: Sequence[Sequence[str]]) -> list[Sequence[str]]:
-    """Begin with LLVM's own pipeline for small code: -Oz, or -O2 where LLVM has no -Oz any more."""
-    small = oz_of({element.text for element in elements})
-    return [*([[small]] if small else []), *coreset]
-
-
-def _weights(elements: Sequence[PassElement], coreset: Sequence[Sequence[str]]) -> dict[str, float]:
-    """Count how often each pass occurs; LLVM's own pipelines count as unseen, for shapes bring them in."""
-    seen = Counter(text for passes in coreset for text in passes)
-    return {e.text: SMOOTHING + (0 if e.is_pipeline else seen[e.text]) for e in elements}
