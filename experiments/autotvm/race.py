@@ -112,7 +112,7 @@ def search(
             executor=executor,
             compares=False,
         )
-        trials = store.trials(store.run(result.run_id).task_key, LEVEL.steps)
+        trials = store.trials(result.run.task_key, LEVEL.steps)
     best, curve = float("inf"), list[tuple[float, float]]()
     for trial in sorted(trials, key=lambda each: each.index):
         cost = trial.cost(LEVEL.objectives["time_s"])

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
-from typing import Any, TypeVar
+from typing import Any
 
 from planish.cli.options import Form
 from planish.cli.output import document, one_line, remark, say, table
@@ -20,20 +20,6 @@ LINE_S = 1.0
 _LIST = 90
 
 Found = Sequence[Part | Unmeasured]
-Progress = TypeVar("Progress")
-
-
-def now_and_then(line: Callable[[Progress], str]) -> Callable[[Progress], None]:
-    """Return a listener that writes a line of progress to standard error, one in `LINE_S` seconds at most."""
-    last = time.monotonic()
-
-    def listener(progress: Progress) -> None:
-        nonlocal last
-        if time.monotonic() - last > LINE_S:
-            last = time.monotonic()
-            remark(line(progress))
-
-    return listener
 
 
 def tune_each(request: Request, store: str | None, form: Form) -> None:
@@ -53,7 +39,7 @@ def tune_each(request: Request, store: str | None, form: Form) -> None:
 
 
 def gather(tuned: Iterator[Part | Unmeasured], count: int, form: Form) -> tuple[Found, bool]:
-    """Take the parts as they come, and print the progress at intervals; Ctrl-C ends it.
+    """Take the parts as they come, and print the progress each `LINE_S` seconds; Ctrl-C ends it.
 
     Args:
         tuned: the parts.
@@ -67,17 +53,14 @@ def gather(tuned: Iterator[Part | Unmeasured], count: int, form: Form) -> tuple[
         StoppedError: the user ended it before the first.
     """
     found: list[Part | Unmeasured] = []
-
-    def line(part: Part | Unmeasured) -> str:
-        return f"{len(found)} of {count}: {part.name}"
-
-    listener = now_and_then(line)
+    last = time.monotonic()
     try:
         with stoppable():
             for part in tuned:
                 found.append(part)
-                if form == "text":
-                    listener(part)
+                if form == "text" and time.monotonic() - last > LINE_S:
+                    last = time.monotonic()
+                    remark(f"{len(found)} of {count}: {part.name}")
     except (StoppedError, KeyboardInterrupt) as error:
         if not found:
             raise StoppedError("stopped before anything was measured", "The same command goes on.") from error
