@@ -161,10 +161,11 @@ Shapes = Mapping[str, tuple[int, ...]]
 
 @dataclass(frozen=True)
 class _Use:
-    """One subscript of a tensor: which dimension it is, and whether reads beyond the ends are padded."""
+    """One subscript of a tensor, of a dimension of some extent; reads beyond its ends may be padded."""
 
     tensor: str
     dimension: int
+    extent: int
     index: Index
     padded: bool
 
@@ -221,9 +222,6 @@ def extents(drafts: Sequence[Draft], sizes: Mapping[str, int], shapes: Shapes) -
     return {axis: found[axis] for axis in axes}
 
 
-_Known = tuple[_Use, int]
-
-
 def _checked(axis: str, extent: int, axes: Sequence[str]) -> int:
     if axis not in axes:
         raise ProgramError(
@@ -252,46 +250,45 @@ def _end(subscript: Linear, draft: Draft, found: Mapping[str, int]) -> int:
     return subscript.offset + sum(found[axis] for axis, _ in subscript.terms)
 
 
-def _uses_of_known_shape(drafts: Sequence[Draft], known: Shapes, given: Shapes) -> Iterator[_Known]:
+def _uses_of_known_shape(drafts: Sequence[Draft], known: Shapes, given: Shapes) -> Iterator[_Use]:
     for draft in drafts:
         for access in uses(draft):
             if access.tensor in (given if access.tensor == draft.tensor else known):
-                for d, index in enumerate(access.index):
-                    use = _Use(access.tensor, d, index, access.pad is not None)
-                    yield use, known[access.tensor][d]
+                for d, (index, extent) in enumerate(zip(access.index, known[access.tensor], strict=True)):
+                    yield _Use(access.tensor, d, extent, index, access.pad is not None)
 
 
-def _plain(known: Sequence[_Known], given: Mapping[str, int]) -> dict[str, int]:
-    first: dict[str, _Known] = {}
-    for use, extent in known:
+def _plain(known: Sequence[_Use], given: Mapping[str, int]) -> dict[str, int]:
+    first: dict[str, _Use] = {}
+    for use in known:
         if not use.plain or use.axes[0] in given:
             continue
         axis = use.axes[0]
-        other, before = first.setdefault(axis, (use, extent))
-        if before != extent:
+        other = first.setdefault(axis, use)
+        if other.extent != use.extent:
             raise ProgramError(
-                f"axis '{axis}' is {before} by dimension {other.dimension} of {other.tensor}, "
-                f"but {extent} by dimension {use.dimension} of {use.tensor}",
+                f"axis '{axis}' is {other.extent} by dimension {other.dimension} of {other.tensor}, "
+                f"but {use.extent} by dimension {use.dimension} of {use.tensor}",
                 f"Make them equal, or rename the axis in {use.tensor}.",
             )
-    return {axis: extent for axis, (_, extent) in first.items()}
+    return {axis: use.extent for axis, use in first.items()}
 
 
-def _window(known: Sequence[_Known], found: Mapping[str, int]) -> dict[str, int]:
+def _window(known: Sequence[_Use], found: Mapping[str, int]) -> dict[str, int]:
     """Solve one subscript that has a single axis without a size."""
-    for use, extent in known:
+    for use in known:
         missing = [axis for axis in use.axes if axis not in found]
         if len(missing) == 1:
             axis = missing[0]
             rest = sum(c * (found[a] - 1) for a, c in use.index.terms if a != axis) + use.index.offset
             # The largest n for which the window's last element, coefficient * (n - 1) + rest, is not beyond
             # `last`.
-            last = extent - 1 - (min(use.index.offset, 0) if use.padded else 0)
+            last = use.extent - 1 - (min(use.index.offset, 0) if use.padded else 0)
             n = (last - rest) // dict(use.index.terms)[axis] + 1
             if n < 1:
                 raise ProgramError(
                     f"no size of axis '{axis}' fits: '{use.index}' leaves dimension {use.dimension} "
-                    f"of {use.tensor}, which has {extent} elements",
+                    f"of {use.tensor}, which has {use.extent} elements",
                     f"Make {use.tensor} larger, or pad it.",
                 )
             return {axis: n}
@@ -299,13 +296,9 @@ def _window(known: Sequence[_Known], found: Mapping[str, int]) -> dict[str, int]
 
 
 def _unsized(axis: str, drafts: Sequence[Draft]) -> ProgramError:
-    found = (a.tensor for d in drafts for a in uses(d) if _names(a, axis))
-    tensors = dict.fromkeys(tensor for tensor in found if tensor != POSITIONS)
+    named = (a.tensor for d in drafts for a in uses(d) if axis in axes_of(a))
+    tensors = dict.fromkeys(tensor for tensor in named if tensor != POSITIONS)
     return ProgramError(
         f"axis '{axis}' of {', '.join(tensors)} has no size",
         f"Add --size {axis}=..., or a --shape that has it.",
     )
-
-
-def _names(access: Access, axis: str) -> bool:
-    return any(axis == a for i in access.index for a, _ in i.terms)
