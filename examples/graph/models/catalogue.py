@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 import torch
-from models import mobilenet, plain, resnet, ssd, unet
 from models.conformer import Conformer
 from models.encoder_decoder import EncoderDecoder
 from models.graph_network import ByMatrix, OverEdges
@@ -15,6 +14,8 @@ from models.recurrent import Recurrent
 from models.transformer import Bert, Decoder, Size, Vision
 from models.yolo import Yolo
 from torch import Tensor, nn
+
+from models import mobilenet, plain, resnet, ssd, unet
 
 Make = Callable[[], nn.Module]
 
