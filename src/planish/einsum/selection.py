@@ -182,7 +182,10 @@ def select_fastest(
             return Selection(numpys, known, conclusive=all(backend.cores == 1 for backend in backends))
     if len(timed_further) == 1:
         return Selection(next(iter(timed_further)), known)
-    return select(_compared(timed_further, least, end), known, before)
+    calls = {backend: math.ceil(BLOCK_S / least[backend]) for backend in timed_further}
+    longest = max(BLOCK_S, *(least[backend] for backend in timed_further))
+    per_round = max(1, min(BLOCKS, int(ROUND_S / longest)))
+    return select(compare(timed_further, calls, per_round, end), known, before)
 
 
 def select(
@@ -252,14 +255,6 @@ def _best_numpy(
             (LOOP_ADVANTAGE if backend.name == "einsum" else 1) * statistics.median(processor[backend])
         ),
     )
-
-
-def _compared(
-    blocks: Mapping[EinsumBackend, Block], least: Mapping[EinsumBackend, float], end: float
-) -> CallComparison:
-    calls = {backend: math.ceil(BLOCK_S / least[backend]) for backend in blocks}
-    longest = max(BLOCK_S, *(least[backend] for backend in blocks))
-    return compare(blocks, calls, max(1, min(BLOCKS, int(ROUND_S / longest))), end)
 
 
 def _shortest_call(block: Block, after_s: float) -> Took:

@@ -117,10 +117,8 @@ def _is_exact(program: Program, ranges: Mapping[str, _Range], *, cancel: bool) -
         known[POSITIONS] = 1.0, float(kind.size - 1)
     try:
         for statement in program.statements:
-            name, found = (
-                statement.target.tensor,
-                _of_statement(statement, program, known, precision, cancel=cancel),
-            )
+            name = statement.target.tensor
+            found = _of_statement(statement, program, known, precision, cancel=cancel)
             # Several statements may write parts of one tensor.
             known[name] = _joined(known[name], found) if name in known else found
     except _RoundedError:
@@ -217,6 +215,7 @@ class Style:
 
 MIXED = Style()
 POSITIVE = Style(signs="positive")
+NEGATIVE = Style(signs="negative")
 NEAR_ONE = Style(0.875, 1.125)
 """Products of many of them neither vanish nor overflow."""
 _PEAKS = tuple(Style(0.5, 1.0, signs, peak) for peak in (2, 0.5) for signs in ("positive", "negative"))
@@ -228,7 +227,7 @@ _TIES = 4
 """Levels with which many elements are equal."""
 _MOST_ALSO, _LARGE = 8, 100.0
 """How many numbers of a program are taken as elements, and from where on they are too large for that."""
-_TURNS = POSITIVE, Style(signs="negative")
+_TURNS = POSITIVE, NEGATIVE
 _ENDS: tuple[Literal[0, -1], ...] = (-1, 0)
 
 Styles = Mapping[str, Style]
@@ -255,7 +254,10 @@ def all_styles(program: Program, seed: int) -> Iterator[Styles]:
         program: whose inputs they are for.
         seed: of the random ones.
     """
-    tied, also = _compared(program), tuple(dict.fromkeys((0.0, *_numbers(program))))
+    tied = _compared(program)
+    sides = [side for s in program.statements for c in _comparisons(s.value) for side in c.args[:2]]
+    numbers = [side.value for side in sides if isinstance(side, Const) and isfinite(side.value)]
+    also = tuple(dict.fromkeys((0.0, *numbers)))
     # A sum of a tensor and a number is 0 where the tensor is the number's opposite.
     every = tuple(dict.fromkeys((*also, *(n for x in numbers_of(program) for n in (x, -x)))))[:_MOST_ALSO]
     ordered = _ordered(program, {"levels": _TIES, "also": also} if tied else {}, tied)
@@ -275,13 +277,7 @@ def _ordered(program: Program, ties: Mapping[str, Any], tied: Container[str]) ->
     yield usual
     if ties:
         yield {n: replace(s, **ties) if n in tied else s for n, s in usual.items()}
-    for style in (
-        POSITIVE,
-        MIXED.scaled(4),
-        MIXED.scaled(1 / 16),
-        NEAR_ONE,
-        replace(MIXED, signs="negative"),
-    ):
+    for style in (POSITIVE, MIXED.scaled(4), MIXED.scaled(1 / 16), NEAR_ONE, NEGATIVE):
         if style not in usual.values() or len(set(usual.values())) > 1:
             yield dict.fromkeys(program.inputs, style)
     for turn in (0, 1):
@@ -308,12 +304,6 @@ def _compared(program: Program) -> set[str]:
         read = [statement.value] if statement.target.tensor in found else sides
         found |= {a.tensor for expr in read for a in accesses(expr)}
     return found
-
-
-def _numbers(program: Program) -> Iterator[float]:
-    """List the numbers that something is compared with."""
-    for comparison in (c for s in program.statements for c in _comparisons(s.value)):
-        yield from (x.value for x in comparison.args[:2] if isinstance(x, Const) and isfinite(x.value))
 
 
 def numbers_of(program: Program) -> Iterator[float]:
