@@ -2,7 +2,7 @@
 
 from planish.measure.clock import deadline, ends_by, runqueue_delay, seconds_left
 from planish.measure.comparison import remeasure, remeasure_all
-from planish.measure.intervals import Evidence, PairedSamples, judged, noise
+from planish.measure.intervals import Evidence, PairedSamples, judged
 from planish.measure.machine_lock import exclusive
 from planish.measure.rounds import CutShortError, Plan, Variant
 from planish.measure.timing import (
@@ -41,7 +41,6 @@ __all__ = [
     "ends_by",
     "exclusive",
     "judged",
-    "noise",
     "remeasure",
     "remeasure_all",
     "repeated",

@@ -10,7 +10,6 @@ from planish.sandbox.limits import (
     is_external_signal,
     worker_loss_notes,
 )
-from planish.sandbox.scratch import Scratch
 from planish.sandbox.tool import Ran, run_tool
 
 __all__ = [
@@ -22,7 +21,6 @@ __all__ = [
     "LostError",
     "Ran",
     "SandboxPolicy",
-    "Scratch",
     "Watchdog",
     "describe_exit",
     "forked",
