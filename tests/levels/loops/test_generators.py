@@ -26,8 +26,13 @@ from planish.testing.interpreter import interpret
 from planish.testing.programs import programs
 from planish.testing.schedules import schedules
 
-generators = st.sampled_from(list(GENERATORS.values()))
+FAMILIES = {
+    family: st.sampled_from([g for name, g in GENERATORS.items() if name.startswith(family)])
+    for family in sorted({name.partition("-")[0] for name in GENERATORS})
+}
+families = pytest.mark.parametrize("generators", FAMILIES.values(), ids=FAMILIES)
 each = pytest.mark.parametrize("generate", GENERATORS.values(), ids=GENERATORS)
+Generators = st.SearchStrategy[Generate]
 MATMUL = "C[m,n] += A[m,k] * B[k,n]"
 
 
@@ -46,15 +51,19 @@ def test_odd_trees(name: str, generate: Generate) -> None:
     same(TREES[name], generate)
 
 
-@settings(max_examples=200)
-@given(random_trees(), generators)
-def test_random_trees_in_strict_order(kernel: LoopTree, generate: Generate) -> None:
-    same(kernel, generate)
+@families
+@settings(max_examples=100)
+@given(random_trees(), st.data())
+def test_random_trees_in_strict_order(generators: Generators, kernel: LoopTree, data: st.DataObject) -> None:
+    same(kernel, data.draw(generators))
 
 
-@settings(max_examples=270)
+@families
+@settings(max_examples=150)
 @given(programs(points=1500) | chains(), st.data())
-def test_any_schedule_of_any_program_is_right(program: Program, data: st.DataObject) -> None:
+def test_any_schedule_of_any_program_is_right(
+    generators: Generators, program: Program, data: st.DataObject
+) -> None:
     schedule = data.draw(schedules(program.with_constants(program.inputs)))
     found = wrong(schedule, data.draw(generators), data.draw(st.sampled_from([1, 2])))
     assert found is None, f"{found}\n{program.text}\n{schedule.text}"
@@ -67,17 +76,23 @@ ORDERS = [
 ]  # fmt: skip
 
 
-@settings(max_examples=100)
+@families
+@settings(max_examples=60)
 @given(
-    st.integers(1, 40), st.integers(1, 70), st.integers(1, 40), st.sampled_from(ORDERS),
-    generators, st.sampled_from(["float32", "float64"]),
+    st.tuples(st.integers(1, 40), st.integers(1, 70), st.integers(1, 40)), st.sampled_from(ORDERS),
+    st.sampled_from(["float32", "float64"]), st.data(),
 )  # fmt: skip
 def test_tails_of_every_kind(
-    m: int, n: int, k: int, order: tuple[str, ...], generate: Generate, dtype: str
+    generators: Generators,
+    size: tuple[int, int, int],
+    order: tuple[str, ...],
+    dtype: str,
+    data: st.DataObject,
 ) -> None:
+    m, n, k = size
     kernel = matmul(m, n, k, order, dtype)
     arrays = integers(kernel)
-    got = execute(kernel, generate(kernel), arrays)["C"]
+    got = execute(kernel, data.draw(generators)(kernel), arrays)["C"]
     np.testing.assert_array_equal(got, (arrays["A"].reshape(m, k) @ arrays["B"].reshape(k, n)).ravel())
 
 
