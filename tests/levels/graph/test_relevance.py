@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Generator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from threading import Event, Thread
@@ -17,6 +17,7 @@ from onnx import helper
 
 from levels.graph.models import constant, convolutions, model, one_node, write
 from planish.levels.graph.pass_probe import PassProbe, PassProbeError
+from planish.levels.graph.passes import exclusions, passes, passes_of_kind
 from planish.levels.graph.program import GraphProgram
 from planish.levels.graph.relevance import Relevance, analyse, known_relevance, remembered
 from planish.levels.graph.rewriting import Rewriter, final_cache_of, model_cache_of
@@ -31,11 +32,14 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> GraphProgram:
 
 @pytest.fixture(scope="module")
 def found(program: GraphProgram) -> Relevance:
-    probe = PassProbe(program, SessionSettings())
-    try:
+    with closing(PassProbe(program, SessionSettings())) as probe:
         return analyse(probe, budget_s=120.0)
-    finally:
-        probe.close()
+
+
+@pytest.fixture
+def probe(program: GraphProgram) -> Generator[PassProbe]:
+    with closing(PassProbe(program, SessionSettings())) as made:
+        yield made
 
 
 def test_what_changes_the_model_is_kept_and_the_rest_is_not(found: Relevance) -> None:
@@ -51,28 +55,20 @@ def test_what_changes_the_model_is_kept_and_the_rest_is_not(found: Relevance) ->
 
 
 def test_every_pass_is_accounted_for_once(found: Relevance) -> None:
-    from planish.levels.graph.passes import passes
-
     groups = [*found.rewrites, *found.runtime, *found.without, *found.failing]
     assert len(groups) == len(set(groups)) == found.known
     assert {name for name, each in passes().items() if each.kind != "intent"} == set(groups)
 
 
-def test_the_catalogue_has_every_transformer_of_the_runtime(program: GraphProgram) -> None:
-    from planish.levels.graph.passes import exclusions, passes_of_kind
-
-    probe = PassProbe(program, SessionSettings())
+def test_the_catalogue_has_every_transformer_of_the_runtime(probe: PassProbe) -> None:
     there = set(probe.effective(()))
-    probe.close()
     known = {each.name for each in passes_of_kind("transformer")}
     assert there <= known | exclusions().keys()
     assert known <= there
 
 
-def test_without_time_everything_that_may_matter_stays(program: GraphProgram) -> None:
-    probe = PassProbe(program, SessionSettings())
+def test_without_time_everything_that_may_matter_stays(probe: PassProbe) -> None:
     hasty = analyse(probe, budget_s=0.0)
-    probe.close()
     assert "onnxscript.fuse_batchnorm_into_conv" in hasty.untried
     assert "onnxscript.fuse_erf_gelu" not in hasty.untried
     assert not hasty.alone
@@ -131,10 +127,9 @@ def test_a_process_that_hangs_is_a_failure(program: GraphProgram) -> None:
 
 
 def test_evaluators_need_not_rewrite_what_a_probe_has_rewritten(
-    program: GraphProgram, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    program: GraphProgram, probe: PassProbe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     names = ["onnxscript.eliminate_identity", "onnxscript.fuse_batchnorm_into_conv"]
-    probe = PassProbe(program, SessionSettings())
     probe.load(names)
     key = probe.model_key(names)
     probe.close()
@@ -149,15 +144,12 @@ def test_evaluators_need_not_rewrite_what_a_probe_has_rewritten(
         assert found.file.parent == cache.folder
 
 
-def test_weights_may_be_beside_the_model(program: GraphProgram, tmp_path: Path) -> None:
+def test_weights_may_be_beside_the_model(probe: PassProbe, tmp_path: Path) -> None:
     apart = tmp_path / "net.onnx"
     onnx.save(convolutions(), apart, save_as_external_data=True, location="net.data", size_threshold=0)
-    beside = PassProbe(read_model(apart, {}), SessionSettings())
-    whole = PassProbe(program, SessionSettings())
-    for disabled in ((), ("ConvBNFusion",)):
-        assert beside.optimised((), disabled) == whole.optimised((), disabled)
-    beside.close()
-    whole.close()
+    with closing(PassProbe(read_model(apart, {}), SessionSettings())) as beside:
+        for disabled in ((), ("ConvBNFusion",)):
+            assert beside.optimised((), disabled) == probe.optimised((), disabled)
 
 
 def hard_swish(opset: int) -> onnx.ModelProto:
@@ -176,38 +168,34 @@ def hard_swish(opset: int) -> onnx.ModelProto:
 def test_a_pass_that_makes_the_model_invalid_leaves_the_space(
     opset: int, is_valid: bool, tmp_path: Path
 ) -> None:
-    probe = PassProbe(read_model(write(hard_swish(opset), tmp_path / "h.onnx"), {}), SessionSettings())
-    found = analyse(probe, budget_s=120.0)
-    probe.close()
+    program = read_model(write(hard_swish(opset), tmp_path / "h.onnx"), {})
+    with closing(PassProbe(program, SessionSettings())) as probe:
+        found = analyse(probe, budget_s=120.0)
     assert ("onnxscript.fuse_hardswish" in found.rewrites) is is_valid
     assert ("HardSwish" in found.failing.get("onnxscript.fuse_hardswish", "")) is not is_valid
 
 
 def test_what_goes_wrong_is_reported_and_ends_nothing(
-    program: GraphProgram, monkeypatch: pytest.MonkeyPatch
+    probe: PassProbe, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def broken(*_: object) -> dict[str, int]:
         raise PassProbeError("KeyError: 'w'")
 
-    probe = PassProbe(program, SessionSettings())
     monkeypatch.setattr(PassProbe, "counts", broken)
     found = analyse(probe, budget_s=1.0)
     assert "nodes after no pass: KeyError: 'w'" in found.problems
     assert not found.is_complete
     monkeypatch.setattr(PassProbe, "model_key", broken)
     lost = analyse(probe)
-    probe.close()
     assert lost.problems == ("the model as it came: KeyError: 'w'",)
     assert "onnxscript.fuse_batchnorm_into_conv" in lost.rewrites
     assert "NchwcTransformer" in lost.runtime
 
 
-def test_an_error_that_no_pass_foresaw_is_the_answer_to_one_question(program: GraphProgram) -> None:
-    probe = PassProbe(program, SessionSettings())
+def test_an_error_that_no_pass_foresaw_is_the_answer_to_one_question(probe: PassProbe) -> None:
     with pytest.raises(PassProbeError, match="AttributeError: "):
         probe.optimised((), (), "no level")
     assert probe.counts(())
-    probe.close()
 
 
 def test_what_was_found_is_kept_by_content(program: GraphProgram, tmp_path: Path, found: Relevance) -> None:
@@ -239,7 +227,7 @@ def test_what_there_was_no_time_for_is_found_out_where_all_is_wanted(
 
 
 def test_a_rule_without_which_the_runtime_fails_stays(
-    program: GraphProgram, monkeypatch: pytest.MonkeyPatch
+    probe: PassProbe, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     whole, came = PassProbe.optimised, PassProbe.model_key
 
@@ -255,25 +243,19 @@ def test_a_rule_without_which_the_runtime_fails_stays(
 
     monkeypatch.setattr(PassProbe, "optimised", optimised)
     monkeypatch.setattr(PassProbe, "model_key", made)
-    probe = PassProbe(program, SessionSettings())
     found = analyse(probe, budget_s=120.0)
-    probe.close()
     assert "ConvAddFusion" in found.runtime
     assert "ConvMulFusion" in found.without
 
 
 def test_what_the_installed_runtime_lacks_is_reported(
-    program: GraphProgram, monkeypatch: pytest.MonkeyPatch
+    probe: PassProbe, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(PassProbe, "effective", _fired)
-    probe = PassProbe(program, SessionSettings())
+    def effective(*_: object) -> dict[str, bool]:
+        return {"NchwcTransformer": True}
+
+    monkeypatch.setattr(PassProbe, "effective", effective)
     older = analyse(probe, budget_s=0.01)
-    probe.close()
     assert "SkipLayerNormFusion" in older.missing
     assert "NchwcTransformer" not in older.missing
     assert "NchwcTransformer" in older.runtime
-
-
-def _fired(_: PassProbe, rewrites: object) -> dict[str, bool]:
-    del rewrites
-    return {"NchwcTransformer": True}

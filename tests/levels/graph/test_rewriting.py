@@ -12,7 +12,7 @@ import pytest
 from onnx import TensorProto, helper
 from onnxscript.rewriter.rules import common
 
-from levels.graph.models import constant, convolutions, model, one_node, tokens, weight, write
+from levels.graph.models import constant, convolutions, model, one_node, weight, write
 from planish.levels.graph import rewriting
 from planish.levels.graph.model_protos import identity, node_counts
 from planish.levels.graph.passes import EXACT, passes, passes_of_kind
@@ -193,38 +193,3 @@ def test_the_search_and_the_comparison_share_a_cache_in_which_the_comparison_has
     assert final.room - search.room >= 2 << 30
     assert not search.evicts
     assert not final.evicts
-
-
-def test_whole_numbers_stay_in_the_table_that_they_look_up(tmp_path: Path) -> None:
-    from planish.levels.graph.feeds import make_feeds
-
-    made = tokens(rows=7)
-    program = read_model(write(made, tmp_path / "t.onnx"), {})
-    drawn = np.concatenate([feed["x"].reshape(-1) for feed in make_feeds(program, made)])
-    assert drawn.min() >= 0
-    assert 2 <= drawn.max() < 7
-
-
-@pytest.mark.parametrize(("dtype", "most"), [("uint8", 255), ("int8", 127), ("int64", 1)])
-def test_pixels_have_all_values_and_masks_two(tmp_path: Path, dtype: str, most: int) -> None:
-    from planish.levels.graph.feeds import make_feeds
-
-    nodes = [helper.make_node("Cast", ["x"], ["y"], to=onnx.TensorProto.FLOAT)]
-    made = model(nodes, [], (3, 64, 64), helper.np_dtype_to_tensor_dtype(np.dtype(dtype)))
-    program = read_model(write(made, tmp_path / "t.onnx"), {})
-    drawn = np.concatenate([feed["x"] for feed in make_feeds(program, made)])
-    assert (drawn.min(), drawn.max()) == (0, most)
-
-
-def test_a_column_of_whole_numbers_stays_in_the_table_that_it_looks_up(tmp_path: Path) -> None:
-    from planish.levels.graph.feeds import make_feeds
-
-    nodes = [
-        helper.make_node("Gather", ["x", "second"], ["column"], axis=1),
-        helper.make_node("Gather", ["table", "column"], ["y"]),
-    ]
-    weights = [weight("table", 50, 6), constant("second", np.array(1))]
-    made = model(nodes, weights, (4, 3), onnx.TensorProto.INT64)
-    program = read_model(write(made, tmp_path / "t.onnx"), {})
-    drawn = np.concatenate([feed["x"].reshape(-1) for feed in make_feeds(program, made)])
-    assert 2 < drawn.max() < 50
