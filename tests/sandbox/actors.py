@@ -61,6 +61,18 @@ class Humble:
         return Actor().evaluate(candidate, clock)
 
 
+class Fading(Mortal):
+    """Closes its descriptors a while before the signal, as a process does that dies on a busy machine."""
+
+    def live(self) -> None:
+        with self.path.open("ab") as file:
+            file.write(b".")
+        if self.path.stat().st_size <= self.times:
+            os.closerange(3, 256)
+            time.sleep(0.5)
+            os.kill(os.getpid(), self.number)
+
+
 class Dying(Mortal):
     """Is killed while the evaluator is made."""
 

@@ -16,7 +16,7 @@ from planish.core import Candidate, Failed, Lost, Measured, PlanishError, Stage,
 from planish.executors import LocalExecutor
 from planish.sandbox import Limits, LostError
 from planish.testing.acting import Act, Diary, Mortal, act
-from sandbox.actors import FORGERIES, Dying, Forger, Humble, Hurry, Idling, Stillborn
+from sandbox.actors import FORGERIES, Dying, Fading, Forger, Humble, Hurry, Idling, Stillborn
 from sandbox.processes import diary, dies_out, living
 
 LIMITS = Limits(build=1.0, verify=1.0, run=1.0, worker=10.0)
@@ -149,6 +149,13 @@ def test_who_gets_no_processor_is_lost_and_no_failure(tmp_path: Path) -> None:
         finally:
             burning.kill()
     assert answer.outcome == Lost("build", "starved", "its worker was starved")
+
+
+def test_a_worker_that_is_slow_to_die_of_a_signal_is_lost_and_no_crash(tmp_path: Path) -> None:
+    with LocalExecutor(Fading(tmp_path / "age", 1), lock=tmp_path / "lock") as executor:
+        (answer,) = evaluate(executor, [act()])
+    assert isinstance(answer.outcome, Measured)
+    assert [cause.startswith("killed by SIGKILL") for cause in executor.losses] == [True]
 
 
 def test_workers_that_are_killed_as_they_start_are_replaced(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from planish.executors.inline import Queue
 from planish.measure.clock import Clock, LockWaits
 from planish.measure.machine_lock import is_held, machine_lock
 from planish.sandbox.confinement import SandboxPolicy
-from planish.sandbox.limits import ExitStatus, Limits, LostError
+from planish.sandbox.limits import Limits, LostError
 from planish.sandbox.protocol import Answer, Made
 from planish.sandbox.workers import WorkerPool, WorkerProcess
 
@@ -258,7 +258,7 @@ class LocalExecutor:
                     self._pace += (sum(reply.seconds.values()) - self._pace) / 8
                     answers += self._checked(reply)
         except EOFError:
-            answers += self._on_exit(worker, worker.exit_status())
+            answers += self._on_exit(worker)
         return answers
 
     def _checked(self, reply: Answer) -> list[Answer]:
@@ -298,12 +298,14 @@ class LocalExecutor:
             return []
         answers = self._on_readable(worker)
         if not answers and worker in self._pool.workers:
-            return self._on_exit(worker, worker.exit_status())
+            return self._on_exit(worker)
         return answers
 
-    def _on_exit(self, worker: WorkerProcess, end: ExitStatus) -> list[Answer]:
+    def _on_exit(self, worker: WorkerProcess) -> list[Answer]:
         """Handle the end of a worker process."""
-        stage = _stage(worker.clock.current()[0])
+        stage, before = _stage(worker.clock.current()[0]), time.monotonic()
+        end = worker.exit_status()
+        self._extend_deadlines(time.monotonic() - before)  # the others were not listened to meanwhile
         if end.from_outside:
             return self._end(worker, Lost(stage, "killed", end.cause))
         # Where a candidate is under way, its code exits, and would again. Where none is, no candidate is to

@@ -140,7 +140,7 @@ _TAIL_LINES = 12
 _READ_BYTES = 1 << 16
 _READS = 16  # at once: what prints without end must not keep the time limits from being looked at
 _FAREWELL_S = 1.0  # for an idle worker to end by itself
-_DEATH_S = 0.2  # for a worker that closed its pipe to be dead
+_DEATH_S = 5.0  # for a worker that closed its pipe to be dead: on a busy machine that takes a while
 
 
 def _environment() -> dict[str, str]:
