@@ -136,9 +136,9 @@ def train(
     epochs: Annotated[
         int, typer.Option("--epochs", min=1, help="How often all is read; not in reinforcement.")
     ] = 10,
-    reinforcement: Reinforcement,
     labels: Labels,
     size: NetworkSize,
+    reinforcement: Reinforcement,
     text: TextOptions,
 ) -> None:
     """Train a policy on what the store knows of where steps lead, or by trying; Ctrl-C keeps the best so far.
