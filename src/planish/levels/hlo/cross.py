@@ -22,7 +22,7 @@ from planish.core import (
     Task,
     evaluate_in_order,
 )
-from planish.levels.hlo.backend import BackendError, compute, open_backend
+from planish.levels.hlo.backend.compiler import BackendError, compute, open_backend
 from planish.levels.hlo.edits import EditableModule, finished
 from planish.levels.hlo.ir.normal import entry_text
 from planish.levels.hlo.machine import BACKENDS, versions
@@ -78,16 +78,16 @@ def cross_check(
 def cross_checks(
     task: Task[ScoredProgram], candidates: Sequence[Candidate], start: ExecutorFactory
 ) -> list[CrossCheck]:
-    """Ask by `cross_check` whether the back ends agree on patched modules; one answer for each."""
-    return [_cross_check(outcome) for outcome in cross_check(task, candidates, start)]
-
-
-def _cross_check(outcome: Outcome) -> CrossCheck:
-    if isinstance(outcome, Measured):
-        return CrossCheck(agrees=True, difference=outcome.values["difference"])
-    why = f"{outcome.reason}: {outcome.detail}" if outcome.detail else outcome.reason
-    # Only a difference is an objection: a module that one compiler does not run may still be right.
-    return CrossCheck(agrees=False if outcome.reason == DISAGREE else None, why=why)
+    """Return for each patched module whether the back ends agree on it, by `cross_check`."""
+    found: list[CrossCheck] = []
+    for outcome in cross_check(task, candidates, start):
+        if isinstance(outcome, Measured):
+            found.append(CrossCheck(agrees=True, difference=outcome.values["difference"]))
+        else:
+            why = f"{outcome.reason}: {outcome.detail}" if outcome.detail else outcome.reason
+            # Only a difference is an objection: a module that one compiler does not run may still be right.
+            found.append(CrossCheck(agrees=False if outcome.reason == DISAGREE else None, why=why))
+    return found
 
 
 @dataclass(frozen=True)

@@ -139,19 +139,14 @@ def export_module(task: Task[ScoredProgram], candidate: Candidate, path: Path) -
     module = replay(program, candidate)
     whole = finished(module).clone().operation
     strip_uids(whole)
+    edits = ",\n ".join(canonical_json(step.to_json()) for step in candidate.steps)
     texts = {
         OPTIMISED: normal_text(whole),
         COMPILED: entry_text(finished(module), module.function),
-        PATCH: _lines(candidate),
+        PATCH: f"[{edits}]\n",
         DIFF: difference(original(program), module) + "\n",
     }
     path.mkdir(parents=True, exist_ok=True)
     for name, text in texts.items():
         (path / name).write_text(text, encoding="utf-8")
     return [path / name for name in texts]
-
-
-def _lines(candidate: Candidate) -> str:
-    """Write a patch as JSON, one edit in a line."""
-    edits = ",\n ".join(canonical_json(step.to_json()) for step in candidate.steps)
-    return f"[{edits}]\n"

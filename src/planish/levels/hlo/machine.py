@@ -58,14 +58,11 @@ def hlo_target(cores: int, backend: str = "") -> Target:
 
 def machine_facts() -> Mapping[str, str]:
     """Return facts of this machine: the processor, and each back end."""
-    compilers = {name: _versions_or_error(name) for name in BACKENDS}
+    compilers: dict[str, str] = {}
+    for name in BACKENDS:
+        try:
+            found = versions(name).items()
+            compilers[name] = ", ".join(f"{key} {value}" for key, value in found if key != "backend")
+        except PlanishError as error:
+            compilers[name] = str(error)
     return {"processor": processor(), **compilers, "candidates are confined by": sandbox_status()}
-
-
-def _versions_or_error(backend: str) -> str:
-    try:
-        found = dict(versions(backend))
-    except PlanishError as error:
-        return str(error)
-    found.pop("backend")
-    return ", ".join(f"{name} {version}" for name, version in found.items())

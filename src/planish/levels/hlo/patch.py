@@ -34,9 +34,7 @@ def replay(program: Program, candidate: Candidate) -> EditableModule:
         ScheduleError: an edit is illegal where it comes, or the module is not valid in the end.
     """
     module = original(program)
-    if not candidate.steps:
-        return module
-    return extended(module, candidate.steps)
+    return extended(module, candidate.steps) if candidate.steps else module
 
 
 def extended(module: EditableModule, steps: tuple[object, ...]) -> EditableModule:

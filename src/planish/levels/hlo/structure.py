@@ -39,7 +39,7 @@ from planish.levels.hlo.edits import (
     identity_of,
 )
 from planish.levels.hlo.flops import HEAVY, flops_of, group
-from planish.levels.hlo.ir.mlir import TensorType, walk
+from planish.levels.hlo.ir.mlir import TensorType, Value, ir, maker, uid_of, walk
 from planish.levels.hlo.patch import extended
 
 _INPUT = ""
@@ -106,7 +106,10 @@ class _Stream:
         # Dead operations would join paths that lead to no result.
         every = [uid for uid in module.blocks[""] if uid in live]
         self.flops = {uid: flops_of(module, uid) for uid in every}
-        self._reads = {uid: _read(module, uid) for uid in every}
+        # What is read inside of an operation counts, too.
+        self._reads = {
+            uid: [module.name(value) for op in walk(module.op(uid)) for value in op.operands] for uid in every
+        }
         self.argument = self._main()
         self.order = list(self._after(f"arg{self.argument}"))
         self._inner = frozenset(self.order)
@@ -168,11 +171,9 @@ class _Stream:
 
     def _owners(self, uid: str) -> list[str]:
         """List what an operation reads of the stream."""
-        owners = (read.partition("#")[0] for read in self._reads[uid])
         main = f"arg{self.argument}"
-        return [
-            _INPUT if owner == main else owner for owner in owners if owner == main or owner in self._inner
-        ]
+        owners = (_INPUT if read == main else read.partition("#")[0] for read in self._reads[uid])
+        return [owner for owner in owners if owner == _INPUT or owner in self._inner]
 
     def _dominator(self, uid: str) -> str:
         """Return the nearest operation through which every way from the main input leads."""
@@ -188,11 +189,6 @@ class _Stream:
                 one, other = other, one
             one = self._above[one]
         return one
-
-
-def _read(module: EditableModule, uid: str) -> list[str]:
-    """Name the values that an operation reads, and those that are read inside of it."""
-    return [module.name(value) for op in walk(module.op(uid)) for value in op.operands]
 
 
 CONVOLUTIONS = 2
@@ -333,47 +329,41 @@ def learning_rates(module: EditableModule) -> list[str]:
     Args:
         module: a module; the update may be divided afterwards, as Adam's is.
     """
-    end = module.blocks[""][-1]
-    steps = (_step(module, value) for value in _operands(module, end))
-    rates = (_rate(module, step) for step in steps if step)
-    return list(dict.fromkeys(filter(None, rates)))
+    steps = map(_step, module.op(module.blocks[""][-1]).operands)
+    rates = (_rate(step) for step in steps if step is not None)
+    return list(dict.fromkeys(uid_of(rate) for rate in rates if rate is not None))
 
 
-def _step(module: EditableModule, value: str) -> str:
-    """Return the value by which a result differs from a parameter; empty for what is no update."""
-    operands = _operands(module, value) if _made_by(module, value) in _UPDATES else []
-    others = [each for each in operands if not each.startswith("arg")]
+def _step(value: Value) -> Value | None:
+    """Return the value by which a result differs from a parameter; None for what is no update."""
+    op = maker(value)
+    if op is None or op.name not in _UPDATES:
+        return None
     # One argument and one computed value: a sum of two parameters is no update, nor is one of two updates.
-    return others[0] if len(operands) - len(others) == 1 else ""
+    computed = [operand for operand in op.operands if maker(operand) is not None]
+    return computed[0] if len(computed) == 1 else None
 
 
-def _rate(module: EditableModule, value: str) -> str:
-    """Find the constant that a value is multiplied by; empty where there is none."""
-    made = _made_by(module, value)
-    if made in _FORMS or made == "stablehlo.divide":
+def _rate(value: Value) -> ir.Operation | None:
+    """Find the constant that a value is multiplied by."""
+    op = maker(value)
+    if op is None:
+        return None
+    if op.name in _FORMS or op.name == "stablehlo.divide":
         # The numerator alone: a constant below the line, such as Adam's epsilon, is no learning rate.
-        return _rate(module, _operands(module, value)[0])
-    if made != "stablehlo.multiply":
-        return ""
-    factors = _operands(module, value)
-    constants = (_constant(module, each) for each in factors)
-    return next(filter(None, constants), "") or next(filter(None, (_rate(module, f) for f in factors)), "")
+        return _rate(op.operands[0])
+    if op.name != "stablehlo.multiply":
+        return None
+    found = (read(operand) for read in (_constant, _rate) for operand in op.operands)
+    return next((each for each in found if each is not None), None)
 
 
-def _constant(module: EditableModule, value: str) -> str:
-    """Return the constant that a value is, in another form perhaps; empty where it is none."""
-    while _made_by(module, value) in _FORMS:
-        value = _operands(module, value)[0]
-    return value.partition("#")[0] if _made_by(module, value) == "stablehlo.constant" else ""
-
-
-def _made_by(module: EditableModule, value: str) -> str:
-    info = module.infos.get(value.partition("#")[0])
-    return info.name if info else ""
-
-
-def _operands(module: EditableModule, value: str) -> list[str]:
-    return [module.name(each) for each in module.op(value.partition("#")[0]).operands]
+def _constant(value: Value) -> ir.Operation | None:
+    """Return the constant that a value is, in another form perhaps."""
+    op = maker(value)
+    while op is not None and op.name in _FORMS:
+        op = maker(op.operands[0])
+    return op if op is not None and op.name == "stablehlo.constant" else None
 
 
 TILES = (2, 5, 10, 20)

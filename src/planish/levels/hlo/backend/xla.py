@@ -50,17 +50,13 @@ class _Exchanged:
 
 def array_of(capsule: Any) -> NDArray[Any]:
     """Return the array of a DLPack capsule on the CPU; its memory is shared, and not to be written to."""
-    tensor = _tensor(capsule)
+    read = ctypes.pythonapi.PyCapsule_GetPointer
+    read.restype, read.argtypes = ctypes.c_void_p, (ctypes.py_object, ctypes.c_char_p)
+    tensor = _Tensor.from_address(read(capsule, b"dltensor"))
     if tensor.code != _BFLOAT:
         return np.from_dlpack(_Exchanged(capsule))
     tensor.code = _UNSIGNED  # the same bits, of a type that NumPy knows
     return np.from_dlpack(_Exchanged(capsule)).view(ml_dtypes.bfloat16)
-
-
-def _tensor(capsule: Any) -> _Tensor:
-    read = ctypes.pythonapi.PyCapsule_GetPointer
-    read.restype, read.argtypes = ctypes.c_void_p, (ctypes.py_object, ctypes.c_char_p)
-    return _Tensor.from_address(read(capsule, b"dltensor"))
 
 
 # What jaxlib has no public names for is asked of it in this file alone.

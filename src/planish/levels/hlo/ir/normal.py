@@ -50,21 +50,15 @@ def _inline(caller: str, known: Mapping[str, ir.Operation], path: tuple[str, ...
             raise ProgramError(f"{name} has no function '{callee}'", did_you_mean(callee, known))
         # What is called first: then its body is inlined once, and copied without calls.
         _inline(callee, known, (*path, caller), name)
-        _replace(call, known[callee])
-
-
-def _replace(call: ir.Operation, callee: ir.Operation) -> None:
-    with ir.InsertionPoint(call), call.location:
-        results = inlined_func_call(callee, list(call.operands))
-    for old, new in zip(call.results, results, strict=True):
-        old.replace_all_uses_with(new)
-    call.erase()
+        with ir.InsertionPoint(call), call.location:
+            results = inlined_func_call(known[callee], list(call.operands))
+        for old, new in zip(call.results, results, strict=True):
+            old.replace_all_uses_with(new)
+        call.erase()
 
 
 FUNCTION = "planish.function"
 """The module's attribute that names the function to evolve, where that is not `main`."""
-
-_FOREIGN = ("arg_attrs", "res_attrs")
 
 
 def load(source: str | bytes, function: str = "", name: str = "the module") -> ir.Operation:
@@ -131,7 +125,7 @@ def _clean(root: ir.Operation) -> None:
                 for argument in block.arguments:
                     argument.set_location(_only_name(argument.location))
     for _, function in functions(root):
-        for foreign in _FOREIGN:
+        for foreign in ("arg_attrs", "res_attrs"):
             if foreign in function.attributes:
                 del function.attributes[foreign]
 

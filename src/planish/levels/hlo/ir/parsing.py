@@ -118,10 +118,15 @@ def line_and_column(location: ir.Location) -> str:
 
 
 def _read(source: str | bytes, name: str) -> ir.Module:
+    text = source if isinstance(source, str) else _decoded(source, name)
     try:
-        return ir.Module.parse(source if isinstance(source, str) else _decoded(source, name), context())
+        return ir.Module.parse(text, context())
     except ir.MLIRError as error:
-        raise _malformed(error, name) from error
+        message = first_line(error)
+        where = line_and_column(error.error_diagnostics[0].location) if error.error_diagnostics else ""
+        known = f"Known dialects: {', '.join(DIALECTS)}."
+        hint = known if _UNKNOWN.search(message) else "Give a StableHLO module."
+        raise ProgramError(f"{name}{where}: {message}", hint) from error
 
 
 def _decoded(source: bytes, name: str) -> str:
@@ -133,14 +138,6 @@ def _decoded(source: bytes, name: str) -> str:
         raise ProgramError(
             f"{name} is neither text nor MLIR bytecode", "Give StableHLO as UTF-8 text, or as bytecode."
         ) from error
-
-
-def _malformed(error: ir.MLIRError, name: str) -> ProgramError:
-    message = first_line(error)
-    where = line_and_column(error.error_diagnostics[0].location) if error.error_diagnostics else ""
-    if _UNKNOWN.search(message):
-        return ProgramError(f"{name}{where}: {message}", f"Known dialects: {', '.join(DIALECTS)}.")
-    return ProgramError(f"{name}{where}: {message}", "Give a StableHLO module.")
 
 
 def _check(op: ir.Operation, name: str) -> None:
