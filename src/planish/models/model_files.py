@@ -7,6 +7,7 @@ import json
 import logging
 import math
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from importlib.resources import files
 from pathlib import Path
@@ -23,11 +24,13 @@ from planish.models.tree_gru import TreeGru
 from planish.models.trees import BoostedTrees
 
 OBJECTIVES = ("rank", "regression")
+FORMAT = 1
+HINT = "Fit one: planish models fit --level LEVEL."
 
 
 @dataclass(frozen=True)
-class ModelFacts:
-    """Facts of a model: its level, target and objective, and its training data.
+class SavedModel:
+    """A model that knows what it is for.
 
     Args:
         level: whose candidates it predicts.
@@ -38,6 +41,7 @@ class ModelFacts:
         programs: of how many programs they are.
         training: hash of these rows.
         version: planish's, that fitted it.
+        predicts: what predicts.
     """
 
     level: str
@@ -48,49 +52,49 @@ class ModelFacts:
     programs: int
     training: str
     version: str
+    predicts: BoostedTrees | TreeGru
+
+    @property
+    def kind(self) -> str:
+        """Return what predicts: "trees" or "tree-gru"."""
+        return "tree-gru" if isinstance(self.predicts, TreeGru) else "trees"
+
+    def fits(self, schema: FeatureSchema) -> bool:
+        """Return whether it may be asked with these features."""
+        return self.schema == schema
 
 
-def facts_of(path: Path, about: Mapping[str, Any], hint: str) -> ModelFacts:
-    """Read facts from JSON.
-
-    Args:
-        path: of the file, for errors.
-        about: what stands in it.
-        hint: of errors.
+def _model_of(path: Path, about: Mapping[str, Any], predicts: BoostedTrees | TreeGru) -> SavedModel:
+    """Make a model of what its file says of it, which may be wrong.
 
     Raises:
-        PlanishError: one cannot be true; says which.
-        KeyError: one is missing.
+        PlanishError: something cannot be true.
+        KeyError: something is missing.
     """
 
     def check(what: str, *, right: bool) -> None:
         if not right:
-            raise PlanishError(f"{path} is no model's file: {what}", hint)
+            raise PlanishError(f"{path} is no model's file: {what}", HINT)
 
-    level, raw, metrics = about["level"], about["schema"], about["metrics"]
-    rows, programs = about["rows"], about["programs"]
+    level, metrics, rows, programs = (about[name] for name in ("level", "metrics", "rows", "programs"))
     for name in ("level", "training", "version"):
         check(f"its {name} is {about[name]!r}, and no text", right=isinstance(about[name], str))
     check(f"its objective is {about['objective']!r}", right=about["objective"] in OBJECTIVES)
-    schema = _schema(raw)
-    check("its features are not given by a name, a version and columns, each once", right=schema is not None)
+    schema = _schema(about["schema"])
+    check("its features lack a name, a version or columns, each once", right=schema is not None)
     assert schema is not None
     owner, slash, _ = schema.name.partition("/")
     of_level = f"it is of the level {level!r}, and its features {schema.name} are of the level {owner!r}"
     check(of_level, right=not slash or owner == level)
     check(f"its number of trials is {rows!r}", right=_is_count(rows))
     check(f"its number of programs is {programs!r}, of {rows} trials", right=_is_count(programs, rows))
-    check("its metrics are no numbers by name", right=_are_numbers(metrics))
-    return ModelFacts(
-        level,
-        schema,
-        about["objective"],
-        {name: float(value) for name, value in metrics.items()},
-        rows,
-        programs,
-        about["training"],
-        about["version"],
+    numbers = isinstance(metrics, dict) and all(
+        type(value) in (int, float) and math.isfinite(value) for value in metrics.values()
     )
+    check("its metrics are no numbers by name", right=numbers)
+    metrics = {name: float(value) for name, value in metrics.items()}
+    training, version = about["training"], about["version"]
+    return SavedModel(level, schema, about["objective"], metrics, rows, programs, training, version, predicts)
 
 
 def _schema(raw: Mapping[str, Any]) -> FeatureSchema | None:
@@ -109,33 +113,6 @@ def _schema(raw: Mapping[str, Any]) -> FeatureSchema | None:
 def _is_count(value: Any, most: int | None = None) -> bool:
     """Return whether it is a whole number, 1 at least."""
     return type(value) is int and value >= 1 and (most is None or value <= most)
-
-
-def _are_numbers(metrics: Mapping[str, Any]) -> bool:
-    if not isinstance(metrics, dict):
-        return False
-    return all(type(value) in (int, float) and math.isfinite(value) for value in metrics.values())
-
-
-@dataclass(frozen=True)
-class SavedModel(ModelFacts):
-    """A model that knows what it is for.
-
-    Args:
-        level, schema, objective, metrics, rows, programs, training, version: see `ModelFacts`.
-        predicts: what predicts.
-    """
-
-    predicts: BoostedTrees | TreeGru
-
-    @property
-    def kind(self) -> str:
-        """Return what predicts: "trees" or "tree-gru"."""
-        return "tree-gru" if isinstance(self.predicts, TreeGru) else "trees"
-
-    def fits(self, schema: FeatureSchema) -> bool:
-        """Return whether it may be asked with these features."""
-        return self.schema == schema
 
 
 def hash_of(data: Dataset) -> str:
@@ -161,8 +138,6 @@ def made_model(
     return SavedModel(level, schema, objective, metrics, *counts, hash_of(data), __version__, predicts)
 
 
-FORMAT = 1
-HINT = "Fit one: planish models fit --level LEVEL."
 OF_TREES = ".npz"
 OF_NETWORKS = ".safetensors"
 SUFFIXES = (OF_TREES, OF_NETWORKS)
@@ -209,24 +184,17 @@ def load_model(path: Path) -> SavedModel:
 
     try:
         if path.suffix == OF_NETWORKS:
-            return _read(path, *_network(path), TreeGru.of)
-        return _read(path, *_trees(path), BoostedTrees.of)
+            from safetensors import safe_open
+
+            with safe_open(path, "numpy") as network:
+                about = json.loads((network.metadata() or {})["planish"])
+                arrays = {name: network.get_tensor(name) for name in network.keys()}  # noqa: SIM118
+            return _read(path, about, arrays, TreeGru.of)
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as held:
+            arrays = {name: held[name] for name in held.files}
+        return _read(path, json.loads(arrays.pop("about").tobytes()), arrays, BoostedTrees.of)
     except (*DAMAGED, AttributeError, IndexError, SafetensorError) as error:
         raise PlanishError(f"cannot read a model from {path}: {why(error)}", HINT) from error
-
-
-def _trees(path: Path) -> tuple[dict[str, Any], Arrays]:
-    with path.open("rb") as file, np.load(file, allow_pickle=False) as held:
-        arrays = {name: held[name] for name in held.files}
-    return json.loads(arrays.pop("about").tobytes()), arrays
-
-
-def _network(path: Path) -> tuple[dict[str, Any], Arrays]:
-    from safetensors import safe_open
-
-    with safe_open(path, "numpy") as held:
-        about = json.loads((held.metadata() or {})["planish"])
-        return about, {name: held.get_tensor(name) for name in held.keys()}  # noqa: SIM118
 
 
 def _read(
@@ -241,22 +209,15 @@ def _read(
         raise PlanishError(
             f"{path} was changed since it was written: {', '.join(changed) or 'it lacks arrays'}", HINT
         )
-    facts = facts_of(path, about, HINT)
     wrong = [name for name, array in arrays.items() if not _sound(name, array)]
     if wrong:
         raise PlanishError(f"{path} has what is no number or not finite in {', '.join(wrong)}", HINT)
-    predicts = of(arrays)
+    model = _model_of(path, about, of(arrays))
     # Before it is asked: arrays that do not fit would fail, or read other columns, in the middle of a search.
-    if not _fits(predicts, facts.schema.width):
-        raise PlanishError(f"{path} holds no model of its {facts.schema.width} features", HINT)
-    return SavedModel(**vars(facts), predicts=predicts)
-
-
-def _fits(predicts: BoostedTrees | TreeGru, width: int) -> bool:
-    try:
-        return predicts.fits(width)
-    except (IndexError, ValueError):  # arrays of other dimensions have no such shapes
-        return False
+    with suppress(IndexError, ValueError):  # arrays of other dimensions have no such shapes
+        if model.predicts.fits(model.schema.width):
+            return model
+    raise PlanishError(f"{path} holds no model of its {model.schema.width} features", HINT)
 
 
 def _sound(name: str, array: NDArray[Any]) -> bool:
@@ -294,10 +255,11 @@ def models_for(schema: FeatureSchema) -> Mapping[str, SavedModel]:
 
     They are the user's own, and the one that comes with planish. Of those that learnt from the same trials
     the first counts, trees before networks. One for another version of these features is none, for what it
-    learnt is not what they mean now. That one of the user's cannot be used is said in a warning.
+    learnt is not what they mean now. A warning reports each of the user's that cannot be used.
     """
     usable = dict[str, SavedModel]()
-    for name, path in _called().items():
+    called = {f"your {path.name}": path for path in _own()}
+    for name, path in (called | {f"planish's {name}": path for name, path in _shipped().items()}).items():
         try:
             model = load_model(path)
         except PlanishError as error:
@@ -309,11 +271,6 @@ def models_for(schema: FeatureSchema) -> Mapping[str, SavedModel]:
         elif model.schema.name == schema.name:
             _log.warning("%s; it is left out", _other_features(path, model, schema))
     return usable
-
-
-def _called() -> Mapping[str, Path]:
-    own = {f"your {path.name}": path for path in _own()}
-    return own | {f"planish's {name}": path for name, path in _shipped().items()}
 
 
 def _own() -> list[Path]:

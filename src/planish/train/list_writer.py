@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,7 +16,6 @@ from planish.train.optimisation import (
     ListConfig,
     ListTraining,
     OnProgress,
-    TrainingProgress,
     arrays_of,
     batches_of,
     share_of_rate,
@@ -99,7 +97,7 @@ def train_writer(
     """
     training = _Training(dataset, vocabulary, shape, config, held)
     with until_stopped(config.device):
-        training.run(on_step)
+        training.train(on_step)
     return arrays_of(training.kept), {"step": float(training.best[0]), "bits held back": training.best[1]}
 
 
@@ -117,17 +115,10 @@ class _Training(ListTraining):
         self._chances, self._costs = _chances(dataset.gains()), _costs(dataset)
         self._steps = config.epochs * self._batches
 
-    def run(self, on_step: OnProgress) -> None:
+    def train(self, on_step: OnProgress) -> None:
         """Go on to the end."""
-        started, first, tokens = time.monotonic(), self.step, 0
-        for rows in self._coming():
-            loss, read = self._learn(rows)
-            self.step, tokens = self.step + 1, tokens + read
-            due = self.step % self._config.every == 0 or self.step == self._steps
-            held = self._evaluate() if due else None
-            seconds = time.monotonic() - started
-            left = seconds / (self.step - first) * (self._steps - self.step)
-            on_step(TrainingProgress(self.step, self._steps, loss, held, tokens / seconds, left))
+        coming = self._coming()
+        self.run(self._steps, self._config.every, lambda: self._learn(next(coming)), self._evaluate, on_step)
 
     def _coming(self) -> Iterator[NDArray[np.intp]]:
         """Yield the batches that are left; which they are follows from the seed and the epoch."""
@@ -164,7 +155,7 @@ class _Training(ListTraining):
         error = ((encoded.costs - self.tensor(self._costs[rows])) ** 2).mean()
         return -(log_probs * there).sum(dim=1), error
 
-    def _evaluate(self) -> float:
+    def _evaluate(self) -> tuple[float, Mapping[str, float]]:
         """Return how many bits the most probable list of each held-back program costs, in the mean.
 
         The weights that are best by that are kept, and the checkpoint is written.
@@ -176,7 +167,7 @@ class _Training(ListTraining):
                 total += float(self._losses(self._dataset.observed[rows], rows, lists)[0].sum())
         held = total / len(self._judging) / math.log(2)
         self.evaluated(held)
-        return held
+        return held, {}
 
 
 def _chances(gains: NDArray[np.float32]) -> NDArray[np.float64]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field
@@ -25,86 +26,6 @@ from planish.train.samples import ListDataset
 
 Tensors = dict[str, torch.Tensor]
 _STATE = ("step", "exp_avg", "exp_avg_sq")
-
-
-class Checkpoint:
-    """A file of safetensors; a kill leaves the old one or the new one.
-
-    Args:
-        path: of it.
-        training: what it is of, as JSON has it; another training is not resumed from it.
-    """
-
-    def __init__(self, path: Path, training: object) -> None:
-        self._path, self._training = path, json.dumps(training)
-
-    def write(
-        self,
-        weights: Tensors,
-        optimiser: torch.optim.Optimizer,
-        others: Mapping[str, Tensors],
-        about: Mapping[str, Any],
-    ) -> None:
-        """Write a checkpoint.
-
-        Args:
-            weights: that are trained.
-            optimiser: of them.
-            others: more tensors, by what they are.
-            about: more, as JSON has it.
-
-        Raises:
-            PlanishError: it cannot be written, as on a full disk; the one before stays as it is.
-        """
-        tensors = dict(weights)
-        tensors |= {
-            f"{kind} {name}": tensor for kind, some in others.items() for name, tensor in some.items()
-        }
-        for name, tensor in weights.items():
-            tensors |= {f"{key} {name}": value for key, value in optimiser.state[tensor].items()}
-        metadata = {"training": self._training, "about": json.dumps(about)}
-        whole = save({name: t.detach().contiguous().cpu() for name, t in tensors.items()}, metadata)
-        try:
-            with replacing(self._path) as part:
-                part.write_bytes(whole)
-        except OSError as error:
-            what = f"cannot write the checkpoint {self._path}: {error.strerror or error}"
-            then = "goes on from the last whole one" if self._path.exists() else "begins anew"
-            raise PlanishError(what, f"Make room there: the same command {then}.") from error
-
-    def read(
-        self, weights: Tensors, optimiser: torch.optim.Optimizer
-    ) -> tuple[Mapping[str, Tensors], dict[str, Any]]:
-        """Read weights and the optimiser's state.
-
-        Returns:
-            The other tensors, by what they are, and what else was kept.
-
-        Raises:
-            PlanishError: it is of another training, or damaged.
-        """
-        hint = "Remove it, or name another file: -o FILE."
-        try:
-            with safe_open(self._path, "pt") as held:
-                metadata = held.metadata() or {}
-                # To go on with other data or another shape would be another training.
-                if metadata.get("training") != self._training:
-                    raise PlanishError(f"{self._path} is of another training", hint)
-                tensors = {name: held.get_tensor(name) for name in held.keys()}  # noqa: SIM118
-        except (OSError, SafetensorError) as error:
-            raise PlanishError(f"cannot read a checkpoint from {self._path}: {error}", hint) from error
-        for name, tensor in weights.items():
-            tensor.data.copy_(tensors.pop(name))
-            state = {key: tensors.pop(f"{key} {name}") for key in _STATE}
-            # The count of steps stays on the processor, where AdamW keeps it whatever the weights' device.
-            state |= {key: state[key].to(tensor.device) for key in _STATE[1:]}
-            optimiser.state[tensor] = state
-        others: dict[str, Tensors] = {}
-        for name, tensor in tensors.items():
-            # The first space ends the kind: names of weights have spaces of their own.
-            kind, _, whose = name.partition(" ")
-            others.setdefault(kind, {})[whose] = tensor
-        return others, json.loads(metadata["about"])
 
 
 @dataclass(frozen=True)
@@ -136,6 +57,8 @@ OnProgress = Callable[[TrainingProgress], None]
 class Training:
     """Weights in training, the best of them so far, and their checkpoint, from which they are resumed.
 
+    A kill leaves the old checkpoint or the new one.
+
     Args:
         first: the first weights; without a checkpoint the training begins with them.
         device: "cpu" or "cuda".
@@ -158,11 +81,36 @@ class Training:
         self._rate = rate
         self._optimiser = torch.optim.AdamW(self.weights.values(), rate, BETAS, weight_decay=DECAY)
         self.step, self.best, self.kept = 0, (0, math.inf), Tensors()
-        self._checkpoint = Checkpoint(checkpoint, recipe)
+        self._checkpoint, self._recipe = checkpoint, json.dumps(recipe)
         if checkpoint.exists():
-            others, about = self._checkpoint.read(self.weights, self._optimiser)
-            self.kept = dict(others.get("best", {}))
-            self.step, self.best = about["step"], (about["best"][0], about["best"][1])
+            self._resume()
+
+    def run(
+        self,
+        steps: int,
+        every: int,
+        learn: Callable[[], tuple[float, int]],
+        evaluate: Callable[[], tuple[float, Mapping[str, float]]],
+        on_step: OnProgress,
+    ) -> None:
+        """Go on to the last step.
+
+        Args:
+            steps: in all.
+            every: steps between evaluations; the last step is evaluated, too.
+            learn: takes a step; returns its loss, and how many tokens were read.
+            evaluate: returns the error on what is held back, and what else was evaluated.
+            on_step: receives the progress after each step.
+        """
+        started, first, tokens = time.monotonic(), self.step, 0
+        while self.step < steps:
+            loss, read = learn()
+            self.step, tokens = self.step + 1, tokens + read
+            due = self.step % every == 0 or self.step == steps
+            held, judged = evaluate() if due else (None, {})
+            seconds = time.monotonic() - started
+            left = seconds / (self.step - first) * (steps - self.step)
+            on_step(TrainingProgress(self.step, steps, loss, held, tokens / seconds, left, judged))
 
     def descend(self, share: float, losses: Iterable[torch.Tensor]) -> float:
         """Take a step down the sum of some losses.
@@ -186,12 +134,47 @@ class Training:
         return whole
 
     def evaluated(self, error: float) -> None:
-        """Keep the weights if they are the best so far, and write the checkpoint."""
+        """Keep the weights if they are the best so far, and write the checkpoint.
+
+        Raises:
+            PlanishError: it cannot be written, as on a full disk; the one before stays as it is.
+        """
         if error < self.best[1]:
             self.best = self.step, error
             self.kept = {name: tensor.detach().clone() for name, tensor in self.weights.items()}
-        about = {"step": self.step, "best": self.best}
-        self._checkpoint.write(self.weights, self._optimiser, {"best": self.kept}, about)
+        tensors = self.weights | {f"best {name}": tensor for name, tensor in self.kept.items()}
+        for name, tensor in self.weights.items():
+            tensors |= {f"{key} {name}": value for key, value in self._optimiser.state[tensor].items()}
+        about = {"training": self._recipe, "about": json.dumps({"step": self.step, "best": self.best})}
+        whole = save({name: t.detach().contiguous().cpu() for name, t in tensors.items()}, about)
+        try:
+            with replacing(self._checkpoint) as part:
+                part.write_bytes(whole)
+        except OSError as error:
+            what = f"cannot write the checkpoint {self._checkpoint}: {error.strerror or error}"
+            then = "goes on from the last whole one" if self._checkpoint.exists() else "begins anew"
+            raise PlanishError(what, f"Make room there: the same command {then}.") from error
+
+    def _resume(self) -> None:
+        hint = "Remove it, or name another file: -o FILE."
+        try:
+            with safe_open(self._checkpoint, "pt") as held:
+                metadata = held.metadata() or {}
+                # To go on with other data or another shape would be another training.
+                if metadata.get("training") != self._recipe:
+                    raise PlanishError(f"{self._checkpoint} is of another training", hint)
+                tensors = {name: held.get_tensor(name) for name in held.keys()}  # noqa: SIM118
+        except (OSError, SafetensorError) as error:
+            raise PlanishError(f"cannot read a checkpoint from {self._checkpoint}: {error}", hint) from error
+        for name, tensor in self.weights.items():
+            tensor.data.copy_(tensors[name])
+            state = {key: tensors[f"{key} {name}"] for key in _STATE}
+            # The count of steps stays on the processor, where AdamW keeps it whatever the weights' device.
+            state |= {key: state[key].to(tensor.device) for key in _STATE[1:]}
+            self._optimiser.state[tensor] = state
+        self.kept = {name: tensors[f"best {name}"] for name in self.weights if f"best {name}" in tensors}
+        about = json.loads(metadata["about"])
+        self.step, self.best = about["step"], (about["best"][0], about["best"][1])
 
 
 def digest(dataset: ListDataset, held: NDArray[np.bool_]) -> str:

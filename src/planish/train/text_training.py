@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -20,7 +20,6 @@ from planish.train.optimisation import (
     OnProgress,
     Tensors,
     Training,
-    TrainingProgress,
     arrays_of,
     until_stopped,
 )
@@ -116,7 +115,7 @@ def train_text(
         raise PlanishError(f"no text to be {what} is short enough for the context of {shape.context} tokens")
     training = _Training(samples, held, shape, config)
     with until_stopped(config.device):
-        training.run(on_step, judge)
+        training.train(on_step, judge)
     return arrays_of(training.kept), {
         "step": float(training.best[0]),
         "perplexity held back": math.exp(training.best[1]),
@@ -155,25 +154,24 @@ class _Training(Training):
         drawn = first_weights_of(shape)
         if config.first is not None:
             drawn = {name: torch.from_numpy(config.first[name].copy()) for name in drawn}
-        recipe = [asdict(shape), *self._about(), digest_of(samples, held)]
+        # Not the device, for a training may go on on another; `every` too, since the best of these
+        # evaluations is kept.
+        numbers = [config.steps, config.seed, config.batch, config.accumulated, config.rate, config.every]
+        recipe = [asdict(shape), *numbers, digest_of(samples, held)]
         super().__init__(drawn, config.device, config.rate, config.checkpoint, recipe)
 
-    def run(self, on_step: OnProgress, judge: Callable[[Arrays], Mapping[str, float]]) -> None:
+    def train(self, on_step: OnProgress, judge: Callable[[Arrays], Mapping[str, float]]) -> None:
         """Go on to the end."""
-        config, first, tokens, started = self._config, self.step, 0, time.monotonic()
-        coming = self._coming()
+        coming, together = self._coming(), self._config.accumulated
         # What was learnt before a stop is drawn again and passed over: the order is that of a training
         # without one.
-        for _ in range(self.step * config.accumulated):
+        for _ in range(self.step * together):
             next(coming)
-        while self.step < config.steps:
-            loss, read = self._learn([next(coming) for _ in range(config.accumulated)])
-            self.step, tokens = self.step + 1, tokens + read
-            due = self.step % config.every == 0 or self.step == config.steps
-            held, judged = self._evaluate(judge) if due else (None, {})
-            seconds = time.monotonic() - started
-            left = seconds / (self.step - first) * (config.steps - self.step)
-            on_step(TrainingProgress(self.step, config.steps, loss, held, tokens / seconds, left, judged))
+
+        def learn() -> tuple[float, int]:
+            return self._learn([next(coming) for _ in range(together)])
+
+        self.run(self._config.steps, self._config.every, learn, partial(self._evaluate, judge), on_step)
 
     def _coming(self) -> Iterator[list[Sample]]:
         """Yield batches for ever; which they are follows from the seed and the epoch."""
@@ -205,9 +203,3 @@ class _Training(Training):
         held = whole / sum(len(one.tokens) - one.begin for one in self._held)
         self.evaluated(held)
         return held, judge({name: tensor.detach().cpu().numpy() for name, tensor in self.weights.items()})
-
-    def _about(self) -> list[float]:
-        config = self._config
-        # Not the device, for a training may go on on another; `every` too, since the best of these
-        # evaluations is kept.
-        return [config.steps, config.seed, config.batch, config.accumulated, config.rate, config.every]
