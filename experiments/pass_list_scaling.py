@@ -26,7 +26,7 @@ from planish.levels.llvm.passes import elements, find_element, oz_of
 from planish.models.networks import ReaderShape, predict_lists
 from planish.models.policy_files import SavedPolicy
 from planish.models.writer import WriterShape
-from planish.train.continuations import judge_lists
+from planish.train.continuations import evaluate_lists
 from planish.train.list_ranker import RankerConfig, train_ranker
 from planish.train.list_writer import ListVocabulary, WriterConfig, train_writer
 from planish.train.optimisation import TrainingProgress
@@ -115,7 +115,7 @@ def judged_network(bench: Bench, policy: SavedPolicy) -> Run:
     """Tell what its most probable lists save, each function alike, and a reader's gains, spent over all."""
     alike = dict[str, Mapping[str, float]]()
     for part in ("validation", "test"):
-        alike[part] = judge_lists(policy, some(bench.judged, bench.parts[part]))
+        alike[part] = evaluate_lists(policy, some(bench.judged, bench.parts[part]))
     if not isinstance(policy.shape, ReaderShape):
         return {"alike": alike}
     return {"alike": alike, **judge(bench, partial(network_gains, policy.shape, policy.parameters))}

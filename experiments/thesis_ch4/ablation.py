@@ -25,7 +25,7 @@ from planish.core import rng
 from planish.levels.llvm.passes import elements
 from planish.models.decoder import DecoderShape
 from planish.models.ir_text import Tasks, Tokenizer
-from planish.train.corpus.answers import answers_of, judge_answers, summary
+from planish.train.corpus.answers import answers_of, evaluate_answers, summary
 from planish.train.corpus.datasets import TextExample, held_back, read_text_examples, text_samples
 from planish.train.cost_tables import read_joined
 from planish.train.labelling.choice import lists_of_table
@@ -145,11 +145,11 @@ def trained(datasets: Datasets, name: str, asked: argparse.Namespace) -> list[Re
 
     def judge(arrays: Mapping[str, NDArray[np.float32]]) -> Mapping[str, float]:
         answers = answers_of(datasets.shape, arrays, datasets.tokenizer, answering, code=False)
-        return summary(judge_answers(answering, answers))
+        return summary(evaluate_answers(answering, answers))
 
     def show(progress: TrainingProgress) -> None:
         if progress.held is not None:
-            records.append({"step": progress.step, NATS: progress.held * listed, **progress.judged})
+            records.append({"step": progress.step, NATS: progress.held * listed, **progress.metrics})
             with path.open("a") as out:
                 out.write(json.dumps(records[-1]) + "\n")
             left = f"{progress.rate:,.0f} tokens/s, {progress.left / 60:.0f} minutes left"

@@ -22,7 +22,7 @@ from baselines import OBJECTIVE
 from planish.models.decoder import DecoderShape
 from planish.models.ir_text import Tokenizer
 from planish.models.policy_files import load_policy
-from planish.train.corpus.answers import Judged, answers_of, judge_answers
+from planish.train.corpus.answers import EvaluatedAnswer, answers_of, evaluate_answers
 from planish.train.corpus.datasets import TextExample, read_text_examples
 from planish.train.cost_tables import read_costs
 from planish.train.labelling.choice import lists_of_table
@@ -64,14 +64,14 @@ def answered(asked: argparse.Namespace) -> list[Answered]:
         for at in range(0, len(rest), AT_ONCE):
             some = rest[at : at + AT_ONCE]
             answers = answers_of(model.shape, model.parameters, tokenizer, some, code=False)
-            found = [answer_of(one, tokenizer) for one in judge_answers(some, answers)]
+            found = [answer_of(one, tokenizer) for one in evaluate_answers(some, answers)]
             out.writelines(json.dumps(asdict(one)) + "\n" for one in found)
             known += found
             out.flush()
     return known
 
 
-def answer_of(one: Judged, tokenizer: Tokenizer) -> Answered:
+def answer_of(one: EvaluatedAnswer, tokenizer: Tokenizer) -> Answered:
     example, label = one.example, one.example.answer
     return Answered(
         identity=example.identity,

@@ -24,7 +24,7 @@ from planish.models.decoder import DecoderShape
 from planish.models.feedback import bleu, same_code
 from planish.models.ir_text import Tasks, Tokenizer
 from planish.models.policy_files import load_policy
-from planish.train.corpus.answers import Judged, answers_of, judge_answers, summary
+from planish.train.corpus.answers import EvaluatedAnswer, answers_of, evaluate_answers, summary
 from planish.train.corpus.datasets import TextExample, held_back, read_text_examples, text_samples
 from planish.train.cost_tables import read_joined
 from planish.train.labelling.choice import lists_of_table
@@ -139,9 +139,9 @@ def step(progress: TrainingProgress) -> None:
         )
 
 
-def judged(bench: Bench, parameters: Parameters, tasks: Tasks) -> list[Judged]:
+def judged(bench: Bench, parameters: Parameters, tasks: Tasks) -> list[EvaluatedAnswer]:
     answers = answers_of(bench.shape, parameters, bench.tokenizer, bench.held, code=tasks.code)
-    return judge_answers(bench.held, answers)
+    return evaluate_answers(bench.held, answers)
 
 
 def scale(bench: Bench) -> None:
@@ -157,7 +157,7 @@ def scale(bench: Bench) -> None:
     print(f"copying the input: BLEU {np.mean(copied):.3f}, exact {np.mean(same):.1%} (thesis: 0.531, 0 %)")
 
 
-def table(rows: Mapping[str, tuple[Sequence[Judged], float]]) -> None:
+def table(rows: Mapping[str, tuple[Sequence[EvaluatedAnswer], float]]) -> None:
     """The columns of figures 4.4, 4.5, 4.6 and 4.18."""
     names = list(dict.fromkeys(name for some, _ in rows.values() for name in summary(some)))
     print(f"\n| variant | perplexity | {' | '.join(names)} |\n|---{'|---' * (len(names) + 1)}|")
@@ -167,13 +167,13 @@ def table(rows: Mapping[str, tuple[Sequence[Judged], float]]) -> None:
         print(f"| {variant} | {held:.2f} | {' | '.join(cells)} |")
 
 
-def written(some: Sequence[Judged]) -> None:
+def written(some: Sequence[EvaluatedAnswer]) -> None:
     """Figures 4.7, 4.11 and 4.16: passes, classes of errors, and code by what its list is worth."""
     passes = Counter(name for one in some for name in one.answer.passes)
     print("\npasses (4.7):", ", ".join(f"{name} {count}" for name, count in passes.most_common(12)))
     errors = Counter(one.error for one in some if one.error)
     print("errors (4.11):", ", ".join(f"{name} {count}" for name, count in errors.most_common()))
-    kinds: Mapping[str, Callable[[Judged], bool]] = {
+    kinds: Mapping[str, Callable[[EvaluatedAnswer], bool]] = {
         "worse than -Oz": lambda one: one.cost > one.example.oz,
         "as good": lambda one: one.cost == one.example.oz,
         "better": lambda one: one.cost < one.example.oz,

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from planish.levels.llvm.ir.instruction_rows import instruction_schema
 from planish.models.policy_files import SavedPolicy, write_policy
-from planish.train.corpus.answers import answers_of, judge_answers, summary
+from planish.train.corpus.answers import answers_of, evaluate_answers, summary
 from planish.train.corpus.datasets import text_samples
 from planish.train.optimisation import TrainingProgress
 from planish.train.text_training import TextConfig, train_text
@@ -78,13 +78,13 @@ def trained(bench: Bench, asked: argparse.Namespace) -> list[Record]:
 
     def judge(arrays: Mapping[str, NDArray[np.float32]]) -> Mapping[str, float]:
         answers = answers_of(bench.shape, arrays, bench.tokenizer, asking, code=True)
-        return summary(judge_answers(asking, answers))
+        return summary(evaluate_answers(asking, answers))
 
     def show(progress: TrainingProgress) -> None:
         nonlocal last
         last = progress.step
         if progress.held is not None:
-            record = {"step": last, "tokens": last * BATCH, "held back": progress.held, **progress.judged}
+            record = {"step": last, "tokens": last * BATCH, "held back": progress.held, **progress.metrics}
             with path.open("a") as out:
                 out.write(json.dumps(record) + "\n")
             rate, left = progress.rate, progress.left / 60

@@ -28,7 +28,7 @@ from planish.models.language_policy import USUAL, LanguageModelPolicy
 from planish.models.policy_files import SavedPolicy, load_policy
 from planish.search.decoding import Decoding, PrefixTree, decode, priority_samples
 from planish.search.policies import greedy_end, revised
-from planish.train.corpus.answers import Judged, answers_of, feedback_on, judge_answers
+from planish.train.corpus.answers import EvaluatedAnswer, answers_of, evaluate_answers, feedback_on
 from planish.train.corpus.datasets import TextExample, read_text_examples
 from planish.train.cost_tables import read_joined
 
@@ -60,13 +60,14 @@ def main() -> None:
     sampling(model, fed, examples)
 
 
-def answered(model: SavedPolicy, examples: Sequence[TextExample]) -> list[Judged]:
+def answered(model: SavedPolicy, examples: Sequence[TextExample]) -> list[EvaluatedAnswer]:
     assert isinstance(model.shape, DecoderShape)
     tokenizer = Tokenizer.read(model.vocabulary)
-    return judge_answers(examples, answers_of(model.shape, model.parameters, tokenizer, examples, code=True))
+    answers = answers_of(model.shape, model.parameters, tokenizer, examples, code=True)
+    return evaluate_answers(examples, answers)
 
 
-def correlations(judged: Sequence[Judged]) -> None:
+def correlations(judged: Sequence[EvaluatedAnswer]) -> None:
     """Figures 5.1 and 5.2: metrics that are known without labels, and correlations with the gain."""
     metrics = [feedback_on(one).metrics for one in judged]
     worth = np.array(

@@ -34,7 +34,7 @@ from planish.models.network_policies import policy_of
 from planish.models.policy_files import SavedPolicy, load_policy, policy_for, write_policy
 from planish.search import make_searcher
 from planish.search.decoding import priority_samples
-from planish.train.corpus.answers import judge_answers, retry_prompt
+from planish.train.corpus.answers import evaluate_answers, retry_prompt
 from planish.train.corpus.datasets import TextExample
 
 OBJECTIVES = (Objective("instructions", ""),)
@@ -163,7 +163,7 @@ def test_its_feedback_is_the_kind_that_it_was_trained_with(
     learnt, (made_of,) = tokenizer(), compile_lists(open_backend(), [(CODE, ("gvn",))])
     assert made_of is not None
     answer = Answer(("gvn",), 6, 5, None if kind == "fast" else "define i32 @f() {\nret i32 %9\n}\n")
-    (judged,) = judge_answers([TextExample("1", "p", CODE, answer, 5)], [answer])
+    (judged,) = evaluate_answers([TextExample("1", "p", CODE, answer, 5)], [answer])
     given = [*retry_prompt(learnt, judged, kind), learnt.token(RETRY)]
     rest = answer_tokens(learnt, answer, Tasks(code=kind != "fast"))[2:]
 

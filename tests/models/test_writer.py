@@ -27,7 +27,7 @@ from planish.models.policy_files import SavedPolicy, load_policy, policy_for, wr
 from planish.models.writer import ListGrammar, WriterShape, encode_observed, token_scores
 from planish.search.decoding import priority_samples
 from planish.search.policies import greedy_rollout
-from planish.train.continuations import how_probable, judge_lists
+from planish.train.continuations import evaluate_lists, list_log_probabilities
 
 STEPS = ("sroa<modify-cfg>", "gvn", "adce", "default<Oz>")
 
@@ -149,7 +149,7 @@ def test_it_is_kept_as_it_is_and_refused_where_it_does_not_fit(tmp_path: Path) -
 
 def test_its_lists_are_judged_by_labels() -> None:
     policy, known = made(), dataset()
-    found = how_probable(policy, known)
+    found = list_log_probabilities(policy, known)
     assert known.lists == LISTS
     writing = WritingPolicy(policy, free=True)
     for place, code in enumerate((CODE, MORE)):
@@ -159,7 +159,7 @@ def test_its_lists_are_judged_by_labels() -> None:
         np.testing.assert_allclose(found[place] - found[place, 0], np.array(sure) - sure[0], atol=1e-3)
     first = found[1].argsort()[::-1][:3]
     saved = 0.1 if 1 in first else 0.0
-    assert judge_lists(policy, known)["saved at 3"] == pytest.approx(saved / 2)
+    assert evaluate_lists(policy, known)["saved at 3"] == pytest.approx(saved / 2)
 
 
 def _of(policy: WritingPolicy, where: PassSpace, passes: tuple[str, ...]) -> float:

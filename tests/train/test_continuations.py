@@ -10,7 +10,7 @@ from planish.core import FeatureSchema
 from planish.models.networks import HEADS, ReaderShape, predict_lists
 from planish.models.policy_files import SavedPolicy
 from planish.models.writer import WriterShape
-from planish.train.continuations import judge_lists, writable
+from planish.train.continuations import evaluate_lists, writable
 from planish.train.samples import ListDataset
 
 LISTS = (("a",), ("a", "b"), ("c",))
@@ -29,7 +29,7 @@ def test_lists_are_tried_by_their_probability() -> None:
     groups = np.full(6, "p")
     dataset = ListDataset(["f"] * 6, observed, shares, baseline, groups, SCHEMA, shape.sizes, LISTS)
 
-    found = judge_lists(policy, dataset)
+    found = evaluate_lists(policy, dataset)
 
     said = predict_lists(shape, parameters, observed)[:, HEADS.index("choice")]
     for count in (1, 3):
@@ -40,7 +40,7 @@ def test_lists_are_tried_by_their_probability() -> None:
         assert np.isclose(found[f"saved at {count}"], saved / baseline.sum())
     assert found.keys() == {"saved at 1", "saved at 3"}
     worse = replace(dataset, shares=np.zeros_like(shares))
-    assert set(judge_lists(policy, worse).values()) == {0.0}
+    assert set(evaluate_lists(policy, worse).values()) == {0.0}
 
 
 def test_a_writer_is_judged_by_lists_that_it_can_write() -> None:

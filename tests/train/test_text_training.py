@@ -104,7 +104,7 @@ def test_it_learns_to_answer_and_nothing_of_prompts(tmp_path: Path) -> None:
         texts(20, 1),
         SHAPE,
         config(tmp_path / "c", steps=80, every=40, batch=400, accumulated=1),  # type: ignore[arg-type]
-        judge=lambda arrays: shown.append(set(arrays)) or {},
+        evaluate=lambda arrays: shown.append(set(arrays)) or {},
     )
     assert shown == [set(SHAPE.parameters())] * 2
     assert found["perplexity held back"] < 2, "chance has 10"

@@ -128,10 +128,10 @@ def learnt_text(
         first=start.parameters,
     )
 
-    def judge(parameters: Mapping[str, NDArray[np.float32]]) -> Mapping[str, float]:
+    def evaluate(parameters: Mapping[str, NDArray[np.float32]]) -> Mapping[str, float]:
         return _judged(replace(start, parameters=parameters), others[:JUDGED])
 
-    parameters, metrics = train_text(samples, back, start.shape, config, _show_step, judge)
+    parameters, metrics = train_text(samples, back, start.shape, config, _show_step, evaluate)
     schema, longest = instruction_schema(objective), max(len(one.answer.passes) for one in examples)
     names, programs = start.tokenizer.passes, len(samples)
     made = path.stem, "llvm", schema, names, longest, start.shape, parameters, metrics, programs
@@ -161,7 +161,7 @@ def _start(examples: Sequence[TextExample], size: Size, text: TextOptions) -> _S
 def _samples(start: _Start, examples: Sequence[TextExample], text: TextOptions) -> list[Sample]:
     """Write examples as texts: all of them plainly, and some with feedback, too."""
     from planish.models.ir_text import Tasks
-    from planish.train.corpus.answers import answers_of, feedback_samples, judge_answers
+    from planish.train.corpus.answers import answers_of, evaluate_answers, feedback_samples
     from planish.train.corpus.datasets import text_samples
 
     tasks = Tasks(text.tasks in ("all", "counts"), text.tasks in ("all", "code"))
@@ -170,21 +170,21 @@ def _samples(start: _Start, examples: Sequence[TextExample], text: TextOptions) 
         return plain
     some, code = examples[:FED_BACK], text.feedback != "fast"
     answers = answers_of(start.shape, start.parameters, start.tokenizer, some, code=code)
-    judged = judge_answers(some, answers)
-    return plain + feedback_samples(start.tokenizer, judged, text.context, text.feedback, tasks)
+    evaluated = evaluate_answers(some, answers)
+    return plain + feedback_samples(start.tokenizer, evaluated, text.context, text.feedback, tasks)
 
 
 def _judged(start: _Start, examples: Sequence[TextExample]) -> Mapping[str, float]:
-    from planish.train.corpus.answers import answers_of, judge_answers, summary
+    from planish.train.corpus.answers import answers_of, evaluate_answers, summary
 
     assert start.parameters is not None
     answers = answers_of(start.shape, start.parameters, start.tokenizer, examples, code=False)
-    return summary(judge_answers(examples, answers))
+    return summary(evaluate_answers(examples, answers))
 
 
 def _show_step(progress: TrainingProgress) -> None:
     if progress.held is not None:
-        saved = progress.judged.get("improvement with -Oz as backup", 0.0)
+        saved = progress.metrics.get("improvement with -Oz as backup", 0.0)
         typer.echo(
             f"step {progress.step:,} of {progress.steps:,}: loss {progress.loss:.3f}, held back "
             f"{progress.held:.3f}, greedy answers save {saved:.2%} of instructions; "

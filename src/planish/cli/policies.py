@@ -175,7 +175,7 @@ def _by_store(policy: SavedPolicy, store: str | None) -> tuple[int, Mapping[str,
     from planish.levels.registry import level_named
     from planish.models.transfer import known_tasks
     from planish.store import open_store
-    from planish.train.continuations import judge_steps, read_state_dataset
+    from planish.train.continuations import evaluate_steps, read_state_dataset
 
     level, hint = level_named(policy.level), "Search in its space first: --searcher beam-bfs."
     problem: PlanishError | None = None
@@ -188,7 +188,7 @@ def _by_store(policy: SavedPolicy, store: str | None) -> tuple[int, Mapping[str,
                 problem = error  # the last: the first spaces may be of no numbered actions at all
                 continue
             if not (why := policy.unfit(dataset.space)):
-                return len(dataset.programs), judge_steps(policy, dataset)
+                return len(dataset.programs), evaluate_steps(policy, dataset)
             problem = PlanishError(f"the policy {policy.name} {why}", hint)
     assert problem is not None
     raise problem
@@ -198,13 +198,13 @@ def _by_labels(
     policy: SavedPolicy, corpus: Path | None, labels: Sequence[Path], split: str
 ) -> tuple[int, Mapping[str, float]]:
     from planish.core import PlanishError
-    from planish.train.continuations import judge_lists, writable
+    from planish.train.continuations import evaluate_lists, writable
     from planish.train.corpus.datasets import read_list_dataset, read_text_examples
     from planish.train.cost_tables import read_joined
 
     if corpus is None or not labels:
         raise PlanishError(
-            "a policy over pass lists is judged by a corpus and labels",
+            "a policy over pass lists is evaluated by a corpus and labels",
             "Give --corpus and --labels: planish corpus build, planish corpus costs.",
         )
     objective = policy.schema.name.rpartition("/")[2]
@@ -220,13 +220,13 @@ def _by_labels(
             )
         chosen = writable(policy, table.columns.lists)
     dataset = read_list_dataset(corpus, [table], objective, chosen, split)
-    return len(dataset), judge_lists(policy, dataset)
+    return len(dataset), evaluate_lists(policy, dataset)
 
 
 def _by_answers(policy: SavedPolicy, examples: Sequence[TextExample]) -> tuple[int, Mapping[str, float]]:
     from planish.models.decoder import ROOM, DecoderShape, cut
     from planish.models.ir_text import Tokenizer
-    from planish.train.corpus.answers import answers_of, judge_answers, summary
+    from planish.train.corpus.answers import answers_of, evaluate_answers, summary
 
     shape, tokenizer = policy.shape, Tokenizer.read(policy.vocabulary)
     assert isinstance(shape, DecoderShape)
@@ -235,7 +235,7 @@ def _by_answers(policy: SavedPolicy, examples: Sequence[TextExample]) -> tuple[i
         what = f"{long:,} of {len(some):,} functions are longer than what the model reads"
         typer.echo(f"{what}, their first {shape.context - ROOM:,} tokens", err=True)
     answers = answers_of(shape, policy.parameters, tokenizer, some, code=False)
-    found = summary(judge_answers(some, answers))
+    found = summary(evaluate_answers(some, answers))
     shares = {
         name: value for name, value in found.items() if not name.startswith(("functions", "instructions"))
     }

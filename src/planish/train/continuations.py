@@ -186,7 +186,7 @@ ROWS = 4096
 """States that the network is asked about at once."""
 
 
-def judge_steps(policy: SavedPolicy, dataset: StateDataset) -> dict[str, float]:
+def evaluate_steps(policy: SavedPolicy, dataset: StateDataset) -> dict[str, float]:
     """Return what the action that a policy prefers in a state is worth; unknown actions are not chosen.
 
     Args:
@@ -207,7 +207,7 @@ def judge_steps(policy: SavedPolicy, dataset: StateDataset) -> dict[str, float]:
     return {"regret": float(behind.mean()), "best": float((behind <= 0).mean())}
 
 
-def judge_lists(policy: SavedPolicy, dataset: ListDataset) -> Mapping[str, float]:
+def evaluate_lists(policy: SavedPolicy, dataset: ListDataset) -> Mapping[str, float]:
     """Return what the most probable lists of a policy save, with the baseline behind them.
 
     Args:
@@ -217,7 +217,7 @@ def judge_lists(policy: SavedPolicy, dataset: ListDataset) -> Mapping[str, float
     Returns:
         The share of all programs' cost that is saved: "saved at 1", at 3 and so on, evaluations of each.
     """
-    order = np.argsort(-how_probable(policy, dataset), axis=1, kind="stable")
+    order = np.argsort(-list_log_probabilities(policy, dataset), axis=1, kind="stable")
     # The best so far, since of n evaluated lists the best is kept.
     best = np.maximum.accumulate(np.take_along_axis(dataset.shares, order, axis=1), axis=1)
     # Weighted by size: the share of all code that is saved, and not the mean of shares.
@@ -232,7 +232,7 @@ def writable(policy: SavedPolicy, lists: Sequence[Sequence[str]]) -> list[tuple[
     return [tuple(each) for each in lists if len(each) <= longest and {*each} <= known]
 
 
-def how_probable(policy: SavedPolicy, dataset: ListDataset) -> NDArray[np.floating]:
+def list_log_probabilities(policy: SavedPolicy, dataset: ListDataset) -> NDArray[np.floating]:
     """Return log-probabilities of lists, (programs, lists), up to a constant for each program.
 
     Args:

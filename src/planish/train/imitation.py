@@ -120,16 +120,16 @@ class _Training:
         self._inputs = torch.from_numpy(scaled(dataset.observed, dataset.left))
         self._short, held = torch.from_numpy(dataset.short), torch.from_numpy(_held(dataset))
         self._mine = torch.where(~held)[0]
-        self._judged = torch.where(held)[0] if held.any() else self._mine
+        self._evaluation = torch.where(held)[0] if held.any() else self._mine
         self._batches = max(1, len(self._mine) // BATCH)
         self._optimiser = torch.optim.AdamW(self._parameters.values(), lr=rate, weight_decay=1e-3)
         self._rate = torch.optim.lr_scheduler.OneCycleLR(self._optimiser, rate, epochs * self._batches)
 
     def epoch(self, number: int) -> Epoch:
-        """Read all once, and judge what was learnt."""
+        """Read all once, and evaluate what was learnt."""
         order = self._mine[torch.randperm(len(self._mine))]
         losses = [self._step(rows) for rows in torch.tensor_split(order, self._batches)]
-        return Epoch(number, float(np.mean(losses)), *self._judge())
+        return Epoch(number, float(np.mean(losses)), *self._evaluate())
 
     def copied(self) -> dict[str, NDArray[np.float32]]:
         """Return the weights as they are."""
@@ -156,13 +156,13 @@ class _Training:
         return errors.mean() - CHOICE * (wanted * chosen).sum(dim=1).mean()
 
     @torch.no_grad()
-    def _judge(self) -> tuple[float, float]:
+    def _evaluate(self) -> tuple[float, float]:
         """Return the loss, and the regret; an action that is unknown is not chosen, for it may be illegal."""
-        short = self._short[self._judged]
-        known = self._scores(self._judged).masked_fill(torch.isnan(short), -torch.inf)
+        short = self._short[self._evaluation]
+        known = self._scores(self._evaluation).masked_fill(torch.isnan(short), -torch.inf)
         chosen = short.gather(1, known.argmax(dim=1, keepdim=True))
         best = short.nan_to_num(torch.inf).min(dim=1, keepdim=True).values
-        return self._loss(self._judged).item(), (chosen - best).mean().item()
+        return self._loss(self._evaluation).item(), (chosen - best).mean().item()
 
     def _scores(self, rows: torch.Tensor) -> torch.Tensor:
         return scores(torch, self.shape, self._parameters, self._inputs[rows])

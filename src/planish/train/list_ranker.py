@@ -86,7 +86,7 @@ class _Training(ListTraining):
         self._gains, self._best = dataset.gains() / GAIN, dataset.shares.max(axis=1, keepdims=True)
 
     def epoch(self) -> TrainingProgress:
-        """Read all once, judge what was learnt, and write the checkpoint."""
+        """Read all once, evaluate what was learnt, and write the checkpoint."""
         started, read, losses, epochs = time.monotonic(), 0, list[float](), self._config.epochs
         random, first = rng(self._config.seed, self.step), self.step * self._batches
         for step, rows in enumerate(batches_of(self._mine, self._lengths, random), start=first):
@@ -94,7 +94,7 @@ class _Training(ListTraining):
             losses.append(self.descend(share_of_rate(step / (epochs * self._batches)), [loss]))
             read += int(self._lengths[rows].sum())
         self.step += 1
-        held = self._judge()
+        held = self._evaluate()
         self.evaluated(held)
         seconds = time.monotonic() - started
         left = seconds * (epochs - self.step)
@@ -119,10 +119,10 @@ class _Training(ListTraining):
         return squared + 0.1 * choice + binary_cross_entropy_with_logits(scores[:, 2], saves)
 
     @torch.no_grad()
-    def _judge(self) -> float:
+    def _evaluate(self) -> float:
         """Compare squared errors of gains, in the objective's unit, with those of expecting nothing."""
         errors, nothing = 0.0, 1e-9
-        for rows in self.judging_batches():
+        for rows in self.evaluation_batches():
             weight = np.sqrt(self._dataset.baseline[rows, None])
             gains = self._scores(self._dataset.observed[rows])[:, 0].cpu().numpy()
             errors += float((weight * (gains - self._gains[rows]) ** 2).sum())

@@ -162,10 +162,10 @@ class _Training(ListTraining):
         """
         total, chosen = 0.0, self._chances.argmax(axis=1)
         with torch.no_grad():
-            for rows in self.judging_batches():
+            for rows in self.evaluation_batches():
                 lists = self._vocabulary.lists[chosen[rows]]
                 total += float(self._losses(self._dataset.observed[rows], rows, lists)[0].sum())
-        held = total / len(self._judging) / math.log(2)
+        held = total / len(self._evaluation) / math.log(2)
         self.evaluated(held)
         return held, {}
 

@@ -39,7 +39,7 @@ class TrainingProgress:
         held: the error on what is held back, in the training's own unit; None where it was not evaluated.
         rate: tokens or instructions in a second since the training began or was resumed.
         left: seconds.
-        judged: what else was evaluated, such as the savings of greedy answers.
+        metrics: what else was evaluated, such as the savings of greedy answers.
     """
 
     step: int
@@ -48,7 +48,7 @@ class TrainingProgress:
     held: float | None
     rate: float
     left: float
-    judged: Mapping[str, float] = field(default_factory=dict[str, float])
+    metrics: Mapping[str, float] = field(default_factory=dict[str, float])
 
 
 OnProgress = Callable[[TrainingProgress], None]
@@ -107,10 +107,10 @@ class Training:
             loss, read = learn()
             self.step, tokens = self.step + 1, tokens + read
             due = self.step % every == 0 or self.step == steps
-            held, judged = evaluate() if due else (None, {})
+            held, metrics = evaluate() if due else (None, {})
             seconds = time.monotonic() - started
             left = seconds / (self.step - first) * (steps - self.step)
-            on_step(TrainingProgress(self.step, steps, loss, held, tokens / seconds, left, judged))
+            on_step(TrainingProgress(self.step, steps, loss, held, tokens / seconds, left, metrics))
 
     def descend(self, share: float, losses: Iterable[torch.Tensor]) -> float:
         """Take a step down the sum of some losses.
@@ -216,7 +216,7 @@ class ListTraining(Training):
 
     Args:
         dataset: what is known.
-        held: (programs,), those held back from training; with none, all judge.
+        held: (programs,), those held back from training; with none, all evaluate.
         shape: of the network.
         config: has the epochs, the seed, the device and the checkpoint.
         recipe: what else the training is of.
@@ -233,9 +233,9 @@ class ListTraining(Training):
         self._dataset, self._device = dataset, config.device
         self._mine = np.flatnonzero(~held)
         self._lengths = (dataset.observed[:, :, 0] > 0).sum(axis=1)
-        judging = np.flatnonzero(held) if held.any() else self._mine
+        evaluation = np.flatnonzero(held) if held.any() else self._mine
         # By length, so that little is padding.
-        self._judging = judging[np.argsort(self._lengths[judging], kind="stable")]
+        self._evaluation = evaluation[np.argsort(self._lengths[evaluation], kind="stable")]
         self._batches = math.ceil(len(self._mine) / BATCH)
         torch.manual_seed(config.seed)
         whole = [asdict(shape), config.epochs, config.seed, *recipe, digest(dataset, held)]
@@ -256,9 +256,9 @@ class ListTraining(Training):
         observed[random.random(observed.shape[:2]) < DROPPED] = 0
         return observed
 
-    def judging_batches(self) -> Iterator[NDArray[np.intp]]:
-        """Yield the programs that judge, those of like lengths together."""
-        return (self._judging[at : at + BATCH] for at in range(0, len(self._judging), BATCH))
+    def evaluation_batches(self) -> Iterator[NDArray[np.intp]]:
+        """Yield the programs that evaluate, those of like lengths together."""
+        return (self._evaluation[at : at + BATCH] for at in range(0, len(self._evaluation), BATCH))
 
 
 def require_device(device: str) -> None:

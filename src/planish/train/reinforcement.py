@@ -301,7 +301,7 @@ def _share(policy: SavedPolicy, task: EpisodeTask) -> float:
     """Follow a policy without its end, and return the rate where it leads as a share of the peak."""
     walker = NetworkPolicy(policy)
     state = walker.begin(task.space)
-    # Without its end, as it was trained: what is judged is where all its steps lead.
+    # Without its end, as it was trained: it is evaluated by where all its steps lead.
     while len(steps := dict(walker.log_probabilities([state])[0])) > 1:
         state = walker.extend(state, max((s for s in steps if s is not None), key=lambda s: steps[s]))
     return task.rate(state.candidate) / task.peak

@@ -56,6 +56,8 @@ POOL = 4096
 LEAST_RATE = 0.1
 """The last learning rate, as a share of the peak's."""
 Arrays = dict[str, NDArray[np.float32]]
+Evaluate = Callable[[Arrays], Mapping[str, float]]
+"""Returns what else is found of the parameters, by name."""
 
 
 @dataclass(frozen=True)
@@ -91,7 +93,7 @@ def train_text(
     shape: DecoderShape,
     config: TextConfig,
     on_step: OnProgress = lambda _: None,
-    judge: Callable[[Arrays], Mapping[str, float]] = lambda _: {},
+    evaluate: Evaluate = lambda _: {},
 ) -> tuple[Arrays, dict[str, float]]:
     """Learn to continue texts; what surprises least by what is held back is kept.
 
@@ -101,7 +103,7 @@ def train_text(
         shape: of the network.
         config: how.
         on_step: receives the progress after each step.
-        judge: receives the parameters at each evaluation, as to compile greedy answers.
+        evaluate: receives the parameters at each evaluation, as to compile greedy answers.
 
     Returns:
         The network's parameters, and what was found of it.
@@ -115,7 +117,7 @@ def train_text(
         raise PlanishError(f"no text to be {what} is short enough for the context of {shape.context} tokens")
     training = _Training(samples, held, shape, config)
     with until_stopped(config.device):
-        training.train(on_step, judge)
+        training.train(on_step, evaluate)
     return arrays_of(training.kept), {
         "step": float(training.best[0]),
         "perplexity held back": math.exp(training.best[1]),
@@ -160,7 +162,7 @@ class _Training(Training):
         recipe = [asdict(shape), *numbers, digest_of(samples, held)]
         super().__init__(drawn, config.device, config.rate, config.checkpoint, recipe)
 
-    def train(self, on_step: OnProgress, judge: Callable[[Arrays], Mapping[str, float]]) -> None:
+    def train(self, on_step: OnProgress, evaluate: Evaluate) -> None:
         """Go on to the end."""
         coming, together = self._coming(), self._config.accumulated
         # What was learnt before a stop is drawn again and passed over: the order is that of a training
@@ -171,7 +173,7 @@ class _Training(Training):
         def learn() -> tuple[float, int]:
             return self._learn([next(coming) for _ in range(together)])
 
-        self.run(self._config.steps, self._config.every, learn, partial(self._evaluate, judge), on_step)
+        self.run(self._config.steps, self._config.every, learn, partial(self._evaluate, evaluate), on_step)
 
     def _coming(self) -> Iterator[list[Sample]]:
         """Yield batches for ever; which they are follows from the seed and the epoch."""
@@ -196,10 +198,10 @@ class _Training(Training):
     def _surprise(self, batch: Sequence[Sample]) -> torch.Tensor:
         return surprise(self._shape, self.weights, batch, self._config.device)
 
-    def _evaluate(self, judge: Callable[[Arrays], Mapping[str, float]]) -> tuple[float, Mapping[str, float]]:
-        """Judge by what is held back, keep what is best, and where it stands."""
+    def _evaluate(self, evaluate: Evaluate) -> tuple[float, Mapping[str, float]]:
+        """Return the surprise of what is held back, for each token; write the checkpoint."""
         with torch.no_grad():
             whole = sum(float(self._surprise(batch)) for batch in in_batches(self._held, self._config.batch))
         held = whole / sum(len(one.tokens) - one.begin for one in self._held)
         self.evaluated(held)
-        return held, judge({name: tensor.detach().cpu().numpy() for name, tensor in self.weights.items()})
+        return held, evaluate({name: tensor.detach().cpu().numpy() for name, tensor in self.weights.items()})

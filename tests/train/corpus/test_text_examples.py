@@ -12,10 +12,10 @@ from planish.levels.llvm.passes import elements
 from planish.levels.llvm.passes.compiled_lists import Compiled, compile_lists, reading_error
 from planish.models.ir_text import Answer, Tasks, Tokenizer, canonical, read_answer
 from planish.train.corpus.answers import (
-    Judged,
+    EvaluatedAnswer,
+    evaluate_answers,
     feedback_on,
     feedback_samples,
-    judge_answers,
     retry_prompt,
     summary,
 )
@@ -109,7 +109,7 @@ def test_answers_are_judged_by_compiling() -> None:
         Answer(("sroa<modify-cfg>",), 4, 1, CODE.replace("%3, 0", "%9, 0")),
         Answer(("no such pass",), None, None, None),
     ]
-    judged = judge_answers([example()] * 3, answers)
+    judged = evaluate_answers([example()] * 3, answers)
     assert [one.compiled.instructions if one.compiled else None for one in judged] == [1, 2, None]
     assert [one.cost for one in judged] == [1, 2, 5]
     assert [one.error for one in judged] == ["", "undefined value", ""]
@@ -128,7 +128,9 @@ def test_answers_are_judged_by_compiling() -> None:
 
 @pytest.mark.parametrize("kind", ["short", "long", "fast"])
 def test_feedback_is_learnt_from_answers(kind: str) -> None:
-    wrong = Judged(example(), Answer(OZ, 5, 3, canonical(SMALL)), Compiled(1, SMALL), "", 1.0, exact=True)
+    wrong = EvaluatedAnswer(
+        example(), Answer(OZ, 5, 3, canonical(SMALL)), Compiled(1, SMALL), "", 1.0, exact=True
+    )
     right = replace(wrong, answer=replace(wrong.answer, after=1))
     assert not feedback_on(wrong).sure
     assert feedback_on(right).sure

@@ -1,4 +1,4 @@
-"""Answers of language models, judged by a compiler, and the feedback samples made of them (thesis 5.4)."""
+"""Answers of language models, evaluated by a compiler, and the feedback samples made of them (thesis 5.4)."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from planish.train.samples import Sample
 
 
 @dataclass(frozen=True)
-class Judged:
+class EvaluatedAnswer:
     """An answer, and what came of it.
 
     Args:
@@ -83,13 +83,13 @@ def answers_of(
     return found
 
 
-def judge_answers(examples: Sequence[TextExample], answers: Sequence[Answer]) -> list[Judged]:
+def evaluate_answers(examples: Sequence[TextExample], answers: Sequence[Answer]) -> list[EvaluatedAnswer]:
     """Compile the lists of answers, and read their code."""
     backend = open_backend()
     jobs = [(example.ir, answer.passes) for example, answer in zip(examples, answers, strict=True)]
-    found = list[Judged]()
+    found = list[EvaluatedAnswer]()
     for example, answer, made in zip(examples, answers, compile_lists(backend, jobs), strict=True):
-        one = Judged(example, answer, made)
+        one = EvaluatedAnswer(example, answer, made)
         if answer.code is not None:
             error = reading_error(backend, answer.code)
             one = replace(
@@ -102,18 +102,18 @@ def judge_answers(examples: Sequence[TextExample], answers: Sequence[Answer]) ->
     return found
 
 
-def summary(judged: Sequence[Judged]) -> Mapping[str, float]:
+def summary(evaluated: Sequence[EvaluatedAnswer]) -> Mapping[str, float]:
     """Return what answers are worth, in the columns of figures 4.4, 4.5 and 4.6; at least one answer.
 
     Shares are of all answers, those without code or counts included, unless a name says otherwise.
     """
-    oz = np.array([one.example.oz for one in judged], float)
+    oz = np.array([one.example.oz for one in evaluated], float)
     cost, best = (
         np.array(each, float)
-        for each in ([one.cost for one in judged], [one.example.answer.after for one in judged])
+        for each in ([one.cost for one in evaluated], [one.example.answer.after for one in evaluated])
     )
     found = {
-        "functions": float(len(judged)),
+        "functions": float(len(evaluated)),
         "functions improved": float((cost < oz).sum()),
         "functions regressed": float((cost > oz).sum()),
         "instructions saved": float(np.maximum(oz - cost, 0).sum()),
@@ -121,19 +121,19 @@ def summary(judged: Sequence[Judged]) -> Mapping[str, float]:
         "improvement": 1 - cost.sum() / oz.sum(),
         "improvement with -Oz as backup": 1 - np.minimum(cost, oz).sum() / oz.sum(),
         "improvement of the labels": 1 - np.minimum(best, oz).sum() / oz.sum(),
-        "lists that fail": float(np.mean([one.compiled is None for one in judged])),
+        "lists that fail": float(np.mean([one.compiled is None for one in evaluated])),
     }
-    found |= _count_quality(judged)
-    if any(one.answer.code is not None for one in judged):
-        found |= _code_quality(judged)
+    found |= _count_quality(evaluated)
+    if any(one.answer.code is not None for one in evaluated):
+        found |= _code_quality(evaluated)
     return found
 
 
-def _count_quality(judged: Sequence[Judged]) -> Mapping[str, float]:
+def _count_quality(evaluated: Sequence[EvaluatedAnswer]) -> Mapping[str, float]:
     """Return how good counts are: shares that are right, and mean errors of those that there are (MAPE)."""
     pairs = {
-        "before": [(one.answer.before, one.example.answer.before) for one in judged],
-        "after": [(one.answer.after, one.compiled.instructions if one.compiled else None) for one in judged],
+        "before": [(one.answer.before, one.example.answer.before) for one in evaluated],
+        "after": [(one.answer.after, one.compiled and one.compiled.instructions) for one in evaluated],
     }
     found = dict[str, float]()
     for name, some in pairs.items():
@@ -144,24 +144,24 @@ def _count_quality(judged: Sequence[Judged]) -> Mapping[str, float]:
     return found
 
 
-def _code_quality(judged: Sequence[Judged]) -> Mapping[str, float]:
+def _code_quality(evaluated: Sequence[EvaluatedAnswer]) -> Mapping[str, float]:
     """Return how good written code is; an answer without code does not compile, and scores nothing."""
-    wrote = [one for one in judged if one.answer.code is not None]
+    wrote = [one for one in evaluated if one.answer.code is not None]
     return {
-        "BLEU": sum(one.bleu or 0.0 for one in wrote) / len(judged),
-        "code compiles": sum(not one.error for one in wrote) / len(judged),
-        "exact match": sum(one.exact for one in wrote) / len(judged),
+        "BLEU": sum(one.bleu or 0.0 for one in wrote) / len(evaluated),
+        "code compiles": sum(not one.error for one in wrote) / len(evaluated),
+        "exact match": sum(one.exact for one in wrote) / len(evaluated),
     }
 
 
-def feedback_on(one: Judged) -> Feedback:
+def feedback_on(one: EvaluatedAnswer) -> Feedback:
     """Return a compiler's feedback on an answer."""
     made = one.compiled
     after, code = (made.instructions, made.code) if made else (None, None)
     return feedback_of(one.answer, one.example.ir, after, code, one.error, one.bleu or 0.0)
 
 
-def retry_prompt(tokenizer: Tokenizer, one: Judged, kind: Kind) -> list[int]:
+def retry_prompt(tokenizer: Tokenizer, one: EvaluatedAnswer, kind: Kind) -> list[int]:
     """Return the tokens up to where a model tries again (figure 5.4): prompt, answer, feedback.
 
     For fast feedback the answer ends before its code, which was never written.
@@ -173,7 +173,7 @@ def retry_prompt(tokenizer: Tokenizer, one: Judged, kind: Kind) -> list[int]:
 
 
 def feedback_samples(
-    tokenizer: Tokenizer, judged: Sequence[Judged], context: int, kind: Kind, tasks: Tasks = ALL
+    tokenizer: Tokenizer, evaluated: Sequence[EvaluatedAnswer], context: int, kind: Kind, tasks: Tasks = ALL
 ) -> list[Sample]:
     """Write answers, their feedback, and the answers that were expected; those too long are left out.
 
@@ -182,13 +182,13 @@ def feedback_samples(
 
     Args:
         tokenizer: of the model.
-        judged: the model's own answers.
+        evaluated: the model's own answers.
         context: tokens of the longest text.
         kind: of feedback.
         tasks: what is asked beside the list.
     """
     found = list[Sample]()
-    for one in judged:
+    for one in evaluated:
         prompt = retry_prompt(tokenizer, one, kind)
         verdict = verdict_token(tokenizer, sure=feedback_on(one).sure)
         whole = [*prompt, verdict, *answer_tokens(tokenizer, one.example.answer, tasks)]
