@@ -78,7 +78,7 @@ def show(gate: Gate, held: CostTable, learnt: int, others: Mapping[str, Gate]) -
     print(
         f"## {objective}: {len(held):,} functions of {packages} packages, learnt from {learnt:,} of others; "
         f"LLVM {held.columns.llvm}\n\n"
-        f"{(best > 0).mean():.0%} can be improved; whether one can is told with AUC "
+        f"{(best > 0).mean():.0%} can be improved; whether one can is predicted with AUC "
         f"{auc(gains.sum(axis=1), best > 0):.3f}. The best list of each, which an oracle runs alone, saves "
         f"{best.sum() / baseline.sum():.2%}.\n"
     )

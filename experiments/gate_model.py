@@ -214,7 +214,7 @@ class EvaluationShares:
     def next(self) -> tuple[int, int] | None:
         """Give a function, and the place of the list to be run on it; None where all is under way or over.
 
-        The function is not given again until its saving is told.
+        The function is not given again until its saving is reported.
         """
         if not self._heap:
             return None

@@ -75,7 +75,7 @@ def reader(bench: Bench, what: Run, *, auxiliary: bool = True) -> Run:
     if done and done[-1].step < config.epochs:
         raise KeyboardInterrupt  # which the training takes as an end
     about = tuple(map(",".join, dataset.lists)), max(map(len, dataset.lists)), shape, parameters, found
-    return told(bench, SavedPolicy("scaled", "llvm", dataset.schema, *about, int((~held).sum())))
+    return record_of(bench, SavedPolicy("scaled", "llvm", dataset.schema, *about, int((~held).sum())))
 
 
 def writer(bench: Bench, what: Run, auxiliary: float = 0.3) -> Run:
@@ -98,14 +98,14 @@ def writer(bench: Bench, what: Run, auxiliary: float = 0.3) -> Run:
     if done and done[-1].step < done[-1].steps:
         raise KeyboardInterrupt  # which the training takes as an end
     about = texts.steps, shape.longest, shape, parameters, found
-    return told(bench, SavedPolicy("scaled", "llvm", dataset.schema, *about, int((~held).sum())))
+    return record_of(bench, SavedPolicy("scaled", "llvm", dataset.schema, *about, int((~held).sum())))
 
 
 def checkpoint(bench: Bench, what: Run) -> Path:
     return bench.folder / f"{'-'.join(str(value) for value in what.values())}.checkpoint"
 
 
-def told(bench: Bench, policy: SavedPolicy) -> Run:
+def record_of(bench: Bench, policy: SavedPolicy) -> Run:
     count = sum(array.size for array in policy.parameters.values())
     about = {"functions": policy.programs, "parameters": count, **policy.metrics}
     return {**about, **judged_network(bench, policy)}

@@ -38,8 +38,8 @@ def main() -> None:
     print("## Evaluations spent over all functions\n")
     head("AUC")
     for run in [*trees, *(run for run in cells if "judged" in run)]:
-        told = f"{run['judged'][asked.part]['auc']:.3f}"
-        row(run, [*(f"{saved(run, asked.part, count):.2f}%" for count in EVALUATIONS), told])
+        auc = f"{run['judged'][asked.part]['auc']:.3f}"
+        row(run, [*(f"{saved(run, asked.part, count):.2f}%" for count in EVALUATIONS), auc])
     readers = [run for run in cells if run["kind"] == "reader"]
     beside(readers, trees, asked.part)
     goals = {int(count): float(goal) for count, goal in (each.split("=") for each in asked.goal)}

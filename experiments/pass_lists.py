@@ -57,12 +57,13 @@ def show(policy: SavedPolicy, corpus: Path, table: CostTable) -> None:
     trees = gate.gains(held.features, unoptimised, baseline)
     mine = (np.maximum(said[:, 0], 0) * GAIN * baseline[:, None]).astype(np.float32)
     packages, learnt = len(set(held.packages.tolist())), policy.programs
-    told, gates = auc(mine.sum(axis=1), best > 0), auc(trees.sum(axis=1), best > 0)
+    policy_auc, gates = auc(mine.sum(axis=1), best > 0), auc(trees.sum(axis=1), best > 0)
     print(
         f"## {objective}: {len(held):,} functions of {packages} packages, learnt from {learnt:,} of others\n"
     )
     print(
-        f"Whether one can be improved is told with AUC {told:.3f} by the policy, {gates:.3f} by the gate.\n"
+        f"Whether one can be improved is predicted with AUC {policy_auc:.3f} by the policy, "
+        f"{gates:.3f} by the gate.\n"
     )
     print(f"| % saved over -Oz, evaluations a function | {' | '.join(map(str, EVALUATIONS))} |")
     print("|---" * (len(EVALUATIONS) + 1) + "|")

@@ -92,8 +92,8 @@ def measured(model: Path, seconds: float) -> dict[str, Any]:
             try:
                 answers[way.name] = answer = way.make()
                 bound = tolerance(["intent.fp16"] if "bfloat16" in way.runtime else [])
-                told = [difference(answer(f), e, bound) for f, e in zip(feeds, expected, strict=True)]
-                wrong = next(filter(None, told), "")
+                differences = [difference(answer(f), e, bound) for f, e in zip(feeds, expected, strict=True)]
+                wrong = next(filter(None, differences), "")
                 failed |= {way.name: wrong} if wrong else {}
             except Exception as error:  # noqa: BLE001  runtimes raise whatever they like
                 failed[way.name] = f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"

@@ -90,8 +90,8 @@ def measure(path: Path, effort: Effort) -> dict[str, Any]:
         ready: list[Ready] = []
         for configuration in configurations(recognition, effort.seed, effort.tries):
             chosen = _fastest(configuration, rewriter, program, settings)
-            told, one = _prepared(configuration.name, chosen, rewriter, program, settings, effort.processes)
-            made[configuration.name] = told
+            record, one = _prepared(configuration.name, chosen, rewriter, program, settings, effort.processes)
+            made[configuration.name] = record
             ready += [one] if one else []
         _measured(made, ready, program, settings, effort)
     return {
@@ -114,7 +114,7 @@ def _fastest(
         try:
             session = open_session(rewriter.rewritten(chosen.rewrites).file, settings, chosen.disabled)
             found[chosen] = statistics.median(_timed(partial(session.run, feed), QUICK))
-        except PlanishError:  # an order that fails is not taken; where all do, that is told below
+        except PlanishError:  # an order that fails is not taken; where all do, that is reported below
             continue
     return min(found, key=lambda chosen: found[chosen], default=configuration.selection)
 
@@ -128,25 +128,25 @@ def _prepared(
     processes: int,
 ) -> tuple[dict[str, Any], Ready | None]:
     """Make a configuration's files, make sure that its answers are right, and see what memory they take."""
-    told: dict[str, Any] = {"rewrites": list(chosen.rewrites), "disabled": sorted(chosen.disabled)}
+    record: dict[str, Any] = {"rewrites": list(chosen.rewrites), "disabled": sorted(chosen.disabled)}
     feeds = make_feeds(program, rewriter.original)
     try:
         file, offline = rewriter.rewritten(chosen.rewrites).file, rewriter.new_file()
         start = time.perf_counter()  # the passes' libraries are loaded now
         rewrite(rewriter.original, chosen.rewrites)
-        told["rewriting"] = time.perf_counter() - start
+        record["rewriting"] = time.perf_counter() - start
         session = open_session(file, settings, chosen.disabled, keep=offline, apart=True)
         expected = open_session(program.file, settings, as_it_is=True)
         for feed in feeds:
             wrong = difference(session.run(feed), expected.run(feed), tolerance(chosen.rewrites))
             if wrong:
-                return {**told, "failed": wrong}, None
+                return {**record, "failed": wrong}, None
         disabled, feed, turns = chosen.disabled, feeds[0], range(processes)
-        told["peaks"] = [peak_memory(file, settings, disabled, feed) for _ in turns]
-        told["offline_peaks"] = [peak_memory(offline, settings, (), feed, as_it_is=True) for _ in turns]
+        record["peaks"] = [peak_memory(file, settings, disabled, feed) for _ in turns]
+        record["offline_peaks"] = [peak_memory(offline, settings, (), feed, as_it_is=True) for _ in turns]
     except PlanishError as error:
-        return {**told, "failed": error.message}, None
-    return told, Ready(name, file, offline, chosen.disabled)
+        return {**record, "failed": error.message}, None
+    return record, Ready(name, file, offline, chosen.disabled)
 
 
 def _measured(

@@ -43,21 +43,21 @@ class Way:
 def ways(model: Path, folder: Path, seconds: float) -> tuple[list[Way], Mapping[str, Any]]:
     """Make each file, and give what runs it; and how long each tool took, or why it failed."""
     files: dict[str, Path] = {"as it came": model}
-    told: dict[str, Any] = {}
+    outcomes: dict[str, Any] = {}
     makers = {"onnxsim": _onnxsim, "onnxslim": _onnxslim, "planish": partial(_planish, seconds=seconds)}
     for tool, make in makers.items():
         start = time.monotonic()
         try:
             files[tool] = make(model, folder)
-            told[tool] = round(time.monotonic() - start, 1)
+            outcomes[tool] = round(time.monotonic() - start, 1)
         except Exception as error:  # noqa: BLE001  tools raise whatever they like
-            told[tool] = f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
+            outcomes[tool] = f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
     found = [Way(tool, "ONNX Runtime", partial(_by_onnxruntime, file)) for tool, file in files.items()]
     found += [Way(tool, "OpenVINO", partial(_by_openvino, file)) for tool, file in files.items()]
     # What differs from the first by noise alone.
     found.append(Way("itself again", "ONNX Runtime", partial(_by_onnxruntime, model)))
     found.append(Way("as it came", "OpenVINO, bfloat16", partial(_by_openvino, model, precision="")))
-    return found, told
+    return found, outcomes
 
 
 def _onnxsim(model: Path, folder: Path) -> Path:

@@ -22,7 +22,7 @@ from pathlib import Path
 from curves import draw
 from plans import FIGURES, Figure, Variant
 from recorded import Recorded, RecordedSpace, path_of, recorded
-from searching import AT_ONCE, TIME, Setting, told
+from searching import AT_ONCE, TIME, Setting, trials_of
 from tables import Curves, show
 from transferring import transferred
 
@@ -88,7 +88,7 @@ def _search(space: Recorded, plan: Figure, variant: Variant, seed: int, folder: 
     best, curve, trials = math.inf, list[float](), variant.trials or plan.trials
     while len(curve) < trials and (asked := made.ask(min(AT_ONCE, trials - len(curve)))):
         costs = [space.costs[candidate.hash] for candidate in asked]
-        made.tell(told(asked, costs, len(curve)))
+        made.tell(trials_of(asked, costs, len(curve)))
         for cost in costs:
             best = best if cost is None else min(best, cost)
             curve.append(round(space.best / best, 4))

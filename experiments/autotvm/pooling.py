@@ -5,7 +5,7 @@
 Eight of the recorded programs are held back, by turns of chance. Of the others few make one model, as a
 user's own, and the rest another, as the one that comes with planish. Both are asked for the programs held
 back, centred and scaled as `planish.models.combined.Pooled` does, and added with weights by the programs that
-they learnt from. The same is told of programs that are of a kind with those of the small model.
+they learnt from. The same holds of programs that are of a kind with those of the small model.
 Rank correlations, means over the programs held back.
 """
 
@@ -37,17 +37,17 @@ RULES: Mapping[str, Callable[[int], float]] = {
 }
 
 
-def pooled(told: list[tuple[int, Floats]], rule: Callable[[int], float], rows: NDArray[np.intp]) -> Floats:
+def pooled(parts: list[tuple[int, Floats]], rule: Callable[[int], float], rows: NDArray[np.intp]) -> Floats:
     """Add predictions, each (programs, predicted); some rows are the sample by which they are scaled."""
-    scaled = [(rule(count), (each - each[rows].mean()) / (each[rows].std() or 1)) for count, each in told]
+    scaled = [(rule(count), (each - each[rows].mean()) / (each[rows].std() or 1)) for count, each in parts]
     return np.sum([weight * each for weight, each in scaled], axis=0)
 
 
-def judged(told: list[tuple[int, Floats]], space: Recorded) -> list[float]:
+def judged(parts: list[tuple[int, Floats]], space: Recorded) -> list[float]:
     """Give the rank correlations: of the larger, of the smaller, and of both by each rule."""
     costs = np.array([space.costs[each.hash] for each in space.candidates], np.float32)
     rows = np.random.default_rng(0).permutation(len(costs))[:SAMPLE]
-    found = [each for _, each in told] + [pooled(told, rule, rows) for rule in RULES.values()]
+    found = [each for _, each in parts] + [pooled(parts, rule, rows) for rule in RULES.values()]
     return [rank_correlation(each, costs) for each in found]
 
 

@@ -109,7 +109,7 @@ class Machine:
             if not asked:
                 break
             costs = self.measure(asked)
-            made.tell(told(asked, costs, len(found)))
+            made.tell(trials_of(asked, costs, len(found)))
             for candidate, cost in zip(asked, costs, strict=True):
                 best = best if cost is None else min(best, cost)
                 curve.append((round(time.monotonic() - begun, 4), best))
@@ -117,7 +117,7 @@ class Machine:
         return curve, found
 
 
-def told(candidates: Sequence[Candidate], costs: Sequence[float | None], first: int) -> list[Trial]:
+def trials_of(candidates: Sequence[Candidate], costs: Sequence[float | None], first: int) -> list[Trial]:
     """Make the trials of what candidates cost."""
     outcomes = [
         Failed("run", "not measured", "") if cost is None else Measured({TIME.name: cost}) for cost in costs

@@ -24,7 +24,7 @@ OBJECTIVES = (HloLevel.objectives["time_s"], HloLevel.objectives["error"])
 
 @dataclass(frozen=True)
 class Spared:
-    """Seconds of verifying: all, what the race spares, and what the first look would if it told all."""
+    """Seconds of verifying: all, what the race spares, and what the first batch would if it decided."""
 
     seconds: float
     by_race: float
@@ -75,7 +75,7 @@ def main() -> None:
         "all evaluations": every,
         "answering for images": sum(each.seconds for each in found),
         "spared by the race against the front": sum(each.by_race for each in found),
-        "spared if the first batch told": sum(each.by_oracle for each in found),
+        "spared if the first batch decided": sum(each.by_oracle for each in found),
     }
     print(f"| {len(trials)} evaluations | s | share |\n|---|--:|--:|")
     for name, seconds in rows.items():

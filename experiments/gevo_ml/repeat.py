@@ -5,7 +5,7 @@
 
 Knows nothing of planish. Each module is compiled by XLA for one core and answers for all 10,000 test images;
 then all take turns with the unchanged one, for one batch each. A ratio is the median of the rounds' ratios of
-processor time, with the quartiles; what a module loses is told with its standard error, by the images that
+processor time, with the quartiles; the loss of a module comes with its standard error, by the images that
 only one of both gets right.
 """
 

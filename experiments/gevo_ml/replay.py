@@ -128,13 +128,13 @@ def show(task: Task, chosen: Sequence[Sequence[int]], edits: Sequence[Edit], rou
     for places, score in zip(chosen, scores, strict=True):
         alone = math.prod(times[(place,)] for place in places)
         epistasis = f"{times[tuple(places)] / alone:.3f}" if len(places) > 1 else ""
-        told = (
+        columns = (
             [f"{score.values[f'error_{part}']:.2%}" for part in ("validation", "final")]
             if isinstance(score, Measured)
             else ["failed", ""]
         )
         named = ", ".join(NAMES[place] for place in places) or "none"
-        print("|", " | ".join((named, f"{times[tuple(places)]:.3f}", epistasis, *told)), "|")
+        print("|", " | ".join((named, f"{times[tuple(places)]:.3f}", epistasis, *columns)), "|")
 
 
 def _seconds(rounds: Sequence[Outcome]) -> float:

@@ -89,11 +89,11 @@ def run(task: Task, searcher: Searcher, count: int) -> list[Trial]:
         asked: Sequence[Candidate] = [Candidate()]
         while asked and len(trials) <= count:
             found = evaluate_in_order(executor, asked)
-            told = [Trial(result.candidate, result.outcome) for result in found if result]
+            answered = [Trial(result.candidate, result.outcome) for result in found if result]
             if not trials:
-                spec.set_baseline(told[0].outcome)  # as a run does: all times are shares of this one
-            searcher.tell(told)
-            trials += told
+                spec.set_baseline(answered[0].outcome)  # as a run does: all times are shares of this one
+            searcher.tell(answered)
+            trials += answered
             asked = searcher.ask(min(8, count + 1 - len(trials))) if len(trials) <= count else ()
     return trials
 
@@ -139,13 +139,14 @@ def main() -> None:
     for seed in range(asked.seeds):
         for name in asked.searchers:
             trials = run(task, made(name, task, seed), asked.trials)
-            told, found = (
+            searched, found = (
                 growth_of(some, task.objectives, Candidate()).volume or 0.0
                 for some in (trials, measured_again(task, trials))
             )
             volumes[name].append(found)
             print(
-                f"seed {seed}, {name}: {found:.3f} after {len(trials) - 1}; searched {told:.3f}", flush=True
+                f"seed {seed}, {name}: {found:.3f} after {len(trials) - 1}; searched {searched:.3f}",
+                flush=True,
             )
     show(volumes)
 

@@ -171,8 +171,8 @@ def spread(found: Mapping[str, Sequence[float]], form: str) -> None:
     """
     print("\n| over the seeds | runs | mean | least | most |\n|---|---|---|---|---|")
     for name, numbers in found.items():
-        told = (statistics.fmean(numbers), min(numbers), max(numbers)) if numbers else ()
-        print(f"| {name} | {len(numbers)} | {' | '.join(format(each, form) for each in told)} |")
+        columns = (statistics.fmean(numbers), min(numbers), max(numbers)) if numbers else ()
+        print(f"| {name} | {len(numbers)} | {' | '.join(format(each, form) for each in columns)} |")
 
 
 def _searches(found: Study) -> None:

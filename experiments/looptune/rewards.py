@@ -23,7 +23,7 @@ from planish.train.reinforcement import ALGORITHMS, EvalRecord, read_records
 def trained(
     algorithm: str, minutes: float, folder: Path, name: str, options: Mapping[str, str] | None = None
 ) -> Sequence[EvalRecord]:
-    """Train by an algorithm, for so many minutes in all, and give what it told.
+    """Train by an algorithm, for so many minutes in all, and return what it reported.
 
     Args:
         algorithm: one of `ALGORITHMS`.

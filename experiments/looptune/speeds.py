@@ -31,7 +31,7 @@ FOLDS = 4
 DOUBTFUL = 0.2
 """What was measured as slow and models of other programs hold for faster by so much is left out.
 
-A timing that another process disturbed cannot be told from a slow one afterwards; it is repeated.
+A timing that another process disturbed cannot be distinguished from a slow one afterwards; it is repeated.
 """
 
 

@@ -107,8 +107,8 @@ def passes(answered: Sequence[Answered], _: Path) -> None:
     for name, lists in chosen.items():
         longer = [len(lists(one)) for one in answered if tuple(lists(one)) != oz()]
         alone = 1 - len(longer) / len(answered)
-        told = f"; others have {fmean(longer):.1f} passes, at most {max(longer)}" if longer else ""
-        print(f"\n{name}: -Oz alone for {alone:.1%}{told}")
+        others = f"; others have {fmean(longer):.1f} passes, at most {max(longer)}" if longer else ""
+        print(f"\n{name}: -Oz alone for {alone:.1%}{others}")
     different = {tuple(one.passes) for one in answered}
     print(f"\ndifferent lists: {len(known)} of the labels, {len(different)} of the model, ", end="")
     print(f"{len(different - known)} of them not among those of the labels")

@@ -63,11 +63,11 @@ def show(found: Sequence[Translation], plot: Path | None = None) -> None:
             losing.get(base_name(name), 0),
         )
     for label, counts in (("save", saving), ("lose", losing)):
-        told = correlation(
+        correlated = correlation(
             [fmean(one.bleu for one in passes[name]) for name in order],
             [counts.get(base_name(name), 0) for name in order],
         )
-        print(f"\ncorrelation of BLEU with how often a pass is in lists that {label}: {told:.2f}")
+        print(f"\ncorrelation of BLEU with how often a pass is in lists that {label}: {correlated:.2f}")
     if plot:
         draw(passes, order, (saving, losing), plot)
 

@@ -133,14 +133,14 @@ def trained(
     print(f"{parameters:,} parameters; {len(samples):,} texts of {tokens:,} tokens, {len(held):,} held back")
     every = -(-asked.steps // EVALUATIONS)
     config = TextConfig(asked.steps, 0, asked.folder / "checkpoint", BATCH, rate=RATE, every=every)
-    told = list[int]()
+    steps = list[int]()
 
     def step(progress: TrainingProgress) -> None:
-        told.append(progress.step)
+        steps.append(progress.step)
         show_step(progress)
 
     found, metrics = train_text(samples, held, shape, config, step)
-    if told and told[-1] < asked.steps:
+    if steps and steps[-1] < asked.steps:
         raise SystemExit("stopped; the same command goes on")
     print(f"the weights of step {metrics['step']:,.0f}: perplexity {metrics['perplexity held back']:.3f}")
     return found
@@ -148,8 +148,8 @@ def trained(
 
 def show_step(progress: TrainingProgress) -> None:
     if progress.held is not None:
-        told = f"step {progress.step:,}: loss {progress.loss:.3f}, held back {progress.held:.3f}"
-        print(f"{told}, {progress.rate:,.0f} tokens/s, {progress.left / 60:.0f} minutes left", flush=True)
+        line = f"step {progress.step:,}: loss {progress.loss:.3f}, held back {progress.held:.3f}"
+        print(f"{line}, {progress.rate:,.0f} tokens/s, {progress.left / 60:.0f} minutes left", flush=True)
 
 
 def answered(

@@ -53,7 +53,7 @@ def main() -> None:
     given.add_argument("--plot", type=Path, help="where figure 4.4 goes")
     asked = given.parse_args()
     asked.folder.mkdir(parents=True, exist_ok=True)
-    asked.epochs = 0  # the steps are told here
+    asked.epochs = 0  # the steps are set here
     bench = bench_of(argparse.Namespace(**{**vars(asked), "judged": None}), short=True)
     records = trained(bench, asked)
     table(records)

@@ -3,7 +3,7 @@
     python experiments/thesis_ch5/feedback.py CORPUS LABELS... --model FILE --fed FILE...
 
 All are made by `planish policy train --network decoder`, those of `--fed` with `--feedback KIND` and
-`--first` the first; each is told the kind that it was trained with. All tables are of functions of
+`--first` the first; each receives the kind that it was trained with. All tables are of functions of
 `--split`, compiled; -Oz stands behind every list.
 """
 
@@ -78,8 +78,10 @@ def correlations(judged: Sequence[EvaluatedAnswer]) -> None:
     for name in names:
         known = [place for place, found in enumerate(metrics) if name in found]
         values = np.array([metrics[place][name] for place in known])
-        told = np.corrcoef(values, worth[known])[0, 1] if values.std() and worth[known].std() else np.nan
-        print(f"| {name} | {len(known)} | {told:.2f} |")
+        correlation = (
+            np.corrcoef(values, worth[known])[0, 1] if values.std() and worth[known].std() else np.nan
+        )
+        print(f"| {name} | {len(known)} | {correlation:.2f} |")
     right = np.array([feedback_on(one).sure for one in judged])
     for name, those in (("right", right), ("wrong", ~right)):
         if those.any():
@@ -133,16 +135,16 @@ def costs_of(example: TextExample, candidates: Sequence[Candidate]) -> list[int 
 
 
 def sampling(model: SavedPolicy, fed: Sequence[SavedPolicy], examples: Sequence[TextExample]) -> None:
-    """Figures 5.6 and 5.7: answers drawn from the model, and from the others once told of their first one."""
+    """Figures 5.6 and 5.7: answers drawn from the model, and from the others after their first feedback."""
     oz = sum(one.oz for one in examples)
     print(f"\n| saved over -Oz, answers drawn | temperature | {' | '.join(map(str, SAMPLES))} |")
     print("|---" * (len(SAMPLES) + 2) + "|")
     for each in (model, *fed):
-        told = each is not model
-        drawing = [Drawing(each, one, told=told) for one in examples]
+        with_feedback = each is not model
+        drawing = [Drawing(each, one, with_feedback=with_feedback) for one in examples]
         name = (
             f"{each.feedback or USUAL} feedback ({each.name}), after the first answer"
-            if told
+            if with_feedback
             else "the model"
         )
         for temperature in TEMPERATURES:
@@ -159,11 +161,11 @@ class Drawing:
     Args:
         saved: the model.
         example: the function.
-        told: whether its most probable answer comes first, and those that are drawn once it was told of it.
+        with_feedback: whether what is drawn follows feedback on its most probable answer.
     """
 
-    def __init__(self, saved: SavedPolicy, example: TextExample, *, told: bool) -> None:
-        self._policy, self._example, self._told = LanguageModelPolicy(saved), example, told
+    def __init__(self, saved: SavedPolicy, example: TextExample, *, with_feedback: bool) -> None:
+        self._policy, self._example, self._with_feedback = LanguageModelPolicy(saved), example, with_feedback
         self._known = dict[str, int | None]()
 
     def costs(self, temperature: float, seed: int) -> list[int | None]:
@@ -178,7 +180,7 @@ class Drawing:
     @cached_property
     def _begun(self) -> tuple[list[Candidate], PrefixTree | None]:
         space = space_of(self._example)
-        if not self._told:
+        if not self._with_feedback:
             return [], PrefixTree(self._policy, space)
         end = greedy_end(self._policy, self._policy.begin(space))
         (cost,) = costs_of(self._example, [end.candidate])

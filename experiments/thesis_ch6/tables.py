@@ -63,15 +63,15 @@ def main() -> None:
             for each, best in zip(some, trees["best"], strict=True):
                 each["ways"][TREES] = {"best": best, "unique": trees["unique"]}
     names = [name for name in tried[0]["ways"] if name != AUTOTUNER]
-    told(tried, names, "packages")
+    show_savings(tried, names, "packages")
     if random:
         print("# Random programs by csmith\n")
-        told(random, names, "programs")
+        show_savings(random, names, "programs")
     if asked.plot:
         plot(tried, names, asked.plot)
 
 
-def told(tried: Tried, names: Sequence[str], groups: str) -> None:
+def show_savings(tried: Tried, names: Sequence[str], groups: str) -> None:
     """Print all tables of some functions."""
     packages = len({each["package"] for each in tried})
     print(f"{len(tried):,} functions of {packages} {groups}\n")
