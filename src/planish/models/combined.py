@@ -171,7 +171,7 @@ class Combined:
                 [self._scores(data, weight * base, fold == k, sizes) for k in range(FOLDS)], axis=0
             )
             found += [(float(score), weight, size) for score, size in zip(scores, sizes, strict=True)]
-        # Of equals the first: weights stand from the most to the least trust in the global model.
+        # Of equals the first: weights are ordered from the most to the least trust in the global model.
         self.correlation, self.weight, self._size = max(found, key=lambda each: each[0])
 
     def _scores(

@@ -63,7 +63,7 @@ class DecoderShape:
 
 @dataclass(frozen=True, eq=False)
 class Memory:
-    """Key-value cache of the tokens so far. It is a value: texts with one beginning share it.
+    """Key-value cache of the tokens so far. It is a value: texts with a common prefix share it.
 
     Args:
         keys: for each layer, (heads, tokens, width of a head), rotated.
@@ -185,7 +185,7 @@ class CutTextWarning(UserWarning):
 
 
 def cut(shape: DecoderShape, tokenizer: Tokenizer, texts: Iterable[str]) -> int:
-    """Count the programs of which a network reads the beginning alone."""
+    """Count the programs that are longer than what a network reads."""
     return sum(len(question(tokenizer, ir)) > shape.context - ROOM for ir in texts)
 
 

@@ -173,7 +173,7 @@ def feedback_of(
 
 
 def feedback_tokens(tokenizer: Tokenizer, feedback: Feedback, kind: Kind) -> list[int]:
-    """Return the tokens that come after an answer, up to where the model goes on (figure 5.4).
+    """Return the tokens between an answer and what the model writes next (figure 5.4).
 
     Args:
         tokenizer: of the model.

@@ -147,7 +147,7 @@ def _fit(apart: Numbers, trend: Numbers, costs: Numbers, scale: float, noise: fl
     factor = np.linalg.cholesky(_kernel(apart, scale) + noise * np.eye(count))
     white = np.linalg.solve(factor, np.column_stack([costs, trend]))
     slopes = np.linalg.lstsq(white[:, 1:], white[:, 0], rcond=None)[0]
-    # A global model that seems to order the wrong way round is one that knows nothing.
+    # A global model whose order seems reversed is not used.
     slopes[1:] = np.maximum(slopes[1:], 0)
     left = white[:, 0] - white[:, 1:] @ slopes
     variance = max(float(left @ left) / count, _TINY)

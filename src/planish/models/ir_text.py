@@ -104,9 +104,9 @@ MARKS = (
     "[valid]", "[invalid]", "[predicted]", "[generated]", "[compiled]", "[compiles]", "[error]", "[bleu]",
     "[try]", "I am sure!", "Let me try again.",
 )  # fmt: skip
-"""What stands around IR in prompts and answers, each one token; see `planish.models.ir_text`."""
+"""Marks around IR in prompts and answers, each one token; see `planish.models.ir_text`."""
 _MORE = "##"
-"""Begins tokens that go on with a lexeme."""
+"""Begins tokens that continue a lexeme."""
 _UNKNOWN = "[unknown]"
 _NUMBER = re.compile(r"[%@!#]?-?(?:\d[\d.e+-]*|0x\w+):?", re.ASCII)
 
@@ -143,7 +143,7 @@ class Tokenizer:
         every = "".join(map(chr, range(32, 127)))
         # Every character, as a first piece and as a later one. They are named, as special ones are, since
         # their numbers decide between pairs that are as frequent. The library numbers others in an order that
-        # varies from process to process, and a killed training would not know its vocabulary again.
+        # varies from process to process, and a training that is resumed would have another vocabulary.
         pieces = [*every, *(_MORE + character for character in every)]
         trainer = library.trainers.BpeTrainer(
             vocab_size=max(size - len(_words(passes)), 1), special_tokens=[_UNKNOWN, *pieces],
@@ -193,7 +193,7 @@ class Tokenizer:
         return [token for part in parts for token in self._pieces(part)]
 
     def decode(self, tokens: Iterable[int]) -> str:
-        """Spell what tokens say, marks included; a piece that goes on with nothing begins a lexeme."""
+        """Spell tokens, marks included; a piece that continues nothing begins a lexeme."""
         parts = list[str]()
         for token in tokens:
             text = self._texts[token]

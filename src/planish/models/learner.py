@@ -205,7 +205,7 @@ class Learner:
 
     @property
     def notes(self) -> Sequence[str]:
-        """Return what the user should know of it: which models guided, and why it learnt nothing."""
+        """Return notes for the user: which models guided, and why it learnt nothing."""
         return [note for note in (self._note, self.missing_library, _nothing_in(self._costs)) if note]
 
     def learn(self, candidates: Sequence[Candidate], costs: Sequence[float | None]) -> None:

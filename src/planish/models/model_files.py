@@ -30,7 +30,7 @@ HINT = "Fit one: planish models fit --level LEVEL."
 
 @dataclass(frozen=True)
 class SavedModel:
-    """A model that knows what it is for.
+    """Cost model with its level, features and training.
 
     Args:
         level: whose candidates it predicts.

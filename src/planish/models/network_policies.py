@@ -112,7 +112,7 @@ class EncodedProgram:
 
 @dataclass(eq=False)
 class WrittenPrefix:
-    """Prefix of a list, with the keys and values of its last step, which all that go on from it share.
+    """Prefix of a list, with the keys and values of its last step, which all its continuations share.
 
     Args:
         program: that it is written for.
@@ -175,7 +175,7 @@ class WritingPolicy:
     def log_probabilities(self, states: Sequence[PolicyState]) -> Sequence[Mapping[Step | None, float]]:
         """Ask the network for all states that are new to it, those of one program at once."""
         asked = [state for state in states if isinstance(state, WrittenPrefix)]
-        # What is new, and the prefixes that it goes on from.
+        # What is new, and its prefixes.
         new = dict.fromkeys(one for state in asked for one in state.path() if one.memory is None)
         while new:
             ready: dict[int, list[WrittenPrefix]] = defaultdict(list)
@@ -260,13 +260,13 @@ class ListPolicy:
         return ListState(fitting.start(), tuple(rests))
 
     def extend(self, state: PolicyState, step: Step) -> ListState:
-        """Keep the lists that go on with a step."""
+        """Keep the lists whose next step it is."""
         assert isinstance(state, ListState)
         rests = tuple((rest[1:], log_prob) for rest, log_prob in state.rests if rest and rest[0] == step)
         return ListState(state.candidate.then(step), rests)
 
     def log_probabilities(self, states: Sequence[PolicyState]) -> Sequence[Mapping[Step | None, float]]:
-        """Add up the lists that go on with each step, or end; where none goes on, there is the end alone."""
+        """Add up the lists by their next step, or end; where none is left, there is the end alone."""
         found = list[Mapping[Step | None, float]]()
         for state in states:
             assert isinstance(state, ListState)

@@ -37,7 +37,7 @@ _Space = TypeVar("_Space", bound=CanObserve)
 
 @dataclass(frozen=True)
 class SavedPolicy:
-    """A network that knows what it is for.
+    """Network of a policy with its level, observations and actions.
 
     Args:
         name: of its file.
@@ -71,7 +71,7 @@ class SavedPolicy:
     vector_bytes: int = 0
 
     def fits(self, space: CanObserve) -> bool:
-        """Return whether it can walk a space: it observes the same, and knows its actions."""
+        """Return whether it can walk a space: its observations and actions are the same."""
         return not self.unfit(space)
 
     def writable(self, there: Collection[str]) -> list[int]:

@@ -39,7 +39,7 @@ def train(model: TreeGru, loops: Floats, whole: Floats, data: Dataset, margin: F
     threads = torch.get_num_threads()
     torch.set_num_threads(1)  # more are slower for networks of this size, and others measure meanwhile
     try:
-        # What the user draws by torch goes on as if nothing was learnt here.
+        # What the user draws by torch does not depend on what is learnt here.
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(model.seed % 2**31)
             return _trained(torch, model, loops, whole, data, margin)

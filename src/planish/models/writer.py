@@ -53,7 +53,7 @@ class ListGrammar:
 
     def after(self, state: int, token: int) -> int:
         """Return the state after a step; the first state is 0."""
-        # The count stands above the bits of what came already, so that a step adds a whole range of them.
+        # The count is above the bits of what came already, so that a step adds a whole range of them.
         return (state + self._masks) | int(self._bits[token])
 
     def legal(self, state: int) -> NDArray[np.bool_]:

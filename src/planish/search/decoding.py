@@ -356,7 +356,7 @@ def reshaped(log_probs: Floats, *, temperature: float = 1.0, top_k: int = 0, top
     if temperature == 0 or len(log_probs) == 1:
         return np.ones(1)
     kept = log_probs[: top_k or None] / temperature
-    # The greatest stands first: less it, no exponential overflows, and at least one is not 0.
+    # The greatest comes first: less it, no exponential overflows, and at least one is not 0.
     chances = np.exp(kept - kept[0])
     chances /= chances.sum()
     # One more than lie below: the step that crosses the threshold belongs to the nucleus.

@@ -1,6 +1,7 @@
 """Genetic search: AutoTVM's baseline of the same name.
 
-Where a cost model knows such candidates, the first generation is the best predicted of a pool of samples.
+Where there is a cost model for such candidates, the first generation is the best predicted of a pool of
+samples.
 """
 
 from __future__ import annotations
@@ -152,7 +153,7 @@ def genetic(
 
 
 def _prior(space: CanEvolve, model: str) -> Prior | None:
-    """Find the model that the user named, or one that knows such candidates; None where there is none."""
+    """Find the model that the user named, or one for such candidates; None where there is none."""
     from planish.models.learner import CanBeLearnt, prior_of
 
     if isinstance(space, CanBeLearnt):

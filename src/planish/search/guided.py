@@ -51,7 +51,7 @@ COLDEST = 1e-3
 
 
 class Chains:
-    """Chains that go on where they were when the model was asked last; all move at once.
+    """Chains of annealing, each of which begins a walk where the last one ended; all move at once.
 
     Args:
         space: where they walk.

@@ -1,4 +1,4 @@
-"""Searchers that ask a policy: the greedy way and its improvement, samples, and revisions after feedback.
+"""Searchers that ask a policy: rollouts and their improvement, samples, and revisions after feedback.
 
 `FollowPolicy` follows a policy (thesis 3.6), `PrioritySampling` and `PolicySamples` measure its samples
 (thesis chapter 6), and `Feedback` reports the cost of a language model's list to it and asks again (thesis

@@ -33,7 +33,7 @@ class Visited:
         self._names: set[str] = set()
 
     def known(self, candidate: Candidate) -> bool:
-        """Return whether a candidate, or what stands for the same, was recorded."""
+        """Return whether a candidate, or another one of the same state, was recorded."""
         return self.name(candidate) in self._names
 
     def add(self, candidate: Candidate) -> bool:

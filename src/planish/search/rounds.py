@@ -63,7 +63,7 @@ TrialRounds = Generator[Iterable[Candidate], Mapping[str, Trial | None], None]
 
 
 def single_round(candidates: Iterable[Candidate]) -> Rounds:
-    """Yield one round: nothing is learnt on the way."""
+    """Yield one round: nothing is learnt from it."""
     yield candidates
 
 

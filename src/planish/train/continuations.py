@@ -226,7 +226,7 @@ def evaluate_lists(policy: SavedPolicy, dataset: ListDataset) -> Mapping[str, fl
 
 
 def writable(policy: SavedPolicy, lists: Sequence[Sequence[str]]) -> list[tuple[str, ...]]:
-    """Return the lists that a writer can write: it knows their passes, and they are short enough."""
+    """Return the lists that a writer can write: of its passes, and short enough."""
     assert isinstance(policy.shape, WriterShape)
     known, longest = {*policy.actions}, policy.shape.longest
     return [tuple(each) for each in lists if len(each) <= longest and {*each} <= known]

@@ -57,7 +57,7 @@ class Learnt:
 
 
 def read_trials(store: Reader, level: Level[Any]) -> Learnt:
-    """Read what a store knows of a level's programs, by the leading objective of each task.
+    """Read a store's trials on a level's programs, by the leading objective of each task.
 
     What another version of the level measured is left out, and a warning says so.
 

@@ -122,7 +122,7 @@ class CostTable:
         more = _stacked(self.columns, rows)
         joined = {name: np.concatenate([getattr(self, name), getattr(more, name)]) for name in BY_FUNCTION}
         whole = replace(self, **joined, splits={**self.splits, **more.splits})
-        # In one order, whichever came first: the same functions make the same file.
+        # In one order, independent of which came first: the same functions make the same file.
         return whole.take(np.lexsort((whole.identities, whole.packages)))
 
 
@@ -238,9 +238,9 @@ def _whole(planes: NDArray[np.uint8]) -> Ints:
 
 
 COUNTED = ("llvm", "machine")
-"""What has to be the same wherever costs of two tables stand side by side."""
+"""Columns that have to be the same wherever costs of two tables are compared."""
 DESCRIBED = ("features", "version")
-"""What has to be the same where functions are described alike."""
+"""Columns that have to be the same where functions are described alike."""
 EVERYTHING = tuple(Columns.__dataclass_fields__)
 _WORDS = {"llvm": "LLVM", "version": "version of features"}
 _LONG = ("lists", "features")

@@ -1,4 +1,4 @@
-"""Imitation learning: a policy learns the best continuations that a store knows, by torch."""
+"""Imitation learning: a policy learns the best known continuations of a store, by torch."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def imitate(
 
     Its scores are shares of the program's best speed in units of `SHARPNESS`, so that the best known actions
     are the probable ones, and that of the end is how good the state is. A network that learnt which action
-    is the best would, where several ways are as good, go to and fro.
+    is the best would, where several actions are as good, go to and fro.
 
     Args:
         dataset: what is known.
@@ -149,7 +149,7 @@ class _Training:
         short, found = self._short[rows], self._scores(rows)
         unknown = torch.isnan(short)
         errors = (found * SHARPNESS + short)[~unknown] ** 2
-        # Soft: where several ways are as good, all of them are wanted, and the network need not choose.
+        # Soft: where several actions are as good, all of them are wanted, and the network need not choose.
         wanted = torch.softmax((-short / SHARPNESS).masked_fill(unknown, -torch.inf), dim=1)
         # A finite number, since 0 times -inf, as for an unwanted action, is not a number.
         chosen = torch.log_softmax(found.masked_fill(unknown, -1e4), dim=1)

@@ -145,7 +145,7 @@ class _Training(ListTraining):
         """Return how improbable each list is, and the heads' squared error."""
         encoded = encode_programs(torch, self._shape, self.weights, self.tensors(observed))
         end = len(self._vocabulary.steps)
-        # The end is never read: where it pads a list, any token may stand, as what follows does not count.
+        # The end is never read: where it pads a list, any token will do, as what follows does not count.
         tokens = self.tensor(np.minimum(lists, end - 1))
         scores = token_scores(torch, self._shape, self.weights, encoded, tokens)
         wanted = self.tensor(np.pad(lists, ((0, 0), (0, 1)), constant_values=end))

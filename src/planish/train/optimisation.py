@@ -160,7 +160,7 @@ class Training:
         try:
             with safe_open(self._checkpoint, "pt") as held:
                 metadata = held.metadata() or {}
-                # To go on with other data or another shape would be another training.
+                # With other data or another shape it would be another training.
                 if metadata.get("training") != self._recipe:
                     raise PlanishError(f"{self._checkpoint} is of another training", hint)
                 tensors = {name: held.get_tensor(name) for name in held.keys()}  # noqa: SIM118

@@ -156,7 +156,7 @@ class _Training(Training):
         drawn = first_weights_of(shape)
         if config.first is not None:
             drawn = {name: torch.from_numpy(config.first[name].copy()) for name in drawn}
-        # Not the device, for a training may go on on another; `every` too, since the best of these
+        # Not the device, for a training may be resumed on another; `every` too, since the best of these
         # evaluations is kept.
         numbers = [config.steps, config.seed, config.batch, config.accumulated, config.rate, config.every]
         recipe = [asdict(shape), *numbers, digest_of(samples, held)]

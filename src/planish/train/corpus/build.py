@@ -93,7 +93,7 @@ class BuildPlan:
 
 
 def build_corpus(folder: Path, plan: BuildPlan, listener: BuildListener) -> Mapping[str, Any]:
-    """Build a corpus, or go on with it.
+    """Build a corpus, or resume its build.
 
     Args:
         folder: where to; made where it is missing.

@@ -1,4 +1,4 @@
-"""Packages that a user names, and their way through the worker processes."""
+"""Packages that a user names, and the pipeline of worker processes that prepares and compiles them."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _LIMITS = ForkLimits(memory_bytes=0)  # compilers have limits of their own
 
 @dataclass(eq=False)
 class Passage:
-    """A package on its way through the workers.
+    """Progress of a package through the workers.
 
     Args:
         package: it.
@@ -54,7 +54,7 @@ class Passage:
 
     @property
     def seconds(self) -> float:
-        """Return how long it has been under way."""
+        """Return the seconds since it was begun."""
         return time.monotonic() - self.begun
 
     @property

@@ -37,7 +37,7 @@ def greedy_cover(
     size: int,
     efforts: NDArray[np.float64] | None = None,
 ) -> list[int]:
-    """Choose lists one after the other, each the one that saves most beside those before it.
+    """Choose lists greedily, each the one that saves most beside those before it.
 
     With efforts it is the one that saves most by the square root of its effort: between the most for an
     evaluation and the most for a second.

@@ -57,7 +57,7 @@ class Label:
 
     @property
     def saved(self) -> int:
-        """Return what the list saves over -Oz; never negative, since -Oz stands behind it."""
+        """Return what the list saves over -Oz; never negative, since -Oz is the fallback."""
         return self.baseline - self.best
 
 

@@ -233,7 +233,7 @@ _Item = TypeVar("_Item")
 def label_corpus(
     corpus: Path, folder: Path, plan: LabelPlan, listener: Listener, command: str = ""
 ) -> dict[str, Any]:
-    """Find a good pass list for each function of a corpus, or go on with it.
+    """Find a good pass list for each function of a corpus, or resume the labelling.
 
     As in the thesis (4.3.2): a search on each function, its best list minimised; then the best of all
     lists are run on all functions ("broadcast"). There all unique lists are, here those of a greedy cover,
