@@ -212,9 +212,9 @@ def test_a_model_that_was_changed_or_cut_off_is_refused(saved: SavedModel, tmp_p
         ({"metrics": ["good"]}, "its metrics are no numbers"),
         ({"metrics": {"rank correlation": "0.5"}}, "its metrics are no numbers"),
         ({"metrics": {"rank correlation": math.nan}}, "its metrics are no numbers"),
-        ({"schema": {"name": "letters", "version": 1, "names": ["a", "a"]}}, "its features are not given"),
+        ({"schema": {"name": "letters", "version": 1, "names": ["a", "a"]}}, "its features lack a name"),
         ({"schema": {"name": "letters", "version": 1, "names": ["a"]}}, "no model of its 1 features"),
-        ({"schema": ["letters"]}, "its features are not given"),
+        ({"schema": ["letters"]}, "its features lack a name, a version or columns"),
     ],
 )
 def test_facts_that_cannot_be_true_are_refused_in_one_line(
