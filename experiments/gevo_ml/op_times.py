@@ -16,7 +16,8 @@ from pathlib import Path
 import numpy as np
 from jaxlib.mlir.dialects import func
 
-from planish.levels.hlo.backend.compiler import Backend, device_argument, open_backend
+from planish.levels.hlo.backend import open_backend
+from planish.levels.hlo.backend.compiler import Backend, device_argument
 from planish.levels.hlo.edits import EditableModule
 from planish.levels.hlo.evaluator import TIMING
 from planish.levels.hlo.flops import flops_of

@@ -22,7 +22,8 @@ from planish.core import (
     Task,
     evaluate_in_order,
 )
-from planish.levels.hlo.backend.compiler import BackendError, compute, open_backend
+from planish.levels.hlo.backend import open_backend
+from planish.levels.hlo.backend.compiler import BackendError, compute
 from planish.levels.hlo.edits import EditableModule, finished
 from planish.levels.hlo.ir.normal import entry_text
 from planish.levels.hlo.machine import BACKENDS, versions

@@ -29,7 +29,8 @@ from planish.core import (
     evaluate_in_order,
     within,
 )
-from planish.levels.hlo.backend.compiler import BackendError, CompiledFiles, Executable, open_backend
+from planish.levels.hlo.backend import open_backend
+from planish.levels.hlo.backend.compiler import BackendError, CompiledFiles, Executable
 from planish.levels.hlo.edits import finished, identity_of
 from planish.levels.hlo.ir.normal import entry_text
 from planish.levels.hlo.patch import original, replay

@@ -21,7 +21,8 @@ from planish.core import Candidate, Failed, Measured, Outcome, PlanishError, Pro
 from planish.core import evaluate as evaluate_all
 from planish.executors import InlineExecutor, LocalExecutor
 from planish.levels.hlo import cross, program_from
-from planish.levels.hlo.backend.compiler import Backend, BackendError, compute, open_backend
+from planish.levels.hlo.backend import open_backend
+from planish.levels.hlo.backend.compiler import Backend, BackendError, compute
 from planish.levels.hlo.cross import TOLERANCE, cross_check, difference, tolerated
 from planish.levels.hlo.edits import Narrow, ReplaceConstant
 from planish.levels.hlo.ir.mlir import TensorType
@@ -221,7 +222,7 @@ def test_xla_gives_bfloat16_without_jax(tmp_path: Path) -> None:
 import sys
 sys.modules["jax"] = None
 import ml_dtypes, numpy as np
-from planish.levels.hlo.backend.compiler import open_backend
+from planish.levels.hlo.backend import open_backend
 b = open_backend()
 x = b.put(np.full((2, 3), 0.5, ml_dtypes.bfloat16))
 print(b.get(b.compile({CHAIN.replace("f32", "bf16")!r}).run([x, x])[0]).astype("f").tolist())
@@ -237,7 +238,7 @@ def test_xla_runs_without_jax(tmp_path: Path) -> None:
 import sys
 sys.modules["jax"] = None
 import numpy as np
-from planish.levels.hlo.backend.compiler import open_backend
+from planish.levels.hlo.backend import open_backend
 b = open_backend()
 e = b.compile({CHAIN!r})
 x = b.put(np.ones((2, 3), "f"))

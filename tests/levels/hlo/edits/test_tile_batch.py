@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from levels.hlo.modules import EXAMPLES, chain, evaluate
 from planish.core import Candidate, ScheduleError, rng
 from planish.levels.hlo import Program, program_from
-from planish.levels.hlo.backend.compiler import open_backend
+from planish.levels.hlo.backend import open_backend
 from planish.levels.hlo.edits import DeleteOp, TileBatch, batch_size, finished
 from planish.levels.hlo.edits.tile_batch import TILES_MOST, sizes
 from planish.levels.hlo.ir.mlir import functions, tensor_type

@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 
 from planish.core import ProgramError
 from planish.levels.hlo.ir.mlir import TensorType
-from planish.levels.hlo.machine import versions
 from planish.sandbox.scratch import shared_cache
 
 DeviceArray = Any
@@ -65,26 +64,6 @@ class Backend(Protocol):
     def get(self, array: DeviceArray) -> NDArray[Any]:
         """Return an array of the back end, not to be written to."""
         ...
-
-
-def open_backend(name: str = "", cores: int = 1, files: CompiledFiles | None = None) -> Backend:
-    """Open a back end.
-
-    Args:
-        name: one of `planish.levels.hlo.machine.BACKENDS`; empty for the first.
-        cores: that its code may use.
-        files: where XLA leaves what it compiled, for other processes; None: nowhere.
-
-    Raises:
-        TargetError: there is none of this name, or it is not installed.
-    """
-    if versions(name)["backend"] == "xla":
-        from planish.levels.hlo.backend.xla import XlaBackend
-
-        return XlaBackend(cores, files)
-    from planish.levels.hlo.backend.iree import IreeBackend
-
-    return IreeBackend(cores)
 
 
 _TYPES: dict[str, Any] = {
