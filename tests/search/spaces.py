@@ -89,8 +89,8 @@ class Words(Space):
         del candidates
         return self
 
-    def selected(self, candidate: Candidate, places: Sequence[int]) -> Candidate:
-        return Candidate(tuple(candidate.steps[place] for place in places))
+    def selected(self, candidate: Candidate, indices: Sequence[int]) -> Candidate:
+        return Candidate(tuple(candidate.steps[index] for index in indices))
 
     def outcome(self, candidate: Candidate) -> Outcome:
         cost = self._cost(word(candidate))

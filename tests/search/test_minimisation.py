@@ -72,8 +72,8 @@ class Asked:
 class Selecting(Lattice):
     """Takes steps out at once; knob 2 needs knob 0."""
 
-    def selected(self, candidate: Candidate, places: Sequence[int]) -> Candidate | None:
-        steps = tuple(candidate.steps[place] for place in places)
+    def selected(self, candidate: Candidate, indices: Sequence[int]) -> Candidate | None:
+        steps = tuple(candidate.steps[index] for index in indices)
         knobs = {step.knob for step in steps if isinstance(step, Set)}
         return Candidate(steps) if 2 not in knobs or 0 in knobs else None
 

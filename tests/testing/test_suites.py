@@ -79,7 +79,7 @@ class IllegalChild(Lattice):
 
 
 class KeepsAll(Lattice):
-    def selected(self, candidate: Candidate, places: Sequence[int]) -> Candidate:  # noqa: ARG002
+    def selected(self, candidate: Candidate, indices: Sequence[int]) -> Candidate:  # noqa: ARG002
         return candidate
 
 

@@ -149,12 +149,12 @@ class CanShrink(Space, Protocol):
     a run, which leaves steps out and measures what each does.
     """
 
-    def selected(self, candidate: Candidate, places: Sequence[int]) -> Candidate | None:
+    def selected(self, candidate: Candidate, indices: Sequence[int]) -> Candidate | None:
         """Return the candidate of some steps alone, in their order; None where they are not legal alone.
 
         Args:
             candidate: of this space.
-            places: which of its steps, from 0, each once and in order; none of them gives the start.
+            indices: which of its steps, from 0, each once and in order; none of them gives the start.
         """
         ...
 

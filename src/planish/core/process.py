@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import inspect
 import os
 import resource
 import signal
@@ -40,15 +41,20 @@ class Stops:
 
     def __init__(self) -> None:
         self.count, self.number = 0, signal.SIGINT
+        self._imports = _imports_under_way(inspect.currentframe())
 
     def stop(self, number: int, frame: FrameType | None) -> None:
-        """Handle a signal.
+        """Handle a signal; while the block imports a module, send it again a moment later.
+
+        NumPy and other extension modules whose first import was cut short can never be imported again.
 
         Raises:
-            KeyboardInterrupt: always; its argument is the signal's number.
+            KeyboardInterrupt: its argument is the signal's number.
         """
         global _last
-        del frame
+        if _imports_under_way(frame) > self._imports:
+            threading.Timer(_AGAIN_S, signal.raise_signal, [number]).start()
+            return
         self.count = self.count + 1
         self.number = _last = signal.Signals(number)
         raise KeyboardInterrupt(number)
@@ -60,6 +66,15 @@ class Stops:
             threading.Timer(_AGAIN_S, signal.raise_signal, [self.number]).start()
         else:
             sys.__unraisablehook__(unraisable)
+
+
+def _imports_under_way(frame: FrameType | None) -> int:
+    """Count the frames of the import system at and above a frame."""
+    count = 0
+    while frame is not None:
+        count += frame.f_code.co_filename == "<frozen importlib._bootstrap>"
+        frame = frame.f_back
+    return count
 
 
 @contextmanager

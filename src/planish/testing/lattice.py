@@ -142,9 +142,9 @@ class Lattice(Space):
         del candidates
         return self
 
-    def selected(self, candidate: Candidate, places: Sequence[int]) -> Candidate | None:
+    def selected(self, candidate: Candidate, indices: Sequence[int]) -> Candidate | None:
         """Turn the other knobs back to 0."""
-        return Candidate(tuple(candidate.steps[place] for place in places))
+        return Candidate(tuple(candidate.steps[index] for index in indices))
 
     def size(self) -> int:
         """Count the candidates."""

@@ -79,9 +79,9 @@ class IndexSpace(Space):
         rng.shuffle(dealt)
         return self._of(dealt[:MOST]), self._of(dealt[MOST:])
 
-    def selected(self, candidate: Candidate, places: Sequence[int]) -> Candidate:
+    def selected(self, candidate: Candidate, indices: Sequence[int]) -> Candidate:
         """Keep some of the indexes; none needs another."""
-        return Candidate(tuple(candidate.steps[place] for place in places))
+        return Candidate(tuple(candidate.steps[index] for index in indices))
 
     def check(self, candidate: Candidate) -> None:
         """See that a candidate is of this space.

@@ -212,9 +212,9 @@ class PatchSpace(Space):
         one, other = [*found, a, b][:2]
         return one, other
 
-    def selected(self, candidate: Candidate, positions: Sequence[int]) -> Candidate | None:
+    def selected(self, candidate: Candidate, indices: Sequence[int]) -> Candidate | None:
         """Return the patch of these edits alone, in their order; None where it is not valid."""
-        chosen = Candidate(tuple(candidate.steps[position] for position in positions))
+        chosen = Candidate(tuple(candidate.steps[index] for index in indices))
         return chosen if self._is_valid(chosen) else None
 
     def state_key(self, candidate: Candidate) -> str:
