@@ -18,7 +18,7 @@ from gate_model import kept_gate
 from planish.levels.llvm.passes import load_coreset
 from planish.models.networks import HEADS, ReaderShape, predict_lists
 from planish.models.policy_files import SavedPolicy, load_policy, policy_paths
-from planish.train.corpus.datasets import read_list_dataset
+from planish.train.corpus.answers import read_list_dataset
 from planish.train.cost_tables import CostTable, read_costs
 from planish.train.samples import GAIN
 

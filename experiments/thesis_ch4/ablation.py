@@ -25,8 +25,15 @@ from planish.core import rng
 from planish.levels.llvm.passes import elements
 from planish.models.decoder import DecoderShape
 from planish.models.ir_text import Tasks, Tokenizer
-from planish.train.corpus.answers import answers_of, evaluate_answers, summary
-from planish.train.corpus.datasets import TextExample, held_back, read_text_examples, text_samples
+from planish.train.corpus.answers import (
+    TextExample,
+    answers_of,
+    evaluate_answers,
+    held_back,
+    read_text_examples,
+    summary,
+    text_samples,
+)
 from planish.train.cost_tables import read_joined
 from planish.train.labelling.choice import lists_of_table
 from planish.train.optimisation import TrainingProgress

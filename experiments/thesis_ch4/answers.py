@@ -22,8 +22,13 @@ from baselines import OBJECTIVE
 from planish.models.decoder import DecoderShape
 from planish.models.ir_text import Tokenizer
 from planish.models.policy_files import load_policy
-from planish.train.corpus.answers import EvaluatedAnswer, answers_of, evaluate_answers
-from planish.train.corpus.datasets import TextExample, read_text_examples
+from planish.train.corpus.answers import (
+    EvaluatedAnswer,
+    TextExample,
+    answers_of,
+    evaluate_answers,
+    read_text_examples,
+)
 from planish.train.cost_tables import read_costs
 from planish.train.labelling.choice import lists_of_table
 

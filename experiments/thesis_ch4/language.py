@@ -24,8 +24,16 @@ from planish.models.decoder import DecoderShape
 from planish.models.feedback import bleu, same_code
 from planish.models.ir_text import Tasks, Tokenizer
 from planish.models.policy_files import load_policy
-from planish.train.corpus.answers import EvaluatedAnswer, answers_of, evaluate_answers, summary
-from planish.train.corpus.datasets import TextExample, held_back, read_text_examples, text_samples
+from planish.train.corpus.answers import (
+    EvaluatedAnswer,
+    TextExample,
+    answers_of,
+    evaluate_answers,
+    held_back,
+    read_text_examples,
+    summary,
+    text_samples,
+)
 from planish.train.cost_tables import read_joined
 from planish.train.labelling.choice import lists_of_table
 from planish.train.optimisation import TrainingProgress

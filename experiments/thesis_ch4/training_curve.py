@@ -23,8 +23,7 @@ from numpy.typing import NDArray
 
 from planish.levels.llvm.ir.instruction_rows import instruction_schema
 from planish.models.policy_files import SavedPolicy, write_policy
-from planish.train.corpus.answers import answers_of, evaluate_answers, summary
-from planish.train.corpus.datasets import text_samples
+from planish.train.corpus.answers import answers_of, evaluate_answers, summary, text_samples
 from planish.train.optimisation import TrainingProgress
 from planish.train.text_training import TextConfig, train_text
 

@@ -28,8 +28,14 @@ from planish.models.language_policy import USUAL, LanguageModelPolicy
 from planish.models.policy_files import SavedPolicy, load_policy
 from planish.search.decoding import Decoding, PrefixTree, decode, priority_samples
 from planish.search.policies import greedy_end, revised
-from planish.train.corpus.answers import EvaluatedAnswer, answers_of, evaluate_answers, feedback_on
-from planish.train.corpus.datasets import TextExample, read_text_examples
+from planish.train.corpus.answers import (
+    EvaluatedAnswer,
+    TextExample,
+    answers_of,
+    evaluate_answers,
+    feedback_on,
+    read_text_examples,
+)
 from planish.train.cost_tables import read_joined
 
 STEPS = 5

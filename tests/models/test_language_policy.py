@@ -34,8 +34,7 @@ from planish.models.network_policies import policy_of
 from planish.models.policy_files import SavedPolicy, load_policy, policy_for, write_policy
 from planish.search import make_searcher
 from planish.search.decoding import priority_samples
-from planish.train.corpus.answers import evaluate_answers, retry_prompt
-from planish.train.corpus.datasets import TextExample
+from planish.train.corpus.answers import TextExample, evaluate_answers, retry_prompt
 
 OBJECTIVES = (Objective("instructions", ""),)
 

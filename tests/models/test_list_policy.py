@@ -193,7 +193,7 @@ def sample_table(count: int) -> CostTable:
 
 
 def test_labels_must_be_of_this_llvm_and_of_the_corpus() -> None:
-    from planish.train.corpus.datasets import read_list_dataset
+    from planish.train.corpus.answers import read_list_dataset
     from planish.train.corpus.reader import SAMPLE
 
     table, count = sample_table(3), 3
@@ -214,7 +214,7 @@ def test_labels_must_be_of_this_llvm_and_of_the_corpus() -> None:
 
 def test_the_number_of_functions_read_in_part_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     from planish.levels.llvm.ir import instruction_rows
-    from planish.train.corpus.datasets import read_list_dataset
+    from planish.train.corpus.answers import read_list_dataset
     from planish.train.corpus.reader import SAMPLE
 
     monkeypatch.setattr(instruction_rows, "BEFORE", 9)

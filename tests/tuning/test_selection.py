@@ -30,7 +30,7 @@ from planish.levels.loops.level import LoopsLevel
 from planish.levels.loops.steps import Unroll, Vectorize
 from planish.levels.loops.workloads import matmul
 from planish.testing.lattice import Set
-from planish.tuning.selection import choose, greedy_hypervolume_order
+from planish.tuning.finish import choose, greedy_hypervolume_order
 from planish.tuning.settings import Settings
 from tuning.tradeoff_level import ERROR, TIME, Plain, Text
 from tuning.trials import Tried

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from planish.models.decoder import DecoderShape
     from planish.models.ir_text import Tokenizer
     from planish.models.policy_files import SavedPolicy
-    from planish.train.corpus.datasets import TextExample
+    from planish.train.corpus.answers import TextExample
     from planish.train.optimisation import TrainingProgress
     from planish.train.samples import ListDataset, Sample
 
@@ -161,8 +161,7 @@ def _start(examples: Sequence[TextExample], size: Size, text: TextOptions) -> _S
 def _samples(start: _Start, examples: Sequence[TextExample], text: TextOptions) -> list[Sample]:
     """Write examples as texts: all of them plainly, and some with feedback, too."""
     from planish.models.ir_text import Tasks
-    from planish.train.corpus.answers import answers_of, evaluate_answers, feedback_samples
-    from planish.train.corpus.datasets import text_samples
+    from planish.train.corpus.answers import answers_of, evaluate_answers, feedback_samples, text_samples
 
     tasks = Tasks(text.tasks in ("all", "counts"), text.tasks in ("all", "code"))
     plain = text_samples(start.tokenizer, examples, text.context, tasks)
@@ -245,7 +244,7 @@ def learnt_lists(known: Labels, path: Path, size: Size, network: str, text: Text
     except ImportError as error:
         raise PlanishError("training a policy needs torch", "pip install planish[train].") from error
     require_device(size.device)
-    from planish.train.corpus.datasets import held_back, read_list_dataset
+    from planish.train.corpus.answers import held_back, read_list_dataset
     from planish.train.cost_tables import read_joined
     from planish.train.labelling.choice import lists_of_table
 
@@ -254,7 +253,7 @@ def learnt_lists(known: Labels, path: Path, size: Size, network: str, text: Text
     if network == "decoder":
         import numpy as np
 
-        from planish.train.corpus.datasets import read_text_examples
+        from planish.train.corpus.answers import read_text_examples
 
         texts = read_text_examples(corpus, [table], objective, lists, "train")
         back = held_back(np.array([one.package for one in texts]))

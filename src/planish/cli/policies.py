@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
     from planish.models.policy_files import SavedPolicy
-    from planish.train.corpus.datasets import TextExample
+    from planish.train.corpus.answers import TextExample
 
 
 def require_passes(policy: SavedPolicy, named: Collection[str] = ()) -> None:
@@ -199,7 +199,7 @@ def _by_labels(
 ) -> tuple[int, Mapping[str, float]]:
     from planish.core import PlanishError
     from planish.train.continuations import evaluate_lists, writable
-    from planish.train.corpus.datasets import read_list_dataset, read_text_examples
+    from planish.train.corpus.answers import read_list_dataset, read_text_examples
     from planish.train.cost_tables import read_joined
 
     if corpus is None or not labels:

@@ -13,16 +13,14 @@ from planish.levels.llvm.passes.compiled_lists import Compiled, compile_lists, r
 from planish.models.ir_text import Answer, Tasks, Tokenizer, canonical, read_answer
 from planish.train.corpus.answers import (
     EvaluatedAnswer,
+    TextExample,
+    best_list,
     evaluate_answers,
     feedback_on,
     feedback_samples,
+    read_text_examples,
     retry_prompt,
     summary,
-)
-from planish.train.corpus.datasets import (
-    TextExample,
-    best_list,
-    read_text_examples,
     text_samples,
 )
 from planish.train.corpus.reader import SAMPLE, read_corpus
