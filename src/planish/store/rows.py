@@ -44,7 +44,7 @@ class Run:
         versions: name to version of the software that ran it.
         host: the machine that it ran on.
         started: seconds since the epoch.
-        ended: seconds since the epoch; None while it runs, and for ever when it was killed.
+        ended: seconds since the epoch; None while it runs, and without end where it was killed.
         status: "interrupted" when it is not finished and no process writes to it.
         seconds: stage name to seconds, over the whole run; empty before the end.
         trials: how many trials are stored.

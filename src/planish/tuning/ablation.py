@@ -77,13 +77,13 @@ class _Pruning:
         Not by delta debugging: most steps of a candidate that was searched for are needed, and it would look
         at halves and quarters first, in vain. Here each look may shorten it, however early the time ends.
         """
-        place, needed = 0, 0
+        index, needed = 0, 0
         while needed < len(candidate.steps):
             if time.monotonic() >= self.end:
                 self.late = True
                 break
-            place = (place or len(candidate.steps)) - 1
-            others = [*range(place), *range(place + 1, len(candidate.steps))]
+            index = (index or len(candidate.steps)) - 1
+            others = [*range(index), *range(index + 1, len(candidate.steps))]
             shorter = self.space.selected(candidate, others)
             if shorter is not None and self._is_enough(shorter, candidate):
                 candidate, needed = shorter, 0
@@ -167,8 +167,8 @@ def _measured(
     except OutOfTimeError:
         return _not_minimised(named), {}
     found: list[Finalist] = []
-    for place, each in enumerate(named):
-        bench.end = time.monotonic() + (end - time.monotonic()) / (len(named) - place)
+    for index, each in enumerate(named):
+        bench.end = time.monotonic() + (end - time.monotonic()) / (len(named) - index)
         trying = _Trying(bench, objectives, noise, each.candidate)
         left = shrink(space, each.candidate, trying)
         found.append(replace(each, candidate=left, notes=(_NOT_MINIMISED,) if trying.late else ()))

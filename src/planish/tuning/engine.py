@@ -181,7 +181,7 @@ class TuningRun:
         loop = SearchLoop(self.searcher, in_flight, leases, recorder, tracker)
         try:
             if recorder.progress.growth is not None or isinstance(self.spec, NeedsBaseline):
-                # The baseline has an index too: a proposal's is not its place then.
+                # The baseline has an index too: a proposal's number is not its index then.
                 self._measure_baseline(loop, executor)
             else:
                 self.searcher.replay(recorder.trials.candidate_at)

@@ -112,39 +112,39 @@ def greedy_hypervolume_order(
             counts as such. None: as measured.
 
     Returns:
-        The places of those that are of use.
+        The indices of those that are of use.
     """
-    useful = [place for place, vector in enumerate(costs) if worst is None or _within(vector, worst)]
+    useful = [index for index, vector in enumerate(costs) if worst is None or _within(vector, worst)]
     if not useful:
         return []
     # Without a baseline: the worst of all, beside which the ends of the front add nothing.
     reference = worst or tuple(map(max, zip(*costs, strict=True)))
     # Only one of these goes first: the front is to be shown in its breadth.
     lowest = costs if least is None else least
-    harmless = [place for place in useful if baseline is not None and _within(lowest[place], baseline)]
+    harmless = [index for index in useful if baseline is not None and _within(lowest[index], baseline)]
     first = _adding(harmless, [], costs, reference)[:1]
-    order = list(dict.fromkeys([*first, *_ends([costs[place] for place in useful], useful)]))
-    return order + _adding([place for place in useful if place not in order], order, costs, reference)
+    order = list(dict.fromkeys([*first, *_ends([costs[index] for index in useful], useful)]))
+    return order + _adding([index for index in useful if index not in order], order, costs, reference)
 
 
 def _within(costs: Costs, most: Costs) -> bool:
     return all(map(le, costs, most))
 
 
-def _ends(costs: Sequence[Costs], places: Sequence[int]) -> list[int]:
+def _ends(costs: Sequence[Costs], indices: Sequence[int]) -> list[int]:
     """Return the best by each objective; of equals the first."""
-    return [places[column.index(min(column))] for column in zip(*costs, strict=True)]
+    return [indices[column.index(min(column))] for column in zip(*costs, strict=True)]
 
 
 def _adding(
-    places: Sequence[int], before: Sequence[int], costs: Sequence[Costs], reference: Costs
+    indices: Sequence[int], before: Sequence[int], costs: Sequence[Costs], reference: Costs
 ) -> list[int]:
-    """Order places so that each adds the most hypervolume to what is before it."""
-    left, order = list(places), list[int]()
+    """Order indices so that each adds the most hypervolume to what is before it."""
+    left, order = list(indices), list[int]()
     while left:
-        held = [costs[place] for place in (*before, *order)]
+        held = [costs[index] for index in (*before, *order)]
         # Greedy: hypervolume is submodular, so what is added first comes near the best choice of as many.
-        order.append(max(left, key=lambda place: hypervolume([*held, costs[place]], reference)))
+        order.append(max(left, key=lambda index: hypervolume([*held, costs[index]], reference)))
         left.remove(order[-1])
     return order
 
@@ -226,7 +226,7 @@ def _of_front(
     costs = [trial.costs(objectives) or () for trial in members]
     least = [least_costs(trial, known, objectives) for trial, known in zip(members, costs, strict=True)]
     order = greedy_hypervolume_order(costs, worst, start, least)
-    chosen = [members[place].candidate for place in order]
+    chosen = [members[index].candidate for index in order]
     return (chosen[:count] if chosen else [baseline][:count]), watch.best
 
 

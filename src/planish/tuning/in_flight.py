@@ -65,7 +65,7 @@ class InFlight:
         self._open.update((candidate.hash, candidate) for candidate in candidates)
 
     def extend(self, deadline: float) -> None:
-        """Return what is under way another deadline."""
+        """Set another deadline for what is under way."""
         if self._open and deadline != self._deadline:
             self.submit((), deadline)
 

@@ -214,16 +214,16 @@ class Trials:
 
     def of(self, candidates: Iterable[Candidate]) -> dict[str, Trial]:
         """Return the trials of those candidates that have an outcome, by hash."""
-        places = {c.hash: self._stored[c.hash] for c in candidates if self.has(c)}
-        found = {place: self._cache[place] for place in places.values() if place in self._cache}
-        if far := {place for place in places.values() if place not in found}:
+        indices = {c.hash: self._stored[c.hash] for c in candidates if self.has(c)}
+        found = {index: self._cache[index] for index in indices.values() if index in self._cache}
+        if far := {index for index in indices.values() if index not in found}:
             if min(far) >= self._read_to:  # a replay goes on so
                 far.update(range(min(far), min(far) + AHEAD))
                 self._read_to = max(far) + 1
             read = {trial.index: trial for trial in self._read(far)}
             found |= read
             self._hold(read.values())
-        return {name: found[place] for name, place in places.items()}
+        return {name: found[index] for name, index in indices.items()}
 
     def candidate_at(self, index: int) -> Candidate | None:
         """Return what had this index when the run was resumed; None where nothing had it."""
@@ -233,14 +233,14 @@ class Trials:
             self._hold(self._read(range(index, index + AHEAD)))
         return self._cache[index].candidate
 
-    def _read(self, places: Iterable[int]) -> Iterable[Trial]:
-        return self._store.trials_at(self._run_id, places, self._steps)
+    def _read(self, indices: Iterable[int]) -> Iterable[Trial]:
+        return self._store.trials_at(self._run_id, indices, self._steps)
 
     def _hold(self, trials: Iterable[Trial]) -> None:
         """Keep trials at hand, and let go of those that were taken up first."""
         self._cache.update((trial.index, trial) for trial in trials)
-        for place in list(islice(self._cache, max(0, len(self._cache) - CACHED))):
-            del self._cache[place]
+        for index in list(islice(self._cache, max(0, len(self._cache) - CACHED))):
+            del self._cache[index]
 
 
 class Recorder(ABC):
@@ -345,7 +345,7 @@ class TrialRecorder(Recorder):
             self.predictions[candidate.hash] = prediction
 
     def assign_index(self, candidate: Candidate) -> None:
-        """Return a candidate its place in the run: it is that of its first proposal."""
+        """Assign an index to a candidate: it is that of its first proposal."""
         self.trials.index(candidate)
 
     def has(self, candidate: Candidate) -> bool:
@@ -373,11 +373,11 @@ class TrialRecorder(Recorder):
         found: list[Trial] = []
         for candidate in candidates:
             if (old := elsewhere.get(candidate.hash)) is not None:
-                place = self.trials.index(candidate)
+                index = self.trials.index(candidate)
                 guess = self.predictions.pop(candidate.hash, None)
                 found.append(
                     replace(
-                        old, candidate=candidate, index=place, seed=self.seed, cached=True, prediction=guess
+                        old, candidate=candidate, index=index, seed=self.seed, cached=True, prediction=guess
                     )
                 )
                 self._add(found[-1])
@@ -388,10 +388,10 @@ class TrialRecorder(Recorder):
         candidate, seconds = evaluation.candidate, evaluation.seconds
         for stage, spent in seconds.items():
             self.seconds[stage] = self.seconds.get(stage, 0.0) + spent
-        place, host = self.trials.index(candidate), evaluation.host or HOST
+        index, host = self.trials.index(candidate), evaluation.host or HOST
         outcome = checked_for(evaluation.outcome, self.task.objectives)
         guess = self.predictions.get(candidate.hash)
-        trial = Trial(candidate, outcome, place, self.seed, seconds, host, time.time(), prediction=guess)
+        trial = Trial(candidate, outcome, index, self.seed, seconds, host, time.time(), prediction=guess)
         if isinstance(outcome, Lost):
             self.lost[candidate.hash] = trial
             self.progress.lost = len(self.lost)

@@ -34,7 +34,7 @@ class SearchLoop:
 
     Args:
         searcher: proposes candidates.
-        in_flight: what the executor is at.
+        in_flight: the evaluations under way.
         leases: what waits to be measured, here or by another run.
         recorder: keeps what became of it.
         tracker: when the search ends.
@@ -50,7 +50,7 @@ class SearchLoop:
     ) -> None:
         self._searcher, self._in_flight, self._leases = searcher, in_flight, leases
         self._recorder, self._budget = recorder, tracker
-        self._untold: Counter[str] = Counter()
+        self._unreported: Counter[str] = Counter()
         self._open: set[str] = set()
         self._proposed: set[str] = set()
         self._repeats = 0
@@ -97,7 +97,7 @@ class SearchLoop:
                 time.sleep(POLL_S)
 
     def _fill(self, ask: Ask) -> bool:
-        """Return the executor as much as it has capacity for; whether there is anything to wait for."""
+        """Submit as much as the executor has capacity for; return whether there is anything to wait for."""
         self._submit()
         while self._in_flight.wants_more and self._take(ask, self._in_flight.free_slots):
             self._submit()
@@ -142,7 +142,7 @@ class SearchLoop:
                     self._recorder.predict(candidate, prediction)
         if asked:
             self._recorder.introduce()
-        self._untold.update(candidate.hash for candidate in asked)
+        self._unreported.update(candidate.hash for candidate in asked)
         return asked
 
     def _is_news(self, asked: Sequence[Candidate]) -> bool:
@@ -157,6 +157,6 @@ class SearchLoop:
         """Report a trial to the searcher, as often as it proposed the candidate."""
         name = trial.candidate.hash
         self._open.discard(name)
-        if times := self._untold.pop(name, 0):
+        if times := self._unreported.pop(name, 0):
             with self._recorder.timed("search"):
                 self._searcher.tell([trial] * times)
