@@ -23,7 +23,7 @@ BLOCKS = [7, 100, 1 << 20]
 
 
 def real_inputs(program: Program, seed: int) -> dict[str, NDArray[Any]]:
-    """Inputs of no grain, so that sums are not exact."""
+    """Inputs of no quantum, so that sums are not exact."""
     rng = np.random.default_rng(seed)
     near = rng.uniform(0.9, 1.1)
     return {name: (array * near).astype(array.dtype) for name, array in make_inputs(program, seed).items()}

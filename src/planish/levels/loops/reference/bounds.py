@@ -4,16 +4,15 @@ The analysis is Higham's (Accuracy and Stability of Numerical Algorithms, 2nd ed
 With the unit roundoff u, one operation errs by at most u|x|, and a sum of n terms by at most
 nu/(1 - nu) times the sum of their magnitudes, in whatever order it is taken, fused or not.
 
-Such bounds grow with n, and would forgive a kernel that forgets one term of many. So values also know
-their *grain*: the largest power of two, of 1 and below, of which all are multiples. Where every partial sum
-is a multiple of the grain and below 2^24 grains (2^53 in float64), any order gives the exact sum, and the
-bound is zero. The inputs that planish makes for itself have such a grain, and so are most of its kernels
-exact.
+Such bounds grow with n, and would not detect a kernel that omits one term of many. So values also have a
+*quantum*: the largest power of two, of 1 and below, of which all are multiples. Where every partial sum is a
+multiple of the quantum and below 2^24 quanta (2^53 in float64), the sum is exact in any order, and the bound
+is zero. The inputs that planish makes for itself have such a quantum, and so are most of its kernels exact.
 
-Infinities and NaN have no error: they are what the kernel must give. But where rounding decides whether there
+Infinities and NaN have no error: they are what the kernel must return. But where rounding decides if there
 is one (a divisor or logarithm's argument that may be zero), nothing is known, and the error is infinite.
 
-Zeros are exact where every kernel makes them: an exponential below the range of float64, a root of zero, a
+Zeros are exact where every kernel computes them: an exponential below the range of float64, a root of zero, a
 product with zero. So it is known which side a comparison with them takes.
 """
 
@@ -33,12 +32,12 @@ from planish.levels.loops.lang.subscripts import collisions, passes
 from planish.levels.loops.reference.views import Array, chunks, view
 
 _FINEST = 30
-"""Grains below 2^-30 are not looked for: no sum of such numbers would be exact in float32."""
-_WHOLE = 2.0**62
-"""Numbers of fewer grains fit into 64 bits, with their sign."""
+"""Quanta below 2^-30 are not looked for: no sum of such numbers would be exact in float32."""
+_INT64_QUANTA = 2.0**62
+"""Numbers of fewer quanta fit into 64 bits, with their sign."""
 
 
-def grain_of(value: float) -> float:
+def quantum_of(value: float) -> float:
     """Return the largest power of two that a number is a multiple of; 1 for zero and infinities."""
     if value == 0 or not np.isfinite(value):
         return 1.0
@@ -47,8 +46,8 @@ def grain_of(value: float) -> float:
     return (n & -n) / d
 
 
-def grain_of_all(values: Array) -> float:
-    """Return the grain of an array: 1, or a smaller power of two; 0 where it would be below 2^-30.
+def quantum_of_all(values: Array) -> float:
+    """Return the quantum of an array: 1, or a smaller power of two; 0 where it would be below 2^-30.
 
     Args:
         values: of any type; infinities are multiples of everything, NaN of nothing.
@@ -64,14 +63,14 @@ def grain_of_all(values: Array) -> float:
 
 
 def _bits(chunk: Array) -> int | None:
-    """Collect the bits of numbers in units of the finest grain; None where one is no whole number of them."""
+    """Collect the bits of numbers in units of the finest quantum; None where one is no multiple of it."""
     with np.errstate(invalid="ignore", over="ignore"):
         scaled = chunk * 2.0**_FINEST
-        if not np.abs(scaled).max() < _WHOLE:
+        if not np.abs(scaled).max() < _INT64_QUANTA:
             # The low bits are what counts, and the remainder is exact. An infinity has none.
-            scaled = np.where(np.isinf(scaled), 0.0, np.fmod(scaled, _WHOLE))
-        whole = scaled.astype(np.int64)
-    return int(np.bitwise_or.reduce(whole)) if np.array_equal(whole, scaled) else None
+            scaled = np.where(np.isinf(scaled), 0.0, np.fmod(scaled, _INT64_QUANTA))
+        quanta = scaled.astype(np.int64)
+    return int(np.bitwise_or.reduce(quanta)) if np.array_equal(quanta, scaled) else None
 
 
 def largest_of(values: Array) -> float:
@@ -110,14 +109,14 @@ class Precision:
 
     Args:
         unit: the unit roundoff; for float64, twice it, because the reference errs as the kernel does.
-        whole: the largest number up to which all whole numbers are representable.
+        max_integer: the largest number up to which all integers are representable.
         tiny: below it, results may be flushed to zero.
         huge: the largest number; beyond it, nothing is known.
         dtype: the NumPy type.
     """
 
     unit: float
-    whole: float
+    max_integer: float
     tiny: float
     huge: float
     dtype: np.dtype[Any]
@@ -145,13 +144,13 @@ class Bounded:
         value: in float64, or in a narrower type that holds the same numbers.
         error: not negative, of the value's shape; None where the values are exact; infinite where nothing
             is known.
-        grain: a power of two of which all values are multiples; 0 where none is known.
+        quantum: a power of two of which all values are multiples; 0 where none is known.
         largest: bounds the finite magnitudes.
     """
 
     value: Array
     error: Array | None
-    grain: float
+    quantum: float
     largest: float
 
     @property
@@ -167,7 +166,7 @@ class Bounded:
     def map(self, change: Callable[[Array], Array]) -> Bounded:
         """Apply a change of shape to values and errors alike."""
         return Bounded(
-            change(self.value), None if self.error is None else change(self.error), self.grain, self.largest
+            change(self.value), None if self.error is None else change(self.error), self.quantum, self.largest
         )
 
     @property
@@ -185,33 +184,33 @@ def limits(dtype: str) -> Any:
     return ml_dtypes.finfo(numpy_type(dtype))
 
 
-def bounded(value: Array, error: Array | None, grain: float) -> Bounded:
+def bounded(value: Array, error: Array | None, quantum: float) -> Bounded:
     """Make bounded values; their largest is looked up."""
-    return Bounded(value, error, grain, largest_of(value))
+    return Bounded(value, error, quantum, largest_of(value))
 
 
 def exactly(array: Array) -> Bounded:
-    """Take inputs as exact, and find their grain: 1, or a smaller power of two; 0 below 2^-30."""
-    return bounded(array, None, grain_of_all(array))
+    """Take inputs as exact, and find their quantum: 1, or a smaller power of two; 0 below 2^-30."""
+    return bounded(array, None, quantum_of_all(array))
 
 
 def constant(value: float, rank: int, precision: Precision) -> Bounded:
     """Take a number as the kernel has it: rounded to its element type."""
     rounded = float(precision.dtype.type(value))
-    return bounded(np.full((1,) * rank, rounded), None, grain_of(rounded))
+    return bounded(np.full((1,) * rank, rounded), None, quantum_of(rounded))
 
 
-def representable(largest: float, grain: float, precision: Precision) -> bool:
-    """Return whether all multiples of the grain up to the largest magnitude are elements of the type."""
-    # Such a multiple is a whole number of grains, which the fraction has room for.
-    return grain >= precision.tiny and largest <= grain * precision.whole
+def representable(largest: float, quantum: float, precision: Precision) -> bool:
+    """Return whether all multiples of the quantum up to the largest magnitude are elements of the type."""
+    # Such a multiple is an integer in units of the quantum, which the fraction has room for.
+    return quantum >= precision.tiny and largest <= quantum * precision.max_integer
 
 
-def scattered(n: int, most: float, precision: Precision) -> float:
-    """Bound the error of n additions whose partial sums are at most so large, and have random signs.
+def random_sum_error(n: int, most: float, precision: Precision) -> float:
+    """Bound the error of n additions whose partial sums have random signs, and magnitudes of `most` at most.
 
-    Then the roundings have them too, and their sum grows with the root of n (Higham and Mary, A New Approach
-    to Probabilistic Rounding Error Analysis, 2019): by more than 8 standard deviations hardly ever.
+    Then the roundings have random signs too, and their sum grows with the root of n (Higham and Mary, A New
+    Approach to Probabilistic Rounding Error Analysis, 2019): by more than 8 standard deviations hardly ever.
     """
     return 8 * math.sqrt(n) * precision.unit * most
 
@@ -221,8 +220,8 @@ def apply(function: str, args: Sequence[Bounded], precision: Precision) -> Bound
     value = VALUES[function](*(a.value for a in args))
     if function in TESTS:
         return _chosen(function, value, args)
-    result = bounded(value, None, _grain(function, args))
-    exact = function in _EXACT or representable(result.largest, result.grain, precision)
+    result = bounded(value, None, _quantum(function, args))
+    exact = function in _EXACT or representable(result.largest, result.quantum, precision)
     if exact and all(a.error is None for a in args):
         return result
     error = np.zeros(value.shape)
@@ -261,7 +260,7 @@ def _sure_zeros(function: str, value: Array, args: Sequence[Bounded]) -> Array |
 def _chosen(test: str, value: Array, args: Sequence[Bounded]) -> Bounded:
     """Bound a choice: either value is right where errors decide which side of the comparison is greater."""
     a, b, x, y = args
-    result = bounded(value, None, min(x.grain, y.grain))
+    result = bounded(value, None, min(x.quantum, y.quantum))
     if all(arg.error is None for arg in args):
         return result
     margin = a.errors + b.errors
@@ -280,11 +279,11 @@ def with_special(value: Array, error: Array, unknown: Array | bool) -> Array:
     return np.where(lost, np.where(unknown, np.inf, np.where(np.isfinite(value), np.inf, 0.0)), error)
 
 
-def _grain(function: str, args: Sequence[Bounded]) -> float:
+def _quantum(function: str, args: Sequence[Bounded]) -> float:
     # Multiples of two powers of 2 are multiples of the lesser one, and so are their sums.
     if function in ("add", "sub", "max", "min", "neg", "abs", "relu"):
-        return min(a.grain for a in args)
-    return args[0].grain * args[1].grain if function == "mul" else 0.0
+        return min(a.quantum for a in args)
+    return args[0].quantum * args[1].quantum if function == "mul" else 0.0
 
 
 def _sigmoid(x: Array) -> Array:
@@ -403,7 +402,7 @@ def combined(statement: Statement, out: Array, part: Array, size: Mapping[str, i
     return out
 
 
-def spread(
+def scatter_store(
     statement: Statement, part: Bounded, kind: TensorType, size: Mapping[str, int], precision: Precision
 ) -> Bounded:
     """Store a statement's results in the tensor.
@@ -422,9 +421,9 @@ def spread(
 
     value = into(filled_with(statement.reduce), part.value)
     largest = max(largest_of(value), part.largest)
-    grain = part.grain if statement.reduce != "mul" else 0.0
+    quantum = part.quantum if statement.reduce != "mul" else 0.0
     if part.error is None and statement.reduce != "mul":
-        return Bounded(value, None, grain, largest)
+        return Bounded(value, None, quantum, largest)
     errors = np.broadcast_to(part.errors, part.value.shape)
     if statement.reduce == "mul":
         # The largest that the product can be, less the product itself.
@@ -436,4 +435,4 @@ def spread(
         error = combined(replace(statement, reduce="max"), np.zeros(kind.shape), errors, size)
     huge = np.isfinite(value) & (np.abs(value) > precision.huge)
     error = np.where(huge, np.inf, error)
-    return Bounded(value, with_special(value, error, part.unknown), grain, largest)
+    return Bounded(value, with_special(value, error, part.unknown), quantum, largest)

@@ -30,7 +30,7 @@ from planish.levels.loops.lang.program import (
     applied,
 )
 from planish.levels.loops.lang.subscripts import collisions, index_ranges, is_gather, parts_of
-from planish.levels.loops.reference.bounds import Precision, grain_of, representable
+from planish.levels.loops.reference.bounds import Precision, quantum_of, representable
 from planish.levels.loops.reference.views import Array, chunks
 
 FINEST = 1 << 16
@@ -40,7 +40,7 @@ USUAL = 256
 """Levels where rounding cannot be avoided."""
 
 _Range = tuple[float, float] | None
-"""A grain (a power of two) and the largest magnitude; None where functions round anyway."""
+"""A quantum (a power of two) and the largest magnitude; None where functions round anyway."""
 
 
 class _RoundedError(Exception):
@@ -59,7 +59,7 @@ def is_long(statement: Statement, program: Program) -> bool:
     """Return whether a statement sums so many terms that they are exact only where they cancel each other."""
     if program.arithmetic == WHOLE:
         return False
-    whole = Precision.of(program.arithmetic).whole
+    whole = Precision.of(program.arithmetic).max_integer
     return statement.reduce == "add" and terms_of(statement, program) * LONG > whole
 
 
@@ -86,7 +86,7 @@ def cancelled(statement: Statement, root_of_squares: float) -> float:
 def finest_levels(program: Program, highs: Mapping[str, float], *, cancel: bool = False) -> int:
     """Return into how many levels the magnitudes of inputs may be divided.
 
-    With fewer levels than that, products and sums are multiples of a grain and below 2^24 grains (2^53 in
+    With fewer levels than that, products and sums are multiples of a quantum and below 2^24 quanta (2^53 in
     float64), so that they are exact in any order; see `planish.levels.loops.reference.bounds`. What
     exponentials and the like round is left out: no input avoids that.
 
@@ -100,9 +100,9 @@ def finest_levels(program: Program, highs: Mapping[str, float], *, cancel: bool 
         are too many.
     """
     stored = {program.type[t].dtype for t in program.inputs if t not in program.whole_indices}
-    levels = most = int(min([FINEST, *(Precision.of(dtype).whole for dtype in stored)]))
+    levels = most = int(min([FINEST, *(Precision.of(dtype).max_integer for dtype in stored)]))
     while levels >= COARSEST:
-        # Magnitudes are below `high`: the largest is one grain less.
+        # Magnitudes are below `high`: the largest is one quantum less.
         ranges = {name: (high / levels, high - high / levels) for name, high in highs.items()}
         if _is_exact(program, ranges, cancel=cancel):
             return levels
@@ -146,7 +146,7 @@ def _of(expr: Expr, known: Mapping[str, _Range], precision: Precision) -> _Range
         case Const(value=value):
             rounded = float(precision.dtype.type(value))
             # An infinity stays one, whatever is added.
-            return grain_of(rounded), abs(rounded) if isfinite(rounded) else 0.0
+            return quantum_of(rounded), abs(rounded) if isfinite(rounded) else 0.0
         case Access(tensor=tensor, pad=pad):
             inside = known[tensor]
             return inside if pad is None else _joined(inside, _of(Const(pad), known, precision))
@@ -162,22 +162,22 @@ def _applied(function: str, args: list[_Range], precision: Precision) -> _Range:
         return _joined(args[2], args[3])
     if any(arg is None for arg in args):
         return None
-    grains, larges = zip(*(arg for arg in args if arg is not None), strict=True)
+    quanta, larges = zip(*(arg for arg in args if arg is not None), strict=True)
     match function:
         case "add" | "sub":
-            return _exactly(min(grains), sum(larges), precision)
+            return _exactly(min(quanta), sum(larges), precision)
         case "mul":
-            return _exactly(prod(grains), prod(larges), precision)
+            return _exactly(prod(quanta), prod(larges), precision)
         case "max" | "min" | "neg" | "abs" | "relu":
-            return min(grains), max(larges)
+            return min(quanta), max(larges)
         case _:
             return None
 
 
-def _exactly(grain: float, largest: float, precision: Precision) -> _Range:
-    if not representable(largest, grain, precision):
+def _exactly(quantum: float, largest: float, precision: Precision) -> _Range:
+    if not representable(largest, quantum, precision):
         raise _RoundedError
-    return grain, largest
+    return quantum, largest
 
 
 def _joined(one: _Range, other: _Range) -> _Range:
@@ -453,19 +453,19 @@ def _fill_indices(array: Array, extent: int, generator: np.random.Generator) -> 
     array.reshape(-1)[chosen] = generator.permutation(outside)[:count]
 
 
-def _fill(array: Array, style: Style, grain: float, generator: np.random.Generator) -> None:
-    """Draw odd multiples of the grain, and then the elements that are other numbers."""
+def _fill(array: Array, style: Style, quantum: float, generator: np.random.Generator) -> None:
+    """Draw odd multiples of the quantum, and then the elements that are other numbers."""
     for (part,) in chunks(array):
-        _fill_part(part, style, grain, generator)
+        _fill_part(part, style, quantum, generator)
     for (part,) in chunks(array) if style.also else ():
         which = generator.integers(0, 2 * len(style.also), part.shape)
         for i, number in enumerate(style.also):
             part[which == i] = number
 
 
-def _fill_part(part: Array, style: Style, grain: float, generator: np.random.Generator) -> None:
-    first = int(style.low / grain) // 2
-    many = max(1, int(style.high / grain) // 2 - first)
+def _fill_part(part: Array, style: Style, quantum: float, generator: np.random.Generator) -> None:
+    first = int(style.low / quantum) // 2
+    many = max(1, int(style.high / quantum) // 2 - first)
     drawn = generator.integers(-many if style.signs == "mixed" else 0, many, part.shape, np.int32)
     # -1, -2, ... become 0, 1, ...: a shift of the sign's bit sets all bits.
     sign = drawn >> 31
@@ -474,4 +474,4 @@ def _fill_part(part: Array, style: Style, grain: float, generator: np.random.Gen
     if style.signs != "positive":
         sign = sign if style.signs == "mixed" else np.int32(-1)
     # Below: odd numbers, and where the sign is -1 their negatives.
-    np.multiply((2 * drawn + 1) * (2 * sign + 1), grain, out=part, casting="same_kind")
+    np.multiply((2 * drawn + 1) * (2 * sign + 1), quantum, out=part, casting="same_kind")

@@ -38,10 +38,10 @@ from planish.levels.loops.reference.bounds import (
     constant,
     exactly,
     filled_with,
-    grain_of,
+    quantum_of,
+    random_sum_error,
     representable,
-    scattered,
-    spread,
+    scatter_store,
     with_special,
 )
 from planish.levels.loops.reference.checking import Answer, Expected
@@ -65,7 +65,7 @@ Trace = list[tuple[Apply, Sequence[Array]] | None]
 """Functions that were applied and their arguments, in order of evaluation; None ends each expression."""
 
 
-def _whole_numbers(
+def _integers(
     program: Program,
     inputs: Arrays,
     block: int,
@@ -97,7 +97,7 @@ def _compute(
     statement: Statement, out: Array, tensors: Arrays, program: Program, block: int, trace: Trace | None
 ) -> None:
     """Compute a statement into a view of its target, with a dimension for each of its axes."""
-    leaves = {a: _whole_leaf(a, statement, tensors, program) for a in accesses(statement.value)}
+    leaves = {a: _integer_leaf(a, statement, tensors, program) for a in accesses(statement.value)}
     factors = _factors(statement, leaves)
     if factors:
         # By way of int64, whose lowest bits are taken: beyond int32 the cast from float64 is undefined.
@@ -119,7 +119,7 @@ def _compute(
         here[...] = terms
 
 
-def _whole_leaf(access: Access, statement: Statement, tensors: Arrays, program: Program) -> Array:
+def _integer_leaf(access: Access, statement: Statement, tensors: Arrays, program: Program) -> Array:
     array = tensors[access.tensor]
     around = overhang(access, array.shape, program.size)
     if access.pad is not None:
@@ -160,10 +160,12 @@ def _factors(statement: Statement, leaves: Mapping[Access, Array]) -> tuple[Arra
 BLOCK = 1 << 20
 """Elements that are held at once beyond the tensors themselves."""
 MANY = 1 << 14
-"""Terms of a sum that is worth a closer look where it cannot be exact."""
+"""Terms of a sum from which on the statistical bound is tried, where the sum cannot be exact."""
 
-_PARTS, _DOUBT = 16, 8
-"""Parts of a long sum that are looked at, at least, and how many times as large as they others may be."""
+_PARTS = 16
+"""Parts of a long sum that are evaluated, at least."""
+SAFETY_FACTOR = 8
+"""Bound of any partial sum over the largest of those that are evaluated."""
 
 _Window = tuple[slice, ...]
 
@@ -188,18 +190,18 @@ def reference(
         Output to its elements, with their tolerances.
     """
     if program.arithmetic == WHOLE:
-        return Answer(_whole_numbers(program, inputs, block, changes or {}, trace))
+        return Answer(_integers(program, inputs, block, changes or {}, trace))
     precision = Precision.of(program.arithmetic)
     tensors = {name: exactly(inputs[name]) for name in program.inputs}
     if kind := program.type.get(POSITIONS):
         tensors[POSITIONS] = Bounded(np.arange(kind.size, dtype=np.float64), None, 1.0, float(kind.size - 1))
     with np.errstate(all="ignore"):
         for statement in program.statements:
-            result = _result(_nest(statement, tensors, program, block, trace))
+            result = _result(_statement_eval(statement, tensors, program, block, trace))
             target = statement.target
             if is_spread(target):
                 kind = program.type[target.tensor]
-                tensors[target.tensor] = spread(statement, result, kind, program.size, precision)
+                tensors[target.tensor] = scatter_store(statement, result, kind, program.size, precision)
             else:
                 tensors[target.tensor] = _written(target, result, tensors, program)
             if changes and target.tensor in changes:
@@ -214,18 +216,18 @@ def _written(target: Access, part: Bounded, tensors: Mapping[str, Bounded], prog
     shape = program.type[target.tensor].shape
     if part.value.shape == shape:
         return part
-    whole = tensors.get(target.tensor) or Bounded(np.zeros(shape), None, part.grain, 0.0)
+    whole = tensors.get(target.tensor) or Bounded(np.zeros(shape), None, part.quantum, 0.0)
     index = tuple(slice(i.offset, i.offset + n) for i, n in zip(target.index, part.value.shape, strict=True))
     whole.value[index] = part.value
     error = whole.error
     if part.error is not None:
         error = np.zeros(shape) if error is None else error
         error[index] = part.error
-    return Bounded(whole.value, error, min(whole.grain, part.grain), max(whole.largest, part.largest))
+    return Bounded(whole.value, error, min(whole.quantum, part.quantum), max(whole.largest, part.largest))
 
 
 @dataclass(frozen=True)
-class _Nest:
+class StatementEval:
     """A statement over its iteration space; its arrays have a dimension for each axis, the target's first.
 
     Args:
@@ -308,9 +310,9 @@ class _Nest:
         return cut(list(self.axes.values()), positions, block)
 
 
-def _nest(
+def _statement_eval(
     statement: Statement, tensors: Mapping[str, Bounded], program: Program, block: int, trace: Trace | None
-) -> _Nest:
+) -> StatementEval:
     axes = {axis: program.size[axis] for axis in statement.axes}
     leaves: dict[Expr, Bounded] = {
         a: _leaf(a, tensors[a.tensor], list(axes), program.size) for a in accesses(statement.value)
@@ -319,7 +321,7 @@ def _nest(
         table, _, _ = parts_of(g)
         leaves[g] = tensors[table.tensor].map(partial(table_view, g, axes=list(axes), sizes=program.size))
     precision, many = Precision.of(program.arithmetic), collisions(statement.target, program.size)
-    return _Nest(statement, axes, leaves, precision, block, is_long(statement, program), many, trace)
+    return StatementEval(statement, axes, leaves, precision, block, is_long(statement, program), many, trace)
 
 
 def _leaf(access: Access, tensor: Bounded, axes: Sequence[str], sizes: Mapping[str, int]) -> Bounded:
@@ -335,36 +337,37 @@ def _leaf(access: Access, tensor: Bounded, axes: Sequence[str], sizes: Mapping[s
     if tensor.error is not None:
         error = view(np.pad(tensor.error, around), access.index, axes, sizes, before)
     largest = max(tensor.largest, abs(pad) if np.isfinite(pad) else 0.0)
-    return Bounded(value, error, min(tensor.grain, grain_of(pad)), largest)
+    return Bounded(value, error, min(tensor.quantum, quantum_of(pad)), largest)
 
 
-def _result(nest: _Nest) -> Bounded:
+def _result(nest: StatementEval) -> Bounded:
     function = nest.statement.reduce
     if function is None:
         return _assigned(nest)
     return _summed(nest) if function == "add" else _reduced(nest, function)
 
 
-def _assigned(nest: _Nest) -> Bounded:
+def _assigned(nest: StatementEval) -> Bounded:
     # What is exact is a number of the kernel's type. And zeros take no memory before they are written.
     value, error, exact = np.empty(nest.shape, nest.precision.dtype), np.zeros(nest.shape), True
-    grain, largest = np.inf, 0.0
+    quantum, largest = np.inf, 0.0
     for window in nest.windows(list(nest.axes), block=min(CHUNK, nest.block)):
         part = nest.evaluate(nest.statement.value, window)
         if part.error is not None:
             value, exact = value.astype(np.float64, copy=False), False
             error[window] = part.error
         value[window] = part.value
-        grain, largest = min(grain, part.grain), max(largest, part.largest)
-    return Bounded(value, None if exact else error, grain, largest)
+        quantum, largest = min(quantum, part.quantum), max(largest, part.largest)
+    return Bounded(value, None if exact else error, quantum, largest)
 
 
-def _reduced(nest: _Nest, function: str) -> Bounded:
+def _reduced(nest: StatementEval, function: str) -> Bounded:
     """Reduce by max, min or mul; a product errs by a relative error for each factor."""
     ufunc, inner = UFUNC[function], tuple(range(nest.outputs, len(nest.axes)))
     value = np.full(nest.shape, IDENTITY[function])
-    other = np.full(nest.shape, 1.0 if function == "mul" else 0.0)
-    grain, largest, exact, unknown = np.inf, 0.0, function != "mul", False
+    # Of a product the largest magnitude first, from which the error follows below.
+    error = np.full(nest.shape, 1.0 if function == "mul" else 0.0)
+    quantum, largest, exact, unknown = np.inf, 0.0, function != "mul", False
     for window in nest.windows(list(nest.axes)):
         shape = tuple(w.stop - w.start for w in window)
         part = nest.evaluate(nest.statement.value, window).map(partial(np.broadcast_to, shape=shape))
@@ -372,42 +375,42 @@ def _reduced(nest: _Nest, function: str) -> Bounded:
         unknown = unknown or part.unknown
         value[index] = ufunc(value[index], ufunc.reduce(part.value, axis=inner))
         if function == "mul":
-            other[index] *= part.magnitude.prod(axis=inner)
+            error[index] *= part.magnitude.prod(axis=inner)
         elif part.error is not None:
             # The greatest of several numbers errs by no more than the one of them that errs most.
-            other[index] = np.maximum(other[index], part.error.max(axis=inner))
-        grain, largest = min(grain, part.grain), max(largest, part.largest)
+            error[index] = np.maximum(error[index], part.error.max(axis=inner))
+        quantum, largest = min(quantum, part.quantum), max(largest, part.largest)
         exact = exact and part.error is None
     if function != "mul":
-        return Bounded(value, None if exact else other, grain, largest)
+        return Bounded(value, None if exact else error, quantum, largest)
     # The largest that the product can be, with a rounding for each factor, less the product itself.
-    error = other * (1 + nest.precision.gamma(nest.terms_per_output)) - np.abs(value) + nest.precision.tiny
+    error = error * (1 + nest.precision.gamma(nest.terms_per_output)) - np.abs(value) + nest.precision.tiny
     error = np.where(np.isfinite(value) & (np.abs(value) > nest.precision.huge), np.inf, error)
     return bounded(value, with_special(value, error, unknown), 0.0)
 
 
-def _summed(nest: _Nest) -> Bounded:
-    """Sum; exactly where the grain allows it, and with the bound of any order otherwise.
+def _summed(nest: StatementEval) -> Bounded:
+    """Sum; exactly where the quantum allows it, and with the bound of any order otherwise.
 
     A long sum of terms of random signs stays small, and so do the errors of its additions.
     """
     first, second = factors(nest.statement.value)
     n = nest.terms_per_output
-    value, magnitude, plain = (np.zeros(nest.shape) for _ in range(3))
-    grain, largest, exact, unknown = np.inf, 0.0, True, False
+    value, magnitude, abs_sum = (np.zeros(nest.shape) for _ in range(3))
+    quantum, largest, exact, unknown = np.inf, 0.0, True, False
     windows = list(nest.windows(axes_of(first), axes_of(second), nest.statement.output_axes))
     for window in windows:
         a, b = nest.evaluate(first, window), nest.evaluate(second, window)
         value[window[: nest.outputs]] += contract(a.value, b.value, nest.outputs)
-        grain, largest = min(grain, a.grain * b.grain), max(largest, a.largest * b.largest)
+        quantum, largest = min(quantum, a.quantum * b.quantum), max(largest, a.largest * b.largest)
         exact = exact and a.error is None and b.error is None
         unknown = unknown or a.unknown or b.unknown
-    if exact and representable(n * largest, grain, nest.precision):
-        return Bounded(value, None, grain, n * largest)
+    if exact and representable(n * largest, quantum, nest.precision):
+        return Bounded(value, None, quantum, n * largest)
     if exact and nest.is_long and nest.collisions == 1:
-        most = _partly(nest, first, second)
-        if representable(most, grain, nest.precision):
-            return Bounded(value, None, grain, most)
+        most = _partial_sum_bound(nest, first, second)
+        if representable(most, quantum, nest.precision):
+            return Bounded(value, None, quantum, most)
     doubtful, finite = np.zeros(nest.shape), bool(np.isfinite(value).all())
     # Magnitudes cost another pass; most inputs are chosen so that sums are exact and none is needed.
     for window in windows:
@@ -415,23 +418,23 @@ def _summed(nest: _Nest) -> Bounded:
         index = window[: nest.outputs]
         magnitude[index] += contract(a.magnitude, b.magnitude, nest.outputs)
         if not exact:
-            plain[index] += contract(np.abs(a.value), np.abs(b.value), nest.outputs)
+            abs_sum[index] += contract(np.abs(a.value), np.abs(b.value), nest.outputs)
         if not (exact or finite):
             doubtful[index] += contract(_may_vanish(a), np.isinf(b.value) * 1.0, nest.outputs)
             doubtful[index] += contract(np.isinf(a.value) * 1.0, _may_vanish(b), nest.outputs)
     # How far the errors of the factors move the sum: sum((|a| + e)(|b| + f)) - sum(|a| |b|).
-    moved = magnitude - plain if not exact else 0.0
-    added = nest.precision.gamma(n + 1) * magnitude
+    propagated_error = magnitude - abs_sum if not exact else 0.0
+    rounding_error = nest.precision.gamma(n + 1) * magnitude
     if n >= MANY and not unknown and nest.collisions == 1:
-        most = _partly(nest, first, second)
+        most = _partial_sum_bound(nest, first, second)
         if most < magnitude.min(initial=np.inf):  # so the terms' signs are random
-            added = np.minimum(added, scattered(n, most, nest.precision))
-    error = moved + added + nest.precision.tiny
+            rounding_error = np.minimum(rounding_error, random_sum_error(n, most, nest.precision))
+    error = propagated_error + rounding_error + nest.precision.tiny
     # In some order a partial sum may overflow the kernel's type; an infinite sum may then be NaN.
     huge = nest.precision.huge
     error = np.where(np.isfinite(value) & (magnitude > huge), np.inf, error)
     unknown = unknown | (np.isinf(value) & (n * largest > huge)) | (doubtful > 0)
-    return Bounded(value, with_special(value, error, unknown), grain, n * largest)
+    return Bounded(value, with_special(value, error, unknown), quantum, n * largest)
 
 
 def _may_vanish(factor: Bounded) -> Array:
@@ -439,7 +442,7 @@ def _may_vanish(factor: Bounded) -> Array:
     return ((np.abs(factor.value) <= factor.errors) & (factor.errors > 0)) * 1.0
 
 
-def _partly(nest: _Nest, first: Expr, second: Expr) -> float:
+def _partial_sum_bound(nest: StatementEval, first: Expr, second: Expr) -> float:
     """Bound the partial sums of a long sum whose terms have random signs.
 
     Where they have not, or are the same again and again, parts of the iteration space show it: they grow as
@@ -454,7 +457,7 @@ def _partly(nest: _Nest, first: Expr, second: Expr) -> float:
         running[index] += part
         squares[index] += contract(a.value**2, b.value**2, nest.outputs)
         most = max(most, float(np.abs(part).max()), float(np.abs(running[index]).max()))
-    return max(_DOUBT * most, cancelled(nest.statement, float(np.sqrt(squares.max()))))
+    return max(SAFETY_FACTOR * most, cancelled(nest.statement, float(np.sqrt(squares.max()))))
 
 
 def factors(expr: Expr) -> tuple[Expr, Expr]:
