@@ -9,7 +9,7 @@ import pytest
 
 from planish.core import Candidate, Objective, PlanishError, Searcher, Space, Step
 from planish.levels.graph.passes import Selection, selection_of
-from planish.levels.graph.space import PassAlphabet, SelectionSpace
+from planish.levels.graph.space import PassVocabulary, SelectionSpace
 from planish.models.named_policies import ESCAPE, SeedPolicy, policy_named
 from planish.search.decoding import PrefixTree, prioritised, priority_samples
 from planish.search.policies import PolicySamples, PrioritySampling
@@ -95,10 +95,10 @@ def test_lists_of_graph_passes_are_composed() -> None:
     out = frozenset({"ConvAddFusion"})
     lists = [Selection((fold, fuse)), Selection((fuse,), out), Selection((fold,), out, offline=True)]
 
-    def alphabet() -> PassAlphabet:
+    def vocabulary() -> PassVocabulary:
         raise AssertionError("finding out which passes matter takes time")
 
-    space = SelectionSpace(alphabet, seeds=lambda _: lists)
+    space = SelectionSpace(vocabulary, seeds=lambda _: lists)
     found = list(priority_samples(policy_named(space, "auto"), space))
     assert {each.candidate for each in lists} <= {*found}
     assert Selection((fold, fuse), out).candidate in found

@@ -302,13 +302,13 @@ def _hlo() -> Guidable:
 def _graph() -> Guidable:
     pytest.importorskip("onnxruntime")
     from planish.levels.graph.passes import REWRITING, RUNTIME, Selection, passes_of_kind
-    from planish.levels.graph.space import PassAlphabet, SelectionSpace
+    from planish.levels.graph.space import PassVocabulary, SelectionSpace
 
     rewrites, disables = (
         tuple(each.name for each in passes_of_kind(*kinds)) for kinds in (REWRITING, RUNTIME)
     )
-    alphabet = PassAlphabet(rewrites[:8], disables[:8], offline=True)
-    return SelectionSpace(lambda: alphabet, None, lambda _: (Selection(),))
+    vocabulary = PassVocabulary(rewrites[:8], disables[:8], offline=True)
+    return SelectionSpace(lambda: vocabulary, None, lambda _: (Selection(),))
 
 
 @pytest.mark.parametrize("make", [_loops, _llvm, _hlo, _graph])

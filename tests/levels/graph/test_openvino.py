@@ -104,9 +104,9 @@ def test_a_search_of_runtimes_begins_with_each_and_measures_both(tmp_path: Path)
 def test_a_target_of_another_runtime_leaves_nothing_out_of_onnx_runtime(tmp_path: Path) -> None:
     task = make(tmp_path, "openvino", "compile_time")
     assert settable(task) == ()
-    alphabet = space_of(task, "all").alphabet
-    assert alphabet.rewrites
-    assert (alphabet.disables, alphabet.offline) == ((), False)
+    vocabulary = space_of(task, "all").vocabulary
+    assert vocabulary.rewrites
+    assert (vocabulary.disables, vocabulary.offline) == ((), False)
     assert all(each == Selection(each.rewrites) for each in seeds_of(task))
     (found,) = tasks.outcomes_of(task, Candidate())
     assert isinstance(found, Measured)

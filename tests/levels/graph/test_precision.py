@@ -29,7 +29,7 @@ def test_precision_is_off_unless_it_is_asked_for(tmp_path: Path) -> None:
     assert inexact(make(tmp_path, tolerance="0.02")) == ALL
     named = make(tmp_path, "latency", "accuracy", allow="int8")
     assert inexact(named) == ("intent.int8",)
-    assert set(ALL) <= set(space_of(make(tmp_path, tolerance="0.02"), "all").alphabet.rewrites)
+    assert set(ALL) <= set(space_of(make(tmp_path, tolerance="0.02"), "all").vocabulary.rewrites)
     assert Selection(("intent.int8_static",)) in seeds_of(make(tmp_path, tolerance="0.02"))
 
 

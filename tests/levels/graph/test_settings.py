@@ -70,7 +70,7 @@ def test_settings_are_offered_on_request_only(tmp_path: Path) -> None:
     asked, not_asked = make(tmp_path), make(tmp_path, session="")
     assert settable(not_asked) == ()
     assert seeds_of(not_asked) == [each for each in seeds_of(asked) if not each.settings]
-    assert space_of(not_asked, "all").alphabet.settings == ()
+    assert space_of(not_asked, "all").vocabulary.settings == ()
     assert "session" not in not_asked.program.text.partition("\n")[2]
     assert widest_settings(not_asked) == settings_of(not_asked)
 

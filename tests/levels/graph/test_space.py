@@ -13,10 +13,10 @@ from planish.core import (
     rng,
 )
 from planish.levels.graph.passes import STEPS, Disable, Rewrite, Selection, Set, selection_of
-from planish.levels.graph.space import LONGEST, PassAlphabet, SelectionSpace
+from planish.levels.graph.space import LONGEST, PassVocabulary, SelectionSpace
 from planish.testing.spaces import SpaceConformance
 
-ALPHABET = PassAlphabet(
+VOCABULARY = PassVocabulary(
     ("onnxscript.optimize", "onnxoptimizer.fuse_bn_into_conv", "onnxscript.add_0"),
     ("ConvAddFusion", "NchwcTransformer", "ConstantFolding"),
     offline=True,
@@ -30,7 +30,7 @@ SEEDS = (
 
 class TestSelections(SpaceConformance):
     def space(self) -> SelectionSpace:
-        return SelectionSpace(lambda: ALPHABET, None, lambda _: SEEDS)
+        return SelectionSpace(lambda: VOCABULARY, None, lambda _: SEEDS)
 
     def known_steps(self) -> Mapping[str, type[Step]]:
         return STEPS
@@ -39,21 +39,22 @@ class TestSelections(SpaceConformance):
         del space
         chosen = selection_of(candidate)
         assert len(chosen.rewrites) <= LONGEST
-        assert {*ALPHABET.rewrites} >= {*chosen.rewrites}
-        assert {*ALPHABET.disables} >= chosen.disabled
+        assert {*VOCABULARY.rewrites} >= {*chosen.rewrites}
+        assert {*VOCABULARY.disables} >= chosen.disabled
 
 
 class TestModels(TestSelections):
     """Models are named by the set of their passes: lists of one set make one model."""
 
     def space(self) -> SelectionSpace:
-        return SelectionSpace(lambda: ALPHABET, lambda names: ",".join(sorted(names)), lambda _: SEEDS[:1])
+        return SelectionSpace(lambda: VOCABULARY, lambda names: ",".join(sorted(names)), lambda _: SEEDS[:1])
 
     def test_equal_states_have_equal_futures(self) -> None:
         """Of the names alone: equal models may be made by lists that leave unequal room for more."""
         space = self.space()
         one, other = (
-            Candidate(tuple(map(Rewrite, order))) for order in (ALPHABET.rewrites, ALPHABET.rewrites[::-1])
+            Candidate(tuple(map(Rewrite, order)))
+            for order in (VOCABULARY.rewrites, VOCABULARY.rewrites[::-1])
         )
         assert space.state_key(one) == space.state_key(other)
         assert space.state_key(one) != space.state_key(space.extend(one, Disable("ConvAddFusion")))
@@ -70,7 +71,7 @@ class TestSettings(SpaceConformance):
 
     def space(self) -> SelectionSpace:
         seeds = [Selection(settings=frozenset({each})) for each in SETTINGS]
-        return SelectionSpace(lambda: replace(ALPHABET, settings=SETTINGS), None, lambda _: seeds)
+        return SelectionSpace(lambda: replace(VOCABULARY, settings=SETTINGS), None, lambda _: seeds)
 
     def known_steps(self) -> Mapping[str, type[Step]]:
         return STEPS
@@ -84,20 +85,20 @@ class TestNothing(TestSelections):
     """A model that no pass changes."""
 
     def space(self) -> SelectionSpace:
-        return SelectionSpace(lambda: PassAlphabet((), ()), None, lambda _: SEEDS[:1])
+        return SelectionSpace(lambda: PassVocabulary((), ()), None, lambda _: SEEDS[:1])
 
     def test_mutation_reaches_other_candidates(self) -> None:
         assert self.space().mutate(Candidate(), rng(0)) == Candidate()
 
 
 def test_it_offers_what_the_searchers_need() -> None:
-    space = SelectionSpace(lambda: ALPHABET, None, lambda _: SEEDS)
+    space = SelectionSpace(lambda: VOCABULARY, None, lambda _: SEEDS)
     for protocol in (CanStep, CanEvolve, CanShrink, CanSeed):
         assert isinstance(space, protocol)
 
 
 def test_seeds_need_no_analysis() -> None:
-    def late() -> PassAlphabet:
+    def late() -> PassVocabulary:
         raise AssertionError("analysed before the seeds were measured")
 
     def named(_: tuple[str, ...]) -> str:
@@ -108,7 +109,7 @@ def test_seeds_need_no_analysis() -> None:
 
 
 def test_samples_rewrite_leave_out_and_go_offline() -> None:
-    space = SelectionSpace(lambda: ALPHABET)
+    space = SelectionSpace(lambda: VOCABULARY)
     drawn = [selection_of(space.sample(rng(0, index))) for index in range(60)]
     assert {len(each.rewrites) for each in drawn} >= {0, 1, 2, 3}
     assert {len(each.disabled) for each in drawn} >= {1, 2}

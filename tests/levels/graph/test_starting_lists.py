@@ -44,8 +44,8 @@ def test_every_pass_stands_for_something_or_a_reason_is_given() -> None:
             assert find_pass(name).is_rewriting
         for name in row.runtime:
             assert not find_pass(name).is_rewriting
-        assert row.rewrites or row.runtime or row.why
-        assert row.why or not row.also
+        assert row.rewrites or row.runtime or row.note
+        assert row.note or not row.extra_classes
 
 
 def test_orders_and_exceptions_name_what_there_is() -> None:

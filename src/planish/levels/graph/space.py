@@ -108,8 +108,8 @@ _OUT = 0.5
 
 
 @dataclass(frozen=True)
-class PassAlphabet:
-    """Alphabet of selections: the passes and settings that they are made of."""
+class PassVocabulary:
+    """Vocabulary of selections: the passes and settings that they are made of."""
 
     rewrites: tuple[str, ...]
     disables: tuple[str, ...]
@@ -121,12 +121,12 @@ class SelectionSpace(Space):
     """Selections of graph passes; every one is legal.
 
     Args:
-        alphabet: makes what selections are made of; it is called when something is drawn first, since to
-            find out which passes matter takes time.
+        vocabulary: makes the vocabulary; it is called at the first draw, since finding out which
+            passes matter takes time.
         name: names the model that some rewriting passes make: equal names mean equal models. It takes the
             passes' time; None: lists name themselves, and an evaluator finds out which models are equal.
         seeds: returns selections that are known to be good for models like this one, the best first, among
-            them those that other models taught.
+            them those transferred from other models.
         longest: rewriting passes of the longest list.
         model: returns features of the model's graph, when features are asked for first.
         start: the selection to begin with; what it leaves out of the runtime, every one does.
@@ -134,7 +134,7 @@ class SelectionSpace(Space):
 
     def __init__(
         self,
-        alphabet: Callable[[], PassAlphabet],
+        vocabulary: Callable[[], PassVocabulary],
         name: Callable[[tuple[str, ...]], str] | None = None,
         seeds: Callable[[Sequence[Candidate]], Sequence[Selection]] = lambda _: (),
         longest: int = LONGEST,
@@ -142,14 +142,14 @@ class SelectionSpace(Space):
         start: Selection = Selection(),  # noqa: B008
     ) -> None:
         self._start, self._name = start, name
-        self._make_alphabet, self._model_features, self._seeds_with = alphabet, model, seeds
-        self._untaught = frozenset(self.seeds())
+        self._make_vocabulary, self._model_features, self._seeds_with = vocabulary, model, seeds
+        self._builtin_seeds = frozenset(self.seeds())
         self._longest = longest
 
     @cached_property
-    def alphabet(self) -> PassAlphabet:
+    def vocabulary(self) -> PassVocabulary:
         """Return what selections are made of."""
-        made = self._make_alphabet()
+        made = self._make_vocabulary()
         return replace(made, disables=tuple(n for n in made.disables if n not in self._start.disabled))
 
     def start(self) -> Candidate:
@@ -169,10 +169,10 @@ class SelectionSpace(Space):
     def state_key(self, candidate: Candidate) -> str:
         """Name the rewritten model and how the runtime loads it, where the space names models; else the list.
 
-        Seeds are named by their lists, so that the first is measured sooner; but not those that were learnt
+        Seeds are named by their lists, so that the first is measured sooner; but not those transferred
         from other models.
         """
-        if self._name is None or candidate in self._untaught:
+        if self._name is None or candidate in self._builtin_seeds:
             return candidate.hash
         chosen = selection_of(candidate)
         rest = replace(chosen, rewrites=()).candidate.hash
@@ -180,14 +180,14 @@ class SelectionSpace(Space):
 
     def steps(self, candidate: Candidate) -> Sequence[Step]:
         """List every pass that can be added or left out, and every setting that is still the target's."""
-        chosen, alphabet = selection_of(candidate), self.alphabet
-        more = alphabet.rewrites if len(chosen.rewrites) < self._longest else ()
-        out = [name for name in alphabet.disables if chosen.optimises and name not in chosen.disabled]
-        offline = [Offline()] if alphabet.offline and not chosen.offline and not chosen.elsewhere else []
+        chosen, vocabulary = selection_of(candidate), self.vocabulary
+        more = vocabulary.rewrites if len(chosen.rewrites) < self._longest else ()
+        out = [name for name in vocabulary.disables if chosen.optimises and name not in chosen.disabled]
+        offline = [Offline()] if vocabulary.offline and not chosen.offline and not chosen.elsewhere else []
         # A setting may make others idle, which leave the candidate then: that is no step further.
         settings = [
             each
-            for each in alphabet.settings
+            for each in vocabulary.settings
             if each.name not in chosen.session
             and len(_having(chosen, each).candidate.steps) > len(candidate.steps)
         ]
@@ -208,50 +208,50 @@ class SelectionSpace(Space):
 
     def sample(self, rng: Generator) -> Candidate:
         """Draw a length, the longer the rarer, the passes, what is left out, and few or no settings."""
-        alphabet = self.alphabet
-        count = min(int(rng.geometric(_MORE)) - 1, self._longest) if alphabet.rewrites else 0
-        out = min(int(rng.geometric(_OUT)), len(alphabet.disables))
+        vocabulary = self.vocabulary
+        count = min(int(rng.geometric(_MORE)) - 1, self._longest) if vocabulary.rewrites else 0
+        out = min(int(rng.geometric(_OUT)), len(vocabulary.disables))
         chosen = Selection(
-            tuple(_drawn(alphabet.rewrites, count, rng)),
-            frozenset(rng.choice(alphabet.disables, out, replace=False).tolist() if out else ()),
-            alphabet.offline and bool(rng.random() < _OUT),
+            tuple(_drawn(vocabulary.rewrites, count, rng)),
+            frozenset(rng.choice(vocabulary.disables, out, replace=False).tolist() if out else ()),
+            vocabulary.offline and bool(rng.random() < _OUT),
         )
-        for _ in range(int(rng.geometric(_OUT)) - 1 if alphabet.settings else 0):
-            chosen = _set(chosen, alphabet, rng)
+        for _ in range(int(rng.geometric(_OUT)) - 1 if vocabulary.settings else 0):
+            chosen = _set(chosen, vocabulary, rng)
         return self._made(chosen)
 
     def mutate(self, candidate: Candidate, rng: Generator) -> Candidate:
         """Insert, replace, delete or swap a rewriting pass, or change what the runtime does: each alike."""
-        chosen, alphabet = selection_of(candidate), self.alphabet
+        chosen, vocabulary = selection_of(candidate), self.vocabulary
         changes: list[Callable[[], Selection]] = []
-        if alphabet.rewrites and len(chosen.rewrites) < self._longest:
-            changes.append(partial(_spliced, chosen, alphabet, rng, removed=0, added=1))
-        if alphabet.rewrites and chosen.rewrites:
-            changes.append(partial(_spliced, chosen, alphabet, rng, removed=1, added=1))
-            changes.append(partial(_spliced, chosen, alphabet, rng, removed=1, added=0))
+        if vocabulary.rewrites and len(chosen.rewrites) < self._longest:
+            changes.append(partial(_spliced, chosen, vocabulary, rng, removed=0, added=1))
+        if vocabulary.rewrites and chosen.rewrites:
+            changes.append(partial(_spliced, chosen, vocabulary, rng, removed=1, added=1))
+            changes.append(partial(_spliced, chosen, vocabulary, rng, removed=1, added=0))
         # Of equal passes, a swap makes the same list.
         if len(set(chosen.rewrites)) > 1:
             changes.append(partial(_swapped, chosen, rng))
-        if alphabet.disables and chosen.optimises:
-            disables = alphabet.disables
+        if vocabulary.disables and chosen.optimises:
+            disables = vocabulary.disables
             toggle = lambda: replace(chosen, disabled=chosen.disabled ^ {*_drawn(disables, 1, rng)})  # noqa: E731
             changes += [toggle] * 2
-        if alphabet.offline:
+        if vocabulary.offline:
             changes.append(lambda: replace(chosen, offline=not chosen.offline))
-        if alphabet.settings:
-            changes.append(partial(_set, chosen, alphabet, rng))
+        if vocabulary.settings:
+            changes.append(partial(_set, chosen, vocabulary, rng))
         return self._made(changes[int(rng.integers(len(changes)))]()) if changes else candidate
 
     def crossover(self, a: Candidate, b: Candidate, rng: Generator) -> tuple[Candidate, Candidate]:
         """Cut each list at a point and swap the rests; deal out what only one leaves out, and settings."""
         one, other = selection_of(a), selection_of(b)
-        cut, away = (int(rng.integers(len(each.rewrites) + 1)) for each in (one, other))
+        cut, other_cut = (int(rng.integers(len(each.rewrites) + 1)) for each in (one, other))
         both = one.disabled & other.disabled
         # Sorted: the order of a set of strings is another in each process, and the draws would be.
         dealt = {name for name in sorted(one.disabled ^ other.disabled) if rng.random() < _OUT}
         rest = (one.disabled ^ other.disabled) - dealt
-        first = one.rewrites[:cut] + other.rewrites[away:]
-        second = other.rewrites[:away] + one.rewrites[cut:]
+        first = one.rewrites[:cut] + other.rewrites[other_cut:]
+        second = other.rewrites[:other_cut] + one.rewrites[cut:]
         mine, others = _dealt(one.settings, other.settings, rng)
         return (
             self._made(Selection(first[: self._longest], both | dealt, one.offline, mine)),
@@ -284,12 +284,12 @@ def _drawn(names: Sequence[str], count: int, rng: Generator) -> list[str]:
 
 
 def _spliced(
-    chosen: Selection, alphabet: PassAlphabet, rng: Generator, *, removed: int, added: int
+    chosen: Selection, vocabulary: PassVocabulary, rng: Generator, *, removed: int, added: int
 ) -> Selection:
     """Remove and add so many rewriting passes at one index."""
     names = chosen.rewrites
     index = int(rng.integers(len(names) + 1 - removed))
-    new = _drawn(alphabet.rewrites, added, rng)
+    new = _drawn(vocabulary.rewrites, added, rng)
     return replace(chosen, rewrites=(*names[:index], *new, *names[index + removed :]))
 
 
@@ -304,12 +304,12 @@ def _having(chosen: Selection, setting: Set) -> Selection:
     return replace(chosen, settings=chosen.settings | {setting})
 
 
-def _set(chosen: Selection, alphabet: PassAlphabet, rng: Generator) -> Selection:
-    """Return one setting of the session another value; the target's own is one of them."""
-    names = list(dict.fromkeys(each.name for each in alphabet.settings))
+def _set(chosen: Selection, vocabulary: PassVocabulary, rng: Generator) -> Selection:
+    """Change one setting of the session; the target's own is one of them."""
+    names = list(dict.fromkeys(each.name for each in vocabulary.settings))
     name = _drawn(names, 1, rng)[0]
     rest = frozenset(each for each in chosen.settings if each.name != name)
-    values = [rest, *(rest | {each} for each in alphabet.settings if each.name == name)]
+    values = [rest, *(rest | {each} for each in vocabulary.settings if each.name == name)]
     others = [each for each in values if each != chosen.settings]
     return replace(chosen, settings=others[int(rng.integers(len(others)))])
 

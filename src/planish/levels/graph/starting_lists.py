@@ -49,27 +49,27 @@ class PaperPass:
     Args:
         name: TVM's.
         classes: RN, MN, SSD and BR; BL for the baseline's, AD for what depends on the user.
-        also: classes that it is run for here beyond those.
+        extra_classes: classes that it is run for here beyond those.
         rewrites: rewriting passes that do the same, the one that starting lists run first.
         runtime: passes of ONNX Runtime that do the same.
-        why: why nothing stands for it, or what is different.
+        note: why nothing stands for it, or what is different.
     """
 
     name: str
     classes: tuple[str, ...]
-    also: tuple[str, ...]
+    extra_classes: tuple[str, ...]
     rewrites: tuple[str, ...]
     runtime: tuple[str, ...]
-    why: str
+    note: str
 
 
 @cache
 def table4() -> tuple[PaperPass, ...]:
     """Return the paper's table 4, in its order."""
     text = (files("planish.levels.graph") / "table4.json").read_text(encoding="utf-8")
-    lists = ("classes", "also", "rewrites", "runtime")
+    lists = ("classes", "extra_classes", "rewrites", "runtime")
     return tuple(
-        PaperPass(row["pass"], *(tuple(row[name]) for name in lists), why=row["why"])
+        PaperPass(row["pass"], *(tuple(row[name]) for name in lists), note=row["note"])
         for row in json.loads(text)
     )
 
@@ -100,7 +100,7 @@ def starting_list(recognition: Recognition, order: int = 0) -> Candidate:
 def class_selection(symbols: Iterable[str], order: int = 0) -> Selection:
     """Select the passes of classes of table 4, by their symbols."""
     wanted = set(symbols)
-    rows = [row for row in table4() if wanted & {*row.classes, *row.also}]
+    rows = [row for row in table4() if wanted & {*row.classes, *row.extra_classes}]
     indices = {name: index for index, name in enumerate(ORDERS[order])}
     ordered = sorted(rows, key=lambda row: indices.get(row.name, len(indices)))
     out = frozenset[str]().union(*(LEFT_OUT.get(letter, frozenset()) for letter in wanted))
@@ -123,7 +123,7 @@ GOOD_LISTS: Sequence[Selection] = (
 
 
 @lru_cache(maxsize=4)
-def _looked_at(program: GraphProgram) -> tuple[Recognition, int]:
+def _analyse(program: GraphProgram) -> tuple[Recognition, int]:
     """Recognise a model's class, and read the version of the standard operators that it uses."""
     model = load_checked(program)
     opsets = [each.version for each in model.opset_import if each.domain in ("", "ai.onnx")]
@@ -132,12 +132,12 @@ def _looked_at(program: GraphProgram) -> tuple[Recognition, int]:
 
 def recognition_of(program: GraphProgram) -> Recognition:
     """Recognise a model's class by its graph; raises ProgramError where its file was moved or changed."""
-    return _looked_at(program)[0]
+    return _analyse(program)[0]
 
 
 def class_lists(program: GraphProgram) -> Sequence[Selection]:
     """Return the lists that the model's class begins with, the best first; none for a model of no class."""
-    found, opset = _looked_at(program)
+    found, opset = _analyse(program)
     lists = [selection_of(starting_list(found, order)) for order in range(len(ORDERS))]
     # Without the passes whose operators the opset lacks: with them the model would be invalid.
     valid = [

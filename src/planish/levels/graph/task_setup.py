@@ -37,7 +37,7 @@ from planish.levels.graph.program import GraphProgram, user_cache
 from planish.levels.graph.relevance import analyse, cache_key, remembered
 from planish.levels.graph.rewriting import final_cache_of, model_cache_of
 from planish.levels.graph.sessions import SessionSettings
-from planish.levels.graph.space import PassAlphabet, SelectionSpace
+from planish.levels.graph.space import PassVocabulary, SelectionSpace
 from planish.levels.graph.starting_lists import GOOD_LISTS, class_lists, recognition_of
 from planish.measure import SharedBaselineTime
 
@@ -133,17 +133,17 @@ def space_of(task: Task[GraphProgram], name: str) -> SelectionSpace:
     settings, changes = widest_settings(task), settable(task)
     probe = PassProbe(program, settings)
 
-    def alphabet() -> PassAlphabet:
+    def vocabulary() -> PassVocabulary:
         if name == "all":
             rewrites, out = ([each.name for each in passes_of_kind(*kinds)] for kinds in (EXACT, RUNTIME))
         else:
             found = remembered(program, settings, partial(analyse, probe))
             rewrites, out = found.rewrites, found.runtime
         # Another runtime runs none of ONNX Runtime's passes.
-        return PassAlphabet((*rewrites, *inexact(task)), () if elsewhere else tuple(out), offline, changes)
+        return PassVocabulary((*rewrites, *inexact(task)), () if elsewhere else tuple(out), offline, changes)
 
     return SelectionSpace(
-        alphabet,
+        vocabulary,
         probe.state_key if name == "exact" else None,
         partial(seeds_of, task),
         model=lambda: recognition_of(program).features,

@@ -13,7 +13,7 @@ from onnx import TensorProto, helper
 
 from levels.graph.architecture.nets import Sketch, small_model
 from planish.levels.graph.architecture import features
-from planish.levels.graph.architecture.data_flow import Wiring
+from planish.levels.graph.architecture.data_flow import DataFlowGraph
 
 
 @given(st.lists(st.sampled_from(["plain", "depthwise", "grouped", "1x1"]), min_size=1, max_size=8))
@@ -49,7 +49,7 @@ def test_the_declared_shape_of_a_constant_counts_where_no_extent_is_open() -> No
     for declared, shape in (((0, 4), (0, 4)), (("n", 4), (0, 4)), ((-1, 4), (0, 4)), ((3, 4), (3, 4))):
         del model.graph.value_info[:]
         model.graph.value_info.append(helper.make_tensor_value_info(weight, TensorProto.FLOAT, declared))
-        assert Wiring(model).shape(weight) == shape
+        assert DataFlowGraph(model).shape(weight) == shape
 
 
 def test_a_sum_of_two_inputs_and_a_bias_are_no_residuals() -> None:
@@ -205,24 +205,27 @@ def test_the_ways_to_two_values_part_at_the_last_common_one() -> None:
     sketch = Sketch()
     common = sketch.op("Relu", sketch.op("Abs", "x"))
     first, second = sketch.op("Exp", sketch.op("Neg", common)), sketch.op("Tanh", common)
-    meeting = Wiring(sketch.model(first, second)).meeting(first, second)
-    assert meeting is not None
-    assert [[node.op for node in way] for way in meeting] == [["Exp", "Neg"], ["Tanh"]]
+    paths = DataFlowGraph(sketch.model(first, second)).nearest_common_ancestor(first, second)
+    assert paths is not None
+    assert [[node.op for node in path] for path in paths] == [["Exp", "Neg"], ["Tanh"]]
 
 
 def test_values_of_separate_inputs_do_not_meet() -> None:
     sketch = Sketch()
     first, second = sketch.op("Abs", "x"), sketch.op("Abs", "y")
-    assert Wiring(sketch.model(first, second, inputs=("x", "y"))).meeting(first, second) is None
+    assert (
+        DataFlowGraph(sketch.model(first, second, inputs=("x", "y"))).nearest_common_ancestor(first, second)
+        is None
+    )
 
 
 def test_shapes_are_no_data() -> None:
     sketch = Sketch()
     length = sketch.op("Shape", "x")
-    wiring = Wiring(sketch.model(sketch.op("Reshape", "x", length)))
-    shape, reshape = wiring.nodes
+    graph = DataFlowGraph(sketch.model(sketch.op("Reshape", "x", length)))
+    shape, reshape = graph.nodes
     assert (shape.data, reshape.data) == (("x",), ("x",))
-    assert not list(wiring.after(shape))
+    assert not list(graph.after(shape))
 
 
 def test_features_are_json() -> None:

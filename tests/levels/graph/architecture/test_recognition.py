@@ -83,5 +83,5 @@ def test_an_empty_graph_is_other() -> None:
 
 def test_every_reason_can_be_shown() -> None:
     seen = features(small_model("cnn")).to_json()
-    shown = [clue.says.format_map(seen) for kind in CLASSES.values() for clue in kind.clues]
+    shown = [indicator.text.format_map(seen) for kind in CLASSES.values() for indicator in kind.indicators]
     assert not [text for text in shown if "{" in text]

@@ -55,12 +55,12 @@ class Node:
         return default if found is None else helper.get_attribute_value(found)
 
 
-Ways = tuple[Sequence[Node], Sequence[Node]]
-"""The operations that lead from a value to one of two others, and those that lead to the second."""
+PathPair = tuple[Sequence[Node], Sequence[Node]]
+"""The operations on the paths from one value to two others, one path each."""
 
 
-class Wiring:
-    """The data flow of a model, with its local functions inlined and the bodies of loops and branches."""
+class DataFlowGraph:
+    """Data-flow graph of a model, with its local functions inlined and the bodies of loops and branches."""
 
     def __init__(self, model: ModelProto) -> None:
         self.nodes: list[Node] = []
@@ -85,9 +85,9 @@ class Wiring:
             # Before the node: indices are in the order of computation, and its results are the bodies'.
             for body in bodies(proto):
                 self._add(body)
-            looked_at = proto.input[:1] if proto.op_type in _FIRST_ALONE else proto.input
+            data_inputs = proto.input[:1] if proto.op_type in _FIRST_ALONE else proto.input
             inner = [name for body in bodies(proto) for node in body.node for name in node.input]
-            data = tuple(name for name in [*looked_at, *inner] if name in self._data)
+            data = tuple(name for name in [*data_inputs, *inner] if name in self._data)
             self.nodes.append(
                 Node(len(self.nodes), proto.op_type, tuple(proto.input), tuple(proto.output), data, proto)
             )
@@ -109,15 +109,15 @@ class Wiring:
         return found
 
     def before(self, node: Node) -> Iterator[Node]:
-        """Return the nodes whose results are this one's data."""
+        """Iterate over the nodes whose results are this one's data."""
         return (self.producers[name] for name in node.data if name in self.producers)
 
     def after(self, node: Node) -> Iterator[Node]:
-        """Return the nodes that use this one's results as data."""
+        """Iterate over the nodes that use this one's results as data."""
         return (after for name in node.outputs for after in self.consumers.get(name, ()))
 
     def shape(self, name: str) -> tuple[int, ...]:
-        """Return a constant's shape; empty where it is unknown."""
+        """Return the shape of a constant; empty where it is unknown."""
         for _ in self.nodes:
             if self._declared.get(name):
                 return self._declared[name]
@@ -135,8 +135,8 @@ class Wiring:
             return made.attribute("value")
         return self.weights.get(name)
 
-    def meeting(self, first: str, second: str) -> Ways | None:
-        """Find the nearest value that two come from; return the ways from there, None where there is none."""
+    def nearest_common_ancestor(self, first: str, second: str) -> PathPair | None:
+        """Find the nearest value that two depend on; return the paths from it, None where there is none."""
         inputs = {name: index for index, name in enumerate(sorted(self._data - set(self.producers)))}
         sides: defaultdict[int, int] = defaultdict(int)
         heap: list[int] = []
@@ -151,14 +151,14 @@ class Wiring:
 
         push(first, 1)
         push(second, 2)
-        ways: dict[int, list[Node]] = {1: [], 2: []}
-        # The latest first: all that leads from a node is met before it, so the first meeting is the nearest.
+        paths: dict[int, list[Node]] = {1: [], 2: []}
+        # The latest first: all nodes after a node precede it here, so the first common one is the nearest.
         while heap:
             index = -heappop(heap)
             if sides[index] == 3:  # both sides lead here
-                return ways[1], ways[2]
+                return paths[1], paths[2]
             if index >= 0:
-                ways[sides[index]].append(self.nodes[index])
+                paths[sides[index]].append(self.nodes[index])
                 for name in self.nodes[index].data:
                     push(name, sides[index])
         return None
@@ -166,10 +166,10 @@ class Wiring:
     def reached(
         self, starts: Iterable[Node], through: Callable[[Node], bool], *, back: bool = False
     ) -> Iterator[Node]:
-        """Walk along the data from some nodes, on through those that a test lets pass.
+        """Traverse the data flow from some nodes, continuing through those that a predicate accepts.
 
         Yields:
-            Each node that is met, those that do not let pass too, but not the starts.
+            Each node visited, those that the predicate rejects too, but not the starts.
         """
         todo, seen = list(starts), set[int]()
         while todo:

@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from planish.levels.graph.architecture.data_flow import Node, Ways, Wiring
+from planish.levels.graph.architecture.data_flow import DataFlowGraph, Node, PathPair
 from planish.levels.graph.model_protos import bodies
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ _ADDS = frozenset({"Add", "Sum", "QLinearAdd", "BiasAdd"}) | _SKIPS | _CONVOLUTI
 """Sums of two results; ONNX Runtime's convolutions and normalisations may add one."""
 
 Scale = tuple[float, int]
-"""How often a feature map was halved on its way (in strides), and how often cut at its border."""
+"""How often a feature map was halved on its path (in strides), and how often cut at its border."""
 
 
 @dataclass(frozen=True)
@@ -50,9 +50,9 @@ class _Residual:
 class _Convolutional:
     """The convolutional side of a graph; what its properties count, `Features` says."""
 
-    def __init__(self, wiring: Wiring) -> None:
-        self._wiring = wiring
-        self.convolutions = [node for node in wiring.nodes if node.op in _CONVOLUTIONS]
+    def __init__(self, graph: DataFlowGraph) -> None:
+        self._graph = graph
+        self.convolutions = [node for node in graph.nodes if node.op in _CONVOLUTIONS]
 
     @cached_property
     def depthwise(self) -> frozenset[int]:
@@ -75,7 +75,7 @@ class _Convolutional:
             max(self._kernel(node), default=1) > 1
             and tuple(node.attribute("strides", ())) == self._kernel(node)
             and not any(
-                before.op in _HEAVY for before in self._wiring.reached([node], lambda _: True, back=True)
+                before.op in _HEAVY for before in self._graph.reached([node], lambda _: True, back=True)
             )
             for node in self.convolutions
         )
@@ -88,15 +88,15 @@ class _Convolutional:
                 node.op == "Mul"
                 and any(
                     before.op == "Sigmoid" and before.inputs[0] in node.inputs
-                    for before in self._wiring.before(node)
+                    for before in self._graph.before(node)
                 )
             )
-            for node in self._wiring.nodes
+            for node in self._graph.nodes
         )
 
     @cached_property
     def residuals(self) -> Sequence[_Residual]:
-        found = (self._residual(node) for node in self._wiring.nodes if node.op in _ADDS)
+        found = (self._residual(node) for node in self._graph.nodes if node.op in _ADDS)
         return [residual for residual in found if residual is not None]
 
     @cached_property
@@ -104,8 +104,8 @@ class _Convolutional:
         """The convolutions after which nothing heavy comes: an image's result, or a detector's heads."""
         busy: set[int] = set()
         # Backwards, so that all that comes after a node is known.
-        for node in reversed(self._wiring.nodes):
-            if any(after.op in _HEAVY or after.index in busy for after in self._wiring.after(node)):
+        for node in reversed(self._graph.nodes):
+            if any(after.op in _HEAVY or after.index in busy for after in self._graph.after(node)):
                 busy.add(node.index)
         return [node for node in self.convolutions if node.index not in busy]
 
@@ -113,7 +113,7 @@ class _Convolutional:
     def scales(self) -> frozenset[Scale]:
         """The sizes of the feature maps that the terminal convolutions look at."""
         known: dict[str, Scale] = {}
-        for node in self._wiring.nodes:
+        for node in self._graph.nodes:
             given = max((known[name] for name in node.data if name in known), default=(1.0, 0))
             known |= dict.fromkeys(node.outputs, self._scaled(node, given))
         return frozenset(known.get(node.data[0], (0.0, 0)) for node in self.terminal if node.data)
@@ -129,57 +129,57 @@ class _Convolutional:
             not self._joins_scales(node)
             and any(
                 after.op in _CONVOLUTIONS
-                for after in self._wiring.reached([node], lambda n: n.op not in _HEAVY)
+                for after in self._graph.reached([node], lambda n: n.op not in _HEAVY)
             )
             for node in self._concatenations
         )
 
     @property
     def squeezes(self) -> int:
-        return sum(self._is_squeeze(node) for node in self._wiring.nodes if node.op == "Mul")
+        return sum(self._is_squeeze(node) for node in self._graph.nodes if node.op == "Mul")
 
     def _is_depthwise(self, node: Node) -> bool:
-        shape = self._wiring.shape(_filter(node))
+        shape = self._graph.shape(_filter(node))
         # A filter's second extent is the channels of a group; where its shape is unknown, groups must do.
         return int(node.attribute("group", 1)) > 1 and (not shape or shape[1:2] == (1,))
 
     def _kernel(self, node: Node) -> tuple[int, ...]:
-        return tuple(node.attribute("kernel_shape", ())) or self._wiring.shape(_filter(node))[2:]
+        return tuple(node.attribute("kernel_shape", ())) or self._graph.shape(_filter(node))[2:]
 
     def _residual(self, node: Node) -> _Residual | None:
-        meeting = self._met(node)
-        if meeting is None:
+        paths = self._met(node)
+        if paths is None:
             return None
         # A convolution that adds what it is given belongs to the branch itself.
-        branch = [*meeting[0], *meeting[1], *([node] if node.op in _CONVOLUTIONS else [])]
+        branch = [*paths[0], *paths[1], *([node] if node.op in _CONVOLUTIONS else [])]
         if any(n.op in _UPSAMPLINGS for n in branch) or not any(n.op in _HEAVY for n in branch):
             return None
         indices = tuple(n.index for n in branch if n.op in _CONVOLUTIONS)
         return _Residual(not self.depthwise.isdisjoint(indices), indices)
 
-    def _met(self, node: Node) -> Ways | None:
-        return self._wiring.meeting(*node.data[:2]) if len(node.data) >= 2 else None
+    def _met(self, node: Node) -> PathPair | None:
+        return self._graph.nearest_common_ancestor(*node.data[:2]) if len(node.data) >= 2 else None
 
     @cached_property
     def _concatenations(self) -> Sequence[Node]:
         joined = ("Concat", "QLinearConcat")
-        return [node for node in self._wiring.nodes if node.op in joined and len(node.data) >= 2]
+        return [node for node in self._graph.nodes if node.op in joined and len(node.data) >= 2]
 
     def _joins_scales(self, node: Node) -> bool:
-        meeting = self._met(node)
-        if meeting is None:
+        paths = self._met(node)
+        if paths is None:
             return False
-        first, second = (sum(n.op in _UPSAMPLINGS for n in way) for way in meeting)
+        first, second = (sum(n.op in _UPSAMPLINGS for n in path) for path in paths)
         # Each side may hold what went up before; the one with one more was upsampled last.
         return first != second
 
     def _is_squeeze(self, node: Node) -> bool:
-        meeting = self._met(node)
-        if meeting is None:
+        paths = self._met(node)
+        if paths is None:
             return False
-        first, second = ([n.op for n in way if n.op not in _REORDERS] for way in meeting)
+        first, second = ([n.op for n in path if n.op not in _REORDERS] for path in paths)
         branch = first or second
-        # One factor is the feature map itself: no operation is on its way.
+        # One factor is the feature map itself: no operation is on its path.
         is_scaled = not (first and second)
         return is_scaled and not _AVERAGES.isdisjoint(branch) and not _HEAVY.isdisjoint(branch)
 
@@ -224,10 +224,10 @@ _BEHIND_MASK = 64
 class _Sequential:
     """The side of a graph that deals with sequences; what its properties count, `Features` says."""
 
-    def __init__(self, wiring: Wiring) -> None:
-        self._wiring = wiring
+    def __init__(self, graph: DataFlowGraph) -> None:
+        self._graph = graph
         # Each attention's softmax, or the operation that all of it was fused into.
-        self.attentions = [node for node in wiring.nodes if _is_fused(node) or self._is_attention(node)]
+        self.attentions = [node for node in graph.nodes if _is_fused(node) or self._is_attention(node)]
 
     @property
     def causal(self) -> int:
@@ -244,7 +244,7 @@ class _Sequential:
             "LayerNorm" in node.op
             or "RMSNorm" in node.op
             or (node.op == "ReduceMean" and self._is_mean_square(node))
-            for node in self._wiring.nodes
+            for node in self._graph.nodes
         )
 
     @property
@@ -255,9 +255,9 @@ class _Sequential:
             or (
                 node.op in _LOOKUPS
                 and node.data == node.inputs[1:2]
-                and len(self._wiring.shape(node.inputs[0])) == 2
+                and len(self._graph.shape(node.inputs[0])) == 2
             )
-            for node in self._wiring.nodes
+            for node in self._graph.nodes
         )
 
     @property
@@ -269,32 +269,32 @@ class _Sequential:
                 node.op in _LOOPS
                 and any(inner.op_type in _PRODUCTS for body in bodies(node.proto) for inner in body.node)
             )
-            for node in self._wiring.nodes
+            for node in self._graph.nodes
         )
 
     @property
     def gates(self) -> int:
         """Sigmoids that gate hyperbolic tangents, as in each step of an unrolled LSTM."""
-        return sum(self._is_gate(node) for node in self._wiring.nodes if node.op == "Mul")
+        return sum(self._is_gate(node) for node in self._graph.nodes if node.op == "Mul")
 
     def _is_attention(self, node: Node) -> bool:
         if node.op not in _SOFTMAXES:
             return False
         # A softmax between two products of results: of queries with keys before it, and of what it weighs.
-        mixed = self._wiring.reached([node], lambda n: n.op in _AROUND_WEIGHTS)
+        mixed = self._graph.reached([node], lambda n: n.op in _AROUND_WEIGHTS)
         return bool(self._scores(node)) and any(_mixes(n) for n in mixed)
 
     def _scores(self, softmax: Node) -> list[Node]:
-        found = self._wiring.reached([softmax], lambda n: n.op in _AROUND_SCORES, back=True)
+        found = self._graph.reached([softmax], lambda n: n.op in _AROUND_SCORES, back=True)
         return [node for node in found if _mixes(node)]
 
     def _is_across(self, node: Node) -> bool:
         for score in [node] if _is_fused(node) else self._scores(node):
             if len(score.data) < 2:
                 continue
-            meeting = self._wiring.meeting(*score.data[:2])
+            paths = self._graph.nearest_common_ancestor(*score.data[:2])
             # Queries and keys of one text come from it at once; else an attention lies between them.
-            if meeting is None or any(n.op in _SOFTMAXES or _is_fused(n) for n in (*meeting[0], *meeting[1])):
+            if paths is None or any(n.op in _SOFTMAXES or _is_fused(n) for n in (*paths[0], *paths[1])):
                 return True
         return False
 
@@ -302,8 +302,8 @@ class _Sequential:
         if _is_fused(node):
             causal = node.attribute("unidirectional", 0) or node.attribute("is_causal", 0)
             return bool(causal) or node.op.startswith(("GroupQuery", "DecoderMasked", "Paged"))
-        on_way = self._wiring.reached([node], lambda n: n.op in _AROUND_SCORES, back=True)
-        steps = [node, *(n for n in on_way if n.op in _AROUND_SCORES)]
+        ancestors = self._graph.reached([node], lambda n: n.op in _AROUND_SCORES, back=True)
+        steps = [node, *(n for n in ancestors if n.op in _AROUND_SCORES)]
         # A mask is a constant beside what flows through; of Where any input may be one.
         masks = {
             name for step in steps for name in step.inputs if name not in step.data or step.op == "Where"
@@ -315,10 +315,10 @@ class _Sequential:
         todo, seen = [name], {name}
         while todo and len(seen) < _BEHIND_MASK:  # a bounded look back: masks are made of few operations
             at = todo.pop()
-            tensor = self._wiring.tensor(at)
+            tensor = self._graph.tensor(at)
             if tensor is not None and _triangular(tensor):
                 return True
-            made = self._wiring.producers.get(at)
+            made = self._graph.producers.get(at)
             if made is None or _mixes(made):
                 continue
             if made.op == "Trilu" or (made.op in _ORDERS and all(map(self._counts, made.inputs))):
@@ -331,7 +331,7 @@ class _Sequential:
     def _counts(self, name: str) -> bool:
         """Return whether a value numbers indices: 0, 1, 2 and so on."""
         for _ in range(_BEHIND_MASK):
-            tensor, made = self._wiring.tensor(name), self._wiring.producers.get(name)
+            tensor, made = self._graph.tensor(name), self._graph.producers.get(name)
             if tensor is not None:
                 return _rises(tensor)
             if made is None or not made.inputs:
@@ -345,16 +345,16 @@ class _Sequential:
         # A normalisation by the root of the mean square, in any form: x / sqrt(mean(x^2) + epsilon).
         squared = any(
             before.op == "Pow" or (before.op == "Mul" and len(set(before.inputs)) == 1)
-            for before in self._wiring.before(mean)
+            for before in self._graph.before(mean)
         )
-        after = self._wiring.reached([mean], lambda n: n.op in ("Add", "Identity", "Cast"))
+        after = self._graph.reached([mean], lambda n: n.op in ("Add", "Identity", "Cast"))
         return squared and any(node.op in ("Sqrt", "Pow", "Reciprocal") for node in after)
 
     def _is_gate(self, node: Node) -> bool:
-        before = {made.op: made for made in self._wiring.before(node)}
+        before = {made.op: made for made in self._graph.before(node)}
         if set(before) != {"Sigmoid", "Tanh"}:
             return False
-        sources = self._wiring.reached([before["Sigmoid"]], lambda n: n.op not in _PRODUCTS, back=True)
+        sources = self._graph.reached([before["Sigmoid"]], lambda n: n.op not in _PRODUCTS, back=True)
         # Behind convolutions it is a gated activation, as WaveNet has, and no step of a recurrence.
         return not any(source.op in _CONVOLUTIONS for source in sources)
 
@@ -403,24 +403,24 @@ _PASSING = frozenset(
 )
 
 
-def _neighbourhoods(wiring: Wiring) -> int:
+def _neighbourhoods(graph: DataFlowGraph) -> int:
     """Count how often states of nodes are added up: over edges, or by a matrix that is given."""
     edges, matrices = 0, Counter[str]()
-    for node in wiring.nodes:
+    for node in graph.nodes:
         if node.op in _SCATTERS and len(node.data) >= 2 and node.attribute("reduction", b"none") == b"add":
-            edges += bool(_source(wiring, node.inputs[1]))
+            edges += bool(_source(graph, node.inputs[1]))
         if node.op in _PRODUCTS and len(node.data) == 2:
-            first, second = (_source(wiring, name) for name in node.data)
+            first, second = (_source(graph, name) for name in node.data)
             # One factor is given and the other computed: a product of two inputs is no sum over neighbours.
             if bool(first) != bool(second):
                 matrices[first or second] += 1
     return max(edges, *matrices.values(), 0)
 
 
-def _source(wiring: Wiring, name: str) -> str:
+def _source(graph: DataFlowGraph, name: str) -> str:
     """Return the input of the model that a value is, but for its shape; empty where it is computed."""
-    for _ in wiring.nodes:
-        made = wiring.producers.get(name)
+    for _ in graph.nodes:
+        made = graph.producers.get(name)
         if made is None:
             return name
         if not made.data or made.op not in _PASSING | {"Expand"}:
@@ -518,13 +518,13 @@ def features(model: ModelProto) -> Features:
     Weights are looked at only where they may be masks, so it takes no time that grows with them, and they may
     be missing.
     """
-    wiring = Wiring(model)
-    images, texts = _Convolutional(wiring), _Sequential(wiring)
+    graph = DataFlowGraph(model)
+    images, texts = _Convolutional(graph), _Sequential(graph)
     plain = [r.convolutions for r in images.residuals if r.convolutions and not r.depthwise]
-    counts = Counter(node.op for node in wiring.nodes)
+    counts = Counter(node.op for node in graph.nodes)
     return Features(
         operations=dict(counts.most_common()),
-        parameters=sum(math.prod(tensor.dims) for tensor in wiring.weights.values()),
+        parameters=sum(math.prod(tensor.dims) for tensor in graph.weights.values()),
         convolutions=len(images.convolutions),
         depthwise=len(images.depthwise),
         pointwise=images.pointwise,
@@ -544,7 +544,7 @@ def features(model: ModelProto) -> Features:
         products=sum(counts[op] for op in _PRODUCTS),
         attentions=len(texts.attentions),
         across=texts.across,
-        neighbourhoods=_neighbourhoods(wiring),
+        neighbourhoods=_neighbourhoods(graph),
         causal=texts.causal,
         norms=texts.norms,
         embeddings=texts.embeddings,

@@ -1,7 +1,7 @@
 """Classes of networks, and recognition of a network's class by its graph alone.
 
-A class has clues. Each states how strongly a graph shows one property, from 0 to 1; the class's strength is
-their product, so that each is needed. The numbers were chosen on the models of examples/graph/models that
+A class has indicators. Each states how strongly a graph shows one property, from 0 to 1; the class's strength
+is their product, so that each is needed. The numbers were chosen on the models of examples/graph/models that
 are not held out, with room to both sides; experiments/architecture_aware/recognise.py tests them on others.
 """
 
@@ -21,15 +21,15 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Clue:
+class Indicator:
     """One property of a class.
 
     Args:
-        says: what is seen, for people; it may name features in braces.
+        text: what is seen, for people; it may name features in braces.
         strength: how strongly a graph shows it, from 0 to 1.
     """
 
-    says: str
+    text: str
     strength: Callable[[Features], float]
 
 
@@ -40,40 +40,40 @@ class NetworkClass:
         title: for people.
         paper: the symbol of the passes of table 4 that it begins with. The paper has RN, MN, SSD and BR; of
             the classes that it lacks, decoders begin with BERT's, the others with ResNet's.
-        clues: what speaks for it, the strongest first.
+        indicators: its indicators, the strongest first.
     """
 
-    def __init__(self, title: str, paper: str, *clues: Clue) -> None:
-        self.title, self.paper, self.clues = title, paper, clues
+    def __init__(self, title: str, paper: str, *indicators: Indicator) -> None:
+        self.title, self.paper, self.indicators = title, paper, indicators
 
     def strength(self, found: Features) -> float:
-        """Return how strongly a graph shows all clues, from 0 to 1."""
-        return math.prod(clue.strength(found) for clue in self.clues)
+        """Return how strongly a graph shows all indicators, from 0 to 1."""
+        return math.prod(indicator.strength(found) for indicator in self.indicators)
 
     def reasons(self, found: Features) -> tuple[str, ...]:
-        """Return what each clue shows of a graph."""
+        """Return what each indicator shows of a graph."""
         seen = found.to_json()
-        return tuple(clue.says.format_map(seen) for clue in self.clues)
+        return tuple(indicator.text.format_map(seen) for indicator in self.indicators)
 
 
-def _enough(value: float, full: float) -> float:
-    """Rise from 0 to 1 as a value reaches what is enough."""
-    return max(0.0, min(1.0, value / full))
+def _ramp_up(value: float, full_at: float) -> float:
+    """Return a strength that rises linearly from 0 at 0 to 1 at `full_at`."""
+    return max(0.0, min(1.0, value / full_at))
 
 
-def _few(value: float, none_left: float) -> float:
-    """Fall from 1 to 0 as a value reaches what is too much."""
-    return 1.0 - _enough(value, none_left)
+def _ramp_down(value: float, zero_at: float) -> float:
+    """Return a strength that falls linearly from 1 at 0 to 0 at `zero_at`."""
+    return 1.0 - _ramp_up(value, zero_at)
 
 
-def _has(feature: str, full: float, says: str) -> Clue:
-    """Make a clue of a feature that is there, in full from some number."""
-    return Clue(_shown(feature) + says, lambda found: _enough(getattr(found, feature), full))
+def _present(feature: str, full_at: float, text: str) -> Indicator:
+    """Make an indicator of a feature that is present, of full strength from some number on."""
+    return Indicator(_shown(feature) + text, lambda found: _ramp_up(getattr(found, feature), full_at))
 
 
-def _lacks(feature: str, none_left: float, says: str) -> Clue:
-    """Make a clue of a feature that is not there, or less than some number."""
-    return Clue(_shown(feature) + says, lambda found: _few(getattr(found, feature), none_left))
+def _absent(feature: str, zero_at: float, text: str) -> Indicator:
+    """Make an indicator of a feature that is absent, or rarer than some number."""
+    return Indicator(_shown(feature) + text, lambda found: _ramp_down(getattr(found, feature), zero_at))
 
 
 def _shown(feature: str) -> str:
@@ -82,16 +82,16 @@ def _shown(feature: str) -> str:
 
 def _efficient(found: Features) -> float:
     """Return how far blocks squeeze as EfficientNet's do: nearly all of them, between swishes."""
-    squeezed = _enough(found.squeezes / max(1, found.depthwise), 0.6)
-    return squeezed * _enough(found.swishes / max(1, found.depthwise), 1)
+    squeezed = _ramp_up(found.squeezes / max(1, found.depthwise), 0.6)
+    return squeezed * _ramp_up(found.swishes / max(1, found.depthwise), 1)
 
 
-_ATTENTIONS = _has("attentions", 2, " attentions")
-_DEPTHWISE = _has("depthwise", 3, " depthwise convolutions")
-_EMBEDDINGS = Clue("{embeddings} embeddings of tokens", lambda f: 1.0 if f.embeddings else 0.7)
-_NO_OTHER_TEXT = _lacks("across", 1, " attentions to another text")
-_NORMS = _has("norms", 2, " normalisations over each token")
-_PRODUCTS = _has("products", 2, " products")
+_ATTENTIONS = _present("attentions", 2, " attentions")
+_DEPTHWISE = _present("depthwise", 3, " depthwise convolutions")
+_EMBEDDINGS = Indicator("{embeddings} embeddings of tokens", lambda f: 1.0 if f.embeddings else 0.7)
+_NO_OTHER_TEXT = _absent("across", 1, " attentions to another text")
+_NORMS = _present("norms", 2, " normalisations over each token")
+_PRODUCTS = _present("products", 2, " products")
 _ENDS = "{end_convolutions} convolutions end at {end_scales} scales of feature maps"
 
 
@@ -99,80 +99,82 @@ CLASSES: Mapping[str, NetworkClass] = {
     "ssd": NetworkClass(
         "SSD-like",
         "SSD",
-        Clue(
+        Indicator(
             _ENDS + ", with {suppressions} non-maximum suppressions",
-            lambda f: max(_enough(f.end_scales - 1, 2), _enough(f.suppressions, 1)),
+            lambda f: max(_ramp_up(f.end_scales - 1, 2), _ramp_up(f.suppressions, 1)),
         ),
-        _lacks("skips", 2, " joints of what was upsampled"),
+        _absent("skips", 2, " joints of what was upsampled"),
     ),
     "yolo": NetworkClass(
         "YOLO-like",
         "SSD",
-        _has("skips", 2, " joints of what was upsampled"),
-        Clue(_ENDS, lambda f: _enough(f.end_scales - 1, 1.5)),
+        _present("skips", 2, " joints of what was upsampled"),
+        Indicator(_ENDS, lambda f: _ramp_up(f.end_scales - 1, 1.5)),
     ),
     "resnet": NetworkClass(
         "ResNet-like",
         "RN",
-        _has("residuals", 2, " residual additions around ordinary convolutions"),
-        _has("residual_share", 0.4, " of the convolutions lie in their branches"),
+        _present("residuals", 2, " residual additions around ordinary convolutions"),
+        _present("residual_share", 0.4, " of the convolutions lie in their branches"),
     ),
     "mobilenet": NetworkClass(
         "MobileNet-like",
         "MN",
         _DEPTHWISE,
-        _has("depthwise_share", 0.15, " of the convolutions are depthwise"),
-        _has("pointwise_share", 0.4, " of the others are 1x1"),
-        Clue(
+        _present("depthwise_share", 0.15, " of the convolutions are depthwise"),
+        _present("pointwise_share", 0.4, " of the others are 1x1"),
+        Indicator(
             "{over_frames} of the depthwise ones go along one axis alone",
-            lambda f: _few(f.over_frames / max(1, f.depthwise), 1),
+            lambda f: _ramp_down(f.over_frames / max(1, f.depthwise), 1),
         ),
-        Clue("{squeezes} squeezes, {swishes} swishes", lambda f: 1 - _efficient(f)),
+        Indicator("{squeezes} squeezes, {swishes} swishes", lambda f: 1 - _efficient(f)),
     ),
     "efficientnet": NetworkClass(
         "EfficientNet-like",
         "MN",
         _DEPTHWISE,
-        Clue("{squeezes} squeezes between {swishes} swishes", _efficient),
+        Indicator("{squeezes} squeezes between {swishes} swishes", _efficient),
     ),
     "conformer": NetworkClass(
         "Conformer-like",
         "BR",
-        _has("over_frames", 2, " depthwise convolutions along one axis"),
+        _present("over_frames", 2, " depthwise convolutions along one axis"),
         _ATTENTIONS,
         _NORMS,
     ),
     "vit": NetworkClass(
         "ViT-like",
         "BR",
-        _has("patches", 1, " convolution into patches"),
+        _present("patches", 1, " convolution into patches"),
         _ATTENTIONS,
         _NORMS,
-        _lacks("embeddings", 1, " embeddings of tokens"),
+        _absent("embeddings", 1, " embeddings of tokens"),
     ),
     "t5": NetworkClass(
         "T5-like encoder and decoder",
         "BR",
-        _has("across", 1, " of {attentions} attentions are to another text"),
+        _present("across", 1, " of {attentions} attentions are to another text"),
         _NORMS,
     ),
     "bert": NetworkClass(
         "BERT-like",
         "BR",
         _ATTENTIONS,
-        Clue("{causal} of them see only what came before", lambda f: _few(f.causal, max(1, f.attentions))),
+        Indicator(
+            "{causal} of them see only what came before", lambda f: _ramp_down(f.causal, max(1, f.attentions))
+        ),
         _NORMS,
         _EMBEDDINGS,
         _NO_OTHER_TEXT,
-        _lacks("patches", 1, " convolutions into patches"),
-        _lacks("over_frames", 2, " convolutions over frames"),
+        _absent("patches", 1, " convolutions into patches"),
+        _absent("over_frames", 2, " convolutions over frames"),
     ),
     "gpt": NetworkClass(
         "GPT-like decoder",
         "BR",
-        Clue(
+        Indicator(
             "{causal} of {attentions} attentions see only what came before",
-            lambda f: _enough(f.causal, max(1, f.attentions)),
+            lambda f: _ramp_up(f.causal, max(1, f.attentions)),
         ),
         _NORMS,
         _EMBEDDINGS,
@@ -181,56 +183,56 @@ CLASSES: Mapping[str, NetworkClass] = {
     "recommender": NetworkClass(
         "recommender",
         "RN",
-        Clue("{embeddings} tables are looked up", lambda f: _enough(f.embeddings - 1, 3)),
+        Indicator("{embeddings} tables are looked up", lambda f: _ramp_up(f.embeddings - 1, 3)),
         _PRODUCTS,
-        Clue(
+        Indicator(
             "{attentions} attentions, {recurrent} recurrent layers, {convolutions} convolutions",
-            lambda f: _few(f.attentions + f.recurrent + f.gates + f.convolutions, 2),
+            lambda f: _ramp_down(f.attentions + f.recurrent + f.gates + f.convolutions, 2),
         ),
     ),
     "graph": NetworkClass(
         "graph network",
         "RN",
-        _has("neighbourhoods", 2, " sums over neighbours in a graph that is given"),
+        _present("neighbourhoods", 2, " sums over neighbours in a graph that is given"),
         _PRODUCTS,
     ),
     "recurrent": NetworkClass(
         "LSTM or GRU",
         "RN",
-        Clue(
+        Indicator(
             "{recurrent} recurrent layers, and {gates} gates of sigmoids",
-            lambda f: max(_enough(f.recurrent, 1), _enough(f.gates, 4)),
+            lambda f: max(_ramp_up(f.recurrent, 1), _ramp_up(f.gates, 4)),
         ),
     ),
     "unet": NetworkClass(
         "U-Net",
         "RN",
-        _has("skips", 2, " concatenations join what was upsampled with what was not"),
-        Clue("{end_scales} scale of feature maps at the end", lambda f: _few(f.end_scales - 1, 2)),
-        _has("convolutions", 4, " convolutions"),
+        _present("skips", 2, " concatenations join what was upsampled with what was not"),
+        Indicator("{end_scales} scale of feature maps at the end", lambda f: _ramp_down(f.end_scales - 1, 2)),
+        _present("convolutions", 4, " convolutions"),
     ),
     "plain": NetworkClass(
         "plain CNN",
         "RN",
-        _has("convolutions", 2, " convolutions"),
-        Clue(
+        _present("convolutions", 2, " convolutions"),
+        Indicator(
             "{residuals} residual additions",
-            lambda f: _few((f.residuals + f.inverted_residuals) / max(1, f.convolutions), 0.1),
+            lambda f: _ramp_down((f.residuals + f.inverted_residuals) / max(1, f.convolutions), 0.1),
         ),
-        _lacks("depthwise_share", 0.3, " depthwise convolutions"),
-        Clue(
+        _absent("depthwise_share", 0.3, " depthwise convolutions"),
+        Indicator(
             "{joints} joints and {skips} skips of branches",
-            lambda f: _few((f.joints + f.skips) / max(1, f.convolutions), 0.2),
+            lambda f: _ramp_down((f.joints + f.skips) / max(1, f.convolutions), 0.2),
         ),
-        _lacks("attentions", 2, " attentions"),
+        _absent("attentions", 2, " attentions"),
     ),
 }
 """Class to what it is; their order is that of a tie."""
 
 OTHER = "other"
 """What fits no class."""
-EVIDENT = 0.5
-"""The least strength of a match."""
+MATCH_THRESHOLD = 0.5
+"""The least strength with which a class matches."""
 
 
 _LISTED = 6
@@ -293,18 +295,20 @@ def recognise(model: ModelProto) -> Recognition:
     matches = tuple(
         Match(name, CLASSES[name].title, strengths[name], CLASSES[name].reasons(found))
         for name in ranked
-        if strengths[name] >= EVIDENT
+        if strengths[name] >= MATCH_THRESHOLD
     )
     if matches:
         return Recognition(matches, found)
     kind, strength = CLASSES[ranked[0]], strengths[ranked[0]]
     if strength:
-        nearest = f"nearest is {kind.title}, with a strength of {strength:.2f} where {EVIDENT} is needed"
+        nearest = (
+            f"nearest is {kind.title}, with a strength of {strength:.2f} where {MATCH_THRESHOLD} is needed"
+        )
         reasons = (nearest, *kind.reasons(found))
     else:
         first = list(found.operations.items())[:_LISTED]
         summary = ", ".join(f"{count} {op}" for op, count in first) or "it has no operations"
-        reasons = (f"no class's marks are seen in it: {summary}",)
+        reasons = (f"none of its features indicates a class: {summary}",)
     return Recognition((Match(OTHER, "other", 0.0, reasons),), found)
 
 
