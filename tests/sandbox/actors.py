@@ -15,7 +15,7 @@ from pathlib import Path
 from planish.core import Candidate, Failed, Measured, Outcome, PlanishError, StageClock
 from planish.sandbox import Limits
 from planish.sandbox.plain_data import ErrorData, framed
-from planish.sandbox.protocol import REPLY_BYTES, Answer, Made, encode_reply
+from planish.sandbox.protocol import REPLY_BYTES, EvaluationReply, EvaluatorReady, encode_reply
 from planish.testing.acting import Actor, Diarist, Diary, Mortal
 
 HASTY = Limits(build=0.3)
@@ -196,18 +196,22 @@ class Forger:
 FORGERIES: dict[str, Callable[[Path], bytes]] = {
     "a pickle": lambda folder: framed(pickle.dumps(Trap(folder))),
     "an endless message": lambda _: b"\xff" * 8,
-    "an answer to another candidate": lambda _: encode_reply(Answer(5, Measured({"cost": 0.0}))),
-    "no number": lambda _: encode_reply(Answer(0, Measured({"cost": math.nan}))),
-    "a number larger than any float": lambda _: encode_reply(Answer(0, Measured({"cost": 10**400}))),
-    "no number of a part": lambda _: encode_reply(Answer(0, Measured({"cost": 1.0}, parts={"f": math.nan}))),
+    "an answer to another candidate": lambda _: encode_reply(EvaluationReply(5, Measured({"cost": 0.0}))),
+    "no number": lambda _: encode_reply(EvaluationReply(0, Measured({"cost": math.nan}))),
+    "a number larger than any float": lambda _: encode_reply(EvaluationReply(0, Measured({"cost": 10**400}))),
+    "no number of a part": lambda _: encode_reply(
+        EvaluationReply(0, Measured({"cost": 1.0}, parts={"f": math.nan}))
+    ),
     "seconds larger than any float": lambda _: encode_reply(
-        Answer(0, Measured({"cost": 1.0}), {"run": 10**400})
+        EvaluationReply(0, Measured({"cost": 1.0}), {"run": 10**400})
     ),
     "seconds that are no number": lambda _: encode_reply(
-        Answer(0, Measured({"cost": 1.0}), {"run": math.nan})
+        EvaluationReply(0, Measured({"cost": 1.0}), {"run": math.nan})
     ),
     "more than a reply": lambda _: (REPLY_BYTES + 1).to_bytes(8, "little"),
-    "an evaluator that was not asked for": lambda _: encode_reply(Made(1)),
-    "an error for the user": lambda _: encode_reply(Made(1, error=ErrorData.of(PlanishError("no")))),
+    "an evaluator that was not asked for": lambda _: encode_reply(EvaluatorReady(1)),
+    "an error for the user": lambda _: encode_reply(
+        EvaluatorReady(1, error=ErrorData.of(PlanishError("no")))
+    ),
 }
 """What may be written to the pipe of replies in place of an answer."""

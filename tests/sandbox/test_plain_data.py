@@ -24,7 +24,7 @@ from planish.core import Failed, Lost, Measured, PlanishError, TargetError
 from planish.levels.llvm.backend import IRError
 from planish.sandbox import ExitStatus, forked, in_child
 from planish.sandbox.plain_data import MOST_BYTES, DataError, ErrorData, FrameReader, dumps, framed, loads
-from planish.sandbox.protocol import Answer, Made, decode_reply, encode_reply
+from planish.sandbox.protocol import EvaluationReply, EvaluatorReady, decode_reply, encode_reply
 from sandbox.actors import Trap
 
 
@@ -80,8 +80,8 @@ OUTCOMES = st.one_of(
     st.builds(Lost, st.just("run"), TEXTS),
 )
 REPLIES = st.one_of(
-    st.builds(Answer, st.integers(0, 9), OUTCOMES, st.dictionaries(TEXTS, SECONDS, max_size=2)),
-    st.builds(Made, st.integers(0, 9), st.lists(TEXTS, max_size=2).map(tuple)),
+    st.builds(EvaluationReply, st.integers(0, 9), OUTCOMES, st.dictionaries(TEXTS, SECONDS, max_size=2)),
+    st.builds(EvaluatorReady, st.integers(0, 9), st.lists(TEXTS, max_size=2).map(tuple)),
 )
 
 

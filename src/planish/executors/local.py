@@ -16,7 +16,7 @@ from planish.measure.clock import Clock, LockWaits
 from planish.measure.machine_lock import is_held, machine_lock
 from planish.sandbox.confinement import SandboxPolicy
 from planish.sandbox.limits import Limits, LostError
-from planish.sandbox.protocol import Answer, Made
+from planish.sandbox.protocol import EvaluationReply, EvaluatorReady
 from planish.sandbox.workers import WorkerPool, WorkerProcess
 
 _TICK_S = 0.05  # how often limits are looked at
@@ -24,7 +24,7 @@ _CHUNK_S = 0.02  # how much work is sent at once: a pipe's round trip is lost in
 _CHUNK_MOST = 32
 _LATE_S = 0.25  # a look that comes so late shows that this process itself was stopped or starved
 _DOUBT_S = 1.0  # a failure after such a stop may be that of a clock that went on
-_UNMADE = 3  # evaluators in a row that are lost before they are there
+_MAX_FAILED_CREATIONS = 3  # evaluators in a row that are lost while they are created
 
 
 class LocalExecutor:
@@ -84,7 +84,7 @@ class LocalExecutor:
         )
         self._pace = _CHUNK_S / 4  # seconds that a candidate takes, lately
         self._next_look = 0.0
-        self._unmade = 0  # evaluators in a row that were lost before they were there
+        self._failed_creations = 0  # evaluators in a row that were lost while they were created
         self._answering = self._closed = False
         self._queue = Queue()
         self._ready: deque[Evaluation] = deque()
@@ -204,7 +204,7 @@ class LocalExecutor:
         self._pool.fill()
         for worker in [w for w in self._pool.workers if not w.busy]:
             if worker.serial != self._serial:
-                worker.make(self._serial, self._spec, self._sandbox)
+                worker.create_evaluator(self._serial, self._spec, self._sandbox)
             elif batch:
                 worker.evaluate(*batch.take(self._chunk_size(len(batch))))
 
@@ -217,18 +217,18 @@ class LocalExecutor:
     def _chunk(self) -> int:
         return max(1, min(_CHUNK_MOST, int(_CHUNK_S / self._pace)))
 
-    def _poll(self) -> list[Answer]:
-        answers: list[Answer] = []
+    def _poll(self) -> list[EvaluationReply]:
+        replies: list[EvaluationReply] = []
         for worker in self._pool.ready(_TICK_S):
             self._allow_for_stop()
-            answers += self._on_readable(worker)
+            replies += self._on_readable(worker)
         self._allow_for_stop()
         if time.monotonic() >= self._next_look:
             self._next_look = time.monotonic() + _TICK_S
             self._check_lock_waits()
             for worker in [w for w in self._pool.workers if w.busy]:
-                answers += self._check_timeouts(worker)
-        return answers
+                replies += self._check_timeouts(worker)
+        return replies
 
     def _allow_for_stop(self) -> None:
         """Extend deadlines by the time in which this process was stopped, perhaps with its workers."""
@@ -239,38 +239,38 @@ class LocalExecutor:
                 worker.stalls.stopped += late
                 worker.grace -= late
 
-    def _on_readable(self, worker: WorkerProcess) -> list[Answer]:
-        answers: list[Answer] = []
+    def _on_readable(self, worker: WorkerProcess) -> list[EvaluationReply]:
+        replies: list[EvaluationReply] = []
         doubtful = worker.stalls.stopped > _DOUBT_S
         try:
             for reply in worker.read():
-                if isinstance(reply, Made):
+                if isinstance(reply, EvaluatorReady):
                     self._on_ready(worker, reply)
                 elif doubtful and isinstance(reply.outcome, Failed):
                     worker.pending.appendleft(
                         reply.position
                     )  # what it remembers is not to be believed either
                     lost = Lost(reply.outcome.stage, "stopped", "its worker was stopped")
-                    return [*answers, *self._end(worker, lost)]
+                    return [*replies, *self._end(worker, lost)]
                 else:
                     doubtful = False
                     # A moving average over some eight candidates.
                     self._pace += (sum(reply.seconds.values()) - self._pace) / 8
-                    answers += self._checked(reply)
+                    replies += self._checked(reply)
         except EOFError:
-            answers += self._on_exit(worker)
-        return answers
+            replies += self._on_exit(worker)
+        return replies
 
-    def _checked(self, reply: Answer) -> list[Answer]:
-        """Return the answer, unless the candidate is evaluated again."""
+    def _checked(self, reply: EvaluationReply) -> list[EvaluationReply]:
+        """Return the reply, unless the candidate is evaluated again."""
         if not isinstance(reply.outcome, Lost):
             return [reply]
         self.losses[reply.outcome.detail] += 1
         return [] if self._queue.lose(reply.position) else [reply]
 
-    def _on_ready(self, worker: WorkerProcess, reply: Made) -> None:
+    def _on_ready(self, worker: WorkerProcess, reply: EvaluatorReady) -> None:
         if reply.error is None:
-            self._unmade = 0
+            self._failed_creations = 0
             if reply.serial == self._serial:
                 self.notes = tuple(dict.fromkeys((*self.notes, *reply.notes)))
             return
@@ -279,13 +279,13 @@ class LocalExecutor:
             raise reply.error.error() from RuntimeError(f"in the worker:\n{reply.error.traceback}")
 
     def _check_lock_waits(self) -> None:
-        """Note the processes that keep the machine from the workers."""
+        """Add a note on the processes that hold the machine lock for which workers wait."""
         pids = {worker.pid for worker in self._pool.workers}
         for phase, since in (worker.clock.current() for worker in self._pool.workers if worker.busy):
             found = self._waits.check(time.monotonic() - since, pids) if phase == "wait" else ()
             self.notes = tuple(dict.fromkeys((*self.notes, *found)))
 
-    def _check_timeouts(self, worker: WorkerProcess) -> list[Answer]:
+    def _check_timeouts(self, worker: WorkerProcess) -> list[EvaluationReply]:
         """End a worker that is over a limit, or that died while a child holds its pipe open."""
         phase, since = worker.clock.current()
         limit = self._limits.seconds(phase)
@@ -296,16 +296,16 @@ class LocalExecutor:
             return self._end(worker, Lost(_stage(phase), why, f"its worker was {why}"))
         if worker.is_alive():
             return []
-        answers = self._on_readable(worker)
-        if not answers and worker in self._pool.workers:
+        replies = self._on_readable(worker)
+        if not replies and worker in self._pool.workers:
             return self._on_exit(worker)
-        return answers
+        return replies
 
-    def _on_exit(self, worker: WorkerProcess) -> list[Answer]:
+    def _on_exit(self, worker: WorkerProcess) -> list[EvaluationReply]:
         """Handle the end of a worker process."""
         stage, before = _stage(worker.clock.current()[0]), time.monotonic()
         end = worker.exit_status()
-        self._extend_deadlines(time.monotonic() - before)  # the others were not listened to meanwhile
+        self._extend_deadlines(time.monotonic() - before)  # the others' replies were not read meanwhile
         if end.from_outside:
             return self._end(worker, Lost(stage, "killed", end.cause))
         # Where a candidate is under way, its code exits, and would again. Where none is, no candidate is to
@@ -314,23 +314,23 @@ class LocalExecutor:
             return self._end(worker, Lost(stage, "exited", end.cause))
         return self._end(worker, Failed(stage, "crash", end.detail))
 
-    def _end(self, worker: WorkerProcess, outcome: Failed | Lost) -> list[Answer]:
-        """End a worker for what became of its candidate; the candidates after it go back."""
+    def _end(self, worker: WorkerProcess, outcome: Failed | Lost) -> list[EvaluationReply]:
+        """End a worker with an outcome for its candidate; put the candidates after it back into the queue."""
         phase, since = worker.clock.current()
         seconds = {**worker.clock.seconds(), phase: time.monotonic() - max(since, worker.last_activity)}
         self._pool.kill(worker)
-        if worker.making and worker.serial == self._serial:
-            self._count_unmade(outcome)
+        if worker.creating and worker.serial == self._serial:
+            self._count_failed_creation(outcome)
         if not worker.pending:
             return []
         position, *others = worker.pending
         self._queue.put_back(others)
-        return self._checked(Answer(position, outcome, seconds))
+        return self._checked(EvaluationReply(position, outcome, seconds))
 
-    def _count_unmade(self, outcome: Failed | Lost) -> None:
-        """An evaluator was not made; those that are lost are made again, some times in a row."""
-        self._unmade += 1
-        if isinstance(outcome, Failed) or self._unmade >= _UNMADE:
+    def _count_failed_creation(self, outcome: Failed | Lost) -> None:
+        """Count a failed creation of an evaluator; raise unless it was lost and may be tried again."""
+        self._failed_creations += 1
+        if isinstance(outcome, Failed) or self._failed_creations >= _MAX_FAILED_CREATIONS:
             cause, *_ = outcome.detail.splitlines()
             kind = LostError if isinstance(outcome, Lost) else PlanishError
             raise kind(f"a worker cannot make its evaluator: {cause}") from RuntimeError(outcome.detail)

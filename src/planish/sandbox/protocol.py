@@ -36,7 +36,7 @@ from planish.sandbox.plain_data import DataError, ErrorData, dumps, framed, load
 
 # "worker" comes first: memory that was not written yet reads as that.
 PHASES = ("worker", *(stage for stage in STAGES if stage != "worker"), "wait")
-_BITS = 3  # for the phase, in the word that says where the worker is
+_BITS = 3  # for the phase, in the word that says in which phase the worker is
 STAGE_CLOCK_BYTES = 8 * (1 + len(PHASES))
 _ZEROS = memoryview(bytes(STAGE_CLOCK_BYTES)).cast("Q")
 
@@ -58,22 +58,22 @@ class StageClockShm:
         self._words[:] = _ZEROS
 
     def switch(self, old: int, since: int, new: int, now: int) -> None:
-        """Book the time since `since` to the old phase, and say that the new one is on."""
+        """Add the time since `since` to the old phase, and start the new one."""
         self._words[1 + old] += now - since
         # As if the phase had no breaks, so that its limit holds for the whole of it.
         start = now - self._words[1 + new]
-        # Last: a reader of the phase finds the time before it booked.
+        # Last: a reader of the new phase then sees the time of the old one.
         self._words[0] = start << _BITS | new
 
     def current(self) -> tuple[str, float]:
-        """Return the phase that is on and when it started, in seconds of the monotonic clock."""
+        """Return the current phase and when it started, in seconds of the monotonic clock."""
         word = self._words[0]
         return PHASES[word & (1 << _BITS) - 1], (word >> _BITS) * 1e-9
 
     def seconds(self) -> dict[str, float]:
-        """Return the seconds booked by phase; phases without any are left out."""
-        booked = zip(PHASES, self._words.tolist()[1:], strict=True)
-        return {phase: nanoseconds * 1e-9 for phase, nanoseconds in booked if nanoseconds}
+        """Return the seconds spent in each phase; phases without any are skipped."""
+        spent = zip(PHASES, self._words.tolist()[1:], strict=True)
+        return {phase: nanoseconds * 1e-9 for phase, nanoseconds in spent if nanoseconds}
 
 
 HOST = platform.node()
@@ -81,8 +81,8 @@ _DETAIL = 1000
 
 
 @dataclass(frozen=True)
-class Answer:
-    """A worker's reply on one candidate; the executor knows the candidate by its position.
+class EvaluationReply:
+    """Reply on one candidate; the executor knows the candidate by its position.
 
     Args:
         position: the candidate's index among those submitted, from 0.
@@ -98,10 +98,10 @@ class Answer:
 
 
 class WorkerClock(StageClock, Protocol):
-    """The clock that evaluators are given, as a worker sees it.
+    """Clock of an evaluator, as a worker sees it.
 
     Attributes:
-        failed: the stage where an error arose that went through it.
+        failed: the stage in which an error was raised.
     """
 
     failed: Stage | None
@@ -115,7 +115,7 @@ class WorkerClock(StageClock, Protocol):
         ...
 
     def folders(self) -> Sequence[Path]:
-        """Name the folders that it goes on to read; called before the worker is confined."""
+        """Return the folders that it reads later on; called before the worker is confined."""
         ...
 
 
@@ -159,12 +159,12 @@ _LENGTH = struct.Struct("<Q")
 
 @dataclass(frozen=True)
 class Setup:
-    """The first message to a worker: how it shall live.
+    """First message to a worker: its settings.
 
     Args:
-        import_path: where it finds modules.
-        memory_bytes: what it may have beyond its start.
-        clock: makes the clock that its evaluators are given.
+        import_path: the search path of its modules.
+        memory_bytes: limit of the memory that it allocates after its start, in bytes.
+        clock: returns the clock that is passed to its evaluators.
     """
 
     import_path: Sequence[str]
@@ -173,10 +173,11 @@ class Setup:
 
 
 @dataclass(frozen=True)
-class Make:
-    """Make an evaluator from its pickled spec, in a sandbox, and drop the one before.
+class CreateEvaluator:
+    """Command to create an evaluator from its pickled spec, in a sandbox, and to drop the previous one.
 
-    The sandbox comes apart: to read a spec loads libraries, whose threads could not be confined later.
+    The sandbox is a field of its own, because reading a spec loads libraries, whose threads could not be
+    confined later.
     """
 
     serial: int
@@ -186,20 +187,20 @@ class Make:
 
 @dataclass(frozen=True)
 class Chunk:
-    """Evaluate these, in this order."""
+    """Command to evaluate candidates, in this order."""
 
     positions: Sequence[int]
     candidates: Sequence[Candidate]
 
 
 @dataclass(frozen=True)
-class Made:
-    """The evaluator of this serial number is there, or could not be made.
+class EvaluatorReady:
+    """Reply that an evaluator is ready, or could not be created.
 
     Args:
-        serial: as in `Make`.
+        serial: the number from `CreateEvaluator`.
         notes: notes of the evaluator for the user.
-        error: why there is none.
+        error: why it could not be created; None when it is ready.
     """
 
     serial: int
@@ -207,17 +208,17 @@ class Made:
     error: ErrorData | None = None
 
 
-Reply = Made | Answer
+Reply = EvaluatorReady | EvaluationReply
 
 
-def encode_command(message: Setup | Make | Chunk) -> bytes:
-    """Write a message to a worker as it goes over the pipe."""
+def encode_command(message: Setup | CreateEvaluator | Chunk) -> bytes:
+    """Encode a message to a worker for the pipe."""
     body = pickle.dumps(message, pickle.HIGHEST_PROTOCOL)  # see the module's docstring
     return _LENGTH.pack(len(body)) + body
 
 
 def encode_reply(reply: Reply) -> bytes:
-    """Write a message of a worker as it goes over the pipe.
+    """Encode a message of a worker for the pipe.
 
     Raises:
         DataError: it holds something else than its types say.
@@ -232,7 +233,7 @@ def decode_reply(body: bytes) -> Reply:
         DataError: it is malformed, or holds numbers that are not finite, or seconds that are negative.
     """
     reply: Reply = loads(body, Reply)
-    if isinstance(reply, Answer):
+    if isinstance(reply, EvaluationReply):
         if not _all_finite(reply.seconds.values()) or min(reply.seconds.values(), default=0) < 0:
             raise DataError("seconds that are negative or not finite")
         if isinstance(outcome := reply.outcome, Measured) and not _all_finite(

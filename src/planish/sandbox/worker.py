@@ -1,4 +1,4 @@
-"""Worker process: `python -m planish.sandbox.worker COMMANDS REPLIES DIAL LIFELINE`.
+"""Worker process: `python -m planish.sandbox.worker COMMANDS REPLIES CLOCK LIFELINE`.
 
 The arguments are the descriptors that the parent opened for it. Standard output and error belong to the
 evaluated code, so that nothing it prints can be taken for a reply.
@@ -16,10 +16,10 @@ from planish.sandbox.confinement import apply_sandbox, cap_memory, die_with_pare
 from planish.sandbox.plain_data import DataError, ErrorData, write_all
 from planish.sandbox.protocol import (
     STAGE_CLOCK_BYTES,
-    Answer,
     Chunk,
-    Made,
-    Make,
+    CreateEvaluator,
+    EvaluationReply,
+    EvaluatorReady,
     Setup,
     StageClockShm,
     WorkerClock,
@@ -55,25 +55,25 @@ def _serve(commands: int, replies: int, clock: WorkerClock) -> None:
         except EOFError:
             return
         except Exception as error:  # noqa: BLE001  (the parent raises it)
-            write_all(replies, encode_reply(_broken(serial, error)))
+            write_all(replies, encode_reply(_creation_failed(serial, error)))
             return
-        if isinstance(message, Make):
+        if isinstance(message, CreateEvaluator):
             serial = message.serial
             del evaluator  # before the next one is made: it may hold much memory
-            evaluator = _make(message, replies, clock)
+            evaluator = _create(message, replies, clock)
         elif isinstance(message, Chunk) and evaluator is not None:
             _evaluate(evaluator, message, replies, clock)
 
 
-def _make(message: Make, replies: int, clock: WorkerClock) -> Evaluator | None:
+def _create(message: CreateEvaluator, replies: int, clock: WorkerClock) -> Evaluator | None:
     try:
-        lacking = apply_sandbox(message.sandbox, clock.folders()) if message.sandbox else ()
+        unenforced = apply_sandbox(message.sandbox, clock.folders()) if message.sandbox else ()
         evaluator: Evaluator = pickle.loads(message.spec)()  # made by the executor itself, as all commands
         notes = tuple(map(str, evaluator.notes)) if isinstance(evaluator, HasNotes) else ()
     except Exception as error:  # noqa: BLE001  (the parent raises it)
-        write_all(replies, encode_reply(_broken(message.serial, error)))
+        write_all(replies, encode_reply(_creation_failed(message.serial, error)))
         return None
-    write_all(replies, encode_reply(Made(message.serial, (*lacking, *notes))))
+    write_all(replies, encode_reply(EvaluatorReady(message.serial, (*unenforced, *notes))))
     return evaluator
 
 
@@ -83,23 +83,23 @@ def _evaluate(evaluator: Evaluator, chunk: Chunk, replies: int, clock: WorkerClo
         outcome, seconds = evaluate_one(evaluator, candidate, clock)
         if os.getpid() != myself:
             os._exit(0)  # the evaluated code forked, and this is the child
-        write_all(replies, _encoded(Answer(position, outcome, seconds)))
+        write_all(replies, _encoded(EvaluationReply(position, outcome, seconds)))
 
 
-def _encoded(reply: Answer) -> bytes:
-    """Encode an answer; one whose values are not of their types is a failure of its candidate."""
+def _encoded(reply: EvaluationReply) -> bytes:
+    """Encode a reply; values of the wrong types become a failure of the candidate."""
     try:
         return encode_reply(reply)
     except DataError as error:
         outcome = Failed("worker", "no outcome", f"what the evaluator gave cannot be sent: {error}")
-        return encode_reply(Answer(reply.position, outcome, reply.seconds))
+        return encode_reply(EvaluationReply(reply.position, outcome, reply.seconds))
 
 
-def _broken(serial: int, error: Exception) -> Made:
-    """Return the reply that there is no evaluator, and why; an error made for the user stays as it is."""
+def _creation_failed(serial: int, error: Exception) -> EvaluatorReady:
+    """Return the reply that creating the evaluator failed; a `PlanishError` is sent unchanged."""
     data = ErrorData.of(error)
     if isinstance(error, PlanishError):
-        return Made(serial, error=data)
+        return EvaluatorReady(serial, error=data)
     if isinstance(error, MemoryError):
         what = f"a worker may not have as much memory as this takes: {error}".removesuffix(": ")
         shown: PlanishError = TargetError(what, "Give smaller sizes.")
@@ -108,7 +108,7 @@ def _broken(serial: int, error: Exception) -> Made:
             f"a worker cannot make its evaluator: {type(error).__name__}: {error}",
             "What is sent to workers must be importable there: not of __main__, no lambda, no closure.",
         )
-    return Made(serial, error=replace(ErrorData.of(shown), traceback=data.traceback))
+    return EvaluatorReady(serial, error=replace(ErrorData.of(shown), traceback=data.traceback))
 
 
 if __name__ == "__main__":

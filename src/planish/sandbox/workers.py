@@ -27,8 +27,8 @@ from planish.sandbox.protocol import (
     REPLY_BYTES,
     STAGE_CLOCK_BYTES,
     Chunk,
-    Made,
-    Make,
+    CreateEvaluator,
+    EvaluatorReady,
     Reply,
     Setup,
     StageClockShm,
@@ -182,11 +182,11 @@ class WorkerProcess(Child):
         forks: whether it is forked from this process, and so has the libraries that are loaded here.
 
     Attributes:
-        serial: the number of the evaluator that it was last asked to make.
-        making: whether it is still making it.
-        sandbox: in which it made it.
-        evaluated: how many candidates it has answered for.
-        pending: positions sent and not answered; the first is the one under way.
+        serial: the number of the evaluator that it was last asked to create.
+        creating: whether that evaluator is not ready yet.
+        sandbox: the one in which the evaluator was created.
+        evaluated: the number of candidates whose reply it has sent.
+        pending: positions sent and without a reply; the first is being evaluated.
         last_activity: when it last replied or was sent something, monotonic seconds.
         grace: seconds since then in which the executor did not read its replies.
         stalls: counts the seconds since then in which it was kept from running.
@@ -212,7 +212,7 @@ class WorkerProcess(Child):
         self._tail = b""
         self.serial = 0
         self.sandbox: SandboxPolicy | None = None
-        self.making = False
+        self.creating = False
         self.evaluated = 0
         self.pending: deque[int] = deque()
         self.stalls = StallDetector(self.pid)
@@ -220,17 +220,17 @@ class WorkerProcess(Child):
 
     @property
     def busy(self) -> bool:
-        """Return whether an answer of it is awaited."""
-        return self.making or bool(self.pending)
+        """Return whether a reply is outstanding."""
+        return self.creating or bool(self.pending)
 
     def is_alive(self) -> bool:
         """Return whether the process still runs."""
         return self._process.poll() is None
 
-    def make(self, serial: int, spec: bytes, sandbox: SandboxPolicy | None) -> None:
-        """Send the command to make another evaluator, in the same sandbox where it is in one."""
-        self.serial, self.making, self.sandbox = serial, True, sandbox
-        self._send(encode_command(Make(serial, spec, sandbox)))
+    def create_evaluator(self, serial: int, spec: bytes, sandbox: SandboxPolicy | None) -> None:
+        """Send the command to create another evaluator, in the same sandbox if it has one."""
+        self.serial, self.creating, self.sandbox = serial, True, sandbox
+        self._send(encode_command(CreateEvaluator(serial, spec, sandbox)))
 
     def evaluate(self, positions: Sequence[int], candidates: Sequence[Candidate]) -> None:
         """Send candidates to evaluate; only while it is not busy, or the pipe may block."""
@@ -256,9 +256,9 @@ class WorkerProcess(Child):
             yield reply
 
     def _note(self, reply: Reply) -> None:
-        if isinstance(reply, Made) and self.making and reply.serial == self.serial:
-            self.making = False
-        elif isinstance(reply, Made):
+        if isinstance(reply, EvaluatorReady) and self.creating and reply.serial == self.serial:
+            self.creating = False
+        elif isinstance(reply, EvaluatorReady):
             raise ValueError(f"no evaluator {reply.serial} is being made")
         elif self.pending and self.pending[0] == reply.position:
             self.pending.popleft()
