@@ -180,7 +180,7 @@ _WHOLE: dict[str, Any] = {
 
 
 def _exactly(value: Array) -> Inexact:
-    """Whole numbers, of which the lowest 32 bits are kept; 64 bits are enough for any operation on those."""
+    """Integers, of which the lowest 32 bits are kept; 64 bits are enough for any operation on those."""
     kept = np.asarray(((value + 2**31) & 0xFFFFFFFF) - 2**31, np.float64)
     return Inexact(kept, np.zeros(kept.shape))
 
@@ -239,7 +239,7 @@ class _Points:
                 return self.read(expr)
 
     def gathered(self, access: Access, dimension: int, by: Access) -> Inexact:
-        """Look an index up: a whole number is brought into range, what is not a number is 0."""
+        """Look an index up: an integer is brought into range, what is not a number is 0."""
         index, extent = self.read(by), self.tensors[access.tensor].value.shape[dimension]
         found = np.where(np.isnan(index.value), 0, np.clip(index.value, 0, extent - 1)).astype(int)
         made = self.read(access, {dimension: found})

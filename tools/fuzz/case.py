@@ -108,7 +108,7 @@ def _input(random: np.random.Generator, program: Program, name: str, special: bo
         return np.where(values == 0, -most - 1, values).astype(kind.dtype)
     magnitude = 0.5 + 1.5 * (random.permutation(kind.size) + random.random()) / kind.size
     values = magnitude * np.where(random.random(kind.size) < 0.5, -1, 1)
-    if name in program.whole_indices:
+    if name in program.integer_indices:
         indices = random.integers(-2, index_ranges(program)[name] + 2, kind.shape)
         ends = np.iinfo(kind.dtype)
         outside = np.where(random.random(kind.shape) < 0.5, ends.min, ends.max)

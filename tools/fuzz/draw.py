@@ -84,7 +84,7 @@ BINARY = (
 )
 REDUCE = ("+=", "+=", "+=", "max=", "min=", "*=")
 NARROW = ("float16", "bfloat16")
-WHOLE = (("-inf", "-128"), ("inf", "127"), ("0.25", "2"), ("0.75", "3"), ("1.5", "3"), ("0.5", "5"))
+INTEGER = (("-inf", "-128"), ("inf", "127"), ("0.25", "2"), ("0.75", "3"), ("1.5", "3"), ("0.5", "5"))
 """Numbers in texts, and whole ones that replace them."""
 ROWS = 11
 """Of a table that is looked up."""
@@ -162,8 +162,8 @@ def _typed(random: Generator, text: str, sizes: Sizes, shapes: Mapping[str, tupl
 
 
 def _whole(random: Generator, text: str, sizes: Sizes) -> Program | None:
-    """Read a program of whole numbers, if it has no functions of others; inputs have 8 bits, all or some."""
-    for number, instead in WHOLE:
+    """Read a program of integers, if it has no functions of others; inputs have 8 bits, all or some."""
+    for number, instead in INTEGER:
         text = text.replace(number, instead)
     try:
         program = parse(text, sizes, dtype="int8")

@@ -53,7 +53,7 @@ def adversarial(program: Program, seed: int, number: int) -> Mapping[str, Array]
 
 
 def _stored(values: Array, kind: TensorType, *, whole: bool) -> Array:
-    """Round to the type of a tensor; whole numbers are a few times as large, lest all be 0."""
+    """Round to the type of a tensor; integers are a few times as large, lest all be 0."""
     values = np.round(values * 8) if whole else values
     if kind.dtype.startswith("int"):
         ends = np.iinfo(kind.dtype)

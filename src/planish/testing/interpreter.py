@@ -1,6 +1,6 @@
 """Interpreter of loop trees: the reference for code generators, and a check of the tree.
 
-It walks the tree point by point, in float64 or with whole numbers in int32, and refuses whatever a tree may
+It walks the tree point by point, in float64 or with integers in int32, and refuses whatever a tree may
 not do: to leave a buffer, to read what was not written, to let parallel iterations share what one writes.
 """
 
@@ -29,12 +29,12 @@ from planish.levels.loops.ir.tree import (
     refs,
     within,
 )
-from planish.levels.loops.lang.element_types import WHOLE, nearest_whole, numpy_type
+from planish.levels.loops.lang.element_types import INTEGER, nearest_integer, numpy_type
 from planish.levels.loops.lang.program import ARITHMETIC, Const
 from planish.levels.loops.reference.bounds import VALUES
 
 UNWRITTEN = -0x21524111
-"""What whole numbers are that nothing has written: 0 may be right by chance, and this hardly ever is."""
+"""What integers are that nothing has written: 0 may be right by chance, and this hardly ever is."""
 
 
 class TreeFault(Exception):  # noqa: N818 - a fault of the tree, not of the user
@@ -44,12 +44,12 @@ class TreeFault(Exception):  # noqa: N818 - a fault of the tree, not of the user
 def looked_up(base: Ref, index: Any, stride: float, extent: float) -> Ref:
     """Return what a "gather" reads: `index` strides behind its reference, brought into range."""
     # As all code generators do it: an index that leaves its range must be harmless, and the same everywhere.
-    whole = np.nan_to_num(np.trunc(index), nan=0.0)
-    return replace(base, offset=base.offset + int(stride) * int(np.clip(whole, 0, extent - 1)))
+    integer = np.nan_to_num(np.trunc(index), nan=0.0)
+    return replace(base, offset=base.offset + int(stride) * int(np.clip(integer, 0, extent - 1)))
 
 
 class Storage:
-    """The buffers of a tree, element by element: in float64, or in int32 where all are whole numbers.
+    """The buffers of a tree, element by element: in float64, or in int32 where all are integers.
 
     Args:
         tree: the whole kernel.
@@ -68,8 +68,9 @@ class Storage:
         own = {b.name for b in tree.buffers if b.kind == "temporary" and b.scope > 0}
         self._spaces = spaces or {b.name: STACK if b.name in own else MEMORY for b in tree.buffers}
         # Inputs may be indices of another type than that of the arithmetic.
-        whole = any(ARITHMETIC[b.dtype] == WHOLE for b in tree.buffers if b.kind != "input")
-        self.number: Callable[[Any], Any] = (lambda x: np.int32(nearest_whole(x))) if whole else np.float64
+        self.number: Callable[[Any], Any] = np.float64
+        if any(ARITHMETIC[b.dtype] == INTEGER for b in tree.buffers if b.kind != "input"):
+            self.number = lambda x: np.int32(nearest_integer(x))
         self.parallel: int | None = None
         self._values: dict[str, list[Any]] = {b.name: [None] * b.size for b in tree.buffers}
         for b in tree.buffers:

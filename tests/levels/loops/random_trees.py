@@ -24,7 +24,7 @@ def random_trees(draw: st.DrawFn) -> LoopTree:
     """Draw a tree that fills two buffers, then changes them in random nests of up to three loops.
 
     Loads and stores have random strides and offsets, so iterations depend on one another at random. Values
-    stay small whole numbers: only sums, differences and extremes of two values, and clamps.
+    stay small integers: only sums, differences and extremes of two values, and clamps.
     """
     sizes = {axis: draw(st.integers(1, 21)) for axis in "ab"} | {"f": 40}
     body: list[Node] = [_fill("P", 0), _fill("Q", 50)]

@@ -144,7 +144,7 @@ MISUSE: list[tuple[str, Shapes, dict[str, str], str]] = [
     ("O[t] = E[I[t],I[t]]", {}, {}, "E is subscripted by 2 tensors, I and I. One subscript may be a tensor."),
     ("E[t] = X[t]; O[t] = E[I[t]]", {}, {}, "E[I[t]] subscripts E by a tensor, but the program writes E."),
     ("O[t] = E[2*I[t]]", {}, {}, "column 13: expected ']' or ','"),
-    # indices of whole numbers
+    # indices of integers
     ("O[t] = E[I[t]] + I[t]", TABLE, {"I": "int64"}, "I subscripts a tensor and is read as a number too"),
     ("I[t] = J[t]; O[t] = E[I[t]]", TABLE, {"I": "int32"}, "I subscripts a tensor and is written too"),
     ("O[t] = E[I[t]]", TABLE, {"E": "int64"}, "element type 'int64' of E is not supported. Inputs that"),

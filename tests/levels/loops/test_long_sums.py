@@ -1,4 +1,4 @@
-"""Sums of more terms than float32 has whole numbers are verified to the last term, in whatever order."""
+"""Sums of more terms than float32 has integers are verified to the last term, in whatever order."""
 
 from __future__ import annotations
 

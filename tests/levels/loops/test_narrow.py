@@ -115,7 +115,7 @@ def test_a_tree_that_rounds_each_partial_sum_is_refused() -> None:
 @pytest.mark.parametrize("dtype", NARROW)
 @pytest.mark.parametrize("name", BUILDERS)
 def test_a_product_is_that_of_numpy(name: str, dtype: str) -> None:
-    """Of small whole numbers, so that every order gives the same sums: only the last rounding is left."""
+    """Of small integers, so that every order gives the same sums: only the last rounding is left."""
     made = parse(GEMM, {"m": 13, "n": 70, "k": 29}, dtype=dtype)
     random = np.random.default_rng(0)
     inputs = {n: random.integers(-9, 10, made.type[n].shape).astype(numpy_type(dtype)) for n in "AB"}
@@ -218,7 +218,7 @@ TILED = (Split("m", 6), Split("n", 16), Reorder(("m:6", "n:16", "k", "m", "n")))
 
 @pytest.mark.parametrize(("backend", "dtype"), list(product(BACKENDS, (*NARROW, "int8"))))
 def test_first_guesses_and_copies_are_right(backend: str, dtype: str) -> None:
-    """Copies of whole numbers are as small as the tensor; the steps are those of a tile, operands packed."""
+    """Copies of integers are as small as the tensor; the steps are those of a tile, operands packed."""
     made = parse(GEMM, {"m": 30, "n": 50, "k": 70}, dtype=dtype)
     start = TemplateSpace(made, Target("", frozenset({backend}), 1, {"backend": backend})).start()
     packs = [(Pack("A", "root"), Pack("B", "m")), (*TILED, Pack("A", "m:6"), Pack("B", "root"))]

@@ -79,7 +79,7 @@ def test_against_numpy(
 @pytest.mark.parametrize("dtype", ["int8", "float16", "float64"])
 @pytest.mark.parametrize("reduce", ["+=", "max=", "min=", "*="])
 def test_types(dtype: str, reduce: str) -> None:
-    """Narrow elements are rounded last, from a tensor of the same shape; whole numbers start whole."""
+    """Narrow elements are rounded last, from a tensor of the same shape; integers start whole."""
     made = parse(f"O[k, 2*t+r] {reduce} X[t] - W[k,r]", {"t": 5, "r": 3, "k": 2}, {"O": (2, 13)}, dtype)
     assert parse_canonical(made.text) == made
     inputs = make_inputs(made)

@@ -56,7 +56,7 @@ def matmul(m: int, n: int, k: int, order: tuple[str, ...], dtype: str = "float32
 
 
 def integers(tree: LoopTree, seed: int = 0) -> dict[str, Array]:
-    """Fill the inputs with small whole numbers."""
+    """Fill the inputs with small integers."""
     random = np.random.default_rng(seed)
     return {b.name: random.integers(-3, 4, b.size).astype(b.dtype) for b in tree.buffers if b.kind == "input"}
 

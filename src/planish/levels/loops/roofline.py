@@ -138,7 +138,7 @@ class Roofline:
 def least_work(program: Program) -> float:
     """Count the floating-point operations that take, at the peak, as long as a program at least."""
     arithmetic = sum(_operations(s, program) for s in program.statements)
-    moved = sum(program.type[t].size * BYTES[program.type[t].dtype] for t in _whole(program))
+    moved = sum(program.type[t].size * BYTES[program.type[t].dtype] for t in _complete_tensors(program))
     return max(arithmetic, moved / BYTES_PER_FLOP)
 
 
@@ -158,7 +158,7 @@ def _operations(statement: Statement, program: Program) -> float:
     return 2.0 * prod(program.size[axis] for axis in statement.axes) / at_once
 
 
-def _whole(program: Program) -> set[str]:
+def _complete_tensors(program: Program) -> set[str]:
     """Return the names of the outputs, and the inputs of which every element is read."""
     found = {*program.outputs}
     for access in (a for s in program.statements for a in accesses(s.value) if a.tensor in program.inputs):

@@ -106,7 +106,7 @@ def _check_input(schedule: Schedule, pack: Packing) -> set[str]:
             f"nest '{nest.name}' neither reads nor writes tensor '{pack.tensor}'",
             did_you_mean(pack.tensor, known),
         )
-    if pack.tensor in schedule.program.whole_indices:
+    if pack.tensor in schedule.program.integer_indices:
         raise ScheduleError(
             f"cannot pack '{pack.tensor}': it has indices of {schedule.program.type[pack.tensor].dtype}",
             "Only what is computed with can be packed.",

@@ -14,7 +14,7 @@ import numpy as np
 
 from planish.core import PlanishError
 from planish.levels.loops.backends import Executable
-from planish.levels.loops.lang.element_types import WHOLE, numpy_type
+from planish.levels.loops.lang.element_types import INTEGER, numpy_type
 from planish.levels.loops.lang.program import Program, TensorType
 from planish.levels.loops.reference.bounds import limits
 from planish.levels.loops.reference.cases import Case, choose_cases, shows_all, special_cases
@@ -67,9 +67,9 @@ LARGE = 1 << 24
 """Elements of inputs and outputs that take a second and more to be made and checked."""
 MANY = 1 << 18
 """Elements that take a millisecond: memory is then filled once, and not anew for each set."""
-NAN_BYTES, LARGE_BYTES, SMALL_BYTES, SMALL_WHOLE_BYTES = 0xFF, 0x7B, 0xFB, 0x84
+NAN_BYTES, LARGE_BYTES, SMALL_BYTES, SMALL_INTEGER_BYTES = 0xFF, 0x7B, 0xFB, 0x84
 """What memory is filled with, beside 0: NaN; numbers above all others, and below, of any type of floats; of
-whole numbers below, while 0x7B makes large ones of them too."""
+integers below, while 0x7B makes large ones of them too."""
 
 
 class Runs(Protocol):
@@ -226,11 +226,11 @@ def _rounds(program: Program, cases: Sequence[Case], special: Sequence[Case]) ->
     """
     usual, further = ([*enumerate(sets, start)] for sets, start in ((cases, 1), (special, len(cases) + 1)))
     usual = [*usual[1:], usual[0]]
-    first = LARGE_BYTES if program.arithmetic == WHOLE else NAN_BYTES
+    first = LARGE_BYTES if program.arithmetic == INTEGER else NAN_BYTES
     if shows_all(program) or _elements(program) > MANY:
         found = [_Round(None if i else first, *each) for i, each in enumerate(usual)]
         return [*(_Round(first, *each) for each in further), *found]
-    bytes_ = None, LARGE_BYTES, SMALL_WHOLE_BYTES if program.arithmetic == WHOLE else SMALL_BYTES, 0
+    bytes_ = None, LARGE_BYTES, SMALL_INTEGER_BYTES if program.arithmetic == INTEGER else SMALL_BYTES, 0
     again = islice(cycle(usual), max(1, len(bytes_) * len(cases) - len(further)))
     found = [_Round(byte, *each) for byte, each in zip(cycle(bytes_), (*further, *again), strict=False)]
     return [*(_Round(first, *each) for each in usual), *found[:-1], _Round(0, *usual[-1])]

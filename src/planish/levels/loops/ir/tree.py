@@ -76,8 +76,8 @@ class Call:
     """An element-wise function (of `planish.levels.loops.lang.program.FUNCTIONS`) of values.
 
     Besides these there is "gather", of a reference, a value, and two numbers, a stride and an extent: the
-    element that lies so many strides behind the reference as the value says, which is cut to a whole number
-    from 0 to the extent - 1; what is not a number is 0. A reference to an input of whole numbers may be the
+    element that lies so many strides behind the reference as the value says, which is cut to an integer
+    from 0 to the extent - 1; what is not a number is 0. A reference to an input of integers may be the
     value where all else is computed in another type.
     """
 
@@ -233,7 +233,7 @@ class LoopTree:
 
     @lazy
     def indices(self) -> frozenset[str]:
-        """The inputs of whole numbers that are read as indices alone."""
+        """The inputs of integers that are read as indices alone."""
         found = [leaf.value for leaf in leaves((*self.ahead, *self.body))]
         indices = [call.args[1] for value in found for call in _gathers(value)]
         indexed = {index.buffer for index in indices if isinstance(index, Ref)}

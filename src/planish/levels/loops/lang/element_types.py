@@ -1,11 +1,11 @@
-"""Element types: NumPy's, whole numbers, and the storage type of each tensor; all are computed in one type.
+"""Element types: NumPy's, integers, and the storage type of each tensor; all are computed in one type.
 
 Inputs and outputs may be stored in a type that is narrower than the arithmetic. What is neither is kept in
 the type of the arithmetic, and so are sums: a reduction whose target is narrower gets a tensor of its own,
 and the target takes its elements, each rounded once. With C of float16, `C[m] += A[m,k]` becomes
 `C_1[m] += A[m,k]; C[m] = C_1[m]`.
 
-Whole numbers are computed modulo 2^32, as NumPy does with int32.
+Integers are computed modulo 2^32, as NumPy does with int32.
 """
 
 from __future__ import annotations
@@ -56,26 +56,26 @@ def numpy_type(dtype: str) -> np.dtype[Any]:
     return np.dtype(dtype)
 
 
-# Whole numbers
+# Integers
 
-WHOLE = "int32"
-"""The type that whole numbers are computed in."""
+INTEGER = "int32"
+"""The type that integers are computed in."""
 FUNCTIONS = frozenset({"add", "sub", "mul", "max", "min", "neg", "abs", "relu", *COMPARISONS})
 RANGES: Mapping[str, tuple[int, int]] = {"int8": (-128, 127), "int32": (-(2**31), 2**31 - 1)}
 
 
-def check_whole_numbers(program: Program) -> None:
-    """Refuse functions and numbers that whole numbers do not have; raises ProgramError."""
+def check_integers(program: Program) -> None:
+    """Refuse functions and numbers that integers do not have; raises ProgramError."""
     for expr in (part for s in program.statements for part in parts(s.value)):
         match expr:
             case Apply(function=function) if function not in FUNCTIONS:
                 what = "look-ups" if is_gather(expr) else f"'{function}'"
                 known = sorted(FUNCTIONS.difference(COMPARISONS))
                 raise ProgramError(
-                    f"whole numbers have no {what}", f"They have {', '.join(known)}, and comparisons."
+                    f"integers have no {what}", f"They have {', '.join(known)}, and comparisons."
                 )
             case Const(value=value):
-                _check_number(value, WHOLE)
+                _check_number(value, INTEGER)
             case Access(tensor=tensor, pad=pad) if pad is not None:
                 _check_number(pad, program.type[tensor].dtype)
             case _:
@@ -101,17 +101,17 @@ def check_numbers(program: Program) -> None:
 
 def _check_number(value: float, dtype: str) -> None:
     low, high = RANGES[dtype]
-    if isinf(value) and dtype == WHOLE:
+    if isinf(value) and dtype == INTEGER:
         return  # the least or the greatest of all
     if not (low <= value <= high and value == int(value)):
         raise ProgramError(
-            f"{number_text(value)} is no number of {dtype}", f"Those are whole, from {low} to {high}."
+            f"{number_text(value)} is no number of {dtype}", f"Those are integers from {low} to {high}."
         )
 
 
-def nearest_whole(value: float) -> int:
+def nearest_integer(value: float) -> int:
     """Return the nearest number of int32: the least or the greatest where it is infinite."""
-    low, high = RANGES[WHOLE]
+    low, high = RANGES[INTEGER]
     return int(min(max(value, low), high))
 
 
@@ -152,22 +152,22 @@ def stored_types(statements: Sequence[Statement], given: Mapping[str, str]) -> d
     Args:
         statements: in order.
         given: tensor, or `ALL`, to type; the rest has the type of the arithmetic. Tensors of indices are
-            narrow, or of whole numbers, only where they are named.
+            narrow, or of integers, only where they are named.
 
     Raises:
         ProgramError: a name is no tensor's, the types have no arithmetic in common, or a tensor that is
-            neither an input nor an output is to be narrow, or an output of few whole numbers.
+            neither an input nor an output is to be narrow, or an output of few integers.
     """
     written = dict.fromkeys(s.target.tensor for s in statements)
     read = dict.fromkeys(a.tensor for s in statements for a in accesses(s.value))
-    whole = _whole_indices(statements, given)
-    given = {tensor: dtype for tensor, dtype in given.items() if tensor not in whole}
+    indices = _integer_indices(statements, given)
+    given = {tensor: dtype for tensor, dtype in given.items() if tensor not in indices}
     arithmetic = _arithmetic(given)
     usual = given.get(ALL, arithmetic)
     inner = {POSITIONS, *(t for t in read if t in written)}
-    # A narrow type lacks most whole numbers: bfloat16 has those to 256.
+    # A narrow type lacks most integers: bfloat16 has those to 256.
     inner |= index_tensors(statements)
-    results = arithmetic if arithmetic == WHOLE else usual
+    results = arithmetic if arithmetic == INTEGER else usual
     types = {t: arithmetic if t in inner else usual for t in read if t not in written}
     types |= {t: arithmetic if t in inner else results for t in written}
     for tensor, dtype in given.items():
@@ -181,26 +181,26 @@ def stored_types(statements: Sequence[Statement], given: Mapping[str, str]) -> d
                 f"{tensor} is written and read, so it cannot be {dtype}",
                 f"Give {dtype} to inputs and outputs; what is between them stays {arithmetic}.",
             )
-        if dtype != arithmetic == WHOLE and tensor in written:
+        if dtype != arithmetic == INTEGER and tensor in written:
             raise ProgramError(
-                f"{tensor} is written, so it cannot be {dtype}: whole numbers are not rounded to fewer bits",
+                f"{tensor} is written, so it cannot be {dtype}: integers are not rounded to fewer bits",
                 f"Give {dtype} to inputs; {arithmetic} is written.",
             )
-    return types | {tensor: dtype for tensor, dtype in given.items() if tensor != ALL} | whole
+    return types | {tensor: dtype for tensor, dtype in given.items() if tensor != ALL} | indices
 
 
-def _whole_indices(statements: Sequence[Statement], given: Mapping[str, str]) -> dict[str, str]:
+def _integer_indices(statements: Sequence[Statement], given: Mapping[str, str]) -> dict[str, str]:
     """Take out the tensors of indices that have a type of their own."""
     values, written = value_tensors(statements), {s.target.tensor for s in statements}
-    whole = {t: given[t] for t in index_tensors(statements) if given.get(t) in INDICES}
-    for tensor, dtype in whole.items():
+    indices = {t: given[t] for t in index_tensors(statements) if given.get(t) in INDICES}
+    for tensor, dtype in indices.items():
         if tensor in values or tensor in written:
             does = "written" if tensor in written else "read as a number"
             raise ProgramError(
                 f"{tensor} subscripts a tensor and is {does} too, so it cannot be {dtype}",
                 "Only an input that is nothing but indices has a type of its own.",
             )
-    return whole
+    return indices
 
 
 def _arithmetic(given: Mapping[str, str]) -> str:

@@ -34,9 +34,9 @@ from planish.levels.loops.lang.draft import (
     uses,
 )
 from planish.levels.loops.lang.element_types import (
-    WHOLE,
+    INTEGER,
+    check_integers,
     check_numbers,
-    check_whole_numbers,
     read_types,
     rounded_last,
     stored_types,
@@ -192,7 +192,7 @@ def check_program(program: Program, given: Shapes) -> None:
     """Check all that needs sizes; raises ProgramError."""
     for tensor in program.inputs:
         if tensor in given:
-            _check_whole(tensor, program)
+            _check_integer_indices(tensor, program)
     for statement in program.statements:
         for access in accesses(statement.value):
             _check_range(access, program)
@@ -201,8 +201,8 @@ def check_program(program: Program, given: Shapes) -> None:
     for tensor in program.written:
         _check_writes(tensor, program)
     _check_positions(program)
-    if program.arithmetic == WHOLE:
-        check_whole_numbers(program)
+    if program.arithmetic == INTEGER:
+        check_integers(program)
     else:
         check_numbers(program)
     _check_memory(program)
@@ -210,12 +210,12 @@ def check_program(program: Program, given: Shapes) -> None:
 
 def _check_positions(program: Program) -> None:
     """Refuse axes whose elements the arithmetic cannot count."""
-    # Up to which every whole number is one of the type.
-    most = {"float32": 1 << 24, "float64": 1 << 53, WHOLE: 1 << 31}[program.arithmetic]
+    # Up to which every integer is one of the type.
+    most = {"float32": 1 << 24, "float64": 1 << 53, INTEGER: 1 << 31}[program.arithmetic]
     found = (
         {"an axis that stands in a value": program.type[POSITIONS].size} if POSITIONS in program.type else {}
     )
-    # Whole numbers count further than memories reach.
+    # Integers count further than memories reach.
     counted = {by: n for by, n in index_ranges(program).items() if program.type[by].dtype not in INDICES}
     found |= {f"a dimension that {by} subscripts": n for by, n in counted.items()}
     for what, n in found.items():
@@ -237,7 +237,7 @@ def _check_range(access: Access, program: Program) -> None:
             )
 
 
-def _check_whole(tensor: str, program: Program) -> None:
+def _check_integer_indices(tensor: str, program: Program) -> None:
     """Refuse axes that alone walk a dimension, and not all of it: most likely a slip."""
     those = [a for s in program.statements for a in accesses(s.value) if a.tensor == tensor]
     for d, n in enumerate(program.type[tensor].shape):

@@ -210,7 +210,7 @@ class _Parser:
                 self.fail("a number is too large")
             self.at += 1
             return Linear((), int(self.tokens[self.at - 1].text))
-        return Linear(((self.name("an axis or a whole number"), 1),))
+        return Linear(((self.name("an axis or an integer"), 1),))
 
     def value(self) -> Expr:
         left = self.expr()

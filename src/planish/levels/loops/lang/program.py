@@ -21,7 +21,7 @@ DTYPES: Mapping[str, int] = {
 """Element types and their sizes in bytes."""
 
 INDICES = ("int32", "int64")
-"""Types of whole numbers that a tensor of indices may have, whatever the program computes in."""
+"""Types of integers that a tensor of indices may have, whatever the program computes in."""
 
 ARITHMETIC: Mapping[str, str] = {
     "float32": "float32",
@@ -312,8 +312,8 @@ class Program:
         return tuple(t for t in self.written if t not in self.read)
 
     @cached_property
-    def whole_indices(self) -> frozenset[str]:
-        """Inputs of whole numbers that subscript tensors, where all else is computed in another type."""
+    def integer_indices(self) -> frozenset[str]:
+        """Inputs of integers that subscript tensors, where all else is computed in another type."""
         if ARITHMETIC[self.arithmetic] in INDICES:
             return frozenset()
         return frozenset(t for t in self.inputs if self.type[t].dtype in INDICES)

@@ -2,14 +2,14 @@
 
 A gather, `E[I[t], d]`, is subscripted by the elements of another tensor. As an expression it is `gather0` of
 two accesses: the table's, which has 0 for the subscript that is gathered (here that of dimension 0), and the
-index tensor's. An index is truncated to a whole number and clamped to the dimension, so that no element
-outside the table is ever read. An input that is nothing but indices may be of whole numbers where all else
+index tensor's. An index is truncated to an integer and clamped to the dimension, so that no element
+outside the table is ever read. An input that is nothing but indices may be of integers where all else
 is not.
 
 A scatter, `O[2*t + i] += X[t] * W[i]` or `O[2*i] = X[i]`, may reach one element by several terms, and others
 by none. Such a target is filled first, with what its reduction starts from, or 0 where it is assigned; what
 reaches an element is then reduced into it. So elements that nothing reaches are 0 after `=` and `+=`, 1 after
-`*=`, -inf after `max=` and inf after `min=` (the least and the greatest whole number).
+`*=`, -inf after `max=` and inf after `min=` (the least and the greatest integer).
 """
 
 from __future__ import annotations

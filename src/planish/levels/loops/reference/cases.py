@@ -22,7 +22,7 @@ import numpy as np
 from planish.core import ProgramError
 from planish.core.hashing import rng
 from planish.levels.loops.lang.draft import axes_of
-from planish.levels.loops.lang.element_types import WHOLE
+from planish.levels.loops.lang.element_types import INTEGER
 from planish.levels.loops.lang.program import Const, Program, Statement, applied
 from planish.levels.loops.lang.subscripts import index_ranges
 from planish.levels.loops.reference.checking import Answer
@@ -72,7 +72,7 @@ def _special_inputs(program: Program, seed: int, kinds: Sequence[str], *, small:
     sums = any(s.reduce == "add" for s in program.statements)
     ranges = index_ranges(program)
     for i, (name, array) in enumerate(made.items()):
-        if name in program.whole_indices:
+        if name in program.integer_indices:
             continue
         generator = rng(seed, i, 1 << 19)
         own = [kind for kind in kinds if kind != LARGEST or i == 0]
@@ -273,7 +273,7 @@ def special_cases(program: Program, seed: int, cases: Sequence[Case], *, apart: 
             _sign_corners(inputs[name], signs.pop() if signs else _combination(2 + seed, i))
         return case_of(program, inputs)
 
-    if program.arithmetic == WHOLE:
+    if program.arithmetic == INTEGER:
         return [case(_whole_range_inputs(program, seed, ends=ends)) for ends in (False, True)]
     kinds, small = _special_kinds(program), shows_all(program)
     if not apart:
@@ -380,7 +380,7 @@ def _affordable(program: Program, seed: int, wanted: int) -> tuple[list[Probe], 
 
 def _enough(program: Program) -> int:
     """Return how many sets are taken though fewer hide nothing: in few elements not every mistake shows."""
-    if shows_all(program) and program.arithmetic == WHOLE:
+    if shows_all(program) and program.arithmetic == INTEGER:
         return 0  # those with special values have the other signs
     return min(SIGNS if shows_all(program) else SOME, int(SOME_WORK / work_of(program)))
 

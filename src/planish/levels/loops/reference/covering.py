@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from planish.core.hashing import rng
-from planish.levels.loops.lang.element_types import WHOLE, numpy_type
+from planish.levels.loops.lang.element_types import INTEGER, numpy_type
 from planish.levels.loops.lang.program import COMPARISONS, Apply, Expr, Program, TensorType, applied
 from planish.levels.loops.lang.subscripts import index_ranges
 from planish.levels.loops.reference.cases import (
@@ -148,7 +148,7 @@ def _planned(
 def _stored(drawn: Array, kind: TensorType, program: Program) -> Array:
     """Round to the tensor's type; integers are some times as large, so that not all are 0."""
     array = aligned(kind)
-    if program.arithmetic == WHOLE:
+    if program.arithmetic == INTEGER:
         info = np.iinfo(kind.dtype)
         array[...] = np.clip(np.round(drawn * 8), info.min, info.max)
     else:

@@ -15,7 +15,7 @@ from typing import Any, Literal
 import numpy as np
 
 from planish.core.hashing import rng
-from planish.levels.loops.lang.element_types import WHOLE, numpy_type
+from planish.levels.loops.lang.element_types import INTEGER, numpy_type
 from planish.levels.loops.lang.program import (
     COMPARISONS,
     POSITIONS,
@@ -57,10 +57,10 @@ _MARGIN = 4
 
 def is_long(statement: Statement, program: Program) -> bool:
     """Return whether a statement sums so many terms that they are exact only where they cancel each other."""
-    if program.arithmetic == WHOLE:
+    if program.arithmetic == INTEGER:
         return False
-    whole = Precision.of(program.arithmetic).max_integer
-    return statement.reduce == "add" and terms_of(statement, program) * LONG > whole
+    most = Precision.of(program.arithmetic).max_integer
+    return statement.reduce == "add" and terms_of(statement, program) * LONG > most
 
 
 def terms_of(statement: Statement, program: Program) -> int:
@@ -99,7 +99,7 @@ def finest_levels(program: Program, highs: Mapping[str, float], *, cancel: bool 
         A power of two, no larger than the inputs' types have room for; `USUAL` where even `COARSEST` levels
         are too many.
     """
-    stored = {program.type[t].dtype for t in program.inputs if t not in program.whole_indices}
+    stored = {program.type[t].dtype for t in program.inputs if t not in program.integer_indices}
     levels = most = int(min([FINEST, *(Precision.of(dtype).max_integer for dtype in stored)]))
     while levels >= COARSEST:
         # Magnitudes are below `high`: the largest is one quantum less.
@@ -359,7 +359,7 @@ def _to_be_positive(expr: Expr) -> set[str]:
 
 
 _USUAL = 100
-"""The bound of usual magnitudes of whole numbers."""
+"""The bound of usual magnitudes of integers."""
 ALIGNMENT = 64
 """Bytes; a cache line, and the widest vector."""
 
@@ -388,8 +388,8 @@ def make_inputs(program: Program, seed: int = 0, styles: Styles | None = None) -
         Input to a contiguous array of the program's element type that starts at a cache line.
     """
     chosen = usual_styles(program) if styles is None else styles
-    if program.arithmetic == WHOLE:
-        return {n: _whole(program.type[n], chosen[n], rng(seed, i)) for i, n in enumerate(program.inputs)}
+    if program.arithmetic == INTEGER:
+        return {n: _integers(program.type[n], chosen[n], rng(seed, i)) for i, n in enumerate(program.inputs)}
     peaks = {name: style.peak ** len(program.type[name].shape) for name, style in chosen.items()}
     highs = {
         name: 2.0 ** np.ceil(np.log2(style.high)) * max(1, peaks[name]) for name, style in chosen.items()
@@ -412,8 +412,8 @@ def make_inputs(program: Program, seed: int = 0, styles: Styles | None = None) -
     return result
 
 
-def _whole(kind: TensorType, style: Style, generator: np.random.Generator) -> Array:
-    """Draw whole numbers of a style: up to 100 in the usual one, and never 0."""
+def _integers(kind: TensorType, style: Style, generator: np.random.Generator) -> Array:
+    """Draw integers of a style: up to 100 in the usual one, and never 0."""
     array, most = aligned(kind), np.iinfo(kind.dtype).max
     low, high = (max(1, min(int(_USUAL * n), int(most))) for n in (style.low, style.high))
     # Of no dimension, NumPy returns a number that cannot be written into.

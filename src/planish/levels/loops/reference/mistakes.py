@@ -15,7 +15,7 @@ from math import isinf
 import numpy as np
 
 from planish.core.hashing import rng
-from planish.levels.loops.lang.element_types import WHOLE
+from planish.levels.loops.lang.element_types import INTEGER
 from planish.levels.loops.lang.program import (
     POSITIONS,
     Access,
@@ -198,8 +198,8 @@ class OtherPad(Probe):
         whole = np.pad(inputs[self.access.tensor].astype(np.float64), around, constant_values=pad)
         before, behind = around[dimension]
         whole[(*[slice(None)] * dimension, slice(-behind, None) if at_end else slice(before))] = self.number
-        # Of whole numbers the nearest ones stand for infinities.
-        bounded = np.clip(whole, -(2**31), 2**31 - 1) if program.arithmetic == WHOLE else whole
+        # Of integers the nearest ones stand for infinities.
+        bounded = np.clip(whole, -(2**31), 2**31 - 1) if program.arithmetic == INTEGER else whole
         return {**inputs, f"{self.access.tensor}'": bounded.astype(program.arithmetic)}
 
     def _around(self, program: Program) -> list[tuple[int, int]]:

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from planish.levels.loops.lang.draft import axes_of
-from planish.levels.loops.lang.element_types import nearest_whole
+from planish.levels.loops.lang.element_types import nearest_integer
 from planish.levels.loops.lang.program import (
     POSITIONS,
     Access,
@@ -72,8 +72,8 @@ def _evaluate(
         if isinstance(expr, Access):
             value = leaves[expr]
         else:
-            whole = memory.dtype.kind == "i"
-            value = np.asarray(nearest_whole(expr.value) if whole else expr.value, memory.dtype)
+            is_integer = memory.dtype.kind == "i"
+            value = np.asarray(nearest_integer(expr.value) if is_integer else expr.value, memory.dtype)
         if out is None:
             return value
         steps.append(partial(np.copyto, out, value))
@@ -309,11 +309,11 @@ def numpy_callable(program: Program, arrays: Arrays) -> Callable[[], object]:
     Returns:
         What reads the inputs and writes the outputs, each time that it is called.
     """
-    computed = {n: t for n, t in program.types if n not in program.whole_indices}
+    computed = {n: t for n, t in program.types if n not in program.integer_indices}
     narrow = [n for n in arrays if n in computed and computed[n].dtype != program.arithmetic]
     wide = {n: replace(t, dtype=program.arithmetic) for n, t in computed.items()}
     everything = {n: aligned(t) if n in narrow or n not in arrays else arrays[n] for n, t in wide.items()}
-    everything |= {n: arrays[n] for n in program.whole_indices}
+    everything |= {n: arrays[n] for n in program.integer_indices}
     steps: list[Step] = []
     if POSITIONS in everything:
         everything[POSITIONS][:] = np.arange(len(everything[POSITIONS]))
@@ -368,7 +368,7 @@ def _steps(statement: Statement, program: Program, arrays: Arrays) -> list[Step]
 def _spread(statement: Statement, out: Array, part: Array, size: Mapping[str, int]) -> list[Step]:
     """Fill a target, and store what was computed: one shifted view after another."""
     start = filled_with(statement.reduce)
-    steps: list[Step] = [partial(out.fill, nearest_whole(start) if out.dtype.kind == "i" else start)]
+    steps: list[Step] = [partial(out.fill, nearest_integer(start) if out.dtype.kind == "i" else start)]
     for target, values in target_views(statement, out, part, size):
         ufunc = UFUNC.get(statement.reduce or "")
         steps.append(

@@ -1,6 +1,6 @@
 """Reference results of a program, by NumPy, with the error that a kernel may make.
 
-Floating-point programs are computed in float64. Whole numbers are computed in int32, modulo 2^32, so that
+Floating-point programs are computed in float64. Integers are computed in int32, modulo 2^32, so that
 every order of a sum is right.
 """
 
@@ -14,7 +14,7 @@ from math import ceil, copysign, isinf, prod
 import numpy as np
 
 from planish.levels.loops.lang.draft import axes_of
-from planish.levels.loops.lang.element_types import WHOLE, nearest_whole
+from planish.levels.loops.lang.element_types import INTEGER, nearest_integer
 from planish.levels.loops.lang.program import (
     IDENTITY,
     POSITIONS,
@@ -59,7 +59,7 @@ from planish.levels.loops.reference.views import (
 )
 
 _EXACT = 2.0**53
-"""Whole numbers below it are exact in float64."""
+"""Integers below it are exact in float64."""
 
 Trace = list[tuple[Apply, Sequence[Array]] | None]
 """Functions that were applied and their arguments, in order of evaluation; None ends each expression."""
@@ -80,7 +80,7 @@ def _integers(
         # Several statements may write parts of one tensor, and what none writes is zero.
         whole = tensors.setdefault(s.target.tensor, np.zeros(kind.shape, np.int32))
         if is_spread(s.target):
-            whole.fill(nearest_whole(filled_with(s.reduce)))
+            whole.fill(nearest_integer(filled_with(s.reduce)))
             part = np.empty([program.size[axis] for axis in s.output_axes], np.int32)
             _compute(s, part, tensors, program, block, trace)
             combined(s, whole, part, program.size)
@@ -104,7 +104,7 @@ def _compute(
         out[...] = contract(factors[0], factors[1], out.ndim).astype(np.int64)
         return
     if statement.reduce:
-        out.fill(nearest_whole(IDENTITY[statement.reduce]))
+        out.fill(nearest_integer(IDENTITY[statement.reduce]))
     extents = [program.size[axis] for axis in statement.axes]
     for window in cut(extents, [range(len(extents))], block):
         shape = [w.stop - w.start for w in window]
@@ -123,7 +123,7 @@ def _integer_leaf(access: Access, statement: Statement, tensors: Arrays, program
     array = tensors[access.tensor]
     around = overhang(access, array.shape, program.size)
     if access.pad is not None:
-        array = np.pad(array, around, constant_values=nearest_whole(access.pad))
+        array = np.pad(array, around, constant_values=nearest_integer(access.pad))
     return view(array, access.index, statement.axes, program.size, [before for before, _ in around])
 
 
@@ -132,16 +132,16 @@ def _value(
 ) -> Array:
     match expr:
         case Const(value=value):
-            # Those of programs are whole, but a mistake that is made on purpose takes half of one.
-            whole = value if isinf(value) else copysign(ceil(abs(value)), value)
-            return np.asarray(nearest_whole(whole), np.int32)
+            # Those of programs are integers, but a mistake that is made on purpose takes half of one.
+            integer = value if isinf(value) else copysign(ceil(abs(value)), value)
+            return np.asarray(nearest_integer(integer), np.int32)
         case Access():
             return within(leaves[expr], window)
         case Apply(function=function, args=args):
             values = [_value(arg, leaves, window, trace) for arg in args]
             if trace is not None:
                 trace.append((expr, values))
-            # The zero of `VALUES` is no whole number.
+            # The zero of `VALUES` is no integer.
             return np.maximum(values[0], np.int32(0)) if function == "relu" else VALUES[function](*values)
 
 
@@ -177,7 +177,7 @@ def reference(
     changes: Mapping[str, Callable[[Array], Array]] | None = None,
     trace: Trace | None = None,
 ) -> Answer:
-    """Compute a program in float64, and how far a correct kernel's answer may be off; whole numbers exactly.
+    """Compute a program in float64, and how far a correct kernel's answer may be off; integers exactly.
 
     Args:
         program: what is computed.
@@ -189,7 +189,7 @@ def reference(
     Returns:
         Output to its elements, with their tolerances.
     """
-    if program.arithmetic == WHOLE:
+    if program.arithmetic == INTEGER:
         return Answer(_integers(program, inputs, block, changes or {}, trace))
     precision = Precision.of(program.arithmetic)
     tensors = {name: exactly(inputs[name]) for name in program.inputs}

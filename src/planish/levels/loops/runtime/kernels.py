@@ -154,7 +154,7 @@ class Job:
         self._entries = entries
         self._lanes = lanes
         n, width = len(entries), len(lanes)
-        # Of whole numbers, so that bounds meet and shares differ by one at most.
+        # Of integers, so that bounds meet and shares differ by one at most.
         bounds = [e.iterations * lane // width for e in entries for lane in range(width + 1)]
         tables = [
             (ctypes.c_void_p * width)(*(ctypes.addressof(a) for a in lanes)),

@@ -175,6 +175,7 @@ class Facts:
         ways = sum(operand.access.tensor == access.tensor for operand in self.nest.operands)
         # Windows that overlap, as y + ky, touch an element more than once.
         elements = min(type_.size, prod(self.size[axis] for axis in strides))
-        looks_up = access in tables(self.nest.statement.value) or access.tensor in self.program.whole_indices
-        single = ways <= 1 and not looks_up
+        is_index = access.tensor in self.program.integer_indices
+        gathers = is_index or access in tables(self.nest.statement.value)
+        single = ways <= 1 and not gathers
         return Moves(access.tensor, strides, alone, elements, single, access.pad is not None)

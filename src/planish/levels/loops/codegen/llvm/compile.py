@@ -172,7 +172,7 @@ class Leaves:
             case Call("gather", (Ref() as base, index, Const(stride), Const(extent))):
                 # By an index, which is the same in all lanes.
                 found = self._value(index, site)
-                if isinstance(index, Ref) and self.memory.is_whole(index):
+                if isinstance(index, Ref) and self.memory.is_integer_index(index):
                     row = self.arithmetic.within(found, extent)
                 else:
                     row = self.arithmetic.index(self.arithmetic.first(found), extent)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import reduce as fold
 from typing import NamedTuple
 
-from planish.levels.loops.lang.element_types import WHOLE, nearest_whole
+from planish.levels.loops.lang.element_types import INTEGER, nearest_integer
 from planish.levels.loops.lang.program import DTYPES, Const
 from planish.levels.loops.lower.mathlib import EXPANDED, expansion
 
@@ -46,7 +46,7 @@ class Writer:
         self.dtype = dtype
         self.bits = 8 * DTYPES[dtype]
         self.element = _TYPES[dtype]
-        self.whole = dtype == WHOLE
+        self.is_integer = dtype == INTEGER
         self.lines: Lines = []
         self.label = "entry"
         self.declared: set[str] = set()
@@ -82,13 +82,13 @@ class Writer:
 
     def suffix(self, lanes: int) -> str:
         """Return the name of the type as in the names of intrinsic functions."""
-        kind = f"{'i' if self.whole else 'f'}{self.bits}"
+        kind = f"{'i' if self.is_integer else 'f'}{self.bits}"
         return kind if lanes == 1 else f"v{lanes}{kind}"
 
     def number(self, value: float) -> Val:
         """Write a number, rounded to the element type."""
-        if self.whole:
-            return Val(str(nearest_whole(value)), 1)
+        if self.is_integer:
+            return Val(str(nearest_integer(value)), 1)
         # LLVM reads a float as a double in hexadecimal, and refuses one that the type cannot represent.
         if self.bits == 32:
             value = struct.unpack("f", struct.pack("f", value))[0]
@@ -141,8 +141,8 @@ def flattened(lines: Lines) -> Iterator[str]:
 EXTREMES = {"max": "llvm.maximum", "min": "llvm.minimum"}
 TESTS = {"max": "ogt", "min": "olt", "<": "olt", "<=": "ole", "==": "oeq", "!=": "une"}
 """What chooses one of two values, to its test in IR: where an operand is not a number, none but != holds."""
-WHOLE_TESTS = {"<": "slt", "<=": "sle", "==": "eq", "!=": "ne"}
-"""The same of whole numbers, for comparisons."""
+INTEGER_TESTS = {"<": "slt", "<=": "sle", "==": "eq", "!=": "ne"}
+"""The same of integers, for comparisons."""
 _MANTISSA = {32: 23, 64: 52}
 _BIAS = {32: 127, 64: 1023}
 
@@ -155,14 +155,14 @@ class Arithmetic:
 
     def apply(self, function: str, args: list[Val]) -> Val:
         """Apply one of `planish.levels.loops.lang.program.FUNCTIONS`, or fma."""
-        primitive = self._of_whole if self.writer.whole else self._primitive
+        primitive = self._of_integers if self.writer.is_integer else self._primitive
         if function in EXPANDED:
             values = args[:1]
             for name, operands in expansion(function, self.writer.dtype):
                 found = [self.writer.number(a.value) if isinstance(a, Const) else values[a] for a in operands]
                 values.append(self._applied(primitive, name, found))
             return values[-1]
-        extreme = function in EXTREMES and not self.writer.whole
+        extreme = function in EXTREMES and not self.writer.is_integer
         return self._applied(self._extreme if extreme else primitive, function, args)
 
     def _applied(self, write: Callable[[str, list[str], int], str], function: str, args: list[Val]) -> Val:
@@ -201,7 +201,7 @@ class Arithmetic:
         return value if value.lanes == 1 else self._part(value, 0, 1)
 
     def index(self, value: Val, extent: float) -> str:
-        """Cut a number to a whole one from 0 to the extent - 1; what is not a number becomes 0."""
+        """Truncate a number to an integer from 0 to the extent - 1; what is not a number becomes 0."""
         w, zero, last = self.writer, self._number(0.0, 1), self._number(extent - 1, 1)
         # Ordered tests fail for what is not a number, which would be poison to `fptosi`.
         low = self._select("ogt", value.name, zero, value.name, zero, 1)
@@ -209,7 +209,7 @@ class Arithmetic:
         return w.define(f"fptosi {w.type(1)} {number} to i64")
 
     def within(self, value: Val, extent: float) -> str:
-        """Bring a whole number of 64 bits into the range from 0 to the extent - 1."""
+        """Bring an integer of 64 bits into the range from 0 to the extent - 1."""
         w = self.writer
         low = w.call("i64", "llvm.smax.i64", [("i64", value.name), ("i64", "0")])
         return w.call("i64", "llvm.smin.i64", [("i64", low), ("i64", str(int(extent) - 1))])
@@ -239,8 +239,8 @@ class Arithmetic:
                 }
                 return on_exponents[name](*args, lanes)
 
-    def _of_whole(self, name: str, args: list[str], lanes: int) -> str:
-        """Write an operation on whole numbers, modulo 2^32."""
+    def _of_integers(self, name: str, args: list[str], lanes: int) -> str:
+        """Write an operation on integers, modulo 2^32."""
         w, t = self.writer, self.writer.type(lanes)
         match name:
             case "add" | "sub" | "mul":
@@ -253,9 +253,9 @@ class Arithmetic:
             case "abs":
                 # "false": the result of the least number is itself, as modulo 2^32, instead of poison.
                 return w.call(t, f"llvm.abs.{w.suffix(lanes)}", [(t, args[0]), ("i1", "false")])
-            case _ if name in WHOLE_TESTS:
+            case _ if name in INTEGER_TESTS:
                 a, b, yes, no = args
-                return self._select(WHOLE_TESTS[name], a, b, yes, no, lanes)
+                return self._select(INTEGER_TESTS[name], a, b, yes, no, lanes)
             case "max" | "min":
                 return w.call(t, f"llvm.s{name}.{w.suffix(lanes)}", [(t, a) for a in args])
             case _:
@@ -264,7 +264,7 @@ class Arithmetic:
     def _select(self, test: str, a: str, b: str, yes: str, no: str, lanes: int) -> str:
         """`test(a, b) ? yes : no`, lane by lane."""
         t, bit = self.writer.type(lanes), "i1" if lanes == 1 else f"<{lanes} x i1>"
-        compare = "icmp" if self.writer.whole else "fcmp"
+        compare = "icmp" if self.writer.is_integer else "fcmp"
         condition = self.writer.define(f"{compare} {test} {t} {a}, {b}")
         return self.writer.define(f"select {bit} {condition}, {t} {yes}, {t} {no}")
 

@@ -2,7 +2,7 @@
 
 Elements narrower than the arithmetic are moved as integers, and widened or rounded in registers. A bfloat16
 is the upper half of a float32. It is rounded to the nearest, ties to even, by adding what carries into that
-half; NaN stays NaN, and is quiet. Of whole numbers the lowest bits are stored.
+half; NaN stays NaN, and is quiet. Of integers the lowest bits are stored.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def of_lanes(element: str, lanes: int) -> str:
 
 def widen(writer: Writer, dtype: str, bits: str, lanes: int, at: Lines | None = None) -> str:
     """Write the type of the arithmetic from the bits of a narrow one."""
-    short, whole, wide = of_lanes(f"i{8 * DTYPES[dtype]}", lanes), writer.integer(lanes), writer.type(lanes)
+    short, integer, wide = of_lanes(f"i{8 * DTYPES[dtype]}", lanes), writer.integer(lanes), writer.type(lanes)
     if dtype == "int8":
         return writer.define(f"sext {short} {bits} to {wide}", at)
     if dtype == "float16":
@@ -36,29 +36,29 @@ def widen(writer: Writer, dtype: str, bits: str, lanes: int, at: Lines | None = 
         return writer.define(
             f"fpext {half} {writer.define(f'bitcast {short} {bits} to {half}', at)} to {wide}", at
         )
-    upper = writer.define(f"zext {short} {bits} to {whole}", at)
-    moved = writer.define(f"shl {whole} {upper}, {writer.splat(16, lanes)}", at)
-    return writer.define(f"bitcast {whole} {moved} to {wide}", at)
+    upper = writer.define(f"zext {short} {bits} to {integer}", at)
+    moved = writer.define(f"shl {integer} {upper}, {writer.splat(16, lanes)}", at)
+    return writer.define(f"bitcast {integer} {moved} to {wide}", at)
 
 
 def narrow(writer: Writer, dtype: str, value: str, lanes: int) -> str:
     """Write the bits of a narrow type from the type of the arithmetic."""
-    w, whole, wide = writer, writer.integer(lanes), writer.type(lanes)
+    w, integer, wide = writer, writer.integer(lanes), writer.type(lanes)
     short = of_lanes(f"i{8 * DTYPES[dtype]}", lanes)
     if dtype == "int8":
         return w.define(f"trunc {wide} {value} to {short}")
     if dtype == "float16":
         half = of_lanes("half", lanes)
         return w.define(f"bitcast {half} {w.define(f'fptrunc {wide} {value} to {half}')} to {short}")
-    bits = w.define(f"bitcast {wide} {value} to {whole}")
+    bits = w.define(f"bitcast {wide} {value} to {integer}")
     # 0x7FFF and the lowest bit that is kept: it carries above a half, and at a half where that bit is odd.
-    odd = w.define(f"and {whole} {_upper(w, bits, lanes)}, {w.splat(_LEAST, lanes)}")
-    carry = w.define(f"add {whole} {odd}, {w.splat(_ALMOST_HALF, lanes)}")
-    rounded = w.define(f"add {whole} {bits}, {carry}")
-    quiet = w.define(f"or {whole} {bits}, {w.splat(_QUIET, lanes)}")
+    odd = w.define(f"and {integer} {_upper(w, bits, lanes)}, {w.splat(_LEAST, lanes)}")
+    carry = w.define(f"add {integer} {odd}, {w.splat(_ALMOST_HALF, lanes)}")
+    rounded = w.define(f"add {integer} {bits}, {carry}")
+    quiet = w.define(f"or {integer} {bits}, {w.splat(_QUIET, lanes)}")
     nan = w.define(f"fcmp uno {wide} {value}, {value}")
-    chosen = w.define(f"select {of_lanes('i1', lanes)} {nan}, {whole} {quiet}, {whole} {rounded}")
-    return w.define(f"trunc {whole} {_upper(w, chosen, lanes)} to {short}")
+    chosen = w.define(f"select {of_lanes('i1', lanes)} {nan}, {integer} {quiet}, {integer} {rounded}")
+    return w.define(f"trunc {integer} {_upper(w, chosen, lanes)} to {short}")
 
 
 def _upper(writer: Writer, bits: str, lanes: int) -> str:
@@ -177,8 +177,8 @@ class Memory:
             del known[next(iter(known))]
         return Val(name, lanes)
 
-    def is_whole(self, ref: Ref) -> bool:
-        """Return whether a reference is to indices of whole numbers, in arithmetic of another type."""
+    def is_integer_index(self, ref: Ref) -> bool:
+        """Return whether a reference is to indices of integers, in arithmetic of another type."""
         dtype = self._elements[ref.buffer].dtype
         return dtype in INDICES and dtype != self.writer.dtype
 
@@ -189,7 +189,7 @@ class Memory:
         return Val(self.fetch(self.writer.define(text), cell, lanes), lanes)
 
     def fetch(self, pointer: str, cell: Cell, lanes: int, at: Lines | None = None) -> str:
-        """Write the load of a cell from a buffer's pointer; of an index of whole numbers, in 64 bits."""
+        """Write the load of a cell from a buffer's pointer; of an index of integers, in 64 bits."""
         element, w = self._elements[cell.buffer], self.writer
         address, size = self._address(pointer, cell, at), element.bytes
         vector = of_lanes(element.type, cell.lanes if cell.stride else 1)

@@ -16,7 +16,7 @@ from planish.core import TargetError
 from planish.levels.loops.codegen.x86.assembler import Assembler, Imm, Words
 from planish.levels.loops.codegen.x86.isa import Isa
 from planish.levels.loops.codegen.x86.pointers import Pointer, Pointers
-from planish.levels.loops.codegen.x86.transfers import Transfers, gather_at, gather_at_whole
+from planish.levels.loops.codegen.x86.transfers import Transfers, gather_at, gather_at_integer
 from planish.levels.loops.codegen.x86.vector_ops import MINMAX, TESTS, minmax, select
 from planish.levels.loops.codegen.x86.vectors import (
     Accumulator,
@@ -245,9 +245,9 @@ class BasicBlock:
 
     def _gather(self, value: Gathered) -> int:
         """Load an element by an index that was computed."""
-        if value.whole:
+        if value.integer_bytes:
             result = self.take()
-            gather_at_whole(self.transfers, result, value)
+            gather_at_integer(self.transfers, result, value)
             return result
         index = self._evaluate(value.row)
         pinned = index in self._pinned
@@ -341,7 +341,7 @@ class BasicBlock:
             emit(forms.fma, result, args[0], args[1])
         elif function == "round":
             emit(forms.round, result, args[0], _NEAREST)
-        elif function == "neg" and self.isa.whole:
+        elif function == "neg" and self.isa.is_integer:
             self.load_number(result, 0)
             emit(forms.functions["sub"], result, result, args[0])
         elif function == "neg":

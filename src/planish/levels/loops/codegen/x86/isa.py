@@ -29,7 +29,7 @@ class Isa:
         extras: the processor's other features that may be used, as the operating system names them.
 
     Attributes:
-        whole: whether elements are whole numbers.
+        is_integer: whether elements are integers.
         wide: whether masks and embedded broadcast are there (AVX-512).
         itemsize: bytes of an element.
         bytes: of a vector register.
@@ -44,7 +44,7 @@ class Isa:
         self.dtype = dtype
         self.extras = extras
         self.wide = name == "avx512"
-        self.whole = dtype == "int32"
+        self.is_integer = dtype == "int32"
         self.itemsize = DTYPES[dtype]
         self.bytes = 64 if self.wide else 32
         self.lanes = self.bytes // self.itemsize
@@ -118,7 +118,7 @@ class Forms:
         # An operation to its name and its suffix in full registers of AVX-512.
         names = {op: (f"{op.upper()}{p}", "_ER") for op in ("add", "sub", "mul", "div")}
         names |= {op: (f"{op.upper()}{p}", "_SAE") for op in ("max", "min")}
-        if isa.whole:
+        if isa.is_integer:
             names = {op: (name, "") for op, name in _WHOLE.items()}
         pairs = [(op, *name) for op, name in names.items()]
         self.functions = {op: code(f"{name}{evex}{suffix}", f"{name}{vex}") for op, name, suffix in pairs}
@@ -134,8 +134,8 @@ class Forms:
         self.sqrt = code(f"SQRT{p}_ZMM_K1Z_ZMMM512B{bits}_ER", f"SQRT{p}_YMM_YMMM256")
         self.fma = code(f"FMADD231{p}{evex}_ER", f"FMADD231{p}{vex}")
         self.greater = code("", "PCMPGTD_YMM_YMM_YMMM256")
-        if isa.whole:
-            # Bits of whole numbers are moved as those of float32 are. What multiplies pairs of 16 bits is
+        if isa.is_integer:
+            # Bits of integers are moved as those of float32 are. What multiplies pairs of 16 bits is
             # quicker than VPMULLD.
             self.functions["abs"] = code("PABSD_ZMM_K1Z_ZMMM512B32", "PABSD_YMM_YMMM256")
             self.functions["words"] = code("PMADDWD_ZMM_K1Z_ZMM_ZMMM512", "PMADDWD_YMM_YMM_YMMM256")

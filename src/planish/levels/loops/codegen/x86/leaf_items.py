@@ -86,7 +86,7 @@ class Items:
 
     def _is_product(self, leaf: Leaf) -> bool:
         """Return whether one instruction multiplies two elements in memory and adds."""
-        if self._isa.whole:
+        if self._isa.is_integer:
             return leaf.reduce == "add" and self._isa.forms.fma > 0 and self._of_words(leaf.value)
         return leaf.reduce == "add" and self._multiplies(leaf.value)
 
@@ -107,9 +107,9 @@ class Items:
     def _product(self, leaf: Leaf, inner: Loop | None, held: Numbers, lanewise: bool) -> Make:
         full, add = self._isa.lanes, self._block.add_products
         _, a, b = leaf.refs
-        first = self._isa.whole and inner is not None and inner.id in a.stride
+        first = self._isa.is_integer and inner is not None and inner.id in a.stride
         left = self._elements(a, inner, full, 1, word=first)
-        right = self._elements(b, inner, full, 2, word=self._isa.whole and not first)
+        right = self._elements(b, inner, full, 2, word=self._isa.is_integer and not first)
 
         def multiply_add(lanes: Lanes, moves: Moves) -> None:
             counts = lanes if lanewise else [full] * len(lanes)
@@ -197,14 +197,14 @@ class Items:
                 elements = self._elements(base, inner, full, next(numbers))
                 indices = self._vectors(index, None, numbers)
                 dtype = self._pointers.of(index).dtype if isinstance(index, Ref) else ""
-                whole = DTYPES[dtype] if dtype in INDICES else 0
-                size = int(stride) * DTYPES[self._pointers.of(base).dtype], int(extent), whole
+                integer_bytes = DTYPES[dtype] if dtype in INDICES else 0
+                size = int(stride) * DTYPES[self._pointers.of(base).dtype], int(extent), integer_bytes
                 return lambda lanes, moves: [
                     Gathered(element, row, *size)
                     for element, row in zip(elements(lanes, moves), indices(lanes, moves), strict=True)
                 ]
             case Call():
-                words = self._isa.whole and self._of_words(value)
+                words = self._isa.is_integer and self._of_words(value)
                 function = "words" if words else value.function
                 parts = [
                     self._vectors(arg, inner, numbers, word=words and i == 0)

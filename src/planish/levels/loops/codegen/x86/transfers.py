@@ -7,8 +7,8 @@ and neither needs a mask.
 Elements narrower than the arithmetic are widened as they are loaded, and rounded as they are stored. float16
 has instructions for both. bfloat16 is the upper half of a float32: it is shifted into position, and rounded
 to the nearest, ties to even, by AVX512_BF16's instruction where the processor has it (which takes subnormal
-numbers for zero), else by adding what carries into the upper half. NaN stays NaN, and is quiet. Of whole
-numbers the lowest bits are stored.
+numbers for zero), else by adding what carries into the upper half. NaN stays NaN, and is quiet. Of integers
+the lowest bits are stored.
 
 A gathered element's index is clamped to the table, so that no element outside it is read.
 """
@@ -28,7 +28,7 @@ from planish.levels.loops.codegen.x86.assembler import Address, Assembler, Imm, 
 from planish.levels.loops.codegen.x86.isa import Isa
 from planish.levels.loops.codegen.x86.pointers import RSP, SCRATCH, Pointer, Pointers
 from planish.levels.loops.codegen.x86.vectors import Element, Gathered, Registers
-from planish.levels.loops.lang.element_types import nearest_whole
+from planish.levels.loops.lang.element_types import nearest_integer
 from planish.levels.loops.lang.program import DTYPES
 
 # Loads of every second element
@@ -352,8 +352,8 @@ class Transfers:
             clear = self.forms.bit_xor
             self.asm.extend([(clear, vector, vector, vector) for vector in vectors])
             return
-        if self.isa.whole:
-            data = struct.pack("<i", nearest_whole(value))
+        if self.isa.is_integer:
+            data = struct.pack("<i", nearest_integer(value))
         else:
             data = struct.pack("<f" if self.isa.itemsize == 4 else "<d", value)
         for vector in vectors:
@@ -498,11 +498,11 @@ def gather_at(transfers: Transfers, result: int, index: int, value: Gathered) ->
     _load_row(transfers, result, value)
 
 
-def gather_at_whole(transfers: Transfers, result: int, value: Gathered) -> None:
-    """Load what a value gathers by a whole number in memory; see `gather_at`."""
+def gather_at_integer(transfers: Transfers, result: int, value: Gathered) -> None:
+    """Load what a value gathers by an integer in memory; see `gather_at`."""
     constant, row = transfers.asm.emit_constant, value.row
     assert isinstance(row, Element)
-    load = Code.MOV_R64_RM64 if value.whole == 8 else Code.MOVSXD_R64_RM32
+    load = Code.MOV_R64_RM64 if value.integer_bytes == 8 else Code.MOVSXD_R64_RM32
     transfers.asm.emit(load, SCRATCH, transfers.address(row))
     # Both from the pool: a conditional move takes no immediate, and a comparison none of 64 bits.
     for move, end in ((Code.CMOVL_R64_RM64, 0), (Code.CMOVG_R64_RM64, value.extent - 1)):

@@ -22,7 +22,7 @@ TESTS: Mapping[str, tuple[Imm, Imm]] = {
     "==": (Imm(0), Imm(0)),
     "!=": (Imm(4), Imm(4)),
 }
-"""Comparison to its predicates, of floats and of whole numbers.
+"""Comparison to its predicates, of floats and of integers.
 
 Those of floats (LT_OQ, LE_OQ, EQ_OQ, NEQ_UQ) do not signal: where an operand is not a number, none but !=
 holds.
@@ -41,8 +41,8 @@ def select(asm: Assembler, isa: Isa, test: str, target: int, args: Sequence[int]
     """
     a, b, yes, no = map(isa.vector, args)
     forms, result = isa.forms, isa.vector(target)
-    if isa.wide or not isa.whole:
-        asm.emit(forms.compare, _K7 if isa.wide else result, a, b, TESTS[test][isa.whole])
+    if isa.wide or not isa.is_integer:
+        asm.emit(forms.compare, _K7 if isa.wide else result, a, b, TESTS[test][isa.is_integer])
     else:
         # AVX2 has == and > alone; the others are the opposite of one of them.
         if test in ("<=", "!="):
@@ -77,7 +77,7 @@ def minmax(
     """
     forms, v = isa.forms, isa.vector
     code = forms.functions[function]
-    if isa.whole:
+    if isa.is_integer:
         asm.emit(code, v(target), v(old), v(new), mask=mask)
     elif isa.wide and target == old:
         asm.emit(forms.compare, _K7, v(old), v(old), _ORDERED, mask=mask)

@@ -72,7 +72,7 @@ class Gathered(NamedTuple):
         row: the value.
         stride: bytes.
         extent: indices are brought below it.
-        whole: the bytes of the whole number in memory that the value is, where all else is computed in
+        integer_bytes: of the integer in memory that the value is, where all else is computed in
             another type; 0 for a value of that type.
     """
 
@@ -80,7 +80,7 @@ class Gathered(NamedTuple):
     row: Vector
     stride: int
     extent: int
-    whole: int = 0
+    integer_bytes: int = 0
 
 
 Loaded = Element | Number
@@ -105,8 +105,8 @@ def loads_of(value: Vector) -> list[Loaded]:
     if isinstance(value, Operation):
         return [load for arg in value.args for load in loads_of(arg)]
     if isinstance(value, Gathered):
-        # A whole number goes through a general register, and no vector is loaded for it.
-        return [] if value.whole else loads_of(value.row)
+        # An integer goes through a general register, and no vector is loaded for it.
+        return [] if value.integer_bytes else loads_of(value.row)
     return [] if isinstance(value, Accumulator) else [value]
 
 

@@ -1,4 +1,4 @@
-"""Programs of whole numbers: int8 is read, int32 is computed and written, exactly and modulo 2^32."""
+"""Programs of integers: int8 is read, int32 is computed and written, exactly and modulo 2^32."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -50,17 +50,17 @@ def test_inputs_are_small_and_the_rest_is_not() -> None:
         (
             "C[m] = A[m] / B[m]",
             "int8",
-            "whole numbers have no 'div'. They have abs, add, max, min, mul, neg, relu",
+            "integers have no 'div'. They have abs, add, max, min, mul, neg, relu",
         ),
-        ("C[m] = exp(A[m])", "int32", "whole numbers have no 'exp'"),
-        ("C[m] = 1.5 * A[m]", "int8", "1.5 is no number of int32. Those are whole, from -2147483648 to"),
+        ("C[m] = exp(A[m])", "int32", "integers have no 'exp'"),
+        ("C[m] = 1.5 * A[m]", "int8", "1.5 is no number of int32. Those are integers from -2147483648 to"),
         ("C[m] = A[m] + 3000000000", "int8", "3e+09 is no number of int32"),
         ("C[m] = pad(A[m-1], inf)", "int8", "inf is no number of int8"),
-        ("C[m] = pad(A[m-1], 128)", "int8", "128 is no number of int8. Those are whole, from -128 to 127"),
+        ("C[m] = pad(A[m-1], 128)", "int8", "128 is no number of int8. Those are integers from -128 to 127"),
         (
             "C[m] = A[m]",
             "C=int8",
-            "C is written, so it cannot be int8: whole numbers are not rounded to fewer",
+            "C is written, so it cannot be int8: integers are not rounded to fewer",
         ),
         ("C[m] = A[m]", "A=int8,C=float32", "the tensors have types float32, int8"),
     ],
