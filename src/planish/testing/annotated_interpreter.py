@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planish.levels.loops.ir.annotated import (
+    AnnotatedLoop,
     AnnotatedTree,
     Block,
     Cell,
@@ -22,7 +23,6 @@ from planish.levels.loops.ir.annotated import (
     Function,
     Item,
     Lanes,
-    Nest,
     Part,
     Piece,
     Region,
@@ -374,8 +374,8 @@ class _Emulator:
         match item:
             case Unrolled():
                 self._unrolled(item)
-            case Nest():
-                self._nest(item)
+            case AnnotatedLoop():
+                self._annotated_loop(item)
             case Block():
                 for inner in item.items:
                     self.item(inner)
@@ -410,10 +410,10 @@ class _Emulator:
 
     # Loops
 
-    def _nest(self, nest: Nest) -> None:
-        loop, number, place = nest.loop, 0, self.position
+    def _annotated_loop(self, item: AnnotatedLoop) -> None:
+        loop, number, place = item.loop, 0, self.position
         before = place.of(loop.id)
-        for part in nest.parts:
+        for part in item.parts:
             if part.lanes > self.annotated.vectors.lanes or part.width > part.lanes > 1:
                 raise TreeFault(f"loop {loop.id} has vectors of {part.lanes} lanes for {part.width}")
             if isinstance(self.file, Cells) and part.kind == "counted":

@@ -14,11 +14,11 @@ from golden_text import Golden
 from levels.loops.trees import integers, matmul
 from planish.levels.loops.build import tree_of
 from planish.levels.loops.ir.annotated import (
+    AnnotatedLoop,
     AnnotatedTree,
     Block,
     CellRegion,
     Item,
-    Nest,
     Part,
     Region,
     Vectors,
@@ -103,7 +103,7 @@ def changed(item: Item, kind: type, change: Change) -> Item:
             item = item._replace(items=tuple([changed(i, kind, change) for i in item.items]))
         case CellRegion():
             item = item._replace(item=changed(item.item, kind, change))
-        case Nest():
+        case AnnotatedLoop():
             parts = [p._replace(body=changed(p.body, kind, change)) for p in item.parts]
             parts = [change(p) for p in parts] if kind is Part else parts
             item = item._replace(parts=tuple(parts))

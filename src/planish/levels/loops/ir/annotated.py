@@ -164,8 +164,8 @@ class Lanes(NamedTuple):
     summed: AbstractSet[str] = frozenset()
 
 
-class Nest(NamedTuple):
-    """A loop, part by part.
+class AnnotatedLoop(NamedTuple):
+    """A loop and how each of its parts is executed.
 
     Args:
         loop: of the tree.
@@ -262,7 +262,7 @@ class CellRegion(NamedTuple):
     local: AbstractSet[str]
 
 
-Item = Unrolled | Lanes | Nest | Block | Region | CellRegion
+Item = Unrolled | Lanes | AnnotatedLoop | Block | Region | CellRegion
 
 
 def nodes_of(item: Item) -> tuple[Node, ...]:
@@ -270,7 +270,7 @@ def nodes_of(item: Item) -> tuple[Node, ...]:
     match item:
         case Unrolled():
             return (item.node,)
-        case Nest() | Lanes():
+        case AnnotatedLoop() | Lanes():
             return (item.loop,)
         case _:
             return item.nodes

@@ -12,12 +12,12 @@ from planish.levels.loops.ir.annotated import (
     MEMORY,
     REGISTERS,
     STACK,
+    AnnotatedLoop,
     Block,
     CellRegion,
     Function,
     Item,
     Lanes,
-    Nest,
     Region,
     Unrolled,
 )
@@ -58,9 +58,9 @@ def _addressed(item: Item, held: AbstractSet[str]) -> Iterator[str]:
                 yield from _addressed(inner, held | local)
 
 
-def _items(item: Nest | Block | Region | CellRegion) -> Sequence[Item]:
+def _items(item: AnnotatedLoop | Block | Region | CellRegion) -> Sequence[Item]:
     match item:
-        case Nest(parts=parts):
+        case AnnotatedLoop(parts=parts):
             return [body for part in parts for body in (part.body, *part.others)]
         case CellRegion():
             return (item.item,)

@@ -9,12 +9,12 @@ from collections.abc import Iterator, Set
 
 from planish.levels.loops.ir.annotated import (
     STACK,
+    AnnotatedLoop,
     AnnotatedTree,
     Block,
     CellRegion,
     Item,
     Lanes,
-    Nest,
     Part,
     Region,
     Unrolled,
@@ -70,7 +70,7 @@ def _item(item: Item, indent: str) -> Iterator[str]:
             yield indent + _unrolled(node)
         case Lanes(loop=loop):
             yield indent + ", ".join(f"{leaf.target.buffer}[...]" for leaf in leaves(loop.body))
-        case Nest(parts=parts):
+        case AnnotatedLoop(parts=parts):
             for part in parts:
                 yield f"{indent}{loop_text(item.loop.id)}: {_part(part)}"
                 yield from _item(part.body, indent + "  ")

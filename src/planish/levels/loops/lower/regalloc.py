@@ -15,12 +15,12 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Set
 from typing import NamedTuple
 
 from planish.levels.loops.ir.annotated import (
+    AnnotatedLoop,
     AnnotatedTree,
     Block,
     Function,
     Inside,
     Item,
-    Nest,
     Part,
     Region,
     Slot,
@@ -281,14 +281,14 @@ Pass = tuple[str, int, tuple[Ref, ...]]
 """Kind, copies, and the references that are fetched; see `planish.levels.loops.ir.annotated.Part`."""
 
 
-def _nest(
+def _annotated_loop(
     loop: Loop,
     here: int,
     unit: int,
     body: Callable[[int], Item],
     how: Callable[[int, Item], Pass],
     lanes: int = 1,
-) -> Nest:
+) -> AnnotatedLoop:
     """Cut a loop into full passes, executed alike, and what is left.
 
     Args:
@@ -307,7 +307,7 @@ def _nest(
         parts.append(Part(kind, 0, full, width, item, lanes, copies, fetched))
     if tail:
         parts.append(Part("unrolled", full * width, 1, min(width, tail), body(tail), lanes))
-    return Nest(loop, tuple(parts))
+    return AnnotatedLoop(loop, tuple(parts))
 
 
 def _moves_held(loop: Loop, held: Allocation) -> bool:
@@ -404,7 +404,7 @@ class _Annotator:
             return self._loop(nodes[0], inside)
         return Block(nodes, tuple([self._nodes((node,), inside) for node in nodes]))
 
-    def _loop(self, loop: Loop, inside: Inside) -> Nest:
+    def _loop(self, loop: Loop, inside: Inside) -> AnnotatedLoop:
         if not loop.side_by_side:
             return self._outer(loop, loop.body, inside, loop.step)
         lanes, here = self.vectors.lanes, remaining(self.tree, inside, loop.axis)
@@ -432,7 +432,7 @@ class _Annotator:
         *,
         full: Region | None = None,
         fetches: bool = True,
-    ) -> Nest:
+    ) -> AnnotatedLoop:
         """Annotate a loop over memory, a pass of whose body takes `unit` elements of its axis.
 
         Args:
@@ -453,7 +453,7 @@ class _Annotator:
             return kind, 1, walked(loop, width, self._flowing) if passes_on and kind == "counted" else ()
 
         here = remaining(self.tree, inside, loop.axis)
-        return _nest(loop, here, unit, pass_of, how)
+        return _annotated_loop(loop, here, unit, pass_of, how)
 
     # Regions
 
@@ -512,4 +512,4 @@ class _Annotator:
             return "counted", copies, walked(node, copies * (unit if inner else 1), self._large)
 
         here = remaining(self.tree, inside, node.axis)
-        return _nest(node, here, unit, body, how, self.vectors.lanes if inner else 1)
+        return _annotated_loop(node, here, unit, body, how, self.vectors.lanes if inner else 1)

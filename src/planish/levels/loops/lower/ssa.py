@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from planish.levels.loops.ir.annotated import (
+    AnnotatedLoop,
     AnnotatedTree,
     Block,
     Cell,
@@ -19,7 +20,6 @@ from planish.levels.loops.ir.annotated import (
     Inside,
     Item,
     Lanes,
-    Nest,
     Part,
     Piece,
     Positions,
@@ -406,7 +406,7 @@ class _Annotator:
         if tail:
             body = self._nodes(node.body, start.within(node, tail, full))
             parts.append(Part("unrolled", full, 1, 1, body))
-        return Function(nodes, Nest(node, tuple(parts)), "parallel")
+        return Function(nodes, AnnotatedLoop(node, tuple(parts)), "parallel")
 
     def _nodes(self, nodes: tuple[Node, ...], state: State, *, whole: bool = True) -> Item:
         """Annotate nodes: all of a loop's body, which then ends the lives of its temporaries, or a part."""
@@ -452,7 +452,7 @@ class _Annotator:
 
     # Loops
 
-    def _loop(self, loop: Loop, state: State) -> Nest:
+    def _loop(self, loop: Loop, state: State) -> AnnotatedLoop:
         full, tail = iterations(self.tree, state.inside, loop)
         copies = self._copies(loop, state, full)
         main = full - full % copies if copies < full else 0
@@ -469,7 +469,7 @@ class _Annotator:
         if tail:
             body = self._nodes(loop.body, unrolling.within(loop, tail, full))
             parts.append(Part("unrolled", full, 1, 1, body))
-        return Nest(loop, tuple(parts))
+        return AnnotatedLoop(loop, tuple(parts))
 
     def _copies(self, loop: Loop, state: State, full: int) -> int:
         """Return how often to repeat a loop's body; `full` times, where it is to be no loop at all."""
@@ -499,7 +499,7 @@ class _Annotator:
         assert inner is not None
         return self._region((loop,), inner, self._vectors(loop, inner, reduced), whole=False)
 
-    def _vectors(self, loop: Loop, state: State, reduced: frozenset[str]) -> Nest:
+    def _vectors(self, loop: Loop, state: State, reduced: frozenset[str]) -> AnnotatedLoop:
         lanes, full, tail = self.analysis.pieces(self.analysis.trip(loop, state.inside), bool(reduced))
         chunk = self._chunk(loop, full, state)
         main = full - full % chunk if full >= 2 * chunk else 0  # one iteration would be no loop
@@ -512,7 +512,7 @@ class _Annotator:
         if full > main:
             parts.append(Part("unrolled", main * lanes, full - main, lanes, body, lanes))
         parts += [Part("unrolled", p.start, 1, p.active, body, p.lanes) for p in tail]
-        return Nest(loop, tuple(parts))
+        return AnnotatedLoop(loop, tuple(parts))
 
     def _chunk(self, loop: Loop, full: int, state: State) -> int:
         """Return how many vectors an iteration writes; more than `full`, where there is to be no loop."""

@@ -333,7 +333,7 @@ def _run(steps: Sequence[Step]) -> None:
 
 
 @dataclass(frozen=True)
-class _Nest:
+class StatementArrays:
     """A statement on arrays.
 
     Args:
@@ -361,7 +361,7 @@ def _steps(statement: Statement, program: Program, arrays: Arrays) -> list[Step]
     out, size, axes = arrays[goal.tensor], program.size, statement.output_axes
     once = scattered(goal, size, out.shape) == ()
     target = view(out, goal.index, axes, size) if once else np.empty([size[a] for a in axes], out.dtype)
-    nest = _Nest(statement, leaves, target, _Temporaries(target.dtype), program.constants)
+    nest = StatementArrays(statement, leaves, target, _Temporaries(target.dtype), program.constants)
     return [*steps, *_computed(nest, program), *([] if once else _spread(statement, out, target, size))]
 
 
@@ -377,7 +377,7 @@ def _spread(statement: Statement, out: Array, part: Array, size: Mapping[str, in
     return steps
 
 
-def _computed(nest: _Nest, program: Program) -> list[Step]:
+def _computed(nest: StatementArrays, program: Program) -> list[Step]:
     statement, steps = nest.statement, list[Step]()
     if statement.reduce is None:
         _evaluate(statement.value, nest.leaves, nest.memory, steps, nest.target)
@@ -412,7 +412,7 @@ def _emit(step: Step, ahead: bool, steps: list[Step]) -> None:
         steps.append(step)
 
 
-def _is_window(nest: _Nest, program: Program) -> bool:
+def _is_window(nest: StatementArrays, program: Program) -> bool:
     """Return whether the reduced axes are a small window, and no matrix multiplication is in it."""
     s = nest.statement
     if prod(program.size[axis] for axis in s.reduced_axes) > _WINDOW:
@@ -430,7 +430,7 @@ def _is_window(nest: _Nest, program: Program) -> bool:
     return s.reduce != "add" or len(alone) != 2 or not (alone[0] - alone[1] and alone[1] - alone[0])
 
 
-def _shifted(nest: _Nest, program: Program) -> list[Step]:
+def _shifted(nest: StatementArrays, program: Program) -> list[Step]:
     """Combine one shifted view for each point of the window."""
     steps: list[Step] = []
     ufunc = UFUNC[nest.statement.reduce or ""]
@@ -451,7 +451,7 @@ def _at(array: Array, point: Sequence[int]) -> Array:
     return array[(..., *(p if n > 1 else 0 for p, n in zip(point, shape, strict=True)))]
 
 
-def _multiplied(nest: _Nest, tensors: Sequence[Expr], numbers: Sequence[Expr]) -> list[Step]:
+def _multiplied(nest: StatementArrays, tensors: Sequence[Expr], numbers: Sequence[Expr]) -> list[Step]:
     """Sum a product of two tensors by matrix multiplication, of more by `numpy.einsum`."""
     steps: list[Step] = []
     factors: list[Array] = []
@@ -489,7 +489,7 @@ def _summed_by_einsum(factors: Sequence[Array], target: Array) -> list[Step]:
     ]
 
 
-def _reduced(nest: _Nest) -> list[Step]:
+def _reduced(nest: StatementArrays) -> list[Step]:
     """Reduce the terms of one array, in slices where they would take much memory."""
     whole = np.broadcast_shapes(*(a.shape for a in nest.leaves.values()))
     longest = max(range(nest.target.ndim), key=lambda p: nest.target.shape[p], default=None)
@@ -501,11 +501,13 @@ def _reduced(nest: _Nest) -> list[Step]:
     for start in range(0, n, per_slice):
         there = (*(slice(None),) * longest, slice(start, start + per_slice))
         leaves = {a: v[there] if v.shape[longest] > 1 else v for a, v in nest.leaves.items()}
-        steps += _reduced_at_once(_Nest(nest.statement, leaves, nest.target[there], nest.memory, ()))
+        steps += _reduced_at_once(
+            StatementArrays(nest.statement, leaves, nest.target[there], nest.memory, ())
+        )
     return steps
 
 
-def _reduced_at_once(nest: _Nest) -> list[Step]:
+def _reduced_at_once(nest: StatementArrays) -> list[Step]:
     steps: list[Step] = []
     terms = _evaluate(nest.statement.value, nest.leaves, nest.memory, steps)
     target, inner = nest.target, tuple(range(nest.target.ndim, terms.ndim))

@@ -204,10 +204,10 @@ def nest_knobs(main: Facts) -> Iterator[Knob]:
     """List the knobs of all nests but the main one, in the order of their steps."""
     for i in range(len(main.graph.nests)):
         if i != main.graph.main:
-            yield from _Nest(replace(main, other=i), main).knobs()
+            yield from NestKnobs(replace(main, other=i), main).knobs()
 
 
-class _Nest:
+class NestKnobs:
     """Makes the knobs of one nest.
 
     Args:

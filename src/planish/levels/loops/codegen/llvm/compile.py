@@ -16,6 +16,7 @@ from planish.levels.loops.codegen.llvm.ir_writer import Arithmetic, Lines, Val, 
 from planish.levels.loops.codegen.llvm.jit import Machine, host_machine
 from planish.levels.loops.codegen.llvm.memory import Live, Memory, mask_of
 from planish.levels.loops.ir.annotated import (
+    AnnotatedLoop,
     AnnotatedTree,
     Block,
     Cell,
@@ -23,7 +24,6 @@ from planish.levels.loops.ir.annotated import (
     Function,
     Item,
     Lanes,
-    Nest,
     Part,
     Piece,
     Unrolled,
@@ -226,8 +226,8 @@ class Nodes:
         match item:
             case CellRegion():
                 self._hold(item)
-            case Nest():
-                self._nest(item)
+            case AnnotatedLoop():
+                self._annotated_loop(item)
             case Unrolled(node=Leaf() as leaf):
                 self.leaves.leaf(leaf, Site())
             case Block(items=items):
@@ -248,13 +248,13 @@ class Nodes:
         self.leaves.held = None
         held.write_back(self.leaves.arithmetic)
 
-    def _nest(self, nest: Nest) -> None:
+    def _annotated_loop(self, item: AnnotatedLoop) -> None:
         number = 0
-        for part in nest.parts:
+        for part in item.parts:
             if part.kind == "counted":
-                self.counted(nest.loop, ("0", str(part.passes * part.width), part.copies * part.width), part)
+                self.counted(item.loop, ("0", str(part.passes * part.width), part.copies * part.width), part)
             else:
-                self._passes(nest.loop, part, part.passes, number)
+                self._passes(item.loop, part, part.passes, number)
             number += part.passes
 
     def _passes(self, loop: Loop, part: Part, count: int, number: int) -> None:
@@ -420,7 +420,7 @@ class _FunctionCode:
     def text(self, name: str, function: Function) -> str:
         """Write the function."""
         item = function.item
-        if function.kind == "parallel" and isinstance(item, Nest):
+        if function.kind == "parallel" and isinstance(item, AnnotatedLoop):
             for part in item.parts:
                 (self._full if part.kind == "parallel" else self._tail)(item.loop, part)
         else:

@@ -21,7 +21,15 @@ from planish.levels.loops.codegen.x86.isa import Isa, IsaName, best_isa, check_n
 from planish.levels.loops.codegen.x86.pointers import RSP, SCRATCH, Counting, Pointers, prefetch
 from planish.levels.loops.codegen.x86.region import RegionCode
 from planish.levels.loops.codegen.x86.vectors import NoRegisterError
-from planish.levels.loops.ir.annotated import AnnotatedTree, Block, Function, Item, Nest, Region, nodes_of
+from planish.levels.loops.ir.annotated import (
+    AnnotatedLoop,
+    AnnotatedTree,
+    Block,
+    Function,
+    Item,
+    Region,
+    nodes_of,
+)
 from planish.levels.loops.ir.tree import Loop, LoopTree, Node, Ref, leaves
 from planish.levels.loops.lower.regalloc import annotate
 
@@ -160,7 +168,7 @@ class FunctionCode:
     def code(self) -> bytes:
         """Write the function, with its entry at the first byte."""
         item = self.function.item
-        if self.function.kind == "parallel" and isinstance(item, Nest):
+        if self.function.kind == "parallel" and isinstance(item, AnnotatedLoop):
             self._parallel(item)
         else:
             self._item(self.function.nodes, item)
@@ -214,16 +222,16 @@ class FunctionCode:
             if around is not None:
                 prefetch(self.asm, self.pointers, around, fetched)
             RegionCode(item, self.tree, self.isa, self._counting, self.masks).write()
-        elif isinstance(item, Nest):
-            self._nest(item)
+        elif isinstance(item, AnnotatedLoop):
+            self._annotated_loop(item)
         elif isinstance(item, Block):
             for node, inner in zip(nodes, item.items, strict=True):
                 self._item((node,), inner)
         self.pointers.spill_back(bound)
 
-    def _nest(self, nest: Nest) -> None:
-        loop, pointers = nest.loop, self.pointers
-        for part in nest.parts:
+    def _annotated_loop(self, item: AnnotatedLoop) -> None:
+        loop, pointers = item.loop, self.pointers
+        for part in item.parts:
             pointers.shift(loop, loop.id, part.first)
             moved = pointers.split(loop, part.width) if part.width > 1 and part.kind == "counted" else loop
             # To ask for a line that is written past the caches would bring it into them.
@@ -232,10 +240,10 @@ class FunctionCode:
             self._counting.repeat(moved, part.passes, write)
             pointers.shift(loop, loop.id, -part.first)
 
-    def _parallel(self, nest: Nest) -> None:
+    def _parallel(self, item: AnnotatedLoop) -> None:
         """Write a root loop that runs the iterations from `begin` to `end`, the tail being the last."""
-        asm, emit, pointers, loop = self.asm, self.asm.emit, self.pointers, nest.loop
-        (begin, end, counter), (full, *tail) = map(self._counting.slot, range(3)), nest.parts
+        asm, emit, pointers, loop = self.asm, self.asm.emit, self.pointers, item.loop
+        (begin, end, counter), (full, *tail) = map(self._counting.slot, range(3)), item.parts
         rcx = int(Register.RCX)
         for pointer, stride in pointers.moved(loop, loop.id):
             if pointer.slot >= 0:

@@ -15,7 +15,7 @@ from planish.levels.loops.codegen.x86.leaf_items import Items, Lanes, Make, Move
 from planish.levels.loops.codegen.x86.pointers import Counting, Pointer, Pointers, prefetch
 from planish.levels.loops.codegen.x86.vector_ops import MINMAX, minmax, reduce_lanes
 from planish.levels.loops.codegen.x86.vectors import Element
-from planish.levels.loops.ir.annotated import Block, Inside, Item, Nest, Part, Region, Unrolled
+from planish.levels.loops.ir.annotated import AnnotatedLoop, Block, Inside, Item, Part, Region, Unrolled
 from planish.levels.loops.ir.tree import Leaf, Loop, LoopTree, Node, remaining
 from planish.levels.loops.lang.program import IDENTITY
 
@@ -306,8 +306,8 @@ class RegionCode:
             case Unrolled():
                 for make, lanes, moves, _ in self._listed(item):
                     make(lanes, moves)
-            case Nest():
-                self._nest(item)
+            case AnnotatedLoop():
+                self._annotated_loop(item)
             case Block(items=items):
                 for inner in items:
                     self._item(inner)
@@ -326,9 +326,9 @@ class RegionCode:
         pointers = self._pointers.of_leaf(node)
         return [Iterations(make, (lanes,), ((0,),) * len(pointers), pointers)]
 
-    def _nest(self, nest: Nest) -> None:
-        loop, pointers = nest.loop, self._pointers
-        for part in nest.parts:
+    def _annotated_loop(self, item: AnnotatedLoop) -> None:
+        loop, pointers = item.loop, self._pointers
+        for part in item.parts:
             if part.first:
                 pointers.shift(loop, loop.id, part.first)
             strip = pointers.split(loop, part.width) if part.width > 1 and part.passes > 1 else loop
