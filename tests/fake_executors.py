@@ -6,14 +6,14 @@ from collections.abc import Callable, Iterator, Sequence
 from planish.core import Candidate, Evaluation, EvaluatorSpec, Failed, Measured, Outcome
 from planish.executors import InlineExecutor
 from planish.measure.rounds import VariantTag
-from planish.testing.acting import Actor
+from planish.testing.scripted import ScriptedEvaluator
 
 
 class FakeExecutor(InlineExecutor):
     """An executor of one evaluation at a time, which a subclass defines in `_evaluate`, for any evaluator."""
 
     def __init__(self) -> None:
-        super().__init__(Actor())
+        super().__init__(ScriptedEvaluator())
 
     def serve(self, spec: EvaluatorSpec) -> None:
         del spec

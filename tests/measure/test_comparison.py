@@ -20,8 +20,8 @@ from planish.core import (
 )
 from planish.executors import InlineExecutor, LocalExecutor
 from planish.measure import Plan, Variant, remeasure, remeasure_all
-from planish.testing.acting import Actor, Diary, act
-from sandbox.processes import diary
+from planish.testing.scripted import LoggingSpec, ScriptedEvaluator, action
+from sandbox.processes import read_log
 
 COST = Objective("cost")
 
@@ -34,15 +34,15 @@ def inline(tmp_path: Path) -> ExecutorFactory:
     return start
 
 
-def _actor(name: str, value: float, act_name: str = "measure") -> Variant:
-    return Variant(name, act(act_name, value), Actor)
+def _scripted(name: str, value: float, action_name: str = "measure") -> Variant:
+    return Variant(name, action(action_name, value), ScriptedEvaluator)
 
 
-BASE = _actor("base", 2.0)
+BASE = _scripted("base", 2.0)
 
 
 def test_the_verdicts(inline: ExecutorFactory) -> None:
-    others = [_actor("good", 1.0), _actor("same", 2.0), _actor("bad", 3.0)]
+    others = [_scripted("good", 1.0), _scripted("same", 2.0), _scripted("bad", 3.0)]
     paired = remeasure(BASE, others, COST, inline)
     assert [s.name for s in paired] == ["base", "good", "same", "bad"]
     assert [s.verdict for s in paired] == ["same", "better", "same", "worse"]
@@ -51,7 +51,7 @@ def test_the_verdicts(inline: ExecutorFactory) -> None:
 
 
 def test_more_may_be_better(inline: ExecutorFactory) -> None:
-    (_, more) = remeasure(BASE, [_actor("more", 3.0)], Objective("cost", "", "up"), inline)
+    (_, more) = remeasure(BASE, [_scripted("more", 3.0)], Objective("cost", "", "up"), inline)
     assert more.verdict == "better"
 
 
@@ -68,7 +68,7 @@ class Drifting:
         self._calls = 0
 
     def evaluate(self, candidate: Candidate, clock: StageClock) -> Outcome:
-        outcome = Actor().evaluate(candidate, clock)
+        outcome = ScriptedEvaluator().evaluate(candidate, clock)
         assert isinstance(outcome, Measured)
         self._calls += 1
         return Measured({"cost": outcome.values["cost"] * (1 + self._calls / 100)})
@@ -76,7 +76,7 @@ class Drifting:
 
 def test_a_gain_within_the_noise_is_none(inline: ExecutorFactory) -> None:
     def drifting(name: str, value: float) -> Variant:
-        return Variant(name, act(value=value), make)
+        return Variant(name, action(value=value), make)
 
     make = Drifting
     plan = Plan(processes=5, rounds=6)
@@ -87,26 +87,26 @@ def test_a_gain_within_the_noise_is_none(inline: ExecutorFactory) -> None:
 
 
 def test_a_failure_is_reported(inline: ExecutorFactory) -> None:
-    (_, broken) = remeasure(BASE, [_actor("broken", 1.0, "raise")], COST, inline)
+    (_, broken) = remeasure(BASE, [_scripted("broken", 1.0, "raise")], COST, inline)
     assert (broken.verdict, broken.ratio, broken.values) == ("failed", None, ())
     assert {failure.reason for failure in broken.failures} == {"ZeroDivisionError"}
 
 
 def test_an_exact_objective_is_measured_once(tmp_path: Path) -> None:
-    book = tmp_path / "diary"
-    base, good = (Variant(str(value), act(value=value), Diary(book)) for value in (2.0, 1.0))
+    log = tmp_path / "log"
+    base, good = (Variant(str(value), action(value=value), LoggingSpec(log)) for value in (2.0, 1.0))
     start = partial(LocalExecutor, lock=tmp_path / "lock")
     paired = remeasure(base, [good], Objective("cost", exact=True), start)
     assert [(s.values, s.verdict) for s in paired] == [(((2.0,),), "same"), (((1.0,),), "better")]
-    assert len(diary(book)) == 2
+    assert len(read_log(log)) == 2
 
 
 @pytest.mark.parametrize(
     ("baseline", "objective", "plan", "message"),
     [
-        (_actor("base", 1.0, "raise"), COST, Plan(), "baseline failed: build: ZeroDivisionError"),
+        (_scripted("base", 1.0, "raise"), COST, Plan(), "baseline failed: build: ZeroDivisionError"),
         (BASE, Objective("time_s"), Plan(), "time_s is missing; measured: cost"),
-        (_actor("base", -1.0), COST, Plan(), "negative: cost is -1"),
+        (_scripted("base", -1.0), COST, Plan(), "negative: cost is -1"),
         (BASE, COST, Plan(processes=2, rounds=1), "show no noise"),
         (BASE, COST, Plan(processes=0), "show no noise"),
     ],
@@ -136,7 +136,7 @@ class Backwards(InlineExecutor):
 def test_rounds_are_interleaved_and_shuffled_by_seed() -> None:
     def batches(seed: int) -> list[Sequence[Candidate]]:
         found: list[Sequence[Candidate]] = []
-        others = [_actor("a", 1.0), _actor("b", 3.0)]
+        others = [_scripted("a", 1.0), _scripted("b", 3.0)]
         paired = remeasure(BASE, others, COST, partial(Backwards, found), Plan(3, 4, seed))
         assert [sampled.median for sampled in paired] == [2.0, 1.0, 3.0]
         return found
@@ -153,14 +153,14 @@ class Both:
     """Gives the cost, and its inverse."""
 
     def evaluate(self, candidate: Candidate, clock: StageClock) -> Outcome:
-        outcome = Actor().evaluate(candidate, clock)
+        outcome = ScriptedEvaluator().evaluate(candidate, clock)
         assert isinstance(outcome, Measured)
         return Measured({"cost": outcome.values["cost"], "error": 1 / outcome.values["cost"]})
 
 
 def test_one_batch_tells_of_all_objectives(inline: ExecutorFactory) -> None:
     base, good, broken = (
-        Variant(name, act(how, value), Both)
+        Variant(name, action(how, value), Both)
         for name, how, value in (("base", "measure", 2.0), ("good", "measure", 1.0), ("broken", "raise", 1.0))
     )
     objectives = [COST, Objective("error", exact=True)]
@@ -177,11 +177,11 @@ def test_one_batch_tells_of_all_objectives(inline: ExecutorFactory) -> None:
 
 
 def test_processes_are_fresh_and_specs_are_their_own(tmp_path: Path) -> None:
-    books = [tmp_path / "a", tmp_path / "b"]
-    a, b = (Variant(book.name, act(value=2.0), Diary(book)) for book in books)
+    logs = [tmp_path / "a", tmp_path / "b"]
+    a, b = (Variant(log.name, action(value=2.0), LoggingSpec(log)) for log in logs)
     start = partial(LocalExecutor, lock=tmp_path / "lock")
     remeasure(a, [b], COST, start, Plan(processes=3, rounds=2))
-    processes = [pid for pid, _ in diary(books[0])]
+    processes = [pid for pid, _ in read_log(logs[0])]
     assert len(processes) == 6
     assert len(set(processes)) == 3
-    assert processes == [pid for pid, _ in diary(books[1])]
+    assert processes == [pid for pid, _ in read_log(logs[1])]

@@ -37,7 +37,7 @@ from planish.measure import (
     rounds,
 )
 from planish.measure.intervals import noise, ratio
-from planish.testing.acting import Act, Actor, act
+from planish.testing.scripted import Action, ScriptedEvaluator, action
 
 TIME = Objective("time_s", "s")
 GFLOPS = Objective("gflops", "GFLOPS", "up")
@@ -212,7 +212,7 @@ class Noisy(FakeExecutor):
 
     def _evaluate(self, candidate: Candidate) -> Evaluation:
         _, step = candidate.steps
-        assert isinstance(step, Act)
+        assert isinstance(step, Action)
         self.now += 1
         return Evaluation(candidate, self._outcome(step.value))
 
@@ -223,7 +223,7 @@ class Noisy(FakeExecutor):
 
 
 def compared(machine: Noisy, values: Sequence[float], plan: Plan) -> list[PairedSamples]:
-    variants = [Variant(str(value), act(value=value), Actor) for value in (1.0, *values)]
+    variants = [Variant(str(value), action(value=value), ScriptedEvaluator) for value in (1.0, *values)]
     with pytest.MonkeyPatch.context() as patch:
         for module in (comparison, rounds, comparison):
             patch.setattr(module, "time", SimpleNamespace(monotonic=lambda: machine.now))
@@ -288,7 +288,7 @@ class Machine(FakeExecutor):
 
     def _evaluate(self, candidate: Candidate) -> Evaluation:
         _, step = candidate.steps
-        assert isinstance(step, Act)
+        assert isinstance(step, Action)
         true, noise, random = step.value, self._noise, self._random
         offset = self._offsets.setdefault(true, random.normal(0, noise.process))
         drift = self._drifts.get(true, 0.0) / 2 + random.normal(0, noise.step)
@@ -303,7 +303,7 @@ def simulated(noise: Noise, gains: Sequence[float], seed: int) -> tuple[list[Pai
     machine = Machine(noise, seed)
     # The same value as the baseline's would share its offset and drift.
     times = [1.0, *(1 / gain - (gain == 1) * 1e-9 for gain in gains)]
-    base, *others = (Variant(str(time), act(value=time), Actor) for time in times)
+    base, *others = (Variant(str(time), action(value=time), ScriptedEvaluator) for time in times)
     return remeasure(base, others, TIME, machine, Plan(seed=seed, most=40))[1:], machine.processes
 
 
@@ -377,7 +377,7 @@ class Busy:
     def evaluate(self, candidate: Candidate, clock: StageClock) -> Outcome:
         del clock
         (step,) = candidate.steps
-        assert isinstance(step, Act)
+        assert isinstance(step, Action)
         took = step.value * self._random.uniform(0.99, 1.01)
         seconds = self._pause or took * (1 + self._random.integers(4))
         samples = {"time_s": (seconds,), by_processor_time("time_s"): (took,)}
@@ -391,7 +391,7 @@ def verdicts(objective: Objective, gain: float, pause: float = 0.0) -> list[tupl
     for seed in range(40):
         busy = Busy(seed, pause)
         base, good = (
-            Variant(name, act(value=v), lambda b=busy: b) for name, v in (("", 1.0), (" ", 1 / gain))
+            Variant(name, action(value=v), lambda b=busy: b) for name, v in (("", 1.0), (" ", 1 / gain))
         )
         _, sampled = remeasure(base, [good], objective, SameProcessExecutor, Plan())
         ratio = sampled.ratio
@@ -423,7 +423,7 @@ class Ticking(Busy):
 
 def test_a_clock_that_ticks_seldom_decides_nothing() -> None:
     ticking = Ticking(0)
-    base, other = (Variant(name, act(value=v), lambda: ticking) for name, v in (("", 1.0), (" ", 0.94)))
+    base, other = (Variant(name, action(value=v), lambda: ticking) for name, v in (("", 1.0), (" ", 0.94)))
     _, sampled = remeasure(base, [other], TIME, SameProcessExecutor, Plan())
     assert sampled.evidence is not None
     assert sampled.evidence.processor == Ratio(0.9, 0.9, 0.9)
@@ -443,6 +443,6 @@ def test_without_processor_time_the_clock_decides() -> None:
             return Measured(outcome.values, {"time_s": outcome.samples["time_s"]})
 
     clock = OneClock(0)
-    base, good = (Variant(str(value), act(value=value), lambda: clock) for value in (1.0, 0.96))
+    base, good = (Variant(str(value), action(value=value), lambda: clock) for value in (1.0, 0.96))
     _, sampled = remeasure(base, [good], TIME, SameProcessExecutor, Plan())
     assert (sampled.processor, sampled.verdict) == ((), "undecided")

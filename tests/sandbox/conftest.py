@@ -1,4 +1,4 @@
-"""Workers that write into a diary what they are at."""
+"""Fixtures of workers that log their evaluations."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -7,13 +7,13 @@ import pytest
 
 from planish.executors import LocalExecutor
 from planish.sandbox import Limits
-from planish.testing.acting import Diary
+from planish.testing.scripted import LoggingSpec
 
 
 @pytest.fixture
-def book(tmp_path: Path) -> Path:
-    """Name the diary."""
-    return tmp_path / "diary"
+def log(tmp_path: Path) -> Path:
+    """Return the path of the log."""
+    return tmp_path / "log"
 
 
 @pytest.fixture
@@ -23,7 +23,7 @@ def limits() -> Limits:
 
 
 @pytest.fixture
-def executor(tmp_path: Path, book: Path, limits: Limits) -> Iterator[LocalExecutor]:
+def executor(tmp_path: Path, log: Path, limits: Limits) -> Iterator[LocalExecutor]:
     """Start one worker."""
-    with LocalExecutor(Diary(book), limits=limits, lock=tmp_path / "lock") as executor:
+    with LocalExecutor(LoggingSpec(log), limits=limits, lock=tmp_path / "lock") as executor:
         yield executor

@@ -1,4 +1,4 @@
-"""Looks at the processes of this machine."""
+"""Inspection of the processes of this machine."""
 
 import time
 from pathlib import Path
@@ -28,7 +28,7 @@ def dies_out(group: int, seconds: float = 10.0) -> bool:
     return True
 
 
-def diary(path: Path) -> list[tuple[int, str]]:
-    """Read what `Diarist`s wrote: process and candidate."""
+def read_log(path: Path) -> list[tuple[int, str]]:
+    """Read the log of `LoggingEvaluator`: process id and candidate."""
     lines = path.read_text().splitlines() if path.exists() else []
     return [(int(pid), rest) for pid, _, rest in (line.partition(" ") for line in lines)]

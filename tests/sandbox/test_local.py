@@ -17,10 +17,10 @@ from planish.core import Candidate, Evaluation, Failed, Measured, Outcome, Plani
 from planish.executors import LocalExecutor
 from planish.measure import exclusive
 from planish.sandbox import Limits
-from planish.testing.acting import Act, Actor, Diary, act
 from planish.testing.executors import Unmakeable
-from sandbox.actors import Environed, Hasty, Telling
-from sandbox.processes import diary, dies_out, living
+from planish.testing.scripted import Action, LoggingSpec, ScriptedEvaluator, action
+from sandbox.evaluators import WithEnvironment, WithLimits, WithNotes
+from sandbox.processes import dies_out, living, read_log
 
 LIMITS = Limits(build=0.5, run=0.5)
 BROKEN = Unmakeable(LookupError("no such processor"))
@@ -37,30 +37,30 @@ def _only(answers: Iterator[Evaluation]) -> Outcome:
 
 
 def test_one_worker_keeps_the_order(executor: LocalExecutor) -> None:
-    batch = [act("leave" if value == 20 else "measure", value) for value in range(50)]
+    batch = [action("leave" if value == 20 else "measure", value) for value in range(50)]
     assert [result.candidate for result in evaluate(executor, batch)] == batch
 
 
-def test_a_crash_costs_its_candidate_only(executor: LocalExecutor, book: Path) -> None:
-    batch = [act("crash" if value % 10 == 5 else "measure", value) for value in range(30)]
+def test_a_crash_costs_its_candidate_only(executor: LocalExecutor, log: Path) -> None:
+    batch = [action("crash" if value % 10 == 5 else "measure", value) for value in range(30)]
     failed = [r.candidate for r in evaluate(executor, batch) if isinstance(r.outcome, Failed)]
     assert failed == [batch[5], batch[15], batch[25]]
-    assert [text for _, text in diary(book)] == [str(candidate) for candidate in batch]
+    assert [text for _, text in read_log(log)] == [str(candidate) for candidate in batch]
 
 
-def test_several_workers_share_a_batch(tmp_path: Path, book: Path) -> None:
-    with LocalExecutor(Diary(book), workers=2, lock=tmp_path / "lock") as executor:
-        list(evaluate(executor, [act("sleep", 0.02)] * 40))
-    assert len({pid for pid, _ in diary(book)}) == 2
+def test_several_workers_share_a_batch(tmp_path: Path, log: Path) -> None:
+    with LocalExecutor(LoggingSpec(log), workers=2, lock=tmp_path / "lock") as executor:
+        list(evaluate(executor, [action("sleep", 0.02)] * 40))
+    assert len({pid for pid, _ in read_log(log)}) == 2
 
 
 def test_a_limit_holds_for_the_sum_of_a_stage(executor: LocalExecutor) -> None:
-    outcome = _only(evaluate(executor, [Candidate((Act("sleep", 0.1),) * 20)]))
+    outcome = _only(evaluate(executor, [Candidate((Action("sleep", 0.1),) * 20)]))
     assert outcome == Failed("build", "timeout", "over 0.5 s")
 
 
 def test_every_stage_has_its_own_limit(executor: LocalExecutor) -> None:
-    steps = (Act("sleep", 0.3, "build"), Act("sleep", 0.3, "run"), Act("sleep", 0.3, "verify"))
+    steps = (Action("sleep", 0.3, "build"), Action("sleep", 0.3, "run"), Action("sleep", 0.3, "verify"))
     assert isinstance(_only(evaluate(executor, [Candidate(steps)])), Measured)
 
 
@@ -68,48 +68,48 @@ def test_the_wait_for_the_machine_has_no_limit(executor: LocalExecutor, tmp_path
     descriptor = os.open(tmp_path / "lock", os.O_CREAT | os.O_RDONLY)
     fcntl.flock(descriptor, fcntl.LOCK_EX)
     threading.Timer(1.6, os.close, [descriptor]).start()
-    (answer,) = evaluate(executor, [act(stage="run")])
+    (answer,) = evaluate(executor, [action(stage="run")])
     assert isinstance(answer.outcome, Measured)
     assert answer.seconds["wait"] > 0.4
 
 
 def test_timed_runs_of_two_workers_exclude_each_other(tmp_path: Path) -> None:
-    with LocalExecutor(Actor, workers=2, lock=tmp_path / "lock") as executor:
-        answers = list(evaluate(executor, [act("sleep", 0.05, stage="run")] * 6))
+    with LocalExecutor(ScriptedEvaluator, workers=2, lock=tmp_path / "lock") as executor:
+        answers = list(evaluate(executor, [action("sleep", 0.05, stage="run")] * 6))
         assert sum(answer.seconds["wait"] for answer in answers) > 0.05
 
 
 def test_who_holds_the_machine_cannot_wait_for_workers(executor: LocalExecutor, tmp_path: Path) -> None:
     with exclusive(tmp_path / "lock"), pytest.raises(PlanishError, match="for ever"):
-        list(evaluate(executor, [act()]))
+        list(evaluate(executor, [action()]))
 
 
 def test_no_worker_is_blamed_for_a_slow_listener(executor: LocalExecutor) -> None:
     """A worker that prints much is blocked until we listen again; that is not its fault."""
     outcomes: list[Outcome] = []
-    for answer in evaluate(executor, [act(), act("spew", 1.0), act("spew", 1.0)]):
+    for answer in evaluate(executor, [action(), action("print", 1.0), action("print", 1.0)]):
         outcomes.append(answer.outcome)
         time.sleep(0.8)
     assert [type(outcome) for outcome in outcomes] == [Measured] * 3
 
 
-def test_children_die_with_a_worker_that_is_ended(executor: LocalExecutor, book: Path) -> None:
-    forks_and_hangs = Candidate((Act("fork"), Act("spin")))
+def test_children_die_with_a_worker_that_is_ended(executor: LocalExecutor, log: Path) -> None:
+    forks_and_hangs = Candidate((Action("fork"), Action("spin")))
     assert isinstance(_only(evaluate(executor, [forks_and_hangs])), Failed)
-    assert dies_out(diary(book)[0][0])
+    assert dies_out(read_log(log)[0][0])
 
 
-def test_children_die_with_a_worker_that_crashed(executor: LocalExecutor, book: Path) -> None:
+def test_children_die_with_a_worker_that_crashed(executor: LocalExecutor, log: Path) -> None:
     """They hold its pipes open, so that its end does not show there."""
-    forks_and_dies = Candidate((Act("fork"), Act("leave", 3)))
+    forks_and_dies = Candidate((Action("fork"), Action("leave", 3)))
     outcome = _only(evaluate(executor, [forks_and_dies]))
     assert outcome == Failed("build", "crash", "exited with code 3\nleaving")
-    assert dies_out(diary(book)[0][0])
+    assert dies_out(read_log(log)[0][0])
 
 
-def test_children_die_at_close(executor: LocalExecutor, book: Path) -> None:
-    list(evaluate(executor, [act("fork")]))
-    (group,) = {pid for pid, _ in diary(book)}
+def test_children_die_at_close(executor: LocalExecutor, log: Path) -> None:
+    list(evaluate(executor, [action("fork")]))
+    (group,) = {pid for pid, _ in read_log(log)}
     assert len(living(group)) == 2
     executor.close()
     assert dies_out(group)
@@ -122,18 +122,18 @@ def test_temporary_files_end_with_their_worker(
     scratch = tmp_path / "temporary"
     scratch.mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(scratch))
-    with LocalExecutor(Actor, limits=LIMITS, lock=tmp_path / "lock") as executor:
-        list(evaluate(executor, [Candidate((Act("litter"), Act(last)))]))
+    with LocalExecutor(ScriptedEvaluator, limits=LIMITS, lock=tmp_path / "lock") as executor:
+        list(evaluate(executor, [Candidate((Action("leave folder"), Action(last)))]))
         assert len(list(scratch.glob("*/*/file"))) == (last == "measure")
     assert list(scratch.iterdir()) == []
 
 
 def test_what_an_evaluator_has_to_tell_is_known(tmp_path: Path) -> None:
-    with LocalExecutor(Telling, workers=2, lock=tmp_path / "lock") as executor:
-        list(evaluate(executor, [act("sleep", 0.02)] * 20))
+    with LocalExecutor(WithNotes, workers=2, lock=tmp_path / "lock") as executor:
+        list(evaluate(executor, [action("sleep", 0.02)] * 20))
         assert executor.notes == ("it is late",)
-        executor.serve(Actor)
-        list(evaluate(executor, [act()]))
+        executor.serve(ScriptedEvaluator)
+        list(evaluate(executor, [action()]))
         assert executor.notes == ()
 
 
@@ -142,41 +142,41 @@ def test_a_worker_does_not_get_what_reaches_the_store(
 ) -> None:
     for name in ("OMP_NUM_THREADS", "PGPASSWORD", "PLANISH_STORE"):
         monkeypatch.setenv(name, "1")
-    with LocalExecutor(Environed, lock=tmp_path / "lock") as executor:
-        list(evaluate(executor, [act()]))
+    with LocalExecutor(WithEnvironment, lock=tmp_path / "lock") as executor:
+        list(evaluate(executor, [action()]))
         assert executor.notes == ("OMP_NUM_THREADS",)
 
 
 def test_a_worker_that_closes_its_pipes_is_replaced(executor: LocalExecutor) -> None:
-    mute, last = (answer.outcome for answer in evaluate(executor, [act("mute"), act()]))
+    mute, last = (answer.outcome for answer in evaluate(executor, [action("close descriptors"), action()]))
     assert isinstance(mute, Failed)
     assert mute.reason == "crash"
     assert isinstance(last, Measured)
 
 
-def test_a_worker_killed_while_idle_is_replaced_without_blame(executor: LocalExecutor, book: Path) -> None:
-    list(evaluate(executor, [act()]))
-    ((pid, _),) = diary(book)
+def test_a_worker_killed_while_idle_is_replaced_without_blame(executor: LocalExecutor, log: Path) -> None:
+    list(evaluate(executor, [action()]))
+    ((pid, _),) = read_log(log)
     os.kill(pid, signal.SIGKILL)
     assert dies_out(pid)
-    assert isinstance(_only(evaluate(executor, [act()])), Measured)
+    assert isinstance(_only(evaluate(executor, [action()])), Measured)
 
 
-def test_a_worker_is_replaced_at_the_end_of_its_life(tmp_path: Path, book: Path) -> None:
-    with LocalExecutor(Diary(book), limits=Limits(lifetime=10), lock=tmp_path / "lock") as executor:
-        answers = [answer for _ in range(3) for answer in evaluate(executor, [act()] * 32)]
+def test_a_worker_is_replaced_at_the_end_of_its_life(tmp_path: Path, log: Path) -> None:
+    with LocalExecutor(LoggingSpec(log), limits=Limits(lifetime=10), lock=tmp_path / "lock") as executor:
+        answers = [answer for _ in range(3) for answer in evaluate(executor, [action()] * 32)]
     assert all(isinstance(answer.outcome, Measured) for answer in answers)
-    lives = Counter(pid for pid, _ in diary(book))
+    lives = Counter(pid for pid, _ in read_log(log))
     assert sum(lives.values()) == 96
     assert len(lives) >= 3
     assert all(10 <= evaluations < 10 + 32 for evaluations in list(lives.values())[:-1])
 
 
-def test_a_spec_may_ask_for_limits(tmp_path: Path, book: Path) -> None:
-    with LocalExecutor(Hasty(book), lock=tmp_path / "lock") as executor:
-        assert _only(evaluate(executor, [act("spin")])) == Failed("build", "timeout", "over 0.3 s")
-        executor.serve(Hasty(book, Limits(build=0.4)))
-        assert _only(evaluate(executor, [act("spin")])) == Failed("build", "timeout", "over 0.4 s")
+def test_a_spec_may_ask_for_limits(tmp_path: Path, log: Path) -> None:
+    with LocalExecutor(WithLimits(log), lock=tmp_path / "lock") as executor:
+        assert _only(evaluate(executor, [action("spin")])) == Failed("build", "timeout", "over 0.3 s")
+        executor.serve(WithLimits(log, Limits(build=0.4)))
+        assert _only(evaluate(executor, [action("spin")])) == Failed("build", "timeout", "over 0.4 s")
 
 
 def test_limits_that_suffice_for_several() -> None:
@@ -185,50 +185,50 @@ def test_limits_that_suffice_for_several() -> None:
     assert Limits.widest([Limits()]) == Limits()
 
 
-def test_ctrl_c_is_left_to_the_parent(executor: LocalExecutor, book: Path) -> None:
-    list(evaluate(executor, [act()]))
-    ((pid, _),) = diary(book)
+def test_ctrl_c_is_left_to_the_parent(executor: LocalExecutor, log: Path) -> None:
+    list(evaluate(executor, [action()]))
+    ((pid, _),) = read_log(log)
     threading.Timer(0.05, os.kill, [pid, signal.SIGINT]).start()
-    assert isinstance(_only(evaluate(executor, [act("sleep", 0.2)])), Measured)
+    assert isinstance(_only(evaluate(executor, [action("sleep", 0.2)])), Measured)
 
 
-def test_an_interrupted_batch_ends_what_is_under_way(executor: LocalExecutor, book: Path) -> None:
-    answers = evaluate(executor, [act(), act("spin")])
+def test_an_interrupted_batch_ends_what_is_under_way(executor: LocalExecutor, log: Path) -> None:
+    answers = evaluate(executor, [action(), action("spin")])
     next(answers)
     with pytest.raises(KeyboardInterrupt):
         answers.throw(KeyboardInterrupt)
-    assert dies_out(diary(book)[0][0])
-    assert isinstance(_only(evaluate(executor, [act()])), Measured)
+    assert dies_out(read_log(log)[0][0])
+    assert isinstance(_only(evaluate(executor, [action()])), Measured)
 
 
-def test_a_batch_ends_at_its_time_whatever_is_under_way(executor: LocalExecutor, book: Path) -> None:
-    answers = evaluate(executor, [act(), act("spin"), act()])
+def test_a_batch_ends_at_its_time_whatever_is_under_way(executor: LocalExecutor, log: Path) -> None:
+    answers = evaluate(executor, [action(), action("spin"), action()])
     next(answers)
     executor.submit((), time.monotonic())
     assert list(answers) == []
-    assert dies_out(diary(book)[0][0])
-    assert list(evaluate(executor, [act()], time.monotonic())) == []
-    executor.serve(Actor)
-    assert isinstance(_only(evaluate(executor, [act()])), Measured)
+    assert dies_out(read_log(log)[0][0])
+    assert list(evaluate(executor, [action()], time.monotonic())) == []
+    executor.serve(ScriptedEvaluator)
+    assert isinstance(_only(evaluate(executor, [action()])), Measured)
 
 
-def test_processes_are_kept_for_another_task(executor: LocalExecutor, book: Path, tmp_path: Path) -> None:
-    list(evaluate(executor, [act()]))
+def test_processes_are_kept_for_another_task(executor: LocalExecutor, log: Path, tmp_path: Path) -> None:
+    list(evaluate(executor, [action()]))
     other = tmp_path / "other"
-    executor.serve(Diary(other))
-    list(evaluate(executor, [act()]))
-    assert diary(book) == diary(other)
+    executor.serve(LoggingSpec(other))
+    list(evaluate(executor, [action()]))
+    assert read_log(log) == read_log(other)
 
 
 def test_another_task_may_follow_a_broken_one(tmp_path: Path) -> None:
     with LocalExecutor(BROKEN, lock=tmp_path / "lock") as executor:
-        executor.serve(Actor)
-        assert isinstance(_only(evaluate(executor, [act()])), Measured)
+        executor.serve(ScriptedEvaluator)
+        assert isinstance(_only(evaluate(executor, [action()])), Measured)
         executor.serve(BROKEN)
         with pytest.raises(PlanishError, match="LookupError: no such processor"):
-            list(evaluate(executor, [act()]))
-        executor.serve(Actor)
-        assert isinstance(_only(evaluate(executor, [act()])), Measured)
+            list(evaluate(executor, [action()]))
+        executor.serve(ScriptedEvaluator)
+        assert isinstance(_only(evaluate(executor, [action()])), Measured)
 
 
 def test_a_worker_that_dies_before_it_has_an_evaluator_is_an_error(tmp_path: Path) -> None:
@@ -236,7 +236,7 @@ def test_a_worker_that_dies_before_it_has_an_evaluator_is_an_error(tmp_path: Pat
         LocalExecutor(os.abort, lock=tmp_path / "lock") as executor,  # pyright: ignore[reportArgumentType]
         pytest.raises(PlanishError, match="killed by SIGABRT"),
     ):
-        list(evaluate(executor, [act()]))
+        list(evaluate(executor, [action()]))
 
 
 def test_a_spec_that_takes_too_long_is_an_error(tmp_path: Path) -> None:
@@ -244,7 +244,7 @@ def test_a_spec_that_takes_too_long_is_an_error(tmp_path: Path) -> None:
         LocalExecutor(signal.pause, limits=Limits(worker=1.0), lock=tmp_path / "lock") as executor,  # pyright: ignore[reportArgumentType]
         pytest.raises(PlanishError, match="over 1 s"),
     ):
-        list(evaluate(executor, [act()]))
+        list(evaluate(executor, [action()]))
 
 
 def test_an_error_made_for_the_user_arrives_as_it_is(tmp_path: Path) -> None:
@@ -254,7 +254,7 @@ def test_an_error_made_for_the_user_arrives_as_it_is(tmp_path: Path) -> None:
         ) as executor,
         pytest.raises(TargetError, match=r"no AVX2\. Ask for another") as caught,
     ):
-        list(evaluate(executor, [act()]))
+        list(evaluate(executor, [action()]))
     assert caught.value.exit_code == TargetError.exit_code
 
 
@@ -264,29 +264,29 @@ def test_an_evaluator_that_needs_too_much_memory_asks_for_smaller_sizes(tmp_path
         LocalExecutor(greedy, limits=Limits(memory_bytes=256 << 20), lock=tmp_path / "lock") as executor,  # pyright: ignore[reportArgumentType]
         pytest.raises(TargetError, match=r"as much memory as this takes.* Give smaller sizes"),
     ):
-        list(evaluate(executor, [act()]))
+        list(evaluate(executor, [action()]))
 
 
 def test_what_cannot_be_sent_is_an_error(executor: LocalExecutor) -> None:
     with pytest.raises(PlanishError, match="cannot be sent"):
-        executor.serve(lambda: Actor())  # noqa: PLW0108
+        executor.serve(lambda: ScriptedEvaluator())  # noqa: PLW0108
 
 
 def test_one_batch_at_a_time(executor: LocalExecutor) -> None:
-    answers = evaluate(executor, [act(), act()])
+    answers = evaluate(executor, [action(), action()])
     next(answers)
     with pytest.raises(PlanishError, match="under way"):
-        next(evaluate(executor, [act()]))
+        next(evaluate(executor, [action()]))
     with pytest.raises(PlanishError, match="under way"):
-        executor.serve(Actor)
+        executor.serve(ScriptedEvaluator)
 
 
 def test_a_closed_executor_says_so(executor: LocalExecutor) -> None:
     executor.close()
     with pytest.raises(PlanishError, match="closed"):
-        list(evaluate(executor, [act()]))
+        list(evaluate(executor, [action()]))
 
 
 def test_no_workers_is_an_error() -> None:
     with pytest.raises(PlanishError, match="at least 1"):
-        LocalExecutor(Actor, workers=0)
+        LocalExecutor(ScriptedEvaluator, workers=0)

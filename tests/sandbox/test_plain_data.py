@@ -25,7 +25,7 @@ from planish.levels.llvm.backend import IRError
 from planish.sandbox import ExitStatus, forked, in_child
 from planish.sandbox.plain_data import MOST_BYTES, DataError, ErrorData, FrameReader, dumps, framed, loads
 from planish.sandbox.protocol import EvaluationReply, EvaluatorReady, decode_reply, encode_reply
-from sandbox.actors import Trap
+from sandbox.evaluators import Trap
 
 
 class Pair(NamedTuple):

@@ -25,7 +25,7 @@ from planish.core import (
     evaluate,
     evaluate_in_order,
 )
-from planish.testing.acting import Act, Actor, Mortal, act
+from planish.testing.scripted import Action, KilledEvaluator, ScriptedEvaluator, action
 
 
 class ExecutorConformance:
@@ -44,96 +44,96 @@ class ExecutorConformance:
         raise NotImplementedError
 
     @pytest.fixture
-    def actors(self) -> Iterator[Executor]:
-        """An executor whose workers do what candidates say."""
-        executor = self.executor(Actor)
+    def scripted(self) -> Iterator[Executor]:
+        """Return an executor of scripted evaluators."""
+        executor = self.executor(ScriptedEvaluator)
         yield executor
         executor.close()
 
-    def test_every_candidate_has_one_result(self, actors: Executor) -> None:
-        batch = [act(value=value) for value in range(50)]
-        assert Counter(result.candidate for result in evaluate(actors, batch)) == Counter(batch)
+    def test_every_candidate_has_one_result(self, scripted: Executor) -> None:
+        batch = [action(value=value) for value in range(50)]
+        assert Counter(result.candidate for result in evaluate(scripted, batch)) == Counter(batch)
 
-    def test_a_candidate_that_is_submitted_twice_has_two_results(self, actors: Executor) -> None:
-        batch = [act(value=1.0), act(value=2.0), act(value=1.0)]
-        assert Counter(result.candidate for result in evaluate(actors, batch)) == Counter(batch)
+    def test_a_candidate_that_is_submitted_twice_has_two_results(self, scripted: Executor) -> None:
+        batch = [action(value=1.0), action(value=2.0), action(value=1.0)]
+        assert Counter(result.candidate for result in evaluate(scripted, batch)) == Counter(batch)
 
-    def test_a_result_names_its_candidate(self, actors: Executor) -> None:
-        batch = [act(value=value) for value in (3.0, 1.0, 2.0)]
-        found = {result.candidate: result.outcome for result in evaluate(actors, batch)}
+    def test_a_result_names_its_candidate(self, scripted: Executor) -> None:
+        batch = [action(value=value) for value in (3.0, 1.0, 2.0)]
+        found = {result.candidate: result.outcome for result in evaluate(scripted, batch)}
         assert found == dict(zip(batch, map(_cost, (3.0, 1.0, 2.0)), strict=True))
 
-    def test_a_batch_is_evaluated_in_order(self, actors: Executor) -> None:
+    def test_a_batch_is_evaluated_in_order(self, scripted: Executor) -> None:
         values = [3.0, 1.0, 2.0, 1.0]
-        outcomes = self._outcomes(actors, [act(value=value) for value in values])
+        outcomes = self._outcomes(scripted, [action(value=value) for value in values])
         assert outcomes == [Measured({"cost": value}, {"cost": (value, value)}) for value in values]
 
-    def test_the_order_of_a_batch_does_not_matter(self, actors: Executor) -> None:
-        batch = [act("fail" if value % 5 == 0 else "measure", value) for value in range(40)]
+    def test_the_order_of_a_batch_does_not_matter(self, scripted: Executor) -> None:
+        batch = [action("fail" if value % 5 == 0 else "measure", value) for value in range(40)]
         shuffled = random.Random(1).sample(batch, len(batch))
-        here = dict(zip(batch, self._outcomes(actors, batch), strict=True))
-        there = dict(zip(shuffled, self._outcomes(actors, shuffled), strict=True))
+        here = dict(zip(batch, self._outcomes(scripted, batch), strict=True))
+        there = dict(zip(shuffled, self._outcomes(scripted, shuffled), strict=True))
         assert here == there
 
-    def test_an_empty_batch_has_no_results(self, actors: Executor) -> None:
-        assert list(evaluate(actors, [])) == []
+    def test_an_empty_batch_has_no_results(self, scripted: Executor) -> None:
+        assert list(evaluate(scripted, [])) == []
 
-    def test_batches_follow_each_other(self, actors: Executor) -> None:
+    def test_batches_follow_each_other(self, scripted: Executor) -> None:
         for value in range(5):
-            assert self._outcomes(actors, [act(value=value)]) == [_cost(value)]
+            assert self._outcomes(scripted, [action(value=value)]) == [_cost(value)]
 
-    def test_more_may_be_submitted_while_results_come(self, actors: Executor) -> None:
-        assert actors.capacity >= 1
-        actors.submit([act(value=0.0), act(value=1.0)])
+    def test_more_may_be_submitted_while_results_come(self, scripted: Executor) -> None:
+        assert scripted.capacity >= 1
+        scripted.submit([action(value=0.0), action(value=1.0)])
         found: dict[Candidate, Outcome] = {}
-        for result in actors.results():
+        for result in scripted.results():
             found[result.candidate] = result.outcome
             if len(found) <= 5:
-                actors.submit([act(value=float(len(found) + 1))])
-        assert found == {act(value=float(value)): _cost(float(value)) for value in range(7)}
+                scripted.submit([action(value=float(len(found) + 1))])
+        assert found == {action(value=float(value)): _cost(float(value)) for value in range(7)}
 
-    def test_results_may_be_left_and_taken_later(self, actors: Executor) -> None:
-        actors.submit([act(value=value) for value in range(9)])
-        first = next(iter(actors.results()))
-        actors.submit([act(value=9)])
-        found = [first.candidate, *(result.candidate for result in actors.results())]
-        assert Counter(found) == Counter(act(value=value) for value in range(10))
+    def test_results_may_be_left_and_taken_later(self, scripted: Executor) -> None:
+        scripted.submit([action(value=value) for value in range(9)])
+        first = next(iter(scripted.results()))
+        scripted.submit([action(value=9)])
+        found = [first.candidate, *(result.candidate for result in scripted.results())]
+        assert Counter(found) == Counter(action(value=value) for value in range(10))
 
-    def test_what_is_cancelled_has_no_result(self, actors: Executor) -> None:
-        actors.submit([act(value=value) for value in range(9)])
-        actors.cancel()
-        assert list(actors.results()) == []
-        assert self._outcomes(actors, [act(value=7.0)]) == [_cost(7.0)]
+    def test_what_is_cancelled_has_no_result(self, scripted: Executor) -> None:
+        scripted.submit([action(value=value) for value in range(9)])
+        scripted.cancel()
+        assert list(scripted.results()) == []
+        assert self._outcomes(scripted, [action(value=7.0)]) == [_cost(7.0)]
 
-    def test_nothing_ends_after_the_deadline(self, actors: Executor) -> None:
-        actors.submit([act(value=value) for value in range(9)], time.monotonic() - 1)
-        assert list(actors.results()) == []
-        assert self._outcomes(actors, [act(value=7.0)]) == [_cost(7.0)]
+    def test_nothing_ends_after_the_deadline(self, scripted: Executor) -> None:
+        scripted.submit([action(value=value) for value in range(9)], time.monotonic() - 1)
+        assert list(scripted.results()) == []
+        assert self._outcomes(scripted, [action(value=7.0)]) == [_cost(7.0)]
 
-    def test_another_evaluator_may_be_served(self, actors: Executor) -> None:
-        self._outcomes(actors, [act()])
-        actors.serve(Actor)
-        (answer,) = evaluate(actors, [act(value=3.0)])
+    def test_another_evaluator_may_be_served(self, scripted: Executor) -> None:
+        self._outcomes(scripted, [action()])
+        scripted.serve(ScriptedEvaluator)
+        (answer,) = evaluate(scripted, [action(value=3.0)])
         assert answer.outcome == _cost(3.0)
         assert answer.host in (platform.node(), "")
 
-    def test_another_evaluator_is_not_served_while_something_is_under_way(self, actors: Executor) -> None:
-        actors.submit([act(value=1.0)])
+    def test_another_evaluator_is_not_served_while_something_is_under_way(self, scripted: Executor) -> None:
+        scripted.submit([action(value=1.0)])
         with pytest.raises(PlanishError, match="under way"):
-            actors.serve(Actor)
-        assert [answer.outcome for answer in actors.results()] == [_cost(1.0)]
-        actors.serve(Actor)
+            scripted.serve(ScriptedEvaluator)
+        assert [answer.outcome for answer in scripted.results()] == [_cost(1.0)]
+        scripted.serve(ScriptedEvaluator)
 
-    def test_a_closed_executor_takes_nothing(self, actors: Executor) -> None:
-        actors.close()
+    def test_a_closed_executor_takes_nothing(self, scripted: Executor) -> None:
+        scripted.close()
         with pytest.raises(PlanishError, match="closed"):
-            actors.submit([act()])
+            scripted.submit([action()])
         with pytest.raises(PlanishError, match="closed"):
-            actors.serve(Actor)
+            scripted.serve(ScriptedEvaluator)
 
-    def test_seconds_are_by_stage(self, actors: Executor) -> None:
-        steps = (Act(stage="build"), Act("sleep", 0.01, "verify"))
-        (answer,) = evaluate(actors, [Candidate(steps)])
+    def test_seconds_are_by_stage(self, scripted: Executor) -> None:
+        steps = (Action(stage="build"), Action("sleep", 0.01, "verify"))
+        (answer,) = evaluate(scripted, [Candidate(steps)])
         assert {"build", "verify", "worker"} <= set(answer.seconds)
         assert answer.seconds["verify"] >= 0.01
 
@@ -156,8 +156,8 @@ class ExecutorConformance:
             ("samples", Failed("run", "not finite", "cost is nan")),
         ],
     )
-    def test_a_failure_is_an_answer(self, actors: Executor, name: str, failure: Failed) -> None:
-        first, outcome, last = self._outcomes(actors, [act(), act(name), act()])
+    def test_a_failure_is_an_answer(self, scripted: Executor, name: str, failure: Failed) -> None:
+        first, outcome, last = self._outcomes(scripted, [action(), action(name), action()])
         _assert_failed(outcome, failure)
         assert first == last == _cost(1.0)
 
@@ -168,14 +168,14 @@ class ExecutorConformance:
             ("leave", 3, Failed("build", "crash", "3")),
             ("spin", 1, Failed("build", "timeout", "0.5 s")),
             ("spin in C", 1, Failed("build", "timeout", "0.5 s")),
-            ("eat", 1000, Failed("build", "out of memory")),
+            ("allocate", 1000, Failed("build", "out of memory")),
         ],
     )
     def test_a_disaster_is_an_answer(
-        self, actors: Executor, name: str, value: float, failure: Failed
+        self, scripted: Executor, name: str, value: float, failure: Failed
     ) -> None:
         self._needs_isolation()
-        outcomes = self._outcomes(actors, [act(), act(name, value), *[act(value=2.0)] * 5])
+        outcomes = self._outcomes(scripted, [action(), action(name, value), *[action(value=2.0)] * 5])
         _assert_failed(outcomes[1], failure)
         assert [outcomes[0], *outcomes[2:]] == [_cost(1.0), *[_cost(2.0)] * 5]
 
@@ -184,57 +184,57 @@ class ExecutorConformance:
         self, tmp_path: Path, number: signal.Signals
     ) -> None:
         self._needs_isolation()
-        executor = self.executor(Mortal(tmp_path / "age", 2, number))
-        assert self._outcomes(executor, [act(value=value) for value in range(9)]) == [
+        executor = self.executor(KilledEvaluator(tmp_path / "count", 2, number))
+        assert self._outcomes(executor, [action(value=value) for value in range(9)]) == [
             _cost(value) for value in range(9)
         ]
         executor.close()
 
-    def test_who_is_killed_each_time_is_lost_and_costs_the_others_nothing(self, actors: Executor) -> None:
+    def test_who_is_killed_each_time_is_lost_and_costs_the_others_nothing(self, scripted: Executor) -> None:
         self._needs_isolation()
-        killed = act("signal", signal.SIGKILL)
-        first, lost, *others = self._outcomes(actors, [act(), killed, *[act(value=2.0)] * 5])
+        killed = action("signal", signal.SIGKILL)
+        first, lost, *others = self._outcomes(scripted, [action(), killed, *[action(value=2.0)] * 5])
         assert isinstance(lost, Lost)
         assert (lost.stage, lost.reason) == ("build", "killed")
         assert [first, *others] == [_cost(1.0), *[_cost(2.0)] * 5]
 
-    def test_an_evaluator_may_say_that_an_evaluation_was_lost(self, actors: Executor) -> None:
-        lost, other = self._outcomes(actors, [act("lose"), act()])
+    def test_an_evaluator_may_say_that_an_evaluation_was_lost(self, scripted: Executor) -> None:
+        lost, other = self._outcomes(scripted, [action("lose"), action()])
         assert lost == Lost("run", "killed", "its program was killed")
         assert other == _cost(1.0)
 
-    def test_one_disaster_after_another(self, actors: Executor) -> None:
+    def test_one_disaster_after_another(self, scripted: Executor) -> None:
         self._needs_isolation()
-        outcomes = self._outcomes(actors, [act("leave", 3)] * 4 + [act()])
+        outcomes = self._outcomes(scripted, [action("leave", 3)] * 4 + [action()])
         assert [type(outcome) for outcome in outcomes] == [Failed] * 4 + [Measured]
 
-    def test_what_is_printed_does_no_harm(self, actors: Executor) -> None:
+    def test_what_is_printed_does_no_harm(self, scripted: Executor) -> None:
         self._needs_isolation()
-        assert self._outcomes(actors, [act("spew", 1.0), act()]) == [_cost(1.0), _cost(1.0)]
+        assert self._outcomes(scripted, [action("print", 1.0), action()]) == [_cost(1.0), _cost(1.0)]
 
-    def test_a_candidate_that_forks_is_answered_once(self, actors: Executor) -> None:
+    def test_a_candidate_that_forks_is_answered_once(self, scripted: Executor) -> None:
         self._needs_isolation()
-        batch = [act("split"), *(act(value=value) for value in range(20))] * 2
-        outcomes = self._outcomes(actors, batch)
+        batch = [action("split"), *(action(value=value) for value in range(20))] * 2
+        outcomes = self._outcomes(scripted, batch)
         assert outcomes == [_cost(1.0), *(_cost(value) for value in range(20))] * 2
 
-    def test_a_batch_may_be_left(self, actors: Executor) -> None:
-        answers = iter(evaluate(actors, [act(value=value) for value in range(40)]))
+    def test_a_batch_may_be_left(self, scripted: Executor) -> None:
+        answers = iter(evaluate(scripted, [action(value=value) for value in range(40)]))
         next(answers)
         del answers
-        assert self._outcomes(actors, [act(value=7.0)]) == [_cost(7.0)]
+        assert self._outcomes(scripted, [action(value=7.0)]) == [_cost(7.0)]
 
     def test_an_evaluator_that_cannot_be_made_is_an_error(self) -> None:
         self._needs_isolation()
         executor = self.executor(Unmakeable(LookupError("no such processor")))
         for _ in range(2):
             with pytest.raises(PlanishError, match="no such processor"):
-                list(evaluate(executor, [act()]))
+                list(evaluate(executor, [action()]))
         executor.close()
 
     def test_close_is_harmless_when_repeated(self) -> None:
-        executor = self.executor(Actor)
-        list(evaluate(executor, [act()]))
+        executor = self.executor(ScriptedEvaluator)
+        list(evaluate(executor, [action()]))
         executor.close()
         executor.close()
 

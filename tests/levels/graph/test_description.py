@@ -19,7 +19,7 @@ from planish.levels.graph.level import GraphLevel
 from planish.levels.graph.passes import Selection, selection
 from planish.levels.graph.relevance import Relevance, remembered
 from planish.levels.graph.task_setup import settings_of
-from planish.testing.acting import Actor
+from planish.testing.scripted import ScriptedEvaluator
 from planish.tuning.api import task_of
 from planish.tuning.settings import Settings
 
@@ -37,7 +37,7 @@ def task(tmp_path: Path) -> Task:
 def described(task: Task) -> Mapping[str, str]:
     """Describe a selection as the end of a run does."""
     level = GraphLevel()
-    analysis = level.analyzer(task)(CHOSEN.candidate, InlineExecutor(Actor()))
+    analysis = level.analyzer(task)(CHOSEN.candidate, InlineExecutor(ScriptedEvaluator()))
     return level.describe(task, CHOSEN.candidate, analysis)
 
 

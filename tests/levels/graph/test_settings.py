@@ -29,7 +29,7 @@ from planish.levels.graph.task_setup import (
     space_of,
     widest_settings,
 )
-from planish.testing.acting import Actor
+from planish.testing.scripted import ScriptedEvaluator
 
 PARALLEL, NO_ARENA = Set("execution", "parallel"), Set("arena", "off")
 
@@ -164,7 +164,7 @@ def test_a_setting_is_reported_with_its_effects(tmp_path: Path, monkeypatch: pyt
     monkeypatch.setattr(description, "measured", measured)
     level, task = GraphLevel(), make(tmp_path)
     chosen = selection(["onnxscript.eliminate_identity"], settings=[NO_ARENA]).candidate
-    shown = level.describe(task, chosen, level.analyzer(task)(chosen, InlineExecutor(Actor())))
+    shown = level.describe(task, chosen, level.analyzer(task)(chosen, InlineExecutor(ScriptedEvaluator())))
     assert shown["passes"].splitlines()[-1].split() == ["2.", "arena=off", "1.50x", "1.50x"]
     assert "this selection, offline  2000. ms" in shown["compared"]
 

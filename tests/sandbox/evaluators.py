@@ -1,4 +1,4 @@
-"""Factories that workers import by name."""
+"""Evaluators and specs that workers import by name."""
 
 import math
 import os
@@ -16,55 +16,55 @@ from planish.core import Candidate, Failed, Measured, Outcome, PlanishError, Sta
 from planish.sandbox import Limits
 from planish.sandbox.plain_data import ErrorData, framed
 from planish.sandbox.protocol import REPLY_BYTES, EvaluationReply, EvaluatorReady, encode_reply
-from planish.testing.acting import Actor, Diarist, Diary, Mortal
+from planish.testing.scripted import KilledEvaluator, LoggingEvaluator, LoggingSpec, ScriptedEvaluator
 
-HASTY = Limits(build=0.3)
+SHORT_LIMITS = Limits(build=0.3)
 
 
-class Telling(Actor):
-    """An actor with something to say."""
+class WithNotes(ScriptedEvaluator):
+    """Evaluator with a note."""
 
     notes = ("it is late",)
 
 
-class Environed(Actor):
-    """An actor that names some variables of its environment."""
+class WithEnvironment(ScriptedEvaluator):
+    """Evaluator whose notes are the names of some variables of its environment."""
 
     notes = tuple(sorted({"OMP_NUM_THREADS", "PGPASSWORD", "PLANISH_STORE"} & set(os.environ)))
 
 
 @dataclass(frozen=True)
-class Hasty(Diary):
-    """A spec that asks for limits of its own."""
+class WithLimits(LoggingSpec):
+    """Spec with limits of its own."""
 
-    limits: Limits = HASTY
+    limits: Limits = SHORT_LIMITS
 
 
 @dataclass(frozen=True)
-class Humble:
-    """Makes evaluators that leave one processor to all other processes, then do something.
+class LowPriority:
+    """Spec of evaluators that run at idle priority on one processor.
 
     Args:
-        processor: which.
+        processor: the processor's number.
     """
 
     processor: int
 
-    def __call__(self) -> "Humble":
+    def __call__(self) -> "LowPriority":
         return self
 
     def evaluate(self, candidate: Candidate, clock: StageClock) -> Outcome:
         os.sched_setaffinity(0, {self.processor})
         os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
-        with suppress(OSError):  # some kernels share a processor out among sessions first
+        with suppress(OSError):  # some kernels schedule sessions first
             Path("/proc/self/autogroup").write_text("19")
-        return Actor().evaluate(candidate, clock)
+        return ScriptedEvaluator().evaluate(candidate, clock)
 
 
-class Fading(Mortal):
-    """Closes its descriptors a while before the signal, as a process does that dies on a busy machine."""
+class ClosedThenKilled(KilledEvaluator):
+    """Closes its descriptors a while before the signal, as a process that ends on a busy machine."""
 
-    def live(self) -> None:
+    def count(self) -> None:
         with self.path.open("ab") as file:
             file.write(b".")
         if self.path.stat().st_size <= self.times:
@@ -73,25 +73,25 @@ class Fading(Mortal):
             os.kill(os.getpid(), self.number)
 
 
-class Dying(Mortal):
-    """Is killed while the evaluator is made."""
+class KilledWhileCreated(KilledEvaluator):
+    """Spec whose process is killed while the evaluator is created."""
 
-    def __call__(self) -> Mortal:
-        self.live()
-        return Mortal(self.path, 0)
+    def __call__(self) -> KilledEvaluator:
+        self.count()
+        return KilledEvaluator(self.path, 0)
 
 
 @dataclass(frozen=True)
-class Signed(Diary):
-    """Makes evaluators whose samples are the numbers of their processes; each evaluation takes a while."""
+class PidSpec(LoggingSpec):
+    """Spec of evaluators whose samples are their process ids; each evaluation takes a while."""
 
     pause: float = 0.05
 
-    def __call__(self) -> "Signing":
-        return Signing(self.path, self.pause)
+    def __call__(self) -> "PidEvaluator":
+        return PidEvaluator(self.path, self.pause)
 
 
-class Signing(Diarist):
+class PidEvaluator(LoggingEvaluator):
     def __init__(self, path: Path, pause: float) -> None:
         super().__init__(path)
         self._pause = pause
@@ -104,21 +104,21 @@ class Signing(Diarist):
 
 
 @dataclass(frozen=True)
-class Stillborn(Signed):
-    """Makes evaluators as `Signed` does; the first processes are killed before theirs is made.
+class KilledBeforeCreated(PidSpec):
+    """`PidSpec` whose first processes are killed before their evaluator is created.
 
     Args:
-        births: the file that counts them.
-        times: how many are killed.
-        code: with which they exit instead.
+        creations: the file that counts them.
+        times: the number of processes that are killed.
+        code: exit code with which they exit instead; 0 for the signal.
     """
 
-    births: Path = Path()
+    creations: Path = Path()
     times: int = 0
     code: int = 0
 
-    def __call__(self) -> "Signing":
-        with self.births.open("a+b") as file:
+    def __call__(self) -> "PidEvaluator":
+        with self.creations.open("a+b") as file:
             file.write(b".")
             file.flush()
             if file.tell() <= self.times and self.code:
@@ -128,8 +128,8 @@ class Stillborn(Signed):
         return super().__call__()
 
 
-class Hurried(Diarist):
-    """Fails where the clock on the wall shows that it took too long, as one does that waits for a program."""
+class TimedEvaluator(LoggingEvaluator):
+    """Evaluator that fails if it took too long by the wall clock, as one that waits for a program."""
 
     def evaluate(self, candidate: Candidate, clock: StageClock) -> Outcome:
         began = time.monotonic()
@@ -138,29 +138,29 @@ class Hurried(Diarist):
 
 
 @dataclass(frozen=True)
-class Hurry(Diary):
-    """Makes such evaluators."""
+class TimedSpec(LoggingSpec):
+    """Spec of `TimedEvaluator`."""
 
-    def __call__(self) -> Hurried:
-        return Hurried(self.path)
+    def __call__(self) -> TimedEvaluator:
+        return TimedEvaluator(self.path)
 
 
 @dataclass(frozen=True)
-class Idling(Diary):
-    """Makes evaluators whose workers exit in a moment, after they have answered."""
+class ExitingSpec(LoggingSpec):
+    """Spec of evaluators whose workers exit shortly after their reply."""
 
-    def __call__(self) -> Diarist:
+    def __call__(self) -> LoggingEvaluator:
         return ExitingLater(self.path)
 
 
-class ExitingLater(Diarist):
+class ExitingLater(LoggingEvaluator):
     def evaluate(self, candidate: Candidate, clock: StageClock) -> Outcome:
         threading.Timer(0.3, os._exit, (77,)).start()
         return super().evaluate(candidate, clock)
 
 
 class Trap:
-    """Whatever unpickles it makes a folder."""
+    """Object that creates a folder when it is unpickled."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -170,18 +170,18 @@ class Trap:
 
 
 @dataclass(frozen=True)
-class Forger:
-    """Makes evaluators that write to their worker's pipe of replies where a candidate has steps.
+class ForgingEvaluator:
+    """Evaluator that writes a forged reply to the pipe of its worker if a candidate has steps.
 
     Args:
         what: a name of `FORGERIES`.
-        folder: is made by whatever unpickles what is written.
+        folder: created when the forged reply is unpickled.
     """
 
     what: str
     folder: Path
 
-    def __call__(self) -> "Forger":
+    def __call__(self) -> "ForgingEvaluator":
         return self
 
     def evaluate(self, candidate: Candidate, clock: StageClock) -> Outcome:
@@ -214,4 +214,4 @@ FORGERIES: dict[str, Callable[[Path], bytes]] = {
         EvaluatorReady(1, error=ErrorData.of(PlanishError("no")))
     ),
 }
-"""What may be written to the pipe of replies in place of an answer."""
+"""Forged replies, by name."""

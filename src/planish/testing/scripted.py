@@ -1,4 +1,4 @@
-"""Evaluator that does what its candidates say: measure, fail, crash, hang, eat memory, litter."""
+"""Evaluator of scripts for tests: a candidate measures, fails, crashes, hangs or allocates memory."""
 
 import ctypes
 import os
@@ -14,13 +14,13 @@ from planish.core import Candidate, Failed, Lost, Measured, Outcome, ScheduleErr
 
 
 @dataclass(frozen=True)
-class Act(Step):
-    """One thing to do.
+class Action(Step):
+    """One action of a script.
 
     Args:
-        name: one of `ACTS`, or of the answers that `Actor` knows.
-        value: what the act needs; it is added to the candidate's cost.
-        stage: where it is done.
+        name: a key of `ACTIONS` or of `_OUTCOMES`.
+        value: the action's argument, which is also added to the candidate's cost.
+        stage: the stage in which it is performed.
     """
 
     name: str = "measure"
@@ -28,35 +28,35 @@ class Act(Step):
     stage: Stage = "build"
 
 
-def act(name: str = "measure", value: float = 1.0, stage: Stage = "build") -> Candidate:
-    """Make a candidate that does one thing."""
-    return Candidate((Act(name, value, stage),))
+def action(name: str = "measure", value: float = 1.0, stage: Stage = "build") -> Candidate:
+    """Make a candidate of one action."""
+    return Candidate((Action(name, value, stage),))
 
 
-class Actor:
-    """Does the acts of a candidate in turn; measures their sum as "cost".
+class ScriptedEvaluator:
+    """Evaluator that performs the actions of a candidate in order; "cost" is the sum of their values.
 
-    The acts "fail", "lose" and "nothing" answer with a `Failed`, with a `Lost` and with None; "nan" and the
-    others of `_ANSWERS` with what is no sensible value.
+    The actions "fail", "lose" and "nothing" return a `Failed`, a `Lost` and None; the other keys of
+    `_OUTCOMES` return invalid outcomes.
     """
 
     def evaluate(self, candidate: Candidate, clock: StageClock) -> Outcome:
-        """Do it."""
+        """Perform the actions."""
         cost = 0.0
         for step in candidate.steps:
-            assert isinstance(step, Act)
+            assert isinstance(step, Action)
             with clock(step.stage):
-                if step.name in _ANSWERS:
-                    return _ANSWERS[step.name]
-                ACTS[step.name](step.value)
+                if step.name in _OUTCOMES:
+                    return _OUTCOMES[step.name]
+                ACTIONS[step.name](step.value)
             cost += step.value
         return Measured({"cost": cost}, {"cost": (cost, cost)})
 
 
-_ANSWERS: dict[str, Outcome] = {
+_OUTCOMES: dict[str, Outcome] = {
     "fail": Failed("verify", "wrong answer", "off by one"),
     "lose": Lost("run", "killed", "its program was killed"),
-    "nothing": None,  # pyright: ignore[reportAssignmentType]  # what a plug-in's mistake may give
+    "nothing": None,  # pyright: ignore[reportAssignmentType]  # what a faulty plug-in may return
     "true": True,  # pyright: ignore[reportAssignmentType]
     "nan": Measured({"cost": float("nan")}),
     "infinite": Measured({"cost": float("inf")}),
@@ -65,7 +65,7 @@ _ANSWERS: dict[str, Outcome] = {
     "text": Measured({"cost": "1"}),  # pyright: ignore[reportArgumentType]
     "none": Measured({"cost": None}),  # pyright: ignore[reportArgumentType]
     "samples": Measured({"cost": 1.0}, {"cost": (1.0, float("nan"))}),
-    "stage": Failed("nowhere", "lost its way"),  # pyright: ignore[reportArgumentType]
+    "stage": Failed("nowhere", "no such stage"),  # pyright: ignore[reportArgumentType]
 }
 
 
@@ -90,7 +90,7 @@ def _crash(_: float) -> None:
 
 
 def _signal(number: float) -> None:
-    """Do to oneself what others do to a worker: kill it, end it, stop it."""
+    """Send a signal to this process, as a user or the kernel may: SIGKILL, SIGTERM, SIGSTOP."""
     os.kill(os.getpid(), int(number))
 
 
@@ -108,42 +108,42 @@ def _spin_in_c(_: float) -> None:
     ctypes.PyDLL(None).pause()  # PyDLL: it keeps the GIL
 
 
-def _eat(megabytes: float) -> None:
+def _allocate(megabytes: float) -> None:
     data = bytearray(int(megabytes) << 20)
     data[::4096] = b"x" * len(data[::4096])
 
 
-def _spew(megabytes: float) -> None:
-    line = b"spew" * 255 + b"\n"
+def _print(megabytes: float) -> None:
+    line = b"text" * 255 + b"\n"
     for _ in range(int(megabytes) << 10):
         os.write(1, line)
         sys.stderr.write(line.decode())
 
 
-def _litter(_: float) -> None:
-    """Leave a temporary folder with a file."""
-    (Path(tempfile.mkdtemp()) / "file").write_text("litter")
+def _leave_folder(_: float) -> None:
+    """Create a temporary folder with a file, and do not remove it."""
+    (Path(tempfile.mkdtemp()) / "file").write_text("left")
 
 
 def _fork(_: float) -> None:
-    """Leave a child that sleeps; it inherits every pipe."""
+    """Fork a child that sleeps; it inherits every pipe."""
     if os.fork() == 0:
         time.sleep(600)
         os._exit(0)
 
 
 def _split(_: float) -> None:
-    """Fork, and let the child go on as if it were the worker."""
+    """Fork, and let the child continue as if it were the worker."""
     os.fork()
 
 
-def _mute(_: float) -> None:
-    """Close all that can be closed, the worker's pipes too."""
+def _close_descriptors(_: float) -> None:
+    """Close all descriptors, including the worker's pipes."""
     os.closerange(0, 256)
     time.sleep(600)
 
 
-ACTS: dict[str, Callable[[float], None]] = {
+ACTIONS: dict[str, Callable[[float], None]] = {
     "measure": _measure,
     "sleep": time.sleep,
     "raise": _raise,
@@ -154,18 +154,18 @@ ACTS: dict[str, Callable[[float], None]] = {
     "leave": _leave,
     "spin": _spin,
     "spin in C": _spin_in_c,
-    "eat": _eat,
-    "spew": _spew,
-    "litter": _litter,
+    "allocate": _allocate,
+    "print": _print,
+    "leave folder": _leave_folder,
     "fork": _fork,
     "split": _split,
-    "mute": _mute,
+    "close descriptors": _close_descriptors,
 }
 
 
 @dataclass(frozen=True)
-class Diary:
-    """A spec of evaluators that append to a file which process evaluates what: its id and a candidate a line.
+class LoggingSpec:
+    """Spec of evaluators that append a line to a file for each evaluation: the process id and the candidate.
 
     Args:
         path: the file.
@@ -173,51 +173,51 @@ class Diary:
 
     path: Path
 
-    def __call__(self) -> "Diarist":
-        return Diarist(self.path)
+    def __call__(self) -> "LoggingEvaluator":
+        return LoggingEvaluator(self.path)
 
 
 @dataclass(frozen=True)
-class Mortal:
-    """A spec of actors that a signal ends in the first so many evaluations, in whichever process.
+class KilledEvaluator:
+    """Spec of scripted evaluators of which a signal ends the first evaluations, in any process.
 
     Args:
-        path: the file in which they count them.
-        times: how many.
-        number: the signal's.
+        path: the file that counts the evaluations.
+        times: the number of evaluations that are ended.
+        number: the signal.
     """
 
     path: Path
     times: int
     number: int = signal.SIGKILL
 
-    def __call__(self) -> "Mortal":
+    def __call__(self) -> "KilledEvaluator":
         return self
 
     def evaluate(self, candidate: Candidate, clock: StageClock) -> Outcome:
-        """Do it, unless the time has come."""
+        """Perform the actions, unless this evaluation is to be ended."""
         with clock("build"):
-            self.live()
-        return Actor().evaluate(candidate, clock)
+            self.count()
+        return ScriptedEvaluator().evaluate(candidate, clock)
 
-    def live(self) -> None:
-        """Grow older, or be struck."""
+    def count(self) -> None:
+        """Count an evaluation; send the signal if it is one of the first `times`."""
         with self.path.open("ab") as file:
             file.write(b".")
             file.flush()
-            age = file.tell()
-        if age <= self.times:
+            evaluations = file.tell()
+        if evaluations <= self.times:
             _signal(self.number)
 
 
-class Diarist(Actor):
-    """An actor that writes into its diary first."""
+class LoggingEvaluator(ScriptedEvaluator):
+    """Scripted evaluator that writes a line into a log before each evaluation."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
 
     def evaluate(self, candidate: Candidate, clock: StageClock) -> Outcome:
-        """Write, then do it."""
+        """Write the line, then perform the actions."""
         with self._path.open("a") as file:
             file.write(f"{os.getpid()} {candidate}\n")
         return super().evaluate(candidate, clock)
