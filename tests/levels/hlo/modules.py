@@ -57,7 +57,7 @@ func.func public @main(%x: tensor<4x3xf32>, %n: tensor<i32>) -> (tensor<4xf32>, 
 (11 constant, 12 compare, 13 return; 14 subtract, 15 add, 16 return), 17 return."""
 
 
-def picture_network(side: int) -> str:
+def image_network(side: int) -> str:
     """Write a network: a convolution, one by slices and products with a stride of 2, a product, a mean."""
     half, big, pixels = (side + 1) // 2, side + 2, ((side + 1) // 2) ** 2
     ends = [big - 3 + k - (big - 3) % 2 + 1 for k in range(3)]

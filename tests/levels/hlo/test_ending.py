@@ -135,7 +135,7 @@ def test_edits_are_selected_where_they_are_valid_alone(tmp_path: Path) -> None:
     of = task(write_all(tmp_path, STEP, TRAINING))
     space = PatchSpace(of.program.module)
     copy = CopyOp("4", "5", (), "5", 1)
-    of_copy = DeleteOp(copy.mark, (("4#0", ()),))
+    of_copy = DeleteOp(copy.id_prefix, (("4#0", ()),))
     patch = Candidate((copy, ScaleConstant("3", 2.0), of_copy))
     assert space.selected(patch, (0, 2)) == Candidate((copy, of_copy))
     assert space.selected(patch, (1, 2)) is None

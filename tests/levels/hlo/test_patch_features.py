@@ -59,7 +59,7 @@ def test_features_are_the_kinds_of_edits_and_what_they_touch() -> None:
 
 def test_what_an_edit_made_is_of_the_layer_where_it_was_put() -> None:
     copy = CopyOp("0", "3")
-    row = named(NETWORK, copy, ReplaceOperand(copy.mark, 0, "arg0"))
+    row = named(NETWORK, copy, ReplaceOperand(copy.id_prefix, 0, "arg0"))
     assert row["touched in layer 0"] == 1  # what was copied
     assert row["touched in layer 2"] == 2  # where it was put, and the change of it
     assert row["share of FLOPs left"] == 1  # the copy has no user

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.random import Generator
 
-from levels.hlo.modules import CHAIN, EXAMPLES, SUM, picture_network
+from levels.hlo.modules import CHAIN, EXAMPLES, SUM, image_network
 from planish.core import Candidate, ScheduleError, Step, candidate_from_json, rng
 from planish.core.step import step_from_json
 from planish.levels.hlo import Program, program_from, read_program
@@ -175,5 +175,5 @@ def test_what_patches_give_is_read_back_and_compiles_under_xla() -> None:
 
 
 def example(name: str) -> Program:
-    texts = {"small": SUM, "chain": CHAIN, "pictures": picture_network(8)}
+    texts = {"small": SUM, "chain": CHAIN, "pictures": image_network(8)}
     return program_from(texts[name]) if name in texts else read_program(EXAMPLES / f"{name}.mlir")

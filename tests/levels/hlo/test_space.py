@@ -48,7 +48,7 @@ class TestPatchSpace(SpaceConformance):
 
 
 COPY = CopyOp("1", "3", ((0, "2#0", ()), (1, "arg0", ())), "3", 0)
-ON_COPY = ReplaceOperand(COPY.mark, 1, "arg1")
+ON_COPY = ReplaceOperand(COPY.id_prefix, 1, "arg1")
 SCALE = ScaleConstant("0", 0.5)
 BOTH = (HloLevel.objectives["time_s"], HloLevel.objectives["error"])
 
@@ -95,7 +95,7 @@ def test_every_kind_of_edit_is_drawn() -> None:
         "Factor",
     }
     assert drawn == set(EDITS) - absent, (
-        "a training step mixes examples, has no pictures, convolutions, scales and loops, and gives weights"
+        "a training step mixes examples, has no images, convolutions, scales and loops, and gives weights"
     )
 
 
@@ -145,7 +145,7 @@ def test_children_share_out_the_edits_and_both_keep_the_common_ones() -> None:
 
 
 def test_in_children_an_edit_comes_after_those_that_it_needs() -> None:
-    on_both = ReplaceOperand("3", 1, f"{COPY.mark}#0")
+    on_both = ReplaceOperand("3", 1, f"{COPY.id_prefix}#0")
     a, b = Candidate((COPY, ON_COPY)), Candidate((SCALE, on_both))
     drawn = [child.steps for index in range(40) for child in children(a, b, rng(7, index))]
     pairs = [(COPY, ON_COPY), (COPY, on_both)]
@@ -157,7 +157,7 @@ def test_in_children_an_edit_comes_after_those_that_it_needs() -> None:
 def test_an_edit_needs_what_another_made() -> None:
     space = PatchSpace(chain())
     space.module(Candidate((COPY, ON_COPY)))
-    with pytest.raises(ScheduleError, match=f"no operation '{COPY.mark}'"):
+    with pytest.raises(ScheduleError, match=f"no operation '{COPY.id_prefix}'"):
         space.module(Candidate((ON_COPY,)))
 
 

@@ -165,7 +165,7 @@ def _touched(original: Original, candidate: Candidate) -> Iterator[tuple[Edit, S
         named = {position: own(getattr(edit, position, "")) for position in FIELDS}
         uids = [uid for uid in dict.fromkeys(named.values()) if uid]
         if uids:
-            beside[edit.mark] = named["before"] or uids[0]
+            beside[edit.id_prefix] = named["before"] or uids[0]
         yield edit, uids
 
 

@@ -79,9 +79,9 @@ def _candidate(steps: Iterable[Step]) -> Candidate:
     """Make a patch of edits, each moved behind those that it needs and that are there."""
     waiting, placed = list(steps), list[Step]()
     while waiting:
-        marks = [step.mark for step in waiting if isinstance(step, Edit)]
+        prefixes = [step.id_prefix for step in waiting if isinstance(step, Edit)]
         # An edit never names itself, and never one that names it: the ids come from what it holds.
-        ready = next(step for step in waiting if not any(mark in str(step) for mark in marks))
+        ready = next(step for step in waiting if not any(prefix in str(step) for prefix in prefixes))
         waiting.remove(ready)
         placed.append(ready)
     return Candidate(tuple(placed))

@@ -280,7 +280,7 @@ def approximate(module: EditableModule, kinds: Sequence[str] = ()) -> list[Edit]
 
 
 def cropped(module: EditableModule) -> list[Shrink]:
-    """List crops of the pictures that a function is given, those that cut least first, and half of a size."""
+    """List crops of the images that a function is given, those that cut least first, and half of a size."""
     given = [edit for edit in Shrink.enumerate(module) if edit.value.startswith("arg")]
     return [edit for edit in given if edit.stride == 1 or edit.mean]
 

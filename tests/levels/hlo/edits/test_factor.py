@@ -79,7 +79,7 @@ LAYOUTS = {
     "first": ("[b, f, 0, 1]x[o, i, 0, 1]->[b, f, 0, 1]", (0, 3, 1, 2), (3, 2, 0, 1)),
     "mixed": ("[f, 0, b, 1]x[i, 0, o, 1]->[b, f, 0, 1]", (3, 1, 0, 2), (2, 0, 3, 1)),
 }
-"""How a module writes a layout, and how pictures and kernels with channels last are transposed to have it."""
+"""How a module writes a layout, and how images and kernels with channels last are transposed to have it."""
 
 
 def convolution(layout: str, groups: int = 1, kernel: NDArray[np.float32] = KERNEL) -> Program:
@@ -104,9 +104,9 @@ def test_a_convolution_with_the_nearest_weights(layout: str) -> None:
     """In any layout it gives what a convolution with these weights gives."""
     rank = 3
     matrix = nearest(KERNEL.reshape(30, 8), rank).reshape(KERNEL.shape)
-    pictures = rng(0, 4).normal(size=(2, 7, 6, 5)).astype(np.float32).transpose(LAYOUTS[layout][1])
-    found = evaluate(replay(convolution(layout), Candidate((Factor("1", rank),))).root, pictures)[0]
-    wanted = evaluate(original(convolution(layout, kernel=matrix.astype(np.float32))).root, pictures)[0]
+    images = rng(0, 4).normal(size=(2, 7, 6, 5)).astype(np.float32).transpose(LAYOUTS[layout][1])
+    found = evaluate(replay(convolution(layout), Candidate((Factor("1", rank),))).root, images)[0]
+    wanted = evaluate(original(convolution(layout, kernel=matrix.astype(np.float32))).root, images)[0]
     np.testing.assert_allclose(found, wanted, rtol=1e-3, atol=1e-4)
 
 

@@ -29,7 +29,7 @@ KERNELS = {"HWIO": "[0, 1, i, o]", "OIHW": "[o, i, 0, 1]"}
 
 @dataclass(frozen=True)
 class Layer:
-    """A convolution of two pictures of 6 x 5 pixels."""
+    """A convolution of two images of 6 x 5 pixels."""
 
     kernel: tuple[int, int]
     inputs: int

@@ -72,8 +72,8 @@ func.func public @main(%x: tensor<4x{2 * groups}x6x5xf32>, %k: tensor<4x2x3x3xf3
 
 @pytest.mark.parametrize("groups", [1, 2])
 @pytest.mark.parametrize("tiles", [(), (TileBatch(2),), (TileBatch(3, loop=True),)])
-def test_convolutions_have_scales_of_pictures_and_outputs(groups: int, tiles: tuple[Edit, ...]) -> None:
-    """Tiles of the batch give the same, for no picture has to do with another."""
+def test_convolutions_have_scales_of_images_and_outputs(groups: int, tiles: tuple[Edit, ...]) -> None:
+    """Tiles of the batch give the same, for no image has to do with another."""
     x = rng(1, 0).normal(size=(4, 2 * groups, 6, 5)).astype(np.float32)
     k = rng(1, 1).normal(size=(4, 2, 3, 3)).astype(np.float32)
     module = replay(convolution(groups), Candidate((Quantize(("0",)), *tiles)))
@@ -109,7 +109,7 @@ def test_only_products_of_floats_that_do_not_overflow() -> None:
 
 def test_starts_of_its_reductions_are_left_alone() -> None:
     edit = Quantize(("0",))
-    start = f"{edit.mark}.0.1"
+    start = f"{edit.id_prefix}.0.1"
     assert replay(program_from(PRODUCTS), Candidate((edit,))).infos[start].name == "stablehlo.constant"
     with pytest.raises(ScheduleError, match="may not be changed"):
         result(edit, ReplaceConstant(start, 5.0))

@@ -61,7 +61,7 @@ def test_back_and_forth_gives_the_same_module() -> None:
 def test_the_new_start_is_left_alone_as_all_starts_are() -> None:
     edit = ReplaceReduction("1", "maximum")
     with pytest.raises(ScheduleError, match="may not be changed"):
-        replay(program(), Candidate((edit, ReplaceConstant(f"{edit.mark}.0", 1.0))))
+        replay(program(), Candidate((edit, ReplaceConstant(f"{edit.id_prefix}.0", 1.0))))
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Fewer pixels: what is left is what the network computes of smaller pictures."""
+"""Fewer pixels: what is left is what the network computes of smaller images."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from levels.hlo.modules import evaluate, normals, picture_network
+from levels.hlo.modules import evaluate, image_network, normals
 from planish.core import Candidate, ScheduleError, candidate_from_json, rng
 from planish.levels.hlo import Program, program_from
 from planish.levels.hlo.edits import EDITS, Edit, Lower, Narrow, Shrink, TileBatch, finished, propose
@@ -20,35 +20,35 @@ def given(side: int) -> list[NDArray[np.float32]]:
 
 
 def results(side: int, *edits: Edit) -> NDArray[np.float32]:
-    module = replay(program_from(picture_network(side)), Candidate(edits))
+    module = replay(program_from(image_network(side)), Candidate(edits))
     (result,) = evaluate(finished(module), *given(side))
     return np.asarray(result)
 
 
 @pytest.mark.parametrize("pixels", [4, 5, 6, 7])
-def test_a_crop_computes_what_a_network_for_smaller_pictures_does(pixels: int) -> None:
-    """The other network is written for that size, and its pictures are cut by NumPy: means stay means."""
-    pictures, *weights = given(8)
+def test_a_crop_computes_what_a_network_for_smaller_images_does(pixels: int) -> None:
+    """The other network is written for that size, and its images are cut by NumPy: means stay means."""
+    images, *weights = given(8)
     low = (8 - pixels) // 2
-    part = pictures[:, low : low + pixels, low : low + pixels]
-    (wanted,) = evaluate(original(program_from(picture_network(pixels))).root, part, *weights)
+    part = images[:, low : low + pixels, low : low + pixels]
+    (wanted,) = evaluate(original(program_from(image_network(pixels))).root, part, *weights)
     np.testing.assert_allclose(results(8, Shrink("arg0", pixels)), wanted, rtol=1e-5, atol=1e-6)
 
 
 def test_each_second_pixel_is_kept() -> None:
-    pictures, *weights = given(8)
-    (wanted,) = evaluate(original(program_from(picture_network(4))).root, pictures[:, :7:2, :7:2], *weights)
+    images, *weights = given(8)
+    (wanted,) = evaluate(original(program_from(image_network(4))).root, images[:, :7:2, :7:2], *weights)
     np.testing.assert_allclose(results(8, Shrink("arg0", 4, 2)), wanted, rtol=1e-5, atol=1e-6)
 
 
 @pytest.mark.parametrize(("pixels", "factor"), [(4, 2), (3, 2), (2, 3), (2, 4)])
 def test_a_resize_computes_what_a_network_for_means_of_squares_does(pixels: int, factor: int) -> None:
     """What is left over at the edges is as much at both sides, up to one pixel."""
-    pictures, *weights = given(8)
+    images, *weights = given(8)
     low, reach = (8 - pixels * factor) // 2, pixels * factor
-    middle = pictures[:, low : low + reach, low : low + reach]
+    middle = images[:, low : low + reach, low : low + reach]
     means = middle.reshape(4, pixels, factor, pixels, factor, 2).mean(axis=(2, 4))
-    (wanted,) = evaluate(original(program_from(picture_network(pixels))).root, means, *weights)
+    (wanted,) = evaluate(original(program_from(image_network(pixels))).root, means, *weights)
     found = results(8, Shrink("arg0", pixels, factor, mean=True))
     np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-6)
     tiled = results(8, TileBatch(3), Shrink("arg0", pixels, factor, mean=True))
@@ -57,7 +57,7 @@ def test_a_resize_computes_what_a_network_for_means_of_squares_does(pixels: int,
 
 def test_what_a_product_reads_can_be_pooled_early() -> None:
     """Means of squares, then of all: the product of the mean of all that it read before."""
-    names = [info.name for info in original(program_from(picture_network(8))).infos.values()]
+    names = [info.name for info in original(program_from(image_network(8))).infos.values()]
     read = f"{names.index('stablehlo.dot_general') - 1}#0"
     pooled = results(8, Shrink(read, 2, 2, mean=True))
     np.testing.assert_allclose(pooled, results(8), rtol=1e-5, atol=1e-6)
@@ -68,10 +68,10 @@ def test_pixels_can_be_left_out_further_on_and_the_batch_be_tiled() -> None:
 
     A mean over fewer pixels of a product is the product of the mean over these.
     """
-    names = [draft_op.name for draft_op in original(program_from(picture_network(8))).infos.values()]
+    names = [draft_op.name for draft_op in original(program_from(image_network(8))).infos.values()]
     product = names.index("stablehlo.dot_general")
     edits = Shrink(f"{product - 1}#0", 2, 2), TileBatch(3)
-    cut = picture_network(8).replace("return %m : tensor<4x3xf32>", "return %s : tensor<4x4x4x4xf32>")
+    cut = image_network(8).replace("return %m : tensor<4x3xf32>", "return %s : tensor<4x4x4x4xf32>")
     cut = cut.replace("-> tensor<4x3xf32> {", "-> tensor<4x4x4x4xf32> {", 1)
     (before,) = evaluate(original(program_from(cut)).root, *given(8))
     wanted = np.asarray(before)[:, :3:2, :3:2].mean(axis=(1, 2)) @ given(8)[2]
@@ -80,7 +80,7 @@ def test_pixels_can_be_left_out_further_on_and_the_batch_be_tiled() -> None:
 
 def test_of_several_for_a_value_the_last_counts_and_the_order_of_edits_does_not() -> None:
     assert np.array_equal(results(8, Shrink("arg0", 4), Shrink("arg0", 6)), results(8, Shrink("arg0", 6)))
-    space = PatchSpace(program_from(picture_network(8)))
+    space = PatchSpace(program_from(image_network(8)))
     one, other = (Shrink("arg0", 6), TileBatch(2)), (TileBatch(2), Shrink("arg0", 6))
     assert (
         space.state_key(Candidate(one)) == space.state_key(Candidate(other)) != space.state_key(Candidate())
@@ -90,9 +90,9 @@ def test_of_several_for_a_value_the_last_counts_and_the_order_of_edits_does_not(
 def test_a_value_and_what_it_is_made_of_can_both_keep_fewer_pixels() -> None:
     """The shift that is added is made again for the first, and once more for the second."""
     convolution = "2#0"
-    pictures, *weights = given(8)
-    cut = original(program_from(picture_network(6))).root
-    (wanted,) = evaluate(cut, pictures[:, 1:7, 1:7], *weights)
+    images, *weights = given(8)
+    cut = original(program_from(image_network(6))).root
+    (wanted,) = evaluate(cut, images[:, 1:7, 1:7], *weights)
     both = results(8, Shrink(convolution, 8), Shrink("arg0", 6))
     np.testing.assert_allclose(both, wanted, rtol=1e-5, atol=1e-6)
 
@@ -115,7 +115,7 @@ def test_a_value_and_what_it_is_made_of_can_both_keep_fewer_pixels() -> None:
 )
 def test_what_cannot_be_shrunk_is_refused(edit: Shrink) -> None:
     with pytest.raises(ScheduleError):
-        replay(program_from(picture_network(8)), Candidate((edit,)))
+        replay(program_from(image_network(8)), Candidate((edit,)))
 
 
 def test_whole_numbers_have_no_mean() -> None:
@@ -155,7 +155,7 @@ def test_it_is_read_back_from_its_json() -> None:
 
 
 def test_crops_are_among_the_seeds_with_all_that_is_exact() -> None:
-    steps = [seed.steps for seed in PatchSpace(Program(picture_network(8))).seeds()]
+    steps = [seed.steps for seed in PatchSpace(Program(image_network(8))).seeds()]
     before = [edits[:-1] for edits in steps if edits[-1] == Shrink("arg0", 6)]
     assert [[type(edit) for edit in edits] for edits in before] == [
         [Lower, TileBatch, Narrow],
@@ -173,7 +173,7 @@ def test_a_convolution_that_became_a_product_is_cropped_as_one() -> None:
 
 
 def test_random_ones_give_modules_that_answer() -> None:
-    module = original(program_from(picture_network(8)))
+    module = original(program_from(image_network(8)))
     for number in range(10):
         edit, shrunk = propose(module, rng(number), ("Shrink",))
         assert isinstance(edit, Shrink)

@@ -163,14 +163,14 @@ def test_a_network_with_channels_last_transposes_what_comes_in_and_goes_out() ->
     after, found = answers(edit, SinkTransposes(SinkTransposes.match(module)))
     for one, other in zip(found, wanted, strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-4)
-    # Of pictures: what comes in and the first result. Two kernels besides.
+    # Of images: what comes in and the first result. Two kernels besides.
     assert count(module, "transpose") == 6
     assert count(after, "transpose") == 4
 
 
 def test_layouts_go_there_and_back() -> None:
     _, wanted = answers()
-    _, found = answers(there := Relayout(("2",)), Relayout((f"{there.mark}.0.2",), "first"))
+    _, found = answers(there := Relayout(("2",)), Relayout((f"{there.id_prefix}.0.2",), "first"))
     np.testing.assert_allclose(found[0], wanted[0], rtol=1e-5, atol=1e-5)
 
 

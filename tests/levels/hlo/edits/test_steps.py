@@ -69,7 +69,7 @@ COPY = CopyOp("1", "3", ((0, "2#0", ()), (1, "arg0", ())), "3", 0)
 def test_what_edits_do(steps: Sequence[Edit], wanted: Any, order: str) -> None:
     module = edited(*steps)
     np.testing.assert_array_equal(evaluate(module.root, X, Y)[0], wanted)
-    new = steps[0].mark if steps else ""
+    new = steps[0].id_prefix if steps else ""
     assert names(module) == [new if name == "*" else name for name in order]
 
 
@@ -83,7 +83,7 @@ def test_a_value_is_resized_where_it_is_used() -> None:
     resize = (("slice", (0, 1), (1, 2)), ("reshape", ()), *WIDE)
     step = ReplaceOperand("3", 1, "arg0", resize)
     np.testing.assert_array_equal(value(step), (X + Y) * 2 - X[0, 1])
-    assert names(edited(step)) == ["0", "1", "2", *(f"{step.mark}.{i}" for i in range(3)), "3", "4"]
+    assert names(edited(step)) == ["0", "1", "2", *(f"{step.id_prefix}.{i}" for i in range(3)), "3", "4"]
 
 
 def test_attributes_change_where_the_types_stay() -> None:
@@ -160,8 +160,8 @@ def test_edits_happen_inside_loops() -> None:
 
 def test_copies_of_operations_with_regions_have_ids_of_their_own() -> None:
     copy = CopyOp("4", "9", ((0, "arg0", ()),), "10", 1)
-    module = edited(copy, ReplaceOperand("10", 1, f"{copy.mark}#0"), program=summing())
-    assert module.blocks[f"{copy.mark}^0"] == [f"{copy.mark}.{i}" for i in (5, 6, 7, 8)]
+    module = edited(copy, ReplaceOperand("10", 1, f"{copy.id_prefix}#0"), program=summing())
+    assert module.blocks[f"{copy.id_prefix}^0"] == [f"{copy.id_prefix}.{i}" for i in (5, 6, 7, 8)]
     assert len(set(module.infos)) == 18 + 5
 
 

@@ -198,7 +198,7 @@ def test_sizes_give_few_tiles() -> None:
     assert sizes(3) == [1, 2]
 
 
-def test_a_network_of_many_layers_has_its_pictures_as_batch() -> None:
+def test_a_network_of_many_layers_has_its_images_as_batch() -> None:
     module = original(read_program(EXAMPLES / "mobilenet.mlir"))
     assert batch_size(module) == 100
     with pytest.raises(ScheduleError):

@@ -104,7 +104,7 @@ def test_cifar_batches_of_records(tmp_path: Path) -> None:
 
 @needs_pillow
 @pytest.mark.parametrize("packed", [False, True])
-def test_pictures_have_the_classes_of_their_folders(tmp_path: Path, packed: bool) -> None:
+def test_images_have_the_classes_of_their_folders(tmp_path: Path, packed: bool) -> None:
     from PIL import Image
 
     images = DRAW.integers(0, 256, (4, 6, 5, 3), np.uint8)
@@ -120,7 +120,7 @@ def test_pictures_have_the_classes_of_their_folders(tmp_path: Path, packed: bool
     check(tmp_path, "train", images[[2, 0, 1, 3]], [0, 1, 1, 2])
 
 
-def test_pictures_without_pillow_say_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_images_without_pillow_say_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "PIL", None)
     with tarfile.open(tmp_path / "train.tar", "w") as tar:
         tar.addfile(tarfile.TarInfo("cat/1.jpg"), io.BytesIO())
@@ -132,13 +132,13 @@ def test_pictures_without_pillow_say_what_to_install(tmp_path: Path, monkeypatch
 
 def test_npz_files_by_either_names(tmp_path: Path) -> None:
     floats = IMAGES / np.float32(255)
-    np.savez(tmp_path / "a.npz", images=floats, labels=LABELS[:, None], x_test=IMAGES, y_test=LABELS)
+    np.savez(tmp_path / "a.npz", pictures=floats, labels=LABELS[:, None], x_test=IMAGES, y_test=LABELS)
     check(tmp_path / "a.npz", "train", floats, LABELS)
     check(tmp_path, "test", IMAGES, LABELS)
     np.savez(tmp_path / "a.npz", pictures=floats)
     with pytest.raises(ProgramError, match="lacks the arrays"):
         open_data(tmp_path, "train")
-    np.savez_compressed(tmp_path / "a.npz", images=floats, labels=LABELS)
+    np.savez_compressed(tmp_path / "a.npz", pictures=floats, labels=LABELS)
     damage_zip(tmp_path / "a.npz")
     with pytest.raises(ProgramError, match="cannot read '"):
         open_data(tmp_path, "train")

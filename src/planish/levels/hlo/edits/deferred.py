@@ -33,7 +33,7 @@ def applied(module: EditableModule, edits: Sequence[Edit]) -> EditableModule:
     for edit in edits:
         edit.apply(changed)
     verify(changed.root)
-    if changed.tiles or changed.samplings or changed.channels:
+    if changed.tiles or changed.subsamplings or changed.channels:
         verify(finished(changed))
     return changed
 
@@ -54,15 +54,15 @@ def identity_of(module: EditableModule) -> str:
 
 def _reduced(module: EditableModule) -> ir.Operation:
     """Return the module with the channels and pixels that are left of it."""
-    if not module.channels and not module.samplings:
+    if not module.channels and not module.subsamplings:
         return module.root
     copy = module.clone()
     # All operations and values are looked up before anything is put between them.
     kept = [(channels_of(copy.op(uid)), keep) for uid, keep in sorted(module.channels.items())]
-    sampled = [(copy.value(name), sampling) for name, sampling in sorted(module.samplings.items())]
+    sampled = [(copy.value(name), subsampling) for name, subsampling in sorted(module.subsamplings.items())]
     cut_channels(copy.body, kept)
-    for value, sampling in sampled:
-        shrink_value(copy.body, value, sampling)
+    for value, subsampling in sampled:
+        shrink_value(copy.body, value, subsampling)
     for number, op in enumerate(walk(copy.body.owner.operation)[1:]):
         set_uid(op, f"{uid_of(op)}.{number}" if UID in op.attributes else f"new.{number}")
     verify(copy.root)

@@ -38,7 +38,7 @@ class DropChannels(VariantRewrite):
     """Let a product or a convolution sum over those channels alone whose weights there are largest.
 
     Producers and consumers are cut alike: their weights, the scales and shifts between, depthwise kernels,
-    and through sums all that is added. It is done when all else is edited, before pictures are cropped and
+    and through sums all that is added. It is done when all else is edited, before images are cropped and
     tiles are made; of several for an operation the last counts. It is illegal where a result of the function
     has these channels, or something depends on how many they are.
 

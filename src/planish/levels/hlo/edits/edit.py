@@ -37,8 +37,8 @@ class Edit(Step):
     exact: ClassVar[bool] = False
 
     @cached_property
-    def mark(self) -> str:
-        """The beginning of the ids of new operations."""
+    def id_prefix(self) -> str:
+        """The prefix of the ids of new operations."""
         # By content and not by number: the same edit makes the same ids in every patch, so others may refer
         # to them.
         return content_hash(canonical_json(self.to_json()))[:8]
@@ -91,10 +91,10 @@ class GroupRewrite(Rewrite):
             raise ScheduleError("no operation is named", "Name one or more.")
         for number, uid in enumerate(self.ops):
             module.require_target(uid)
-            self.rewrite(module, uid, f"{self.mark}.{number}")
+            self.rewrite(module, uid, f"{self.id_prefix}.{number}")
 
-    def rewrite(self, module: EditableModule, uid: str, mark: str) -> None:
-        """Rewrite an operation that may be changed; ids of new ones begin with the mark."""
+    def rewrite(self, module: EditableModule, uid: str, id_prefix: str) -> None:
+        """Rewrite an operation that may be changed; ids of new ones begin with the prefix."""
         raise NotImplementedError
 
     @classmethod
@@ -169,13 +169,13 @@ def pick_some(items: Sequence[str], rng: Generator) -> tuple[str, ...]:
     return tuple(item for item in items if rng.random() < share) or (pick(items, rng),)
 
 
-def repair(module: EditableModule, uid: str, repairs: tuple[Repair, ...], mark: str) -> None:
-    """Let operands take the recorded values."""
+def repair(module: EditableModule, uid: str, repairs: tuple[Repair, ...], id_prefix: str) -> None:
+    """Set operands to the recorded values."""
     info = module.infos[uid]
     for index, value, resize in repairs:
-        if index in info.starts:
-            raise ScheduleError(f"operand {index} of operation '{uid}' ({info.name}) is what it starts from")
-        module.set_operand(uid, index, module.resized((value, resize), uid, f"{mark}.{index}"))
+        if index in info.init_operands:
+            raise ScheduleError(f"operand {index} of operation '{uid}' ({info.name}) is its init value")
+        module.set_operand(uid, index, module.resized((value, resize), uid, f"{id_prefix}.{index}"))
 
 
 def replace_uses(
@@ -183,14 +183,14 @@ def replace_uses(
     uid: str,
     values: tuple[Source, ...],
     users: list[list[tuple[str, int]]],
-    mark: str,
+    id_prefix: str,
 ) -> None:
-    """Let the users of each result take the recorded value; it is resized just before the operation."""
+    """Set the users of each result to the recorded value; it is resized just before the operation."""
     for number, uses in enumerate(users):
         if not uses:
             continue
         if number >= len(values):
             raise ScheduleError(f"nothing is given for the users of '{uid}#{number}'")
-        value = module.resized(values[number], uid, f"{mark}.{number}")
+        value = module.resized(values[number], uid, f"{id_prefix}.{number}")
         for user, index in uses:
             module.set_operand(user, index, value)

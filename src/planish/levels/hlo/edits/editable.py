@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from planish.core import ScheduleError
-from planish.levels.hlo.edits.op_index import TERMINATORS, OpIndex, OpInfo, holder, reduction_starts
+from planish.levels.hlo.edits.op_index import TERMINATORS, OpIndex, OpInfo, holder, init_operands
 from planish.levels.hlo.edits.resize import Resize, build_resize, check_resize
 from planish.levels.hlo.ir.mlir import (
     TensorType,
@@ -49,11 +49,11 @@ class Tiles:
 
 
 @dataclass(frozen=True)
-class Sampling:
-    """Pixels that are kept of a value's pictures: from the middle, each so many after the one before.
+class Subsampling:
+    """Subsampling of the spatial dimensions of a value's images, from their middle.
 
     Args:
-        pixels: that are kept along each side.
+        pixels: how many are kept along each side.
         stride: 1: those in the middle; 2: each second one.
         mean: whether each is the mean of the square that begins with it and ends before the next.
     """
@@ -63,21 +63,21 @@ class Sampling:
     mean: bool = False
 
     @property
-    def side(self) -> int:
-        """Pixels along a side of what makes one."""
+    def window(self) -> int:
+        """Extent of the pixels that one is computed from."""
         return self.stride if self.mean else 1
 
     @property
-    def reach(self) -> int:
-        """Pixels along a side of what makes all."""
-        return (self.pixels - 1) * self.stride + self.side
+    def receptive_extent(self) -> int:
+        """Extent of the pixels that all are computed from."""
+        return (self.pixels - 1) * self.stride + self.window
 
 
 class EditableModule(OpIndex):
     """A copy of a module that edits change, with an index that the methods here keep up to date.
 
-    Terminators, the regions of reductions, and what reductions start from are changed by no edit: XLA drops
-    the start of a reduction over one element and reorders the others, so that a changed start or region means
+    No edit changes terminators, the regions of reductions and their init values: XLA drops the init value of
+    a reduction over one element and reorders the others, so that a changed init value or region means
     different things to different compilers.
 
     Operations and values that it returns live as long as it does.
@@ -88,10 +88,10 @@ class EditableModule(OpIndex):
 
     Attributes:
         body: the block of the function that is edited.
-        fixed: operations that edits leave alone, for reductions start from them.
+        frozen: operations that no edit changes: init values of reductions are computed from them.
         channels: products and convolutions, by id, that sum over so many channels alone. This, the
-            samplings and the tiles wait until all edits are made: see `planish.levels.hlo.edits.deferred`.
-        samplings: values, by name, whose pictures keep a part of their pixels.
+            subsamplings and the tiles wait until all edits are made: see `planish.levels.hlo.edits.deferred`.
+        subsamplings: values, by name, whose images are subsampled.
         tiles: in which the batch is computed; None: as a whole.
         identity: what the module computes, once it is known; see
             `planish.levels.hlo.edits.deferred.identity_of`.
@@ -101,9 +101,9 @@ class EditableModule(OpIndex):
         super().__init__()
         self._set_root(root, function)
         self.index_regions(self.body.owner.operation, "")
-        self.fixed = _fixed_operations(self.body.owner.operation)
+        self.frozen = _frozen_operations(self.body.owner.operation)
         self.tiles: Tiles | None = None
-        self.samplings: dict[str, Sampling] = {}
+        self.subsamplings: dict[str, Subsampling] = {}
         self.channels: dict[str, int] = {}
 
     def _set_root(self, root: ir.Operation, function: str) -> None:
@@ -118,7 +118,7 @@ class EditableModule(OpIndex):
         clone._set_root(self.root, self.function)
         clone.infos, clone.arguments = dict(self.infos), dict(self.arguments)
         clone.blocks = {block: list(order) for block, order in self.blocks.items()}
-        clone.samplings, clone.channels = dict(self.samplings), dict(self.channels)
+        clone.subsamplings, clone.channels = dict(self.subsamplings), dict(self.channels)
         return clone
 
     def text(self) -> str:
@@ -134,7 +134,7 @@ class EditableModule(OpIndex):
     def is_target(self, uid: str) -> bool:
         """Return whether an operation may be changed."""
         info = self.infos[uid]
-        return info.name not in TERMINATORS and uid not in self.fixed and self.is_open(info)
+        return info.name not in TERMINATORS and uid not in self.frozen and self.is_open(info)
 
     def targets(self, *names: str) -> list[str]:
         """List the operations of some names, else all, that may be changed and that the results need."""
@@ -150,7 +150,8 @@ class EditableModule(OpIndex):
         info = self.require_open(uid)
         if not self.is_target(uid):
             raise ScheduleError(
-                f"operation '{uid}' ({info.name}) may not be changed", "It ends a block or starts a sum."
+                f"operation '{uid}' ({info.name}) may not be changed",
+                "It is a terminator, or computes the init value of a reduction.",
             )
         return info
 
@@ -166,8 +167,8 @@ class EditableModule(OpIndex):
     def require_operand(self, uid: str, index: int) -> None:
         """Raise ScheduleError where an operand of an operation may not be replaced."""
         info = self.require_target(uid)
-        if index in info.starts:
-            raise ScheduleError(f"operand {index} of operation '{uid}' ({info.name}) is what it starts from")
+        if index in info.init_operands:
+            raise ScheduleError(f"operand {index} of operation '{uid}' ({info.name}) is its init value")
 
     def op(self, uid: str) -> ir.Operation:
         """Find an operation; raises ScheduleError where it is missing."""
@@ -205,13 +206,13 @@ class EditableModule(OpIndex):
         results = self.op(uid).results
         return [[(uid_of(use.owner), use.operand_number) for use in result.uses] for result in results]
 
-    def resized(self, source: Source, before: str, mark: str) -> ir.Value[Any]:
+    def resized(self, source: Source, before: str, id_prefix: str) -> ir.Value[Any]:
         """Return a value, resized by new operations.
 
         Args:
             source: which value, and how it is resized.
             before: the operation that the new ones are put before.
-            mark: their ids begin with it.
+            id_prefix: their ids begin with it.
 
         Raises:
             ScheduleError: there is no such value, or it cannot be resized so.
@@ -221,7 +222,7 @@ class EditableModule(OpIndex):
 
         def created(op: ir.Operation) -> None:
             nonlocal count
-            self.insert(op, f"{mark}.{count}", before)
+            self.insert(op, f"{id_prefix}.{count}", before)
             count += 1
 
         with ir.InsertionPoint(self.op(before)), ir.Location.unknown(self.root.context):
@@ -315,16 +316,16 @@ def _is_used_outside(op: ir.Operation) -> bool:
     return any(use.owner.operation not in inner for value in values for use in value.uses)
 
 
-def _fixed_operations(function: ir.Operation) -> frozenset[str]:
-    """Find the operations that the starts of reductions are computed from."""
-    fixed: set[str] = set()
-    waiting = [op.operands[i] for op in walk(function) for i in reduction_starts(op.name, len(op.operands))]
+def _frozen_operations(function: ir.Operation) -> frozenset[str]:
+    """Find the operations that the init values of reductions are computed from."""
+    frozen: set[str] = set()
+    waiting = [op.operands[i] for op in walk(function) for i in init_operands(op.name, len(op.operands))]
     while waiting:
         op = maker(waiting.pop())
-        if op is not None and uid_of(op) not in fixed:
-            fixed.add(uid_of(op))
+        if op is not None and uid_of(op) not in frozen:
+            frozen.add(uid_of(op))
             waiting.extend(op.operands)
-    return frozenset(fixed)
+    return frozenset(frozen)
 
 
 def verify(root: ir.Operation) -> None:
@@ -345,11 +346,11 @@ class OpBuilder:
     Args:
         module: where.
         before: the id of the operation that they are put before.
-        mark: their ids begin with it.
+        id_prefix: their ids begin with it.
     """
 
-    def __init__(self, module: EditableModule, before: str, mark: str) -> None:
-        self._module, self._before, self._mark, self._count = module, before, mark, 0
+    def __init__(self, module: EditableModule, before: str, id_prefix: str) -> None:
+        self._module, self._before, self._id_prefix, self._count = module, before, id_prefix, 0
 
     def __call__(
         self,
@@ -396,12 +397,12 @@ class OpBuilder:
         for key, value in attributes.items():
             copy.attributes[key] = _attribute(value)
         for inner in walk(copy)[1:]:
-            set_uid(inner, f"{self._mark}.{self._count}.{uid_of(inner)}")
+            set_uid(inner, f"{self._id_prefix}.{self._count}.{uid_of(inner)}")
         self._insert(copy)
         return list(copy.results)
 
-    def largest(self, value: Value, axes: Sequence[int], type_: TensorType) -> tuple[Value, Value]:
-        """Write a reduction by the largest number, over numbers of 0 or more, and return it and its start.
+    def reduce_max(self, value: Value, axes: Sequence[int], type_: TensorType) -> tuple[Value, Value]:
+        """Write a reduction by maximum of numbers of 0 or more; return its result and its init value.
 
         Args:
             value: what is reduced.
@@ -409,24 +410,24 @@ class OpBuilder:
             type_: of the result.
         """
         scalar = TensorType((), type_.element)
-        start = self("constant", scalar, [], {"value": f"dense<0.0> : {scalar}"})
+        init = self("constant", scalar, [], {"value": f"dense<0.0> : {scalar}"})
         number, unknown = mlir_type(scalar), ir.Location.unknown(context())
         with ir.InsertionPoint(self._module.op(self._before)), unknown:
             dimensions = {"dimensions": _attribute(axes)}
             op = ir.Operation.create(
-                "stablehlo.reduce", [mlir_type(type_)], [value, start], dimensions, regions=1
+                "stablehlo.reduce", [mlir_type(type_)], [value, init], dimensions, regions=1
             )
             block = op.regions[0].blocks.append(number, number, arg_locs=[unknown, unknown])
             with ir.InsertionPoint(block):
                 inner = ir.Operation.create("stablehlo.maximum", [number], list(block.arguments))
                 end = ir.Operation.create("stablehlo.return", [], [inner.results[0]])
         for position, each in enumerate((inner, end)):
-            set_uid(each, f"{self._mark}.{self._count}.{position}")
+            set_uid(each, f"{self._id_prefix}.{self._count}.{position}")
         self._insert(op)
-        return op.results[0], start
+        return op.results[0], init
 
     def _insert(self, op: ir.Operation) -> None:
-        self._module.insert(op, f"{self._mark}.{self._count}", self._before)
+        self._module.insert(op, f"{self._id_prefix}.{self._count}", self._before)
         self._count += 1
 
 

@@ -62,7 +62,7 @@ class Factor(VariantRewrite):
             sizes = f"{weights.inputs} x {weights.outputs}"
             what = f"weights of {sizes} cannot have rank {self.rank}"
             raise ScheduleError(what, f"From 1 to {weights.useful} it saves something.")
-        op, build = module.op(self.op), OpBuilder(module, self.op, self.mark)
+        op, build = module.op(self.op), OpBuilder(module, self.op, self.id_prefix)
         factored = _products if op.name == "stablehlo.dot_general" else _convolutions
         module.replace(self.op, [factored(build, op, weights, self.rank)])
 

@@ -37,12 +37,12 @@ class Fold(GroupRewrite):
 
     exact = True
 
-    def rewrite(self, module: EditableModule, uid: str, mark: str) -> None:
+    def rewrite(self, module: EditableModule, uid: str, id_prefix: str) -> None:
         found = _folding(module, uid)
         if found is None:
             raise ScheduleError(f"operation '{uid}' does not scale what a product gives, or shift a sum")
-        build = OpBuilder(module, uid, mark)
-        value = _scaled(module, uid, mark, build, found) if found.product else _shifted(build, found)
+        build = OpBuilder(module, uid, id_prefix)
+        value = _scaled(module, uid, id_prefix, build, found) if found.product else _shifted(build, found)
         module.replace(uid, [value])
 
     @classmethod
@@ -126,15 +126,15 @@ def _axis_of_weights(product: ir.Operation, axis: int) -> int | None:
     return axes[0] if len(axes) == 1 else None
 
 
-def _scaled(module: EditableModule, uid: str, mark: str, build: OpBuilder, found: _Folding) -> Value:
+def _scaled(module: EditableModule, uid: str, id_prefix: str, build: OpBuilder, found: _Folding) -> Value:
     scale, weights = found.last.numbers, module.op(found.product).operands[1]
     type_ = type_of(weights)
     wide = build("broadcast_in_dim", type_, [scale], {"broadcast_dimensions": [found.axis]})
     scaled = build("multiply", type_, [weights, wide])
     # A copy, for the product itself may have other users, which need it unscaled.
-    module.copy(found.product, f"{mark}.p", uid)
-    module.set_operand(f"{mark}.p", 1, scaled)
-    value: Value = module.op(f"{mark}.p").results[0]
+    module.copy(found.product, f"{id_prefix}.p", uid)
+    module.set_operand(f"{id_prefix}.p", 1, scaled)
+    value: Value = module.op(f"{id_prefix}.p").results[0]
     for step in reversed(found.between):
         shifts = step.op.name != SCALE
         numbers = build("multiply", type_of(scale), [step.numbers, scale]) if shifts else step.numbers

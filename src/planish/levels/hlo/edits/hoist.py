@@ -31,13 +31,13 @@ class Hoist(GroupRewrite):
 
     exact = True
 
-    def rewrite(self, module: EditableModule, uid: str, mark: str) -> None:
+    def rewrite(self, module: EditableModule, uid: str, id_prefix: str) -> None:
         loop = holder(module.infos[uid].block)
         if not loop or module.infos[loop].name != LOOP:
             raise ScheduleError(f"operation '{uid}' is in no loop")
         if uid not in _same_in_each_step(module, loop):
             raise ScheduleError(f"operation '{uid}' differs from step to step, or does more than compute")
-        module.replace(uid, _Outside(module, loop, mark).results(module.op(uid)))
+        module.replace(uid, _Outside(module, loop, id_prefix).results(module.op(uid)))
 
     @classmethod
     def match(cls, module: EditableModule) -> tuple[str, ...]:
@@ -123,7 +123,7 @@ class _Outside:
 
     module: EditableModule
     loop: str
-    mark: str
+    id_prefix: str
     written: dict[str, list[Value]] = field(default_factory=dict[str, list[Value]])
 
     def results(self, op: ir.Operation) -> list[Value]:
@@ -131,7 +131,7 @@ class _Outside:
         uid = uid_of(op)
         if uid not in self.written:
             operands = [self._value(value) for value in op.operands]
-            build = OpBuilder(self.module, self.loop, f"{self.mark}.{len(self.written)}")
+            build = OpBuilder(self.module, self.loop, f"{self.id_prefix}.{len(self.written)}")
             self.written[uid] = build.again(op, operands, [type_of(value) for value in op.results])
         return self.written[uid]
 

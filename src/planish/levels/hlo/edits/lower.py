@@ -58,7 +58,7 @@ class Lower(Rewrite):
             raise ScheduleError(f"a convolution has no form '{self.form}'", f"Known: {', '.join(FORMS)}.")
         if self.form not in forms_of(op):
             raise ScheduleError(f"operation '{self.op}' ({op.name}) has no form '{self.form}'")
-        builder = OpBuilder(module, self.op, self.mark)
+        builder = OpBuilder(module, self.op, self.id_prefix)
         value = FORMS[self.form](builder, plain_convolution(op))
         module.replace(self.op, [value])
 

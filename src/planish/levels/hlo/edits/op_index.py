@@ -36,9 +36,9 @@ class OpInfo:
     regions: int
 
     @property
-    def starts(self) -> range:
-        """The positions of the operands from which a reduction starts."""
-        return reduction_starts(self.name, len(self.operands))
+    def init_operands(self) -> range:
+        """The positions of the operands that are init values of a reduction."""
+        return init_operands(self.name, len(self.operands))
 
     @property
     def is_pure(self) -> bool:
@@ -46,12 +46,12 @@ class OpInfo:
         return self.name in PURE
 
 
-def reduction_starts(name: str, operands: int) -> range:
-    """Return the positions of an operation's operands from which a reduction starts."""
+def init_operands(name: str, operands: int) -> range:
+    """Return the positions of an operation's operands that are init values of a reduction."""
     if name in ("stablehlo.reduce", "stablehlo.reduce_window"):
-        return range(operands // 2, operands)  # as many starts as inputs, behind them
+        return range(operands // 2, operands)  # as many init values as inputs, after them
     if name == "stablehlo.select_and_scatter":
-        return range(2, 3)  # operand, source, start
+        return range(2, 3)  # operand, source, init value
     return range(0)
 
 

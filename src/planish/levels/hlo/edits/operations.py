@@ -114,7 +114,9 @@ class ReplaceOperand(Edit):
 
     def apply(self, module: EditableModule) -> None:
         module.require_operand(self.op, self.index)
-        module.set_operand(self.op, self.index, module.resized((self.value, self.resize), self.op, self.mark))
+        module.set_operand(
+            self.op, self.index, module.resized((self.value, self.resize), self.op, self.id_prefix)
+        )
 
 
 @dataclass(frozen=True)
@@ -217,14 +219,14 @@ class CopyOp(Edit):
     def apply(self, module: EditableModule) -> None:
         module.require_target(self.op)
         module.require_open(self.before)
-        module.copy(self.op, self.mark, self.before)
-        repair(module, self.mark, self.operands, self.mark)
+        module.copy(self.op, self.id_prefix, self.before)
+        repair(module, self.id_prefix, self.operands, self.id_prefix)
         if self.user:
             module.require_operand(self.user, self.index)
             block = module.info(self.before).block
             # The user may be inside another operation of the block: the value must be there before that one.
             value = module.resized(
-                (f"{self.mark}#0", self.resize), module.ancestor(self.user, block), f"{self.mark}.u"
+                (f"{self.id_prefix}#0", self.resize), module.ancestor(self.user, block), f"{self.id_prefix}.u"
             )
             module.set_operand(self.user, self.index, value)
 
@@ -247,7 +249,7 @@ class DeleteOp(Edit):
 
     def apply(self, module: EditableModule) -> None:
         module.require_target(self.op)
-        replace_uses(module, self.op, self.values, module.users(self.op), self.mark)
+        replace_uses(module, self.op, self.values, module.users(self.op), self.id_prefix)
         module.erase(self.op)
 
 
@@ -282,9 +284,9 @@ class MoveOp(Edit):
             [(uid, i) for uid, i in users if module.position(module.ancestor(uid, info.block)) < limit]
             for users in module.users(self.op)
         ]
-        replace_uses(module, self.op, self.values, earlier, self.mark)
+        replace_uses(module, self.op, self.values, earlier, self.id_prefix)
         module.move(self.op, self.before)
-        repair(module, self.op, self.operands, self.mark)
+        repair(module, self.op, self.operands, self.id_prefix)
 
 
 @dataclass(frozen=True)
@@ -322,13 +324,13 @@ class SwapOps(Edit):
         of_a = [(uid, i) for uid, i in module.users(self.a)[0] if uid != self.b]
         of_b = module.users(self.b)[0]
         module.move(self.b, self.a)
-        repair(module, self.b, self.operands, self.mark)
+        repair(module, self.b, self.operands, self.id_prefix)
         module.move(self.a, after_b)
         # Where b came just after a, that position is a's own now, for b has moved before it.
         as_a = module.resized(
-            (f"{self.b}#0", self.to_a), self.a if after_a == self.b else after_a, f"{self.mark}.a"
+            (f"{self.b}#0", self.to_a), self.a if after_a == self.b else after_a, f"{self.id_prefix}.a"
         )
-        as_b = module.resized((f"{self.a}#0", self.to_b), after_b, f"{self.mark}.b")
+        as_b = module.resized((f"{self.a}#0", self.to_b), after_b, f"{self.id_prefix}.b")
         for value, users in ((as_a, of_a), (as_b, of_b)):
             for uid, index in users:
                 module.set_operand(uid, index, value)

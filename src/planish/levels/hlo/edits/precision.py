@@ -43,12 +43,12 @@ class Narrow(GroupRewrite):
             raise ScheduleError(f"'{self.element}' is no type of floats", f"Known: {', '.join(FLOAT_BITS)}.")
         super().apply(module)
 
-    def rewrite(self, module: EditableModule, uid: str, mark: str) -> None:
+    def rewrite(self, module: EditableModule, uid: str, id_prefix: str) -> None:
         if not can_narrow(module, uid, self.element):
             raise ScheduleError(f"operation '{uid}' is no product of floats wider than {self.element}")
         convert: Resize = (("convert", self.element),)
         for index, operand in enumerate(list(module.op(uid).operands)):
-            made = module.resized((module.name(operand), convert), uid, f"{mark}.{index}")
+            made = module.resized((module.name(operand), convert), uid, f"{id_prefix}.{index}")
             module.retype_operand(uid, index, made)
 
     @classmethod
@@ -80,7 +80,7 @@ class Quantize(GroupRewrite):
     """Let products and convolutions multiply 8-bit whole numbers, and sum them in 32 bits.
 
     Each operand is divided by its own largest number: a product's of each row and each column, a
-    convolution's of each picture and each of its outputs. So examples stay apart, and a batch may be computed
+    convolution's of each image and each of its outputs. So examples stay apart, and a batch may be computed
     in tiles. The scales are found when the module runs, so the edit holds for any weights.
 
     ::
@@ -91,11 +91,11 @@ class Quantize(GroupRewrite):
         ops: products and convolutions of 32-bit floats.
     """
 
-    def rewrite(self, module: EditableModule, uid: str, mark: str) -> None:
+    def rewrite(self, module: EditableModule, uid: str, id_prefix: str) -> None:
         why = _refused(module, uid)
         if why:
             raise ScheduleError(f"operation '{uid}' {why}", "Leave it as it is.")
-        module.replace(uid, [_quantized(module, uid, OpBuilder(module, uid, mark))])
+        module.replace(uid, [_quantized(module, uid, OpBuilder(module, uid, id_prefix))])
 
     @classmethod
     def match(cls, module: EditableModule) -> tuple[str, ...]:
@@ -155,8 +155,8 @@ def _whole(
     type_, axes = type_of(value), sorted(kept)
     small = TensorType(tuple(type_.shape[axis] for axis in axes), type_.element)
     gone = [axis for axis in range(len(type_.shape)) if axis not in kept]
-    largest, start = build.largest(build("abs", type_, [value]), gone, small)
-    module.fixed |= {uid_of(ir.OpResult(start).owner)}  # like all starts, it is left alone from here on
+    largest, init = build.reduce_max(build("abs", type_, [value]), gone, small)
+    module.frozen |= {uid_of(ir.OpResult(init).owner)}  # no edit changes an init value
     some = build("maximum", small, [largest, _filled(build, small, LEAST)])
     scale = build("divide", small, [some, _filled(build, small, f"{MOST}.0")])
     wide = build("broadcast_in_dim", type_, [scale], {"broadcast_dimensions": axes})

@@ -88,7 +88,7 @@ def repairs(
 
 def free_operands(info: OpInfo) -> list[int]:
     """List the operands that edits may replace."""
-    return [i for i, type_ in enumerate(info.operands) if i not in info.starts and type_ is not None]
+    return [i for i, type_ in enumerate(info.operands) if i not in info.init_operands and type_ is not None]
 
 
 REWRITES: tuple[type[Rewrite], ...] = (

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from numpy.random import Generator
 
 LAYOUTS: Mapping[str, tuple[str, str]] = {"last": ("bsf", "sio"), "first": ("bfs", "ois")}
-"""Position of the channels, to the orders of pictures and of kernels.
+"""Position of the channels, to the orders of images and of kernels.
 
 b batch, s space, f features, i inputs, o outputs."""
 
@@ -47,12 +47,12 @@ class Relayout(GroupRewrite):
             raise ScheduleError(f"channels cannot be '{self.channels}'", f"Known: {', '.join(LAYOUTS)}.")
         super().apply(module)
 
-    def rewrite(self, module: EditableModule, uid: str, mark: str) -> None:
+    def rewrite(self, module: EditableModule, uid: str, id_prefix: str) -> None:
         if module.infos[uid].name != "stablehlo.convolution":
             raise ScheduleError(f"operation '{uid}' is no convolution")
         if _has(module, uid, self.channels):
             raise ScheduleError(f"convolution '{uid}' has its channels {self.channels} already")
-        _laid_out(module, uid, self.channels, OpBuilder(module, uid, mark))
+        _laid_out(module, uid, self.channels, OpBuilder(module, uid, id_prefix))
 
     @classmethod
     def match(cls, module: EditableModule, channels: str = "last") -> tuple[str, ...]:
@@ -74,7 +74,7 @@ def _has(module: EditableModule, uid: str, channels: str) -> bool:
 def _orders(op: ir.Operation, channels: str) -> tuple[Order, Order, Order]:
     """Return the orders into which the dimensions of image, kernel and result are to be put."""
     n = conv_numbers(op)
-    (picture, weights), space = LAYOUTS[channels], list(n.input_spatial_dimensions)
+    (activations, weights), space = LAYOUTS[channels], list(n.input_spatial_dimensions)
     image = {"b": [n.input_batch_dimension], "s": space, "f": [n.input_feature_dimension]}
     inputs, outputs = [n.kernel_input_feature_dimension], [n.kernel_output_feature_dimension]
     kernel = {"s": list(n.kernel_spatial_dimensions), "i": inputs, "o": outputs}
@@ -84,7 +84,7 @@ def _orders(op: ir.Operation, channels: str) -> tuple[Order, Order, Order]:
     def order(form: str, axes: Mapping[str, list[int]]) -> Order:
         return tuple(axis for letter in form for axis in axes[letter])
 
-    return order(picture, image), order(weights, kernel), order(picture, result)
+    return order(activations, image), order(weights, kernel), order(activations, result)
 
 
 def _laid_out(module: EditableModule, uid: str, channels: str, build: OpBuilder) -> None:
@@ -105,5 +105,5 @@ def _numbers(channels: str, space: int) -> str:
     def listed(form: str) -> str:
         return ", ".join(", ".join(map(str, range(space))) if letter == "s" else letter for letter in form)
 
-    picture, weights = map(listed, LAYOUTS[channels])
-    return f"#stablehlo.conv<[{picture}]x[{weights}]->[{picture}]>"
+    activations, weights = map(listed, LAYOUTS[channels])
+    return f"#stablehlo.conv<[{activations}]x[{weights}]->[{activations}]>"

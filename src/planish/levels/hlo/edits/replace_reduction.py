@@ -1,4 +1,4 @@
-"""Edit `ReplaceReduction`: what a reduction does with two numbers, and what it starts from."""
+"""Edit `ReplaceReduction`: what a reduction does with two numbers, and its init value."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ _INFINITE = {
 
 @dataclass(frozen=True)
 class ReplaceReduction(VariantRewrite):
-    """Let a reduction do something else with each two numbers, and start from what changes nothing by that.
+    """Replace the combining operation of a reduction, and set its init value to the neutral element.
 
-    So its region and its start are edited, and yet all compilers agree on what it means: XLA takes the
-    numbers in any order, and drops the start where there is one number alone.
+    Its region and its init value are edited together, so that all compilers agree on what it means: XLA takes
+    the numbers in any order, and drops the init value where there is one number alone.
 
     ::
 
@@ -50,16 +50,16 @@ class ReplaceReduction(VariantRewrite):
         if now == self.by:
             raise ScheduleError(f"reduction '{self.op}' is by '{now}' already", "Name another operation.")
         type_ = type_of(module.op(self.op).operands[1])
-        start = f"dense<{_neutral(type_, self.by)}> : {type_}"
-        value = OpBuilder(module, self.op, self.mark)("constant", type_, [], {"value": start})
-        # Like all starts, it is left alone from here on.
-        module.fixed |= {f"{self.mark}.0"}
+        init = f"dense<{_neutral(type_, self.by)}> : {type_}"
+        value = OpBuilder(module, self.op, self.id_prefix)("constant", type_, [], {"value": init})
+        # No edit changes an init value from here on.
+        module.frozen |= {f"{self.id_prefix}.0"}
         module.set_operand(self.op, 1, value)
         inner, end = module.blocks[f"{self.op}^0"]
         old = module.op(inner)
         with ir.InsertionPoint(old), ir.Location.unknown(context()):
             new = ir.Operation.create(f"stablehlo.{self.by}", [old.results[0].type], list(old.operands))
-        module.insert(new, f"{self.mark}.r", inner)
+        module.insert(new, f"{self.id_prefix}.r", inner)
         module.set_operand(end, 0, new.results[0])
         module.erase(inner)
 

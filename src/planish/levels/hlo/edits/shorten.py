@@ -46,10 +46,12 @@ class Shorten(Rewrite):
         if self.without == "first":
             later = found.first + (found.steps - self.steps) * found.step
             old = module.op(self.op).operands[found.position]
-            module.set_operand(self.op, found.position, _constant(module, self.op, self.mark, old, later))
+            module.set_operand(
+                self.op, found.position, _constant(module, self.op, self.id_prefix, old, later)
+            )
         else:
             old = module.op(found.test).operands[1]
-            end = _constant(module, found.test, self.mark, old, found.end(self.steps))
+            end = _constant(module, found.test, self.id_prefix, old, found.end(self.steps))
             module.set_operand(found.test, 1, end)
 
     @classmethod
@@ -67,9 +69,11 @@ class Shorten(Rewrite):
         return found
 
 
-def _constant(module: EditableModule, before: str, mark: str, like: Value, number: int) -> Value:
+def _constant(module: EditableModule, before: str, id_prefix: str, like: Value, number: int) -> Value:
     type_ = type_of(like)
-    return OpBuilder(module, before, mark)("constant", type_, [], {"value": f"dense<{number}> : {type_}"})
+    return OpBuilder(module, before, id_prefix)(
+        "constant", type_, [], {"value": f"dense<{number}> : {type_}"}
+    )
 
 
 LOOP = "stablehlo.while"

@@ -1,4 +1,4 @@
-"""Edit `Shrink`: pictures have fewer pixels from some value on, and all that follows fits that.
+"""Edit `Shrink`: images have fewer pixels from some value on, and all that follows fits that.
 
 There is a rule for each operation: what shape its result has when its operands have become smaller.
 """
@@ -14,7 +14,7 @@ from typing import Any, Self
 
 from planish.core import ScheduleError
 from planish.levels.hlo.edits.edit import Rewrite
-from planish.levels.hlo.edits.editable import EditableModule, Sampling
+from planish.levels.hlo.edits.editable import EditableModule, Subsampling
 from planish.levels.hlo.ir.mlir import (
     ELEMENTWISE,
     FLOAT_BITS,
@@ -40,15 +40,15 @@ Shape = tuple[int, ...]
 
 
 CUTS = (2, 4, 6, 8)
-"""By how many pixels pictures are cropped."""
+"""By how many pixels images are cropped."""
 
 FEWEST = 4
-"""Pixels along a side: smaller pictures are left alone."""
+"""Pixels along a side: smaller images are left alone."""
 
 
 @dataclass(frozen=True)
 class Shrink(Rewrite):
-    """Let a value keep the middle of its pictures, each second pixel, or means; all that follows fits that.
+    """Let a value keep the middle of its images, each second pixel, or means; all that follows fits that.
 
     It is done when all else is edited, before the batch is computed in tiles, wherever it stands in a patch;
     of several for a value the last counts. Weights stay as they are, and so do means over pixels. Where a
@@ -59,10 +59,10 @@ class Shrink(Rewrite):
         b = convolution(a: 32x32) : 16x16   -- Shrink("a#0", 30) -->   b = convolution(a[1:31]) : 15x15
 
     Args:
-        value: whose pictures they are.
+        value: whose images they are.
         pixels: that are kept along each side.
         stride: how far they are apart; 1 crops, 2 takes each second one.
-        mean: whether each becomes the mean of the square from it to the next, so that pictures are resized.
+        mean: whether each becomes the mean of the square from it to the next, so that images are resized.
     """
 
     value: str
@@ -75,11 +75,11 @@ class Shrink(Rewrite):
         module.value(self.value)
         if self.pixels < 1 or self.stride < 1:
             raise ScheduleError(f"{self.pixels} pixels, {self.stride} apart, are none", "Take 1 or more.")
-        module.samplings[self.value] = Sampling(self.pixels, self.stride, self.mean)
+        module.subsamplings[self.value] = Subsampling(self.pixels, self.stride, self.mean)
 
     @classmethod
     def match(cls, module: EditableModule) -> dict[str, int]:
-        """Find pictures that the function is given, or that convolutions and products read.
+        """Find images that the function is given, or that convolutions and products read.
 
         Returns:
             The values by name, with their pixels along a side.
@@ -92,14 +92,14 @@ class Shrink(Rewrite):
                 types[module.name(module.op(uid).operands[0])] = info.operands[0]
         found: dict[str, int] = {}
         for name, type_ in types.items():
-            axes = pictured(type_.shape) if type_ else None
+            axes = spatial_axes(type_.shape) if type_ else None
             if type_ and axes and type_.shape[axes[0]] >= FEWEST:
                 found[name] = type_.shape[axes[0]]
         return found
 
     @classmethod
     def enumerate(cls, module: EditableModule) -> list[Self]:
-        """List crops, strides and means of the values that have pictures.
+        """List crops, strides and means of the values that have images.
 
         Those that cut least come first. Not all of them are legal.
         """
@@ -110,28 +110,28 @@ class Shrink(Rewrite):
         return found
 
 
-def pictured(shape: Shape) -> tuple[int, int] | None:
-    """Find the two dimensions of a value's pictures: beside each other, and as long; None: there are none."""
+def spatial_axes(shape: Shape) -> tuple[int, int] | None:
+    """Find the two dimensions of a value's images: beside each other, and as long; None: there are none."""
     if len(shape) == 4:
         return next(((a, a + 1) for a in (1, 2) if shape[a] == shape[a + 1] > 1), None)
     return None
 
 
-def shrink_value(block: ir.Block, value: Value, sampling: Sampling) -> None:
-    """Let a value keep a part of its pictures, and all that follows fit that.
+def shrink_value(block: ir.Block, value: Value, subsampling: Subsampling) -> None:
+    """Let a value keep a part of its images, and all that follows fit that.
 
     What a sum over pixels gives is made as large as it was with all pixels, so that means stay means.
 
     Args:
         block: the body of a function, which is changed, to be verified and numbered afterwards.
         value: an argument of it, or the result of one of its operations.
-        sampling: what is kept.
+        subsampling: what is kept.
 
     Raises:
-        ScheduleError: the value has no pictures or not so many pixels, or something after it needs them all.
+        ScheduleError: the value has no images or not so many pixels, or something after it needs them all.
     """
     users = [(use.owner, use.operand_number) for use in value.uses]
-    kept = _part(block, value, sampling)
+    kept = _part(block, value, subsampling)
     old: dict[Value, Shape] = {kept: shape_of(value)}
     for user, position in users:
         user.operands[position] = kept
@@ -143,33 +143,33 @@ def shrink_value(block: ir.Block, value: Value, sampling: Sampling) -> None:
         _follow(op, old)
 
 
-def _part(block: ir.Block, value: Value, sampling: Sampling) -> Value:
+def _part(block: ir.Block, value: Value, subsampling: Subsampling) -> Value:
     shape = shape_of(value)
-    axes = pictured(shape)
+    axes = spatial_axes(shape)
     if axes is None:
-        raise ScheduleError(f"a value of shape {shape} has no pictures", "Name one of four dimensions.")
-    if sampling.pixels < 1 or sampling.stride < 1 or not sampling.reach <= shape[axes[0]]:
-        what = (
-            f"{sampling.pixels} pixels, each {sampling.stride} after the other, are not in {shape[axes[0]]}"
-        )
-        raise ScheduleError(what, "Take fewer, at least 1.")
-    if sampling.mean and type_of(value).element not in FLOAT_BITS:
+        raise ScheduleError(f"a value of shape {shape} has no images", "Name one of four dimensions.")
+    if subsampling.pixels < 1 or subsampling.stride < 1 or not subsampling.receptive_extent <= shape[axes[0]]:
+        kept = f"{subsampling.pixels} pixels, each {subsampling.stride} after the other"
+        raise ScheduleError(f"{kept}, are not in {shape[axes[0]]}", "Take fewer, at least 1.")
+    if subsampling.mean and type_of(value).element not in FLOAT_BITS:
         raise ScheduleError("whole numbers have no mean of their type", "Take each second one as it is.")
     op = maker(value)
     position = ir.InsertionPoint.after(op) if op else ir.InsertionPoint.at_block_begin(block)
     with position, ir.Location.unknown(block.owner.operation.context):
-        parts = [_every_nth(value, axes, sampling, at) for at in product(range(sampling.side), repeat=2)]
+        parts = [
+            _every_nth(value, axes, subsampling, at) for at in product(range(subsampling.window), repeat=2)
+        ]
         return parts[0] if len(parts) == 1 else _times(reduce(stablehlo.add, parts), 1 / len(parts))
 
 
-def _every_nth(value: Value, axes: tuple[int, int], sampling: Sampling, at: tuple[int, ...]) -> Value:
+def _every_nth(value: Value, axes: tuple[int, int], subsampling: Subsampling, at: tuple[int, ...]) -> Value:
     """Take pixels as far apart as the stride, so many below and right of the first."""
     shape = shape_of(value)
     starts, limits, strides = [0] * 4, list(shape), [1] * 4
     for axis, off in zip(axes, at, strict=True):
-        starts[axis] = (shape[axis] - sampling.reach) // 2 + off
-        limits[axis] = starts[axis] + (sampling.pixels - 1) * sampling.stride + 1
-        strides[axis] = sampling.stride
+        starts[axis] = (shape[axis] - subsampling.receptive_extent) // 2 + off
+        limits[axis] = starts[axis] + (subsampling.pixels - 1) * subsampling.stride + 1
+        strides[axis] = subsampling.stride
     return stablehlo.SliceOp(value, starts, limits, strides).result
 
 

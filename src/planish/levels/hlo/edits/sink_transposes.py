@@ -59,7 +59,7 @@ class SinkTransposes(GroupRewrite):
         for uid in self.ops:
             if module.require_target(uid).name != TRANSPOSE or module.infos[uid].block:
                 raise ScheduleError(f"operation '{uid}' is no transpose of the function", "Name transposes.")
-        if not _Sinking(module, frozenset(self.ops), self.mark).done():
+        if not _Sinking(module, frozenset(self.ops), self.id_prefix).done():
             raise ScheduleError("no transpose can move down", "What follows these needs the order.")
 
     @classmethod
@@ -87,11 +87,11 @@ class _Sinking:
     Args:
         module: is changed.
         roots: transposes that begin to move.
-        mark: ids of new operations begin with it.
+        id_prefix: ids of new operations begin with it.
     """
 
-    def __init__(self, module: EditableModule, roots: frozenset[str], mark: str) -> None:
-        self._module, self._roots, self._mark = module, roots, mark
+    def __init__(self, module: EditableModule, roots: frozenset[str], id_prefix: str) -> None:
+        self._module, self._roots, self._id_prefix = module, roots, id_prefix
         self._known: dict[Value, tuple[Value, Order]] = {}
         """Values, with what they are transposes of."""
         self._absorbed: dict[str, Sequence[Value]] = {}
@@ -162,7 +162,7 @@ class _Sinking:
 
     def _builder(self, uid: str) -> OpBuilder:
         self._number += 1
-        return OpBuilder(self._module, uid, f"{self._mark}.{self._number}")
+        return OpBuilder(self._module, uid, f"{self._id_prefix}.{self._number}")
 
 
 def _fitting(build: OpBuilder, value: Value, order: Order) -> Value:

@@ -248,7 +248,7 @@ def tile_function(root: ir.Operation, function: str, tiles: Tiles) -> ir.Operati
         f(x: 100)  -->  concatenate(f(x[0:10]), f(x[10:20]), ..., f(x[90:100]))
 
     Tiles that are written out compile longer, and XLA takes memory for what several of them compute: 48 MB
-    for MobileNet on 100 pictures, ten at a time. A loop takes 8 MB, which stay in the caches. But XLA's
+    for MobileNet on 100 images, ten at a time. A loop takes 8 MB, which stay in the caches. But XLA's
     convolution is slow inside a loop; where it is a product (`Lower`), a loop is the faster form.
 
     Args:

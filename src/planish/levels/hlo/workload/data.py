@@ -170,7 +170,7 @@ SUFFIXES = (".jpg", ".jpeg", ".png")
 _TARS = (".tar", ".tar.gz", ".tgz")
 
 
-def open_pictures(folder: Path, group: Group) -> Examples | None:
+def open_images(folder: Path, group: Group) -> Examples | None:
     """List the images of a group; None where there are none. The class is the name of the folder above."""
     if (folder / group).is_dir():
         found = sorted(path for path in (folder / group).glob("*/*") if path.suffix.lower() in SUFFIXES)
@@ -260,7 +260,7 @@ def open_npz(path: Path, group: Group) -> Examples | None:
 _READERS: Sequence[Callable[[Path, Group], Examples | None]] = (
     open_idx,
     open_cifar,
-    open_pictures,
+    open_images,
     open_npz,
 )
 _KNOWN = "IDX files, CIFAR-10 batches, train and test folders or tars of images, or .npz files"
