@@ -19,7 +19,7 @@ from cases import Case, searched
 from planish.core import Candidate, Space
 from planish.levels.loops.lang.program import Program
 from planish.levels.loops.level import LoopsLevel
-from planish.levels.loops.space import CursorSpace, MarkingSpace, TemplateSpace
+from planish.levels.loops.space import AnnotationSpace, CursorSpace, TemplateSpace
 from planish.levels.loops.workloads import matmul, thesis_split, workload
 
 TURNS = 5
@@ -44,7 +44,7 @@ def measured(program: Program, seconds: float) -> dict[str, float]:
     target = LoopsLevel().target(program, 1)
     spaces: Mapping[str, Space] = {
         "steps": CursorSpace(program),
-        "marked-steps": MarkingSpace(program),
+        "marked-steps": AnnotationSpace(program),
         "template": TemplateSpace(program, target),
     }
     case, chosen = Case(program), dict[str, Candidate]()

@@ -109,7 +109,7 @@ class LoopsLevel(Level["TensorProgram"]):
         end's decisions among the cursor's actions.
         """
         from planish.levels.loops.build import vector_builds
-        from planish.levels.loops.space import CursorSpace, MarkingSpace, TemplateSpace, machine_of
+        from planish.levels.loops.space import AnnotationSpace, CursorSpace, TemplateSpace, machine_of
 
         program, target = task.program, task.target
         if name == "template":
@@ -117,7 +117,7 @@ class LoopsLevel(Level["TensorProgram"]):
         if name == "steps":
             return CursorSpace(program, machine=machine_of(target))
         if name == "marked-steps":
-            return MarkingSpace(program, machine_of(target))
+            return AnnotationSpace(program, machine_of(target))
         raise unknown("level 'loops' has no space", name, self.spaces)
 
     def evaluator(self, task: Task[TensorProgram], *, final: bool = False) -> LoopsEvaluatorSpec:

@@ -169,7 +169,7 @@ def _with_order(schedule: Schedule, nest: int, order: Order) -> Schedule:
     return checked(replace(schedule, orders=orders, unrolled=unrolled))
 
 
-# Marks: how a loop runs, and what is packed or staged
+# Annotations: how a loop runs, and what is packed or staged
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,7 @@ from planish.levels.loops.ir.annotated import (
 from planish.levels.loops.ir.tree import Leaf, Loop, LoopTree, Node, leaves
 
 
-def spaces_of(tree: LoopTree, functions: Iterable[Function]) -> Mapping[str, str]:
+def memory_space_of(tree: LoopTree, functions: Iterable[Function]) -> Mapping[str, str]:
     """Return the memory space of each buffer.
 
     Args:
@@ -32,30 +32,31 @@ def spaces_of(tree: LoopTree, functions: Iterable[Function]) -> Mapping[str, str
     """
     functions = tuple(functions)
     addressed = {name for function in functions for name in _addressed(function.item, frozenset())}
-    shared_out = [function.nodes for function in functions if function.kind == "parallel"]
-    inside = {ref.buffer for nodes in shared_out for leaf in leaves(nodes) for ref in leaf.refs}
+    parallel_nodes = [function.nodes for function in functions if function.kind == "parallel"]
+    inside = {ref.buffer for nodes in parallel_nodes for leaf in leaves(nodes) for ref in leaf.refs}
     found: dict[str, str] = {}
     for buffer in tree.buffers:
         found[buffer.name] = MEMORY
         if buffer.kind == "temporary":
-            # Threads that share a loop must not share what lives inside one of its iterations.
-            mine = buffer.scope > 0 and buffer.name in inside
-            found[buffer.name] = REGISTERS if buffer.name not in addressed else STACK if mine else MEMORY
+            # Threads that share a loop must not share a buffer whose lifetime is one of its iterations.
+            thread_private = buffer.scope > 0 and buffer.name in inside
+            in_memory = STACK if thread_private else MEMORY
+            found[buffer.name] = in_memory if buffer.name in addressed else REGISTERS
     return found
 
 
-def _addressed(item: Item, held: AbstractSet[str]) -> Iterator[str]:
-    """List the buffers that an item reads or writes in memory, some several times."""
+def _addressed(item: Item, in_registers: AbstractSet[str]) -> Iterator[str]:
+    """List the buffers that an item reads or writes in memory, with repetitions."""
     match item:
         case Unrolled(node=node):
-            yield from _touched(leaves((node,)), held)
+            yield from _touched(leaves((node,)), in_registers)
         case Lanes():
             # What was summed lane by lane is added to what is in memory.
-            yield from _touched(leaves(item.loop.body), (held | item.private) - item.summed)
+            yield from _touched(leaves(item.loop.body), (in_registers | item.private) - item.summed)
         case _:
             local = item.local if isinstance(item, Region | CellRegion) else frozenset[str]()
             for inner in _items(item):
-                yield from _addressed(inner, held | local)
+                yield from _addressed(inner, in_registers | local)
 
 
 def _items(item: AnnotatedLoop | Block | Region | CellRegion) -> Sequence[Item]:
@@ -68,16 +69,16 @@ def _items(item: AnnotatedLoop | Block | Region | CellRegion) -> Sequence[Item]:
             return item.items
 
 
-def _touched(found: Iterable[Leaf], held: AbstractSet[str]) -> Iterator[str]:
+def _touched(found: Iterable[Leaf], in_registers: AbstractSet[str]) -> Iterator[str]:
     for leaf in found:
         for ref in leaf.refs:
-            if ref.buffer not in held:
+            if ref.buffer not in in_registers:
                 yield ref.buffer
 
 
 def entry_groups(nodes: tuple[Node, ...]) -> list[tuple[Node, ...]]:
     """Group root nodes by function: one for all of them, unless some are parallel."""
-    # Threads meet at the end of a function: what comes before and after a parallel loop is none of its own.
+    # Threads synchronize at the end of a function: the nodes around a parallel loop need separate functions.
     if any(isinstance(n, Loop) and n.concurrent for n in nodes):
         return [(node,) for node in nodes]
     return [nodes] if nodes else []

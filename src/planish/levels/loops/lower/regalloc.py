@@ -30,7 +30,7 @@ from planish.levels.loops.ir.annotated import (
 )
 from planish.levels.loops.ir.tree import Leaf, Loop, LoopTree, Node, Ref, leaves, loops, remaining
 from planish.levels.loops.lang.program import DTYPES
-from planish.levels.loops.lower.memory_spaces import entry_groups, spaces_of
+from planish.levels.loops.lower.memory_spaces import entry_groups, memory_space_of
 from planish.levels.loops.lower.register_scopes import (
     STREAM_MAX,
     UNROLLED_MAX,
@@ -352,7 +352,7 @@ def annotate(tree: LoopTree, vectors: Vectors, spare: int = 0) -> AnnotatedTree:
     if tree.views:
         body.insert(0, _views(annotator))
     ahead = [annotator.function(nodes) for nodes in entry_groups(tree.ahead)]
-    spaces = spaces_of(tree, (*body, *ahead))
+    spaces = memory_space_of(tree, (*body, *ahead))
     return AnnotatedTree(
         tree, vectors, tuple(body), tuple(ahead), spaces, annotator.analyser.nontemporal_stores()
     )

@@ -46,7 +46,7 @@ from planish.levels.loops.ir.tree import (
     within,
 )
 from planish.levels.loops.lower.mathlib import EXPANDED, expansion
-from planish.levels.loops.lower.memory_spaces import entry_groups, spaces_of
+from planish.levels.loops.lower.memory_spaces import entry_groups, memory_space_of
 
 # Analysis
 
@@ -384,7 +384,7 @@ def annotate(tree: LoopTree, vectors: Vectors, dtype: str) -> AnnotatedTree:
         tuple([annotator.function(nodes, len(groups) == 1) for nodes in groups])
         for groups in (entry_groups(tree.body), entry_groups(tree.ahead))
     ]
-    return AnnotatedTree(tree, vectors, body, ahead, spaces_of(tree, (*body, *ahead)))
+    return AnnotatedTree(tree, vectors, body, ahead, memory_space_of(tree, (*body, *ahead)))
 
 
 class _Annotator:

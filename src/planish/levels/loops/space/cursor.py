@@ -1,7 +1,7 @@
 """LoopTune's space: a cursor on the main nest's loops, and actions on the loop under it.
 
 Thesis 3.6.2 and figure 3.8. Its write-back nest follows the main nest here, so the cursor never leaves that.
-`MarkingSpace` adds the decisions that the thesis leaves to the back end: what is a vector, unrolled and
+`AnnotationSpace` adds the decisions that the thesis leaves to the back end: what is a vector, unrolled and
 packed. They are offered so that what they cost can be measured.
 
 The agent observes twenty integers for each loop, and a graph's edges (3.6.4). The graph of figure 3.9 has
@@ -249,7 +249,7 @@ class CursorSpace(Space):
         self._program = program
         self._loops_max = loops_max
         # Recursive on the prefix, which a neighbour has mostly left here: each candidate takes one step.
-        self._reached = lru_cache(maxsize=4096)(self._reach)
+        self._state_after = lru_cache(maxsize=4096)(self._compute_state)
 
     def start(self) -> Candidate:
         """Return the unscheduled program.
@@ -257,14 +257,14 @@ class CursorSpace(Space):
         Raises:
             PlanishError: it has more loops than are observed, so that no action would be legal.
         """
-        if (loops := len(_order(self._reached(())[0]))) > self._loops_max:
+        if (loops := len(_order(self._state_after(())[0]))) > self._loops_max:
             what = f"the program has {loops} loops, and the space of a cursor has {self._loops_max} at most"
             raise PlanishError(what, "Name the space template, or none.")
         return Candidate()
 
     def steps(self, candidate: Candidate) -> Sequence[CursorStep]:
-        """List the actions that are legal where the candidate leads."""
-        state = self._reached(candidate.steps)
+        """List the actions that are legal in the state after the candidate's steps."""
+        state = self._state_after(candidate.steps)
         return [action for action in self.actions if self._after(state, action)]
 
     def extend(self, candidate: Candidate, step: Step) -> Candidate:
@@ -273,13 +273,13 @@ class CursorSpace(Space):
 
     def state_key(self, candidate: Candidate) -> str:
         """Return a key of the schedule and the cursor, which counts because what can follow depends on it."""
-        schedule, cursor = self._reached(candidate.steps)
+        schedule, cursor = self._state_after(candidate.steps)
         order = _order(schedule)
         return f"{schedule.text} @ {loop_text(order[cursor]) if order else ''}"
 
     def program_key(self, candidate: Candidate) -> str:
         """Return a key of the schedule, wherever the cursor is."""
-        return self._reached(candidate.steps)[0].text
+        return self._state_after(candidate.steps)[0].text
 
     @property
     def observed(self) -> FeatureSchema:
@@ -287,8 +287,8 @@ class CursorSpace(Space):
         return OBSERVED
 
     def observe(self, candidate: Candidate) -> NDArray[np.int64]:
-        """Describe the loops where a candidate leads; (the most loops that there may be, 24)."""
-        return observe(*self._reached(candidate.steps), self._loops_max)
+        """Describe the loops after a candidate's steps; (the most loops that there may be, 24)."""
+        return observe(*self._state_after(candidate.steps), self._loops_max)
 
     def sample(self, rng: Generator) -> Candidate:
         """Take 1 to 10 random actions from the start (the thesis's random search)."""
@@ -300,17 +300,17 @@ class CursorSpace(Space):
             candidate = candidate.then(actions[int(rng.integers(len(actions)))])
         return candidate
 
-    def reached(self, candidate: Candidate) -> State:
-        """Return the schedule, and the index of the cursor."""
-        return self._reached(candidate.steps)
+    def state_of(self, candidate: Candidate) -> State:
+        """Return the schedule after a candidate's steps, and the index of the cursor."""
+        return self._state_after(candidate.steps)
 
-    def _reach(self, steps: tuple[Step, ...]) -> State:
+    def _compute_state(self, steps: tuple[Step, ...]) -> State:
         if not steps:
             return start(self._program)
         last = steps[-1]
         if not isinstance(last, CursorStep):
             raise ScheduleError(f"{last} is no action of a cursor", "Use this space's own candidates.")
-        return last.move(self._reached(steps[:-1]))
+        return last.move(self._state_after(steps[:-1]))
 
     def _after(self, state: State, action: CursorStep) -> State | None:
         """Return the state after an action; None where that is illegal or has too many loops."""
@@ -341,7 +341,7 @@ def _swapped(state: State, by: int) -> State:
     return Swap(loop_text(order[cursor]), loop_text(order[other])).apply(schedule), other
 
 
-# Marks
+# Annotations
 
 PACKED = 2
 """Of what the main nest reads, so many can be packed: the first ones in its text."""
@@ -402,7 +402,7 @@ class PackHere(CursorStep):
         return Pack(names[self.read], _here(state)).apply(schedule), cursor
 
 
-MARKED = FeatureSchema(
+ANNOTATED = FeatureSchema(
     "loops/marking",
     2,
     (
@@ -411,10 +411,10 @@ MARKED = FeatureSchema(
         *(f"packs {n}" for n in range(PACKED)),  # 1 where a tensor is packed at the loop
     ),
 )
-"""What `MarkingSpace` shows of a loop: LoopTune's integers, and its marks."""
+"""What `AnnotationSpace` shows of a loop: LoopTune's integers, and its annotations."""
 
 
-class MarkingSpace(CursorSpace):
+class AnnotationSpace(CursorSpace):
     """Sequences of cursor actions, those that the thesis leaves to the back end among them.
 
     Args:
@@ -429,21 +429,22 @@ class MarkingSpace(CursorSpace):
 
     @property
     def observed(self) -> FeatureSchema:
-        """The thesis' integers, and the marks of each loop."""
-        return MARKED
+        """The thesis' integers, and the annotations of each loop."""
+        return ANNOTATED
 
     def observe(self, candidate: Candidate) -> NDArray[np.int64]:
-        """Describe the loops where a candidate leads; (the most loops that there may be, 27)."""
+        """Describe the loops after a candidate's steps; (the most loops that there may be, 27)."""
         import numpy as np
 
-        schedule, _ = self.reached(candidate)
+        schedule, _ = self.state_of(candidate)
         main, names = schedule.graph.main, _read(schedule)
-        marks = np.zeros((LOOPS_MAX, 1 + PACKED), np.int64)
+        annotations = np.zeros((LOOPS_MAX, 1 + PACKED), np.int64)
         packs = [(pack.tensor, pack.at) for pack in schedule.packs if pack.nest == main]
         for row, loop in enumerate(_order(schedule)):
-            marks[row, 0] = (main, loop) in schedule.unrolled
-            marks[row, 1:] = [(name, loop) in packs for name in names[:PACKED]] + [0] * (PACKED - len(names))
-        return np.concatenate([super().observe(candidate), marks], axis=1)
+            annotations[row, 0] = (main, loop) in schedule.unrolled
+            for column, name in enumerate(names[:PACKED], 1):
+                annotations[row, column] = (name, loop) in packs
+        return np.concatenate([super().observe(candidate), annotations], axis=1)
 
 
 def _here(state: State) -> str:

@@ -10,7 +10,7 @@ import pytest
 from planish.core import Candidate, ScheduleError, Space, Step
 from planish.levels.loops.lang.parse import parse
 from planish.levels.loops.lang.program import Program
-from planish.levels.loops.space import STEPS, CursorSpace, MarkingSpace, resolve
+from planish.levels.loops.space import STEPS, AnnotationSpace, CursorSpace, resolve
 from planish.levels.loops.space.cursor import CursorStep, Down, PackHere, SplitBy, UnrollHere, VectorizeHere
 from planish.testing.spaces import SpaceConformance
 
@@ -19,9 +19,9 @@ def matmul() -> Program:
     return parse("C[m,n] += A[m,k] * B[k,n]", {"m": 64, "n": 64, "k": 64})
 
 
-class TestMarkingSpace(SpaceConformance):
+class TestAnnotationSpace(SpaceConformance):
     def space(self) -> Space:
-        return MarkingSpace(matmul())
+        return AnnotationSpace(matmul())
 
     def known_steps(self) -> Mapping[str, type[Step]]:
         return STEPS
@@ -39,8 +39,8 @@ class TestMarkingSpace(SpaceConformance):
         ((SplitBy(16), PackHere(1)), "C: m:16, m, n, k\npack B at m:16 in C @ m:16"),
     ],
 )
-def test_marks_are_of_the_loop_under_the_cursor(actions: tuple[CursorStep, ...], state: str) -> None:
-    assert MarkingSpace(matmul()).state_key(Candidate(actions)) == state
+def test_annotations_are_of_the_loop_under_the_cursor(actions: tuple[CursorStep, ...], state: str) -> None:
+    assert AnnotationSpace(matmul()).state_key(Candidate(actions)) == state
 
 
 @pytest.mark.parametrize(
@@ -57,8 +57,8 @@ def test_what_is_illegal_is_reported(actions: tuple[CursorStep, ...], message: s
         resolve(matmul(), Candidate(actions))
 
 
-def test_a_mark_is_seen_in_the_row_of_its_loop() -> None:
-    space = MarkingSpace(matmul())
+def test_an_annotation_is_seen_in_the_row_of_its_loop() -> None:
+    space = AnnotationSpace(matmul())
     made = Candidate((SplitBy(16), PackHere(1), Down(), UnrollHere()))
     seen = space.observe(made)
     assert seen.shape == (10, len(space.observed.names))
@@ -68,7 +68,7 @@ def test_a_mark_is_seen_in_the_row_of_its_loop() -> None:
 
 
 def test_the_cursor_s_own_candidates_mean_the_same_here() -> None:
-    plain, marking = CursorSpace(matmul()), MarkingSpace(matmul())
+    plain, annotating = CursorSpace(matmul()), AnnotationSpace(matmul())
     made = Candidate((SplitBy(16), Down()))
-    assert plain.state_key(made) == marking.state_key(made)
-    assert set(plain.steps(made)) < set(marking.steps(made))
+    assert plain.state_key(made) == annotating.state_key(made)
+    assert set(plain.steps(made)) < set(annotating.steps(made))
