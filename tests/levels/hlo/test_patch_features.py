@@ -44,17 +44,18 @@ def test_what_operations_take_is_counted_by_their_shapes() -> None:
 
 def test_the_unchanged_module_has_all_left() -> None:
     row = named(NETWORK)
-    assert (row["edits"], row["share of FLOPs left"], row["share of bytes left"]) == (0, 1, 1)
-    assert row["FLOPs left"] == row["FLOPs"] == pytest.approx(log2(1 + CONVOLUTION + PRODUCT + 768 + 1280))
+    assert (row["edits"], row["remaining share of FLOPs"], row["remaining share of bytes"]) == (0, 1, 1)
+    total = pytest.approx(log2(1 + CONVOLUTION + PRODUCT + 768 + 1280))
+    assert row["remaining FLOPs"] == row["FLOPs"] == total
     assert row["layers"] == log2(1 + 3)
-    assert row["left of kind convolution"] == 1
+    assert row["remaining of kind convolution"] == 1
 
 
 def test_features_are_the_kinds_of_edits_and_what_they_touch() -> None:
     row = named(NETWORK, DeleteOp("2", (("1#0", ()),)))
     assert (row["edits"], row["times DeleteOp"], row["times CopyOp"]) == (1, 1, 0)
     assert (row["touched of kind elementwise"], row["touched in layer 1"], row["layers touched"]) == (1, 1, 1)
-    assert row["share of FLOPs left"] < 1
+    assert row["remaining share of FLOPs"] < 1
 
 
 def test_what_an_edit_made_is_of_the_layer_where_it_was_put() -> None:
@@ -62,7 +63,7 @@ def test_what_an_edit_made_is_of_the_layer_where_it_was_put() -> None:
     row = named(NETWORK, copy, ReplaceOperand(copy.id_prefix, 0, "arg0"))
     assert row["touched in layer 0"] == 1  # what was copied
     assert row["touched in layer 2"] == 2  # where it was put, and the change of it
-    assert row["share of FLOPs left"] == 1  # the copy has no user
+    assert row["remaining share of FLOPs"] == 1  # the copy has no user
 
 
 def test_tiles_are_features() -> None:

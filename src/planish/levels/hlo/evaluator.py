@@ -140,8 +140,8 @@ class HloEvaluatorSpec:
             raise PlanishError("the final examples stay unseen until the search is over")
 
     @property
-    def beside(self) -> bool:
-        """True where candidates are timed in turns with the unchanged module."""
+    def interleaved(self) -> bool:
+        """True where candidates are timed interleaved with the unchanged module."""
         return self.timing is not None and self.baseline_time is not None
 
     @property
@@ -171,7 +171,7 @@ class _Evaluator:
         self._text = _text(self._program)
         self._scorer = self._make_scorer()
         self._timer = self._make_timer()
-        self._work = work_of(self._text) if spec.beside and spec.remember else ""
+        self._work = work_of(self._text) if spec.interleaved and spec.remember else ""
         self._known: dict[str, Outcome] = {}
         self._scored: OrderedDict[str, tuple[Executable, Scores]] = OrderedDict()
         self.notes = _notes(spec.program.workload)
@@ -212,7 +212,7 @@ class _Evaluator:
         examples = Parts(workload, fitted, at_the_end=spec.at_the_end)
         if workload.training is None:
             # Answers are compared with its own: at the end, and in a search that times it beside them, too.
-            compares = spec.at_the_end or (spec.remember and spec.beside)
+            compares = spec.at_the_end or (spec.remember and spec.interleaved)
             unchanged, racing = self._unchanged if compares else None, not spec.at_the_end
             return Inference(backend, workload, fitted, examples, spec.parts, unchanged, racing=racing)
         function = fitted.predict.function

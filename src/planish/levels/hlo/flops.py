@@ -4,28 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from math import prod
-from typing import Literal
+from typing import Literal, get_args
 
 from planish.levels.hlo.edits import EditableModule, OpInfo
 from planish.levels.hlo.edits.op_index import Types
 from planish.levels.hlo.ir.mlir import conv_numbers, dot_axes, ir
 
-Group = Literal["convolution", "product", "reduction", "form", "constant", "elementwise"]
-GROUPS: tuple[Group, ...] = ("convolution", "product", "reduction", "form", "constant", "elementwise")
-"""Kinds of operations; a form is what moves elements and computes nothing."""
-HEAVY = ("convolution", "product")
+Group = Literal["convolution", "contraction", "reduction", "data movement", "constant", "elementwise"]
+GROUPS: tuple[Group, ...] = get_args(Group)
+"""Kinds of operations; data movement computes nothing, a contraction is a dot product."""
+HEAVY = ("convolution", "contraction")
 
-_FORMS = (
+_DATA_MOVEMENT = (
     *("bitcast_convert", "broadcast", "broadcast_in_dim", "case", "concatenate", "dynamic_slice"),
     *("dynamic_update_slice", "gather", "get_tuple_element", "if", "pad", "reshape", "return", "reverse"),
     *("scatter", "slice", "transpose", "tuple", "while"),
 )
 _GROUP: Mapping[str, Group] = {
     "convolution": "convolution",
-    **dict.fromkeys(("dot_general", "dot"), "product"),
+    **dict.fromkeys(("dot_general", "dot"), "contraction"),
     **dict.fromkeys(("reduce", "reduce_window", "select_and_scatter"), "reduction"),
     **dict.fromkeys(("constant", "iota"), "constant"),
-    **dict.fromkeys(_FORMS, "form"),
+    **dict.fromkeys(_DATA_MOVEMENT, "data movement"),
 }
 
 
@@ -37,14 +37,14 @@ def group(info: OpInfo) -> Group:
 def flops_of(module: EditableModule, uid: str) -> int:
     """Count the additions, multiplications and the like of an operation; in a loop, of one iteration.
 
-    A product takes two for each element of its result and each that is summed, a convolution two for each
+    A contraction takes two for each element of its result and each that is summed, a convolution two for each
     element of its result and each of a kernel; a reduction takes one for each element that goes in, however
     often a window meets it, and all else one for each that comes out.
     """
     info = module.infos[uid]
     results = _elements(info.results)
     match group(info):
-        case "product":
+        case "contraction":
             return 2 * results * _summed(module.op(uid), info)
         case "convolution":
             return 2 * results * _kernel(module.op(uid), info)

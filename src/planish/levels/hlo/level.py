@@ -185,13 +185,13 @@ def _module(source: str, function: str) -> Program:
 
 
 def _workload(source: str, options: Mapping[str, str]) -> Workload:
-    from planish.levels.hlo.workload.files import beside, own_outputs, read_workload, with_metric
+    from planish.levels.hlo.workload.files import find_workload, own_outputs, read_workload, with_metric
     from planish.levels.hlo.workload.spec import OUTPUTS
 
     named, data, metric = (options.get(name, "") for name in ("workload", "data", "metric"))
     path = Path(named) if named else None
     if path is None and source.endswith(SUFFIXES):
-        path = beside(source)
+        path = find_workload(source)
     if path is None:
         raise ProgramError("the module has no workload", "Name one: --workload FILE.toml, or 'outputs'.")
     found = own_outputs(data) if named == OUTPUTS else read_workload(path, data)

@@ -1,4 +1,4 @@
-"""Replay of a patch, and its features: the operations that it touches, and what is left."""
+"""Replay of a patch, and its features: the operations that it touches, and what remains."""
 
 from __future__ import annotations
 
@@ -63,12 +63,12 @@ OF_PATCH = (
     "tile",  # examples of a tile, as log2; 0 where the batch is whole
     "layers touched",
 )
-OF_LEFT = (
-    "FLOPs left",  # of operations that the results need; of a loop one iteration; log2(1 + x)
-    "share of FLOPs left",  # of the original's
-    "bytes left",  # of these operations' results; log2(1 + x)
-    "share of bytes left",
-    "operations left",  # log2(1 + x)
+OF_REMAINING = (
+    "remaining FLOPs",  # of operations that the results need; of a loop one iteration; log2(1 + x)
+    "remaining share of FLOPs",  # of the original's
+    "remaining bytes",  # of these operations' results; log2(1 + x)
+    "remaining share of bytes",
+    "remaining operations",  # log2(1 + x)
 )
 OF_MODULE = ("FLOPs", "bytes", "operations", "layers")
 """Of the original, as log2(1 + x)."""
@@ -83,15 +83,15 @@ SCHEMA = FeatureSchema(
         *[f"times {kind}" for kind in EDITS],
         *[f"touched of kind {kind}" for kind in GROUPS],
         *[f"touched in layer {layer}" for layer in range(LAYERS)],
-        *OF_LEFT,
-        *[f"left of kind {kind}" for kind in GROUPS],  # log2(1 + x)
+        *OF_REMAINING,
+        *[f"remaining of kind {kind}" for kind in GROUPS],  # log2(1 + x)
         *OF_MODULE,
     ),
 )
 """Touched operations are counted by the fields of edits that name operations, each once an edit.
 
-A layer begins with a convolution or product of the original, in the order of its text; layer 0 is what comes
-before the first. An operation that an edit made is of the layer of the operation before which it was put.
+A layer begins with a convolution or contraction of the original, in the order of its text; layer 0 is what
+comes before the first. An operation that an edit made is of the layer of the operation after it.
 """
 
 
@@ -133,7 +133,7 @@ def patch_features(
 
     found = np.zeros((len(candidates), SCHEMA.width), np.float32)
     for row, candidate, module in zip(found, candidates, modules, strict=True):
-        row[:] = [*_of_patch(original, candidate, module), *_of_left(original, module)]
+        row[:] = [*_of_patch(original, candidate, module), *_of_remaining(original, module)]
     return found
 
 
@@ -155,30 +155,31 @@ def _of_patch(original: Original, candidate: Candidate, module: EditableModule) 
 
 def _touched(original: Original, candidate: Candidate) -> Iterator[tuple[Edit, Sequence[str]]]:
     """List the edits with the original's operations that they touch, or whose position they touch."""
-    beside: dict[str, str] = {}  # what begins the ids that an edit made, to the operation they stand beside
+    # Prefix of the ids that an edit made, to the operation that they stand next to.
+    anchor: dict[str, str] = {}
 
     def own(uid: str) -> str:
-        return uid if uid in original.layer else beside.get(uid.partition(".")[0], "")
+        return uid if uid in original.layer else anchor.get(uid.partition(".")[0], "")
 
     for edit in candidate.steps:
         assert isinstance(edit, Edit)
         named = {position: own(getattr(edit, position, "")) for position in FIELDS}
         uids = [uid for uid in dict.fromkeys(named.values()) if uid]
         if uids:
-            beside[edit.id_prefix] = named["before"] or uids[0]
+            anchor[edit.id_prefix] = named["before"] or uids[0]
         yield edit, uids
 
 
-def _of_left(original: Original, module: EditableModule) -> list[float]:
+def _of_remaining(original: Original, module: EditableModule) -> list[float]:
     flops, size = _totals(module)
-    left = Counter(group(module.infos[uid]) for uid in module.live())
+    remaining = Counter(group(module.infos[uid]) for uid in module.live())
     return [
         log2(1 + flops),
         flops / max(1, original.flops),
         log2(1 + size),
         size / max(1, original.bytes),
-        log2(1 + left.total()),
-        *[log2(1 + left[kind]) for kind in GROUPS],
+        log2(1 + remaining.total()),
+        *[log2(1 + remaining[kind]) for kind in GROUPS],
         log2(1 + original.flops),
         log2(1 + original.bytes),
         log2(1 + len(original.layer)),

@@ -114,7 +114,7 @@ def with_metric(workload: Workload, metric: str) -> Workload:
     return changed
 
 
-def beside(module: str) -> Path | None:
+def find_workload(module: str) -> Path | None:
     """Find the workload that stands beside a module: the `.toml` file of the same name.
 
     Raises:
